@@ -93,8 +93,8 @@ impl Columns {
     ///
     /// # Panics
     /// If the table has no such column of texts; [`Columns::find_texts`] returns this as an error.
-    pub fn texts(&self, name: &str) -> &[String] {
-        self.find_texts(name).unwrap_or_else(|error| panic!("{error}"))
+    pub fn text_column(&self, name: &str) -> &[String] {
+        self.find_text_column(name).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// A column of numbers. Empty cells are NaN; times are in seconds.
@@ -112,7 +112,7 @@ impl Columns {
     ///
     /// # Errors
     /// If the table has no such column of texts.
-    pub fn find_texts(&self, name: &str) -> Result<&[String], UnknownColumn> {
+    pub fn find_text_column(&self, name: &str) -> Result<&[String], UnknownColumn> {
         self.find("texts", name, |data| match data {
             Data::Texts(texts) => Some(texts.as_slice()),
             Data::Numbers(_) => None,

@@ -29,9 +29,9 @@ table! {
 impl FlowSummaryRow {
     /// Whether the row is a percentile of packet delay. Otherwise it is an application metric.
     pub fn is_delay(&self) -> bool {
-        DELAYS.contains(&self.metric.as_str())
+        DELAY_COLUMNS.contains(&self.metric.as_str())
     }
 }
 
 /// The columns of `flows.csv` with percentiles of delay.
-pub const DELAYS: [&str; 3] = ["delay_p50_s", "delay_p95_s", "delay_p99_s"];
+pub const DELAY_COLUMNS: [&str; 3] = ["delay_p50_s", "delay_p95_s", "delay_p99_s"];

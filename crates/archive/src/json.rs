@@ -5,7 +5,7 @@ use crate::error::shorten;
 use serde_json::{Map, Value};
 
 /// A type of values in a JSON record.
-pub trait Json: Sized {
+pub trait JsonValue: Sized {
     /// Name of the type, for messages and documentation: "a count".
     const TYPE: &'static str;
 
@@ -19,19 +19,19 @@ pub trait Json: Sized {
     fn from_json(value: &Value, path: &str) -> Result<Self, String>;
 
     /// The value if the key is missing; `None` if the key is required.
-    fn of_missing() -> Option<Self> {
+    fn from_missing() -> Option<Self> {
         None
     }
 
     /// The keys of the type, if it is an object or an array of objects.
-    fn keys() -> Vec<Key> {
+    fn keys() -> Vec<JsonKey> {
         Vec::new()
     }
 }
 
 /// The declaration of a key, for documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct JsonKey {
     /// Dotted path from the root of the record.
     pub path: String,
     /// Name of its type.
@@ -86,17 +86,17 @@ pub(crate) fn object<'a>(value: &'a Value, path: &str) -> Result<&'a Map<String,
     value.as_object().ok_or_else(|| unexpected(path, "an object", value))
 }
 
-pub(crate) fn field<T: Json>(object: &Map<String, Value>, path: &str, key: &str) -> Result<T, String> {
+pub(crate) fn field<T: JsonValue>(object: &Map<String, Value>, path: &str, key: &str) -> Result<T, String> {
     let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match object.get(key) {
         Some(value) => T::from_json(value, &path),
-        None => T::of_missing().ok_or_else(|| format!("has no `{path}`")),
+        None => T::from_missing().ok_or_else(|| format!("has no `{path}`")),
     }
 }
 
-pub(crate) fn declare<T: Json>(keys: &mut Vec<Key>, key: &str, unit: &'static str, text: &'static str) {
-    keys.push(Key { path: key.to_owned(), kind: T::TYPE, unit, text, is_optional: T::of_missing().is_some() });
-    keys.extend(T::keys().into_iter().map(|below| Key { path: format!("{key}.{}", below.path), ..below }));
+pub(crate) fn declare<T: JsonValue>(keys: &mut Vec<JsonKey>, key: &str, unit: &'static str, text: &'static str) {
+    keys.push(JsonKey { path: key.to_owned(), kind: T::TYPE, unit, text, is_optional: T::from_missing().is_some() });
+    keys.extend(T::keys().into_iter().map(|below| JsonKey { path: format!("{key}.{}", below.path), ..below }));
 }
 
 fn unexpected(path: &str, expected: &str, found: &Value) -> String {
@@ -134,7 +134,7 @@ plain! {
 }
 
 /// `None` omits the key. Null is read as `None`, unless `T` itself accepts null.
-impl<T: Json> Json for Option<T> {
+impl<T: JsonValue> JsonValue for Option<T> {
     const TYPE: &'static str = T::TYPE;
 
     fn to_json(&self) -> Option<Value> {
@@ -142,14 +142,14 @@ impl<T: Json> Json for Option<T> {
     }
 
     fn from_json(value: &Value, path: &str) -> Result<Self, String> {
-        if value.is_null() && T::of_missing().is_none() { Ok(None) } else { T::from_json(value, path).map(Some) }
+        if value.is_null() && T::from_missing().is_none() { Ok(None) } else { T::from_json(value, path).map(Some) }
     }
 
-    fn of_missing() -> Option<Self> {
+    fn from_missing() -> Option<Self> {
         Some(None)
     }
 
-    fn keys() -> Vec<Key> {
+    fn keys() -> Vec<JsonKey> {
         T::keys()
     }
 }
@@ -158,7 +158,7 @@ impl<T: Json> Json for Option<T> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nullable<T>(pub Option<T>);
 
-impl<T: Json> Json for Nullable<T> {
+impl<T: JsonValue> JsonValue for Nullable<T> {
     const TYPE: &'static str = T::TYPE;
 
     fn to_json(&self) -> Option<Value> {
@@ -169,16 +169,16 @@ impl<T: Json> Json for Nullable<T> {
         Option::from_json(value, path).map(Nullable)
     }
 
-    fn of_missing() -> Option<Self> {
+    fn from_missing() -> Option<Self> {
         Some(Nullable(None))
     }
 
-    fn keys() -> Vec<Key> {
+    fn keys() -> Vec<JsonKey> {
         T::keys()
     }
 }
 
-impl<T: Json> Json for Vec<T> {
+impl<T: JsonValue> JsonValue for Vec<T> {
     const TYPE: &'static str = "an array";
 
     fn to_json(&self) -> Option<Value> {
@@ -191,16 +191,16 @@ impl<T: Json> Json for Vec<T> {
         items.map(|(number, item)| T::from_json(item, &format!("{path}[{number}]"))).collect()
     }
 
-    fn keys() -> Vec<Key> {
+    fn keys() -> Vec<JsonKey> {
         T::keys()
     }
 }
 
 /// Counts with names, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts(pub Vec<(String, u64)>);
+pub struct NamedCounts(pub Vec<(String, u64)>);
 
-impl Json for Counts {
+impl JsonValue for NamedCounts {
     const TYPE: &'static str = "counts by name";
 
     fn to_json(&self) -> Option<Value> {
@@ -210,6 +210,6 @@ impl Json for Counts {
     fn from_json(value: &Value, path: &str) -> Result<Self, String> {
         let counts = object(value, path)?.iter();
         let count = |(name, count)| Ok((String::clone(name), u64::from_json(count, &format!("{path}.{name}"))?));
-        counts.map(count).collect::<Result<_, String>>().map(Counts)
+        counts.map(count).collect::<Result<_, String>>().map(NamedCounts)
     }
 }

@@ -39,7 +39,7 @@ mod warning;
 pub use columns::{Columns, UnknownColumn};
 pub use error::RecordError;
 pub use expectations::{EXPECTATIONS, ExpectationRow};
-pub use flow_summary::{DELAYS, FLOW_SUMMARY, FlowSummaryRow};
+pub use flow_summary::{DELAY_COLUMNS, FLOW_SUMMARY, FlowSummaryRow};
 pub use robustness::{CPU, CpuRow, ROBUSTNESS, RobustnessRow};
 pub use run::{
     AuditRecord, BdpLimitRecord, ContentRecord, IcmpRecord, KernelEndRecord, KernelRecord, LatenessRecord,
@@ -54,9 +54,9 @@ pub use study::{
     LeftOut, MetricRecord, ParameterRecord, Plot, PlotKind, PublishedRecord, STUDY, Scale, Scaling, ScenarioRecord,
     ScenarioSetting, StudyRecord,
 };
-pub use summary::{Point, ResultRow, Results, SUMMARY, SummaryRow, Verdict, claims_by_chance, read_summary};
-pub use table::{Column, Reader, Table};
+pub use summary::{Point, ResultRow, Results, SUMMARY, SummaryRow, Verdict, describe_chance_verdicts, read_summary};
+pub use table::{Column, RecordTable, TableReader};
 pub use tables::Tables;
-pub use toml::{AxisValue, Bound, LongText, Points, Settings, Toml, of_key};
-pub use value::{Cell, Kind, Value, parse_number};
+pub use toml::{AxisValue, Bound, MultilineText, Points, ScenarioSettings, TomlValue, read_key};
+pub use value::{Cell, CellKind, CellValue, parse_number};
 pub use warning::{Warning, WarningKind};

@@ -3,10 +3,10 @@
 mod declared;
 mod page;
 
-use crate::table::Table;
+use crate::table::RecordTable;
 
-pub use declared::{run_tables, study_tables};
-pub use page::page;
+pub use declared::{run_table_references, study_table_references};
+pub use page::render_records_page;
 
 /// A table without the type of its rows, for documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,12 +34,12 @@ pub struct ColumnReference {
     pub is_optional: bool,
 }
 
-impl<R> Table<R> {
+impl<R> RecordTable<R> {
     /// The declaration of the table, for documentation.
     pub fn reference(&self) -> TableReference {
         let column = |column: &crate::Column<R>| ColumnReference {
             name: column.name,
-            kind: column.kind.word(),
+            kind: column.kind.name(),
             unit: column.unit,
             text: column.text,
             is_optional: column.is_optional,
@@ -51,7 +51,7 @@ impl<R> Table<R> {
 impl TableReference {
     /// The faults of the declaration: a duplicate name, a unit that differs from the suffix of the name, or a text that
     /// is not a sentence. Tests require that a declaration has none.
-    pub fn faults(&self) -> Vec<String> {
+    pub fn declaration_errors(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut fault = |name: &str, what: String| faults.push(format!("{}, column {name}: {what}", self.file));
         for (index, column) in self.columns.iter().enumerate() {
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn every_column_has_the_unit_of_its_name() {
-        for table in run_tables().into_iter().chain(study_tables()) {
-            assert_eq!(table.faults(), Vec::<String>::new());
+        for table in run_table_references().into_iter().chain(study_table_references()) {
+            assert_eq!(table.declaration_errors(), Vec::<String>::new());
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
             column("count", "count", "", "No full stop"),
             column("count", "count", "", "A count."),
         ];
-        let faults = TableReference { file: "t.csv", text: "A row.", columns }.faults();
+        let faults = TableReference { file: "t.csv", text: "A row.", columns }.declaration_errors();
         let of = |name: &str| faults.iter().filter(|fault| fault.contains(&format!("column {name}:"))).count();
         assert_eq!(["sent_bytes", "rate_bps", "rate", "s", "name", "count"].map(of), [0, 1, 1, 2, 2, 2], "{faults:#?}");
     }

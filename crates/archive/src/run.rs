@@ -1,7 +1,7 @@
 //! `run.json`: key, build, seed, options, packet counts, audit and lateness of a run.
 
 use crate::error::RecordError;
-use crate::json::{Counts, Json, Nullable, record};
+use crate::json::{JsonValue, NamedCounts, Nullable, record};
 use crate::warning::Warning;
 use serde_json::Value;
 use std::path::Path;
@@ -11,40 +11,40 @@ use std::path::Path;
 pub enum PacketCapture {
     /// No capture.
     #[default]
-    No,
+    None,
     /// Whole packets.
-    Whole,
+    WholePackets,
     /// At most this number of bytes of each packet.
-    UpTo(u64),
+    Truncated(u64),
 }
 
 impl PacketCapture {
     /// Whether a capture with this setting contains at least the bytes that `wanted` requires.
-    pub fn serves(self, wanted: Self) -> bool {
+    pub fn covers(self, wanted: Self) -> bool {
         match (wanted, self) {
-            (PacketCapture::No, _) | (_, PacketCapture::Whole) => true,
-            (PacketCapture::UpTo(wanted), PacketCapture::UpTo(kept)) => kept >= wanted,
-            (PacketCapture::Whole | PacketCapture::UpTo(_), _) => false,
+            (PacketCapture::None, _) | (_, PacketCapture::WholePackets) => true,
+            (PacketCapture::Truncated(wanted), PacketCapture::Truncated(kept)) => kept >= wanted,
+            (PacketCapture::WholePackets | PacketCapture::Truncated(_), _) => false,
         }
     }
 }
 
-impl Json for PacketCapture {
+impl JsonValue for PacketCapture {
     const TYPE: &'static str = "a boolean or a count";
 
     fn to_json(&self) -> Option<Value> {
         Some(match self {
-            PacketCapture::No => Value::Bool(false),
-            PacketCapture::Whole => Value::Bool(true),
-            PacketCapture::UpTo(bytes) => Value::from(*bytes),
+            PacketCapture::None => Value::Bool(false),
+            PacketCapture::WholePackets => Value::Bool(true),
+            PacketCapture::Truncated(bytes) => Value::from(*bytes),
         })
     }
 
     fn from_json(value: &Value, path: &str) -> Result<Self, String> {
         match (value.as_bool(), value.as_u64()) {
-            (Some(false), _) => Ok(PacketCapture::No),
-            (Some(true), _) => Ok(PacketCapture::Whole),
-            (None, Some(bytes)) => Ok(PacketCapture::UpTo(bytes)),
+            (Some(false), _) => Ok(PacketCapture::None),
+            (Some(true), _) => Ok(PacketCapture::WholePackets),
+            (None, Some(bytes)) => Ok(PacketCapture::Truncated(bytes)),
             (None, None) => Err(format!("`{path}`: expected {}, found {value}", Self::TYPE)),
         }
     }
@@ -92,7 +92,7 @@ record! {
     pub struct AuditRecord;
     passed: bool, "", "Whether every check passed.";
     packet_by_packet: bool, "", "Whether every packet was checked, not only sums.";
-    checks: Counts, "", "Number of checks of each rule.";
+    checks: NamedCounts, "", "Number of checks of each rule.";
     failures: Vec<String>, "", "The first failures, one sentence each.";
     failures_not_kept: u64, "", "Number of further failures.";
 }
@@ -221,9 +221,9 @@ record! {
     nat: Vec<NatRecord>, "", "The address translators, in the order of the scenario.";
     content: Vec<ContentRecord>, "", "The flows whose content is compared.";
     audit: AuditRecord, "", "The auditor's result.";
-    random_streams: Option<Counts>, "", "Draws from each random stream, `ENTITY: PURPOSE` with `#` for numbers; none: the run is \
+    random_streams: Option<NamedCounts>, "", "Draws from each random stream, `ENTITY: PURPOSE` with `#` for numbers; none: the run is \
         deterministic. Only in virtual time.";
-    timeouts: Option<Counts>, "", "Retransmission time-outs of TCP and probe time-outs of the QUIC model, for each direction of a flow \
+    timeouts: Option<NamedCounts>, "", "Retransmission time-outs of TCP and probe time-outs of the QUIC model, for each direction of a flow \
         that had any; absent if none had. The real QUIC stack, tunnels and kernels do not report them.";
     scenario: String, "", "The resolved scenario, as TOML.";
     lateness: Option<LatenessRecord>, "", "Lateness of a real-time run.";

@@ -2,20 +2,20 @@
 //! with all defaults.
 
 use crate::error::RecordError;
-use crate::toml::{AxisValue, Bound, LongText, Points, Settings, Toml, names, toml_table};
-use fullpipe_schema::{Data, Kind, Node, Value};
+use crate::toml::{AxisValue, Bound, MultilineText, Points, ScenarioSettings, TomlValue, names, toml_table};
+use fullpipe_schema::{FieldKind, Node, Value, ValueData};
 use fullpipe_units::Duration;
 use std::path::Path;
 
-const NAMES: Kind = Kind::List(&Kind::Name);
-const TEXTS: Kind = Kind::List(&Kind::Text);
-const RAWS: Kind = Kind::List(&Kind::Raw);
-const RUNS: Kind = Kind::integer(1, 1_000_000);
-const SEED: Kind = Kind::integer(0, (1 << 53) - 1);
-const SETTINGS: Kind = Kind::Map(&Kind::Raw);
-const POINTS: Kind = Kind::List(&SETTINGS);
-const SCALE: Kind = Kind::Choice(Scale::CHOICES);
-const NUMBER: Kind = Kind::number(f64::NEG_INFINITY, f64::INFINITY);
+const NAMES: FieldKind = FieldKind::List(&FieldKind::Name);
+const TEXTS: FieldKind = FieldKind::List(&FieldKind::Text);
+const RAWS: FieldKind = FieldKind::List(&FieldKind::Raw);
+const RUNS: FieldKind = FieldKind::integer(1, 1_000_000);
+const SEED: FieldKind = FieldKind::integer(0, (1 << 53) - 1);
+const SETTINGS: FieldKind = FieldKind::Map(&FieldKind::Raw);
+const POINTS: FieldKind = FieldKind::List(&SETTINGS);
+const SCALE: FieldKind = FieldKind::Choice(Scale::CHOICES);
+const NUMBER: FieldKind = FieldKind::number(f64::NEG_INFINITY, f64::INFINITY);
 
 names! {
     /// The clock of the runs.
@@ -83,51 +83,51 @@ toml_table! {
     #[derive(Default)]
     pub struct StudyRecord;
     pub static STUDY = "study": "A study: scenarios, experiments that sweep over them, metrics, claims and plots.";
-    name: Option<String> = optional(Kind::Name, "the folder's name"), "Name of the study and of its folder of records.";
-    title: String = required(Kind::Text), "Title of the report, one line.";
-    source: String = default(Kind::Text, ""), "Publication that the study repeats.";
-    description: String = default(Kind::Text, ""), "Description of the study.";
+    name: Option<String> = optional(FieldKind::Name, "the folder's name"), "Name of the study and of its folder of records.";
+    title: String = required(FieldKind::Text), "Title of the report, one line.";
+    source: String = default(FieldKind::Text, ""), "Publication that the study repeats.";
+    description: String = default(FieldKind::Text, ""), "Description of the study.";
     seed: u64 = default(SEED, "1"), "Study seed: run r of every point has the seed f(seed, r).";
-    exact_seed: Option<bool> = optional(Kind::Boolean, "false"),
+    exact_seed: Option<bool> = optional(FieldKind::Boolean, "false"),
         "Written into the records of `fullpipe run`: `seed` is the seed of the only run.";
-    more_seeds: Option<Vec<u64>> = optional(Kind::List(&SEED), "none"),
+    more_seeds: Option<Vec<u64>> = optional(FieldKind::List(&SEED), "none"),
         "Written into the records of `fullpipe run`: seeds of the other runs in the folder.";
     study_seeds: Option<u64> = optional(RUNS, "1"),
         "Written into records (`--seeds`): number of study seeds under which each run is repeated. Verdicts are those \
          of all runs together.";
-    clock: Clock = default(Kind::Choice(Clock::CHOICES), "virtual"),
+    clock: Clock = default(FieldKind::Choice(Clock::CHOICES), "virtual"),
         "Clock of the runs. With a value other than `virtual`, each experiment that declares no axis `clock` has one.";
     runs: Option<u64> = default(RUNS, "1"), "Runs per point.";
     quick_runs: Option<u64> = optional(RUNS, "runs"), "Runs per point with `--quick`.";
-    raised: u64 = default(Kind::integer(0, 2), "0"),
+    raised: u64 = default(FieldKind::integer(0, 2), "0"),
         "How many times the number of runs was increased after the verdict `undecided`. Each time makes the thresholds \
          stricter.";
     experiments: Option<Vec<String>> = optional(NAMES, "all"), "Experiments to run.";
-    robust: Option<Vec<(String, Vec<String>)>> = empty(Kind::Map(&NAMES)),
+    robust: Option<Vec<(String, Vec<String>)>> = empty(FieldKind::Map(&NAMES)),
         "`claims = [\"NAME\"]`: claims that `--seeds` repeats in a long study, with the points that they name. If \
          empty, it repeats the whole study.";
-    quick: bool = default(Kind::Boolean, "false"), "Written into the records of a study that ran with `--quick`.";
-    build: String = default(Kind::Text, ""), "Written into records: the build of the runs.";
-    scenarios: Vec<(String, ScenarioRecord)> = required(Kind::Map(&Kind::Either(&Kind::Text, &Kind::Table(&SCENARIO)))),
+    quick: bool = default(FieldKind::Boolean, "false"), "Written into the records of a study that ran with `--quick`.";
+    build: String = default(FieldKind::Text, ""), "Written into records: the build of the runs.";
+    scenarios: Vec<(String, ScenarioRecord)> = required(FieldKind::Map(&FieldKind::Either(&FieldKind::Text, &FieldKind::Table(&SCENARIO)))),
         "Scenarios by name: the name of a file next to the study, or a table.";
-    replications: Option<Vec<(String, Points)>> = empty(Kind::Map(&Kind::Either(&Kind::Text, &POINTS))),
+    replications: Option<Vec<(String, Points)>> = empty(FieldKind::Map(&FieldKind::Either(&FieldKind::Text, &POINTS))),
         "Settings that differ between runs, by name: a CSV file next to the study whose columns are scenario paths, or \
          a list of tables. Run r takes row r; runs are counted over all study seeds.";
-    parameters: Vec<(String, ParameterRecord)> = empty(Kind::Map(&Kind::Table(&PARAMETER))),
+    parameters: Vec<(String, ParameterRecord)> = empty(FieldKind::Map(&FieldKind::Table(&PARAMETER))),
         "Named settings for `--set NAME=VALUE`.";
-    scenario_setting: Vec<ScenarioSetting> = empty(Kind::Tables(&SCENARIO_SETTING)),
+    scenario_setting: Vec<ScenarioSetting> = empty(FieldKind::Tables(&SCENARIO_SETTING)),
         "Written into records: `--set scenario.PATH`.";
-    left_out: Vec<LeftOut> = empty(Kind::Tables(&LEFT_OUT)),
+    left_out: Vec<LeftOut> = empty(FieldKind::Tables(&LEFT_OUT)),
         "Written into records: values of axes that `--set` left out.";
-    experiment: Vec<ExperimentRecord> = required(Kind::Tables(&EXPERIMENT)), "Experiments.";
-    axis: Vec<AxisOfStudy> = empty(Kind::Tables(&ALL_AXES)),
+    experiment: Vec<ExperimentRecord> = required(FieldKind::Tables(&EXPERIMENT)), "Experiments.";
+    axis: Vec<AxisOfStudy> = empty(FieldKind::Tables(&ALL_AXES)),
         "Written into records: all axes with their values.";
-    metric: Vec<MetricRecord> = required(Kind::Tables(&METRIC)), "Numbers computed from each run.";
-    plot: Vec<Plot> = empty(Kind::Tables(&PLOT)), "Plots of the report.";
-    claim: Vec<ClaimRecord> = empty(Kind::Tables(&CLAIM)), "Conditions over the metrics; each has a verdict.";
-    expect: Vec<ExpectRecord> = empty(Kind::Tables(&EXPECT)), "Bounds on metrics, for continuous integration.";
+    metric: Vec<MetricRecord> = required(FieldKind::Tables(&METRIC)), "Numbers computed from each run.";
+    plot: Vec<Plot> = empty(FieldKind::Tables(&PLOT)), "Plots of the report.";
+    claim: Vec<ClaimRecord> = empty(FieldKind::Tables(&CLAIM)), "Conditions over the metrics; each has a verdict.";
+    expect: Vec<ExpectRecord> = empty(FieldKind::Tables(&EXPECT)), "Bounds on metrics, for continuous integration.";
     published: Option<Vec<PublishedRecord>> = optional(
-        Kind::Either(&Kind::Text, &Kind::Tables(&PUBLISHED)), "published.csv if it exists"
+        FieldKind::Either(&FieldKind::Text, &FieldKind::Tables(&PUBLISHED)), "published.csv if it exists"
     ), "Published values: the name of a CSV file next to the study, or tables.";
 }
 
@@ -135,17 +135,17 @@ toml_table! {
     /// A scenario of a study.
     pub struct ScenarioRecord;
     static SCENARIO = "scenario": "A scenario in the study's own file, as in records.";
-    origin: String = default(Kind::Text, ""), "File from which it was read.";
-    text: LongText = required(Kind::Text), "Text of the scenario.";
+    origin: String = default(FieldKind::Text, ""), "File from which it was read.";
+    text: MultilineText = required(FieldKind::Text), "Text of the scenario.";
 }
 
 toml_table! {
     /// A named setting.
     pub struct ParameterRecord;
     static PARAMETER = "parameter": "A setting of the whole study. Experiment settings and axes override it.";
-    default: Option<Node> = optional(Kind::Raw, "the value in the scenarios"), "Value.";
-    quick: Option<Node> = optional(Kind::Raw, "the same"), "Value with `--quick`.";
-    text: String = default(Kind::Text, ""), "Description.";
+    default: Option<Node> = optional(FieldKind::Raw, "the value in the scenarios"), "Value.";
+    quick: Option<Node> = optional(FieldKind::Raw, "the same"), "Value with `--quick`.";
+    text: String = default(FieldKind::Text, ""), "Description.";
     paths: Vec<String> = required(TEXTS), "Scenario paths that it sets.";
     scenarios: Vec<String> = default(NAMES, "[]"), "Scenarios that have these paths; if empty, all.";
 }
@@ -154,17 +154,17 @@ toml_table! {
     /// A setting that the user applied to the scenarios.
     pub struct ScenarioSetting;
     static SCENARIO_SETTING = "scenario setting": "A scenario path that the user set.";
-    scenario: String = required(Kind::Name), "Scenario.";
-    path: String = required(Kind::Text), "Path.";
-    value: Node = required(Kind::Raw), "Value.";
+    scenario: String = required(FieldKind::Name), "Scenario.";
+    path: String = required(FieldKind::Text), "Path.";
+    value: Node = required(FieldKind::Raw), "Value.";
 }
 
 toml_table! {
     /// Values of an axis that the study declares and the user excluded.
     pub struct LeftOut;
     static LEFT_OUT = "left out": "Values of an axis that the user left out. The notes of claims that refer to them name them.";
-    experiment: String = required(Kind::Name), "Experiment.";
-    axis: String = required(Kind::Name), "Axis.";
+    experiment: String = required(FieldKind::Name), "Experiment.";
+    axis: String = required(FieldKind::Name), "Axis.";
     values: Vec<String> = default(TEXTS, "[]"), "Values.";
 }
 
@@ -172,30 +172,30 @@ toml_table! {
     /// A sweep over one scenario.
     pub struct ExperimentRecord;
     static EXPERIMENT = "experiment": "A sweep over one scenario.";
-    name: String = required(Kind::Name), "Name.";
+    name: String = required(FieldKind::Name), "Name.";
     former: Option<Vec<String>> = optional(NAMES, "none"), "Former names, which `--set experiments` accepts with a hint.";
-    scenario: String = required(Kind::Name), "Name of its scenario.";
-    text: String = default(Kind::Text, ""), "Description.";
+    scenario: String = required(FieldKind::Name), "Name of its scenario.";
+    text: String = default(FieldKind::Text, ""), "Description.";
     runs: Option<u64> = optional(RUNS, "the study's"), "Runs per point.";
     quick_runs: Option<u64> = optional(RUNS, "the study's"), "Runs per point with `--quick`.";
-    late_runs: Option<LateRuns> = default(Kind::Choice(LateRuns::CHOICES), "leave-out"),
+    late_runs: Option<LateRuns> = default(FieldKind::Choice(LateRuns::CHOICES), "leave-out"),
         "How runs that fell behind real time are counted.";
-    set: Settings = empty(SETTINGS), "Scenario paths and their values, the same at every point.";
-    replications: Option<String> = optional(Kind::Name, "none"),
+    set: ScenarioSettings = empty(SETTINGS), "Scenario paths and their values, the same at every point.";
+    replications: Option<String> = optional(FieldKind::Name, "none"),
         "Name of the `replications` whose rows the runs of every point take. `set` and axes override them.";
-    quick_set: Option<Settings> = empty(SETTINGS),
+    quick_set: Option<ScenarioSettings> = empty(SETTINGS),
         "Scenario paths and their values with `--quick`. They override `set`, replications and the `set` of axis values.";
     points: Option<Points> = optional(POINTS, "all combinations, the last axis fastest"), "Points, each with a value per axis.";
     quick_points: Option<Points> = optional(POINTS, "the same"), "Points with `--quick`.";
-    axis: Vec<AxisRecord> = empty(Kind::Tables(&AXIS)), "Axes.";
+    axis: Vec<AxisRecord> = empty(FieldKind::Tables(&AXIS)), "Axes.";
 }
 
 toml_table! {
     /// A list of values of an experiment.
     pub struct AxisRecord;
     static AXIS = "axis": "A list of values that an experiment sweeps over.";
-    name: String = required(Kind::Name), "Name; a column of results.csv.";
-    text: String = default(Kind::Text, ""), "Description, with unit.";
+    name: String = required(FieldKind::Name), "Name; a column of results.csv.";
+    text: String = default(FieldKind::Text, ""), "Description, with unit.";
     paths: Vec<String> = default(TEXTS, "[]"), "Scenario paths that it sets; if empty, those of the parameter of this name.";
     values: Vec<AxisValue> = default(RAWS, "[]"),
         "Values in order: plain, or { label, value } or { label, set = { PATH = VALUE }, replications = NAME }. If \
@@ -207,8 +207,8 @@ toml_table! {
     /// An axis with its values over all experiments.
     pub struct AxisOfStudy;
     static ALL_AXES = "axis of all experiments": "An axis with its values in all experiments, for the report.";
-    name: String = required(Kind::Name), "Name.";
-    text: String = default(Kind::Text, ""), "Description.";
+    name: String = required(FieldKind::Name), "Name.";
+    text: String = default(FieldKind::Text, ""), "Description.";
     values: Vec<String> = default(TEXTS, "[]"), "Values in all experiments.";
 }
 
@@ -216,10 +216,10 @@ toml_table! {
     /// A number that is computed from each run.
     pub struct MetricRecord;
     static METRIC = "metric": "A number computed from each run.";
-    name: String = required(Kind::Name), "Name, with unit; a column of results.csv.";
-    unit: String = default(Kind::Text, ""), "Unit.";
-    text: String = default(Kind::Text, ""), "Description.";
-    expression: String = required(Kind::Text), "Expression over the files of a run.";
+    name: String = required(FieldKind::Name), "Name, with unit; a column of results.csv.";
+    unit: String = default(FieldKind::Text, ""), "Unit.";
+    text: String = default(FieldKind::Text, ""), "Description.";
+    expression: String = required(FieldKind::Text), "Expression over the files of a run.";
     experiments: Vec<String> = default(NAMES, "[]"), "Experiments that have it; if empty, all.";
 }
 
@@ -228,55 +228,55 @@ toml_table! {
     #[derive(Default)]
     pub struct Plot;
     static PLOT = "plot": "A plot in the report. If there are published values, it shows them next to the measured ones.";
-    name: String = required(Kind::Name), "Name of the plot and of its file.";
-    title: Option<String> = optional(Kind::Text, "its name"), "Heading.";
-    kind: PlotKind = default(Kind::Choice(PlotKind::CHOICES), "line"), "Kind of plot.";
-    x: Option<String> = optional(Kind::Text, "none"),
+    name: String = required(FieldKind::Name), "Name of the plot and of its file.";
+    title: Option<String> = optional(FieldKind::Text, "its name"), "Heading.";
+    kind: PlotKind = default(FieldKind::Choice(PlotKind::CHOICES), "line"), "Kind of plot.";
+    x: Option<String> = optional(FieldKind::Text, "none"),
         "An axis (`line`, `bars`, `box`) or a metric (`scatter`, `distribution`, `curve`; `ellipse`: of series.csv).";
-    y: Option<String> = optional(Kind::Text, "none"), "A metric; with `time` and `ellipse` a metric of series.csv.";
-    subject: Option<String> = optional(Kind::Text, "all"),
+    y: Option<String> = optional(FieldKind::Text, "none"), "A metric; with `time` and `ellipse` a metric of series.csv.";
+    subject: Option<String> = optional(FieldKind::Text, "all"),
         "Subject of the samples (`time`; required for `ellipse`): a flow, a link, `LINK.reverse`.";
-    group: Option<Duration> = optional(Kind::INTERVAL, "100ms for `ellipse`, else none"),
+    group: Option<Duration> = optional(FieldKind::INTERVAL, "100ms for `ellipse`, else none"),
         "Interval over which samples are averaged (`time`, `ellipse`).";
-    scaling: Option<Scaling> = default(Kind::Choice(Scaling::CHOICES), "sigma"), "Size of an `ellipse`.";
-    along: Option<String> = optional(Kind::Text, "none"), "Axis that connects the points of a `curve`.";
+    scaling: Option<Scaling> = default(FieldKind::Choice(Scaling::CHOICES), "sigma"), "Size of an `ellipse`.";
+    along: Option<String> = optional(FieldKind::Text, "none"), "Axis that connects the points of a `curve`.";
     metrics: Option<Vec<String>> = default(NAMES, "[]"), "Positions of a `profile`; cells of a `table`.";
     labels: Option<Vec<String>> = default(TEXTS, "[]"), "Labels of the metrics of a `profile`.";
-    rows: Option<String> = optional(Kind::Text, "none"), "Axis whose values are the rows of a `table`.";
-    columns: Option<String> = optional(Kind::Text, "none"), "Axis, or `experiment`, whose values are the columns of a `table`.";
-    best: Option<Vec<(String, Best)>> = empty(Kind::Map(&Kind::Choice(Best::CHOICES))),
+    rows: Option<String> = optional(FieldKind::Text, "none"), "Axis whose values are the rows of a `table`.";
+    columns: Option<String> = optional(FieldKind::Text, "none"), "Axis, or `experiment`, whose values are the columns of a `table`.";
+    best: Option<Vec<(String, Best)>> = empty(FieldKind::Map(&FieldKind::Choice(Best::CHOICES))),
         "Metrics of a `table`, and which value of a column is marked.";
     series: Option<Vec<String>> = optional(TEXTS, "all axes that vary, without x"), "Axes; each of their values has a curve.";
     r#where: Option<Vec<(String, Node)>> = optional(SETTINGS, "all points"), "Axes and their values to show: one value or a list.";
     x_scale: Option<Scale> = optional(SCALE, "linear"), "Scale of the x axis.";
     y_scale: Option<Scale> = optional(SCALE, "linear"), "Scale of the y axis.";
-    x_label: Option<String> = optional(Kind::Text, "that of the axis or metric"), "Label of the x axis.";
-    y_label: Option<String> = optional(Kind::Text, "that of the metric"), "Label of the y axis.";
-    x_unit: Option<String> = optional(Kind::Text, "that of the axis or metric"), "Unit of the x axis.";
-    y_unit: Option<String> = optional(Kind::Text, "that of the metric"), "Unit of the y axis.";
-    x_reversed: Option<bool> = default(Kind::Boolean, "false"), "Whether values on the x axis decrease to the right.";
+    x_label: Option<String> = optional(FieldKind::Text, "that of the axis or metric"), "Label of the x axis.";
+    y_label: Option<String> = optional(FieldKind::Text, "that of the metric"), "Label of the y axis.";
+    x_unit: Option<String> = optional(FieldKind::Text, "that of the axis or metric"), "Unit of the x axis.";
+    y_unit: Option<String> = optional(FieldKind::Text, "that of the metric"), "Unit of the y axis.";
+    x_reversed: Option<bool> = default(FieldKind::Boolean, "false"), "Whether values on the x axis decrease to the right.";
     x_min: Option<f64> = optional(NUMBER, "from the data"), "Minimum of the x axis.";
     x_max: Option<f64> = optional(NUMBER, "from the data"), "Maximum of the x axis.";
     y_min: Option<f64> = optional(NUMBER, "from the data"), "Minimum of the y axis.";
     y_max: Option<f64> = optional(NUMBER, "from the data"), "Maximum of the y axis.";
-    caption: Option<String> = optional(Kind::Text, "none"), "Caption.";
+    caption: Option<String> = optional(FieldKind::Text, "none"), "Caption.";
 }
 
 toml_table! {
     /// A condition over metrics.
     pub struct ClaimRecord;
     static CLAIM = "claim": "A condition, as an expression over metrics at points.";
-    name: String = required(Kind::Name), "Name.";
-    text: String = required(Kind::Text), "The claim in words.";
-    source: String = default(Kind::Text, ""), "Source of the claim.";
-    expression: String = required(Kind::Text), "Condition.";
-    explained_by: String = default(Kind::Text, ""), "Claim that explains it if it does not hold.";
-    exploratory: bool = default(Kind::Boolean, "false"),
+    name: String = required(FieldKind::Name), "Name.";
+    text: String = required(FieldKind::Text), "The claim in words.";
+    source: String = default(FieldKind::Text, ""), "Source of the claim.";
+    expression: String = required(FieldKind::Text), "Condition.";
+    explained_by: String = default(FieldKind::Text, ""), "Claim that explains it if it does not hold.";
+    exploratory: bool = default(FieldKind::Boolean, "false"),
         "Whether a bound, parameter or variant was chosen after a look at results. Such a claim cannot explain another one.";
-    published_runs: Option<u64> = optional(Kind::integer(1, 10_000), "none"),
+    published_runs: Option<u64> = optional(FieldKind::integer(1, 10_000), "none"),
         "Number of runs from which the published figure in the claim was computed. The verdict `refuted` then has a \
          second condition.";
-    variant: String = default(Kind::Text, ""),
+    variant: String = default(FieldKind::Text, ""),
         "`EXPERIMENT`, or `EXPERIMENT;axis=value`: the points that change the one assumption of this claim. Published \
          values that it explains must match there.";
 }
@@ -286,7 +286,7 @@ toml_table! {
     pub struct ExpectRecord;
     static EXPECT = "expectation": "A bound on the mean of a metric at each selected point. If a mean is outside, the command ends \
         with exit status 4. Expectations in the study's scenarios are not checked.";
-    metric: String = required(Kind::Name), "Metric of the study.";
+    metric: String = required(FieldKind::Name), "Metric of the study.";
     experiments: Vec<String> = default(NAMES, "[]"), "Experiments; if empty, all that have the metric.";
     r#where: Option<Vec<(String, Node)>> = optional(SETTINGS, "all points"),
         "Axes and their values that select points: one value or a list.";
@@ -300,16 +300,16 @@ toml_table! {
     /// A published value.
     pub struct PublishedRecord;
     static PUBLISHED = "published value": "A published value, with the columns of published.csv.";
-    experiment: Option<String> = optional(Kind::Name, "the only one"), "Experiment.";
-    point: String = default(Kind::Text, ""), "axis=value;axis=value.";
-    metric: String = required(Kind::Name), "Metric.";
+    experiment: Option<String> = optional(FieldKind::Name, "the only one"), "Experiment.";
+    point: String = default(FieldKind::Text, ""), "axis=value;axis=value.";
+    metric: String = required(FieldKind::Name), "Metric.";
     value: f64 = required(NUMBER), "Value.";
-    tolerance: String = default(Kind::Text, "0"), "`5%` of the value, or a number in its unit.";
-    published_runs: u64 = default(Kind::integer(0, 1_000_000_000), "1"),
+    tolerance: String = default(FieldKind::Text, "0"), "`5%` of the value, or a number in its unit.";
+    published_runs: u64 = default(FieldKind::integer(0, 1_000_000_000), "1"),
         "Number of runs from which the value was computed: 1 if it is unknown, 0 for an exact value.";
-    source: String = default(Kind::Text, ""), "Publication.";
-    note: String = default(Kind::Text, ""), "Remark for readers.";
-    explained_by: String = default(Kind::Text, ""), "Claim that explains a difference.";
+    source: String = default(FieldKind::Text, ""), "Publication.";
+    note: String = default(FieldKind::Text, ""), "Remark for readers.";
+    explained_by: String = default(FieldKind::Text, ""), "Claim that explains a difference.";
 }
 
 impl StudyRecord {
@@ -342,10 +342,10 @@ impl StudyRecord {
         let scenarios = loaded.root.map("scenarios").iter().map(|entry| &entry.value);
         let replications = loaded.root.get("replications").map(Value::map).unwrap_or_default();
         let scenarios = scenarios.chain(replications.iter().map(|entry| &entry.value));
-        let outside = |value: &&Value| matches!(value.data, Data::Text(_));
+        let outside = |value: &&Value| matches!(value.data, ValueData::Text(_));
         if let Some(value) = scenarios.chain(loaded.root.get("published")).find(outside) {
             let expected = vec!["what the file contains, as records have it".to_owned()];
-            let message = format!("found the name of a file, {}", loaded.sources.found(value.place));
+            let message = format!("found the name of a file, {}", loaded.sources.excerpt(value.place));
             return Err(invalid(&loaded.sources.error(value.place, "", message, expected)));
         }
         Ok(StudyRecord::from_tree(&loaded.root))

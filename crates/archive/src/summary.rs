@@ -5,8 +5,8 @@
 use crate::error::{RecordError, shorten};
 use crate::reference::{ColumnReference, TableReference};
 use crate::table;
-use crate::table::Lines;
-use crate::value::{Cell, Kind, Value, parse_number};
+use crate::table::CsvLines;
+use crate::value::{Cell, CellKind, CellValue, parse_number};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Point {
     }
 
     /// The point in words: "transport udp, packets 10000".
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         self.0.iter().map(|(axis, value)| format!("{} {value}", axis.replace('_', " "))).collect::<Vec<_>>().join(", ")
     }
 }
@@ -64,11 +64,11 @@ impl PartialEq<&str> for Point {
     }
 }
 
-impl Value for Point {
-    const KIND: Kind = Kind::Text;
+impl CellValue for Point {
+    const KIND: CellKind = CellKind::Text;
     const EXPECTED: &'static str = "`axis=value;axis=value`";
 
-    fn cell(&self) -> Cell<'_> {
+    fn to_cell(&self) -> Cell<'_> {
         Cell::Text(self.to_string().into())
     }
 
@@ -107,7 +107,7 @@ impl Verdict {
         [Self::Match, Self::Explained, Self::Undecided, Self::Differs, Self::Refuted, Self::Untrusted];
 
     /// The name of the verdict in `summary.csv`.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Verdict::Match => "match",
             Verdict::Explained => "explained",
@@ -119,16 +119,16 @@ impl Verdict {
     }
 }
 
-impl Value for Verdict {
-    const KIND: Kind = Kind::Text;
+impl CellValue for Verdict {
+    const KIND: CellKind = CellKind::Text;
     const EXPECTED: &'static str = "match, differs, undecided, explained, refuted, untrusted or nothing";
 
-    fn cell(&self) -> Cell<'_> {
-        Cell::Text(Cow::Borrowed(self.word()))
+    fn to_cell(&self) -> Cell<'_> {
+        Cell::Text(Cow::Borrowed(self.name()))
     }
 
     fn parse(text: &str) -> Option<Self> {
-        Verdict::ALL.into_iter().find(|verdict| verdict.word() == text.trim())
+        Verdict::ALL.into_iter().find(|verdict| verdict.name() == text.trim())
     }
 }
 
@@ -177,7 +177,7 @@ impl SummaryRow {
     }
 
     /// The number of runs that have a value.
-    pub fn runs(&self) -> u64 {
+    pub fn run_count(&self) -> u64 {
         self.n.unwrap_or(0)
     }
 
@@ -189,7 +189,7 @@ impl SummaryRow {
 
 /// How many claims have a verdict. Also, how many of the claims over random runs would be a match or refuted by chance
 /// if each was exactly at its bound: 2.5 % in each direction. `None` if no claim has a verdict.
-pub fn claims_by_chance(rows: &[SummaryRow]) -> Option<String> {
+pub fn describe_chance_verdicts(rows: &[SummaryRow]) -> Option<String> {
     let tested = || rows.iter().filter(|row| row.claim().is_some() && row.verdict.is_some());
     let (all, random) = (tested().count(), tested().filter(|row| row.support.is_some()).count());
     let claims = |n: usize| if n == 1 { "1 claim was tested".to_owned() } else { format!("{n} claims were tested") };
@@ -262,7 +262,7 @@ impl Results {
             cells.extend([row.seed.to_string(), row.key.clone()]);
             cells.extend(row.values.iter().map(|value| {
                 let mut text = String::new();
-                value.cell().print(&mut text);
+                value.cell().write_to(&mut text);
                 text
             }));
             let _ = writer.write_record(&cells);
@@ -275,7 +275,7 @@ impl Results {
     /// # Errors
     /// If the file cannot be read or does not have the format of [`Results::to_bytes`].
     pub fn read(file: &Path) -> Result<Self, RecordError> {
-        let mut lines = Lines::open(file)?;
+        let mut lines = CsvLines::open(file)?;
         let (seed, key) = (lines.place(SEED)?, lines.place(KEY)?);
         if key < seed {
             let problem = format!("expected column `{SEED}` before `{KEY}`, found it after");
@@ -312,9 +312,9 @@ impl Results {
 
     /// The declaration of the table, for documentation.
     pub fn reference() -> TableReference {
-        let column = |name, kind: Kind, text, is_optional| ColumnReference {
+        let column = |name, kind: CellKind, text, is_optional| ColumnReference {
             name,
-            kind: kind.word(),
+            kind: kind.name(),
             unit: "",
             text,
             is_optional,
@@ -325,15 +325,15 @@ impl Results {
             columns: vec![
                 column(
                     "AXIS",
-                    Kind::Text,
+                    CellKind::Text,
                     "One column for each axis: its value, or empty if the experiment does not have it.",
                     true,
                 ),
-                column(SEED, Kind::Count, "Seed of the run.", false),
-                column(KEY, Kind::Text, "Key of the run: the name of its folder below `runs`.", false),
+                column(SEED, CellKind::Count, "Seed of the run.", false),
+                column(KEY, CellKind::Text, "Key of the run: the name of its folder below `runs`.", false),
                 column(
                     "METRIC",
-                    Kind::Number,
+                    CellKind::Number,
                     "One column for each metric, in the unit that the study declares.",
                     true,
                 ),

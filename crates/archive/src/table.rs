@@ -2,7 +2,7 @@
 
 use crate::columns::{Columns, Data, UnknownColumn};
 use crate::error::{RecordError, shorten};
-use crate::value::{Cell, Kind};
+use crate::value::{Cell, CellKind};
 use std::borrow::Borrow;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -23,7 +23,7 @@ fn quote(out: &mut String, start: usize) {
 
 /// The declaration of a CSV file whose rows are of type `R`.
 #[derive(Debug)]
-pub struct Table<R: 'static> {
+pub struct RecordTable<R: 'static> {
     /// The file's name.
     pub file: &'static str,
     /// One sentence: the subject of a row.
@@ -42,7 +42,7 @@ pub struct Column<R> {
     /// One sentence: its meaning.
     pub text: &'static str,
     /// Its type.
-    pub kind: Kind,
+    pub kind: CellKind,
     /// Whether a cell may be empty because there is no value.
     pub is_optional: bool,
     /// The values that a cell accepts, for messages.
@@ -122,11 +122,11 @@ impl<R> Column<R> {
 
     /// Whether the column contains numbers, including times.
     pub fn is_numeric(&self) -> bool {
-        self.kind != Kind::Text
+        self.kind != CellKind::Text
     }
 }
 
-impl<R> Table<R> {
+impl<R> RecordTable<R> {
     /// The names of the columns.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<R> {
         self.columns.iter().map(|column| column.name)
@@ -158,7 +158,7 @@ impl<R> Table<R> {
     pub fn write(&self, rows: impl IntoIterator<Item = impl Borrow<R>>, mut out: impl Write) -> io::Result<()> {
         let mut text = self.header();
         for row in rows {
-            self.append(row.borrow(), &mut text);
+            self.append_row(row.borrow(), &mut text);
             if text.len() >= WRITE_BYTES {
                 out.write_all(text.as_bytes())?;
                 text.clear();
@@ -182,7 +182,7 @@ impl<R> Table<R> {
     }
 
     /// Appends the line of a row, as [`Table::write`] writes it, for tables that are written during a run.
-    pub fn append(&self, row: &R, out: &mut String) {
+    pub fn append_row(&self, row: &R, out: &mut String) {
         let line = out.len();
         for (index, column) in self.columns.iter().enumerate() {
             if index > 0 {
@@ -190,7 +190,7 @@ impl<R> Table<R> {
             }
             let start = out.len();
             let cell = (column.cell)(row);
-            cell.print(out);
+            cell.write_to(out);
             if matches!(cell, Cell::Text(_)) {
                 quote(out, start);
             }
@@ -205,16 +205,16 @@ impl<R> Table<R> {
     /// Returns the content of the file, as [`Table::write`] writes it.
     pub fn to_bytes(&self, rows: impl IntoIterator<Item = impl Borrow<R>>) -> Vec<u8> {
         let mut text = self.header();
-        rows.into_iter().for_each(|row| self.append(row.borrow(), &mut text));
+        rows.into_iter().for_each(|row| self.append_row(row.borrow(), &mut text));
         text.into_bytes()
     }
 
     /// Converts rows into columns.
-    pub fn gather(&self, rows: impl IntoIterator<Item = R>) -> Columns {
+    pub fn to_columns(&self, rows: impl IntoIterator<Item = R>) -> Columns {
         let mut length = 0;
         let empty = |column: &Column<R>| match column.kind {
-            Kind::Text => Data::Texts(Vec::new()),
-            Kind::Count | Kind::Seconds | Kind::Number => Data::Numbers(Vec::new()),
+            CellKind::Text => Data::Texts(Vec::new()),
+            CellKind::Count | CellKind::Seconds | CellKind::Number => Data::Numbers(Vec::new()),
         };
         let mut columns: Vec<(&'static str, Data)> =
             self.columns.iter().map(|column| (column.name, empty(column))).collect();
@@ -235,21 +235,21 @@ impl<R> Table<R> {
     }
 }
 
-impl<R: Default> Table<R> {
+impl<R: Default> RecordTable<R> {
     /// Reads the header and returns a reader of the rows; `file` is the name of the file in messages.
     ///
     /// # Errors
     /// If the header cannot be read, or lacks a column whose cells are never empty.
-    pub fn reader<I: Read>(&self, file: &Path, input: I) -> Result<Reader<R, I>, RecordError> {
-        Reader::new(self, Lines::new(file, input)?)
+    pub fn reader<I: Read>(&self, file: &Path, input: I) -> Result<TableReader<R, I>, RecordError> {
+        TableReader::new(self, CsvLines::new(file, input)?)
     }
 
     /// Opens a file and reads its header. [`Reader::next_into`] reads the rows.
     ///
     /// # Errors
     /// As [`Table::reader`], or if the file cannot be opened.
-    pub fn open(&self, file: &Path) -> Result<Reader<R, File>, RecordError> {
-        Reader::new(self, Lines::open(file)?)
+    pub fn open(&self, file: &Path) -> Result<TableReader<R, File>, RecordError> {
+        TableReader::new(self, CsvLines::open(file)?)
     }
 
     /// Reads all rows.
@@ -265,20 +265,20 @@ impl<R: Default> Table<R> {
     /// # Errors
     /// As [`Table::read`].
     pub fn read_columns(&self, file: &Path, input: impl Read) -> Result<Columns, RecordError> {
-        Ok(self.gather(self.read(file, input)?))
+        Ok(self.to_columns(self.read(file, input)?))
     }
 }
 
 /// Reads the rows of a table.
 #[derive(Debug)]
-pub struct Reader<R: 'static, I> {
-    lines: Lines<I>,
+pub struct TableReader<R: 'static, I> {
+    lines: CsvLines<I>,
     /// The columns in the file, with their indices in the file.
     places: Vec<(usize, &'static Column<R>)>,
 }
 
-impl<R: Default, I: Read> Reader<R, I> {
-    fn new(table: &Table<R>, lines: Lines<I>) -> Result<Self, RecordError> {
+impl<R: Default, I: Read> TableReader<R, I> {
+    fn new(table: &RecordTable<R>, lines: CsvLines<I>) -> Result<Self, RecordError> {
         let mut places = Vec::with_capacity(table.columns.len());
         for column in table.columns {
             match lines.header().iter().position(|name| name == column.name) {
@@ -287,11 +287,11 @@ impl<R: Default, I: Read> Reader<R, I> {
                 None => return Err(lines.missing(column.name)),
             }
         }
-        Ok(Reader { lines, places })
+        Ok(TableReader { lines, places })
     }
 
     /// Whether the file has this column.
-    pub fn has(&self, column: &str) -> bool {
+    pub fn has_column(&self, column: &str) -> bool {
         self.places.iter().any(|(_, known)| known.name == column)
     }
 
@@ -299,7 +299,7 @@ impl<R: Default, I: Read> Reader<R, I> {
     ///
     /// # Errors
     /// If a cell does not match the declaration of its column.
-    pub fn next_into(&mut self, row: &mut R) -> Result<bool, RecordError> {
+    pub fn read_next(&mut self, row: &mut R) -> Result<bool, RecordError> {
         if !self.lines.advance()? {
             return Ok(false);
         }
@@ -313,7 +313,7 @@ impl<R: Default, I: Read> Reader<R, I> {
     }
 
     /// Creates an error at the row that was read last.
-    pub fn problem(&self, problem: impl Into<String>) -> RecordError {
+    pub fn error(&self, problem: impl Into<String>) -> RecordError {
         self.lines.problem(problem)
     }
 
@@ -325,7 +325,7 @@ impl<R: Default, I: Read> Reader<R, I> {
         let mut rows = Vec::new();
         loop {
             let mut row = R::default();
-            if !self.next_into(&mut row)? {
+            if !self.read_next(&mut row)? {
                 return Ok(rows);
             }
             rows.push(row);
@@ -335,21 +335,21 @@ impl<R: Default, I: Read> Reader<R, I> {
 
 /// The lines of a CSV file, with access to cells by index.
 #[derive(Debug)]
-pub(crate) struct Lines<I> {
+pub(crate) struct CsvLines<I> {
     file: PathBuf,
     header: Vec<String>,
     reader: csv::Reader<I>,
     record: csv::StringRecord,
 }
 
-impl Lines<File> {
+impl CsvLines<File> {
     /// Opens a file and reads its header.
     pub(crate) fn open(file: &Path) -> Result<Self, RecordError> {
-        Lines::new(file, File::open(file).map_err(|cause| RecordError::read(file, cause))?)
+        CsvLines::new(file, File::open(file).map_err(|cause| RecordError::read(file, cause))?)
     }
 }
 
-impl<I: Read> Lines<I> {
+impl<I: Read> CsvLines<I> {
     fn new(file: &Path, input: I) -> Result<Self, RecordError> {
         let mut reader = csv::ReaderBuilder::new().flexible(false).from_reader(input);
         let header = match reader.headers() {
@@ -359,7 +359,7 @@ impl<I: Read> Lines<I> {
         if header.iter().all(String::is_empty) {
             return Err(RecordError::invalid(file, None, "is empty, expected a line of column names"));
         }
-        Ok(Lines { file: file.to_path_buf(), header, reader, record: csv::StringRecord::new() })
+        Ok(CsvLines { file: file.to_path_buf(), header, reader, record: csv::StringRecord::new() })
     }
 
     pub(crate) fn header(&self) -> &[String] {

@@ -1,7 +1,7 @@
 //! Tables to which several components, such as access networks, add rows. The types of the rows are not visible here.
 
 use crate::columns::Columns;
-use crate::table::Table;
+use crate::table::RecordTable;
 
 /// Tables with the rows that were added so far.
 ///
@@ -27,9 +27,9 @@ pub struct Tables(Vec<(Columns, Vec<u8>)>);
 
 impl Tables {
     /// Adds rows to the table.
-    pub fn add<R>(&mut self, table: &Table<R>, rows: Vec<R>) {
+    pub fn add<R>(&mut self, table: &RecordTable<R>, rows: Vec<R>) {
         let bytes = table.to_bytes(&rows);
-        let columns = table.gather(rows);
+        let columns = table.to_columns(rows);
         match self.0.iter_mut().find(|(known, _)| known.file() == table.file) {
             Some((known, file)) => {
                 // The header ends with the first line.

@@ -2,28 +2,28 @@
 //! documentation follow from the declaration.
 
 use fullpipe_schema::node::{format_float, quote, quote_key};
-use fullpipe_schema::{Kind, Node, Tree, Value};
+use fullpipe_schema::{FieldKind, Node, Tree, Value};
 use fullpipe_units::Duration;
 use std::fmt::Write;
 
 /// A type of values of a TOML key.
-pub trait Toml: Sized {
+pub trait TomlValue: Sized {
     /// Whether the value is written under its own header.
     const IS_TABLE: bool = false;
 
     /// Converts a value that the schema has checked.
-    fn read(value: &Value) -> Self;
+    fn from_toml(value: &Value) -> Self;
 
     /// The value if the key is absent and the schema permits this.
-    fn of_absent() -> Self {
+    fn from_absent() -> Self {
         panic!("the key is absent; the schema permits this, but the record requires it")
     }
 
     /// The value in TOML after the equals sign; `None` omits the key.
-    fn value(&self) -> Option<String>;
+    fn to_inline_toml(&self) -> Option<String>;
 
     /// Writes the tables that follow the values of the parent table. `path` is the path of the key.
-    fn tables(&self, _path: &str, _out: &mut String) {}
+    fn write_tables(&self, _path: &str, _out: &mut String) {}
 
     /// Whether this is an empty array of tables.
     fn has_no_tables(&self) -> bool {
@@ -146,12 +146,12 @@ pub(crate) use names;
 ///
 /// # Panics
 /// If the declaration gives the key another type.
-pub fn of_key<T: Toml>(tree: &Tree, key: &str) -> T {
-    tree.get(key).map_or_else(T::of_absent, T::read)
+pub fn read_key<T: TomlValue>(tree: &Tree, key: &str) -> T {
+    tree.get(key).map_or_else(T::from_absent, T::from_toml)
 }
 
-pub(crate) fn line(key: &str, value: &impl Toml, out: &mut String) {
-    if let Some(value) = value.value() {
+pub(crate) fn line(key: &str, value: &impl TomlValue, out: &mut String) {
+    if let Some(value) = value.to_inline_toml() {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{} = {value}", quote_key(key));
     }
@@ -181,58 +181,59 @@ plain! {
     Duration, Value::duration, |duration| quote(&duration.to_string());
     String, |value| value.text().to_owned(), |text| quote(text);
     Node, |value| value.raw().clone(), Node::to_toml;
-    LongText, |value| LongText(value.text().to_owned()), |text| text.to_toml();
-    Bound, Bound::of, Bound::to_toml;
+    MultilineText, |value| MultilineText(value.text().to_owned()), |text| text.to_toml();
+    Bound, Bound::from_checked_value, Bound::to_toml;
     AxisValue, |value| AxisValue(value.raw().clone()), |value| value.to_toml();
-    Settings, |value| Settings(Vec::read(value)), |settings| pairs(&settings.0, quote);
-    Points, |value| Points(Vec::read(value)), |points| points.to_toml();
+    ScenarioSettings, |value| ScenarioSettings(Vec::from_toml(value)), |settings| pairs(&settings.0, quote);
+    Points, |value| Points(Vec::from_toml(value)), |points| points.to_toml();
 }
 
 /// `None` omits the key. A key that is absent from the file is read as `None`, independently of its default.
-impl<T: Toml> Toml for Option<T> {
+impl<T: TomlValue> TomlValue for Option<T> {
     const IS_TABLE: bool = T::IS_TABLE;
 
-    fn read(value: &Value) -> Self {
-        value.given.then(|| T::read(value))
+    fn from_toml(value: &Value) -> Self {
+        value.given.then(|| T::from_toml(value))
     }
 
-    fn of_absent() -> Self {
+    fn from_absent() -> Self {
         None
     }
 
-    fn value(&self) -> Option<String> {
+    fn to_inline_toml(&self) -> Option<String> {
         let inner = self.as_ref()?;
-        inner.value().or_else(|| inner.has_no_tables().then(|| "[]".to_owned()))
+        inner.to_inline_toml().or_else(|| inner.has_no_tables().then(|| "[]".to_owned()))
     }
 
-    fn tables(&self, path: &str, out: &mut String) {
-        self.iter().for_each(|inner| inner.tables(path, out));
+    fn write_tables(&self, path: &str, out: &mut String) {
+        self.iter().for_each(|inner| inner.write_tables(path, out));
     }
 }
 
 /// A list of values, or an array of tables.
-impl<T: Toml> Toml for Vec<T> {
+impl<T: TomlValue> TomlValue for Vec<T> {
     const IS_TABLE: bool = T::IS_TABLE;
 
-    fn read(value: &Value) -> Self {
+    fn from_toml(value: &Value) -> Self {
         match &value.data {
-            fullpipe_schema::Data::Tables(trees) => {
-                let table = |tree: &Tree| Value { data: fullpipe_schema::Data::Table(tree.clone()), ..value.clone() };
-                trees.iter().map(|tree| T::read(&table(tree))).collect()
+            fullpipe_schema::ValueData::Tables(trees) => {
+                let table =
+                    |tree: &Tree| Value { data: fullpipe_schema::ValueData::Table(tree.clone()), ..value.clone() };
+                trees.iter().map(|tree| T::from_toml(&table(tree))).collect()
             }
-            _ => value.list().iter().map(T::read).collect(),
+            _ => value.list().iter().map(T::from_toml).collect(),
         }
     }
 
-    fn value(&self) -> Option<String> {
-        let values = || self.iter().filter_map(T::value).collect::<Vec<_>>().join(", ");
+    fn to_inline_toml(&self) -> Option<String> {
+        let values = || self.iter().filter_map(T::to_inline_toml).collect::<Vec<_>>().join(", ");
         (!T::IS_TABLE).then(|| format!("[{}]", values()))
     }
 
-    fn tables(&self, path: &str, out: &mut String) {
+    fn write_tables(&self, path: &str, out: &mut String) {
         for table in self.iter().filter(|_| T::IS_TABLE) {
             let _ = writeln!(out, "\n[[{path}]]");
-            table.tables(path, out);
+            table.write_tables(path, out);
         }
     }
 
@@ -242,39 +243,39 @@ impl<T: Toml> Toml for Vec<T> {
 }
 
 /// Values or tables under names that are chosen by the author of the file.
-impl<T: Toml> Toml for Vec<(String, T)> {
+impl<T: TomlValue> TomlValue for Vec<(String, T)> {
     const IS_TABLE: bool = T::IS_TABLE;
 
-    fn read(value: &Value) -> Self {
-        value.map().iter().map(|entry| (entry.name.clone(), T::read(&entry.value))).collect()
+    fn from_toml(value: &Value) -> Self {
+        value.map().iter().map(|entry| (entry.name.clone(), T::from_toml(&entry.value))).collect()
     }
 
-    fn value(&self) -> Option<String> {
+    fn to_inline_toml(&self) -> Option<String> {
         (!T::IS_TABLE).then(|| pairs(self, quote_key))
     }
 
-    fn tables(&self, path: &str, out: &mut String) {
+    fn write_tables(&self, path: &str, out: &mut String) {
         for (name, table) in self.iter().filter(|_| T::IS_TABLE) {
             let path = format!("{path}.{}", quote_key(name));
             let _ = writeln!(out, "\n[{path}]");
-            table.tables(&path, out);
+            table.write_tables(&path, out);
         }
     }
 }
 
-fn pairs(pairs: &[(String, impl Toml)], quote: fn(&str) -> String) -> String {
-    let pair = |(key, value): &(String, _)| Some(format!("{} = {}", quote(key), Toml::value(value)?));
+fn pairs(pairs: &[(String, impl TomlValue)], quote: fn(&str) -> String) -> String {
+    let pair = |(key, value): &(String, _)| Some(format!("{} = {}", quote(key), TomlValue::to_inline_toml(value)?));
     let pairs: Vec<String> = pairs.iter().filter_map(pair).collect();
     if pairs.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", pairs.join(", ")) }
 }
 
 /// A text that is written on several lines if possible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LongText(pub String);
+pub struct MultilineText(pub String);
 
-impl LongText {
+impl MultilineText {
     fn to_toml(&self) -> String {
-        let LongText(text) = self;
+        let MultilineText(text) = self;
         let plain = text.chars().all(|c| c == '\n' || c == '\t' || !c.is_control());
         if plain && text.contains('\n') && !text.contains("'''") && !text.ends_with('\'') {
             format!("'''\n{text}'''")
@@ -295,12 +296,12 @@ pub enum Bound {
 
 impl Bound {
     /// The kind of a key that has a bound as its value.
-    pub const KIND: Kind = Kind::NUMBER_OR_QUANTITY;
+    pub const KIND: FieldKind = FieldKind::NUMBER_OR_QUANTITY;
 
     /// Converts a value of this kind.
-    pub fn of(value: &Value) -> Self {
+    pub fn from_checked_value(value: &Value) -> Self {
         match &value.data {
-            fullpipe_schema::Data::Text(text) => Bound::Quantity(text.clone()),
+            fullpipe_schema::ValueData::Text(text) => Bound::Quantity(text.clone()),
             _ => Bound::Number(value.number()),
         }
     }
@@ -315,7 +316,7 @@ impl Bound {
 
 /// Paths of a scenario with the values that they are set to. The paths are written in quotation marks.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings(pub Vec<(String, Node)>);
+pub struct ScenarioSettings(pub Vec<(String, Node)>);
 
 /// A value of an axis: a plain value, or a table with the label, the value and the [`Settings`].
 #[derive(Clone, Debug, PartialEq)]
@@ -323,9 +324,9 @@ pub struct AxisValue(pub Node);
 
 impl AxisValue {
     fn to_toml(&self) -> String {
-        let fullpipe_schema::Content::Table(entries) = &self.0.content else { return self.0.to_toml() };
+        let fullpipe_schema::NodeContent::Table(entries) = &self.0.content else { return self.0.to_toml() };
         let value = |entry: &fullpipe_schema::Entry| match &entry.node.content {
-            fullpipe_schema::Content::Table(paths) if entry.key == "set" => {
+            fullpipe_schema::NodeContent::Table(paths) if entry.key == "set" => {
                 let set: Vec<_> = paths.iter().map(|path| (path.key.clone(), path.node.clone())).collect();
                 format!("set = {}", pairs(&set, quote))
             }

@@ -13,7 +13,7 @@ const NANOSECONDS: u64 = 1_000_000_000;
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CellKind {
     /// Any text.
     Text,
     /// A non-negative integer.
@@ -24,14 +24,14 @@ pub enum Kind {
     Number,
 }
 
-impl Kind {
+impl CellKind {
     /// The name of the type.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Kind::Text => "text",
-            Kind::Count => "count",
-            Kind::Seconds => "seconds",
-            Kind::Number => "number",
+            CellKind::Text => "text",
+            CellKind::Count => "count",
+            CellKind::Seconds => "seconds",
+            CellKind::Number => "number",
         }
     }
 }
@@ -53,7 +53,7 @@ pub enum Cell<'a> {
 
 impl Cell<'_> {
     /// Appends the text of the cell as it is in the file.
-    pub fn print(&self, out: &mut String) {
+    pub fn write_to(&self, out: &mut String) {
         match self {
             Cell::Text(text) => out.push_str(text),
             Cell::Count(count) => print_count(*count, out),
@@ -135,31 +135,31 @@ impl From<Cell<'_>> for serde_json::Value {
 }
 
 /// A type whose values are cells of a column.
-pub trait Value: Sized {
+pub trait CellValue: Sized {
     /// The column's type.
-    const KIND: Kind;
+    const KIND: CellKind;
     /// Whether a cell may be empty because there is no value. The column may be missing in files of earlier versions.
     const IS_OPTIONAL: bool = false;
     /// The accepted values, for messages: "a count".
     const EXPECTED: &'static str;
 
     /// Converts the value to a cell.
-    fn cell(&self) -> Cell<'_>;
+    fn to_cell(&self) -> Cell<'_>;
 
     /// Parses the text of a cell; `None` if it does not match [`Value::EXPECTED`].
     fn parse(text: &str) -> Option<Self>;
 
     /// Sets the value from the text of a cell. Returns false if the text is not valid.
-    fn set(&mut self, text: &str) -> bool {
+    fn set_from_text(&mut self, text: &str) -> bool {
         Self::parse(text).map(|value| *self = value).is_some()
     }
 }
 
-impl Value for String {
-    const KIND: Kind = Kind::Text;
+impl CellValue for String {
+    const KIND: CellKind = CellKind::Text;
     const EXPECTED: &'static str = "a text";
 
-    fn cell(&self) -> Cell<'_> {
+    fn to_cell(&self) -> Cell<'_> {
         Cell::Text(Cow::Borrowed(self))
     }
 
@@ -167,7 +167,7 @@ impl Value for String {
         Some(text.to_owned())
     }
 
-    fn set(&mut self, text: &str) -> bool {
+    fn set_from_text(&mut self, text: &str) -> bool {
         // Readers reuse a row, and this reuses its allocation.
         self.clear();
         self.push_str(text);
@@ -196,20 +196,20 @@ macro_rules! numbers {
 }
 
 numbers! {
-    u64, Kind::Count, "a count", Cell::Count, |text| text.trim().parse().ok();
-    f64, Kind::Number, "a number", Cell::Number, parse_number;
-    Instant, Kind::Seconds, "a number of seconds", |at| Cell::Nanoseconds(at.as_nanos()),
+    u64, CellKind::Count, "a count", Cell::Count, |text| text.trim().parse().ok();
+    f64, CellKind::Number, "a number", Cell::Number, parse_number;
+    Instant, CellKind::Seconds, "a number of seconds", |at| Cell::Nanoseconds(at.as_nanos()),
         |text| nanoseconds(text).map(Instant::from_nanos);
-    Duration, Kind::Seconds, "a number of seconds", |time| Cell::Nanoseconds(time.as_nanos()),
+    Duration, CellKind::Seconds, "a number of seconds", |time| Cell::Nanoseconds(time.as_nanos()),
         |text| nanoseconds(text).map(Duration::from_nanos);
 }
 
 /// Counts by index, separated by semicolons: `0;3;12`.
-impl Value for Vec<u64> {
-    const KIND: Kind = Kind::Text;
+impl CellValue for Vec<u64> {
+    const KIND: CellKind = CellKind::Text;
     const EXPECTED: &'static str = "counts joined with semicolons";
 
-    fn cell(&self) -> Cell<'_> {
+    fn to_cell(&self) -> Cell<'_> {
         Cell::Text(self.iter().map(u64::to_string).collect::<Vec<_>>().join(";").into())
     }
 
@@ -218,13 +218,13 @@ impl Value for Vec<u64> {
     }
 }
 
-impl<T: Value> Value for Option<T> {
-    const KIND: Kind = T::KIND;
+impl<T: CellValue> CellValue for Option<T> {
+    const KIND: CellKind = T::KIND;
     const IS_OPTIONAL: bool = true;
     const EXPECTED: &'static str = T::EXPECTED;
 
-    fn cell(&self) -> Cell<'_> {
-        self.as_ref().map_or(Cell::Empty, T::cell)
+    fn to_cell(&self) -> Cell<'_> {
+        self.as_ref().map_or(Cell::Empty, T::to_cell)
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -257,7 +257,7 @@ mod tests {
 
     fn printed(cell: &Cell<'_>) -> String {
         let mut text = String::new();
-        cell.print(&mut text);
+        cell.write_to(&mut text);
         text
     }
 
@@ -278,15 +278,15 @@ mod tests {
 
     #[test]
     fn cells_print_as_the_standard_library_prints_their_values() {
-        let mut stream = fullpipe_units::Stream::new(25, "test", "cells");
+        let mut stream = fullpipe_units::RandomStream::new(25, "test", "cells");
         for _ in 0..20_000 {
             // Cover all magnitudes, not only large ones.
-            let count = stream.bits() >> stream.below(64);
+            let count = stream.next_u64() >> stream.uniform_below(64);
             assert_eq!(printed(&Cell::Count(count)), count.to_string());
             let seconds = format!("{}.{:09}", count / NANOSECONDS, count % NANOSECONDS);
             assert_eq!(printed(&Cell::Nanoseconds(count)), seconds.trim_end_matches('0').trim_end_matches('.'));
-            let bits = f64::from_bits(stream.bits());
-            let scaled = count as f64 / f64::from(1_u32 << stream.below(20));
+            let bits = f64::from_bits(stream.next_u64());
+            let scaled = count as f64 / f64::from(1_u32 << stream.uniform_below(20));
             for number in [bits, scaled, -scaled, count as f64, -(count as f64)].into_iter().filter(|n| n.is_finite()) {
                 assert_eq!(printed(&Cell::Number(number)), number.to_string());
             }

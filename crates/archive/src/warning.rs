@@ -62,7 +62,7 @@ impl WarningKind {
     }
 
     /// The condition for the warning, for documentation.
-    pub fn text(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             WarningKind::SmallQueue => {
                 "The queue of a link that flows use has room for less than one packet of the size that the link carries. Known \
@@ -112,7 +112,7 @@ impl Warning {
     }
 
     /// Whether the warning is of this kind.
-    pub fn is(&self, kind: WarningKind) -> bool {
+    pub fn has_kind(&self, kind: WarningKind) -> bool {
         self.name == kind.name()
     }
 }

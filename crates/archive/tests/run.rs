@@ -1,6 +1,6 @@
 //! `run.json` written and read back.
 
-use fullpipe_archive::json::{Counts, Json, Nullable};
+use fullpipe_archive::json::{JsonValue, NamedCounts, Nullable};
 use fullpipe_archive::{
     AuditRecord, BdpLimitRecord, ContentRecord, IcmpRecord, KernelEndRecord, KernelRecord, LatenessRecord,
     LatenessSpread, NatRecord, NegotiatedRecord, PacketCapture, PacketCounts, ProgramRecord, RefusedFrames,
@@ -13,7 +13,7 @@ fn simulated() -> RunRecord {
         key: "ab01".to_owned(),
         build: "0.1.0+ab".to_owned(),
         seed: u64::MAX,
-        options: RunOptionsRecord { pcap: PacketCapture::UpTo(96), ..RunOptionsRecord::default() },
+        options: RunOptionsRecord { pcap: PacketCapture::Truncated(96), ..RunOptionsRecord::default() },
         clock: "virtual".to_owned(),
         duration_s: 0.1,
         packets: PacketCounts { received: 3, received_with_data: 2, lost: 1, hops: 9 },
@@ -21,7 +21,7 @@ fn simulated() -> RunRecord {
         content: vec![ContentRecord { flow: "data".to_owned(), ..ContentRecord::default() }],
         audit: AuditRecord {
             passed: true,
-            checks: Counts(vec![("link-rate".to_owned(), 7), ("frame-order".to_owned(), 8)]),
+            checks: NamedCounts(vec![("link-rate".to_owned(), 7), ("frame-order".to_owned(), 8)]),
             ..AuditRecord::default()
         },
         scenario: "duration = \"1s\"\n".to_owned(),
@@ -117,18 +117,18 @@ fn wrong_record_error_has_key_and_expectation() {
 
 #[test]
 fn capture_serves_up_to_the_bytes_that_it_contains() {
-    use PacketCapture::{No, UpTo, Whole};
+    use PacketCapture::{None, Truncated, WholePackets};
     for (kept, wanted, serves) in [
-        (No, No, true),
-        (No, UpTo(1), false),
-        (UpTo(96), No, true),
-        (UpTo(96), UpTo(96), true),
-        (UpTo(96), UpTo(97), false),
-        (UpTo(96), Whole, false),
-        (Whole, UpTo(1), true),
-        (Whole, Whole, true),
+        (None, None, true),
+        (None, Truncated(1), false),
+        (Truncated(96), None, true),
+        (Truncated(96), Truncated(96), true),
+        (Truncated(96), Truncated(97), false),
+        (Truncated(96), WholePackets, false),
+        (WholePackets, Truncated(1), true),
+        (WholePackets, WholePackets, true),
     ] {
-        assert_eq!(kept.serves(wanted), serves, "{kept:?} {wanted:?}");
+        assert_eq!(kept.covers(wanted), serves, "{kept:?} {wanted:?}");
     }
 }
 

@@ -2,38 +2,43 @@
 
 use fullpipe_archive::{
     AxisOfStudy, AxisRecord, AxisValue, Best, Bound, ClaimRecord, Clock, ExpectRecord, ExperimentRecord, LateRuns,
-    LeftOut, LongText, MetricRecord, ParameterRecord, Plot, PlotKind, Points, PublishedRecord, Scale, Scaling,
-    ScenarioRecord, ScenarioSetting, Settings, StudyRecord,
+    LeftOut, MetricRecord, MultilineText, ParameterRecord, Plot, PlotKind, Points, PublishedRecord, Scale, Scaling,
+    ScenarioRecord, ScenarioSetting, ScenarioSettings, StudyRecord,
 };
-use fullpipe_schema::{Content, Entry, Node, Place};
+use fullpipe_schema::{Entry, Node, NodeContent, SourceLocation};
 use fullpipe_units::Duration;
 use proptest::prelude::*;
 use std::path::Path;
 
-fn node(content: Content) -> Node {
-    Node { content, place: Place::default() }
+fn node(content: NodeContent) -> Node {
+    Node { content, place: SourceLocation::default() }
 }
 
 fn text(text: &str) -> Node {
-    node(Content::Text(text.to_owned()))
+    node(NodeContent::Text(text.to_owned()))
 }
 
 fn table(keys: &[(&str, Node)]) -> Node {
-    let entry =
-        |(key, node): &(&str, Node)| Entry { key: (*key).to_owned(), key_place: Place::default(), node: node.clone() };
-    node(Content::Table(keys.iter().map(entry).collect()))
+    let entry = |(key, node): &(&str, Node)| Entry {
+        key: (*key).to_owned(),
+        key_place: SourceLocation::default(),
+        node: node.clone(),
+    };
+    node(NodeContent::Table(keys.iter().map(entry).collect()))
 }
 
 /// A study with all keys; `odd` is the content of all free texts.
 fn whole(odd: &str, number: f64) -> StudyRecord {
     let odd = || odd.to_owned();
     let name = |name: &str| name.to_owned();
-    let set = || Settings(vec![("duration".to_owned(), text("1s")), (odd() + ".x", node(Content::Float(number)))]);
-    let point = || vec![("axis".to_owned(), text("a")), ("other".to_owned(), node(Content::Integer(-3)))];
+    let set = || {
+        ScenarioSettings(vec![("duration".to_owned(), text("1s")), (odd() + ".x", node(NodeContent::Float(number)))])
+    };
+    let point = || vec![("axis".to_owned(), text("a")), ("other".to_owned(), node(NodeContent::Integer(-3)))];
     let labelled = table(&[
         ("label", text("b")),
-        ("value", node(Content::Boolean(true))),
-        ("set", table(&[("duration", text("2s")), ("a.b", node(Content::Array(vec![text("c")])))])),
+        ("value", node(NodeContent::Boolean(true))),
+        ("set", table(&[("duration", text("2s")), ("a.b", node(NodeContent::Array(vec![text("c")])))])),
         ("replications", text("rows")),
     ]);
     StudyRecord {
@@ -53,12 +58,12 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
         robust: Some(vec![(name("claims"), vec![name("claim")])]),
         quick: true,
         build: odd(),
-        scenarios: vec![(odd(), ScenarioRecord { origin: odd(), text: LongText(odd() + "\n" + &odd()) })],
+        scenarios: vec![(odd(), ScenarioRecord { origin: odd(), text: MultilineText(odd() + "\n" + &odd()) })],
         replications: Some(vec![(name("rows"), Points(vec![point(), set().0]))]),
         parameters: vec![(
             odd(),
             ParameterRecord {
-                default: Some(node(Content::Float(number))),
+                default: Some(node(NodeContent::Float(number))),
                 quick: Some(text("x")),
                 text: odd(),
                 paths: vec![odd()],

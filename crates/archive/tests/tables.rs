@@ -1,8 +1,8 @@
 //! Tables written, read back and read column by column.
 
 use fullpipe_archive::{
-    COMPLETIONS, Cell, CompletionRow, FIGURES, FLOWS, FlowRow, Kind, LINKS, Point, ResultRow, Results, SERIES, SUMMARY,
-    SeriesRow, SummaryRow, Table, Verdict, read_summary,
+    COMPLETIONS, Cell, CellKind, CompletionRow, FIGURES, FLOWS, FlowRow, LINKS, Point, RecordTable, ResultRow, Results,
+    SERIES, SUMMARY, SeriesRow, SummaryRow, Verdict, read_summary,
 };
 use fullpipe_units::{Duration, Instant};
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn flow() -> FlowRow {
     }
 }
 
-fn error<R: Default + Debug>(table: &Table<R>, content: &str) -> String {
+fn error<R: Default + Debug>(table: &RecordTable<R>, content: &str) -> String {
     table.read(Path::new("runs/1/file.csv"), content.as_bytes()).expect_err("a wrong file").to_string()
 }
 
@@ -147,7 +147,7 @@ fn columns_are_slices_and_unknown_names_are_errors() {
     let late = FlowRow { flow: "late".to_owned(), completion_s: Some(Duration::from_nanos(1)), ..FlowRow::default() };
     let columns = FLOWS.gather([flow(), late]);
     assert_eq!(columns.len(), 2);
-    assert_eq!(columns.texts("flow"), ["data", "late"]);
+    assert_eq!(columns.text_column("flow"), ["data", "late"]);
     assert_eq!(columns.column("tx_bytes"), [4500.0, 0.0]);
     assert!(columns.column("completion_s")[0].is_nan());
     assert_eq!(columns.column("completion_s")[1], 1e-9);
@@ -156,7 +156,7 @@ fn columns_are_slices_and_unknown_names_are_errors() {
         error.starts_with("flows.csv has no column of numbers `goodput_bsp`; did you mean `goodput_bps`?"),
         "{error}"
     );
-    assert!(columns.find_column("flow").is_err() && columns.find_texts("tx_bytes").is_err());
+    assert!(columns.find_column("flow").is_err() && columns.find_text_column("tx_bytes").is_err());
 }
 
 /// Possible content of a cell.
@@ -180,25 +180,25 @@ fn content() -> impl Strategy<Value = Content> {
 }
 
 /// Writes rows of any content and reads them back.
-fn round_trip<R: Default + Clone + PartialEq + Debug>(table: &Table<R>, cells: &[Content]) {
+fn round_trip<R: Default + Clone + PartialEq + Debug>(table: &RecordTable<R>, cells: &[Content]) {
     let row_of = |cells: &[Content]| {
         let mut row = R::default();
         for (column, content) in table.columns.iter().zip(cells) {
             // An optional text that is empty is read as `None`.
-            let is_none = content.is_empty || column.kind == Kind::Text && content.text.trim().is_empty();
+            let is_none = content.is_empty || column.kind == CellKind::Text && content.text.trim().is_empty();
             if is_none && column.is_optional {
                 continue;
             }
             let cell = match column.kind {
-                Kind::Text => Cell::Text(content.text.as_str().into()),
-                Kind::Count => Cell::Count(content.count),
-                Kind::Seconds => Cell::Nanoseconds(content.count),
-                Kind::Number => Cell::Number(content.number),
+                CellKind::Text => Cell::Text(content.text.as_str().into()),
+                CellKind::Count => Cell::Count(content.count),
+                CellKind::Seconds => Cell::Nanoseconds(content.count),
+                CellKind::Number => Cell::Number(content.number),
             };
             let mut text = String::new();
-            cell.print(&mut text);
+            cell.write_to(&mut text);
             // Some texts are not valid points or verdicts.
-            if !(column.set)(&mut row, &text) && column.kind == Kind::Text {
+            if !(column.set)(&mut row, &text) && column.kind == CellKind::Text {
                 continue;
             }
             assert_eq!((column.cell)(&row), cell, "{}", column.name);

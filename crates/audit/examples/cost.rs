@@ -9,9 +9,9 @@
 //! The cost of the auditor is the difference between the counts of `audited` and `empty`. Without arguments, the example makes a short run
 //! of both.
 
-use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium};
+use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, FinalFlowState, FinalLinkState, FinalState, MediumAccess};
 use fullpipe_record::{Observer, PacketView, TcpView, Transmission};
-use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
+use fullpipe_units::{EcnCodepoint, FlowId, Instant, LinkId};
 use std::hint::black_box;
 
 const RATES: [u64; 6] = [1_000_000_000, 100_000_000, 1_000_000_000, 1_000_000_000, 100_000_000, 1_000_000_000];
@@ -20,11 +20,11 @@ const DELAY_NS: u64 = 500_000;
 fn links() -> Vec<DeclaredLink> {
     let link = |rate_bps: &u64| DeclaredLink {
         name: format!("{rate_bps} bit/s"),
-        medium: Medium::PointToPoint,
+        medium: MediumAccess::PointToPoint,
         rate_bps: *rate_bps,
         delay_ns: DELAY_NS,
         delay_varies: false,
-        varies: fullpipe_audit::Variation::default(),
+        varies: fullpipe_audit::LinkVariation::default(),
         framing_bytes: 2,
         min_frame_bytes: 0,
         mtu_bytes: 1500,
@@ -35,12 +35,12 @@ fn links() -> Vec<DeclaredLink> {
 
 struct Nothing;
 
-impl EndState for Nothing {
-    fn link(&self, _: LinkId) -> LinkEnd {
-        LinkEnd::default()
+impl FinalState for Nothing {
+    fn link(&self, _: LinkId) -> FinalLinkState {
+        FinalLinkState::default()
     }
-    fn flow(&self, _: FlowId) -> FlowEnd {
-        FlowEnd::default()
+    fn flow(&self, _: FlowId) -> FinalFlowState {
+        FinalFlowState::default()
     }
 }
 
@@ -57,12 +57,12 @@ fn stream(observer: &mut impl Observer, packets: u64) {
         let mut offered = sent;
         for index in first..first + 3 {
             let (link, wire_bytes) = (LinkId(index as u32), packet.ip_bytes + 2);
-            Observer::offered(observer, Instant::from_nanos(offered), link, wire_bytes);
+            Observer::on_offered(observer, Instant::from_nanos(offered), link, wire_bytes);
             let start = offered.max(free_from[index]);
             let finish = start + byte_ns[index] * u64::from(wire_bytes);
             free_from[index] = finish;
             let at = Instant::from_nanos;
-            Observer::transmitted(
+            Observer::on_transmitted(
                 observer,
                 &Transmission {
                     link,
@@ -85,12 +85,12 @@ fn stream(observer: &mut impl Observer, packets: u64) {
             flow: FlowId(0),
             ip_bytes: 1500,
             payload_bytes: 1448,
-            codepoint: Codepoint::NotEct,
+            codepoint: EcnCodepoint::NotEct,
             tcp: Some(black_box(tcp)),
         };
-        observer.sent(Instant::from_nanos(now), &data);
+        observer.on_sent(Instant::from_nanos(now), &data);
         let arrived = pass(observer, now, 0, &data);
-        observer.delivered(Instant::from_nanos(arrived), &data, Instant::from_nanos(now));
+        observer.on_delivered(Instant::from_nanos(arrived), &data, Instant::from_nanos(now));
         sequence = sequence_end;
         if number % 2 == 1 {
             let tcp = TcpView { sequence: 1, sequence_end: 1, acknowledgement: sequence, has_ack: true, syn: false };
@@ -98,12 +98,12 @@ fn stream(observer: &mut impl Observer, packets: u64) {
                 flow: FlowId(1),
                 ip_bytes: 52,
                 payload_bytes: 0,
-                codepoint: Codepoint::NotEct,
+                codepoint: EcnCodepoint::NotEct,
                 tcp: Some(black_box(tcp)),
             };
-            observer.sent(Instant::from_nanos(arrived), &answer);
+            observer.on_sent(Instant::from_nanos(arrived), &answer);
             let back = pass(observer, arrived, 3, &answer);
-            observer.delivered(Instant::from_nanos(back), &answer, Instant::from_nanos(arrived));
+            observer.on_delivered(Instant::from_nanos(back), &answer, Instant::from_nanos(arrived));
         }
         now += 100_000;
     }

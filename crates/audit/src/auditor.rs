@@ -1,20 +1,20 @@
 //! The streaming auditor, which checks every run with constant state per link and flow, at a few nanoseconds per event.
 
-use crate::declared::{DeclaredFlow, DeclaredLink, PathPromise};
-use crate::flow::{self, FlowDetails, FlowEnd, FlowState};
-use crate::link::{LinkDetails, LinkEnd, LinkState};
-use crate::verdict::{FailureLog, Rule, Subject, Verdict};
+use crate::declared::{DeclaredFlow, DeclaredLink, MinimumPathDelay};
+use crate::flow::{self, FinalFlowState, FlowDetails, FlowState};
+use crate::link::{FinalLinkState, LinkDetails, LinkState};
+use crate::verdict::{AuditReport, FailureLog, Rule, Subject};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{FlowId, Instant, LinkId};
 use std::collections::BTreeMap;
 
 /// The state of the network at the end of a run.
-pub trait EndState {
+pub trait FinalState {
     /// Returns what still waits at a link.
-    fn link(&self, link: LinkId) -> LinkEnd;
+    fn link(&self, link: LinkId) -> FinalLinkState;
 
     /// Returns what is still in flight of a flow, and its counters in the records.
-    fn flow(&self, flow: FlowId) -> FlowEnd;
+    fn flow(&self, flow: FlowId) -> FinalFlowState;
 
     /// Returns the name of the flow, for failures.
     fn flow_name(&self, _flow: FlowId) -> String {
@@ -63,7 +63,7 @@ pub struct Auditor {
     /// The directions of each conversation; the numbers of its two flows are adjacent.
     pairs: Vec<Pair>,
     /// Promises of paths, which several flows can share. The first one is for undeclared flows.
-    paths: Vec<PathPromise>,
+    paths: Vec<MinimumPathDelay>,
     checked: Checked,
     details: Box<Details>,
 }
@@ -88,7 +88,7 @@ struct Checked {
 #[derive(Clone, Debug, Default)]
 struct Details {
     links: Vec<LinkDetails>,
-    path_indices: BTreeMap<PathPromise, u32>,
+    path_indices: BTreeMap<MinimumPathDelay, u32>,
     flows: FlowDetails,
     log: FailureLog,
 }
@@ -100,7 +100,7 @@ impl Auditor {
         Auditor {
             links: links.iter().map(LinkState::new).collect(),
             pairs: Vec::new(),
-            paths: vec![PathPromise::default()],
+            paths: vec![MinimumPathDelay::default()],
             checked: Checked::default(),
             details: Box::new(Details { links, ..Details::default() }),
         }
@@ -125,7 +125,7 @@ impl Auditor {
             self.pairs.resize(pair + 1, Default::default());
         }
         let promise =
-            PathPromise::over(&declared.path, |id| self.details.links.get(id.index()).map(|link| &*link.declared));
+            MinimumPathDelay::over(&declared.path, |id| self.details.links.get(id.index()).map(|link| &*link.declared));
         let next = self.paths.len() as u32;
         let path = *self.details.path_indices.entry(promise).or_insert(next);
         if path == next {
@@ -145,7 +145,7 @@ impl Auditor {
     }
 
     /// Compares the balances with the state at the end of the run and returns the verdict.
-    pub fn finish(&mut self, end: &impl EndState) -> Verdict {
+    pub fn finish(&mut self, end: &impl FinalState) -> AuditReport {
         let details = &mut *self.details;
         let log = &mut details.log;
         for (index, state) in self.links.iter().enumerate() {
@@ -170,7 +170,7 @@ impl Auditor {
         }
         let Checked { frames, sent, delivered, acknowledgements } = self.checked;
         let checks = [
-            (Rule::Declared, frames + sent + delivered + dropped),
+            (Rule::Declaration, frames + sent + delivered + dropped),
             (Rule::FrameOrder, frames),
             (Rule::Overlap, frames),
             (Rule::LinkRate, frames),
@@ -195,7 +195,7 @@ impl Auditor {
     #[inline(never)]
     fn sent_singly(&mut self, now: Instant, mut packet: PacketView, packets: u32, step_bytes: u32) {
         for _ in 0..packets {
-            self.sent(now, &packet);
+            self.on_sent(now, &packet);
             packet.advance_sequence(step_bytes);
         }
     }
@@ -206,14 +206,14 @@ const UNDECLARED: u32 = 0;
 
 #[cold]
 fn undeclared(subject: Subject, at: Instant, log: &mut FailureLog) {
-    log.note(Rule::Declared, subject, at, || {
+    log.note(Rule::Declaration, subject, at, || {
         format!("expected events of declared links and flows, found one of {subject}")
     });
 }
 
 impl Observer for Auditor {
     #[inline(always)]
-    fn sent(&mut self, now: Instant, packet: &PacketView) {
+    fn on_sent(&mut self, now: Instant, packet: &PacketView) {
         let Some(Pair(pair)) = self.pairs.get_mut(packet.flow.index() / 2) else {
             return undeclared(Subject::Flow(packet.flow), now, &mut self.details.log);
         };
@@ -241,7 +241,7 @@ impl Observer for Auditor {
     }
 
     #[inline(always)]
-    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+    fn on_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
         let Some(Pair(pair)) = self.pairs.get_mut(packet.flow.index() / 2) else {
             return undeclared(Subject::Flow(packet.flow), now, &mut self.details.log);
         };
@@ -255,7 +255,7 @@ impl Observer for Auditor {
     }
 
     #[inline]
-    fn dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
+    fn on_dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
         let details = &mut *self.details;
         let Some(Pair(pair)) = self.pairs.get_mut(packet.flow.index() / 2) else {
             return undeclared(Subject::Flow(packet.flow), now, &mut details.log);
@@ -264,7 +264,7 @@ impl Observer for Auditor {
     }
 
     #[inline(always)]
-    fn offered(&mut self, _now: Instant, link: LinkId, wire_bytes: u32) {
+    fn on_offered(&mut self, _now: Instant, link: LinkId, wire_bytes: u32) {
         match self.links.get_mut(link.index()) {
             Some(state) => state.offered(wire_bytes),
             None => undeclared(Subject::Link(link), Instant::ZERO, &mut self.details.log),
@@ -272,9 +272,9 @@ impl Observer for Auditor {
     }
 
     #[inline]
-    fn link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
+    fn on_link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
         // A packet that is lost or corrupted after transmission is reported as transmitted as well.
-        if matches!(reason, DropReason::Loss | DropReason::Corrupted) {
+        if matches!(reason, DropReason::Loss | DropReason::Corruption) {
             return;
         }
         match self.links.get_mut(link.index()) {
@@ -283,7 +283,7 @@ impl Observer for Auditor {
         }
     }
 
-    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+    fn on_duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
         let details = &mut *self.details;
         let Some(Pair(pair)) = self.pairs.get_mut(packet.flow.index() / 2) else {
             return undeclared(Subject::Flow(packet.flow), arrival, &mut details.log);
@@ -300,7 +300,7 @@ impl Observer for Auditor {
     }
 
     #[inline(always)]
-    fn transmitted(&mut self, frame: &Transmission) {
+    fn on_transmitted(&mut self, frame: &Transmission) {
         let Some(state) = self.links.get_mut(frame.link.index()) else {
             return undeclared(Subject::Link(frame.link), frame.start, &mut self.details.log);
         };
@@ -314,8 +314,8 @@ impl Observer for Auditor {
     #[inline(always)]
     fn passed(&mut self, frame: &Transmission) {
         let Some(state) = self.links.get_mut(frame.link.index()) else {
-            self.offered(frame.offered, frame.link, frame.wire_bytes);
-            return self.transmitted(frame);
+            self.on_offered(frame.offered, frame.link, frame.wire_bytes);
+            return self.on_transmitted(frame);
         };
         self.checked.frames += 1;
         if !state.accepts_passed(frame) {

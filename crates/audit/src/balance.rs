@@ -7,45 +7,45 @@
 
 /// Packets and bytes, modulo 2^64; see the module documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount(u64);
+pub(crate) struct TrafficBalance(u64);
 
 /// Chosen so that the 2^30 of a packet fits into an immediate operand.
 const BYTE_BITS: u32 = 30;
 
-impl Amount {
+impl TrafficBalance {
     /// Returns the amount of one packet of this size.
     #[inline(always)]
-    pub(crate) fn packet(bytes: u32) -> Amount {
-        Amount(u64::from(bytes) + (1 << BYTE_BITS))
+    pub(crate) fn packet(bytes: u32) -> TrafficBalance {
+        TrafficBalance(u64::from(bytes) + (1 << BYTE_BITS))
     }
 
     /// Returns the amount of a number of packets of this size.
     #[inline(always)]
-    pub(crate) fn packets(number: u32, bytes: u32) -> Amount {
-        Amount(Amount::packet(bytes).0.wrapping_mul(u64::from(number)))
+    pub(crate) fn packets(number: u32, bytes: u32) -> TrafficBalance {
+        TrafficBalance(TrafficBalance::packet(bytes).0.wrapping_mul(u64::from(number)))
     }
 
     /// Returns the amount of a number of packets with a total number of bytes.
-    pub(crate) fn of(packets: u64, bytes: u64) -> Amount {
-        Amount((packets << BYTE_BITS).wrapping_add(bytes))
+    pub(crate) fn of(packets: u64, bytes: u64) -> TrafficBalance {
+        TrafficBalance((packets << BYTE_BITS).wrapping_add(bytes))
     }
 
     #[inline(always)]
-    pub(crate) fn add(&mut self, other: Amount) {
+    pub(crate) fn add(&mut self, other: TrafficBalance) {
         self.0 = self.0.wrapping_add(other.0);
     }
 
     #[inline(always)]
-    pub(crate) fn subtract(&mut self, other: Amount) {
+    pub(crate) fn subtract(&mut self, other: TrafficBalance) {
         self.0 = self.0.wrapping_sub(other.0);
     }
 
-    pub(crate) fn plus(mut self, other: Amount) -> Amount {
+    pub(crate) fn plus(mut self, other: TrafficBalance) -> TrafficBalance {
         self.add(other);
         self
     }
 
-    pub(crate) fn minus(mut self, other: Amount) -> Amount {
+    pub(crate) fn minus(mut self, other: TrafficBalance) -> TrafficBalance {
         self.subtract(other);
         self
     }
@@ -72,16 +72,16 @@ mod tests {
 
     #[test]
     fn a_balance_is_separated_into_packets_and_bytes() {
-        let mut balance = Amount::default();
-        balance.add(Amount::packet(1500));
-        balance.add(Amount::packet(40));
+        let mut balance = TrafficBalance::default();
+        balance.add(TrafficBalance::packet(1500));
+        balance.add(TrafficBalance::packet(40));
         assert_eq!(balance.parts(), (2, 1540));
-        balance.subtract(Amount::packet(1500));
+        balance.subtract(TrafficBalance::packet(1500));
         assert_eq!((balance.parts(), balance.is_negative()), ((1, 40), false));
         // One byte too many is subtracted: zero packets and minus one byte.
-        balance.subtract(Amount::packet(41));
+        balance.subtract(TrafficBalance::packet(41));
         assert_eq!((balance.parts(), balance.is_negative()), ((0, -1), true));
-        assert_eq!(Amount::of(7, 100).minus(Amount::of(8, 100)).parts(), (-1, 0));
+        assert_eq!(TrafficBalance::of(7, 100).minus(TrafficBalance::of(8, 100)).parts(), (-1, 0));
     }
 
     proptest! {
@@ -89,8 +89,8 @@ mod tests {
         fn totals_that_have_wrapped_differ_by_what_they_differ(
             packets: u64, bytes: u64, more in -1000i64..1000, heavier in -1_000_000i64..1_000_000,
         ) {
-            let total = Amount::of(packets, bytes);
-            let other = Amount::of(packets.wrapping_add_signed(more), bytes.wrapping_add_signed(heavier));
+            let total = TrafficBalance::of(packets, bytes);
+            let other = TrafficBalance::of(packets.wrapping_add_signed(more), bytes.wrapping_add_signed(heavier));
             prop_assert_eq!(other.minus(total).parts(), (more, heavier));
             prop_assert_eq!(other == total, more == 0 && heavier == 0);
         }

@@ -8,22 +8,22 @@
 //! what
 //! was declared up to the end of each frame. Clocks count whole nanoseconds, so an end may be up to one nanosecond too early.
 
-use crate::declared::Course;
+use crate::declared::RateProfile;
 
 /// The busy period of a link under audit.
 #[derive(Clone, Debug)]
-pub(crate) struct CourseWatch {
-    promise: Course,
+pub(crate) struct RateProfileChecker {
+    promise: RateProfile,
     since: u64,
     busy_until: Option<u64>,
     bytes: u128,
 }
 
-impl CourseWatch {
+impl RateProfileChecker {
     /// Returns `None` if the rate is constant.
-    pub(crate) fn new(course: &Course) -> Option<Self> {
-        let varies = *course != Course::Constant;
-        varies.then(|| CourseWatch { promise: course.clone(), since: 0, busy_until: None, bytes: 0 })
+    pub(crate) fn new(course: &RateProfile) -> Option<Self> {
+        let varies = *course != RateProfile::Constant;
+        varies.then(|| RateProfileChecker { promise: course.clone(), since: 0, busy_until: None, bytes: 0 })
     }
 
     /// Checks a frame of `wire_bytes` bytes. If it is too fast, the error states what was expected.
@@ -35,8 +35,8 @@ impl CourseWatch {
         self.bytes += u128::from(wire_bytes);
         let (since, bytes) = (self.since, self.bytes);
         match &self.promise {
-            Course::Constant => Ok(()),
-            Course::Steps { first_bps, steps, repeat_ns } => {
+            RateProfile::Constant => Ok(()),
+            RateProfile::Steps { first_bps, steps, repeat_ns } => {
                 let units = |until| units_before(until, *first_bps, steps, *repeat_ns);
                 let room = units(finish.saturating_add(1)) - units(since);
                 if bytes * 8_000_000_000 <= room {
@@ -45,7 +45,7 @@ impl CourseWatch {
                 let most = room / 8_000_000_000;
                 Err(format!("expected at most {most} bytes from {since} ns to {finish} ns, found {bytes}"))
             }
-            Course::Opportunities { at_ns, bytes: each } => {
+            RateProfile::Opportunities { at_ns, bytes: each } => {
                 let until = |at| opportunities_before(at, at_ns);
                 let room = (until(finish.saturating_add(1)) - until(since)) * u128::from(*each);
                 let at_one = |at: u64| until(at.saturating_add(1)) > until(at);

@@ -11,7 +11,7 @@ pub struct DeclaredLink {
     /// The name, for failures.
     pub name: String,
     /// The kind of link.
-    pub medium: Medium,
+    pub medium: MediumAccess,
     /// Rate in bits per second; 0 declares no rate, and no rate is checked.
     pub rate_bps: u64,
     /// Propagation delay in nanoseconds, the same for every frame; for [`Medium::Scheduled`], the minimum of the total time.
@@ -26,14 +26,14 @@ pub struct DeclaredLink {
     /// Largest IP packet in one frame, in bytes.
     pub mtu_bytes: u32,
     /// Properties of the link that are not constant or not in order. `rate_bps` is then the highest rate and `delay_ns` the smallest delay.
-    pub varies: Variation,
+    pub varies: LinkVariation,
     /// Limit of the queue; only [`PacketAuditor`](crate::PacketAuditor) checks it. `None`: no limit.
-    pub queue: Option<QueuePromise>,
+    pub queue: Option<DeclaredQueueLimit>,
 }
 
 /// The rule that determines which sender may transmit at which time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Medium {
+pub enum MediumAccess {
     /// One sender, which transmits one frame after another.
     PointToPoint,
     /// Several stations share one medium, which is busy until a frame has reached the far end. (In full duplex, each station has a medium
@@ -48,9 +48,9 @@ pub enum Medium {
 
 /// Deviations of a link from a constant rate and from one in-order delivery per frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Variation {
+pub struct LinkVariation {
     /// The rate over time.
-    pub course: Course,
+    pub course: RateProfile,
     /// Frames can overtake each other.
     pub reorders: bool,
     /// Frames can arrive twice.
@@ -59,7 +59,7 @@ pub struct Variation {
 
 /// The maximum that a link may transmit, over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Course {
+pub enum RateProfile {
     /// The rate is constant.
     #[default]
     Constant,
@@ -84,7 +84,7 @@ pub enum Course {
 /// The maximum that may wait at a link, in all stages of one sender together (with a discipline above a device queue: the sum of both
 /// limits). The frame in transmission does not count. On a shared medium, each flow is assumed to have its own sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueuePromise {
+pub struct DeclaredQueueLimit {
     /// Maximum number of packets.
     pub packets: Option<u64>,
     /// Maximum number of bytes on the wire.
@@ -137,7 +137,7 @@ impl DeclaredLink {
 /// For a packet of b bytes it is `fixed_ns` + `fixed_fraction` + b x `byte_time`. A fragmented packet does not wait for its last byte at
 /// every link. It still needs the propagation delays, and the time of all its bytes at the slowest link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PathPromise {
+pub(crate) struct MinimumPathDelay {
     /// Signed, because the allowance for rounding can exceed the fixed time.
     fixed_ns: i64,
     /// The fraction of `fixed_ns` in 2^-20 ns.
@@ -150,16 +150,16 @@ pub(crate) struct PathPromise {
     mtu_bytes: u32,
 }
 
-impl PathPromise {
+impl MinimumPathDelay {
     /// Returns the promise of a path; `link` returns the declaration of a link. A link without declaration adds nothing.
-    pub(crate) fn over<'a>(path: &[LinkId], link: impl Fn(LinkId) -> Option<&'a DeclaredLink>) -> PathPromise {
-        let mut promise = PathPromise { mtu_bytes: u32::MAX, ..PathPromise::default() };
+    pub(crate) fn over<'a>(path: &[LinkId], link: impl Fn(LinkId) -> Option<&'a DeclaredLink>) -> MinimumPathDelay {
+        let mut promise = MinimumPathDelay { mtu_bytes: u32::MAX, ..MinimumPathDelay::default() };
         let mut framing = 0u64;
         let mut inexact_links = 0u64;
         for link in path.iter().filter_map(|&id| link(id)) {
             // At an opportunity a frame departs at once. On a scheduled medium, the least delay includes the transmission.
-            let at_once =
-                matches!(link.varies.course, Course::Opportunities { .. }) || link.medium == Medium::Scheduled;
+            let at_once = matches!(link.varies.course, RateProfile::Opportunities { .. })
+                || link.medium == MediumAccess::Scheduled;
             let (exact, inexact) = byte_time(if at_once { 0 } else { link.rate_bps });
             promise.byte_time = promise.byte_time.saturating_add(exact);
             promise.slowest_byte_time = promise.slowest_byte_time.max(exact);
@@ -205,7 +205,7 @@ mod tests {
     fn link(rate_bps: u64, delay_ns: u64) -> DeclaredLink {
         DeclaredLink {
             name: String::from("link"),
-            medium: Medium::PointToPoint,
+            medium: MediumAccess::PointToPoint,
             rate_bps,
             delay_ns,
             delay_varies: false,
@@ -213,13 +213,13 @@ mod tests {
             min_frame_bytes: 0,
             mtu_bytes: 1500,
             queue: None,
-            varies: Variation::default(),
+            varies: LinkVariation::default(),
         }
     }
 
-    fn over(path: &[u32], links: &[DeclaredLink]) -> PathPromise {
+    fn over(path: &[u32], links: &[DeclaredLink]) -> MinimumPathDelay {
         let path: Vec<LinkId> = path.iter().map(|&id| LinkId(id)).collect();
-        PathPromise::over(&path, |id| links.get(id.index()))
+        MinimumPathDelay::over(&path, |id| links.get(id.index()))
     }
 
     #[test]

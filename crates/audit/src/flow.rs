@@ -9,8 +9,8 @@
 //! [`PacketAuditor`](crate::PacketAuditor).) A SYN sets the first number; a later SYN with another number sets it again.
 //! If the start of a conversation was not observed, its numbers begin with the first observed segment, and any older number is accepted.
 
-use crate::balance::Amount;
-use crate::declared::PathPromise;
+use crate::balance::TrafficBalance;
+use crate::declared::MinimumPathDelay;
 use crate::verdict::{FailureLog, Rule, Subject};
 use fullpipe_record::{FlowCounters, PacketView, TcpView};
 use fullpipe_units::{FlowId, Instant};
@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 #[repr(C, align(32))]
 pub(crate) struct FlowState {
     /// Sent minus delivered and dropped.
-    in_flight: Amount,
-    delivered: Amount,
+    in_flight: TrafficBalance,
+    delivered: TrafficBalance,
     /// Index of the promise of the path.
     pub(crate) path: u32,
     sent_end: u32,
@@ -36,31 +36,31 @@ const WINDOW: u32 = i32::MAX as u32;
 
 /// The dropped packets of a flow.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Dropped {
+pub(crate) struct DropTotals {
     packets: u64,
-    amount: Amount,
+    amount: TrafficBalance,
 }
 
 /// State that few flows need.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowDetails {
     /// Drops by flow, up to the highest flow with a drop.
-    dropped: Vec<Dropped>,
+    dropped: Vec<DropTotals>,
     /// Copies that links made of a flow's packets; they are in flight in addition to what was sent.
-    copies: BTreeMap<FlowId, Amount>,
+    copies: BTreeMap<FlowId, TrafficBalance>,
     /// End of a SYN that a later SYN with another number replaced; it can still be in flight.
     replaced_syn_ends: BTreeMap<FlowId, u32>,
 }
 
 impl FlowDetails {
-    fn dropped(&self, flow: FlowId) -> Dropped {
+    fn dropped(&self, flow: FlowId) -> DropTotals {
         self.dropped.get(flow.index()).copied().unwrap_or_default()
     }
 }
 
 /// Counters of a flow as published in the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedCounters {
     /// Packets sent.
     pub tx_packets: u64,
     /// Bytes sent, at the IP layer.
@@ -92,9 +92,9 @@ pub struct PublishedTimes {
     pub last_rx: Instant,
 }
 
-impl From<&FlowCounters> for Published {
+impl From<&FlowCounters> for PublishedCounters {
     fn from(counters: &FlowCounters) -> Self {
-        Published {
+        PublishedCounters {
             tx_packets: counters.tx_packets,
             tx_bytes: counters.tx_bytes,
             rx_packets: counters.rx_packets,
@@ -114,14 +114,14 @@ impl From<&FlowCounters> for Published {
 
 /// The state of a flow at the end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowEnd {
+pub struct FinalFlowState {
     /// Packets sent and neither delivered nor dropped: in a queue, on a link, or in reassembly. They must be counted where they are.
     /// A difference of counters would prove nothing.
     pub in_flight_packets: u64,
     /// Their bytes at the IP layer.
     pub in_flight_bytes: u64,
     /// The counters of the flow in the records, if it has any.
-    pub published: Option<Published>,
+    pub published: Option<PublishedCounters>,
 }
 
 /// Returns how far `a` lies after `b` modulo 2^32; negative if it lies before.
@@ -140,7 +140,7 @@ fn has_content(tcp: &TcpView) -> bool {
 #[inline(always)]
 pub(crate) fn accepts_sent(pair: &mut [FlowState; 2], side: usize, packet: &PacketView) -> bool {
     let flow = &mut pair[side & 1];
-    flow.in_flight.add(Amount::packet(packet.ip_bytes));
+    flow.in_flight.add(TrafficBalance::packet(packet.ip_bytes));
     let Some(tcp) = &packet.tcp else { return true };
     if tcp.syn || !tcp.has_ack || !pair[(side ^ 1) & 1].was_delivered(tcp.acknowledgement) {
         return false;
@@ -165,7 +165,7 @@ pub(crate) fn accepts_sent_burst(
         return false;
     }
     let flow = &mut pair[side & 1];
-    flow.in_flight.add(Amount::packets(packets, first.ip_bytes));
+    flow.in_flight.add(TrafficBalance::packets(packets, first.ip_bytes));
     flow.sent_end = tcp.sequence_end.wrapping_add(packets.wrapping_sub(1).wrapping_mul(step_bytes));
     true
 }
@@ -190,9 +190,9 @@ pub(crate) fn judge_sent(
     if details.replaced_syn_ends.get(&other_flow) == Some(&tcp.acknowledgement) {
         return;
     }
-    let first = pair[side].sent(packet.flow, details) == Amount::packet(packet.ip_bytes);
+    let first = pair[side].sent(packet.flow, details) == TrafficBalance::packet(packet.ip_bytes);
     let other = &mut pair[side ^ 1];
-    let silent = other.sent(other_flow, details) == Amount::default();
+    let silent = other.sent(other_flow, details) == TrafficBalance::default();
     if !other.has_begun() && !tcp.syn && (first || !silent) {
         // The start was not observed: the numbers of the other side begin with the acknowledged number.
         other.begin_at(tcp.acknowledgement, tcp.acknowledgement, WINDOW);
@@ -215,7 +215,7 @@ pub(crate) fn judge_sent(
 
 impl FlowState {
     /// Returns the total of sent packets.
-    fn sent(&self, flow: FlowId, details: &FlowDetails) -> Amount {
+    fn sent(&self, flow: FlowId, details: &FlowDetails) -> TrafficBalance {
         let copies = details.copies.get(&flow).copied().unwrap_or_default();
         self.in_flight.plus(self.delivered).plus(details.dropped(flow).amount).minus(copies)
     }
@@ -280,9 +280,9 @@ impl FlowState {
         now: Instant,
         packet: &PacketView,
         sent: Instant,
-        path: &PathPromise,
+        path: &MinimumPathDelay,
     ) -> bool {
-        let amount = Amount::packet(packet.ip_bytes);
+        let amount = TrafficBalance::packet(packet.ip_bytes);
         self.in_flight.subtract(amount);
         self.delivered.add(amount);
         // Signed: the delay of a packet that arrives before it was sent is negative.
@@ -307,7 +307,7 @@ impl FlowState {
         now: Instant,
         packet: PacketView,
         sent: Instant,
-        path: &PathPromise,
+        path: &MinimumPathDelay,
         details: &FlowDetails,
         log: &mut FailureLog,
     ) {
@@ -359,11 +359,11 @@ impl FlowState {
         details: &mut FlowDetails,
         log: &mut FailureLog,
     ) {
-        let amount = Amount::packet(packet.ip_bytes);
+        let amount = TrafficBalance::packet(packet.ip_bytes);
         self.in_flight.subtract(amount);
         let index = packet.flow.index();
         if index >= details.dropped.len() {
-            details.dropped.resize(index + 1, Dropped::default());
+            details.dropped.resize(index + 1, DropTotals::default());
         }
         details.dropped[index].packets += 1;
         details.dropped[index].amount.add(amount);
@@ -372,15 +372,21 @@ impl FlowState {
 
     /// Counts a copy that a link made: one more packet is in flight that the source did not send.
     pub(crate) fn duplicated(&mut self, packet: &PacketView, details: &mut FlowDetails) {
-        let amount = Amount::packet(packet.ip_bytes);
+        let amount = TrafficBalance::packet(packet.ip_bytes);
         self.in_flight.add(amount);
         details.copies.entry(packet.flow).or_default().add(amount);
     }
 
     /// Checks the balance at the end of the run. Returns the number of dropped packets.
-    pub(crate) fn finish(&self, flow: FlowId, end: &FlowEnd, details: &FlowDetails, log: &mut FailureLog) -> u64 {
+    pub(crate) fn finish(
+        &self,
+        flow: FlowId,
+        end: &FinalFlowState,
+        details: &FlowDetails,
+        log: &mut FailureLog,
+    ) -> u64 {
         let subject = Subject::Flow(flow);
-        if self.in_flight != Amount::of(end.in_flight_packets, end.in_flight_bytes) {
+        if self.in_flight != TrafficBalance::of(end.in_flight_packets, end.in_flight_bytes) {
             let (packets, bytes) = self.in_flight.parts();
             log.note(Rule::FlowConservation, subject, Instant::NEVER, || {
                 format!(
@@ -392,7 +398,7 @@ impl FlowState {
         }
         let dropped = details.dropped(flow);
         let Some(published) = end.published else { return dropped.packets };
-        let more = |packets, bytes, own| Amount::of(packets, bytes).minus(own).parts();
+        let more = |packets, bytes, own| TrafficBalance::of(packets, bytes).minus(own).parts();
         let tx = more(published.tx_packets, published.tx_bytes, self.sent(flow, details));
         let rx = more(published.rx_packets, published.rx_bytes, self.delivered);
         let lost = published.lost_packets.wrapping_sub(dropped.packets) as i64;
@@ -415,7 +421,7 @@ impl FlowState {
 
     /// Returns whether any event had this flow.
     pub(crate) fn was_seen(&self, flow: FlowId, details: &FlowDetails) -> bool {
-        let nothing = Amount::default();
+        let nothing = TrafficBalance::default();
         (self.in_flight, self.delivered) != (nothing, nothing) || details.dropped(flow).packets > 0
     }
 }

@@ -18,14 +18,14 @@ mod link;
 mod packet;
 mod verdict;
 
-pub use auditor::{Auditor, EndState};
-pub use declared::{Course, DeclaredFlow, DeclaredLink, Medium, QueuePromise, Variation};
-pub use flow::{FlowEnd, Published, PublishedTimes};
-pub use link::LinkEnd;
+pub use auditor::{Auditor, FinalState};
+pub use declared::{DeclaredFlow, DeclaredLink, DeclaredQueueLimit, LinkVariation, MediumAccess, RateProfile};
+pub use flow::{FinalFlowState, PublishedCounters, PublishedTimes};
+pub use link::FinalLinkState;
 pub use packet::PacketAuditor;
 /// Memory of the auditor per direction of a conversation, in bytes.
 pub const DIRECTION_BYTES: usize = size_of::<flow::FlowState>();
 /// Memory of the auditor per link, in bytes.
 pub const LINK_BYTES: usize = size_of::<link::LinkState>() + size_of::<link::LinkDetails>();
 
-pub use verdict::{Failure, MAX_FAILURES_KEPT, Rule, Subject, Verdict};
+pub use verdict::{AuditReport, Failure, MAX_FAILURES_KEPT, Rule, Subject};

@@ -9,9 +9,9 @@
 //! **Two functions.** [`LinkState::accepts`] accepts the ordinary frames of ordinary links in a few instructions. All other frames are
 //! passed to [`LinkState::judge`], which handles every medium and writes the failure.
 
-use crate::balance::Amount;
-use crate::course::CourseWatch;
-use crate::declared::{DeclaredLink, FRACTION_BITS, Medium};
+use crate::balance::TrafficBalance;
+use crate::course::RateProfileChecker;
+use crate::declared::{DeclaredLink, FRACTION_BITS, MediumAccess};
 use crate::verdict::{FailureLog, Rule, Subject};
 use fullpipe_record::Transmission;
 use fullpipe_units::{Instant, LinkId};
@@ -24,7 +24,7 @@ pub(crate) struct LinkState {
     /// The earliest start of the next frame; [`u64::MAX`] for links that are not ordinary, so that `judge` checks all their frames.
     free_from: u64,
     /// Frames and bytes that arrived, minus those that were transmitted or dropped.
-    waiting: Amount,
+    waiting: TrafficBalance,
     /// Time of a byte in 2^-20 ns.
     byte_time: u64,
     delay_ns: u32,
@@ -43,7 +43,7 @@ pub(crate) struct LinkDetails {
     /// The earliest start of the next frame, for links that are not ordinary.
     free_from: u64,
     /// The limit over time; `None` if the rate is constant.
-    course: Option<Box<CourseWatch>>,
+    course: Option<Box<RateProfileChecker>>,
     last_arrival: u64,
     /// What has arrived, for a scheduled medium.
     busy: Busy,
@@ -61,7 +61,7 @@ const AT_REST: Busy = Busy { from: u64::MAX, bytes: 0 };
 
 /// The state of a link at the end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkEnd {
+pub struct FinalLinkState {
     /// Frames that were offered and reported neither as transmitted nor as dropped.
     pub queued_frames: u64,
     /// Their bytes on the wire.
@@ -94,8 +94,8 @@ impl LinkDetails {
     }
 
     fn new(name: Box<str>, declared: Arc<DeclaredLink>) -> Self {
-        let course = CourseWatch::new(&declared.varies.course).map(Box::new);
-        let ordinary = declared.medium == Medium::PointToPoint
+        let course = RateProfileChecker::new(&declared.varies.course).map(Box::new);
+        let ordinary = declared.medium == MediumAccess::PointToPoint
             && !declared.delay_varies
             && course.is_none()
             && u32::try_from(declared.delay_ns).is_ok();
@@ -107,7 +107,7 @@ impl LinkState {
     pub(crate) fn new(details: &LinkDetails) -> Self {
         LinkState {
             free_from: if details.ordinary { 0 } else { u64::MAX },
-            waiting: Amount::default(),
+            waiting: TrafficBalance::default(),
             byte_time: details.declared.byte_time(),
             delay_ns: details.declared.delay_ns as u32,
             owed: 0,
@@ -116,14 +116,14 @@ impl LinkState {
 
     #[inline(always)]
     pub(crate) fn offered(&mut self, wire_bytes: u32) {
-        self.waiting.add(Amount::packet(wire_bytes));
+        self.waiting.add(TrafficBalance::packet(wire_bytes));
     }
 
     /// Counts a frame, and accepts it if it obeys every rule of a point-to-point link with a constant delay (below 4 s). Otherwise it
     /// changes nothing else and returns false; `judge` must then check the frame.
     #[inline(always)]
     pub(crate) fn accepts(&mut self, frame: &Transmission) -> bool {
-        self.waiting.subtract(Amount::packet(frame.wire_bytes));
+        self.waiting.subtract(TrafficBalance::packet(frame.wire_bytes));
         self.accepts_passed(frame)
     }
 
@@ -156,7 +156,7 @@ impl LinkState {
     #[inline(never)]
     pub(crate) fn judge(&mut self, frame: Transmission, details: &mut LinkDetails, log: &mut FailureLog) {
         // Each frame of such a medium is checked here, in 65 instructions; a common function for all media would take 85.
-        if details.declared.medium == Medium::Scheduled {
+        if details.declared.medium == MediumAccess::Scheduled {
             return self.judge_scheduled(&frame, details, log);
         }
         self.judge_others(frame, details, log);
@@ -207,7 +207,7 @@ impl LinkState {
             });
         }
         let last_arrival = details.last_arrival;
-        if arrival < last_arrival && declared.medium == Medium::PointToPoint && !declared.varies.reorders {
+        if arrival < last_arrival && declared.medium == MediumAccess::PointToPoint && !declared.varies.reorders {
             fail(Rule::Propagation, &|| {
                 format!(
                     "expected no frame to overtake the one that arrived at {last_arrival} ns, found one at {arrival} ns"
@@ -216,8 +216,8 @@ impl LinkState {
         }
         details.last_arrival = last_arrival.max(arrival);
         let free_from = match declared.medium {
-            Medium::PointToPoint => finish,
-            Medium::HalfDuplex | Medium::Scheduled => arrival,
+            MediumAccess::PointToPoint => finish,
+            MediumAccess::HalfDuplex | MediumAccess::Scheduled => arrival,
         };
         if details.ordinary {
             self.free_from = free_from;
@@ -256,7 +256,7 @@ impl LinkState {
                 )
             });
         }
-        if self.waiting == Amount::default() {
+        if self.waiting == TrafficBalance::default() {
             *busy = AT_REST;
         }
         if self.waiting.is_negative() {
@@ -286,7 +286,7 @@ impl LinkState {
     ) {
         let (start, finish) = (frame.start.as_nanos(), frame.finish.as_nanos());
         // Stations of a shared medium do not share fractions of a nanosecond, so each frame is checked alone.
-        let together = declared.medium == Medium::PointToPoint && back_to_back;
+        let together = declared.medium == MediumAccess::PointToPoint && back_to_back;
         let owed = if together { u64::from(self.owed) } else { 0 };
         let needed = u64::from(frame.wire_bytes).saturating_mul(self.byte_time).saturating_add(owed);
         let needed_ns = needed >> FRACTION_BITS;
@@ -307,15 +307,15 @@ impl LinkState {
 
     /// Counts a frame that was dropped before it was transmitted.
     pub(crate) fn dropped(&mut self, link: LinkId, wire_bytes: u32, log: &mut FailureLog) {
-        self.waiting.subtract(Amount::packet(wire_bytes));
+        self.waiting.subtract(TrafficBalance::packet(wire_bytes));
         // Drop events at a link's queue have no time here; the last known time is when the link becomes free.
         let at = if self.free_from == u64::MAX { 0 } else { self.free_from };
         self.judge_balance(link, Instant::from_nanos(at), log);
     }
 
     /// Checks the balance at the end of the run.
-    pub(crate) fn finish(&self, link: LinkId, end: LinkEnd, log: &mut FailureLog) {
-        if self.waiting != Amount::of(end.queued_frames, end.queued_bytes) {
+    pub(crate) fn finish(&self, link: LinkId, end: FinalLinkState, log: &mut FailureLog) {
+        if self.waiting != TrafficBalance::of(end.queued_frames, end.queued_bytes) {
             let (frames, bytes) = self.waiting.parts();
             log.note(Rule::LinkConservation, Subject::Link(link), Instant::NEVER, || {
                 format!(

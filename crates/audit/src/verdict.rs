@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// Every event has a declared link and a declared flow.
-    Declared,
+    Declaration,
     /// A frame starts no earlier than it arrives, and ends after it starts.
     FrameOrder,
     /// No frame starts before the previous one has departed (on a shared medium: has arrived).
@@ -48,7 +48,7 @@ impl Rule {
     /// Returns the name of the rule in `run.json` and in messages.
     pub const fn name(self) -> &'static str {
         match self {
-            Rule::Declared => "declared",
+            Rule::Declaration => "declared",
             Rule::FrameSize => "frame-size",
             Rule::FrameOrder => "frame-order",
             Rule::Overlap => "overlap",
@@ -132,7 +132,7 @@ impl fmt::Display for Failure {
 /// The result of the audit of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Verdict {
+pub struct AuditReport {
     /// How often each rule was checked, in the order of [`Rule`]; rules without any check are absent.
     pub checks: Vec<(Rule, u64)>,
     /// The first failure of each rule and subject, in the order of [`Rule`], then of the subject.
@@ -144,7 +144,7 @@ pub struct Verdict {
 /// Maximum number of pairs of rule and subject that are kept with their message.
 pub const MAX_FAILURES_KEPT: usize = 100;
 
-impl Verdict {
+impl AuditReport {
     /// Returns whether no rule was broken.
     pub fn passed(&self) -> bool {
         self.failures.is_empty() && self.failures_not_kept == 0
@@ -161,7 +161,7 @@ impl Verdict {
     }
 
     /// Combines this verdict with that of another auditor of the same run.
-    pub fn and(mut self, other: Verdict) -> Verdict {
+    pub fn merge(mut self, other: AuditReport) -> AuditReport {
         let mut checks: BTreeMap<Rule, u64> = self.checks.into_iter().collect();
         for (rule, count) in other.checks {
             *checks.entry(rule).or_default() += count;
@@ -174,7 +174,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for AuditReport {
     /// Writes one line if the audit passed, otherwise a line per kept failure.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let checks = self.checks_performed();
@@ -217,7 +217,7 @@ impl FailureLog {
         &mut self,
         checks: impl IntoIterator<Item = (Rule, u64)>,
         name: impl Fn(Subject) -> String,
-    ) -> Verdict {
+    ) -> AuditReport {
         let mut failures: Vec<Failure> = std::mem::take(&mut self.kept).into_values().collect();
         for failure in &mut failures {
             failure.name = name(failure.subject);
@@ -226,7 +226,7 @@ impl FailureLog {
         for (rule, count) in checks.into_iter().filter(|(_, count)| *count > 0) {
             *counts.entry(rule).or_default() += count;
         }
-        Verdict {
+        AuditReport {
             checks: counts.into_iter().collect(),
             failures,
             failures_not_kept: std::mem::take(&mut self.not_kept),

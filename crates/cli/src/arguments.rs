@@ -169,7 +169,7 @@ pub(crate) enum StudyCommand {
 
 /// What `run` and `study run` have in common.
 #[derive(Debug, Args)]
-pub(crate) struct Common {
+pub(crate) struct CommonArguments {
     /// Set a value; may be given several times
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
@@ -211,7 +211,7 @@ pub(crate) struct RunArguments {
     /// A scenario file, or the name of an embedded scenario
     pub(crate) scenario: String,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonArguments,
     /// Write the packets of each host to HOST.pcapng: the first BYTES of each, `all` for whole packets [default: 128,
     /// which all headers fit]
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "128",
@@ -248,7 +248,7 @@ pub(crate) struct StudyArguments {
     /// A study file, or the name of an embedded study
     pub(crate) study: String,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonArguments,
     /// Runs per point
     #[arg(long)]
     pub(crate) runs: Option<u64>,

@@ -4,10 +4,10 @@ use crate::exit::Failure;
 use crate::measurement::{memory_bytes, thread_cpu_seconds};
 use crate::output::{self, print_line};
 use crate::records::{failure_of, find_scenario, find_study, is_study};
-use fullpipe::lab::cost::{Cost, PROGRAM_BYTES};
+use fullpipe::lab::cost::{Cost, PROCESS_BYTES};
 use fullpipe::scenario::{self, Override};
-use fullpipe::study::cost::{self, ExperimentCost, bytes_in_words, part_in_words};
-use fullpipe::study::{self, VirtualLaboratory};
+use fullpipe::study::cost::{self, ExperimentCost, format_bytes, format_memory_part};
+use fullpipe::study::{self, VirtualTimeRunner};
 use fullpipe::{BUILD, embedded, lab};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -21,7 +21,7 @@ const CALIBRATIONS: usize = 3;
 fn events_per_cpu_second() -> Result<f64, Failure> {
     let (name, duration) = CALIBRATION;
     let failed = |reason: String| Failure::machine(format!("{name} does not run: {reason}"));
-    let text = embedded::scenario(name).ok_or_else(|| failed("it is not embedded".into()))?;
+    let text = embedded::scenario_text(name).ok_or_else(|| failed("it is not embedded".into()))?;
     let set = Override { path: "duration".to_owned(), value: format!("\"{duration}\"") };
     let loaded = scenario::load(text, name, &[set]).map_err(|errors| failed(errors.to_string()))?;
     let mut best = 0.0_f64;
@@ -76,7 +76,7 @@ impl Row {
             })
         });
         let program = json!({
-            "what": "program", "count": 1, "bytes_each": PROGRAM_BYTES, "upper_bound": false,
+            "what": "program", "count": 1, "bytes_each": PROCESS_BYTES, "upper_bound": false,
         });
         json!({
             "name": self.name,
@@ -101,8 +101,8 @@ impl Row {
             self.runs.to_string(),
             format!("{at_most}{}", count_in_words(self.events)),
             format!("{at_most}{}", time_in_words(self.cpu_seconds)),
-            format!("{at_most}{}", bytes_in_words(self.largest.peak_bytes())),
-            self.largest.largest().map(part_in_words).unwrap_or_default(),
+            format!("{at_most}{}", format_bytes(self.largest.peak_bytes())),
+            self.largest.largest_part().map(format_memory_part).unwrap_or_default(),
         ]
     }
 }
@@ -157,9 +157,9 @@ pub(crate) fn check(names: &[String], json_wanted: bool, quick: bool) -> Result<
         CALIBRATION.0
     );
     if let Some(memory) = memory_bytes() {
-        eprintln!("Memory of this machine: {}", bytes_in_words(memory as f64));
+        eprintln!("Memory of this machine: {}", format_bytes(memory as f64));
         for row in &rows {
-            if let Some(reason) = cost::refusal(&row.largest, memory) {
+            if let Some(reason) = cost::memory_shortage(&row.largest, memory) {
                 eprintln!("warning: {}: {reason}", row.name);
             }
         }
@@ -195,15 +195,15 @@ fn costs(name: &str, quick: bool) -> Result<Vec<ExperimentCost>, Failure> {
     };
     if is_of_study()? {
         let mut study = find_study(name)?;
-        let laboratory = VirtualLaboratory::new(BUILD);
-        let settings = study::Settings { quick, ..study::Settings::default() };
+        let laboratory = VirtualTimeRunner::new(BUILD);
+        let settings = study::UserSettings { quick, ..study::UserSettings::default() };
         study.apply(&settings, &laboratory).map_err(failure_of)?;
-        let plan = study::plan::plan(&study, &laboratory).map_err(failure_of)?;
-        return Ok(cost::of_experiments(&plan));
+        let plan = study::plan::make_plan(&study, &laboratory).map_err(failure_of)?;
+        return Ok(cost::estimate_experiments(&plan));
     }
     let (text, name, _) = find_scenario(name)?;
     let loaded = scenario::load(&text, &name, &[]).map_err(Failure::usage)?;
-    Ok(vec![ExperimentCost::of_run(Cost::of(&loaded.scenario))])
+    Ok(vec![ExperimentCost::from_run(Cost::estimate(&loaded.scenario))])
 }
 
 /// A number with three significant digits: `12.3 million`.

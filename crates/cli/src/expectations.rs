@@ -2,7 +2,7 @@
 
 use crate::output;
 use fullpipe::archive::ExpectationRow;
-use fullpipe::units::words::in_words;
+use fullpipe::units::words::format_quantity;
 
 const HEADINGS: [&str; 7] = ["expectation", "of", "value", "min", "max", "outcome", "note"];
 
@@ -12,7 +12,7 @@ pub(crate) fn table(rows: &[ExpectationRow]) -> Option<String> {
         return None;
     }
     let cells = |row: &ExpectationRow| {
-        let number = |value: Option<f64>| value.map_or_else(String::new, |value| in_words(value, &row.unit));
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| format_quantity(value, &row.unit));
         // The subject is omitted if the expectation contains it.
         let of = if row.expectation.ends_with(&format!(" {}", row.subject)) { "" } else { &row.subject };
         let numbers = [row.value, row.min, row.max].map(number);

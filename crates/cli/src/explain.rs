@@ -1,9 +1,9 @@
 //! `fullpipe explain`: the meaning of a name, from the declarations.
 
 use crate::exit::Failure;
-use crate::names::{self, KEYS, Named};
+use crate::names::{self, KEYS, NamedItem};
 use crate::output::print_line;
-use fullpipe::scenario::schema::nearest;
+use fullpipe::scenario::schema::nearest_name;
 use std::fmt::Write;
 
 /// The maximum number of entries that are printed in full.
@@ -34,11 +34,11 @@ pub(crate) fn explain(name: &str) -> Result<(), Failure> {
 }
 
 /// All entries with this name, and all keys whose paths end with it. The complete path of a key selects only that key.
-fn find<'a>(all: &'a [Named], name: &str) -> Vec<&'a Named> {
+fn find<'a>(all: &'a [NamedItem], name: &str) -> Vec<&'a NamedItem> {
     let name = name.trim().trim_matches(['[', ']', '"', '`']);
     let wanted: Vec<&str> = name.split('.').collect();
-    let of_paths = |fits: &dyn Fn(&[&str]) -> bool| -> Vec<&'a Named> {
-        let has_path = |named: &&Named| named.paths.iter().any(|path| fits(&path.split('.').collect::<Vec<_>>()));
+    let of_paths = |fits: &dyn Fn(&[&str]) -> bool| -> Vec<&'a NamedItem> {
+        let has_path = |named: &&NamedItem| named.paths.iter().any(|path| fits(&path.split('.').collect::<Vec<_>>()));
         all.iter().filter(has_path).collect()
     };
     if wanted.len() > 1 {
@@ -51,7 +51,7 @@ fn find<'a>(all: &'a [Named], name: &str) -> Vec<&'a Named> {
             return ending;
         }
     }
-    let is_alike = |named: &&Named| named.name.eq_ignore_ascii_case(name);
+    let is_alike = |named: &&NamedItem| named.name.eq_ignore_ascii_case(name);
     all.iter().filter(is_alike).collect()
 }
 
@@ -69,7 +69,7 @@ fn is_path(path: &[&str], wanted: &[&str], is_whole: bool) -> bool {
 }
 
 /// Formats an entry as lines.
-fn text(named: &Named) -> String {
+fn text(named: &NamedItem) -> String {
     let mut text = format!("{}: {}\n", named.name, named.what);
     let mut line = |line: &str| {
         // Writing to a string cannot fail.
@@ -101,13 +101,13 @@ fn text(named: &Named) -> String {
 }
 
 /// The error for an unknown name.
-fn unknown(all: &[Named], name: &str) -> Failure {
+fn unknown(all: &[NamedItem], name: &str) -> Failure {
     let hint = nearest_names(all, name);
     Failure::usage(format!("unknown name `{name}`{hint} (`fullpipe help WORD` searches names and texts)"))
 }
 
 /// The known names that are similar to this one, for an error message.
-pub(crate) fn nearest_names(all: &[Named], name: &str) -> String {
+pub(crate) fn nearest_names(all: &[NamedItem], name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     let mut names: Vec<&str> = all.iter().map(|named| named.name.as_str()).collect();
     names.sort_unstable();
@@ -116,7 +116,7 @@ pub(crate) fn nearest_names(all: &[Named], name: &str) -> String {
     let containing = names.iter().copied().filter(|name| last.len() > 2 && name.contains(last));
     let mut near: Vec<&str> = containing.take(6).collect();
     if near.is_empty() {
-        near.extend(nearest(last, names.iter().copied()));
+        near.extend(nearest_name(last, names.iter().copied()));
     }
     match near.as_slice() {
         [] => String::new(),

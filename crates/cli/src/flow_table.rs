@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::output;
 use fullpipe::archive::{FLOWS, FlowRow, Results};
 use fullpipe::study::Study;
-use fullpipe::study::study::Seeds;
+use fullpipe::study::study::SeedSource;
 use fullpipe::units::{Duration, math};
 use std::path::Path;
 
@@ -29,7 +29,7 @@ const SHOWN: [Shown; 10] = [
 
 /// The table of a single run; `None` for a study with several runs.
 pub(crate) fn of_single_run(study: &Study, folder: &Path) -> Result<Option<String>, Failure> {
-    if !matches!(study.seeds, Seeds::Exactly(_)) {
+    if !matches!(study.seeds, SeedSource::Fixed(_)) {
         return Ok(None);
     }
     let unreadable = |error: fullpipe::archive::RecordError| Failure::machine(error.to_string());

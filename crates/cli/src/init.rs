@@ -1,7 +1,7 @@
 //! `fullpipe init`: writes a commented scenario file as a starting point.
 
 use crate::exit::Failure;
-use fullpipe::scenario::schema::nearest;
+use fullpipe::scenario::schema::nearest_name;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub(crate) fn names() -> String {
 pub(crate) fn init(name: &str, file: Option<&Path>) -> Result<(), Failure> {
     let known = TEMPLATES.iter().map(|template| template.name);
     let Some(template) = TEMPLATES.iter().find(|template| template.name == name) else {
-        let hint = nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let hint = nearest_name(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(Failure::usage(format!("unknown template `{name}`{hint} (one of: {})", names())));
     };
     let file = file.map_or_else(|| PathBuf::from(format!("{name}.toml")), Path::to_owned);

@@ -4,8 +4,8 @@
 use crate::exit::Failure;
 use crate::new_file::NewFile;
 use fullpipe::archive::{ExpectationRow, SummaryRow, Verdict};
-use fullpipe::study::{Outcome, Study};
-use fullpipe::units::words::in_words;
+use fullpipe::study::{Study, StudyOutcome};
+use fullpipe::units::words::format_quantity;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// The file of `--junit`, opened before the first run. A path that is not writable is therefore an error before any
 /// work, and the file of an earlier command is removed in any case.
-pub(crate) struct Target {
+pub(crate) struct JunitFile {
     path: PathBuf,
     file: NewFile,
 }
 
-impl Target {
+impl JunitFile {
     /// Opens the file. It must be new or the JUnit XML of an earlier command, so that `--junit` cannot replace a
     /// scenario or a record.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
@@ -39,11 +39,11 @@ impl Target {
             fs::remove_file(path).map_err(|error| wrong(&error.to_string()))?;
         }
         let file = NewFile::create(path, ".part").map_err(|error| wrong(&error.to_string()))?;
-        Ok(Target { path: path.to_owned(), file })
+        Ok(JunitFile { path: path.to_owned(), file })
     }
 
     /// Writes the file.
-    pub(crate) fn write(mut self, study: &Study, outcome: &Outcome) -> Result<(), Failure> {
+    pub(crate) fn write(mut self, study: &Study, outcome: &StudyOutcome) -> Result<(), Failure> {
         let failure = |reason: String| Failure::machine(format!("--junit {}: {reason}", self.path.display()));
         // A record has the same path.
         if self.path.exists() {
@@ -70,7 +70,7 @@ struct Case {
     output: String,
 }
 
-fn document(study: &Study, outcome: &Outcome) -> String {
+fn document(study: &Study, outcome: &StudyOutcome) -> String {
     let mut cases: Vec<Case> = outcome.expectations.iter().map(|row| of_expectation(row, outcome)).collect();
     cases.extend(outcome.rows.iter().filter_map(|row| of_claim(study, row)));
     for (kind, list) in [("failed run", &outcome.failed), ("validity", &outcome.untrusted)] {
@@ -132,7 +132,7 @@ fn number_equal_names(cases: &mut [Case]) {
     }
 }
 
-fn of_expectation(row: &ExpectationRow, outcome: &Outcome) -> Case {
+fn of_expectation(row: &ExpectationRow, outcome: &StudyOutcome) -> Case {
     let message = if row.subject.is_empty() { row.note.clone() } else { format!("{}: {}", row.subject, row.note) };
     let result = match row.outcome.as_str() {
         ExpectationRow::NOT_CHECKED if !outcome.failed.is_empty() => CaseResult::Error(message),
@@ -142,9 +142,10 @@ fn of_expectation(row: &ExpectationRow, outcome: &Outcome) -> Case {
         ExpectationRow::MET => CaseResult::Passed,
         _ => CaseResult::Failed(message),
     };
-    let bound = |name: &str, bound: Option<f64>| bound.map(|bound| format!("{name} {}", in_words(bound, &row.unit)));
+    let bound =
+        |name: &str, bound: Option<f64>| bound.map(|bound| format!("{name} {}", format_quantity(bound, &row.unit)));
     let bounds: Vec<String> = [bound("min", row.min), bound("max", row.max)].into_iter().flatten().collect();
-    let value = row.value.map(|value| format!("value {}", in_words(value, &row.unit)));
+    let value = row.value.map(|value| format!("value {}", format_quantity(value, &row.unit)));
     let output: Vec<String> = value.into_iter().chain(bounds.iter().cloned()).collect();
     let of = if row.subject.is_empty() { String::new() } else { format!("{}: ", row.subject) };
     let name = format!("{}, {}", row.expectation, bounds.join(", "));
@@ -153,7 +154,7 @@ fn of_expectation(row: &ExpectationRow, outcome: &Outcome) -> Case {
 
 fn of_claim(study: &Study, row: &SummaryRow) -> Option<Case> {
     let name = row.claim()?;
-    let verdict = row.verdict.map_or("no verdict", Verdict::word);
+    let verdict = row.verdict.map_or("no verdict", Verdict::name);
     let words = study.claim(name).map_or("", |claim| claim.text.as_str());
     // The note begins with the text of the claim.
     let note = if row.note.contains(words) { row.note.clone() } else { format!("{words} {}", row.note) };

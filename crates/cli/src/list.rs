@@ -27,7 +27,7 @@ struct Row {
 type List = (&'static str, fn() -> Vec<Row>);
 
 static LISTS: [List; 10] = [
-    ("congestion", || congestion::catalogue::ENTRIES.iter().map(declared).collect()),
+    ("congestion", || congestion::catalogue::DECLARATIONS.iter().map(declared).collect()),
     ("queues", || DISCIPLINES.declarations().map(declared).collect()),
     ("schedulers", || {
         let streams = SCHEDULERS.declarations().map(|component| Row { kind: "quic", ..declared(component) });
@@ -75,7 +75,7 @@ fn metrics() -> Vec<Row> {
 
 /// A name with the title of an embedded scenario.
 fn titled(name: &'static str, file: &str) -> Row {
-    let loaded = embedded::scenario(file).and_then(|text| scenario::load(text, file, &[]).ok());
+    let loaded = embedded::scenario_text(file).and_then(|text| scenario::load(text, file, &[]).ok());
     Row { name, summary: loaded.map(|loaded| loaded.scenario.title).unwrap_or_default(), ..Row::default() }
 }
 

@@ -107,7 +107,7 @@ fn run(command: Command) -> Result<(), exit::Failure> {
             let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
             let declared = Arguments::command();
             let known: Vec<&str> = declared.get_subcommands().map(clap::Command::get_name).collect();
-            let hint = fullpipe::scenario::schema::nearest(&word, known.iter().copied())
+            let hint = fullpipe::scenario::schema::nearest_name(&word, known.iter().copied())
                 .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             Err(exit::Failure::usage(format!(
                 "unknown command `{word}`{hint} (there are: {}; see `fullpipe --help`)",

@@ -6,7 +6,7 @@ use crate::output::print_line;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
-use fullpipe::scenario::schema::nearest;
+use fullpipe::scenario::schema::nearest_name;
 use std::io;
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub(crate) fn find(names: &[String]) -> Result<Command, Failure> {
     for name in names {
         let known: Vec<String> = command.get_subcommands().map(|known| known.get_name().to_owned()).collect();
         let Some(found) = command.find_subcommand(name).cloned() else {
-            let hint = nearest(name, known.iter().map(String::as_str))
+            let hint = nearest_name(name, known.iter().map(String::as_str))
                 .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             let parent = command.get_bin_name().unwrap_or("fullpipe");
             return Err(Failure::usage(match known.is_empty() {

@@ -2,22 +2,22 @@
 
 use crate::init::TEMPLATES;
 use fullpipe::archive::STUDY;
-use fullpipe::archive::json::{Json, Key};
-use fullpipe::archive::reference::{TableReference, run_tables, study_tables};
+use fullpipe::archive::json::{JsonKey, JsonValue};
+use fullpipe::archive::reference::{TableReference, run_table_references, study_table_references};
 use fullpipe::archive::{RunRecord, WarningKind};
 use fullpipe::congestion::catalogue;
 use fullpipe::network::discipline::table::DISCIPLINES;
 use fullpipe::quic::scheduler::SCHEDULERS;
 use fullpipe::scenario::access::ACCESS_NETWORKS;
 use fullpipe::scenario::schema::component::Declaration;
-use fullpipe::scenario::schema::{Choice, Default, Field, Kind, Table, Tree, kind_text, one_line};
+use fullpipe::scenario::schema::{Choice, DefaultValue, Field, FieldKind, Table, Tree, describe_kind, format_inline};
 use fullpipe::workload::WORKLOADS;
 use fullpipe::{embedded, lab, scenario};
 use std::collections::BTreeMap;
 
 /// An entry with a name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Named {
+pub(crate) struct NamedItem {
     pub(crate) name: String,
     /// The kind of the entry: `key of a link`, `column of flows.csv`.
     pub(crate) what: String,
@@ -40,7 +40,7 @@ pub(crate) const NAMES: &str = "names";
 pub(crate) const GROUPS: [&str; 4] = [NAMES, METRICS, KEYS, COLUMNS];
 
 /// All entries.
-pub(crate) fn all() -> Vec<Named> {
+pub(crate) fn all() -> Vec<NamedItem> {
     let mut all = Vec::new();
     components(&mut all);
     metrics(&mut all);
@@ -50,14 +50,14 @@ pub(crate) fn all() -> Vec<Named> {
     all
 }
 
-fn components(all: &mut Vec<Named>) {
+fn components(all: &mut Vec<NamedItem>) {
     let mut add = |what: &str, list: &str, declaration: &Declaration, used: &str| {
         let text = |text: &str| if text.is_empty() { None } else { Some(text.to_owned()) };
         let version = text(declaration.version).map(|version| ("version", version));
         let source = text(declaration.source).map(|source| ("source", source));
         let used = ("used in", format!("{used} (`fullpipe list {list}` lists all)"));
         let fields = declaration.fields.iter().flat_map(|group| group.iter());
-        all.push(Named {
+        all.push(NamedItem {
             name: declaration.name.to_owned(),
             what: what.to_owned(),
             group: NAMES,
@@ -68,7 +68,7 @@ fn components(all: &mut Vec<Named>) {
         });
     };
     let of_flows = "`congestion` of a [[flow]], of [tcp] and of [quic]";
-    catalogue::ENTRIES.iter().for_each(|control| add("congestion control", "congestion", control, of_flows));
+    catalogue::DECLARATIONS.iter().for_each(|control| add("congestion control", "congestion", control, of_flows));
     let of_links = "`discipline.kind` of a link";
     DISCIPLINES.declarations().for_each(|discipline| add("queue discipline", "queues", discipline, of_links));
     WORKLOADS.declarations().for_each(|workload| add("workload", "workloads", workload, "`workload` of a [[flow]]"));
@@ -89,16 +89,16 @@ fn components(all: &mut Vec<Named>) {
         let title = text.lines().find_map(|line| line.strip_prefix("title = \"")?.strip_suffix('"'));
         title.unwrap_or_default().to_owned()
     };
-    let run = |name: &str, what: &str, text: String, command: String| Named {
+    let run = |name: &str, what: &str, text: String, command: String| NamedItem {
         name: name.to_owned(),
         what: what.to_owned(),
         group: NAMES,
         text: sentence(&text),
         facts: vec![("used in", command)],
-        ..Named::default()
+        ..NamedItem::default()
     };
     let scenarios = embedded::scenario_names().map(|name| {
-        let text = title(embedded::scenario(name).unwrap_or_default());
+        let text = title(embedded::scenario_text(name).unwrap_or_default());
         run(name, "embedded scenario", text, format!("`fullpipe run {name}`"))
     });
     all.extend(scenarios);
@@ -112,18 +112,18 @@ fn components(all: &mut Vec<Named>) {
         run(template.name, "template", template.summary.to_owned(), format!("`fullpipe init {}`", template.name))
     };
     all.extend(TEMPLATES.iter().map(template));
-    all.extend(WarningKind::ALL.iter().map(|kind| Named {
+    all.extend(WarningKind::ALL.iter().map(|kind| NamedItem {
         name: kind.name().to_owned(),
         what: "warning".to_owned(),
         group: NAMES,
-        text: sentence(kind.text()),
+        text: sentence(kind.description()),
         facts: vec![("used in", "`fullpipe check`, `run` and `study run`; run.json and the report".to_owned())],
-        ..Named::default()
+        ..NamedItem::default()
     }));
 }
 
-fn metrics(all: &mut Vec<Named>) {
-    let of_probes = scenario::probe_metrics(ACCESS_NETWORKS).into_iter().map(|(metric, text)| Named {
+fn metrics(all: &mut Vec<NamedItem>) {
+    let of_probes = scenario::probe_metrics(ACCESS_NETWORKS).into_iter().map(|(metric, text)| NamedItem {
         name: metric.name.to_owned(),
         what: "metric of probes".to_owned(),
         group: METRICS,
@@ -138,11 +138,11 @@ fn metrics(all: &mut Vec<Named>) {
                 ),
             ),
         ],
-        ..Named::default()
+        ..NamedItem::default()
     });
     all.extend(of_probes);
     for (of, metrics) in lab::metrics() {
-        all.extend(metrics.into_iter().map(|metric| Named {
+        all.extend(metrics.into_iter().map(|metric| NamedItem {
             name: metric.name.to_owned(),
             what: format!("application metric of `{of}`"),
             group: METRICS,
@@ -151,21 +151,23 @@ fn metrics(all: &mut Vec<Named>) {
                 ("unit", unit(metric.unit)),
                 ("used in", format!("figures.csv, and expressions of studies: mean(figure_{}[\"FLOW\"])", metric.name)),
             ],
-            ..Named::default()
+            ..NamedItem::default()
         }));
     }
 }
 
-fn columns(all: &mut Vec<Named>) {
+fn columns(all: &mut Vec<NamedItem>) {
     let of_access = ACCESS_NETWORKS.iter().flat_map(|network| (network.tables)());
-    for TableReference { file, text, columns } in study_tables().into_iter().chain(run_tables()).chain(of_access) {
-        all.push(Named {
+    for TableReference { file, text, columns } in
+        study_table_references().into_iter().chain(run_table_references()).chain(of_access)
+    {
+        all.push(NamedItem {
             name: file.to_owned(),
             what: "file of records".to_owned(),
             group: COLUMNS,
             text: text.to_owned(),
             list: columns.iter().map(|column| (column.name.to_owned(), column.text.to_owned())).collect(),
-            ..Named::default()
+            ..NamedItem::default()
         });
         // Studies use the columns of these tables in expressions.
         let prefix = match file {
@@ -178,7 +180,7 @@ fn columns(all: &mut Vec<Named>) {
             let expression = prefix.filter(|_| column.kind != "text").map_or_else(String::new, |prefix| {
                 format!(", and expressions of studies: sum({prefix}{}[\"*\"])", column.name)
             });
-            all.push(Named {
+            all.push(NamedItem {
                 name: column.name.to_owned(),
                 what: format!("column of {file}"),
                 group: COLUMNS,
@@ -188,14 +190,14 @@ fn columns(all: &mut Vec<Named>) {
                     ("unit", unit(column.unit)),
                     ("used in", format!("{file}{expression}")),
                 ],
-                ..Named::default()
+                ..NamedItem::default()
             });
         }
     }
-    all.extend(RunRecord::keys().into_iter().map(|Key { path, kind, unit, text, is_optional }| {
+    all.extend(RunRecord::keys().into_iter().map(|JsonKey { path, kind, unit, text, is_optional }| {
         let empty = if is_optional { ", or none" } else { "" };
         let name = path.rsplit('.').next().unwrap_or_default().to_owned();
-        Named {
+        NamedItem {
             name,
             what: format!("key of {}", RunRecord::FILE),
             group: COLUMNS,
@@ -205,13 +207,13 @@ fn columns(all: &mut Vec<Named>) {
                 ("unit", self::unit(unit)),
                 ("used in", format!("{}: {path}", RunRecord::FILE)),
             ],
-            ..Named::default()
+            ..NamedItem::default()
         }
     }));
 }
 
 /// Adds the keys of a file. A key with several paths is one entry.
-fn keys(all: &mut Vec<Named>, root: &'static Table, file: &str) {
+fn keys(all: &mut Vec<NamedItem>, root: &'static Table, file: &str) {
     let mut found = Keys { file, named: Vec::new(), index: BTreeMap::new() };
     found.table(root, "", &mut Vec::new());
     all.append(&mut found.named);
@@ -220,7 +222,7 @@ fn keys(all: &mut Vec<Named>, root: &'static Table, file: &str) {
 /// The keys of a file.
 struct Keys<'a> {
     file: &'a str,
-    named: Vec<Named>,
+    named: Vec<NamedItem>,
     /// The index of the entry of a key, by its table (address), name and text.
     index: BTreeMap<(usize, &'static str, &'static str), usize>,
 }
@@ -233,7 +235,7 @@ impl Keys<'_> {
         }
         above.push(address);
         let defaults = table.defaults.map(|defaults| defaults());
-        for field in table.common() {
+        for field in table.common_fields() {
             self.field(table, field, None, defaults.as_ref(), path, above);
         }
         if let Some(variants) = table.variants {
@@ -254,8 +256,8 @@ impl Keys<'_> {
         table: &'static Table,
         (key, text): (&'static str, &'static str),
         path: &str,
-        new: impl FnOnce() -> Named,
-    ) -> &mut Named {
+        new: impl FnOnce() -> NamedItem,
+    ) -> &mut NamedItem {
         let address = std::ptr::from_ref(table) as usize;
         let number = *self.index.entry((address, key, text)).or_insert_with(|| {
             self.named.push(new());
@@ -283,7 +285,7 @@ impl Keys<'_> {
     fn selecting(&mut self, table: &'static Table, path: &str) {
         let Some(variants) = table.variants else { return };
         let what = self.what(table);
-        self.entry(table, (variants.key, variants.text), path, || Named {
+        self.entry(table, (variants.key, variants.text), path, || NamedItem {
             name: variants.key.to_owned(),
             what,
             group: KEYS,
@@ -315,13 +317,13 @@ impl Keys<'_> {
     ) {
         let what = self.what(table);
         let named = self.entry(table, (field.key, field.text), path, || {
-            let mut facts = vec![("type", plain(&kind_text(&field.kind)))];
+            let mut facts = vec![("type", plain(&describe_kind(&field.kind)))];
             if !field.unit.is_empty() {
                 facts.push(("unit", field.unit.to_owned()));
             }
             facts.push(("default", default_text(field, defaults)));
             let list = choices(&field.kind).iter().filter(|choice| choice.available);
-            Named {
+            NamedItem {
                 name: field.key.to_owned(),
                 what,
                 group: KEYS,
@@ -344,16 +346,16 @@ impl Keys<'_> {
         self.below(&field.kind, &step, above);
     }
 
-    fn below(&mut self, kind: &'static Kind, path: &str, above: &mut Vec<*const Table>) {
+    fn below(&mut self, kind: &'static FieldKind, path: &str, above: &mut Vec<*const Table>) {
         match kind {
-            Kind::Table(table) => self.table(table, path, above),
-            Kind::Tables(table) => {
-                let has_name = table.common().any(|field| field.key == "name");
+            FieldKind::Table(table) => self.table(table, path, above),
+            FieldKind::Tables(table) => {
+                let has_name = table.common_fields().any(|field| field.key == "name");
                 self.table(table, &format!("{path}{}.", if has_name { "NAME" } else { "N" }), above);
             }
-            Kind::List(kind) => self.below(kind, &format!("{path}N."), above),
-            Kind::Map(kind) => self.below(kind, &format!("{path}NAME."), above),
-            Kind::Either(first, second) => {
+            FieldKind::List(kind) => self.below(kind, &format!("{path}N."), above),
+            FieldKind::Map(kind) => self.below(kind, &format!("{path}NAME."), above),
+            FieldKind::Either(first, second) => {
                 self.below(first, path, above);
                 self.below(second, path, above);
             }
@@ -362,25 +364,27 @@ impl Keys<'_> {
     }
 }
 
-fn choices(kind: &'static Kind) -> &'static [Choice] {
+fn choices(kind: &'static FieldKind) -> &'static [Choice] {
     match kind {
-        Kind::Choice(choices) => choices,
-        Kind::List(kind) => choices(kind),
+        FieldKind::Choice(choices) => choices,
+        FieldKind::List(kind) => choices(kind),
         _ => &[],
     }
 }
 
 fn default_text(field: &'static Field, defaults: Option<&Tree>) -> String {
     match field.default {
-        Default::Required => "required".to_owned(),
-        Default::Empty => "empty".to_owned(),
-        Default::Absent(text) => plain(text),
-        Default::Setting => defaults
+        DefaultValue::Required => "required".to_owned(),
+        DefaultValue::Empty => "empty".to_owned(),
+        DefaultValue::Absent(text) => plain(text),
+        DefaultValue::Setting => defaults
             .and_then(|defaults| defaults.get(field.key))
-            .map_or_else(String::new, |value| one_line(Some(&field.kind), value)),
-        Default::Value(value) | Default::Inherited(value) => match field.kind {
-            Kind::Boolean | Kind::Integer { .. } | Kind::Number { .. } | Kind::List(_) => value.to_owned(),
-            Kind::Either(Kind::Integer { .. }, _) => value.to_owned(),
+            .map_or_else(String::new, |value| format_inline(Some(&field.kind), value)),
+        DefaultValue::Value(value) | DefaultValue::Inherited(value) => match field.kind {
+            FieldKind::Boolean | FieldKind::Integer { .. } | FieldKind::Number { .. } | FieldKind::List(_) => {
+                value.to_owned()
+            }
+            FieldKind::Either(FieldKind::Integer { .. }, _) => value.to_owned(),
             _ => format!("\"{value}\""),
         },
     }

@@ -2,59 +2,61 @@
 
 use crate::measurement::elapsed_seconds;
 use crate::output;
-use fullpipe::study::{FinishedRun, Progress};
+use fullpipe::study::{FinishedRun, StudyObserver};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 
 /// Progress on standard error.
-pub(crate) enum Shown {
+pub(crate) enum ProgressDisplay {
     /// `--quiet`.
-    Nothing,
+    Quiet,
     /// Lines, because standard error is not a terminal.
-    Lines(Lines),
+    Lines(ProgressLines),
     /// A bar on a terminal.
     Bar(ProgressBar),
 }
 
-impl Shown {
+impl ProgressDisplay {
     /// The form for the current standard error.
     pub(crate) fn new(quiet: bool) -> Self {
         if quiet {
-            Shown::Nothing
+            ProgressDisplay::Quiet
         } else if std::io::stderr().is_terminal() {
             let bar = ProgressBar::new(0);
             // The template is constant. If it were invalid, the bar would have the default style.
             if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left  {msg}") {
                 bar.set_style(style);
             }
-            Shown::Bar(bar)
+            ProgressDisplay::Bar(bar)
         } else {
-            Shown::Lines(Lines::new(now_s()))
+            ProgressDisplay::Lines(ProgressLines::new(now_s()))
         }
     }
 
     /// Removes the bar, or prints the last line.
     pub(crate) fn done(&mut self) {
         match self {
-            Shown::Nothing => {}
-            Shown::Lines(lines) => lines.last().iter().for_each(|line| output::write_progress(line)),
-            Shown::Bar(bar) => bar.finish_and_clear(),
+            ProgressDisplay::Quiet => {}
+            ProgressDisplay::Lines(lines) => lines.last().iter().for_each(|line| output::write_progress(line)),
+            ProgressDisplay::Bar(bar) => bar.finish_and_clear(),
         }
     }
 }
 
-impl Progress for Shown {
-    fn planned(&mut self, total: usize) {
-        if let Shown::Bar(bar) = self {
+impl StudyObserver for ProgressDisplay {
+    fn on_planned(&mut self, total: usize) {
+        if let ProgressDisplay::Bar(bar) = self {
             bar.set_length(total as u64);
         }
     }
 
-    fn finished(&mut self, run: &FinishedRun<'_>) {
+    fn on_run_finished(&mut self, run: &FinishedRun<'_>) {
         match self {
-            Shown::Nothing => {}
-            Shown::Lines(lines) => lines.finished(now_s(), run).iter().for_each(|line| output::write_progress(line)),
-            Shown::Bar(bar) => {
+            ProgressDisplay::Quiet => {}
+            ProgressDisplay::Lines(lines) => {
+                lines.finished(now_s(), run).iter().for_each(|line| output::write_progress(line))
+            }
+            ProgressDisplay::Bar(bar) => {
                 bar.set_position(run.finished as u64);
                 bar.set_message(output::printable(run.label).into_owned());
                 if let Some(reason) = run.failure {
@@ -64,11 +66,11 @@ impl Progress for Shown {
         }
     }
 
-    fn message(&mut self, text: &str) {
+    fn on_message(&mut self, text: &str) {
         match self {
-            Shown::Nothing => {}
-            Shown::Lines(_) => output::write_progress(text),
-            Shown::Bar(bar) => bar.println(output::printable(text)),
+            ProgressDisplay::Quiet => {}
+            ProgressDisplay::Lines(_) => output::write_progress(text),
+            ProgressDisplay::Bar(bar) => bar.println(output::printable(text)),
         }
     }
 }
@@ -81,7 +83,7 @@ fn now_s() -> f64 {
 const INTERVAL_S: f64 = 5.0;
 
 /// Progress as lines.
-pub(crate) struct Lines {
+pub(crate) struct ProgressLines {
     begin_s: f64,
     printed_s: f64,
     /// The number of runs that were computed and not reused.
@@ -90,9 +92,9 @@ pub(crate) struct Lines {
     pending: Option<String>,
 }
 
-impl Lines {
+impl ProgressLines {
     fn new(now_s: f64) -> Self {
-        Lines { begin_s: now_s, printed_s: now_s, computed: 0, pending: None }
+        ProgressLines { begin_s: now_s, printed_s: now_s, computed: 0, pending: None }
     }
 
     /// The line to print after a run, if there is one.
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn lines_appear_every_few_seconds_and_after_the_last_run() {
-        let mut lines = Lines::new(100.0);
+        let mut lines = ProgressLines::new(100.0);
         // Ten runs per second.
         let printed: Vec<String> = (1..=1740)
             .filter_map(|finished| lines.finished(100.0 + finished as f64 / 10.0, &run(finished, false, None)))
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn remaining_time_counts_computed_runs_only() {
-        let mut lines = Lines::new(0.0);
+        let mut lines = ProgressLines::new(0.0);
         for finished in 1..=1000 {
             assert_eq!(lines.finished(0.001, &run(finished, true, None)), None);
         }
@@ -172,7 +174,7 @@ mod tests {
 
     #[test]
     fn failed_run_has_an_immediate_line_and_interrupted_study_a_last_one() {
-        let mut lines = Lines::new(0.0);
+        let mut lines = ProgressLines::new(0.0);
         let line = lines.finished(1.0, &run(1, false, Some("no memory")));
         assert_eq!(line.as_deref(), Some("[1/1740, 29 min left] tcp at rate=1 failed: no memory"));
         assert_eq!(lines.finished(1.5, &run(2, false, None)), None);

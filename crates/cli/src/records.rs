@@ -1,6 +1,6 @@
 //! The commands that write or read records: `run`, `study`, `report`, `check`.
 
-use crate::arguments::{Common, RunArguments, StudyArguments};
+use crate::arguments::{CommonArguments, RunArguments, StudyArguments};
 use crate::exit::Failure;
 use crate::expectations;
 use crate::flow_table;
@@ -8,18 +8,18 @@ use crate::junit;
 use crate::measurement::{cpu_seconds, elapsed_seconds, memory_bytes};
 use crate::open;
 use crate::output::{self, print_line};
-use crate::progress::Shown;
+use crate::progress::ProgressDisplay;
 use crate::real_time;
 use crate::sabotage;
-use fullpipe::archive::{Cell, Column, DELAYS, FlowSummaryRow, SummaryRow, Warning, claims_by_chance};
+use fullpipe::archive::{Cell, Column, DELAY_COLUMNS, FlowSummaryRow, SummaryRow, Warning, describe_chance_verdicts};
 use fullpipe::report::{self, Options as ReportOptions};
 use fullpipe::scenario::Override;
 use fullpipe::scenario::description::BdpLimit;
 use fullpipe::scenario::schema::Hint;
 use fullpipe::study::summary::SeedVerdicts;
 use fullpipe::study::{
-    self, Embedded, Files, Laboratory, ReplayLaboratory, RunOptions, ScenarioSource, Study, StudyError,
-    VirtualLaboratory,
+    self, EmbeddedStudy, FileSystem, ReplayRunner, RunOptions, Runner, ScenarioSource, Study, StudyError,
+    VirtualTimeRunner,
 };
 use fullpipe::units::Duration;
 use fullpipe::{BUILD, embedded, scenario};
@@ -44,10 +44,10 @@ pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBu
         let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
         return Ok((text, name.to_string(), path.parent().map(Path::to_path_buf)));
     }
-    if let Some(text) = embedded::scenario(name) {
+    if let Some(text) = embedded::scenario_text(name) {
         return Ok((text.to_string(), format!("{} (embedded)", name.trim_end_matches(".toml")), None));
     }
-    let hint = scenario::schema::nearest(name, embedded::scenario_names())
+    let hint = scenario::schema::nearest_name(name, embedded::scenario_names())
         .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
     Err(Failure::usage(format!(
         "{name:?} is neither a file nor an embedded scenario{hint} (`fullpipe list scenarios` names them)"
@@ -73,7 +73,7 @@ fn require_study(name: &str) -> Result<(), Failure> {
     let is_scenario = if path.exists() {
         path.is_file() && std::fs::read_to_string(path).is_ok_and(|text| is_scenario(&text))
     } else {
-        embedded::scenario(name).is_some() && embedded::study_names().all(|study| study != name)
+        embedded::scenario_text(name).is_some() && embedded::study_names().all(|study| study != name)
     };
     match is_scenario {
         true => Err(Failure::usage(format!("{name} is a scenario: run it by `fullpipe run {name}`"))),
@@ -93,9 +93,9 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let (text, name, folder) = find_scenario(&arguments.scenario)?;
     let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(Failure::usage)?;
     show_hints(&loaded.hints);
-    let expectations = study::expect::of_scenario(&loaded).map_err(Failure::usage)?;
+    let expectations = study::expect::scenario_expectations(&loaded).map_err(Failure::usage)?;
     if let Some(reason) =
-        loaded.scenario.needs_real_time().filter(|_| !arguments.real_time && arguments.replay.is_none())
+        loaded.scenario.real_time_reason().filter(|_| !arguments.real_time && arguments.replay.is_none())
     {
         return Err(Failure::usage(format!("{name} cannot run in virtual time: {reason}; use --real-time")));
     }
@@ -110,20 +110,20 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let faults = sabotage::faults(&common.sabotage, &loaded.scenario)?;
     let source = ScenarioSource { name, origin: "scenario.toml".to_string(), text: loaded.resolved, folder };
     // A folder name contains no slashes: "bench/tcp-1" is the folder "bench-tcp-1".
-    let mut study = study::single(&stem.replace('/', "-"), &title, source, seed);
+    let mut study = study::single_run_study(&stem.replace('/', "-"), &title, source, seed);
     study.expectations = expectations;
     let record = arguments.real_time && (arguments.record || loaded.scenario.real_time.record_arrivals);
     let (pcap, qlog) = (arguments.pcap, arguments.qlog);
     let run = RunOptions { audit: common.audit, pcap, qlog, record, resume: common.resume, ..RunOptions::default() };
     let memory_bytes = if common.ignore_memory { None } else { memory_bytes() };
-    let options = study::Options { run, memory_bytes, ..study::Options::default() };
+    let options = study::StudyOptions { run, memory_bytes, ..study::StudyOptions::default() };
     let folder = Path::new("fullpipe-out").join(&stem);
     if arguments.real_time {
         if !faults.is_empty() {
             return Err(Failure::usage("--sabotage requires virtual time"));
         }
         let interfaces: Vec<&str> = loaded.scenario.nodes.iter().filter_map(|node| node.interface()).collect();
-        let make = |laboratory: &dyn Laboratory| make(&study, laboratory, common, &options, &folder);
+        let make = |laboratory: &dyn Runner| make(&study, laboratory, common, &options, &folder);
         return real_time::run_with(&interfaces, common.quiet, make);
     }
     if let Some(arrivals) = &arguments.replay {
@@ -131,10 +131,10 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
             return Err(Failure::usage("--sabotage cannot be combined with --replay"));
         }
         let unreadable = |error| Failure::usage(format!("{}: {error}", arrivals.display()));
-        let laboratory = ReplayLaboratory::open(BUILD, arrivals).map_err(unreadable)?;
+        let laboratory = ReplayRunner::open(BUILD, arrivals).map_err(unreadable)?;
         return make(&study, &laboratory, common, &options, &folder);
     }
-    let laboratory = VirtualLaboratory::new(BUILD).with_faults(faults);
+    let laboratory = VirtualTimeRunner::new(BUILD).with_faults(faults);
     make(&study, &laboratory, common, &options, &folder)
 }
 
@@ -153,14 +153,14 @@ fn show_hints(hints: &[Hint]) {
 pub(crate) fn find_study(name: &str) -> Result<Study, Failure> {
     let path = Path::new(name);
     if let Some(file) = [path.to_owned(), path.join("study.toml")].iter().find(|file| file.is_file()) {
-        return study::open(file).map_err(Failure::usage);
+        return study::load_file(file).map_err(Failure::usage);
     }
     let files = embedded::study_files(name);
     if let Some((_, text)) = files.iter().find(|(file, _)| *file == "study.toml") {
-        return study::load(text, &format!("{name}/study.toml (embedded)"), name, &Embedded(name, &files))
+        return study::load(text, &format!("{name}/study.toml (embedded)"), name, &EmbeddedStudy(name, &files))
             .map_err(Failure::usage);
     }
-    let hint = scenario::schema::nearest(name, embedded::study_names())
+    let hint = scenario::schema::nearest_name(name, embedded::study_names())
         .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
     Err(Failure::usage(format!(
         "{name:?} is neither a file nor an embedded study{hint} (`fullpipe study list` names them)"
@@ -175,8 +175,8 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     if !common.sabotage.is_empty() {
         return Err(Failure::usage("--sabotage requires `fullpipe run`"));
     }
-    let laboratory = VirtualLaboratory::new(BUILD);
-    let settings = study::Settings {
+    let laboratory = VirtualTimeRunner::new(BUILD);
+    let settings = study::UserSettings {
         set: overrides(&common.set)?,
         runs: arguments.runs,
         seeds: arguments.seeds,
@@ -194,7 +194,7 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let jobs = arguments.jobs.unwrap_or(cores).max(1);
     let run = RunOptions { audit: common.audit, resume: common.resume, ..RunOptions::default() };
     let memory_bytes = if common.ignore_memory { None } else { memory_bytes() };
-    let options = study::Options { jobs, run, memory_bytes };
+    let options = study::StudyOptions { jobs, run, memory_bytes };
     // `apply` tries the overrides one by one. Their hints are produced again when the points are resolved.
     hints.take_hints();
     let made = make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name));
@@ -251,26 +251,26 @@ fn end_if_blocked() -> Result<(), Failure> {
 /// Runs a study, writes its report, prints its summary.
 fn make(
     study: &Study,
-    laboratory: &dyn Laboratory,
-    common: &Common,
-    options: &study::Options,
+    laboratory: &dyn Runner,
+    common: &CommonArguments,
+    options: &study::StudyOptions,
     default_folder: &Path,
 ) -> Result<(), Failure> {
     let folder = common.out.as_deref().unwrap_or(default_folder);
-    let junit = common.junit.as_deref().map(junit::Target::open).transpose()?;
+    let junit = common.junit.as_deref().map(junit::JunitFile::open).transpose()?;
     let stop = stop_flag()?;
     end_if_blocked()?;
     let clocks = || [elapsed_seconds(), cpu_seconds()];
     let begun = clocks();
-    let mut progress = Shown::new(common.quiet);
-    let outcome = study::run(study, laboratory, folder, &Files::new(), options, &mut progress, &stop);
+    let mut progress = ProgressDisplay::new(common.quiet);
+    let outcome = study::run(study, laboratory, folder, &FileSystem::new(), options, &mut progress, &stop);
     // All runs are stored. From now on a signal ends the command immediately, and the same call rebuilds the report.
     stop.store(true, Ordering::Relaxed);
     progress.done();
     let outcome = outcome.map_err(failure_of)?;
     let built = if outcome.failed.is_empty() {
         let options = ReportOptions { limitations: Some(embedded::LIMITATIONS), ..ReportOptions::default() };
-        Some(report::build_with(folder, options).map_err(Failure::machine)?)
+        Some(report::write_report_with(folder, options).map_err(Failure::machine)?)
     } else {
         None
     };
@@ -279,7 +279,7 @@ fn make(
         target.write(study, &outcome)?;
     }
     if common.json {
-        output::json(&outcome.json());
+        output::json(&outcome.to_json());
     } else {
         print_line!("{}", table(&outcome.rows, &SHOWN).trim_end_matches('\n'));
         if let Some(flows) = flow_table::of_single_run(study, folder)? {
@@ -291,14 +291,14 @@ fn make(
             print_line!("\nRates, delays and ratios: {}. Counts of packets: the whole run.", late.join("; "));
         }
         flow_tables(&outcome.flows);
-        if let Some(text) = claims_by_chance(&outcome.rows) {
+        if let Some(text) = describe_chance_verdicts(&outcome.rows) {
             print_line!("{text}");
         }
         if let Some(text) = expectations::table(&outcome.expectations) {
             print_line!("\nExpectations:\n{}", text.trim_end_matches('\n'));
         }
         if !outcome.seeds.is_empty() {
-            print_line!("\n{}", SeedVerdicts::table(&study.name, &outcome.seeds).trim_end_matches('\n'));
+            print_line!("\n{}", SeedVerdicts::markdown_table(&study.name, &outcome.seeds).trim_end_matches('\n'));
             print_line!("\nCPU time of all runs: {:.1} s", outcome.cpu_s);
         }
     }
@@ -395,7 +395,7 @@ fn flow_tables(rows: &[FlowSummaryRow]) {
         return;
     }
     let mut lines: Vec<Vec<String>> =
-        vec![["point", "flow", "received by"].into_iter().chain(DELAYS).map(str::to_owned).collect()];
+        vec![["point", "flow", "received by"].into_iter().chain(DELAY_COLUMNS).map(str::to_owned).collect()];
     for flow in shown {
         let value = |metric: &str| {
             let row = flow.iter().find(|row| row.metric == metric)?;
@@ -403,7 +403,7 @@ fn flow_tables(rows: &[FlowSummaryRow]) {
             Some(significant(row.mean?, 4) + &interval)
         };
         let names = [flow[0].point.to_string(), flow[0].flow.clone(), flow[0].host.clone()];
-        lines.push(names.into_iter().chain(DELAYS.map(|metric| value(metric).unwrap_or_default())).collect());
+        lines.push(names.into_iter().chain(DELAY_COLUMNS.map(|metric| value(metric).unwrap_or_default())).collect());
     }
     let text = aligned(&lines, |_| false);
     print_line!("\nOne-way delay of packets, percentiles:\n{}", text.trim_end_matches('\n'));
@@ -422,7 +422,7 @@ fn table<R>(rows: &[R], shown: &[Column<R>]) -> String {
         Cell::Number(number) => significant(number, 6),
         cell => {
             let mut text = String::new();
-            cell.print(&mut text);
+            cell.write_to(&mut text);
             text
         }
     };
@@ -469,10 +469,10 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
 /// `fullpipe check`.
 pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
     let mut wrong = Vec::new();
-    let laboratory = VirtualLaboratory::new(BUILD);
+    let laboratory = VirtualTimeRunner::new(BUILD);
     for file in files {
         let is_named_study = Path::new(file).is_dir()
-            || embedded::scenario(file).is_none() && embedded::study_names().any(|name| name == file);
+            || embedded::scenario_text(file).is_none() && embedded::study_names().any(|name| name == file);
         let found = if is_named_study {
             // `find_study` reads its text.
             Ok((String::new(), file.clone(), None))
@@ -490,14 +490,14 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
             find_study(file).map_err(|failure| failure.message).and_then(|study| {
                 let undecidable = study.undecidable_claims();
                 undecidable.iter().for_each(|warning| eprintln!("warning: {name}: {warning}"));
-                let plan = study::plan::plan(&study, &laboratory).map_err(|error| error.to_string())?;
+                let plan = study::plan::make_plan(&study, &laboratory).map_err(|error| error.to_string())?;
                 Ok((intervals_of(&plan), warnings_of_study(&plan)?))
             })
         } else {
             scenario::load(&text, &name, &[]).map_err(|errors| errors.to_string()).and_then(|loaded| {
                 show_hints(&loaded.hints);
                 show_bdp_limits(&loaded.scenario.bdp_limits);
-                study::expect::of_scenario(&loaded).map_err(|errors| errors.to_string())?;
+                study::expect::scenario_expectations(&loaded).map_err(|errors| errors.to_string())?;
                 fullpipe::lab::prepare(&loaded.scenario, &Default::default())
                     .map(|prepared| (vec![interval_in_words(loaded.scenario.measured_interval())], prepared.warnings()))
                     .map_err(|error| format!("{name}: {error}"))

@@ -27,7 +27,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
     }
     let options =
         Options { limitations: Some(embedded::LIMITATIONS), compare: arguments.compare.as_deref(), formats: &formats };
-    let built = report::build_with(&arguments.folder, options).map_err(Failure::usage)?;
+    let built = report::write_report_with(&arguments.folder, options).map_err(Failure::usage)?;
     if let Some(other) = &arguments.compare {
         print_line!("{}", table(&built.differences, &arguments.folder, other).trim_end_matches('\n'));
     }

@@ -348,7 +348,7 @@ fn commands_in_the_readme_are_accepted() {
     for run in runs {
         let mut words = run.split_whitespace();
         let file = words.next().expect("the command contains a scenario");
-        let text = std::fs::read_to_string(root.join(file)).ok().or(embedded::scenario(file).map(str::to_owned));
+        let text = std::fs::read_to_string(root.join(file)).ok().or(embedded::scenario_text(file).map(str::to_owned));
         let mut overrides = Vec::new();
         while let Some(word) = words.next() {
             assert_eq!(word, "--set", "{run}");

@@ -1,6 +1,6 @@
 //! Tests that lists, pages and error messages match the declarations: names, metrics in studies, benchmarks.
 
-use fullpipe::congestion::catalogue::ENTRIES;
+use fullpipe::congestion::catalogue::DECLARATIONS;
 use fullpipe::network::discipline::table::DISCIPLINES;
 use fullpipe::quic::scheduler::SCHEDULERS;
 use fullpipe::scenario::access::ACCESS_NETWORKS;
@@ -50,7 +50,7 @@ fn declared() -> BTreeMap<&'static str, Vec<&'static str>> {
     let streams = SCHEDULERS.declarations().map(|scheduler| scheduler.name);
     let metrics = sampled_metrics().chain(reported_metrics().map(|(_, name)| name));
     BTreeMap::from([
-        ("congestion", ENTRIES.iter().map(|control| control.name).collect()),
+        ("congestion", DECLARATIONS.iter().map(|control| control.name).collect()),
         ("queues", DISCIPLINES.declarations().map(|discipline| discipline.name).collect()),
         ("schedulers", streams.chain(choices("schedulers")).collect()),
         ("workloads", WORKLOADS.declarations().map(|workload| workload.name).collect()),
@@ -124,7 +124,7 @@ fn each_metric_and_column_is_documented_and_usable_in_a_study() {
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("declared");
     std::fs::create_dir_all(&folder).expect("a folder");
-    let scenario = embedded::scenario("quick-start").expect("it is embedded");
+    let scenario = embedded::scenario_text("quick-start").expect("it is embedded");
     let scenario = format!("{scenario}\n[measurement]\nlinks = ['*']\n");
     std::fs::write(folder.join("plain.toml"), scenario).expect("a file");
     let file = folder.join("study.toml");

@@ -31,7 +31,7 @@ fn schema_prints_every_key_of_the_declaration() {
         assert_eq!((status, errors.as_str()), (Some(0), ""), "{arguments:?}");
         let schema: Value = serde_json::from_str(&printed).expect("JSON and nothing else");
         assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
-        for field in table.common() {
+        for field in table.common_fields() {
             assert!(schema["properties"][field.key]["description"].is_string(), "{}", field.key);
         }
         let mut found = Vec::new();

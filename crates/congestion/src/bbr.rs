@@ -5,7 +5,7 @@
 //! maximum is that of Linux `lib/win_minmax.c`: a sample counts until it is older than a given number of rounds. Linux keeps the
 //! three best samples and approximates the maximum; this filter computes it exactly.
 
-use crate::control::Control;
+use crate::control::WindowState;
 use crate::window::segment;
 use fullpipe_schema::metric::MetricDeclaration;
 use fullpipe_units::Duration;
@@ -45,13 +45,13 @@ pub(crate) fn times(gain: f64, quantity: u64) -> u64 {
 }
 
 /// Four segments: the smallest window that keeps a path busy whose receiver acknowledges every other segment.
-pub(crate) fn four_segments(control: &Control) -> u64 {
+pub(crate) fn four_segments(control: &WindowState) -> u64 {
     segment(control).saturating_mul(4)
 }
 
 /// Counts round trips by delivery: a round ends when a packet is acknowledged that was sent after the round began.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rounds {
+pub(crate) struct RoundCounter {
     /// Bytes delivered on the connection when the current round began.
     end_bytes: u64,
     pub(crate) count: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Rounds {
     pub(crate) start: bool,
 }
 
-impl Rounds {
+impl RoundCounter {
     /// Processes an acknowledgement. `prior_delivered_bytes` is the number of bytes that had been delivered when its newest
     /// packet was sent.
     pub(crate) fn on_ack(&mut self, prior_delivered_bytes: Option<u64>, delivered_bytes: u64) {
@@ -78,13 +78,13 @@ impl Rounds {
 
 /// The maximum of the values in the current round and in the [`FILTER_ROUNDS`] rounds before it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RecentMax {
+pub(crate) struct WindowedMax {
     /// The maximum of each round, at the index of the round's number modulo the length.
     slots: [u64; FILTER_ROUNDS as usize + 1],
     newest: u64,
 }
 
-impl RecentMax {
+impl WindowedMax {
     pub(crate) fn update(&mut self, round: u64, value: u64) {
         let length = self.slots.len() as u64;
         for forgotten in self.newest + 1..=round.min(self.newest + length) {
@@ -114,7 +114,7 @@ impl RecentMax {
 ///
 /// If a round trip takes seconds, packets of one phase may be acknowledged in the next. The last two phases are therefore stored.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OwnLimit {
+pub(crate) struct ProbeRttAppLimit {
     /// Bytes delivered when the last two phases began and ended. Packets sent from the first value to before the second are
     /// marked. The second value is [`UNBOUNDED`] during the phase.
     phases: [(u64, u64); 2],
@@ -122,7 +122,7 @@ pub(crate) struct OwnLimit {
     until_bytes: u64,
 }
 
-impl OwnLimit {
+impl ProbeRttAppLimit {
     /// Begins or extends a phase. It lasts at least until the bytes now in flight have been delivered.
     pub(crate) fn mark(&mut self, delivered_bytes: u64, in_flight_bytes: u64) {
         let [_, last] = &mut self.phases;
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_sample_counts_until_it_is_more_than_ten_rounds_old() {
-        let mut filter = RecentMax::default();
+        let mut filter = WindowedMax::default();
         filter.update(3, 900);
         for round in 4..=13 {
             filter.update(round, 100 + round);
@@ -174,7 +174,7 @@ mod tests {
         }
         filter.update(24, 1);
         assert_eq!(filter.get(), 5, "round 14 is the oldest that counts");
-        let mut first = RecentMax::default();
+        let mut first = WindowedMax::default();
         first.update(0, 900);
         first.update(11, 5);
         assert_eq!(first.get(), 5, "round 0 is not");
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_round_lasts_until_a_packet_sent_in_it_is_delivered() {
-        let mut rounds = Rounds::default();
+        let mut rounds = RoundCounter::default();
         rounds.on_ack(Some(0), 1_000);
         assert!(rounds.start && rounds.count == 1);
         rounds.on_ack(Some(999), 2_000);
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn packets_sent_in_a_phase_are_identified() {
-        let mut limit = OwnLimit::default();
+        let mut limit = ProbeRttAppLimit::default();
         assert!(!limit.covers(0) && !limit.covers(u64::MAX));
         limit.mark(1_000, 500);
         limit.mark(1_200, 400);
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_phase_that_is_marked_again_at_its_end_continues() {
         // With nothing in flight, the phase ends at the next delivery, unless that packet was sent in the phase too.
-        let mut limit = OwnLimit::default();
+        let mut limit = ProbeRttAppLimit::default();
         limit.mark(1_000, 0);
         for delivered in [1_100, 1_200, 1_300] {
             limit.on_ack(delivered);

@@ -7,11 +7,11 @@ use fullpipe_schema::Choice;
 use fullpipe_schema::component::Declaration;
 use std::fmt;
 
-pub use crate::component::Options;
+pub use crate::component::ControlOptions;
 pub use crate::window::initial_window_bytes;
 
 /// The declarations of all controls, in the order of lists.
-pub const ENTRIES: &[Declaration] = &{
+pub const DECLARATIONS: &[Declaration] = &{
     let mut list = [Declaration::EMPTY; CONTROLS.len()];
     let mut n = 0;
     while n < CONTROLS.len() {
@@ -22,16 +22,20 @@ pub const ENTRIES: &[Declaration] = &{
 };
 
 /// Names that are reserved for later versions.
-pub const LATER: &[&str] = &["lp", "ledbat", "copa", "prague"];
+pub const PLANNED_CONTROLS: &[&str] = &["lp", "ledbat", "copa", "prague"];
 
-const KNOWN: usize = ENTRIES.len() + LATER.len();
+const KNOWN: usize = DECLARATIONS.len() + PLANNED_CONTROLS.len();
 
 /// The names that a file can contain: the controls, and those of later versions.
 pub const CHOICES: &[Choice] = &{
-    let mut list = [Choice::later(""); KNOWN];
+    let mut list = [Choice::reserved(""); KNOWN];
     let mut n = 0;
     while n < KNOWN {
-        list[n] = if n < ENTRIES.len() { ENTRIES[n].choice() } else { Choice::later(LATER[n - ENTRIES.len()]) };
+        list[n] = if n < DECLARATIONS.len() {
+            DECLARATIONS[n].choice()
+        } else {
+            Choice::reserved(PLANNED_CONTROLS[n - DECLARATIONS.len()])
+        };
         n += 1;
     }
     list
@@ -76,24 +80,24 @@ impl std::error::Error for UnknownControl {}
 /// assert_eq!(create("cubic", &Options::default()).unwrap().name(), "cubic");
 /// assert_eq!(create("cubik", &Options::default()).unwrap_err().nearest, Some("cubic"));
 /// ```
-pub fn create(name: &str, options: &Options) -> Result<Box<dyn Controller>, UnknownControl> {
-    Ok((component(name).ok_or_else(|| unknown(name))?.create)(options))
+pub fn create(name: &str, options: &ControlOptions) -> Result<Box<dyn Controller>, UnknownControl> {
+    Ok((find_component(name).ok_or_else(|| unknown(name))?.create)(options))
 }
 
 /// The component with this name; `None` for a control that the user's program defines.
-pub fn component(name: &str) -> Option<&'static ControlComponent> {
+pub fn find_component(name: &str) -> Option<&'static ControlComponent> {
     CONTROLS.iter().copied().find(|control| control.declaration.name == name)
 }
 
 /// The name of the control in the Linux kernel. A name that is not in the catalogue is returned unchanged, because the kernel may
 /// have it.
 pub fn linux_name(name: &str) -> &str {
-    component(name).and_then(|control| control.linux_name).unwrap_or(name)
+    find_component(name).and_then(|control| control.linux_name).unwrap_or(name)
 }
 
 fn unknown(name: &str) -> UnknownControl {
-    let later = LATER.contains(&name);
-    let known: Vec<&'static str> = ENTRIES.iter().map(|entry| entry.name).collect();
+    let later = PLANNED_CONTROLS.contains(&name);
+    let known: Vec<&'static str> = DECLARATIONS.iter().map(|entry| entry.name).collect();
     // A name of a later version gets no suggestion. Otherwise a name is similar if it is part of a known name, or if up to a
     // third of its letters differ; at least two letters may differ, but not all.
     let letters = name.chars().count();
@@ -117,7 +121,7 @@ fn distance(from: &str, to: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Codepoint;
+    use crate::control::EcnCodepoint;
     use crate::cubic::Cubic;
     use crate::linux_reno::LinuxReno;
     use crate::newreno::NewReno;
@@ -127,7 +131,7 @@ mod tests {
     fn every_entry_creates_a_control_with_its_name() {
         for component in CONTROLS {
             for hystart in [false, true] {
-                let options = Options { hystart, ..Options::default() };
+                let options = ControlOptions { hystart, ..ControlOptions::default() };
                 let control = create(component.declaration.name, &options).expect("the name is in the catalogue");
                 assert_eq!(control.name(), component.declaration.name);
                 let mut values = Vec::new();
@@ -147,13 +151,13 @@ mod tests {
         // The list in the contract of the command line. Both lists have the same order.
         let contract = "newreno linux-reno cubic bic highspeed htcp hybla illinois scalable vegas veno westwood yeah \
                         lp ledbat dctcp bbr1 bbr3 copa prague";
-        let known: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
+        let known: Vec<_> = DECLARATIONS.iter().map(|entry| entry.name).collect();
         let (now, later): (Vec<&str>, Vec<&str>) = contract.split_whitespace().partition(|name| known.contains(name));
-        assert_eq!((now, later), (known, LATER.to_vec()));
+        assert_eq!((now, later), (known, PLANNED_CONTROLS.to_vec()));
     }
 
     fn error(name: &str) -> UnknownControl {
-        create(name, &Options::default()).expect_err("the name is not in the catalogue")
+        create(name, &ControlOptions::default()).expect_err("the name is not in the catalogue")
     }
 
     #[test]
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_name_of_a_later_version_is_reported_as_such() {
-        for name in LATER {
+        for name in PLANNED_CONTROLS {
             let error = error(name);
             assert!(error.later && error.nearest.is_none());
             assert_eq!(
@@ -204,10 +208,10 @@ mod tests {
 
     #[test]
     fn dctcp_sends_the_configured_codepoint() {
-        for (ect1, codepoint) in [(false, Codepoint::Ect0), (true, Codepoint::Ect1)] {
-            let mut dctcp =
-                create("dctcp", &Options { ect1, ..Options::default() }).expect("the name is in the catalogue");
-            let mut control = crate::Control::new(1_448, 14_480);
+        for (ect1, codepoint) in [(false, EcnCodepoint::Ect0), (true, EcnCodepoint::Ect1)] {
+            let mut dctcp = create("dctcp", &ControlOptions { ect1, ..ControlOptions::default() })
+                .expect("the name is in the catalogue");
+            let mut control = crate::WindowState::new(1_448, 14_480);
             dctcp.on_established(&mut control, fullpipe_units::Instant::ZERO, None);
             assert_eq!(control.codepoint, codepoint);
         }

@@ -11,7 +11,7 @@ pub struct ControlComponent {
     /// The name, text and parameters of the component.
     pub declaration: Declaration,
     /// Creates a control for one connection.
-    pub create: fn(&Options) -> Box<dyn Controller>,
+    pub create: fn(&ControlOptions) -> Box<dyn Controller>,
     /// Whether the first slow start of the control can use HyStart++ ([`Options::hystart`]). Other controls ignore the option.
     pub hystart: bool,
     /// The values of [`Controller::inspect`] that a probe can sample. The name of each begins with `control_`.
@@ -24,7 +24,7 @@ pub struct ControlComponent {
 
 impl ControlComponent {
     /// Declares a control without HyStart++, states and values for probes, and with the same name in Linux.
-    pub const fn new(declaration: Declaration, create: fn(&Options) -> Box<dyn Controller>) -> Self {
+    pub const fn new(declaration: Declaration, create: fn(&ControlOptions) -> Box<dyn Controller>) -> Self {
         ControlComponent { declaration, create, hystart: false, values: &[], states: &[], linux_name: None }
     }
 }
@@ -37,7 +37,7 @@ impl fmt::Debug for ControlComponent {
 
 /// Options of a new control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ControlOptions {
     /// Enables HyStart++ (RFC 9406) in the first slow start of controls that support it ([`ControlComponent::hystart`]).
     pub hystart: bool,
     /// Selects the behavior of Linux. CUBIC then uses its own HyStart and Linux's growth after it
@@ -54,7 +54,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Options {
+impl ControlOptions {
     /// The HyStart++ of RFC 9406, if the options enable it.
     pub(crate) fn standard_hystart(&self) -> Option<HyStart> {
         self.hystart.then(|| HyStart::new(self.paced))

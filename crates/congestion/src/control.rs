@@ -6,12 +6,12 @@
 //! recovery, the transport sets the window itself by proportional rate reduction (RFC 9937), unless [`Signals::own_recovery`]
 //! declares that the control sets it.
 
-pub use fullpipe_units::Codepoint;
+pub use fullpipe_units::EcnCodepoint;
 use fullpipe_units::{Duration, Instant};
 
 /// The limits within which the transport may send. The transport owns this struct, and the control sets its values.
 #[derive(Clone, Debug)]
-pub struct Control {
+pub struct WindowState {
     /// Congestion window: the number of bytes that may be in flight.
     pub cwnd_bytes: u64,
     /// Slow-start threshold in bytes; `u64::MAX` until the first reduction.
@@ -23,19 +23,19 @@ pub struct Control {
     /// Largest segment payload in bytes; set by the transport.
     pub mss_bytes: u64,
     /// The codepoint of sent packets, once ECN has been negotiated.
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
 }
 
-impl Control {
+impl WindowState {
     /// The values at the start of a connection: this window, no threshold, no pacing.
     pub fn new(mss_bytes: u64, cwnd_bytes: u64) -> Self {
-        Control {
+        WindowState {
             cwnd_bytes,
             ssthresh_bytes: u64::MAX,
             pacing_bps: 0,
             send_quantum_bytes: 0,
             mss_bytes,
-            codepoint: Codepoint::NotEct,
+            codepoint: EcnCodepoint::NotEct,
         }
     }
 }
@@ -151,7 +151,7 @@ pub struct PlainAck {
 
 /// The beginning of a reduction.
 #[derive(Clone, Copy, Debug)]
-pub struct Congestion {
+pub struct CongestionEvent {
     /// The current time.
     pub now: Instant,
     /// Bytes in flight when the loss or mark was detected, including the lost packets.
@@ -188,7 +188,7 @@ pub struct Timeout {
 
 /// The signals that a control needs from its transport. A transport that cannot provide one rejects the control with the reason.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Signals {
+pub struct ControlRequirements {
     /// Needs the counts of congestion marks.
     pub ecn_counts: bool,
     /// Needs delivery-rate samples.
@@ -211,43 +211,43 @@ pub trait Controller: std::fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     /// The signals that the control needs from its transport.
-    fn signals(&self) -> Signals {
-        Signals::default()
+    fn requirements(&self) -> ControlRequirements {
+        ControlRequirements::default()
     }
 
     /// The connection is established. `rtt` is the round-trip sample of the handshake, if there is one.
-    fn on_established(&mut self, _control: &mut Control, _now: Instant, _rtt: Option<Duration>) {}
+    fn on_established(&mut self, _control: &mut WindowState, _now: Instant, _rtt: Option<Duration>) {}
 
     /// A packet was sent. Called only if the control requests [`Signals::on_sent`].
-    fn on_sent(&mut self, _control: &mut Control, _packet: &PacketState) {}
+    fn on_sent(&mut self, _control: &mut WindowState, _packet: &PacketState) {}
 
     /// An acknowledgement batch with newly acknowledged bytes.
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack);
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack);
 
     /// Does the same as [`Controller::on_ack`] if a [`PlainAck`] contains all that the control needs. It is called only if the
     /// control declares [`Signals::plain_acks`], the window is at or above the threshold, and there is no recovery, loss or mark.
     /// Its use is optional for a transport. It saves the 50 instructions that fill in an [`Ack`].
-    fn on_plain_ack(&mut self, _control: &mut Control, _ack: &PlainAck) {}
+    fn on_plain_ack(&mut self, _control: &mut WindowState, _ack: &PlainAck) {}
 
     /// A packet was marked lost.
-    fn on_packet_lost(&mut self, _control: &mut Control, _now: Instant, _packet: &PacketState) {}
+    fn on_packet_lost(&mut self, _control: &mut WindowState, _now: Instant, _packet: &PacketState) {}
 
     /// A reduction begins, because fast recovery begins or because of a mark. The control sets at least `ssthresh_bytes`. In fast
     /// recovery the transport derives the window from it.
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion);
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent);
 
     /// Recovery ends. The transport has set the window to `ssthresh_bytes`, unless [`Signals::own_recovery`] is declared.
-    fn on_recovery_exit(&mut self, _control: &mut Control, _exit: &RecoveryExit) {}
+    fn on_recovery_exit(&mut self, _control: &mut WindowState, _exit: &RecoveryExit) {}
 
     /// The retransmission timer expired. The control sets `ssthresh_bytes`. The transport then sets the window to one segment,
     /// unless [`Signals::own_recovery`] is declared.
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout);
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout);
 
     /// Sending restarts after an idle period longer than the retransmission time-out.
-    fn on_idle_restart(&mut self, _control: &mut Control, _now: Instant) {}
+    fn on_idle_restart(&mut self, _control: &mut WindowState, _now: Instant) {}
 
     /// The path or the segment size changed; `control.mss_bytes` is the new size.
-    fn on_path_change(&mut self, _control: &mut Control, _now: Instant) {}
+    fn on_path_change(&mut self, _control: &mut WindowState, _now: Instant) {}
 
     /// Appends named internal values for series ("state", "w_max_bytes", ...) to `out`.
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}

@@ -15,16 +15,16 @@
 //!
 //! The order of calls for one acknowledgement is that of [`crate::control`].
 
-use crate::control::{Ack, Congestion, Control, Controller, PacketState, PlainAck, RecoveryExit, Timeout};
+use crate::control::{Ack, CongestionEvent, Controller, PacketState, PlainAck, RecoveryExit, Timeout, WindowState};
 use crate::rate::RateSampler;
-use crate::recovery::{Answer, Recovery};
+use crate::recovery::{Recovery, RecoveryDecision};
 use fullpipe_units::{Duration, Instant};
 
 /// A control and the state that every transport keeps for it.
 #[derive(Debug)]
 pub struct Driver {
     /// The values shared by control and transport, such as window, threshold and pacing rate.
-    pub control: Control,
+    pub control: WindowState,
     controller: Box<dyn Controller>,
     rate: RateSampler,
     /// Bytes delivered at the end of the current round.
@@ -44,7 +44,7 @@ pub struct Driver {
 
 /// Packets that one acknowledgement newly acknowledges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delivered {
+pub struct DeliveredPackets {
     /// Bytes of these packets.
     pub bytes: u64,
     /// The largest number of bytes that had been delivered when one of these packets was sent.
@@ -57,7 +57,7 @@ pub struct AckReport {
     /// The current time.
     pub now: Instant,
     /// The newly acknowledged packets.
-    pub delivered: Delivered,
+    pub delivered: DeliveredPackets,
     /// Bytes by which the cumulative acknowledgement advanced; for a transport without one, the bytes delivered.
     pub cumulative_bytes: u64,
     /// Bytes newly declared lost.
@@ -85,9 +85,9 @@ pub struct AckReport {
 impl Driver {
     /// A driver for a control on a path with this segment size and initial window.
     pub fn new(controller: Box<dyn Controller>, mss_bytes: u64, cwnd_bytes: u64) -> Driver {
-        let signals = controller.signals();
+        let signals = controller.requirements();
         Driver {
-            control: Control::new(mss_bytes, cwnd_bytes),
+            control: WindowState::new(mss_bytes, cwnd_bytes),
             controller,
             rate: RateSampler::new(),
             round_end_bytes: 0,
@@ -111,7 +111,7 @@ impl Driver {
     /// ([`delivery_rate`](crate::Signals::delivery_rate)) or departures. [`Ack::rate`] is then `None`, and
     /// [`Driver::delivery_rate_bps`] 0. Must be called before the first packet is sent.
     pub fn disable_rate_samples(&mut self) {
-        let signals = self.controller.signals();
+        let signals = self.controller.requirements();
         if !signals.delivery_rate && !signals.on_sent {
             self.rate.disable();
             self.plain_acks = signals.plain_acks;
@@ -131,7 +131,7 @@ impl Driver {
 
     /// Whether the control receives [`on_sent`](crate::Signals::on_sent) for each packet.
     #[inline(always)]
-    pub fn follows_departures(&self) -> bool {
+    pub fn needs_on_sent(&self) -> bool {
         self.on_sent
     }
 
@@ -167,7 +167,7 @@ impl Driver {
     /// Whether a recovery that began with [`Driver::on_congestion`] is active.
     #[inline(always)]
     pub fn in_recovery(&self) -> bool {
-        self.recovery.as_ref().is_some_and(|recovery| recovery.is_on())
+        self.recovery.as_ref().is_some_and(|recovery| recovery.is_active())
     }
 
     /// The connection is established; `rtt` is the sample of the handshake, if there is one.
@@ -215,7 +215,7 @@ impl Driver {
 
     /// A packet is newly acknowledged. Must be called at most once for each packet.
     #[inline(always)]
-    pub fn on_delivered(&mut self, now: Instant, state: &PacketState, delivered: &mut Delivered) {
+    pub fn on_delivered(&mut self, now: Instant, state: &PacketState, delivered: &mut DeliveredPackets) {
         delivered.bytes += state.bytes;
         delivered.prior_delivered_bytes = delivered.prior_delivered_bytes.max(state.delivered_bytes);
         self.rate.on_delivered(now, state);
@@ -224,7 +224,7 @@ impl Driver {
     /// As [`Driver::on_delivered`], for packets of this number of bytes in total, if no delivery-rate samples are taken.
     /// `prior_delivered_bytes` is the largest number of bytes that had been delivered when one of them was sent.
     #[inline(always)]
-    pub fn on_delivered_unsampled(&mut self, bytes: u64, prior_delivered_bytes: u64, delivered: &mut Delivered) {
+    pub fn on_delivered_unsampled(&mut self, bytes: u64, prior_delivered_bytes: u64, delivered: &mut DeliveredPackets) {
         debug_assert!(!self.takes_rate_samples(), "samples are taken packet by packet");
         delivered.bytes += bytes;
         delivered.prior_delivered_bytes = delivered.prior_delivered_bytes.max(prior_delivered_bytes);
@@ -241,16 +241,16 @@ impl Driver {
     }
 
     /// Notifies the control of a loss or a mark. The transport derives the window from the threshold.
-    pub fn reduce(&mut self, congestion: &Congestion) {
+    pub fn reduce(&mut self, congestion: &CongestionEvent) {
         self.controller.on_congestion(&mut self.control, congestion);
     }
 
     /// Handles a loss or a mark; `sent_at` is when the last of the affected packets was sent. Returns whether a recovery
     /// begins. If so, the window is reduced to the threshold, unless the control sets the window in recovery itself.
-    pub fn on_congestion(&mut self, congestion: &Congestion, sent_at: Instant) -> bool {
-        let Congestion { now, in_flight_bytes, lost_bytes, persistent, .. } = *congestion;
+    pub fn on_congestion(&mut self, congestion: &CongestionEvent, sent_at: Instant) -> bool {
+        let CongestionEvent { now, in_flight_bytes, lost_bytes, persistent, .. } = *congestion;
         let recovery = self.recovery.get_or_insert_default();
-        let Answer::Begin { ends_another } = recovery.on_congestion(now, sent_at, persistent) else {
+        let RecoveryDecision::Begin { ends_another } = recovery.on_congestion(now, sent_at, persistent) else {
             return false;
         };
         if ends_another {
@@ -266,7 +266,7 @@ impl Driver {
     /// Ends a recovery; `undone` if it was spurious, because all packets declared lost had arrived.
     pub fn end_recovery(&mut self, now: Instant, in_flight_bytes: u64, undone: bool) {
         if let Some(recovery) = &mut self.recovery {
-            recovery.leave(undone);
+            recovery.end(undone);
         }
         self.notify_exit(now, in_flight_bytes, undone);
     }
@@ -274,7 +274,7 @@ impl Driver {
     /// Called when a packet that was sent at `sent_at` is acknowledged. Ends a recovery that [`Driver::on_congestion`] began
     /// before that time.
     #[inline]
-    pub fn end_recovery_by(&mut self, now: Instant, sent_at: Instant, in_flight_bytes: u64) {
+    pub fn end_recovery_on_ack(&mut self, now: Instant, sent_at: Instant, in_flight_bytes: u64) {
         if self.recovery.as_ref().is_some_and(|recovery| recovery.is_ended_by(sent_at)) {
             self.end_recovery(now, in_flight_bytes, false);
         }
@@ -298,9 +298,9 @@ impl Driver {
 
     /// Begins a new path after a migration of the peer: resets the window and ends any recovery. Rounds and byte counts
     /// continue, because the control is the same.
-    pub fn begin_path(&mut self, cwnd_bytes: u64) {
-        let fresh = Control::new(self.control.mss_bytes, cwnd_bytes);
-        self.control = Control { codepoint: self.control.codepoint, ..fresh };
+    pub fn reset_for_new_path(&mut self, cwnd_bytes: u64) {
+        let fresh = WindowState::new(self.control.mss_bytes, cwnd_bytes);
+        self.control = WindowState { codepoint: self.control.codepoint, ..fresh };
         self.recovery = None;
     }
 
@@ -325,7 +325,7 @@ impl Driver {
             round_count: u64::from(self.round_count),
             round_start,
             rate,
-            app_limited: self.rate.app_limited(),
+            app_limited: self.rate.is_app_limited(),
             cwnd_limited: report.cwnd_limited,
             in_recovery: report.in_recovery,
             ce_packets: report.ce_packets,
@@ -343,7 +343,7 @@ impl Driver {
 
     /// Has the effect of [`Driver::summarize`] and [`Driver::on_ack`] for such an acknowledgement.
     #[inline(always)]
-    pub fn on_plain_ack(&mut self, ack: &PlainAck, delivered: &Delivered) {
+    pub fn on_plain_ack(&mut self, ack: &PlainAck, delivered: &DeliveredPackets) {
         self.rate.end_app_limited_phase();
         self.count_round(delivered);
         self.controller.on_plain_ack(&mut self.control, ack);
@@ -351,7 +351,7 @@ impl Driver {
 
     /// Counts rounds. Returns whether one begins.
     #[inline(always)]
-    fn count_round(&mut self, delivered: &Delivered) -> bool {
+    fn count_round(&mut self, delivered: &DeliveredPackets) -> bool {
         let begins = delivered.prior_delivered_bytes >= self.round_end_bytes;
         if begins {
             self.round_count += 1;

@@ -12,7 +12,7 @@
 
 mod linux;
 
-use crate::control::{Ack, Control};
+use crate::control::{Ack, WindowState};
 use crate::window;
 use fullpipe_units::Duration;
 use linux::LinuxHyStart;
@@ -30,7 +30,7 @@ const INFINITY: u32 = u32::MAX;
 
 /// The phase of slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum SlowStartPhase {
     /// The window doubles per round trip.
     SlowStart,
     /// Conservative slow start: a quarter of that growth.
@@ -47,7 +47,7 @@ pub struct HyStart {
     baseline_min_us: u32,
     samples: u8,
     css_rounds: u8,
-    phase: Phase,
+    phase: SlowStartPhase,
     paced: bool,
     /// Set if Linux's HyStart replaces this one: whether its connection is paced.
     linux_paced: Option<bool>,
@@ -70,7 +70,7 @@ impl HyStart {
             baseline_min_us: INFINITY,
             samples: 0,
             css_rounds: 0,
-            phase: Phase::SlowStart,
+            phase: SlowStartPhase::SlowStart,
             paced,
             linux_paced: None,
             linux: None,
@@ -84,32 +84,32 @@ impl HyStart {
 
     /// As [`HyStart::on_ack`], with the window of a control.
     #[inline]
-    pub(crate) fn on_ack_of(&mut self, control: &Control, ack: &Ack) -> Phase {
+    pub(crate) fn on_ack_of(&mut self, control: &WindowState, ack: &Ack) -> SlowStartPhase {
         let Some(paced) = self.linux_paced else { return self.on_ack(ack) };
         let linux = self.linux.get_or_insert_with(|| Box::new(LinuxHyStart::new(paced)));
         if linux.on_ack(ack, control.cwnd_bytes / window::segment(control)) {
-            self.phase = Phase::Done;
+            self.phase = SlowStartPhase::Done;
         }
         self.phase
     }
 
     /// The current phase.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> SlowStartPhase {
         self.phase
     }
 
     /// Handles an acknowledgement during the first slow start. Returns the phase whose rule applies to the growth for this
     /// acknowledgement.
-    pub fn on_ack(&mut self, ack: &Ack) -> Phase {
+    pub fn on_ack(&mut self, ack: &Ack) -> SlowStartPhase {
         if ack.round_start {
             self.last_round_min_us = self.current_round_min_us;
             self.current_round_min_us = INFINITY;
             self.samples = 0;
-            if self.phase == Phase::Conservative {
+            if self.phase == SlowStartPhase::Conservative {
                 // The round in which the phase began counts as the first, however short the rest of it was.
                 self.css_rounds += 1;
                 if self.css_rounds >= CSS_ROUNDS {
-                    self.phase = Phase::Done;
+                    self.phase = SlowStartPhase::Done;
                 }
             }
         }
@@ -127,19 +127,19 @@ impl HyStart {
 
     fn judge(&mut self) {
         match self.phase {
-            Phase::SlowStart if self.last_round_min_us != INFINITY => {
+            SlowStartPhase::SlowStart if self.last_round_min_us != INFINITY => {
                 let last = Duration::from_micros(self.last_round_min_us.into());
                 let current = Duration::from_micros(self.current_round_min_us.into());
                 // In whole microseconds, like the samples.
                 if current >= last + Duration::from_micros(delay_threshold(last).as_nanos() / 1_000) {
                     self.baseline_min_us = self.current_round_min_us;
                     self.css_rounds = 0;
-                    self.phase = Phase::Conservative;
+                    self.phase = SlowStartPhase::Conservative;
                 }
             }
-            Phase::Conservative if self.current_round_min_us < self.baseline_min_us => {
+            SlowStartPhase::Conservative if self.current_round_min_us < self.baseline_min_us => {
                 self.baseline_min_us = INFINITY;
-                self.phase = Phase::SlowStart;
+                self.phase = SlowStartPhase::SlowStart;
             }
             _ => {}
         }
@@ -147,21 +147,21 @@ impl HyStart {
 
     /// The bytes by which the window grows for `acked_bytes` in this phase.
     #[inline]
-    pub fn growth_bytes(&self, phase: Phase, acked_bytes: u64, mss_bytes: u64) -> u64 {
+    pub fn growth_bytes(&self, phase: SlowStartPhase, acked_bytes: u64, mss_bytes: u64) -> u64 {
         let bytes = if self.paced { acked_bytes } else { acked_bytes.min(mss_bytes.saturating_mul(L)) };
         match phase {
-            Phase::SlowStart => bytes,
-            Phase::Conservative => bytes / CSS_GROWTH_DIVISOR,
-            Phase::Done => 0,
+            SlowStartPhase::SlowStart => bytes,
+            SlowStartPhase::Conservative => bytes / CSS_GROWTH_DIVISOR,
+            SlowStartPhase::Done => 0,
         }
     }
 
     /// The phase as a number for series: 0, 1 or 2.
     pub(crate) fn phase_number(&self) -> f64 {
         match self.phase {
-            Phase::SlowStart => 0.0,
-            Phase::Conservative => 1.0,
-            Phase::Done => 2.0,
+            SlowStartPhase::SlowStart => 0.0,
+            SlowStartPhase::Conservative => 1.0,
+            SlowStartPhase::Done => 2.0,
         }
     }
 }
@@ -169,8 +169,8 @@ impl HyStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{Options, create};
-    use crate::control::Control;
+    use crate::catalogue::{ControlOptions, create};
+    use crate::control::WindowState;
     use crate::controls::CONTROLS;
     use fullpipe_units::Instant;
 
@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// Runs a round with this number of equal samples; returns the phase after it.
-    fn round(hystart: &mut HyStart, samples: u32, rtt_us: u64) -> Phase {
+    fn round(hystart: &mut HyStart, samples: u32, rtt_us: u64) -> SlowStartPhase {
         for n in 0..samples {
             hystart.on_ack(&ack(rtt_us, n == 0));
         }
@@ -218,7 +218,7 @@ mod tests {
     fn slow_start_continues_with_a_constant_round_trip_time() {
         let mut hystart = HyStart::new(true);
         for _ in 0..100 {
-            assert_eq!(round(&mut hystart, 20, 100_000), Phase::SlowStart);
+            assert_eq!(round(&mut hystart, 20, 100_000), SlowStartPhase::SlowStart);
         }
     }
 
@@ -228,14 +228,14 @@ mod tests {
         // round is the first of five, so the start of the fifth round after it ends slow start.
         let mut hystart = HyStart::new(true);
         round(&mut hystart, 20, 100_000);
-        assert_eq!(round(&mut hystart, 7, 113_000), Phase::SlowStart);
-        assert_eq!(hystart.on_ack(&ack(113_000, false)), Phase::SlowStart, "the old rule still applies");
-        assert_eq!(hystart.phase(), Phase::Conservative);
+        assert_eq!(round(&mut hystart, 7, 113_000), SlowStartPhase::SlowStart);
+        assert_eq!(hystart.on_ack(&ack(113_000, false)), SlowStartPhase::SlowStart, "the old rule still applies");
+        assert_eq!(hystart.phase(), SlowStartPhase::Conservative);
         for n in 1..=4 {
-            assert_eq!(round(&mut hystart, 20, 115_000), Phase::Conservative, "round {n}");
+            assert_eq!(round(&mut hystart, 20, 115_000), SlowStartPhase::Conservative, "round {n}");
         }
-        assert_eq!(hystart.on_ack(&ack(115_000, true)), Phase::Done);
-        assert_eq!(hystart.phase(), Phase::Done);
+        assert_eq!(hystart.on_ack(&ack(115_000, true)), SlowStartPhase::Done);
+        assert_eq!(hystart.phase(), SlowStartPhase::Done);
     }
 
     #[test]
@@ -243,7 +243,8 @@ mod tests {
         for (rtt, threshold) in
             [(10_000, 4_000), (32_000, 4_000), (64_000, 8_000), (128_000, 16_000), (400_000, 16_000)]
         {
-            for (more, phase) in [(threshold - 1, Phase::SlowStart), (threshold, Phase::Conservative)] {
+            for (more, phase) in [(threshold - 1, SlowStartPhase::SlowStart), (threshold, SlowStartPhase::Conservative)]
+            {
                 let mut hystart = HyStart::new(true);
                 round(&mut hystart, 8, rtt);
                 assert_eq!(round(&mut hystart, 8, rtt + more), phase, "{rtt} + {more}");
@@ -256,14 +257,14 @@ mod tests {
         let mut hystart = HyStart::new(true);
         round(&mut hystart, 8, 100_000);
         // One of eight samples is as short as before: jitter.
-        assert_eq!(round(&mut hystart, 7, 200_000), Phase::SlowStart);
+        assert_eq!(round(&mut hystart, 7, 200_000), SlowStartPhase::SlowStart);
         hystart.on_ack(&ack(100_000, false));
-        assert_eq!(hystart.phase(), Phase::SlowStart);
+        assert_eq!(hystart.phase(), SlowStartPhase::SlowStart);
         // Fewer than eight samples are not evaluated. An acknowledgement without a sample does not count.
-        assert_eq!(round(&mut hystart, 7, 200_000), Phase::SlowStart);
+        assert_eq!(round(&mut hystart, 7, 200_000), SlowStartPhase::SlowStart);
         let none = Ack { rtt: None, ..ack(0, false) };
         hystart.on_ack(&none);
-        assert_eq!(hystart.phase(), Phase::SlowStart);
+        assert_eq!(hystart.phase(), SlowStartPhase::SlowStart);
     }
 
     #[test]
@@ -271,25 +272,25 @@ mod tests {
         let mut hystart = HyStart::new(true);
         round(&mut hystart, 8, 100_000);
         hystart.on_ack(&Ack { rtt: None, ..ack(0, true) });
-        assert_eq!(round(&mut hystart, 8, 200_000), Phase::SlowStart);
+        assert_eq!(round(&mut hystart, 8, 200_000), SlowStartPhase::SlowStart);
     }
 
     #[test]
     fn slow_start_resumes_when_the_delay_falls() {
         let mut hystart = HyStart::new(true);
         round(&mut hystart, 8, 100_000);
-        assert_eq!(round(&mut hystart, 8, 120_000), Phase::Conservative);
+        assert_eq!(round(&mut hystart, 8, 120_000), SlowStartPhase::Conservative);
         // At the baseline the phase stays conservative; below it, slow start resumes.
-        assert_eq!(round(&mut hystart, 8, 120_000), Phase::Conservative);
-        assert_eq!(round(&mut hystart, 7, 119_999), Phase::Conservative);
+        assert_eq!(round(&mut hystart, 8, 120_000), SlowStartPhase::Conservative);
+        assert_eq!(round(&mut hystart, 7, 119_999), SlowStartPhase::Conservative);
         hystart.on_ack(&ack(119_999, false));
-        assert_eq!(hystart.phase(), Phase::SlowStart);
+        assert_eq!(hystart.phase(), SlowStartPhase::SlowStart);
         // It can end again: 119.999 + 14.999 ms. The count of conservative rounds begins anew.
-        assert_eq!(round(&mut hystart, 8, 135_000), Phase::Conservative);
+        assert_eq!(round(&mut hystart, 8, 135_000), SlowStartPhase::Conservative);
         for _ in 0..4 {
-            assert_eq!(round(&mut hystart, 8, 135_000), Phase::Conservative);
+            assert_eq!(round(&mut hystart, 8, 135_000), SlowStartPhase::Conservative);
         }
-        assert_eq!(round(&mut hystart, 8, 135_000), Phase::Done);
+        assert_eq!(round(&mut hystart, 8, 135_000), SlowStartPhase::Done);
     }
 
     #[test]
@@ -297,12 +298,12 @@ mod tests {
         let paced = HyStart::new(true);
         let unpaced = HyStart::new(false);
         // 20 segments acknowledged: the growth is all of them, or eight; a quarter of that in conservative slow start.
-        assert_eq!(paced.growth_bytes(Phase::SlowStart, 20 * MSS, MSS), 20 * MSS);
-        assert_eq!(unpaced.growth_bytes(Phase::SlowStart, 20 * MSS, MSS), 8 * MSS);
-        assert_eq!(unpaced.growth_bytes(Phase::SlowStart, 3 * MSS, MSS), 3 * MSS);
-        assert_eq!(paced.growth_bytes(Phase::Conservative, 20 * MSS, MSS), 5 * MSS);
-        assert_eq!(unpaced.growth_bytes(Phase::Conservative, 20 * MSS, MSS), 2 * MSS);
-        assert_eq!(paced.growth_bytes(Phase::Done, MSS, MSS), 0);
+        assert_eq!(paced.growth_bytes(SlowStartPhase::SlowStart, 20 * MSS, MSS), 20 * MSS);
+        assert_eq!(unpaced.growth_bytes(SlowStartPhase::SlowStart, 20 * MSS, MSS), 8 * MSS);
+        assert_eq!(unpaced.growth_bytes(SlowStartPhase::SlowStart, 3 * MSS, MSS), 3 * MSS);
+        assert_eq!(paced.growth_bytes(SlowStartPhase::Conservative, 20 * MSS, MSS), 5 * MSS);
+        assert_eq!(unpaced.growth_bytes(SlowStartPhase::Conservative, 20 * MSS, MSS), 2 * MSS);
+        assert_eq!(paced.growth_bytes(SlowStartPhase::Done, MSS, MSS), 0);
     }
 
     #[test]
@@ -311,14 +312,14 @@ mod tests {
         for n in 0..2_000 {
             hystart.on_ack(&Ack { rtt: Some(Duration::MAX), ..ack(0, n % 300 == 0) });
         }
-        assert_eq!(hystart.growth_bytes(Phase::SlowStart, u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(hystart.growth_bytes(SlowStartPhase::SlowStart, u64::MAX, u64::MAX), u64::MAX);
     }
 
     /// Runs rounds of a full window with these round-trip times, from ten segments on, with any control that has HyStart++.
-    fn drive(name: &str, paced: bool, rtts_us: &[u64]) -> Control {
-        let mut controller = create(name, &Options { hystart: true, paced, ..Options::default() })
+    fn drive(name: &str, paced: bool, rtts_us: &[u64]) -> WindowState {
+        let mut controller = create(name, &ControlOptions { hystart: true, paced, ..ControlOptions::default() })
             .expect("the name is in the catalogue");
-        let mut control = Control::new(MSS, 10 * MSS);
+        let mut control = WindowState::new(MSS, 10 * MSS);
         for rtt in rtts_us {
             for n in 0..control.cwnd_bytes / MSS {
                 controller.on_ack(&mut control, &ack(*rtt, n == 0));
@@ -353,9 +354,10 @@ mod tests {
     #[test]
     fn series_contain_the_phase_as_a_number() {
         // Rounds at 100 ms, one at 130 ms (conservative), and four more until the end.
-        let mut controller = create("cubic", &Options { hystart: true, paced: true, ..Options::default() })
-            .expect("the name is in the catalogue");
-        let mut control = Control::new(MSS, 10 * MSS);
+        let mut controller =
+            create("cubic", &ControlOptions { hystart: true, paced: true, ..ControlOptions::default() })
+                .expect("the name is in the catalogue");
+        let mut control = WindowState::new(MSS, 10 * MSS);
         let mut phases = Vec::new();
         for rtt in [100_000, 130_000, 130_000, 130_000, 130_000, 130_000, 130_000] {
             for n in 0..10 {
@@ -374,9 +376,10 @@ mod tests {
             let control = drive(name, true, &[100_000; 8]);
             assert_eq!((control.cwnd_bytes, control.ssthresh_bytes), (2_560 * MSS, u64::MAX), "{}", name);
             // With a threshold, slow start continues up to it, whatever the delay.
-            let mut controller = create(name, &Options { hystart: true, paced: true, ..Options::default() })
-                .expect("the name is in the catalogue");
-            let mut control = Control::new(MSS, 10 * MSS);
+            let mut controller =
+                create(name, &ControlOptions { hystart: true, paced: true, ..ControlOptions::default() })
+                    .expect("the name is in the catalogue");
+            let mut control = WindowState::new(MSS, 10 * MSS);
             control.ssthresh_bytes = 80 * MSS;
             for rtt in [100_000, 200_000, 300_000] {
                 for n in 0..control.cwnd_bytes / MSS {
@@ -391,9 +394,10 @@ mod tests {
     fn growth_per_acknowledgement_without_pacing_is_at_most_eight_segments() {
         for name in CONTROLS.iter().filter(|control| control.hystart).map(|control| control.declaration.name) {
             for (paced, segments) in [(false, 8), (true, 30)] {
-                let mut controller = create(name, &Options { hystart: true, paced, ..Options::default() })
-                    .expect("the name is in the catalogue");
-                let mut control = Control::new(MSS, 40 * MSS);
+                let mut controller =
+                    create(name, &ControlOptions { hystart: true, paced, ..ControlOptions::default() })
+                        .expect("the name is in the catalogue");
+                let mut control = WindowState::new(MSS, 40 * MSS);
                 let stretch = Ack { acked_bytes: 30 * MSS, cumulative_bytes: 30 * MSS, ..ack(100_000, true) };
                 controller.on_ack(&mut control, &stretch);
                 assert_eq!(control.cwnd_bytes, (40 + segments) * MSS, "{} paced {paced}", name);

@@ -10,14 +10,14 @@
 //! **Source.** RFC 5681, RFC 3168 (marks), RFC 7661 and RFC 6928 (idle periods), as in [`linux_reno`](crate::linux_reno). Each
 //! law states its own source.
 
-use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
-use crate::window::{self, Undo};
+use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
+use crate::window::{self, UndoState};
 use fullpipe_units::{Duration, Instant};
 use std::fmt;
 
 /// The cause of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum ReductionCause {
     /// A packet was lost.
     Loss,
     /// A queue has marked a packet.
@@ -27,32 +27,32 @@ pub enum Cause {
 }
 
 /// The rules in which a control of this family differs from Reno.
-pub trait Law: fmt::Debug + Send {
+pub trait WindowLaw: fmt::Debug + Send {
     /// The name of the control in scenarios.
     const NAME: &'static str;
 
     /// The round-trip times that the law stores. The default implementations of the next two methods update them.
-    fn round_trips(&mut self) -> Option<&mut RoundTrips> {
+    fn round_trip_times(&mut self) -> Option<&mut RoundTripTimes> {
         None
     }
 
     /// The connection is established. `rtt` is the round-trip sample of the handshake, if there is one.
-    fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
-        if let (Some(times), Some(rtt)) = (self.round_trips(), rtt) {
+    fn on_established(&mut self, _now: Instant, rtt: Option<Duration>) {
+        if let (Some(times), Some(rtt)) = (self.round_trip_times(), rtt) {
             times.sample(rtt);
             times.begin_round();
         }
     }
 
     /// Handles an acknowledgement before the window changes, also in recovery.
-    fn measure(&mut self, _control: &Control, ack: &Ack) {
-        if let (Some(times), Some(rtt)) = (self.round_trips(), ack.rtt) {
+    fn sample_ack(&mut self, _control: &WindowState, ack: &Ack) {
+        if let (Some(times), Some(rtt)) = (self.round_trip_times(), ack.rtt) {
             times.sample(rtt);
         }
     }
 
     /// A round ended outside recovery. Only in this method can a law lower the window without a reduction.
-    fn end_round(&mut self, _control: &mut Control, _ack: &Ack) {}
+    fn on_round_end(&mut self, _control: &mut WindowState, _ack: &Ack) {}
 
     /// Segments that slow start adds for each segment acknowledged. Congestion avoidance never grows faster.
     fn slow_start_segments(&self) -> f64 {
@@ -60,16 +60,16 @@ pub trait Law: fmt::Debug + Send {
     }
 
     /// Segments that congestion avoidance adds for each window acknowledged.
-    fn increase_segments(&mut self, control: &Control, ack: &Ack) -> f64;
+    fn increase_segments(&mut self, control: &WindowState, ack: &Ack) -> f64;
 
     /// The window after a reduction, in bytes.
-    fn reduced_bytes(&mut self, control: &Control, now: Instant, cause: Cause) -> u64;
+    fn reduced_window_bytes(&mut self, control: &WindowState, now: Instant, cause: ReductionCause) -> u64;
 
     /// The last reduction was spurious; the law restores its state.
     fn undo(&mut self) {}
 
     /// Sending restarts after an idle period.
-    fn restart(&mut self, _now: Instant) {}
+    fn on_idle_restart(&mut self, _now: Instant) {}
 
     /// Appends named internal values to `out`.
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
@@ -77,21 +77,21 @@ pub trait Law: fmt::Debug + Send {
 
 /// A control that consists of the common part and a law.
 #[derive(Clone, Debug, Default)]
-pub struct Governed<L> {
+pub struct LawController<L> {
     law: L,
     /// The fraction of a byte by which the window has grown.
     fraction: f64,
-    undo: Undo,
+    undo: UndoState,
 }
 
-impl<L: Law> Governed<L> {
+impl<L: WindowLaw> LawController<L> {
     /// Creates a control with this law.
     pub fn new(law: L) -> Self {
-        Governed { law, fraction: 0.0, undo: Undo::default() }
+        LawController { law, fraction: 0.0, undo: UndoState::default() }
     }
 
     /// Slow start by bytes up to the threshold. Returns the acknowledged bytes that remain for congestion avoidance.
-    fn slow_start(&self, control: &mut Control, ack: &Ack) -> u64 {
+    fn slow_start(&self, control: &mut WindowState, ack: &Ack) -> u64 {
         if !ack.cwnd_limited {
             return 0;
         }
@@ -110,7 +110,7 @@ impl<L: Law> Governed<L> {
         if per_segment == 1.0 { acked_bytes } else { (acked_bytes as f64 * per_segment) as u64 }
     }
 
-    fn avoid(&mut self, control: &mut Control, ack: &Ack, acked_bytes: u64) {
+    fn avoid(&mut self, control: &mut WindowState, ack: &Ack, acked_bytes: u64) {
         let mss = window::segment(control);
         control.cwnd_bytes = control.cwnd_bytes.max(mss);
         let share = (acked_bytes as f64 / control.cwnd_bytes as f64).min(1.0);
@@ -122,22 +122,22 @@ impl<L: Law> Governed<L> {
     }
 }
 
-impl<L: Law> Controller for Governed<L> {
+impl<L: WindowLaw> Controller for LawController<L> {
     fn name(&self) -> &'static str {
         L::NAME
     }
 
-    fn on_established(&mut self, _control: &mut Control, now: Instant, rtt: Option<Duration>) {
-        self.law.established(now, rtt);
+    fn on_established(&mut self, _control: &mut WindowState, now: Instant, rtt: Option<Duration>) {
+        self.law.on_established(now, rtt);
     }
 
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
-        self.law.measure(control, ack);
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
+        self.law.sample_ack(control, ack);
         if ack.in_recovery {
             return;
         }
         if ack.round_start {
-            self.law.end_round(control, ack);
+            self.law.on_round_end(control, ack);
         }
         let mut acked = ack.acked_bytes;
         if control.cwnd_bytes < control.ssthresh_bytes {
@@ -148,40 +148,40 @@ impl<L: Law> Controller for Governed<L> {
         }
     }
 
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         self.undo.on_congestion(control, congestion);
         let cause = match congestion {
-            Congestion { persistent: true, .. } => Cause::Timeout,
-            Congestion { ecn: true, .. } => Cause::Mark,
-            _ => Cause::Loss,
+            CongestionEvent { persistent: true, .. } => ReductionCause::Timeout,
+            CongestionEvent { ecn: true, .. } => ReductionCause::Mark,
+            _ => ReductionCause::Loss,
         };
-        let reduced = self.law.reduced_bytes(control, congestion.now, cause);
+        let reduced = self.law.reduced_window_bytes(control, congestion.now, cause);
         window::reduce(control, congestion, reduced);
         self.fraction = 0.0;
     }
 
-    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+    fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {
         if self.undo.on_recovery_exit(control, exit) {
             self.law.undo();
         }
     }
 
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout) {
         self.undo.on_timeout(control, timeout);
         if !timeout.repeated {
-            let reduced = self.law.reduced_bytes(control, timeout.now, Cause::Timeout);
+            let reduced = self.law.reduced_window_bytes(control, timeout.now, ReductionCause::Timeout);
             control.ssthresh_bytes = reduced.max(window::two_segments(control));
         }
         self.fraction = 0.0;
     }
 
-    fn on_idle_restart(&mut self, control: &mut Control, now: Instant) {
+    fn on_idle_restart(&mut self, control: &mut WindowState, now: Instant) {
         window::keep_three_quarters(control);
         window::restart(control);
-        self.law.restart(now);
+        self.law.on_idle_restart(now);
     }
 
-    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+    fn on_path_change(&mut self, control: &mut WindowState, _now: Instant) {
         window::resize(control);
     }
 
@@ -192,7 +192,7 @@ impl<L: Law> Controller for Governed<L> {
 
 /// Round-trip times of the connection and of the current round, for laws that estimate queues.
 #[derive(Clone, Copy, Debug)]
-pub struct RoundTrips {
+pub struct RoundTripTimes {
     /// Smallest and largest sample of the connection; the smallest is [`Duration::MAX`] before the first sample.
     pub(crate) base: Duration,
     pub(crate) largest: Duration,
@@ -202,9 +202,9 @@ pub struct RoundTrips {
     pub(crate) samples: u32,
 }
 
-impl Default for RoundTrips {
+impl Default for RoundTripTimes {
     fn default() -> Self {
-        RoundTrips {
+        RoundTripTimes {
             base: Duration::MAX,
             largest: Duration::ZERO,
             smallest: Duration::MAX,
@@ -214,7 +214,7 @@ impl Default for RoundTrips {
     }
 }
 
-impl RoundTrips {
+impl RoundTripTimes {
     /// Adds a sample. Zero is replaced, because samples are divisors.
     pub(crate) fn sample(&mut self, rtt: Duration) {
         let rtt = rtt.max(Duration::from_nanos(1));
@@ -227,7 +227,7 @@ impl RoundTrips {
 
     /// Resets the values of the round.
     pub(crate) fn begin_round(&mut self) {
-        *self = RoundTrips { base: self.base, largest: self.largest, ..RoundTrips::default() };
+        *self = RoundTripTimes { base: self.base, largest: self.largest, ..RoundTripTimes::default() };
     }
 
     /// The mean of the round less the base, if the round has a sample.

@@ -32,7 +32,7 @@ mod window;
 pub use controls::*;
 
 pub use control::{
-    Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, PlainAck, RecoveryExit, Signals,
-    Timeout,
+    Ack, CongestionEvent, ControlRequirements, Controller, DeliveryRate, EcnCodepoint, PacketState, PlainAck,
+    RecoveryExit, Timeout, WindowState,
 };
-pub use driver::{AckReport, Delivered, Driver};
+pub use driver::{AckReport, DeliveredPackets, Driver};

@@ -138,7 +138,7 @@ impl RateSampler {
 
     /// Whether an application-limited phase is active.
     #[inline]
-    pub fn app_limited(&self) -> bool {
+    pub fn is_app_limited(&self) -> bool {
         self.app_limited_until_bytes != 0
     }
 
@@ -379,20 +379,20 @@ mod tests {
         let first = sampler.on_sent(at(0), 1_000, 0);
         assert!(!first.app_limited);
         sampler.mark_app_limited(1_000);
-        assert!(sampler.app_limited());
+        assert!(sampler.is_app_limited());
         let second = sampler.on_sent(at(1), 1_000, 1_000);
         assert!(second.app_limited);
         // 1000 bytes delivered: not more than the mark.
         sampler.on_delivered(at(20), &first);
         assert!(!sampler.finish(MS).expect("a sample").app_limited);
-        assert!(sampler.app_limited());
+        assert!(sampler.is_app_limited());
         sampler.on_delivered(at(21), &second);
         assert!(sampler.finish(MS).expect("a sample").app_limited);
-        assert!(!sampler.app_limited());
+        assert!(!sampler.is_app_limited());
         // With nothing delivered and nothing in flight, the phase is still active.
         let mut sampler = RateSampler::new();
         sampler.mark_app_limited(0);
-        assert!(sampler.app_limited());
+        assert!(sampler.is_app_limited());
     }
 
     #[test]

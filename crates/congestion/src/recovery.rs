@@ -32,9 +32,9 @@ pub struct Recovery {
 
 /// The reaction that a congestion event requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum RecoveryDecision {
     /// No reaction: the event belongs to a recovery that has begun.
-    Known,
+    AlreadyInRecovery,
     /// A recovery begins.
     Begin {
         /// Whether this ends another recovery.
@@ -44,20 +44,20 @@ pub enum Answer {
 
 impl Recovery {
     /// Whether a recovery is active.
-    pub fn is_on(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.since.is_some()
     }
 
     /// Handles a congestion event that is detected now; the last of the affected packets left at `sent_at`.
-    pub fn on_congestion(&mut self, now: Instant, sent_at: Instant, persistent: bool) -> Answer {
+    pub fn on_congestion(&mut self, now: Instant, sent_at: Instant, persistent: bool) -> RecoveryDecision {
         let known = self.answered_until.is_some_and(|until| sent_at <= until);
         if known && !persistent {
-            return Answer::Known;
+            return RecoveryDecision::AlreadyInRecovery;
         }
         let ends_another = self.since.is_some() && !known;
         self.since = Some(now);
         self.answered_until = Some(now);
-        Answer::Begin { ends_another }
+        RecoveryDecision::Begin { ends_another }
     }
 
     /// Whether the acknowledgement of a packet that left at `sent_at` ends the current recovery.
@@ -67,7 +67,7 @@ impl Recovery {
     }
 
     /// Ends the recovery; `undone` if all packets declared lost had arrived.
-    pub fn leave(&mut self, undone: bool) {
+    pub fn end(&mut self, undone: bool) {
         self.since = None;
         if undone {
             self.answered_until = None;

@@ -168,7 +168,7 @@ impl RttEstimator {
 
     /// The handshake needed a retransmission and gave no sample: the time-out for data begins with three seconds (rule 5.7).
     /// There is no effect if there is a sample, or if the initial time-out is longer.
-    pub fn after_lost_syn(&mut self, config: &RttConfig) {
+    pub fn on_lost_syn(&mut self, config: &RttConfig) {
         if !self.sampled {
             self.set_rto(config.initial_rto.max(Duration::from_secs(3)).min(config.max_rto));
         }
@@ -341,12 +341,12 @@ mod tests {
         assert_eq!(estimator.rto(), Duration::from_secs(1));
         // Rule 5.7: three seconds after a lost SYN, and the doubling is reset.
         estimator.on_timeout(&config);
-        estimator.after_lost_syn(&config);
+        estimator.on_lost_syn(&config);
         assert_eq!((estimator.rto(), estimator.backoff()), (Duration::from_secs(3), 0));
         // This does not apply if the handshake gave a sample.
         let mut estimator = after(config, &[100]);
         assert!(estimator.has_sample());
-        estimator.after_lost_syn(&config);
+        estimator.on_lost_syn(&config);
         assert_eq!(estimator.rto(), Duration::from_secs(1));
     }
 

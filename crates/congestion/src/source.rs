@@ -10,7 +10,7 @@
 //! assert_eq!(source.create(client).name(), "cubic");
 //! ```
 
-use crate::catalogue::{Options, create};
+use crate::catalogue::{ControlOptions, create};
 use crate::control::Controller;
 use std::fmt;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct ControlSource {
 
 #[derive(Clone)]
 enum Kind {
-    Catalogue(Options),
+    Catalogue(ControlOptions),
     Program(ControlFunction),
 }
 
@@ -56,7 +56,7 @@ impl ControlSource {
     /// A sentence with the reason: the catalogue does not contain the name (with the nearest name), or the transport's reason.
     pub fn named(
         name: &str,
-        options: Options,
+        options: ControlOptions,
         refusal: impl FnOnce(&dyn Controller) -> Option<String>,
     ) -> Result<Self, String> {
         let control = create(name, &options).map_err(|unknown| unknown.to_string())?;
@@ -93,7 +93,7 @@ impl ControlSource {
     pub fn create(&self, end: ConnectionEnd) -> Box<dyn Controller> {
         match &self.kind {
             Kind::Catalogue(options) => {
-                create(&self.name, &Options { seed: end.seed, ..*options }).expect("the name was checked before")
+                create(&self.name, &ControlOptions { seed: end.seed, ..*options }).expect("the name was checked before")
             }
             Kind::Program(function) => function(end),
         }
@@ -116,14 +116,16 @@ mod tests {
     #[test]
     fn the_options_apply_to_created_controls() {
         for hystart in [false, true] {
-            let source = ControlSource::named("cubic", Options { hystart, ..Options::default() }, |_| None).unwrap();
+            let source =
+                ControlSource::named("cubic", ControlOptions { hystart, ..ControlOptions::default() }, |_| None)
+                    .unwrap();
             assert_eq!(values(&*source.create(CLIENT)).contains(&"hystart_phase"), hystart);
         }
     }
 
     #[test]
     fn the_seed_determines_the_random_choices_of_a_control() {
-        let source = ControlSource::named("bbr1", Options::default(), |_| None).unwrap();
+        let source = ControlSource::named("bbr1", ControlOptions::default(), |_| None).unwrap();
         let shown = |seed| format!("{:?}", source.create(ConnectionEnd { seed, ..CLIENT }));
         assert_eq!(shown(1), shown(1));
         assert_ne!(shown(1), shown(2));
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_an_error_with_the_nearest_one() {
-        let error = ControlSource::named("cubik", Options::default(), |_| None).unwrap_err();
+        let error = ControlSource::named("cubik", ControlOptions::default(), |_| None).unwrap_err();
         assert!(error.contains("did you mean `cubic`?"), "{error}");
     }
 
@@ -147,15 +149,15 @@ mod tests {
 
     #[test]
     fn a_control_that_the_transport_rejects_is_an_error_with_its_reason() {
-        let needs_counts = |control: &dyn Controller| control.signals().ecn_counts.then(|| "counts".to_owned());
-        assert!(ControlSource::named("cubic", Options::default(), needs_counts).is_ok());
-        assert_eq!(ControlSource::named("dctcp", Options::default(), needs_counts).unwrap_err(), "counts");
+        let needs_counts = |control: &dyn Controller| control.requirements().ecn_counts.then(|| "counts".to_owned());
+        assert!(ControlSource::named("cubic", ControlOptions::default(), needs_counts).is_ok());
+        assert_eq!(ControlSource::named("dctcp", ControlOptions::default(), needs_counts).unwrap_err(), "counts");
     }
 
     #[test]
     fn each_control_has_the_name_of_its_catalogue_entry() {
-        for entry in crate::catalogue::ENTRIES {
-            let source = ControlSource::named(entry.name, Options::default(), |_| None).unwrap();
+        for entry in crate::catalogue::DECLARATIONS {
+            let source = ControlSource::named(entry.name, ControlOptions::default(), |_| None).unwrap();
             assert_eq!((&**source.name(), source.create(CLIENT).name()), (entry.name, entry.name));
         }
     }

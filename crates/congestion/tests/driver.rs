@@ -3,8 +3,8 @@
 #![allow(missing_docs, reason = "a test")]
 
 use fullpipe_congestion::{
-    Ack, AckReport, Codepoint, Congestion, Control, Controller, Delivered, Driver, PacketState, RecoveryExit, Signals,
-    Timeout,
+    Ack, AckReport, CongestionEvent, ControlRequirements, Controller, DeliveredPackets, Driver, EcnCodepoint,
+    PacketState, RecoveryExit, Timeout, WindowState,
 };
 use fullpipe_units::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ fn in_ms(duration: Duration) -> u64 {
 #[derive(Debug, Default)]
 struct Recorder {
     calls: Arc<Mutex<Vec<String>>>,
-    needs: Signals,
+    needs: ControlRequirements,
 }
 
 impl Recorder {
@@ -42,15 +42,15 @@ impl Controller for Recorder {
         "recorder"
     }
 
-    fn signals(&self) -> Signals {
+    fn requirements(&self) -> ControlRequirements {
         self.needs
     }
 
-    fn on_sent(&mut self, _control: &mut Control, packet: &PacketState) {
+    fn on_sent(&mut self, _control: &mut WindowState, packet: &PacketState) {
         self.note(format!("sent {}", packet.in_flight_bytes));
     }
 
-    fn on_ack(&mut self, _control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, _control: &mut WindowState, ack: &Ack) {
         let rate = ack
             .rate
             .map(|rate| format!("{} in {} ms, lost {}", rate.delivered_bytes, in_ms(rate.interval), rate.lost_bytes));
@@ -68,11 +68,11 @@ impl Controller for Recorder {
         ));
     }
 
-    fn on_idle_restart(&mut self, _control: &mut Control, _now: Instant) {
+    fn on_idle_restart(&mut self, _control: &mut WindowState, _now: Instant) {
         self.note("idle restart".to_owned());
     }
 
-    fn on_packet_lost(&mut self, _control: &mut Control, _now: Instant, packet: &PacketState) {
+    fn on_packet_lost(&mut self, _control: &mut WindowState, _now: Instant, packet: &PacketState) {
         self.note(format!(
             "lost what left at {} with {} lost",
             in_ms(packet.sent_at - Instant::ZERO),
@@ -80,19 +80,19 @@ impl Controller for Recorder {
         ));
     }
 
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         control.ssthresh_bytes = control.cwnd_bytes / 2;
         self.note(format!("congestion flight {} lost {}", congestion.in_flight_bytes, congestion.lost_bytes));
     }
 
-    fn on_recovery_exit(&mut self, _control: &mut Control, exit: &RecoveryExit) {
+    fn on_recovery_exit(&mut self, _control: &mut WindowState, exit: &RecoveryExit) {
         self.note(format!("exit flight {} undone {}", exit.in_flight_bytes, exit.undone));
     }
 
-    fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {}
+    fn on_timeout(&mut self, _control: &mut WindowState, _timeout: &Timeout) {}
 }
 
-fn driver(needs: Signals) -> (Driver, Arc<Mutex<Vec<String>>>) {
+fn driver(needs: ControlRequirements) -> (Driver, Arc<Mutex<Vec<String>>>) {
     let calls = Arc::default();
     let recorder = Recorder { calls: Arc::clone(&calls), needs };
     (Driver::new(Box::new(recorder), PACKET, 10 * PACKET), calls)
@@ -131,7 +131,7 @@ impl User {
 
     fn ack(&mut self, now: u64, acked: &[u64], lost: &[u64]) {
         self.hand_over();
-        let mut delivered = Delivered::default();
+        let mut delivered = DeliveredPackets::default();
         let prior_in_flight_bytes = self.in_flight_bytes;
         let mut rtt = Duration::MAX;
         for number in acked {
@@ -147,7 +147,7 @@ impl User {
             self.driver.on_lost(at(now), PACKET, |_| state);
             let in_flight_bytes = self.in_flight_bytes + PACKET;
             let congestion =
-                Congestion { now: at(now), in_flight_bytes, lost_bytes: PACKET, ecn: false, persistent: false };
+                CongestionEvent { now: at(now), in_flight_bytes, lost_bytes: PACKET, ecn: false, persistent: false };
             if self.way == Way::Sequence {
                 self.driver.reduce(&congestion);
                 self.driver.control.cwnd_bytes = self.driver.control.ssthresh_bytes;
@@ -186,7 +186,7 @@ impl User {
             }
             report.in_recovery = self.recovery_end.is_some();
         } else {
-            self.driver.end_recovery_by(report.now, self.newest, self.in_flight_bytes);
+            self.driver.end_recovery_on_ack(report.now, self.newest, self.in_flight_bytes);
             report.in_recovery = self.driver.in_recovery();
         }
         let ack = self.driver.summarize(&report);
@@ -216,7 +216,7 @@ fn three_transports_report_the_same_acknowledgements() {
          0\") recovery false",
     ];
     for way in [Way::Sequence, Way::Time, Way::Deferred] {
-        let (driver, calls) = driver(Signals::default());
+        let (driver, calls) = driver(ControlRequirements::default());
         let mut user = User {
             way,
             driver,
@@ -242,22 +242,22 @@ fn three_transports_report_the_same_acknowledgements() {
     }
 }
 
-fn congestion(now: u64, in_flight_bytes: u64, lost_bytes: u64, persistent: bool) -> Congestion {
-    Congestion { now: at(now), in_flight_bytes, lost_bytes, ecn: false, persistent }
+fn congestion(now: u64, in_flight_bytes: u64, lost_bytes: u64, persistent: bool) -> CongestionEvent {
+    CongestionEvent { now: at(now), in_flight_bytes, lost_bytes, ecn: false, persistent }
 }
 
 #[test]
 fn a_loss_of_a_packet_sent_before_the_recovery_begins_no_other() {
-    let (mut driver, calls) = driver(Signals::default());
+    let (mut driver, calls) = driver(ControlRequirements::default());
     assert!(driver.on_congestion(&congestion(30, 5_000, 1_000, false), at(10)));
     assert!(!driver.on_congestion(&congestion(40, 4_000, 1_000, false), at(30)));
     assert_eq!((driver.control.cwnd_bytes, driver.in_recovery()), (5_000, true));
     // The loss of a later packet begins another recovery, which ends the first: 4000 - 1000 bytes are in flight then.
     assert!(driver.on_congestion(&congestion(60, 4_000, 1_000, false), at(31)));
     assert_eq!(driver.control.cwnd_bytes, 2_500);
-    driver.end_recovery_by(at(80), at(60), 0);
+    driver.end_recovery_on_ack(at(80), at(60), 0);
     assert!(driver.in_recovery(), "the packet left when the recovery began, not later");
-    driver.end_recovery_by(at(90), at(61), 2_000);
+    driver.end_recovery_on_ack(at(90), at(61), 2_000);
     assert!(!driver.in_recovery());
     let calls = calls.lock().unwrap();
     assert_eq!(
@@ -273,7 +273,7 @@ fn a_loss_of_a_packet_sent_before_the_recovery_begins_no_other() {
 
 #[test]
 fn an_undone_recovery_does_not_count_as_a_reaction_to_its_losses() {
-    let (mut driver, calls) = driver(Signals::default());
+    let (mut driver, calls) = driver(ControlRequirements::default());
     driver.on_congestion(&congestion(30, 5_000, 1_000, false), at(10));
     driver.end_recovery(at(35), 4_000, true);
     assert_eq!(calls.lock().unwrap().last().map(String::as_str), Some("exit flight 4000 undone true"));
@@ -282,7 +282,7 @@ fn an_undone_recovery_does_not_count_as_a_reaction_to_its_losses() {
 
 #[test]
 fn a_control_with_its_own_recovery_keeps_its_window() {
-    let (mut driver, _) = driver(Signals { own_recovery: true, ..Signals::default() });
+    let (mut driver, _) = driver(ControlRequirements { own_recovery: true, ..ControlRequirements::default() });
     driver.on_congestion(&congestion(30, 5_000, 1_000, false), at(10));
     assert_eq!((driver.control.cwnd_bytes, driver.control.ssthresh_bytes), (10_000, 5_000));
 }
@@ -290,7 +290,7 @@ fn a_control_with_its_own_recovery_keeps_its_window() {
 #[test]
 fn departures_and_idle_restarts_are_passed_only_to_controls_that_request_them() {
     for (on_sent, pacing) in [(false, false), (true, true)] {
-        let (mut driver, calls) = driver(Signals { on_sent, pacing, ..Signals::default() });
+        let (mut driver, calls) = driver(ControlRequirements { on_sent, pacing, ..ControlRequirements::default() });
         assert!(!driver.restart_if_idle(at(0), 0, false), "there is no round-trip sample yet");
         assert!(!driver.restart_if_idle(at(1), 1, true), "something is in flight");
         assert_eq!(driver.restart_if_idle(at(2), 0, true), pacing);
@@ -302,7 +302,7 @@ fn departures_and_idle_restarts_are_passed_only_to_controls_that_request_them() 
 
 #[test]
 fn the_state_of_a_lost_packet_is_created_from_the_count_that_includes_it() {
-    let (mut driver, _) = driver(Signals::default());
+    let (mut driver, _) = driver(ControlRequirements::default());
     let mut counts = Vec::new();
     for bytes in [700, 300] {
         driver.on_lost(at(0), bytes, |lost_bytes| {
@@ -315,12 +315,12 @@ fn the_state_of_a_lost_packet_is_created_from_the_count_that_includes_it() {
 
 #[test]
 fn a_new_path_has_the_initial_window_and_no_recovery() {
-    let (mut driver, _) = driver(Signals::default());
+    let (mut driver, _) = driver(ControlRequirements::default());
     driver.on_congestion(&congestion(30, 5_000, 1_000, false), at(10));
-    (driver.control.codepoint, driver.control.pacing_bps) = (Codepoint::Ect1, 7);
-    driver.begin_path(2_000);
-    let Control { cwnd_bytes, ssthresh_bytes, pacing_bps, codepoint, .. } = driver.control;
-    assert_eq!((cwnd_bytes, ssthresh_bytes, pacing_bps, codepoint), (2_000, u64::MAX, 0, Codepoint::Ect1));
+    (driver.control.codepoint, driver.control.pacing_bps) = (EcnCodepoint::Ect1, 7);
+    driver.reset_for_new_path(2_000);
+    let WindowState { cwnd_bytes, ssthresh_bytes, pacing_bps, codepoint, .. } = driver.control;
+    assert_eq!((cwnd_bytes, ssthresh_bytes, pacing_bps, codepoint), (2_000, u64::MAX, 0, EcnCodepoint::Ect1));
     assert!(!driver.in_recovery());
     driver.set_mss(at(40), 1_400);
     assert_eq!(driver.control.mss_bytes, 1_400);
@@ -330,7 +330,7 @@ fn a_new_path_has_the_initial_window_and_no_recovery() {
 fn short_rate_samples_are_discarded_unless_they_are_enabled() {
     // One packet leaves at 0 ms and is acknowledged at 10 ms; the smallest round-trip time is set to 20 ms.
     let rate = |keep: bool| {
-        let (mut driver, calls) = driver(Signals::default());
+        let (mut driver, calls) = driver(ControlRequirements::default());
         if keep {
             driver.keep_short_rate_samples();
         }
@@ -355,8 +355,12 @@ fn short_rate_samples_are_discarded_unless_they_are_enabled() {
 
 #[test]
 fn rate_samples_are_not_taken_if_the_control_does_not_use_them() {
-    let signals =
-        |delivery_rate, on_sent, plain_acks| Signals { delivery_rate, on_sent, plain_acks, ..Signals::default() };
+    let signals = |delivery_rate, on_sent, plain_acks| ControlRequirements {
+        delivery_rate,
+        on_sent,
+        plain_acks,
+        ..ControlRequirements::default()
+    };
     for (needs, is_taken) in [
         (signals(false, false, false), false),
         // The declaration of CUBIC and Reno.

@@ -27,9 +27,11 @@
 //! Bytes are those of complete QUIC packets. The segment size passed to a control is the largest UDP payload of the
 //! path.
 
-use crate::RoundTrips;
-use crate::clock::{duration, from_std};
-use fullpipe_congestion::{AckReport, Congestion, Controller, Delivered, Driver, PacketState, Signals};
+use crate::RttStatistics;
+use crate::clock::{duration_from_std, from_std};
+use fullpipe_congestion::{
+    AckReport, CongestionEvent, ControlRequirements, Controller, DeliveredPackets, Driver, PacketState,
+};
 use fullpipe_units::{Duration, Instant};
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{self, ControllerMetrics};
@@ -39,8 +41,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Reason why the stack cannot drive a control, as a sentence; `None` if it can.
-pub fn refusal(control: &dyn Controller) -> Option<String> {
-    let Signals { ecn_counts, one_way_delay, .. } = control.signals();
+pub fn unsupported_reason(control: &dyn Controller) -> Option<String> {
+    let ControlRequirements { ecn_counts, one_way_delay, .. } = control.requirements();
     let missing = if ecn_counts {
         "counts of congestion marks, and the QUIC stack tells only that there are new ones"
     } else if one_way_delay {
@@ -57,7 +59,7 @@ pub type LossListener = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// Current state of a control.
 #[derive(Clone, Debug, Default)]
-pub struct Inspection {
+pub struct ControlState {
     /// Congestion window in bytes.
     pub cwnd_bytes: u64,
     /// Slow-start threshold in bytes; `u64::MAX` until the first reduction.
@@ -112,7 +114,7 @@ struct Sent {
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     now: Instant,
-    delivered: Delivered,
+    delivered: DeliveredPackets,
     lost_bytes: u64,
     /// Of the acknowledged packets, the sending time and number of the one sent last.
     newest: (Instant, u64),
@@ -141,7 +143,7 @@ struct Path {
     /// Latest result of [`congestion::Controller::metrics`]; `None` after a change of the control. The stack reads it
     /// or the window about six times per datagram (`masque-1-datagram`).
     answer: Option<Answer>,
-    round_trips: RoundTrips,
+    round_trips: RttStatistics,
     initial_window_bytes: u64,
     /// Packets in flight, in the order of sending.
     sent: VecDeque<Sent>,
@@ -161,7 +163,7 @@ impl Adapter {
         controller: Box<dyn Controller>,
         mtu_bytes: u64,
         initial_window: u64,
-        round_trips: RoundTrips,
+        round_trips: RttStatistics,
         losses: Option<LossListener>,
     ) -> Adapter {
         let initial_window_bytes = initial_window.saturating_mul(mtu_bytes);
@@ -203,12 +205,12 @@ impl Adapter {
     }
 
     /// Current state of the control.
-    pub fn inspect(&self) -> Inspection {
+    pub fn inspect(&self) -> ControlState {
         let mut path = self.path();
         path.finish_batch();
         let mut named = Vec::new();
         path.driver.controller().inspect(&mut named);
-        Inspection {
+        ControlState {
             cwnd_bytes: path.driver.control.cwnd_bytes,
             ssthresh_bytes: path.driver.control.ssthresh_bytes,
             in_flight_bytes: path.in_flight_bytes,
@@ -236,7 +238,7 @@ impl Path {
     fn on_packet_sent(&mut self, now: Instant, bytes: u64, number: u64) {
         self.finish_batch();
         let restarts = self.driver.restart_if_idle(now, self.in_flight_bytes, self.min_rtt.is_some());
-        if restarts || self.driver.follows_departures() {
+        if restarts || self.driver.needs_on_sent() {
             self.answer = None;
         }
         let state = self.driver.on_sent(now, bytes, self.in_flight_bytes);
@@ -253,7 +255,7 @@ impl Path {
         let state = self.take(number, bytes);
         let batch = self.batch.get_or_insert(Batch {
             now,
-            delivered: Delivered::default(),
+            delivered: DeliveredPackets::default(),
             lost_bytes: 0,
             newest: (sent_at, number),
             prior_in_flight_bytes,
@@ -304,7 +306,7 @@ impl Path {
     fn on_congestion(&mut self, now: Instant, sent_at: Instant, lost_bytes: u64, ecn: bool, persistent: bool) {
         // Lost packets were removed earlier.
         let in_flight_bytes = self.in_flight_bytes.saturating_add(lost_bytes);
-        self.driver.on_congestion(&Congestion { now, in_flight_bytes, lost_bytes, ecn, persistent }, sent_at);
+        self.driver.on_congestion(&CongestionEvent { now, in_flight_bytes, lost_bytes, ecn, persistent }, sent_at);
     }
 
     fn leave_recovery(&mut self, now: Instant, undone: bool) {
@@ -316,7 +318,7 @@ impl Path {
         let Some(batch) = self.batch.take_if(|batch| batch.complete) else { return };
         self.answer = None;
         self.note_rtt(&batch);
-        self.driver.end_recovery_by(batch.now, batch.newest.0, self.in_flight_bytes);
+        self.driver.end_recovery_on_ack(batch.now, batch.newest.0, self.in_flight_bytes);
         let report = AckReport {
             now: batch.now,
             delivered: batch.delivered,
@@ -395,9 +397,9 @@ impl congestion::Controller for Adapter {
         let mut path = self.path();
         path.now = from_std(now);
         let now = path.now;
-        let smoothed = duration(rtt.get());
+        let smoothed = duration_from_std(rtt.get());
         path.round_trips.add(smoothed);
-        path.on_ack(now, from_std(sent), bytes, pn, [smoothed, duration(rtt.min())]);
+        path.on_ack(now, from_std(sent), bytes, pn, [smoothed, duration_from_std(rtt.min())]);
     }
 
     fn on_end_acks(&mut self, now: std::time::Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
@@ -466,8 +468,8 @@ impl congestion::Controller for Adapter {
 mod tests {
     use super::*;
     use fullpipe_congestion::Timeout;
-    use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
-    use fullpipe_congestion::{Ack, Control, RecoveryExit};
+    use fullpipe_congestion::catalogue::{ControlOptions, DECLARATIONS, create};
+    use fullpipe_congestion::{Ack, RecoveryExit, WindowState};
     use noq_proto::congestion::Controller as _;
     use proptest::prelude::*;
 
@@ -483,7 +485,7 @@ mod tests {
     struct Scribe {
         told: Arc<Mutex<Vec<String>>>,
         acks: Arc<Mutex<Vec<Ack>>>,
-        needs: Signals,
+        needs: ControlRequirements,
     }
 
     impl Scribe {
@@ -497,19 +499,19 @@ mod tests {
             "scribe"
         }
 
-        fn signals(&self) -> Signals {
+        fn requirements(&self) -> ControlRequirements {
             self.needs
         }
 
-        fn on_established(&mut self, _control: &mut Control, _now: Instant, rtt: Option<Duration>) {
+        fn on_established(&mut self, _control: &mut WindowState, _now: Instant, rtt: Option<Duration>) {
             self.note(format!("established {}", rtt.map_or(0, |rtt| rtt.as_nanos() / 1_000_000)));
         }
 
-        fn on_sent(&mut self, _control: &mut Control, packet: &PacketState) {
+        fn on_sent(&mut self, _control: &mut WindowState, packet: &PacketState) {
             self.note(format!("sent {} in flight {}", packet.bytes, packet.in_flight_bytes));
         }
 
-        fn on_ack(&mut self, _control: &mut Control, ack: &Ack) {
+        fn on_ack(&mut self, _control: &mut WindowState, ack: &Ack) {
             self.acks.lock().unwrap().push(ack.clone());
             let rtt = ack.rtt.map_or(0, |rtt| rtt.as_nanos() / 1_000_000);
             let Ack { acked_bytes, lost_bytes, in_flight_bytes, round_count, in_recovery, cwnd_limited, .. } = ack;
@@ -520,31 +522,31 @@ mod tests {
             ));
         }
 
-        fn on_idle_restart(&mut self, _control: &mut Control, _now: Instant) {
+        fn on_idle_restart(&mut self, _control: &mut WindowState, _now: Instant) {
             self.note("idle restart".into());
         }
 
-        fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+        fn on_path_change(&mut self, control: &mut WindowState, _now: Instant) {
             self.note(format!("segments of {}", control.mss_bytes));
         }
 
-        fn on_packet_lost(&mut self, _control: &mut Control, _now: Instant, packet: &PacketState) {
+        fn on_packet_lost(&mut self, _control: &mut WindowState, _now: Instant, packet: &PacketState) {
             self.note(format!("lost {}", packet.sent_at.as_nanos() / 1_000_000));
         }
 
-        fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+        fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
             control.ssthresh_bytes = control.cwnd_bytes / 2;
-            let Congestion { in_flight_bytes, lost_bytes, ecn, persistent, .. } = congestion;
+            let CongestionEvent { in_flight_bytes, lost_bytes, ecn, persistent, .. } = congestion;
             self.note(format!(
                 "congestion flight {in_flight_bytes} lost {lost_bytes} ecn {ecn} persistent {persistent}"
             ));
         }
 
-        fn on_recovery_exit(&mut self, _control: &mut Control, exit: &RecoveryExit) {
+        fn on_recovery_exit(&mut self, _control: &mut WindowState, exit: &RecoveryExit) {
             self.note(format!("exit undone {}", exit.undone));
         }
 
-        fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {
+        fn on_timeout(&mut self, _control: &mut WindowState, _timeout: &Timeout) {
             self.note("timeout".into());
         }
     }
@@ -556,10 +558,10 @@ mod tests {
     }
 
     impl Play {
-        fn new(needs: Signals) -> Play {
+        fn new(needs: ControlRequirements) -> Play {
             let (told, acks) = (Arc::default(), Arc::default());
             let scribe = Scribe { told: Arc::clone(&told), acks: Arc::clone(&acks), needs };
-            Play { adapter: Adapter::new(Box::new(scribe), MTU, 10, RoundTrips::default(), None), told, acks }
+            Play { adapter: Adapter::new(Box::new(scribe), MTU, 10, RttStatistics::default(), None), told, acks }
         }
 
         fn send(&mut self, now: u64, number: u64) {
@@ -588,7 +590,7 @@ mod tests {
 
     #[test]
     fn losses_of_an_acknowledgment_are_passed_before_it() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         (0..5).for_each(|number| play.send(number, number));
         play.ack(24, &[(0, 0), (4, 4)], 3_000);
         // Nothing is passed to the control while losses may follow.
@@ -609,7 +611,7 @@ mod tests {
 
     #[test]
     fn recovery_reduces_once_and_ends_with_a_packet_sent_in_it() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         (0..6).for_each(|number| play.send(number, number));
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
         play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
@@ -636,7 +638,7 @@ mod tests {
 
     #[test]
     fn spurious_reduction_is_undone() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         (0..2).for_each(|number| play.send(number, number));
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
         play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
@@ -652,7 +654,7 @@ mod tests {
 
     #[test]
     fn marks_and_persistent_congestion_are_passed_with_their_cause() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         play.send(0, 0);
         play.adapter.change().on_congestion(at(20), at(0), 0, true, false);
         assert_eq!(play.told(), ["congestion flight 1000 lost 0 ecn true persistent false"]);
@@ -664,7 +666,7 @@ mod tests {
 
     #[test]
     fn packets_with_one_number_in_two_spaces_are_distinguished_by_size() {
-        let play = Play::new(Signals::default());
+        let play = Play::new(ControlRequirements::default());
         let mut path = play.adapter.path();
         path.on_packet_sent(at(0), 1_200, 0);
         path.on_packet_sent(at(1), 700, 0);
@@ -676,7 +678,7 @@ mod tests {
     #[test]
     fn pacing_control_is_notified_of_an_idle_restart() {
         let heard = |pacing| {
-            let mut play = Play::new(Signals { pacing, ..Signals::default() });
+            let mut play = Play::new(ControlRequirements { pacing, ..ControlRequirements::default() });
             // The very first packet is no restart.
             play.send(0, 0);
             play.ack(20, &[(0, 0)], 0);
@@ -688,7 +690,7 @@ mod tests {
 
     #[test]
     fn application_limit_is_passed_to_the_control() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         (0..3).for_each(|number| play.send(number, number));
         play.ack(20, &[(0, 0)], 2_000);
         let ack = play.last_ack();
@@ -701,7 +703,7 @@ mod tests {
 
     #[test]
     fn rate_sample_contains_bytes_lost_since_its_packet_was_sent() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         (0..3).for_each(|number| play.send(number, number));
         play.ack(20, &[(0, 0)], 2_000);
         play.adapter.change().on_packet_lost(at(20), MTU, 1);
@@ -711,7 +713,7 @@ mod tests {
 
     #[test]
     fn recovery_covers_packets_sent_until_its_beginning_and_ends_with_a_later_one() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         (0..3).for_each(|number| play.send(number, number));
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
         play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
@@ -735,7 +737,7 @@ mod tests {
     /// that recovery even if its loss is detected after its end. This does not apply to a spurious recovery.
     #[test]
     fn late_detected_loss_begins_no_second_recovery() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         (0..3).for_each(|number| play.send(number, number));
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
         play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
@@ -752,7 +754,7 @@ mod tests {
 
     #[test]
     fn control_with_its_own_recovery_keeps_its_window() {
-        let mut play = Play::new(Signals { own_recovery: true, ..Signals::default() });
+        let mut play = Play::new(ControlRequirements { own_recovery: true, ..ControlRequirements::default() });
         play.send(0, 0);
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
         play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
@@ -761,7 +763,7 @@ mod tests {
 
     #[test]
     fn round_trip_times_are_the_stacks_and_rounds_follow_the_newest_packet() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         (0..2).for_each(|number| play.send(number, number));
         play.ack(20, &[(0, 0)], 1_000);
         let first = play.last_ack();
@@ -780,7 +782,7 @@ mod tests {
 
     #[test]
     fn window_is_at_least_two_packets() {
-        let play = Play::new(Signals::default());
+        let play = Play::new(ControlRequirements::default());
         play.adapter.change().driver.control.cwnd_bytes = 1;
         assert_eq!(play.adapter.window(), 2_000);
         assert_eq!(play.adapter.metrics().congestion_window, 2_000);
@@ -789,7 +791,7 @@ mod tests {
 
     #[test]
     fn packet_removed_by_the_stack_without_an_event_leaves_the_flight() {
-        let mut play = Play::new(Signals { on_sent: true, ..Signals::default() });
+        let mut play = Play::new(ControlRequirements { on_sent: true, ..ControlRequirements::default() });
         // Packet 0 of two packet number spaces; the keys of the first are discarded.
         play.send(0, 0);
         play.send(0, 0);
@@ -806,7 +808,7 @@ mod tests {
 
     #[test]
     fn acknowledgment_without_the_largest_packet_gives_no_round_trip_sample() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         (0..3).for_each(|number| play.send(number, number));
         play.adapter.path().on_ack(at(20), at(0), MTU, 0, [RTT, RTT]);
         play.adapter.path().on_end_acks(at(20), 2_000, false, Some(2));
@@ -816,7 +818,7 @@ mod tests {
 
     #[test]
     fn acknowledgment_of_only_acknowledgments_changes_no_batch() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         play.send(0, 0);
         play.ack(20, &[(0, 0)], 0);
         // The stack has not read the window since; packet 0 is still the largest.
@@ -829,7 +831,7 @@ mod tests {
     #[test]
     fn constant_stream_yields_its_rate() {
         // 1000 bytes per millisecond are 8 Mbit/s; the round-trip time is 20 ms.
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         for now in 0..100u64 {
             if now >= 20 {
                 play.ack(now, &[(now - 20, now - 20)], 19_000);
@@ -842,7 +844,7 @@ mod tests {
 
     #[test]
     fn pacing_rate_and_new_path_mtu_are_passed_on() {
-        let mut play = Play::new(Signals::default());
+        let mut play = Play::new(ControlRequirements::default());
         let metrics = play.adapter.metrics();
         assert_eq!((metrics.pacing_rate, metrics.send_quantum, metrics.ssthresh), (None, None, None));
         {
@@ -865,12 +867,12 @@ mod tests {
         /// The cached values equal fresh ones after any sequence of events, for all controls.
         #[test]
         fn cached_answer_equals_a_fresh_one(
-            which in 0..ENTRIES.len(),
+            which in 0..DECLARATIONS.len(),
             steps in prop::collection::vec((0u8..10, 0u64..60), 1..150),
         ) {
-            let options = Options { quic: true, paced: true, ..Options::default() };
-            let control = create(ENTRIES[which].name, &options).expect("the catalog lists this control");
-            let mut adapter = Adapter::new(control, MTU, 10, RoundTrips::default(), None);
+            let options = ControlOptions { quic: true, paced: true, ..ControlOptions::default() };
+            let control = create(DECLARATIONS[which].name, &options).expect("the catalog lists this control");
+            let mut adapter = Adapter::new(control, MTU, 10, RttStatistics::default(), None);
             let (mut now, mut next, mut flying) = (0, 0, VecDeque::new());
             for (kind, pause) in steps {
                 now += pause;
@@ -906,14 +908,17 @@ mod tests {
 
     #[test]
     fn controls_that_need_missing_input_are_rejected() {
-        let refused: Vec<&str> = ENTRIES
+        let refused: Vec<&str> = DECLARATIONS
             .iter()
-            .filter(|entry| refusal(&*create(entry.name, &Options::default()).unwrap()).is_some())
+            .filter(|entry| unsupported_reason(&*create(entry.name, &ControlOptions::default()).unwrap()).is_some())
             .map(|entry| entry.name)
             .collect();
         assert_eq!(refused, ["dctcp"]);
-        let needy = Scribe { needs: Signals { one_way_delay: true, ..Signals::default() }, ..Scribe::default() };
-        let reason = refusal(&needy).expect("this control is rejected");
+        let needy = Scribe {
+            needs: ControlRequirements { one_way_delay: true, ..ControlRequirements::default() },
+            ..Scribe::default()
+        };
+        let reason = unsupported_reason(&needy).expect("this control is rejected");
         assert_eq!(reason, "congestion control `scribe` needs one-way delays, which the QUIC stack does not measure");
     }
 }

@@ -31,12 +31,12 @@ pub fn from_std(at: std::time::Instant) -> Instant {
 }
 
 /// Converts a duration of the stack.
-pub fn duration(span: std::time::Duration) -> Duration {
+pub fn duration_from_std(span: std::time::Duration) -> Duration {
     Duration::from_nanos(saturating(span))
 }
 
 /// Converts to the stack's form of a duration.
-pub fn std_duration(span: Duration) -> std::time::Duration {
+pub fn duration_to_std(span: Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(span.as_nanos())
 }
 
@@ -53,8 +53,8 @@ mod tests {
         for nanoseconds in [0, 1, 999_999_999, 1_000_000_000, 3_600_000_000_001, u64::MAX] {
             let at = Instant::from_nanos(nanoseconds);
             assert_eq!(from_std(to_std(at)), at);
-            assert_eq!(duration(to_std(at) - to_std(Instant::ZERO)).as_nanos(), nanoseconds);
-            assert_eq!(duration(std_duration(Duration::from_nanos(nanoseconds))).as_nanos(), nanoseconds);
+            assert_eq!(duration_from_std(to_std(at) - to_std(Instant::ZERO)).as_nanos(), nanoseconds);
+            assert_eq!(duration_from_std(duration_to_std(Duration::from_nanos(nanoseconds))).as_nanos(), nanoseconds);
         }
         assert_eq!(to_std(Instant::from_nanos(7)) - to_std(Instant::from_nanos(5)), std::time::Duration::from_nanos(2));
     }

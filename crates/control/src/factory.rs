@@ -6,69 +6,69 @@
 //! round-trip times, and [`Newest`], a weak reference to the latest control.
 
 use crate::adapter::WeakAdapter;
-use crate::{Adapter, Inspection, LossListener, RoundTrips, clock};
+use crate::{Adapter, ControlState, LossListener, RttStatistics, clock};
 use fullpipe_congestion::Controller;
 use noq_proto::congestion;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Creates the congestion control of a connection, when the connection begins and after each change of its path.
-pub type Maker = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
+pub type ControlFactory = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
 
 /// The latest control of a factory, for callers that cannot access its connection. Clones refer to the same control.
 #[derive(Clone, Default)]
-pub struct Newest(Arc<Mutex<WeakAdapter>>);
+pub struct LatestControl(Arc<Mutex<WeakAdapter>>);
 
-impl fmt::Debug for Newest {
+impl fmt::Debug for LatestControl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Newest")
     }
 }
 
-impl Newest {
+impl LatestControl {
     fn set(&self, adapter: &Adapter) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = adapter.downgrade();
     }
 
     /// Current state of the control; `None` before the first connection and after its end.
-    pub fn inspect(&self) -> Option<Inspection> {
+    pub fn inspect(&self) -> Option<ControlState> {
         let adapter = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
         Some(adapter.inspect())
     }
 }
 
 /// Creates controllers for the stack.
-pub struct Factory {
-    maker: Maker,
+pub struct AdapterFactory {
+    maker: ControlFactory,
     initial_window_packets: u64,
-    round_trips: RoundTrips,
+    round_trips: RttStatistics,
     losses: Option<LossListener>,
-    newest: Newest,
+    newest: LatestControl,
 }
 
-impl Factory {
+impl AdapterFactory {
     /// Creates a factory of controls with this initial window. Their connections record round-trip times in
     /// `round_trips`.
-    pub fn new(maker: Maker, initial_window_packets: u64, round_trips: RoundTrips) -> Factory {
+    pub fn new(maker: ControlFactory, initial_window_packets: u64, round_trips: RttStatistics) -> AdapterFactory {
         // None of their packets is sent before their time begins.
         clock::begin();
-        Factory { maker, initial_window_packets, round_trips, losses: None, newest: Newest::default() }
+        AdapterFactory { maker, initial_window_packets, round_trips, losses: None, newest: LatestControl::default() }
     }
 
     /// Sets the listener for losses.
     #[must_use]
-    pub fn with_losses(self, losses: Option<LossListener>) -> Factory {
-        Factory { losses, ..self }
+    pub fn with_loss_listener(self, losses: Option<LossListener>) -> AdapterFactory {
+        AdapterFactory { losses, ..self }
     }
 
     /// Stores each new control in `newest`, so that it can be observed.
     #[must_use]
-    pub fn with_newest(self, newest: Newest) -> Factory {
-        Factory { newest, ..self }
+    pub fn with_latest_control(self, newest: LatestControl) -> AdapterFactory {
+        AdapterFactory { newest, ..self }
     }
 }
 
-impl congestion::ControllerFactory for Factory {
+impl congestion::ControllerFactory for AdapterFactory {
     fn build(self: Arc<Self>, _now: std::time::Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
         let mtu_bytes = u64::from(current_mtu);
         let (round_trips, losses) = (self.round_trips.clone(), self.losses.clone());

@@ -9,8 +9,8 @@ mod named;
 mod round_trips;
 mod uncontrolled;
 
-pub use adapter::{Adapter, Inspection, LossListener, refusal};
-pub use factory::{Factory, Maker, Newest};
-pub use named::{INITIAL_WINDOW_PACKETS, name_of, named};
-pub use round_trips::RoundTrips;
-pub use uncontrolled::Uncontrolled;
+pub use adapter::{Adapter, ControlState, LossListener, unsupported_reason};
+pub use factory::{AdapterFactory, ControlFactory, LatestControl};
+pub use named::{INITIAL_WINDOW_PACKETS, control_factory, control_name};
+pub use round_trips::RttStatistics;
+pub use uncontrolled::NoCongestionControl;

@@ -1,7 +1,7 @@
 //! Creation of our congestion controls by name, with the defaults of QUIC.
 
-use crate::{Adapter, Maker, Uncontrolled, refusal};
-use fullpipe_congestion::catalogue::Options;
+use crate::{Adapter, ControlFactory, NoCongestionControl, unsupported_reason};
+use fullpipe_congestion::catalogue::ControlOptions;
 use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
 use noq_proto::congestion::Controller;
 use std::sync::Arc;
@@ -14,18 +14,22 @@ pub const INITIAL_WINDOW_PACKETS: u64 = 10;
 ///
 /// # Errors
 /// Returns a sentence if there is no such control or the stack cannot drive it.
-pub fn named(name: &str, hystart: bool, seed: impl Fn() -> u64 + Send + Sync + 'static) -> Result<Maker, String> {
-    let options = Options { hystart, paced: true, quic: true, ..Options::default() };
-    let source = ControlSource::named(name, options, refusal)?;
+pub fn control_factory(
+    name: &str,
+    hystart: bool,
+    seed: impl Fn() -> u64 + Send + Sync + 'static,
+) -> Result<ControlFactory, String> {
+    let options = ControlOptions { hystart, paced: true, quic: true, ..ControlOptions::default() };
+    let source = ControlSource::named(name, options, unsupported_reason)?;
     Ok(Arc::new(move || source.create(ConnectionEnd { seed: seed(), connection: 0, initiator: true })))
 }
 
 /// Name of the control that drives a connection: one of ours, or `none`. Returns `None` for any other controller.
-pub fn name_of(controller: Box<dyn Controller>) -> Option<&'static str> {
+pub fn control_name(controller: Box<dyn Controller>) -> Option<&'static str> {
     let any = controller.into_any();
     match any.downcast_ref::<Adapter>() {
         Some(adapter) => Some(adapter.name()),
-        None => any.is::<Uncontrolled>().then_some("none"),
+        None => any.is::<NoCongestionControl>().then_some("none"),
     }
 }
 
@@ -34,13 +38,13 @@ mod tests {
     use super::*;
 
     fn refused(name: &str) -> String {
-        named(name, true, || 0).err().expect("this control is rejected")
+        control_factory(name, true, || 0).err().expect("this control is rejected")
     }
 
     #[test]
     fn names_are_those_of_the_catalog() {
         for name in ["newreno", "cubic", "vegas", "bbr3"] {
-            assert_eq!(named(name, true, || 0).expect("the catalog lists this control")().name(), name);
+            assert_eq!(control_factory(name, true, || 0).expect("the catalog lists this control")().name(), name);
         }
         assert!(refused("cubik").contains("did you mean `cubic`?"), "{}", refused("cubik"));
         assert!(refused("dctcp").contains("counts of congestion marks"), "{}", refused("dctcp"));
@@ -50,7 +54,7 @@ mod tests {
     fn named_control_has_hystart_only_when_requested() {
         for hystart in [false, true] {
             let mut values = Vec::new();
-            named("cubic", hystart, || 0).expect("the catalog lists this control")().inspect(&mut values);
+            control_factory("cubic", hystart, || 0).expect("the catalog lists this control")().inspect(&mut values);
             assert_eq!(values.iter().any(|(name, _)| *name == "hystart_phase"), hystart);
         }
     }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Sum and count of the smoothed round-trip times at each acknowledged packet.
 #[derive(Clone, Debug, Default)]
-pub struct RoundTrips(Arc<Mutex<(u128, u64)>>);
+pub struct RttStatistics(Arc<Mutex<(u128, u64)>>);
 
-impl RoundTrips {
+impl RttStatistics {
     pub(crate) fn add(&self, smoothed: Duration) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *sum = (sum.0 + u128::from(smoothed.as_nanos()), sum.1 + 1);

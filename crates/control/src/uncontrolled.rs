@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 /// No congestion control: the connection sends data immediately.
 #[derive(Clone, Copy, Debug)]
-pub struct Uncontrolled;
+pub struct NoCongestionControl;
 
-impl ControllerFactory for Uncontrolled {
+impl ControllerFactory for NoCongestionControl {
     fn build(self: Arc<Self>, _now: std::time::Instant, _current_mtu: u16) -> Box<dyn congestion::Controller> {
         Box::new(*self)
     }
 }
 
-impl congestion::Controller for Uncontrolled {
+impl congestion::Controller for NoCongestionControl {
     fn on_ack(
         &mut self,
         _now: std::time::Instant,

@@ -16,7 +16,7 @@ use hdrhistogram::Histogram;
 
 /// Limits of lateness, above which the verdict of a run is "late".
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct LatenessLimits {
     /// An event, subframe, packet or arrival more than this late counts as late.
     pub late_after: Duration,
     /// Largest permitted share of late values, for each of the four kinds.
@@ -25,16 +25,20 @@ pub struct Limits {
     pub stall_after: Duration,
 }
 
-impl Default for Limits {
+impl Default for LatenessLimits {
     /// 1 ms, one percent, 25 ms: the hypervisor of a shared machine occasionally deschedules an idle guest for 20 ms.
     fn default() -> Self {
-        Limits { late_after: Duration::from_millis(1), late_share: 0.01, stall_after: Duration::from_millis(25) }
+        LatenessLimits {
+            late_after: Duration::from_millis(1),
+            late_share: 0.01,
+            stall_after: Duration::from_millis(25),
+        }
     }
 }
 
 /// Counts and quantiles of a distribution, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
+pub struct LatenessSummary {
     /// Number of values.
     pub count: u64,
     /// Number of values above [`Limits::late_after`].
@@ -51,7 +55,7 @@ pub struct Spread {
     pub max_nanos: u64,
 }
 
-impl Spread {
+impl LatenessSummary {
     /// Share of late values; 0 if there are no values.
     pub fn late_share(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.late as f64 / self.count as f64 }
@@ -60,14 +64,14 @@ impl Spread {
 
 /// Whether a run was on time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct TimingResult {
     /// Why the run was late; empty if it was on time.
     pub reasons: Vec<String>,
 }
 
-impl Verdict {
+impl TimingResult {
     /// Whether the run was on time.
-    pub fn on_time(&self) -> bool {
+    pub fn is_on_time(&self) -> bool {
         self.reasons.is_empty()
     }
 }
@@ -75,7 +79,7 @@ impl Verdict {
 /// The recorded lateness of a run.
 #[derive(Clone, Debug)]
 pub struct Lateness {
-    limits: Limits,
+    limits: LatenessLimits,
     events: Histogram<u64>,
     subframes: Histogram<u64>,
     packets: Histogram<u64>,
@@ -101,7 +105,7 @@ fn histogram() -> Histogram<u64> {
 
 impl Lateness {
     /// Creates a record without values.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: LatenessLimits) -> Self {
         Lateness {
             limits,
             events: histogram(),
@@ -116,32 +120,32 @@ impl Lateness {
     }
 
     /// The limits of this run.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> LatenessLimits {
         self.limits
     }
 
     /// Records the lateness of an event for which the emulator woke.
-    pub fn event(&mut self, by: Duration) {
+    pub fn record_event(&mut self, by: Duration) {
         self.events.saturating_record(by.as_nanos());
     }
 
     /// Records the time from the beginning of a subframe until it was processed.
-    pub fn subframe(&mut self, by: Duration) {
+    pub fn record_subframe(&mut self, by: Duration) {
         self.subframes.saturating_record(by.as_nanos());
     }
 
     /// Records the lateness of a packet when it was passed to the kernel.
-    pub fn packet(&mut self, by: Duration) {
+    pub fn record_packet(&mut self, by: Duration) {
         self.packets.saturating_record(by.as_nanos());
     }
 
     /// Records how far the model's clock was ahead of a packet from a real host.
-    pub fn arrival(&mut self, by: Duration) {
+    pub fn record_arrival(&mut self, by: Duration) {
         self.arrivals.saturating_record(by.as_nanos());
     }
 
     /// Records a gap of the loop. Returns whether it is a stall.
-    pub fn gap(&mut self, by: Duration) -> bool {
+    pub fn record_gap(&mut self, by: Duration) -> bool {
         let stalled = by > self.limits.stall_after;
         if stalled && self.stalls.len() < STALLS_KEPT {
             self.stalls.push(by);
@@ -152,18 +156,18 @@ impl Lateness {
     }
 
     /// Adds frames that the kernel dropped between hosts and the emulator since the last call.
-    pub fn dropped(&mut self, frames: u64) {
+    pub fn add_drops(&mut self, frames: u64) {
         self.dropped += frames;
     }
 
     /// Adds the time for which the loop was busy before it waited again.
-    pub fn worked(&mut self, during: Duration) {
+    pub fn add_busy_time(&mut self, during: Duration) {
         self.worked += during;
     }
 
-    fn spread(&self, histogram: &Histogram<u64>) -> Spread {
+    fn spread(&self, histogram: &Histogram<u64>) -> LatenessSummary {
         let above = histogram.len() - histogram.count_between(0, self.limits.late_after.as_nanos());
-        Spread {
+        LatenessSummary {
             count: histogram.len(),
             late: above,
             p50_nanos: histogram.value_at_quantile(0.5),
@@ -175,22 +179,22 @@ impl Lateness {
     }
 
     /// Lateness of events.
-    pub fn events(&self) -> Spread {
+    pub fn events(&self) -> LatenessSummary {
         self.spread(&self.events)
     }
 
     /// Lateness of subframes.
-    pub fn subframes(&self) -> Spread {
+    pub fn subframes(&self) -> LatenessSummary {
         self.spread(&self.subframes)
     }
 
     /// Lateness of packets to real hosts.
-    pub fn packets(&self) -> Spread {
+    pub fn packets(&self) -> LatenessSummary {
         self.spread(&self.packets)
     }
 
     /// Lateness of packets from real hosts.
-    pub fn arrivals(&self) -> Spread {
+    pub fn arrivals(&self) -> LatenessSummary {
         self.spread(&self.arrivals)
     }
 
@@ -210,12 +214,12 @@ impl Lateness {
     }
 
     /// Total time for which the loop was busy; it waited for the rest of the run.
-    pub fn time_worked(&self) -> Duration {
+    pub fn busy_time(&self) -> Duration {
         self.worked
     }
 
     /// The verdict of the run.
-    pub fn verdict(&self) -> Verdict {
+    pub fn result(&self) -> TimingResult {
         let mut reasons = Vec::new();
         let limit = self.limits.late_after;
         let counted = [
@@ -245,7 +249,7 @@ impl Lateness {
         if self.dropped > 0 {
             reasons.push(format!("{} frames were dropped between hosts and the emulator", self.dropped));
         }
-        Verdict { reasons }
+        TimingResult { reasons }
     }
 }
 
@@ -260,8 +264,8 @@ mod tests {
     #[test]
     fn quantiles_of_equidistant_values_are_exact_to_three_digits() {
         // 1, 2, ..., 1000 us: the median is the 500th value, p99 the 990th; three digits are exact to 0.1 %.
-        let mut lateness = Lateness::new(Limits { late_after: micros(900), ..Limits::default() });
-        (1..=1000).for_each(|step| lateness.packet(micros(step)));
+        let mut lateness = Lateness::new(LatenessLimits { late_after: micros(900), ..LatenessLimits::default() });
+        (1..=1000).for_each(|step| lateness.record_packet(micros(step)));
         let spread = lateness.packets();
         let near = |value: u64, micros: u64| value.abs_diff(micros * 1000) <= micros;
         assert!(near(spread.p50_nanos, 500), "{spread:?}");
@@ -269,49 +273,49 @@ mod tests {
         assert!(near(spread.p99_nanos, 990), "{spread:?}");
         assert!(near(spread.max_nanos, 1000), "{spread:?}");
         assert_eq!((spread.count, spread.late), (1000, 100));
-        assert_eq!(lateness.events(), Spread::default());
+        assert_eq!(lateness.events(), LatenessSummary::default());
     }
 
     #[test]
     fn run_is_late_when_any_limit_is_exceeded() {
         let clean = || {
-            let mut lateness = Lateness::new(Limits::default());
+            let mut lateness = Lateness::new(LatenessLimits::default());
             for _ in 0..1000 {
-                lateness.event(micros(5));
-                lateness.subframe(micros(5));
-                lateness.packet(micros(5));
-                lateness.arrival(Duration::ZERO);
+                lateness.record_event(micros(5));
+                lateness.record_subframe(micros(5));
+                lateness.record_packet(micros(5));
+                lateness.record_arrival(Duration::ZERO);
             }
-            assert!(!lateness.gap(Duration::from_millis(25)));
+            assert!(!lateness.record_gap(Duration::from_millis(25)));
             lateness
         };
-        assert!(clean().verdict().on_time());
+        assert!(clean().result().is_on_time());
         type Spoil = fn(&mut Lateness);
         let spoiled: [(Spoil, &str); 6] = [
-            (|l| (0..11).for_each(|_| l.event(Duration::from_millis(2))), "events"),
-            (|l| (0..11).for_each(|_| l.subframe(Duration::from_millis(2))), "subframes"),
-            (|l| (0..11).for_each(|_| l.packet(Duration::from_millis(2))), "packets"),
-            (|l| (0..11).for_each(|_| l.arrival(Duration::from_millis(2))), "arrivals"),
-            (|l| assert!(l.gap(Duration::from_millis(50))), "stood still 1 time"),
-            (|l| l.dropped(1), "dropped"),
+            (|l| (0..11).for_each(|_| l.record_event(Duration::from_millis(2))), "events"),
+            (|l| (0..11).for_each(|_| l.record_subframe(Duration::from_millis(2))), "subframes"),
+            (|l| (0..11).for_each(|_| l.record_packet(Duration::from_millis(2))), "packets"),
+            (|l| (0..11).for_each(|_| l.record_arrival(Duration::from_millis(2))), "arrivals"),
+            (|l| assert!(l.record_gap(Duration::from_millis(50))), "stood still 1 time"),
+            (|l| l.add_drops(1), "dropped"),
         ];
         for (spoil, word) in spoiled {
             let mut lateness = clean();
             spoil(&mut lateness);
-            let verdict = lateness.verdict();
+            let verdict = lateness.result();
             assert!(verdict.reasons.len() == 1 && verdict.reasons[0].contains(word), "{verdict:?}");
         }
         // Ten late values of 1010 are less than one percent.
         let mut lateness = clean();
-        (0..10).for_each(|_| lateness.packet(Duration::from_millis(2)));
-        assert!(lateness.verdict().on_time());
+        (0..10).for_each(|_| lateness.record_packet(Duration::from_millis(2)));
+        assert!(lateness.result().is_on_time());
     }
 
     #[test]
     fn stalls_beyond_the_stored_ones_are_counted() {
-        let mut lateness = Lateness::new(Limits::default());
-        (0..1005).for_each(|_| assert!(lateness.gap(Duration::from_secs(1))));
+        let mut lateness = Lateness::new(LatenessLimits::default());
+        (0..1005).for_each(|_| assert!(lateness.record_gap(Duration::from_secs(1))));
         assert_eq!((lateness.stalls().len(), lateness.stall_count()), (1000, 1005));
-        assert!(lateness.verdict().reasons[0].contains("1005 times"));
+        assert!(lateness.result().reasons[0].contains("1005 times"));
     }
 }

@@ -10,7 +10,7 @@ mod lateness;
 mod linux;
 mod machine;
 
-pub use lateness::{Lateness, Limits, Spread, Verdict};
+pub use lateness::{Lateness, LatenessLimits, LatenessSummary, TimingResult};
 #[cfg(all(feature = "real-time", target_os = "linux"))]
 pub use linux::*;
 pub use machine::{Arrival, Machine};

@@ -43,7 +43,7 @@ pub trait Machine {
     fn flush(&mut self) -> io::Result<()>;
 
     /// Sets the clock back by `by`, as if it had been stopped for that long.
-    fn hold(&mut self, by: Duration);
+    fn set_clock_back(&mut self, by: Duration);
 
     /// Frames that the machine has lost in either direction since the last call.
     ///
@@ -52,5 +52,5 @@ pub trait Machine {
     fn take_drops(&mut self) -> io::Result<u64>;
 
     /// Whether the run should end early: the real programs have finished, or one has failed.
-    fn done(&self) -> bool;
+    fn is_done(&self) -> bool;
 }

@@ -172,7 +172,7 @@ impl Calendar {
 
     /// Returns the earliest pending event.
     #[inline(always)]
-    pub fn next(&self) -> Option<(Instant, EventId)> {
+    pub fn peek(&self) -> Option<(Instant, EventId)> {
         debug_assert!(!self.taken, "`settle` must be called before `next`");
         self.near.peek().map(event_of)
     }
@@ -181,7 +181,7 @@ impl Calendar {
     /// 6
     /// the candidates for the two after that.
     #[inline(always)]
-    pub fn soon(&self, place: usize) -> Option<EventId> {
+    pub fn upcoming(&self, place: usize) -> Option<EventId> {
         self.near.as_slice().get(place).map(|key| event_of(key).1)
     }
 
@@ -198,14 +198,14 @@ impl Calendar {
     /// replacement
     /// is cheaper than a removal and an insertion. Until [`Calendar::settle`], only `schedule` may be called.
     #[inline(always)]
-    pub fn take(&mut self) {
+    pub fn pop_deferred(&mut self) {
         debug_assert!(!self.taken && !self.near.is_empty(), "`take` needs a pending event");
         self.taken = true;
     }
 
     /// Ends [`Calendar::take`]: all events caused by the removed event have been scheduled.
     #[inline(always)]
-    pub fn settle(&mut self) {
+    pub fn complete_pop(&mut self) {
         if std::mem::take(&mut self.taken) {
             self.pop();
         }
@@ -302,23 +302,24 @@ impl Later {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_units::Stream;
+    use fullpipe_units::RandomStream;
 
     #[test]
     fn events_are_ordered_by_time_then_class_then_number() {
-        let mut stream = Stream::new(1, "calendar", "test");
+        let mut stream = RandomStream::new(1, "calendar", "test");
         let mut calendar = Calendar::new();
         let mut expected = Vec::new();
         for _ in 0..2000 {
-            let at = stream.below(50);
-            let class = [EventClass::Arrival, EventClass::Host, EventClass::Application][stream.below(3) as usize];
-            let index = stream.below(1000) as u32;
+            let at = stream.uniform_below(50);
+            let class =
+                [EventClass::Arrival, EventClass::Host, EventClass::Application][stream.uniform_below(3) as usize];
+            let index = stream.uniform_below(1000) as u32;
             calendar.schedule(Instant::from_nanos(at), EventId::new(class, index));
             expected.push((at, class, index));
         }
         expected.sort();
         for (at, class, index) in expected {
-            let (time, event) = calendar.next().unwrap();
+            let (time, event) = calendar.peek().unwrap();
             assert_eq!((time.as_nanos(), event.class(), event.index()), (at, class, index));
             calendar.pop();
         }
@@ -333,7 +334,7 @@ mod tests {
         }
         calendar.replace(Instant::from_nanos(5), EventId::new(EventClass::Arrival, 0));
         let mut order = Vec::new();
-        while let Some((at, event)) = calendar.next() {
+        while let Some((at, event)) = calendar.peek() {
             order.push((at.as_nanos(), event.index()));
             calendar.pop();
         }
@@ -343,28 +344,28 @@ mod tests {
     #[test]
     fn events_at_any_distance_are_returned_in_order() {
         // The reference is a sorted list. Distances range from zero to a day: within a span, within the lists, and beyond them.
-        let mut stream = Stream::new(2, "calendar", "test");
+        let mut stream = RandomStream::new(2, "calendar", "test");
         for most in [1_000u64, 10_000_000, 3_000_000_000, 20_000_000_000, 86_400_000_000_000] {
             let mut calendar = Calendar::new();
             let mut expected = std::collections::BTreeSet::new();
             let mut now = 0u64;
             for step in 0..20_000u32 {
                 assert_eq!(calendar.len(), expected.len());
-                let at = now + stream.below(most) * stream.below(2);
+                let at = now + stream.uniform_below(most) * stream.uniform_below(2);
                 let (class, index) = ([EventClass::Arrival, EventClass::Transport][step as usize % 2], step);
-                match stream.below(4) {
+                match stream.uniform_below(4) {
                     3 if !expected.is_empty() => {
                         // Each event causes zero, one or two further events.
                         expected.pop_first();
-                        calendar.take();
-                        for number in 0..stream.below(3) as u32 {
-                            let at = now + stream.below(most);
+                        calendar.pop_deferred();
+                        for number in 0..stream.uniform_below(3) as u32 {
+                            let at = now + stream.uniform_below(most);
                             let index = 20_000 * (1 + number) + step;
                             expected.insert((at, class, index));
                             calendar.schedule(Instant::from_nanos(at), EventId::new(class, index));
                             assert_eq!(calendar.len(), expected.len());
                         }
-                        calendar.settle();
+                        calendar.complete_pop();
                     }
                     0 if !expected.is_empty() => {
                         expected.pop_first();
@@ -380,7 +381,7 @@ mod tests {
                         calendar.schedule(Instant::from_nanos(at), EventId::new(class, index));
                     }
                 }
-                let next = calendar.next().map(|(at, event)| (at.as_nanos(), event.class(), event.index()));
+                let next = calendar.peek().map(|(at, event)| (at.as_nanos(), event.class(), event.index()));
                 assert_eq!(next, expected.first().copied());
                 assert_eq!(calendar.is_empty(), expected.is_empty());
                 now = next.map_or(now, |next| next.0);
@@ -399,7 +400,7 @@ mod tests {
         calendar.schedule(Instant::from_nanos(u64::MAX), event(3));
         calendar.schedule(at(200), event(4));
         let mut order = Vec::new();
-        while let Some((at, event)) = calendar.next() {
+        while let Some((at, event)) = calendar.peek() {
             order.push((at.as_nanos(), event.index()));
             calendar.pop();
         }

@@ -8,17 +8,17 @@ use std::collections::VecDeque;
 
 /// Items with their exit times, in order.
 #[derive(Clone, Debug)]
-pub struct Lane<T> {
+pub struct DelayLine<T> {
     items: VecDeque<(Instant, T)>,
 }
 
-impl<T> Default for Lane<T> {
+impl<T> Default for DelayLine<T> {
     fn default() -> Self {
-        Lane { items: VecDeque::new() }
+        DelayLine { items: VecDeque::new() }
     }
 }
 
-impl<T> Lane<T> {
+impl<T> DelayLine<T> {
     /// Adds an item that leaves at `at`, which must not be earlier than any item in the lane. Returns true if the item is now the head;
     /// the caller must then schedule the lane in the calendar.
     #[inline(always)]
@@ -44,7 +44,7 @@ impl<T> Lane<T> {
 
     /// Returns the time at which the head leaves.
     #[inline(always)]
-    pub fn next(&self) -> Option<Instant> {
+    pub fn next_due(&self) -> Option<Instant> {
         self.items.front().map(|(at, _)| *at)
     }
 

@@ -15,6 +15,6 @@ mod prefetch;
 mod slot;
 
 pub use calendar::{Calendar, EventClass, EventId};
-pub use lane::Lane;
+pub use lane::DelayLine;
 pub use prefetch::prefetch;
-pub use slot::Slot;
+pub use slot::TimerSlot;

@@ -10,17 +10,17 @@ use fullpipe_units::Instant;
 
 /// The time at which the calendar next calls a timer's owner.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
+pub struct TimerSlot {
     scheduled: Instant,
 }
 
-impl Default for Slot {
+impl Default for TimerSlot {
     fn default() -> Self {
-        Slot { scheduled: Instant::NEVER }
+        TimerSlot { scheduled: Instant::NEVER }
     }
 }
 
-impl Slot {
+impl TimerSlot {
     /// Ensures that the owner is called at `deadline` or earlier.
     #[inline(always)]
     pub fn arm(&mut self, calendar: &mut Calendar, event: EventId, deadline: Instant) {
@@ -33,7 +33,7 @@ impl Slot {
     /// Handles a calendar entry that is due. Returns true if the entry is valid: the owner must then check its deadlines and arm the slot
     /// again. Returns false if an entry for an earlier deadline has replaced it.
     #[inline(always)]
-    pub fn fired(&mut self, now: Instant) -> bool {
+    pub fn on_wakeup(&mut self, now: Instant) -> bool {
         let live = self.scheduled == now;
         if live {
             self.scheduled = Instant::NEVER;
@@ -51,7 +51,7 @@ mod tests {
     fn a_postponed_timer_adds_no_entry_and_an_earlier_one_fires_once() {
         let mut calendar = Calendar::new();
         let event = EventId::new(EventClass::Transport, 0);
-        let mut slot = Slot::default();
+        let mut slot = TimerSlot::default();
         let mut deadline = Instant::from_nanos(100);
         slot.arm(&mut calendar, event, deadline);
         for later in 101..200 {
@@ -62,9 +62,9 @@ mod tests {
         deadline = Instant::from_nanos(50);
         slot.arm(&mut calendar, event, deadline);
         let mut fired = Vec::new();
-        while let Some((now, _)) = calendar.next() {
+        while let Some((now, _)) = calendar.peek() {
             calendar.pop();
-            if slot.fired(now) {
+            if slot.on_wakeup(now) {
                 if deadline <= now {
                     fired.push(now.as_nanos());
                     deadline = Instant::from_nanos(if fired.len() == 1 { 150 } else { u64::MAX });

@@ -3,7 +3,7 @@
 //!
 //!     cargo run -p fullpipe --example congestion_control
 
-use fullpipe::congestion::{Ack, Congestion, Control, Controller, Timeout};
+use fullpipe::congestion::{Ack, CongestionEvent, Controller, Timeout, WindowState};
 use fullpipe::{Error, Simulation};
 
 /// The window grows by `increase` segments per round trip, and a loss multiplies it by `decrease`. Reno is (1, 0.5).
@@ -20,7 +20,7 @@ impl Aimd {
         Aimd { increase, decrease, fraction: 0.0 }
     }
 
-    fn reduced(&self, bytes: u64, control: &Control) -> u64 {
+    fn reduced(&self, bytes: u64, control: &WindowState) -> u64 {
         ((bytes as f64 * self.decrease) as u64).max(2 * control.mss_bytes)
     }
 }
@@ -30,7 +30,7 @@ impl Controller for Aimd {
         "aimd"
     }
 
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         // During recovery the transport sets the window. If the flow does not use the whole window, it does not grow.
         if ack.in_recovery || !ack.cwnd_limited {
             return;
@@ -47,12 +47,12 @@ impl Controller for Aimd {
         control.cwnd_bytes += whole;
     }
 
-    fn on_congestion(&mut self, control: &mut Control, _congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, _congestion: &CongestionEvent) {
         // During fast recovery the transport reduces the window to this value.
         control.ssthresh_bytes = self.reduced(control.cwnd_bytes, control);
     }
 
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout) {
         if !timeout.repeated {
             control.ssthresh_bytes = self.reduced(timeout.in_flight_bytes, control);
         }

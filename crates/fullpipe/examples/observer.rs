@@ -16,7 +16,7 @@ struct Delays {
 const STEP_NS: u64 = 5_000_000;
 
 impl Observer for Delays {
-    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+    fn on_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
         let step = now.saturating_since(sent).as_nanos() / STEP_NS;
         *self.flows.entry(packet.flow).or_default().entry(step).or_default() += 1;
     }

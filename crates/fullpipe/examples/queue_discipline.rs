@@ -4,8 +4,8 @@
 //!
 //!     cargo run -p fullpipe --example queue_discipline
 
-use fullpipe::network::{Limit, QueueDiscipline, Queued};
-use fullpipe::units::{Instant, Stream};
+use fullpipe::network::{Limit, QueueDiscipline, QueuedPacket};
+use fullpipe::units::{Instant, RandomStream};
 use fullpipe::{Error, Simulation};
 use std::collections::VecDeque;
 
@@ -14,13 +14,13 @@ struct Choke {
     limit: Limit,
     /// The queue length from which packets are compared.
     threshold_packets: usize,
-    random: Stream,
-    queue: VecDeque<Queued>,
+    random: RandomStream,
+    queue: VecDeque<QueuedPacket>,
     bytes: u64,
 }
 
 impl Choke {
-    fn new(limit: Limit, threshold_packets: usize, random: Stream) -> Self {
+    fn new(limit: Limit, threshold_packets: usize, random: RandomStream) -> Self {
         Choke { limit, threshold_packets, random, queue: VecDeque::new(), bytes: 0 }
     }
 }
@@ -30,15 +30,20 @@ impl QueueDiscipline for Choke {
         "choke"
     }
 
-    fn enqueue(&mut self, _now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        _now: Instant,
+        packet: QueuedPacket,
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         if self.queue.len() >= self.threshold_packets.max(1) {
-            let drawn = self.random.below(self.queue.len() as u64) as usize;
+            let drawn = self.random.uniform_below(self.queue.len() as u64) as usize;
             if self.queue[drawn].key == packet.key {
                 // `early`: the queue had room for the packets.
                 let victim = self.queue.remove(drawn).expect("the drawn index is in the queue");
                 self.bytes -= u64::from(victim.wire_bytes);
-                dropped.push(Queued { early: true, ..victim });
-                dropped.push(Queued { early: true, ..packet });
+                dropped.push(QueuedPacket { early: true, ..victim });
+                dropped.push(QueuedPacket { early: true, ..packet });
                 return Ok(());
             }
         }
@@ -50,7 +55,7 @@ impl QueueDiscipline for Choke {
         Ok(())
     }
 
-    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let packet = self.queue.pop_front()?;
         self.bytes -= u64::from(packet.wire_bytes);
         Some(packet)
@@ -97,7 +102,7 @@ fn main() -> Result<(), Error> {
         let mut simulation = Simulation::new(WORLD);
         if discipline == "CHOKe" {
             simulation = simulation
-                .queue("bottleneck", |context| Box::new(Choke::new(context.limit, 20, context.random("choke"))));
+                .queue("bottleneck", |context| Box::new(Choke::new(context.limit, 20, context.random_stream("choke"))));
         }
         let outcome = simulation.run()?;
         assert!(outcome.verdict().passed(), "{}", outcome.verdict());

@@ -4,7 +4,7 @@
 //!     cargo run -p fullpipe --example workload
 
 use fullpipe::units::{Duration, Instant};
-use fullpipe::workload::{Application, Figure, Io, Progress};
+use fullpipe::workload::{Application, Io, MetricValue, Progress};
 use fullpipe::{Error, Simulation};
 
 /// The sender; its rate rises linearly in each period.
@@ -62,10 +62,10 @@ impl Application for Meter {
     }
 
     // The metrics in `figures.csv` and `Outcome::figure_rows`. Each name ends with its unit.
-    fn figures(&self, _end: Instant) -> Vec<Figure> {
+    fn metric_values(&self, _end: Instant) -> Vec<MetricValue> {
         vec![
-            Figure { name: "datagrams", value: self.datagrams as f64 },
-            Figure { name: "longest_gap_s", value: self.longest_gap.as_secs_f64() },
+            MetricValue { name: "datagrams", value: self.datagrams as f64 },
+            MetricValue { name: "longest_gap_s", value: self.longest_gap.as_secs_f64() },
         ]
     }
 }

@@ -41,7 +41,7 @@ pub use fullpipe_scenario::description::{BdpMultiple, LinkQueueLimit, QueueLimit
 
 use fullpipe_scenario::schema::node::quote_key;
 use fullpipe_scenario::schema::quantity::{format_link_queue_limit, format_queue_limit};
-use fullpipe_scenario::schema::{Content, Entry, Node, Place};
+use fullpipe_scenario::schema::{Entry, Node, NodeContent, SourceLocation};
 use fullpipe_scenario::{Errors, Language, Override, Scenario};
 use fullpipe_units::{Duration, Rate};
 
@@ -53,32 +53,32 @@ const NAME: &str = "scenario";
 pub struct Value(Node);
 
 impl Value {
-    fn new(content: Content) -> Self {
-        Value(Node { content, place: Place::default() })
+    fn new(content: NodeContent) -> Self {
+        Value(Node { content, place: SourceLocation::default() })
     }
 }
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Value::new(Content::Text(text.to_owned()))
+        Value::new(NodeContent::Text(text.to_owned()))
     }
 }
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
-        Value::new(Content::Text(text))
+        Value::new(NodeContent::Text(text))
     }
 }
 
 impl From<bool> for Value {
     fn from(boolean: bool) -> Self {
-        Value::new(Content::Boolean(boolean))
+        Value::new(NodeContent::Boolean(boolean))
     }
 }
 
 impl From<f64> for Value {
     fn from(number: f64) -> Self {
-        Value::new(Content::Float(number))
+        Value::new(NodeContent::Float(number))
     }
 }
 
@@ -148,7 +148,7 @@ impl<T: Into<Value>, const N: usize> From<[T; N]> for Value {
 
 impl<T: Into<Value>> FromIterator<T> for Value {
     fn from_iter<I: IntoIterator<Item = T>>(list: I) -> Self {
-        Value::new(Content::Array(list.into_iter().map(|element| element.into().0).collect()))
+        Value::new(NodeContent::Array(list.into_iter().map(|element| element.into().0).collect()))
     }
 }
 
@@ -176,8 +176,8 @@ impl Table {
     pub fn add(mut self, key: &str, table: impl Into<Table>) -> Self {
         let table = Value::from(table.into()).0;
         match self.0.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node.content) {
-            Some(Content::Array(list)) => list.push(table),
-            _ => put(&mut self.0, &[key], Value::new(Content::Array(vec![table])).0),
+            Some(NodeContent::Array(list)) => list.push(table),
+            _ => put(&mut self.0, &[key], Value::new(NodeContent::Array(vec![table])).0),
         }
         self
     }
@@ -185,7 +185,7 @@ impl Table {
 
 impl From<Table> for Value {
     fn from(table: Table) -> Self {
-        Value::new(Content::Table(table.0))
+        Value::new(NodeContent::Table(table.0))
     }
 }
 
@@ -216,14 +216,14 @@ fn put(entries: &mut Vec<Entry>, path: &[&str], node: Node) {
 /// The table in which a path continues, at or below a value, and the rest of the path.
 fn part<'n, 'p>(node: &'n mut Node, path: &'p [&'p str]) -> Option<(&'n mut Vec<Entry>, &'p [&'p str])> {
     match (&mut node.content, path) {
-        (Content::Table(entries), [_, ..]) => Some((entries, path)),
-        (Content::Array(list), [index, rest @ ..]) => part(list.get_mut(index.parse::<usize>().ok()?)?, rest),
+        (NodeContent::Table(entries), [_, ..]) => Some((entries, path)),
+        (NodeContent::Array(list), [index, rest @ ..]) => part(list.get_mut(index.parse::<usize>().ok()?)?, rest),
         _ => None,
     }
 }
 
 fn entry(key: &str, node: Node) -> Entry {
-    Entry { key: key.to_owned(), key_place: Place::default(), node }
+    Entry { key: key.to_owned(), key_place: SourceLocation::default(), node }
 }
 
 /// Declares builders: tables with methods for the keys that most scenarios use.
@@ -420,17 +420,17 @@ impl Flow {
 impl Probe {
     /// Creates a probe that samples flows, by name or pattern.
     pub fn flow<M: Into<Value>>(flows: &str, metrics: impl IntoIterator<Item = M>) -> Self {
-        Probe::of("flow", flows, metrics)
+        Probe::select("flow", flows, metrics)
     }
 
     /// Creates a probe that samples directions of links, by name or pattern.
     pub fn link<M: Into<Value>>(links: &str, metrics: impl IntoIterator<Item = M>) -> Self {
-        Probe::of("link", links, metrics)
+        Probe::select("link", links, metrics)
     }
 
     /// Creates a probe that samples the objects with these names, for example UEs; `key` is the key of the probe for
     /// these names.
-    pub fn of<M: Into<Value>>(key: &str, names: &str, metrics: impl IntoIterator<Item = M>) -> Self {
+    pub fn select<M: Into<Value>>(key: &str, names: &str, metrics: impl IntoIterator<Item = M>) -> Self {
         Probe(Table::new().set(key, names).set("metrics", metrics.into_iter().collect::<Value>()))
     }
 
@@ -509,19 +509,19 @@ impl ScenarioBuilder {
 
     /// The equivalent scenario file. Paths of other files in it are relative to the current directory.
     pub fn to_toml(&self) -> String {
-        let is_table = |node: &Node| matches!(node.content, Content::Table(_));
+        let is_table = |node: &Node| matches!(node.content, NodeContent::Table(_));
         let mut text = String::new();
         let mut headed = String::new();
         for Entry { key, node, .. } in &self.0.0 {
             let key = quote_key(key);
             match &node.content {
-                Content::Table(entries) => {
+                NodeContent::Table(entries) => {
                     headed += &format!("\n[{key}]\n");
                     lines(entries, &mut headed);
                 }
-                Content::Array(list) if !list.is_empty() && list.iter().all(is_table) => {
+                NodeContent::Array(list) if !list.is_empty() && list.iter().all(is_table) => {
                     for element in list {
-                        let Content::Table(entries) = &element.content else { continue };
+                        let NodeContent::Table(entries) = &element.content else { continue };
                         headed += &format!("\n[[{key}]]\n");
                         lines(entries, &mut headed);
                     }

@@ -8,7 +8,7 @@ pub fn scenario_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The text of an embedded scenario.
-pub fn scenario(name: &str) -> Option<&'static str> {
+pub fn scenario_text(name: &str) -> Option<&'static str> {
     let wanted = name.strip_suffix(".toml").unwrap_or(name);
     SCENARIO_FILES.iter().find(|(path, _)| path.strip_suffix(".toml") == Some(wanted)).map(|(_, text)| *text)
 }

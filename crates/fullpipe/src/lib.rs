@@ -36,8 +36,8 @@
 /// Congestion controls.
 pub mod congestion {
     pub use fullpipe_congestion::{
-        Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, PlainAck, RecoveryExit, Signals,
-        Timeout,
+        Ack, CongestionEvent, ControlRequirements, Controller, DeliveryRate, EcnCodepoint, PacketState, PlainAck,
+        RecoveryExit, Timeout, WindowState,
     };
 
     #[doc(hidden)]
@@ -47,8 +47,8 @@ pub mod congestion {
 /// Queue disciplines, and media: links with their own model, such as an access network.
 pub mod network {
     pub use fullpipe_network::{
-        Endpoint, Ends, Envelope, Fate, Fated, Fifo, Frame, Handle, Limit, Medium, NatCounters, QueueDiscipline,
-        Queued, Way,
+        CompletedFrame, Endpoint, EndpointPair, Fifo, HeaderFields, Limit, Medium, MediumDirection, MediumFrame,
+        MediumOutcome, NatCounters, PacketHandle, QueueDiscipline, QueuedPacket,
     };
 
     pub use fullpipe_wire::IpVersion;
@@ -68,7 +68,7 @@ pub mod quic {
 /// Observers, and the counters of observers and records.
 pub mod record {
     pub use fullpipe_record::{
-        Amount, DropReason, FlowCounters, LinkSummary, Observer, PacketView, Protocol, TcpView, Transmission,
+        DropReason, FlowCounters, LinkSummary, Observer, PacketView, Protocol, TcpView, TrafficVolume, Transmission,
     };
 
     #[doc(hidden)]
@@ -79,7 +79,7 @@ pub mod record {
 pub mod scenario {
     pub use fullpipe_scenario::description::{BdpLimit, Flow, Link, Node};
     pub use fullpipe_scenario::schema::Hint;
-    pub use fullpipe_scenario::{Error, Errors, Loaded, Override, Scenario, load};
+    pub use fullpipe_scenario::{Error, Errors, LoadedScenario, Override, Scenario, load};
 
     #[doc(hidden)]
     pub use fullpipe_scenario::*;
@@ -89,26 +89,25 @@ pub mod scenario {
 pub mod access {
     pub use fullpipe_archive::reference::{ColumnReference, TableReference};
     pub use fullpipe_archive::{
-        Cell, Column, Kind as CellKind, Reader as TableReader, RecordError, Table as RecordTable, Tables, Warning,
-        WarningKind, table,
+        Cell, CellKind, Column, RecordError, RecordTable, TableReader, Tables, Warning, WarningKind, table,
     };
     pub use fullpipe_network::access::{
-        AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, ChoiceList, MediumCost, Nodes,
-        StationDeclaration, WayPromise,
+        AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, ChoiceList, DirectionBounds,
+        MediumCost, NodeLookup, StationDeclaration,
     };
     pub use fullpipe_network::metrics::{DROPS, QUEUE, QUEUE_DELAY, THROUGHPUT};
-    pub use fullpipe_scenario::schema::component::{Comparable, Declaration, Invalid, Reader};
-    pub use fullpipe_scenario::schema::metric::{MetricDeclaration, Sample, Times};
+    pub use fullpipe_scenario::schema::component::{Declaration, DynPartialEq, InvalidSettings, SettingsReader};
+    pub use fullpipe_scenario::schema::metric::{MetricDeclaration, Sample, TimeSum};
     pub use fullpipe_scenario::schema::{
-        Check, Choice, Content, Data, Default, Entry, Field, FormerKey, Hint, Kind, Named, Node, Place, Sources, Table,
-        Tree, Value, Variant, Variants, keys, named,
+        Choice, DefaultValue, Diagnostics, Entry, Field, FieldKind, FormerKey, Hint, NamedValue, Node, NodeContent,
+        SourceLocation, Sources, Table, Tree, Value, ValueData, Variant, Variants, keys, named,
     };
 }
 
 /// The interface between workloads and transports.
 pub mod transport {
     pub use bytes::Bytes;
-    pub use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
+    pub use fullpipe_transport::{CloseReason, Payload, Priority, Stream, TransportEvent};
 
     #[doc(hidden)]
     pub use fullpipe_transport::*;
@@ -117,7 +116,7 @@ pub mod transport {
 /// Instants, durations, rates, identities and random streams.
 pub mod units {
     pub use fullpipe_units::{
-        Codepoint, Distribution, Duration, FlowId, Instant, Invalid, LinkId, NodeId, Rate, Stream,
+        Distribution, Duration, EcnCodepoint, FlowId, Instant, LinkId, NodeId, ParameterError, RandomStream, Rate,
     };
 
     #[doc(hidden)]
@@ -127,7 +126,7 @@ pub mod units {
 /// Workloads.
 pub mod workload {
     pub use fullpipe_workload::{
-        Application, Bulk, Completion, Content, Digest, Figure, Io, OpenOptions, Progress, Sink, StreamId,
+        Application, BulkSender, Completion, Content, Digest, Io, MetricValue, OpenOptions, Progress, Sink, StreamId,
     };
 
     #[doc(hidden)]
@@ -137,9 +136,9 @@ pub mod workload {
 /// Rows of a run's records, and the auditor's verdict.
 pub mod outcome {
     pub use fullpipe_archive::{Columns, UnknownColumn};
-    pub use fullpipe_audit::{Failure, Rule, Subject, Verdict};
+    pub use fullpipe_audit::{AuditReport, Failure, Rule, Subject};
     pub use fullpipe_lab::{
-        CompletionRow, ContentRow, DelayPercentiles, FigureRow, FlowRow, LinkRow, MeasuredLink, SeriesRow, Totals,
+        CompletionRow, ContentRow, DelayPercentiles, FigureRow, FlowRow, LinkRow, MeasuredLink, RunTotals, SeriesRow,
         UnknownSeries,
     };
     pub use fullpipe_network::LinkCounters;
@@ -170,7 +169,7 @@ pub mod embedded;
 mod simulation;
 
 pub use fullpipe_lab::{ConnectionContext, Outcome, Plugins, QueueContext, RunError, WorkloadContext};
-pub use simulation::{Error, Simulation, Source};
+pub use simulation::{Error, ScenarioSource, Simulation};
 
 /// Identity of this build: the package's version, and a hash of the sources of all Fullpipe crates and Cargo.lock.
 pub const BUILD: &str = env!("FULLPIPE_BUILD");

@@ -7,7 +7,7 @@ use fullpipe_network::QueueDiscipline;
 use fullpipe_network::access::AccessNetworkComponent;
 use fullpipe_quic::scheduler::Scheduler;
 use fullpipe_record::Observer;
-use fullpipe_scenario::schema::nearest;
+use fullpipe_scenario::schema::nearest_name;
 use fullpipe_scenario::{Errors, Language, Override, Scenario};
 use fullpipe_workload::Application;
 use std::fmt;
@@ -79,7 +79,7 @@ impl From<RunError> for Error {
 
 /// The scenario of a [`Simulation`]: the text of a scenario file, or a [`ScenarioBuilder`].
 #[derive(Clone, Debug)]
-pub struct Source(Content);
+pub struct ScenarioSource(Content);
 
 #[derive(Clone, Debug)]
 enum Content {
@@ -87,21 +87,21 @@ enum Content {
     Built(ScenarioBuilder),
 }
 
-impl From<&str> for Source {
+impl From<&str> for ScenarioSource {
     fn from(text: &str) -> Self {
-        Source::from(text.to_owned())
+        ScenarioSource::from(text.to_owned())
     }
 }
 
-impl From<String> for Source {
+impl From<String> for ScenarioSource {
     fn from(text: String) -> Self {
-        Source(Content::Text { text, file: String::from("scenario") })
+        ScenarioSource(Content::Text { text, file: String::from("scenario") })
     }
 }
 
-impl From<ScenarioBuilder> for Source {
+impl From<ScenarioBuilder> for ScenarioSource {
     fn from(builder: ScenarioBuilder) -> Self {
-        Source(Content::Built(builder))
+        ScenarioSource(Content::Built(builder))
     }
 }
 
@@ -137,7 +137,7 @@ impl From<ScenarioBuilder> for Source {
 /// ```
 #[derive(Debug)]
 pub struct Simulation {
-    source: Source,
+    source: ScenarioSource,
     overrides: Vec<Override>,
     language: Language,
     options: Options,
@@ -146,7 +146,7 @@ pub struct Simulation {
 
 impl Simulation {
     /// Creates a simulation of a scenario that is given as text or by a [`ScenarioBuilder`].
-    pub fn new(scenario: impl Into<Source>) -> Self {
+    pub fn new(scenario: impl Into<ScenarioSource>) -> Self {
         Simulation {
             source: scenario.into(),
             overrides: Vec::new(),
@@ -163,7 +163,7 @@ impl Simulation {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let file = path.as_ref().display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Ok(Simulation::new(Source(Content::Text { text, file }))),
+            Ok(text) => Ok(Simulation::new(ScenarioSource(Content::Text { text, file }))),
             Err(error) => Err(Error::Read { file, kind: error.kind(), reason: error.to_string() }),
         }
     }
@@ -173,11 +173,13 @@ impl Simulation {
     /// # Errors
     /// If there is no embedded scenario with this name.
     pub fn embedded(name: &str) -> Result<Self, Error> {
-        match crate::embedded::scenario(name) {
-            Some(text) => Ok(Simulation::new(Source(Content::Text { text: text.to_owned(), file: name.to_owned() }))),
+        match crate::embedded::scenario_text(name) {
+            Some(text) => {
+                Ok(Simulation::new(ScenarioSource(Content::Text { text: text.to_owned(), file: name.to_owned() })))
+            }
             None => Err(Error::UnknownScenario {
                 name: name.to_owned(),
-                nearest: nearest(name, crate::embedded::scenario_names()),
+                nearest: nearest_name(name, crate::embedded::scenario_names()),
             }),
         }
     }
@@ -248,7 +250,7 @@ impl Simulation {
     /// If the name is already a key of a scenario.
     #[must_use]
     pub fn access_network(mut self, component: &'static AccessNetworkComponent) -> Self {
-        self.language = self.language.access_network(component);
+        self.language = self.language.with_access_network(component);
         self
     }
 

@@ -4,14 +4,17 @@
 //! does not export a type of a signature, this file does not compile.
 
 use fullpipe::congestion::{
-    Ack, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,
+    Ack, CongestionEvent, ControlRequirements, Controller, DeliveryRate, PacketState, RecoveryExit, Timeout,
+    WindowState,
 };
-use fullpipe::network::{Fate, Fated, Fifo, Frame, Limit, Medium, QueueDiscipline, Queued};
+use fullpipe::network::{
+    CompletedFrame, Fifo, Limit, Medium, MediumFrame, MediumOutcome, QueueDiscipline, QueuedPacket,
+};
 use fullpipe::quic::{Candidate, Scheduler};
 use fullpipe::record::{DropReason, Observer, PacketView, Transmission};
-use fullpipe::transport::{Bytes, Event, Payload, Priority, Stream};
+use fullpipe::transport::{Bytes, Payload, Priority, Stream, TransportEvent};
 use fullpipe::units::{Duration, FlowId, Instant, LinkId};
-use fullpipe::workload::{Application, Completion, Figure, Io, OpenOptions, Progress, Sink, StreamId};
+use fullpipe::workload::{Application, Completion, Io, MetricValue, OpenOptions, Progress, Sink, StreamId};
 use fullpipe::{
     ConnectionContext, Error, Outcome, QueueContext, RunError, Simulation, WorkloadContext,
     builder::{Flow, Link, ScenarioBuilder, Table, Topology},
@@ -27,36 +30,36 @@ impl Controller for Fixed {
         "fixed"
     }
 
-    fn signals(&self) -> Signals {
-        Signals { on_sent: true, ..Signals::default() }
+    fn requirements(&self) -> ControlRequirements {
+        ControlRequirements { on_sent: true, ..ControlRequirements::default() }
     }
 
-    fn on_established(&mut self, control: &mut Control, _now: Instant, _rtt: Option<Duration>) {
+    fn on_established(&mut self, control: &mut WindowState, _now: Instant, _rtt: Option<Duration>) {
         control.cwnd_bytes = self.0;
     }
 
-    fn on_sent(&mut self, _control: &mut Control, _packet: &PacketState) {}
+    fn on_sent(&mut self, _control: &mut WindowState, _packet: &PacketState) {}
 
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         let _: Option<DeliveryRate> = ack.rate;
         control.cwnd_bytes = self.0;
     }
 
-    fn on_packet_lost(&mut self, _control: &mut Control, _now: Instant, _packet: &PacketState) {}
+    fn on_packet_lost(&mut self, _control: &mut WindowState, _now: Instant, _packet: &PacketState) {}
 
-    fn on_congestion(&mut self, control: &mut Control, _congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, _congestion: &CongestionEvent) {
         control.ssthresh_bytes = self.0;
     }
 
-    fn on_recovery_exit(&mut self, _control: &mut Control, _exit: &RecoveryExit) {}
+    fn on_recovery_exit(&mut self, _control: &mut WindowState, _exit: &RecoveryExit) {}
 
-    fn on_timeout(&mut self, control: &mut Control, _timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, _timeout: &Timeout) {
         control.ssthresh_bytes = self.0;
     }
 
-    fn on_idle_restart(&mut self, _control: &mut Control, _now: Instant) {}
+    fn on_idle_restart(&mut self, _control: &mut WindowState, _now: Instant) {}
 
-    fn on_path_change(&mut self, _control: &mut Control, _now: Instant) {}
+    fn on_path_change(&mut self, _control: &mut WindowState, _now: Instant) {}
 
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
@@ -92,16 +95,21 @@ impl QueueDiscipline for Hundredth {
         "hundredth"
     }
 
-    fn enqueue(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: QueuedPacket,
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         self.1 += 1;
         if self.1.is_multiple_of(100) {
-            dropped.push(Queued { early: true, ..packet });
+            dropped.push(QueuedPacket { early: true, ..packet });
             return Ok(());
         }
         self.0.enqueue(now, packet, dropped)
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         self.0.dequeue(now, dropped)
     }
 
@@ -133,8 +141,8 @@ impl Application for Ten {
 
     fn on_wake(&mut self, _io: &mut dyn Io) {}
 
-    fn on_stream(&mut self, _stream: StreamId, event: Event, _io: &mut dyn Io) {
-        if let Event::Closed(_reason) = event {
+    fn on_stream(&mut self, _stream: StreamId, event: TransportEvent, _io: &mut dyn Io) {
+        if let TransportEvent::Closed(_reason) = event {
             self.progress.received_bytes = 0;
         }
     }
@@ -153,7 +161,7 @@ impl Application for Ten {
         None
     }
 
-    fn figures(&self, _end: Instant) -> Vec<Figure> {
+    fn metric_values(&self, _end: Instant) -> Vec<MetricValue> {
         Vec::new()
     }
 }
@@ -169,44 +177,44 @@ struct Count {
 }
 
 impl Observer for Count {
-    fn sent(&mut self, _now: Instant, _packet: &PacketView) {
+    fn on_sent(&mut self, _now: Instant, _packet: &PacketView) {
         self.sent += 1;
     }
 
-    fn delivered(&mut self, _now: Instant, packet: &PacketView, _sent: Instant) {
+    fn on_delivered(&mut self, _now: Instant, packet: &PacketView, _sent: Instant) {
         let _: FlowId = packet.flow;
         self.payload_bytes += u64::from(packet.payload_bytes);
         self.delivered += 1;
     }
 
-    fn dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
+    fn on_dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
         self.dropped += 1;
     }
 
-    fn offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
+    fn on_offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
 
-    fn link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
+    fn on_link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
 
-    fn marked(&mut self, _now: Instant, _packet: &PacketView, _link: LinkId) {}
+    fn on_marked(&mut self, _now: Instant, _packet: &PacketView, _link: LinkId) {}
 
-    fn duplicated(&mut self, _arrival: Instant, _packet: &PacketView, _link: LinkId) {}
+    fn on_duplicated(&mut self, _arrival: Instant, _packet: &PacketView, _link: LinkId) {}
 
-    fn transmitted(&mut self, _transmission: &Transmission) {
+    fn on_transmitted(&mut self, _transmission: &Transmission) {
         self.transmitted += 1;
     }
 }
 
 /// A medium that delivers each frame after a millisecond.
 #[derive(Debug, Default)]
-struct Pipe(VecDeque<Fated>);
+struct Pipe(VecDeque<CompletedFrame>);
 
 impl Medium for Pipe {
-    fn offer(&mut self, now: Instant, frame: Frame) {
+    fn offer(&mut self, now: Instant, frame: MediumFrame) {
         let at = now.saturating_add(Duration::from_millis(1));
-        self.0.push_back(Fated { token: frame.token, at, fate: Fate::Delivered });
+        self.0.push_back(CompletedFrame { token: frame.token, at, fate: MediumOutcome::Delivered });
     }
 
-    fn offer_by(&self, at: Instant) -> Instant {
+    fn offer_deadline(&self, at: Instant) -> Instant {
         at
     }
 
@@ -214,13 +222,13 @@ impl Medium for Pipe {
         false
     }
 
-    fn next(&self) -> Instant {
+    fn next_wakeup(&self) -> Instant {
         Instant::NEVER
     }
 
     fn wake(&mut self, _now: Instant) {}
 
-    fn fates(&mut self, fates: &mut VecDeque<Fated>) {
+    fn drain_outcomes(&mut self, fates: &mut VecDeque<CompletedFrame>) {
         fates.append(&mut self.0);
     }
 }
@@ -265,7 +273,7 @@ fn user_discipline_and_observer_receive_every_packet() {
 fn user_application_sends_its_bytes() {
     let simulation = chain(Flow::new("source", "sink").size(5)).observe(Count::default());
     let outcome = run(simulation.workload("only", |context: &WorkloadContext<'_>| {
-        assert!(context.over_stream());
+        assert!(context.is_over_stream());
         [Box::new(Ten::default()), Box::new(Sink::new(true))]
     }));
     let count: &Count = outcome.observers().next().expect("the observer was added");
@@ -275,19 +283,19 @@ fn user_application_sends_its_bytes() {
 #[test]
 fn medium_can_be_implemented_with_exported_items() {
     let mut pipe = Pipe::default();
-    let frame = Frame {
+    let frame = MediumFrame {
         token: 7,
-        way: fullpipe::network::Way::Up,
+        way: fullpipe::network::MediumDirection::Uplink,
         station: 0,
         flow: FlowId(0),
         ip_bytes: 1500,
-        envelope: None::<fullpipe::network::Envelope>,
+        envelope: None::<fullpipe::network::HeaderFields>,
     };
     pipe.offer(Instant::ZERO, frame);
     let mut fates = VecDeque::new();
-    pipe.fates(&mut fates);
+    pipe.drain_outcomes(&mut fates);
     let at = Instant::ZERO.saturating_add(Duration::from_millis(1));
-    assert_eq!(fates, [Fated { token: 7, at, fate: Fate::Delivered }]);
+    assert_eq!(fates, [CompletedFrame { token: 7, at, fate: MediumOutcome::Delivered }]);
 }
 
 /// A page with two objects, each on its own stream. The larger object is written first.

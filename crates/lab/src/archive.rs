@@ -138,7 +138,7 @@ fn link_record(row: MeasuredLink<'_>) -> fullpipe_archive::LinkRow {
         link: row.link.to_owned(),
         from_s: summary.from,
         to_s: summary.to,
-        measured_s: summary.measured(),
+        measured_s: summary.measured_duration(),
         queued_at_from_packets: summary.waiting_first.packets,
         queued_at_to_packets: summary.waiting_last.packets,
         arrivals_packets: summary.arrivals.packets,

@@ -2,21 +2,21 @@
 
 use crate::capture::Captures;
 use crate::error::RunError;
-use crate::options::{Options, Sabotage};
+use crate::options::{InjectedFault, Options};
 use crate::plugins::Plugins;
-use crate::prepared::Prepared;
+use crate::prepared::PreparedRun;
 use crate::probes::Sampler;
-use crate::qlog::Recorder;
+use crate::qlog::QlogRecorder;
 use crate::starts;
-use crate::witness::Witness;
-use crate::world::{EndpointMaker, Flow, TcpMaker, TunnelMaker, World, ends};
+use crate::witness::RunObserver;
+use crate::world::{EndpointFactory, Flow, TcpFactory, TunnelFactory, World, ends};
 use fullpipe_network::discipline::settings::DisciplineContext;
 use fullpipe_network::{
-    Attachment, Endpoint, EthernetContext, Limit, LinkSpecification, MediumSpecification, Network, Tap, Way,
+    Endpoint, EthernetContext, Limit, LinkSpecification, MediumDirection, MediumSpecification, Network, NextHop, Tap,
 };
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
-use fullpipe_units::{FlowId, Instant, LinkId, NodeId, Stream};
+use fullpipe_units::{FlowId, Instant, LinkId, NodeId, RandomStream};
 use fullpipe_workload::{Application, FlowContext};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Maximum number of connections. Their numbers have 27 bits (two timers each, in 28 bits of the calendar's events).
 const MAX_FLOWS: u64 = 1 << 26;
 
-pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<Prepared, RunError> {
+pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<PreparedRun, RunError> {
     build(shared, options, plugins, false)
 }
 
@@ -34,11 +34,11 @@ pub(crate) fn assemble_addressed(
     shared: Arc<Scenario>,
     options: &Options,
     plugins: Plugins,
-) -> Result<Prepared, RunError> {
+) -> Result<PreparedRun, RunError> {
     build(shared, options, plugins, true)
 }
 
-fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: bool) -> Result<Prepared, RunError> {
+fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: bool) -> Result<PreparedRun, RunError> {
     if shared.phase_jitter > 0.0 {
         let moved = with_random_starts(&shared, real_time)?;
         return build(Arc::new(moved), options, plugins, real_time);
@@ -50,8 +50,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     }
     plugins.check(scenario)?;
     let (flows, applications) = flows(&shared, &plugins)?;
-    let mut network = Network::new(Witness::new(scenario, options, plugins.queued_links(scenario)));
-    network.set_fusion(options.fusion);
+    let mut network = Network::new(RunObserver::new(scenario, options, plugins.queued_links(scenario)));
+    network.set_chaining(options.fusion);
     let bands = flow_bands(scenario);
     let name_of = |node: NodeId| scenario.nodes[node.index()].name.as_str();
     for node in &scenario.nodes {
@@ -60,7 +60,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         own.for_each(|address| network.directory.set_address(number, address));
     }
     for link in &scenario.links {
-        let limit = Limit::at(link.queue, link.rate);
+        let limit = Limit::from_queue_limit(link.queue, link.rate);
         let plugged = plugins.queue_of(scenario, link, limit);
         // A discipline that replaces a drop-tail queue has no device queue below it.
         let alone = plugged.is_some() && link.discipline.is_none();
@@ -91,7 +91,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
             hub: access.hub(),
             stations: access.stations().to_vec(),
             mtu_bytes: access.mtu_bytes(),
-            least_delays: Way::ALL.map(|way| access.promise(way).least_delay),
+            least_delays: MediumDirection::ALL.map(|way| access.bounds(way).least_delay),
             machine: access.build(scenario.seed).map_err(refused)?,
         });
     }
@@ -102,16 +102,16 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     }
     declare_real(scenario, &mut network);
     if real_time {
-        network.admit_undeclared();
+        network.allow_undeclared();
     }
-    let recorder = options.qlog.as_ref().map(|settings| Box::new(Recorder::new(settings, &shared)));
+    let recorder = options.qlog.as_ref().map(|settings| Box::new(QlogRecorder::new(settings, &shared)));
     let captures = options.capture.as_ref().map(|capture| Box::new(Captures::new(capture, scenario)) as Box<dyn Tap>);
     network.tap = match (captures, recorder.as_ref().map(|recorder| recorder.tap())) {
         (Some(captures), Some(recorder)) => Some(Box::new((captures, recorder))),
         (captures, recorder) => captures.or(recorder),
     };
     for nat in &scenario.nats {
-        network.add_nat(nat.clone(), Stream::new(scenario.seed, name_of(nat.router), "port allocation"));
+        network.add_nat(nat.clone(), RandomStream::new(scenario.seed, name_of(nat.router), "port allocation"));
     }
     // Only queues and media that read addresses need them.
     let classified = media.clone().any(|medium| network.medium(medium).reads_headers());
@@ -125,28 +125,28 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         network.observe_link(link);
     }
     if probes.watches_losses() {
-        network.set_fusion(false);
+        network.set_chaining(false);
     }
     // Logs and other observers need the events of a medium in order of time. In real time, packets may belong to no declared
     // conversation.
     if recorder.is_some() || !plugins.observers.is_empty() || real_time {
         for medium in media {
-            network.observe_link(network.medium_link(medium, Way::Down));
+            network.observe_link(network.medium_link(medium, MediumDirection::Downlink));
         }
     }
     let mut lie_from = 0;
     for fault in &options.faults {
         match fault {
-            Sabotage::Network(fault) => network.inject(*fault),
-            Sabotage::PrematureAcknowledgement { from } => lie_from = (*from).max(1),
+            InjectedFault::Network(fault) => network.inject_fault(*fault),
+            InjectedFault::PrematureAcknowledgement { from } => lie_from = (*from).max(1),
         }
     }
-    network.finish();
-    if let Some((router, from, to)) = network.bypassed_nat() {
+    network.finalize();
+    if let Some((router, from, to)) = network.find_bypassed_nat() {
         let name = |node| name_of(node).to_owned();
         return Err(RunError::BypassedNat { router: name(router), from: name(from), to: name(to) });
     }
-    crate::processing::set(scenario, &mut network, |host| real_time && scenario.is_real(host));
+    crate::processing::set(scenario, &mut network, |host| real_time && scenario.is_real_host(host));
     let paths = (0..scenario.flows.len()).flat_map(|flow| {
         let (from, to) = ends(scenario, flow);
         [links_between(&network, from, to), links_between(&network, to, from)]
@@ -162,8 +162,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     if recorder.is_some() {
         world.begin_watching();
     }
-    world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::Control { flow, reason })?;
-    Ok(Prepared { world, network, probes, scenario: shared, recorder })
+    world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::CongestionControl { flow, reason })?;
+    Ok(PreparedRun { world, network, probes, scenario: shared, recorder })
 }
 
 /// The scenario with the start times that `phase_jitter` determines. Base round-trip times depend on the routes, so a separate network is
@@ -183,10 +183,10 @@ fn flow_bands(scenario: &Scenario) -> BTreeMap<FlowId, usize> {
 }
 
 /// Declares conversations of real hosts, which may send to any node.
-fn declare_real(scenario: &Scenario, network: &mut Network<Witness>) {
+fn declare_real(scenario: &Scenario, network: &mut Network<RunObserver>) {
     let nodes = || 0..scenario.nodes.len();
     // Routers receive packets, and answer.
-    for real in nodes().filter(|number| scenario.is_real(NodeId(*number as u32))) {
+    for real in nodes().filter(|number| scenario.is_real_host(NodeId(*number as u32))) {
         for other in nodes().filter(|other| *other != real) {
             network.declare_conversation(NodeId(real as u32), NodeId(other as u32));
         }
@@ -194,32 +194,32 @@ fn declare_real(scenario: &Scenario, network: &mut Network<Witness>) {
 }
 
 /// Assigns ports to the first conversation of each flow.
-fn introduce(scenario: &Scenario, network: &mut Network<Witness>) {
+fn introduce(scenario: &Scenario, network: &mut Network<RunObserver>) {
     for (number, flow) in scenario.flows.iter().enumerate() {
         let acceptor = Endpoint { node: flow.to, port: flow.port };
-        network.directory.introduce(FlowId(2 * number as u32), ends(scenario, number).0, acceptor);
+        network.directory.add_with_next_port(FlowId(2 * number as u32), ends(scenario, number).0, acceptor);
     }
 }
 
 /// The links of the route from one node to another.
-fn links_between(network: &Network<Witness>, from: NodeId, to: NodeId) -> Vec<LinkId> {
+fn links_between(network: &Network<RunObserver>, from: NodeId, to: NodeId) -> Vec<LinkId> {
     let mut at = from;
     let mut links = Vec::new();
     for hop in network.path(from, to) {
         match hop {
-            Attachment::Link(link) => {
+            NextHop::Link(link) => {
                 links.push(link);
-                at = network.link_end(link);
+                at = network.link_destination(link);
             }
-            Attachment::Station { segment, station } => {
+            NextHop::Station { segment, station } => {
                 links.push(network.outgoing_link(segment, at));
                 at = network.station_node(segment, station);
             }
-            Attachment::Medium { medium, way, .. } => {
+            NextHop::Medium { medium, way, .. } => {
                 links.push(network.medium_link(medium, way));
-                at = network.hop_end(hop).unwrap_or(at);
+                at = network.hop_destination(hop).unwrap_or(at);
             }
-            Attachment::Translation | Attachment::None => {}
+            NextHop::Translation | NextHop::None => {}
         }
     }
     links
@@ -232,30 +232,30 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
     let mut flows = Vec::with_capacity(scenario.flows.len());
     let mut applications: Vec<Box<dyn Application>> = Vec::with_capacity(2 * scenario.flows.len());
     // Flows of a group share their settings, as do their connections.
-    let mut last: Option<(*const description::Tcp, TcpMaker)> = None;
+    let mut last: Option<(*const description::Tcp, TcpFactory)> = None;
     let mut last_model = None;
     for (index, described) in scenario.flows.iter().enumerate() {
-        let refused = |reason| RunError::Control { flow: described.name.clone(), reason };
+        let refused = |reason| RunError::CongestionControl { flow: described.name.clone(), reason };
         let (endpoints, receiver_closes) = match &described.transport {
-            Transport::Udp => (EndpointMaker::None, false),
+            Transport::Udp => (EndpointFactory::None, false),
             Transport::Masque(settings) => {
-                (EndpointMaker::Tunnel(Box::new(TunnelMaker::new(settings).map_err(refused)?)), false)
+                (EndpointFactory::Tunnel(Box::new(TunnelFactory::new(settings).map_err(refused)?)), false)
             }
             Transport::Quic(settings) => {
                 let (control, scheduler) = (plugins.control_of(shared, index), plugins.scheduler_of(shared, index));
-                (EndpointMaker::quic(settings, control, scheduler, &mut last_model).map_err(refused)?, true)
+                (EndpointFactory::quic(settings, control, scheduler, &mut last_model).map_err(refused)?, true)
             }
             Transport::Tcp(settings) => {
                 let maker = match &last {
                     Some((same, maker)) if *same == Arc::as_ptr(settings) => maker.clone(),
-                    _ => TcpMaker::new(settings).map_err(refused)?,
+                    _ => TcpFactory::new(settings).map_err(refused)?,
                 };
                 last = Some((Arc::as_ptr(settings), maker.clone()));
                 let maker = match plugins.control_of(shared, index) {
                     Some(control) => maker.with_control(control).map_err(refused)?,
                     None => maker,
                 };
-                (EndpointMaker::Tcp(maker), settings.receiver_closes)
+                (EndpointFactory::Tcp(maker), settings.receiver_closes)
             }
         };
         let start = Instant::ZERO.saturating_add(described.start);

@@ -3,9 +3,9 @@
 //! Each file is buffered in memory and appended piece by piece. 10 000 hosts therefore need neither 10 000 open files nor memory for all
 //! packets.
 
-use crate::options::{Append, Capture};
-use fullpipe_network::{Captured, Direction, Tap};
-use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
+use crate::options::{CaptureOptions, FileAppender};
+use fullpipe_network::{CaptureDirection, CapturedPacket, Tap};
+use fullpipe_record::pcapng::{InterfaceDescription, LinkType, PacketDirection, PcapngWriter, SectionHeader};
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{Instant, NodeId};
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ struct File {
 /// Captures at every host.
 #[derive(Debug)]
 pub(crate) struct Captures {
-    settings: Capture,
+    settings: CaptureOptions,
     /// By node; routers have no file.
     files: Vec<Option<File>>,
     /// The packet that is being written.
@@ -33,7 +33,7 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
-    pub(crate) fn new(settings: &Capture, scenario: &Scenario) -> Self {
+    pub(crate) fn new(settings: &CaptureOptions, scenario: &Scenario) -> Self {
         let mut taken = BTreeSet::new();
         let files = scenario.nodes.iter().map(|node| {
             (!node.router).then(|| {
@@ -44,14 +44,20 @@ impl Captures {
         Captures { settings: settings.clone(), files: files.collect(), bytes: Vec::new(), failed: Ok(()) }
     }
 
-    fn write(&mut self, now: Instant, node: NodeId, way: Way, captured: &Captured<'_>) -> io::Result<()> {
+    fn write(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        way: PacketDirection,
+        captured: &CapturedPacket<'_>,
+    ) -> io::Result<()> {
         let Some(Some(file)) = self.files.get_mut(node.index()) else { return Ok(()) };
         let snap_bytes = if self.settings.snap_bytes == 0 { usize::MAX } else { self.settings.snap_bytes as usize };
         self.bytes.clear();
         let original_bytes = captured
             .write(snap_bytes, &mut self.bytes)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", file.name)))?;
-        file.capture.packet(0, now, way, &self.bytes, original_bytes)?;
+        file.capture.write_packet(0, now, way, &self.bytes, original_bytes)?;
         if file.capture.get_mut().len() >= PIECE_BYTES {
             file.flush(&self.settings.append)?;
         }
@@ -60,7 +66,7 @@ impl Captures {
 }
 
 impl File {
-    fn flush(&mut self, append: &Append) -> io::Result<()> {
+    fn flush(&mut self, append: &FileAppender) -> io::Result<()> {
         let piece = self.capture.get_mut();
         append(&self.name, piece)?;
         piece.clear();
@@ -70,13 +76,17 @@ impl File {
 
 /// Creates a file with its section header and its host's interface. Writing to memory cannot fail.
 fn begin(host: &str, snap_bytes: u32) -> PcapngWriter<Vec<u8>> {
-    let section = Section {
+    let section = SectionHeader {
         hardware: "a simulated host",
         system: "virtual time",
         application: concat!("fullpipe ", env!("CARGO_PKG_VERSION")),
     };
-    let interface =
-        Interface { name: host, description: "all interfaces of the host", link_type: LinkType::Raw, snap_bytes };
+    let interface = InterfaceDescription {
+        name: host,
+        description: "all interfaces of the host",
+        link_type: LinkType::Raw,
+        snap_bytes,
+    };
     let mut capture = PcapngWriter::new(Vec::new(), &section).expect("writing to memory cannot fail");
     capture.interface(&interface).expect("writing to memory cannot fail");
     capture
@@ -95,10 +105,10 @@ fn file_name(host: &str, taken: &mut BTreeSet<String>) -> String {
 }
 
 impl Tap for Captures {
-    fn packet(&mut self, now: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>) {
+    fn on_packet(&mut self, now: Instant, node: NodeId, direction: CaptureDirection, captured: &CapturedPacket<'_>) {
         let way = match direction {
-            Direction::Out => Way::Outbound,
-            Direction::In => Way::Inbound,
+            CaptureDirection::Outbound => PacketDirection::Outbound,
+            CaptureDirection::Inbound => PacketDirection::Inbound,
         };
         if self.failed.is_ok() {
             self.failed = self.write(now, node, way, captured);

@@ -7,7 +7,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum RunError {
     /// The congestion control is unknown or incompatible with the transport, or a tunnel has no free port.
-    Control {
+    CongestionControl {
         /// Name of the flow.
         flow: String,
         /// What is wrong, as a sentence.
@@ -44,7 +44,7 @@ pub enum RunError {
         to: String,
     },
     /// A plug-in selects something that is not in the scenario.
-    Unknown {
+    UnknownPluginTarget {
         /// The expected kind: "flow" or "link".
         what: &'static str,
         /// The given name or pattern.
@@ -53,7 +53,7 @@ pub enum RunError {
         nearest: Option<String>,
     },
     /// The machine did not provide what real time needs.
-    Machine(String),
+    System(String),
     /// A recording of arrivals cannot be replayed.
     Recording(String),
     /// There are more entities than the engine can number.
@@ -69,7 +69,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::AccessNetwork { network, reason } => write!(formatter, "access network {network}: {reason}"),
-            RunError::Control { flow, reason }
+            RunError::CongestionControl { flow, reason }
             | RunError::Scheduler { flow, reason }
             | RunError::Workload { flow, reason } => {
                 write!(formatter, "flow {flow:?}: {reason}")
@@ -77,11 +77,11 @@ impl fmt::Display for RunError {
             RunError::BypassedNat { router, from, to } => {
                 write!(formatter, "{router} translates addresses, but the route from {from} to {to} bypasses this NAT")
             }
-            RunError::Unknown { what, found, nearest } => {
+            RunError::UnknownPluginTarget { what, found, nearest } => {
                 write!(formatter, "unknown {what} {found:?}")?;
                 nearest.iter().try_for_each(|name| write!(formatter, "; did you mean {name:?}?"))
             }
-            RunError::Machine(reason) => formatter.write_str(reason),
+            RunError::System(reason) => formatter.write_str(reason),
             RunError::Recording(reason) => write!(formatter, "cannot replay the recording: {reason}"),
             RunError::TooLarge { what, limit } => {
                 write!(formatter, "too many {what}: at most {limit} are supported")

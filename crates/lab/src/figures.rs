@@ -3,13 +3,17 @@
 use crate::world::World;
 use fullpipe_scenario::description::Transport;
 use fullpipe_units::Duration;
-use fullpipe_workload::{Figure, Metric, WORKLOADS};
+use fullpipe_workload::{ApplicationMetric, MetricValue, WORKLOADS};
 
 /// Metrics of each endpoint of a QUIC flow.
-static QUIC: [Metric; 3] = [
-    Metric::new("quic_packets_sent", "packets", "Packets that the end has sent, over all connections of the flow."),
-    Metric::new("quic_packets_lost", "packets", "Packets that the end has declared lost."),
-    Metric::new(
+static QUIC: [ApplicationMetric; 3] = [
+    ApplicationMetric::new(
+        "quic_packets_sent",
+        "packets",
+        "Packets that the end has sent, over all connections of the flow.",
+    ),
+    ApplicationMetric::new("quic_packets_lost", "packets", "Packets that the end has declared lost."),
+    ApplicationMetric::new(
         "quic_mean_rtt_s",
         "s",
         "Mean of the round-trip samples; of several connections, the mean of their means.",
@@ -17,26 +21,31 @@ static QUIC: [Metric; 3] = [
 ];
 
 /// Metrics of each endpoint of a tunnel.
-static TUNNEL: [Metric; 4] = [
-    Metric::new("tunnel_mean_rtt_s", "s", "Mean of the round-trip samples between client and proxy."),
-    Metric::new(
+static TUNNEL: [ApplicationMetric; 4] = [
+    ApplicationMetric::new("tunnel_mean_rtt_s", "s", "Mean of the round-trip samples between client and proxy."),
+    ApplicationMetric::new(
         "tunnel_dropped_too_large",
         "packets",
         "Payloads dropped because no datagram of the tunnel holds them.",
     ),
-    Metric::new("tunnel_dropped_queue", "packets", "Payloads dropped because the queue ahead of the tunnel was full."),
-    Metric::new("tunnel_peak_queue_bytes", "bytes", "Most bytes that waited in that queue."),
+    ApplicationMetric::new(
+        "tunnel_dropped_queue",
+        "packets",
+        "Payloads dropped because the queue ahead of the tunnel was full.",
+    ),
+    ApplicationMetric::new("tunnel_peak_queue_bytes", "bytes", "Most bytes that waited in that queue."),
 ];
 
 /// Metric of the client.
-const REQUESTS_REFUSED: Metric = Metric::new("tunnel_requests_refused", "", "Requests that the proxy rejected.");
+const REQUESTS_REFUSED: ApplicationMetric =
+    ApplicationMetric::new("tunnel_requests_refused", "", "Requests that the proxy rejected.");
 
 /// Metric of the proxy.
-const REQUESTS_OPEN: Metric =
-    Metric::new("tunnel_requests_open", "", "Requests that were open at the proxy when the run ended.");
+const REQUESTS_OPEN: ApplicationMetric =
+    ApplicationMetric::new("tunnel_requests_open", "", "Requests that were open at the proxy when the run ended.");
 
 /// All metrics, by the workload or transport whose ends report them.
-pub fn metrics() -> impl Iterator<Item = (&'static str, Vec<&'static Metric>)> {
+pub fn metrics() -> impl Iterator<Item = (&'static str, Vec<&'static ApplicationMetric>)> {
     let workloads = WORKLOADS.iter().map(|workload| (workload.declaration.name, workload.metrics().collect()));
     let tunnel = TUNNEL.iter().chain(&[REQUESTS_REFUSED, REQUESTS_OPEN]);
     workloads.chain([("quic", QUIC.iter().collect()), ("masque", tunnel.collect())])
@@ -48,7 +57,7 @@ pub fn metric_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The counts of the endpoints at one end (0: initiator) of a QUIC flow or a tunnel.
-pub(crate) fn of_endpoints(transport: &Transport, world: &World, (flow, end): (usize, usize)) -> Vec<Figure> {
+pub(crate) fn of_endpoints(transport: &Transport, world: &World, (flow, end): (usize, usize)) -> Vec<MetricValue> {
     match transport {
         Transport::Quic(_) => {
             let (mut sent, mut lost, mut means) = (0, 0, Vec::new());
@@ -59,12 +68,12 @@ pub(crate) fn of_endpoints(transport: &Transport, world: &World, (flow, end): (u
                 means.extend(report.mean_rtt.map(Duration::as_secs_f64));
             }
             let mean = if means.is_empty() { f64::NAN } else { means.iter().sum::<f64>() / means.len() as f64 };
-            Metric::figures(&QUIC, [sent as f64, lost as f64, mean])
+            ApplicationMetric::values(&QUIC, [sent as f64, lost as f64, mean])
         }
         Transport::Masque(_) => {
             let Some(report) = world.last_report((flow, end)) else { return Vec::new() };
             let Some(counters) = report.tunnel else { return Vec::new() };
-            let mut figures = Metric::figures(
+            let mut figures = ApplicationMetric::values(
                 &TUNNEL,
                 [
                     report.mean_rtt.map_or(f64::NAN, Duration::as_secs_f64),
@@ -74,8 +83,8 @@ pub(crate) fn of_endpoints(transport: &Transport, world: &World, (flow, end): (u
                 ],
             );
             figures.push(match end {
-                0 => REQUESTS_REFUSED.figure(counters.requests_refused as f64),
-                _ => REQUESTS_OPEN.figure(counters.requests_open as f64),
+                0 => REQUESTS_REFUSED.value(counters.requests_refused as f64),
+                _ => REQUESTS_OPEN.value(counters.requests_open as f64),
             });
             figures
         }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// Tables that have been requested by column.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct ColumnCache {
     pub(crate) flows: OnceLock<Columns>,
     pub(crate) samples: OnceLock<Columns>,
     pub(crate) links: OnceLock<Columns>,

@@ -57,8 +57,9 @@ pub(crate) fn rows(outcome: &Outcome) -> Vec<HalfRow> {
     let scenario = outcome.scenario();
     let (from, end) =
         (Instant::ZERO.saturating_add(scenario.measurement.from), Instant::ZERO.saturating_add(scenario.duration));
-    let Some(halfway) = outcome.probes.halfway().filter(|_| outcome.ended() >= end) else { return Vec::new() };
-    let halves = [Half { number: 1, from, to: halfway.at }, Half { number: 2, from: halfway.at, to: outcome.ended() }];
+    let Some(halfway) = outcome.probes.halfway().filter(|_| outcome.end_time() >= end) else { return Vec::new() };
+    let halves =
+        [Half { number: 1, from, to: halfway.at }, Half { number: 2, from: halfway.at, to: outcome.end_time() }];
     let mut rows = Vec::new();
     let world = &outcome.world;
     let several: BTreeSet<usize> =

@@ -50,12 +50,12 @@ mod world;
 
 pub use error::RunError;
 pub use figures::{metric_names, metrics};
-pub use options::{Append, Capture, Options, Qlog, Sabotage, Samples};
+pub use options::{CaptureOptions, FileAppender, InjectedFault, Options, QlogOptions, SampleOutput};
 pub use outcome::{
-    CompletionRow, ContentRow, DelayPercentiles, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, Totals,
+    CompletionRow, ContentRow, DelayPercentiles, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, RunTotals,
     UnknownSeries,
 };
 pub use plugins::{ConnectionContext, Plugins, QueueContext, WorkloadContext};
-pub use prepared::Prepared;
+pub use prepared::PreparedRun;
 pub use probes::SeriesRow;
-pub use run::{prepare, prepare_shared, prepare_with, run, run_with, unsupported};
+pub use run::{prepare, prepare_shared, prepare_with, run, run_with, unsupported_reason};

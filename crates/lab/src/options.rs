@@ -12,13 +12,13 @@ pub struct Options {
     /// Compute chains of links at once where possible.
     pub fusion: bool,
     /// Deliberate faults in the world, to test that the auditor detects them. They change results.
-    pub faults: Vec<Sabotage>,
+    pub faults: Vec<InjectedFault>,
     /// Capture packets at every host.
-    pub capture: Option<Capture>,
+    pub capture: Option<CaptureOptions>,
     /// Write events of connections and queues as qlog. In virtual time only.
-    pub qlog: Option<Qlog>,
+    pub qlog: Option<QlogOptions>,
     /// Write the samples of probes during the run. In virtual time only.
-    pub samples: Option<Samples>,
+    pub samples: Option<SampleOutput>,
 }
 
 impl Default for Options {
@@ -29,7 +29,7 @@ impl Default for Options {
 
 /// A deliberate fault in the world.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sabotage {
+pub enum InjectedFault {
     /// A fault of the network.
     Network(Fault),
     /// Receivers acknowledge one byte more than was sent, beginning with the n-th acknowledgment.
@@ -40,18 +40,18 @@ pub enum Sabotage {
 }
 
 /// Appends bytes to the file with this name, and creates the file if it does not exist.
-pub type Append = Arc<dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync>;
+pub type FileAppender = Arc<dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync>;
 
 /// Options of packet captures.
 #[derive(Clone)]
-pub struct Capture {
+pub struct CaptureOptions {
     /// Maximum number of bytes stored per packet; 0: all. All headers together have at most 108 bytes (IPv6 40, fragment 8, TCP 60).
     pub snap_bytes: u32,
     /// Destination of the files `HOST.pcapng`.
-    pub append: Append,
+    pub append: FileAppender,
 }
 
-impl fmt::Debug for Capture {
+impl fmt::Debug for CaptureOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Capture").field("snap_bytes", &self.snap_bytes).finish_non_exhaustive()
     }
@@ -59,12 +59,12 @@ impl fmt::Debug for Capture {
 
 /// Destination of the log of connections and queues.
 #[derive(Clone)]
-pub struct Qlog {
+pub struct QlogOptions {
     /// Receives the file `run.sqlog` in pieces.
-    pub append: Append,
+    pub append: FileAppender,
 }
 
-impl fmt::Debug for Qlog {
+impl fmt::Debug for QlogOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Qlog").finish_non_exhaustive()
     }
@@ -72,13 +72,13 @@ impl fmt::Debug for Qlog {
 
 /// Destination of probe samples, instead of the outcome. Memory then does not grow with the duration of the run.
 #[derive(Clone)]
-pub struct Samples {
+pub struct SampleOutput {
     /// Receives the file `series.csv` in pieces of a megabyte. It is not called in a run with fewer samples: the file is then among
     /// [`Outcome::tables`](crate::Outcome::tables).
-    pub append: Append,
+    pub append: FileAppender,
 }
 
-impl fmt::Debug for Samples {
+impl fmt::Debug for SampleOutput {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Samples").finish_non_exhaustive()
     }

@@ -1,23 +1,23 @@
 //! The result of a run before it is written. Rows are created on demand, so that a run of 100 000 flows needs no table of them.
 
 use crate::figures;
-use crate::gathered::Gathered;
+use crate::gathered::ColumnCache;
 use crate::probes::{Sampler, SeriesRow};
 use crate::warnings;
-use crate::witness::Witness;
+use crate::witness::RunObserver;
 use crate::world::{World, ends};
 use fullpipe_archive::{Columns, Tables, Warning};
-use fullpipe_audit::Verdict;
+use fullpipe_audit::AuditReport;
 use fullpipe_network::link::LinkCounters;
-use fullpipe_network::{Course, Endpoint, NatCounters, Network, Way};
+use fullpipe_network::{Endpoint, LinkProfile, MediumDirection, NatCounters, Network};
 use fullpipe_record::{DelayHistogram, FlowCounters, LinkSummary, Observer};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{self, Player, Transport};
-use fullpipe_scenario::schema::nearest;
-use fullpipe_tcp::Ecn;
+use fullpipe_scenario::description::{self, EndpointBackend, Transport};
+use fullpipe_scenario::schema::nearest_name;
+use fullpipe_tcp::EcnMode;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use fullpipe_wire::protocol;
-use fullpipe_workload::{Completion, Figure, Progress, Protocol};
+use fullpipe_workload::{Completion, MetricValue, Progress, Protocol};
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +143,7 @@ pub struct FigureRow<'a> {
 
 /// An application metric that a real program reported.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct ProgramMetric {
     /// Number of the flow.
     pub(crate) flow: usize,
     pub(crate) host: NodeId,
@@ -154,7 +154,7 @@ pub(crate) struct Told {
 /// Totals of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Totals {
+pub struct RunTotals {
     /// Packets with transport payload that reached their destination, including duplicates.
     pub data_packets: u64,
     /// All packets that reached their destination.
@@ -173,7 +173,7 @@ pub struct Totals {
 
 /// The results of an end of a flow that the model did not run, in addition to its report.
 #[derive(Clone, Debug)]
-pub(crate) struct Played {
+pub(crate) struct ExternalEndpointResult {
     /// Name of the congestion control.
     pub(crate) congestion: Option<String>,
     /// The data that reached it.
@@ -202,35 +202,35 @@ pub struct Outcome {
     scenario: Arc<Scenario>,
     pub(crate) world: World,
     pub(crate) probes: Sampler,
-    pub(crate) witness: Witness,
+    pub(crate) witness: RunObserver,
     links: Vec<LinkCounters>,
     nats: Vec<NatCounters>,
     /// The tables of access networks.
     access: Tables,
-    verdict: Verdict,
+    verdict: AuditReport,
     /// Suspicious conditions in the scenario and its access networks.
     warnings: Vec<Warning>,
     ended: Instant,
-    totals: Totals,
+    totals: RunTotals,
     captured: io::Result<()>,
     /// Ends of flows that the model did not run, by index of the flow and number of the end (0: initiator).
-    pub(crate) played: BTreeMap<(usize, usize), Played>,
+    pub(crate) played: BTreeMap<(usize, usize), ExternalEndpointResult>,
     /// In real time, the metrics that programs reported. The model then reports only the ends that it runs.
-    told: Option<Vec<Told>>,
-    pub(crate) gathered: Gathered,
+    told: Option<Vec<ProgramMetric>>,
+    pub(crate) gathered: ColumnCache,
 }
 
 impl Outcome {
     pub(crate) fn new(
         scenario: Arc<Scenario>,
         mut world: World,
-        mut network: Network<Witness>,
+        mut network: Network<RunObserver>,
         probes: Sampler,
         drained: bool,
     ) -> Self {
         world.finish();
         let captured = network.tap.take().map_or(Ok(()), |mut tap| tap.finish());
-        let remaining = network.remaining();
+        let remaining = network.remaining_packets();
         // The following needs memory for each link and flow, which is the peak of the run unless packets are released first.
         network.release_packets();
         let events = network.events();
@@ -242,7 +242,7 @@ impl Outcome {
         let mut witness = network.observer;
         let flows = 2 * world.conversations();
         let mut last = Instant::ZERO;
-        let mut totals = Totals { events, live_endpoints: world.live_endpoints() as u64, ..Totals::default() };
+        let mut totals = RunTotals { events, live_endpoints: world.live_endpoints() as u64, ..RunTotals::default() };
         for flow in 0..flows {
             let counters = witness.monitor.flow(FlowId(flow as u32));
             totals.packets += counters.rx_packets;
@@ -270,7 +270,7 @@ impl Outcome {
             captured,
             played: BTreeMap::new(),
             told: None,
-            gathered: Gathered::default(),
+            gathered: ColumnCache::default(),
         }
     }
 
@@ -279,10 +279,10 @@ impl Outcome {
     pub(crate) fn of_real_time(
         self,
         ended: Instant,
-        played: BTreeMap<(usize, usize), Played>,
-        told: Vec<Told>,
+        played: BTreeMap<(usize, usize), ExternalEndpointResult>,
+        told: Vec<ProgramMetric>,
     ) -> Self {
-        Outcome { ended, played, told: Some(told), gathered: Gathered::default(), ..self }
+        Outcome { ended, played, told: Some(told), gathered: ColumnCache::default(), ..self }
     }
 
     /// The executed scenario.
@@ -291,7 +291,7 @@ impl Outcome {
     }
 
     /// The verdict of the auditor.
-    pub fn verdict(&self) -> &Verdict {
+    pub fn verdict(&self) -> &AuditReport {
         &self.verdict
     }
 
@@ -341,7 +341,7 @@ impl Outcome {
     }
 
     /// Time at which the run ended: that of its last packet if nothing was left to do, otherwise the scenario's duration.
-    pub fn ended(&self) -> Instant {
+    pub fn end_time(&self) -> Instant {
         self.ended
     }
 
@@ -357,12 +357,12 @@ impl Outcome {
     ///
     /// # Errors
     /// The first error of writing them.
-    pub fn captured(&self) -> Result<(), &io::Error> {
+    pub fn capture_result(&self) -> Result<(), &io::Error> {
         self.captured.as_ref().map(|_| ())
     }
 
     /// Totals over the run.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> RunTotals {
         self.totals
     }
 
@@ -430,7 +430,7 @@ impl Outcome {
     fn counters(&self, conversation: usize, end: usize) -> (FlowCounters, FlowCounters) {
         let flow = FlowId((2 * conversation + end) as u32);
         let monitor = &self.witness.monitor;
-        (monitor.flow(flow), monitor.since(flow, &self.probes.counters_before(flow)))
+        (monitor.flow(flow), monitor.measured_counters(flow, &self.probes.counters_before(flow)))
     }
 
     /// Returns the row of one direction of a conversation, by its name in `flows.csv`.
@@ -512,7 +512,7 @@ impl Outcome {
         let report = self.world.last_report((conversation, end));
         let retransmitted_packets = report.and_then(|report| report.retransmitted_packets.or(report.lost_packets));
         let with_ecn = match &described.transport {
-            Transport::Tcp(tcp) => tcp.connection.ecn == Ecn::Active,
+            Transport::Tcp(tcp) => tcp.connection.ecn == EcnMode::Active,
             Transport::Quic(_) | Transport::Masque(_) => true,
             Transport::Udp => false,
         };
@@ -580,11 +580,11 @@ impl Outcome {
         let host = |node: NodeId| self.scenario.nodes[node.index()].name.as_str();
         let modelled = self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
             let ends = [(described.from, described.from_by), (described.to, described.to_by)].into_iter().enumerate();
-            let is_played = |player: Player| self.told.is_none() || player == Player::Model;
+            let is_played = |player: EndpointBackend| self.told.is_none() || player == EndpointBackend::Model;
             ends.filter(move |(_, (_, player))| is_played(*player)).flat_map(move |(end, (node, _))| {
-                let mut figures = self.world.application(flow, end).figures(self.ended);
+                let mut figures = self.world.application(flow, end).metric_values(self.ended);
                 figures.extend(figures::of_endpoints(&described.transport, &self.world, (flow, end)));
-                figures.into_iter().map(move |Figure { name, value }| FigureRow {
+                figures.into_iter().map(move |MetricValue { name, value }| FigureRow {
                     flow: &described.name,
                     host: host(node),
                     name,
@@ -632,7 +632,7 @@ impl Outcome {
             names
         });
         let access = self.scenario.access.iter();
-        let ways = access.flat_map(|access| Way::ALL.map(|way| Cow::Owned(access.link_name(way))));
+        let ways = access.flat_map(|access| MediumDirection::ALL.map(|way| Cow::Owned(access.link_name(way))));
         links.chain(media).chain(ways).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
     }
 
@@ -640,8 +640,8 @@ impl Outcome {
     pub fn measured_links(&self) -> impl Iterator<Item = MeasuredLink<'_>> {
         self.witness.link_summaries(self.ended).map(|(link, summary)| {
             let described = &self.scenario.links[link.index()];
-            let paced = matches!(described.course, Course::Trace(_));
-            let utilisation = summary.utilisation().filter(|_| !paced);
+            let paced = matches!(described.course, LinkProfile::Trace(_));
+            let utilisation = summary.utilization().filter(|_| !paced);
             MeasuredLink { link: &described.name, summary, utilisation }
         })
     }
@@ -777,7 +777,7 @@ impl UnknownSeries {
         if names.is_empty() {
             return UnknownSeries { message: format!("no samples of {name:?}: the scenario has no [[probe]]") };
         }
-        let near = nearest(name, names.iter().copied());
+        let near = nearest_name(name, names.iter().copied());
         let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
         let known = names.iter().take(20).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
         let more = if names.len() > 20 { ", ..." } else { "" };

@@ -10,10 +10,10 @@ use fullpipe_network::{Limit, QueueDiscipline};
 use fullpipe_quic::scheduler::Scheduler;
 use fullpipe_record::Observer;
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Flow, Link, Stack, Transport};
+use fullpipe_scenario::description::{Flow, Link, QuicStack, Transport};
 use fullpipe_scenario::matches;
-use fullpipe_scenario::schema::nearest;
-use fullpipe_units::{LinkId, Stream};
+use fullpipe_scenario::schema::nearest_name;
+use fullpipe_units::{LinkId, RandomStream};
 use fullpipe_workload::Application;
 use std::any::Any;
 use std::fmt;
@@ -37,9 +37,9 @@ pub struct ConnectionContext<'a> {
 
 impl ConnectionContext<'_> {
     /// Returns a random stream of this end of the connection. `purpose` is part of its name.
-    pub fn random(&self, purpose: &str) -> Stream {
+    pub fn random_stream(&self, purpose: &str) -> RandomStream {
         let end = if self.initiator { "initiator" } else { "acceptor" };
-        Stream::new(self.scenario.seed, &self.flow.name, &format!("{purpose} {} {end}", self.connection))
+        RandomStream::new(self.scenario.seed, &self.flow.name, &format!("{purpose} {} {end}", self.connection))
     }
 }
 
@@ -58,8 +58,8 @@ pub struct QueueContext<'a> {
 
 impl QueueContext<'_> {
     /// Returns a random stream of this direction of the link. `purpose` is part of its name.
-    pub fn random(&self, purpose: &str) -> Stream {
-        Stream::new(self.scenario.seed, &self.link.name, purpose)
+    pub fn random_stream(&self, purpose: &str) -> RandomStream {
+        RandomStream::new(self.scenario.seed, &self.link.name, purpose)
     }
 }
 
@@ -76,12 +76,12 @@ pub struct WorkloadContext<'a> {
 impl WorkloadContext<'_> {
     /// Returns a random stream of the flow. Each call with the same purpose returns the same stream from its start. Two ends that must
     /// draw the same numbers use the same purpose, others use different ones.
-    pub fn random(&self, purpose: &str) -> Stream {
-        Stream::new(self.scenario.seed, &self.flow.name, purpose)
+    pub fn random_stream(&self, purpose: &str) -> RandomStream {
+        RandomStream::new(self.scenario.seed, &self.flow.name, purpose)
     }
 
     /// Whether the flow runs over a stream (TCP, QUIC) and not over datagrams.
-    pub fn over_stream(&self) -> bool {
+    pub fn is_over_stream(&self) -> bool {
         self.flow.transport.is_stream()
     }
 }
@@ -92,9 +92,9 @@ type QueueFactory = dyn Fn(&QueueContext<'_>) -> Box<dyn QueueDiscipline> + Send
 type WorkloadFactory = dyn Fn(&WorkloadContext<'_>) -> [Box<dyn Application>; 2] + Send + Sync;
 
 /// An observer that can be found by its type.
-pub(crate) trait Plugged: Observer + Any + Send {}
+pub(crate) trait AnyObserver: Observer + Any + Send {}
 
-impl<T: Observer + Any + Send> Plugged for T {}
+impl<T: Observer + Any + Send> AnyObserver for T {}
 
 /// The components that a program adds to a scenario.
 ///
@@ -112,7 +112,7 @@ pub struct Plugins {
     schedulers: Vec<(String, Arc<EndFactory<dyn Scheduler>>)>,
     queues: Vec<(String, Arc<QueueFactory>)>,
     workloads: Vec<(String, Arc<WorkloadFactory>)>,
-    pub(crate) observers: Vec<Box<dyn Plugged>>,
+    pub(crate) observers: Vec<Box<dyn AnyObserver>>,
 }
 
 impl fmt::Debug for Plugins {
@@ -210,13 +210,13 @@ impl Plugins {
                     true => "it is a tunnel, whose congestion control can be chosen but not replaced",
                     false => "it runs over UDP, which has no congestion control to replace",
                 };
-                return Err(RunError::Control { flow: chosen.clone(), reason: reason.into() });
+                return Err(RunError::CongestionControl { flow: chosen.clone(), reason: reason.into() });
             }
         }
         for (chosen, _) in &self.schedulers {
             known("flow", chosen, &names, chooses_flow)?;
             let is_modeled =
-                |flow: &Flow| matches!(&flow.transport, Transport::Quic(quic) if quic.stack == Stack::Model);
+                |flow: &Flow| matches!(&flow.transport, Transport::Quic(quic) if quic.stack == QuicStack::Model);
             if !flows().any(|flow| chooses_flow(chosen, &flow.name) && is_modeled(flow)) {
                 let reason = "only the QUIC model has a stream scheduler to replace: protocol = \"quic\", quic.stack = \"model\"";
                 return Err(RunError::Scheduler { flow: chosen.clone(), reason: reason.into() });
@@ -227,13 +227,13 @@ impl Plugins {
     }
 
     /// The plugged-in congestion control of a flow, if any.
-    pub(crate) fn control_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<ControlMaker> {
-        Maker::find(&self.controls, scenario, flow)
+    pub(crate) fn control_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<ControlFactory> {
+        Factory::find(&self.controls, scenario, flow)
     }
 
     /// The plugged-in stream scheduler of a flow, if any.
-    pub(crate) fn scheduler_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<SchedulerMaker> {
-        Maker::find(&self.schedulers, scenario, flow)
+    pub(crate) fn scheduler_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<SchedulerFactory> {
+        Factory::find(&self.schedulers, scenario, flow)
     }
 
     /// The plugged-in queue discipline of a link, if any.
@@ -257,33 +257,33 @@ impl Plugins {
 }
 
 /// Creates the plugged-in components of a flow's ends.
-pub(crate) struct Maker<T: ?Sized> {
+pub(crate) struct Factory<T: ?Sized> {
     factory: Arc<EndFactory<T>>,
     scenario: Arc<Scenario>,
     flow: usize,
 }
 
-pub(crate) type ControlMaker = Maker<dyn Controller>;
-pub(crate) type SchedulerMaker = Maker<dyn Scheduler>;
+pub(crate) type ControlFactory = Factory<dyn Controller>;
+pub(crate) type SchedulerFactory = Factory<dyn Scheduler>;
 
-impl<T: ?Sized> Clone for Maker<T> {
+impl<T: ?Sized> Clone for Factory<T> {
     fn clone(&self) -> Self {
-        Maker { factory: self.factory.clone(), scenario: self.scenario.clone(), flow: self.flow }
+        Factory { factory: self.factory.clone(), scenario: self.scenario.clone(), flow: self.flow }
     }
 }
 
-impl<T: ?Sized> fmt::Debug for Maker<T> {
+impl<T: ?Sized> fmt::Debug for Factory<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Maker").field("flow", &self.flow).finish_non_exhaustive()
     }
 }
 
-impl<T: ?Sized> Maker<T> {
+impl<T: ?Sized> Factory<T> {
     /// Uses the last factory that selects the flow.
     fn find(factories: &[(String, Arc<EndFactory<T>>)], scenario: &Arc<Scenario>, flow: usize) -> Option<Self> {
         let name = &scenario.flows[flow].name;
         let (_, factory) = factories.iter().rev().find(|(chosen, _)| chooses_flow(chosen, name))?;
-        Some(Maker { factory: factory.clone(), scenario: scenario.clone(), flow })
+        Some(Factory { factory: factory.clone(), scenario: scenario.clone(), flow })
     }
 
     pub(crate) fn make(&self, connection: u32, initiator: bool) -> Box<T> {
@@ -292,7 +292,7 @@ impl<T: ?Sized> Maker<T> {
     }
 }
 
-impl ControlMaker {
+impl ControlFactory {
     /// Returns the controls of the flow's connections, or the reason why the transport rejects them.
     pub(crate) fn source(
         self,
@@ -323,6 +323,6 @@ fn known(
         return Ok(());
     }
     let candidates = names.iter().copied().chain(names.iter().map(|name| group(name)).filter(|_| what == "flow"));
-    let nearest = nearest(chosen, candidates).map(str::to_owned);
-    Err(RunError::Unknown { what, found: chosen.to_owned(), nearest })
+    let nearest = nearest_name(chosen, candidates).map(str::to_owned);
+    Err(RunError::UnknownPluginTarget { what, found: chosen.to_owned(), nearest })
 }

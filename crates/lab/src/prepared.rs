@@ -2,9 +2,9 @@
 
 use crate::outcome::Outcome;
 use crate::probes::Sampler;
-use crate::qlog::{Logged, Recorder};
+use crate::qlog::{LoggingWorld, QlogRecorder};
 use crate::warnings;
-use crate::witness::Witness;
+use crate::witness::RunObserver;
 use crate::world::World;
 use fullpipe_archive::Warning;
 use fullpipe_network::Network;
@@ -14,15 +14,15 @@ use std::sync::Arc;
 
 /// A world that was built and has not run. It permits measurements without the time of building.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedRun {
     pub(crate) world: World,
-    pub(crate) network: Network<Witness>,
+    pub(crate) network: Network<RunObserver>,
     pub(crate) probes: Sampler,
     pub(crate) scenario: Arc<Scenario>,
-    pub(crate) recorder: Option<Box<Recorder>>,
+    pub(crate) recorder: Option<Box<QlogRecorder>>,
 }
 
-impl Prepared {
+impl PreparedRun {
     /// Conditions known before the run that make its results suspicious.
     pub fn warnings(&self) -> Vec<Warning> {
         warnings::before_run(&self.scenario, &self.network)
@@ -35,8 +35,8 @@ impl Prepared {
 
     /// Runs the scenario to its end or until `stop` returns true. `stop` is called about a thousand times per run. Returns `None` if
     /// stopped.
-    pub fn run_unless(self, stop: impl Fn() -> bool) -> Option<Outcome> {
-        let Prepared { mut world, mut network, mut probes, scenario, mut recorder } = self;
+    pub fn run_until(self, stop: impl Fn() -> bool) -> Option<Outcome> {
+        let PreparedRun { mut world, mut network, mut probes, scenario, mut recorder } = self;
         let end = Instant::ZERO.saturating_add(scenario.duration);
         let slice = (scenario.duration / 1000).max(Duration::from_nanos(1));
         let mut slice_end = Instant::ZERO;
@@ -44,7 +44,7 @@ impl Prepared {
         // A run with a log has different hosts, so that runs without a log need no check.
         let mut run = |world: &mut World, network: &mut Network<_>, until| match &mut recorder {
             None => network.run(world, until, end),
-            Some(recorder) => network.run(&mut Logged { world, recorder }, until, end),
+            Some(recorder) => network.run(&mut LoggingWorld { world, recorder }, until, end),
         };
         loop {
             if stop() {

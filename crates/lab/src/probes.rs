@@ -2,16 +2,16 @@
 //!
 //! The world is sampled between two events. A probe adds no event and draws no random number.
 
-use crate::options::Samples;
+use crate::options::SampleOutput;
 use crate::series_file::SeriesFile;
-use crate::witness::Witness;
+use crate::witness::RunObserver;
 use crate::world::World;
 use fullpipe_network::metrics::{self, LinkReport};
-use fullpipe_network::{Course, Network, Way};
+use fullpipe_network::{LinkProfile, MediumDirection, Network};
 use fullpipe_record::{FlowCounters, LinkSummary};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::Subject;
-use fullpipe_scenario::schema::metric::{ProbeMetric, Reading, Sample, Times};
+use fullpipe_scenario::description::ProbeSubject;
+use fullpipe_scenario::schema::metric::{MetricReader, ProbeMetric, Sample, TimeSum};
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
@@ -46,13 +46,13 @@ enum Target {
     Link {
         link: LinkId,
         rate: Rate,
-        course: Course,
+        course: LinkProfile,
         metric: &'static ProbeMetric<LinkReport>,
     },
     Station {
         medium: u16,
         station: u32,
-        way: Way,
+        way: MediumDirection,
     },
 }
 
@@ -76,7 +76,7 @@ struct Channel {
     /// Byte count at the last sample, for throughput.
     last_bytes: u64,
     /// Sum and number of times at the last sample, for their mean.
-    last_times: Times,
+    last_times: TimeSum,
 }
 
 /// All probes of a run with their samples.
@@ -97,12 +97,12 @@ pub(crate) struct Sampler {
     /// Time at which the counters of the first half of the measured interval are recorded.
     look_halfway_at: Option<Instant>,
     /// The counters until then.
-    halfway: Option<Halfway>,
+    halfway: Option<MidpointSnapshot>,
 }
 
 /// Counters at the middle of the measured interval.
 #[derive(Debug)]
-pub(crate) struct Halfway {
+pub(crate) struct MidpointSnapshot {
     pub(crate) at: Instant,
     /// Bytes received by both ends of each flow.
     pub(crate) received: Vec<[u64; 2]>,
@@ -123,15 +123,15 @@ impl Sampler {
                     Some(Target::Link { link, rate, course, metric })
                 };
                 let target = match probe.subject {
-                    Subject::Flow(flow) => Target::of_flow((flow, probe.end), name),
-                    Subject::Link(link) => {
+                    ProbeSubject::Flow(flow) => Target::of_flow((flow, probe.end), name),
+                    ProbeSubject::Link(link) => {
                         let described = &scenario.links[link];
                         on_link(LinkId(link as u32), described.rate, described.course.clone())
                     }
-                    Subject::Ethernet(segment) => {
-                        on_link(ethernet_link(segment), scenario.ethernets[segment].rate, Course::Constant)
+                    ProbeSubject::Ethernet(segment) => {
+                        on_link(ethernet_link(segment), scenario.ethernets[segment].rate, LinkProfile::Constant)
                     }
-                    Subject::Station { access: medium, station, way } => {
+                    ProbeSubject::Station { access: medium, station, way } => {
                         Some(Target::Station { medium: medium as u16, station: station as u32, way })
                     }
                 };
@@ -144,7 +144,7 @@ impl Sampler {
                     interval: probe.interval.max(Duration::from_nanos(1)),
                     next: Instant::ZERO.saturating_add(probe.interval),
                     last_bytes: 0,
-                    last_times: Times::default(),
+                    last_times: TimeSum::default(),
                 });
             }
         }
@@ -160,7 +160,7 @@ impl Sampler {
     }
 
     /// Writes samples to a file, if one is given.
-    pub(crate) fn with_file(mut self, to: Option<Samples>) -> Self {
+    pub(crate) fn with_file(mut self, to: Option<SampleOutput>) -> Self {
         self.file = to.map(|to| SeriesFile::new(to, self.names()));
         self
     }
@@ -196,12 +196,12 @@ impl Sampler {
     }
 
     /// Takes the samples that are due at `now`.
-    pub(crate) fn sample(&mut self, now: Instant, world: &mut World, network: &mut Network<Witness>) {
+    pub(crate) fn sample(&mut self, now: Instant, world: &mut World, network: &mut Network<RunObserver>) {
         let received = |world: &World| -> Vec<[u64; 2]> {
             let received = |flow, end| world.progress(flow, end).received_bytes;
             (0..self.flows).map(|flow| [received(flow, 0), received(flow, 1)]).collect()
         };
-        let counters = |world: &World, network: &Network<Witness>| -> Vec<FlowCounters> {
+        let counters = |world: &World, network: &Network<RunObserver>| -> Vec<FlowCounters> {
             let counters = |flow| network.observer.monitor.flow(FlowId(flow));
             (0..2 * world.conversations() as u32).map(counters).collect()
         };
@@ -213,7 +213,7 @@ impl Sampler {
             self.look_halfway_at = None;
             let links = network.observer.link_summaries(now).map(|(_, summary)| summary).collect();
             let (received, counters) = (received(&*world), counters(&*world, &*network));
-            self.halfway = Some(Halfway { at: now, received, counters, links });
+            self.halfway = Some(MidpointSnapshot { at: now, received, counters, links });
         }
         let mut last_report = None;
         for (index, channel) in self.channels.iter_mut().enumerate() {
@@ -240,7 +240,7 @@ impl Sampler {
     }
 
     /// The counters at the middle of the measured interval, if the run reached it.
-    pub(crate) fn halfway(&self) -> Option<&Halfway> {
+    pub(crate) fn halfway(&self) -> Option<&MidpointSnapshot> {
         self.halfway.as_ref()
     }
 
@@ -289,7 +289,7 @@ impl Target {
     /// The value in the report of an endpoint.
     fn of_endpoint(&self, report: &EndpointReport) -> Option<f64> {
         match self {
-            Target::Endpoint(_, ProbeMetric { reading: Reading::Value(value), .. }) => value(report),
+            Target::Endpoint(_, ProbeMetric { reading: MetricReader::Value(value), .. }) => value(report),
             Target::Control(_, name) => report.control_value(name),
             _ => None,
         }
@@ -303,7 +303,7 @@ impl Channel {
         &mut self,
         now: Instant,
         world: &mut World,
-        network: &mut Network<Witness>,
+        network: &mut Network<RunObserver>,
         last_report: &mut Option<((usize, usize), Option<EndpointReport>)>,
     ) -> Option<f64> {
         let sample = match &self.target {
@@ -324,18 +324,18 @@ impl Channel {
             }
             // The network measures the queue delay of a station in every access network.
             &Target::Station { medium, station, way } if self.name == metrics::QUEUE_DELAY.name => {
-                Some(Sample::Times(network.station_stays(medium, station, way)))
+                Some(Sample::TimeSum(network.station_sojourn_times(medium, station, way)))
             }
             &Target::Station { medium, station, way } => network.medium(medium).sample(&self.name, station, way),
             Target::Link { link, rate, course, metric } => {
                 let (link, rate) = (*link, course.rate_at(now, *rate));
                 let (counters, queue_bytes) = (network.link_counters(link), network.link_queue(link).1);
-                metric.sample(&LinkReport { counters, queue_bytes, rate, waits: network.link_waits(link) })
+                metric.sample(&LinkReport { counters, queue_bytes, rate, waits: network.link_queue_delays(link) })
             }
         };
         Some(match sample? {
             Sample::Value(value) => value,
-            Sample::Times(times) => return times.mean_since(std::mem::replace(&mut self.last_times, times)),
+            Sample::TimeSum(times) => return times.mean_since(std::mem::replace(&mut self.last_times, times)),
             Sample::Bytes(bytes) => {
                 let new = bytes - std::mem::replace(&mut self.last_bytes, bytes);
                 new as f64 * 8.0 / self.interval.as_secs_f64()

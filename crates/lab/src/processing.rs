@@ -5,12 +5,12 @@
 //! flow's bottleneck is the slowest link, segment or medium on its route that two or more flows use, with any queue discipline. A host
 //! whose flows have several bottlenecks uses the shortest time. A single flow stays deterministic.
 
-use crate::witness::Witness;
+use crate::witness::RunObserver;
 use crate::world::ends;
-use fullpipe_network::{Attachment, Network, Way};
+use fullpipe_network::{MediumDirection, Network, NextHop};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Transport;
-use fullpipe_units::{Duration, NodeId, Stream};
+use fullpipe_units::{Duration, NodeId, RandomStream};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A resource that flows can share.
@@ -23,25 +23,25 @@ enum Shared {
     /// The traffic of a station of a full-duplex segment: the segment and the sending node.
     Station(u32, NodeId),
     /// One direction of an access network.
-    Medium(u16, Way),
+    Medium(u16, MediumDirection),
 }
 
 impl Shared {
     /// All shared resources on the route from one node to another.
-    fn on_route(scenario: &Scenario, network: &Network<Witness>, from: NodeId, to: NodeId) -> Vec<Shared> {
+    fn on_route(scenario: &Scenario, network: &Network<RunObserver>, from: NodeId, to: NodeId) -> Vec<Shared> {
         let mut at = from;
         let hops = network.path(from, to).into_iter();
         let shared = hops.filter_map(|hop| {
             let sender = at;
-            at = network.hop_end(hop)?;
+            at = network.hop_destination(hop)?;
             match hop {
-                Attachment::Link(link) => Some(Shared::Link(link.index())),
-                Attachment::Station { segment, .. } if scenario.ethernets[segment as usize].half_duplex => {
+                NextHop::Link(link) => Some(Shared::Link(link.index())),
+                NextHop::Station { segment, .. } if scenario.ethernets[segment as usize].half_duplex => {
                     Some(Shared::Hub(segment))
                 }
-                Attachment::Station { segment, .. } => Some(Shared::Station(segment, sender)),
-                Attachment::Medium { medium, way, .. } => Some(Shared::Medium(medium, way)),
-                Attachment::Translation | Attachment::None => None,
+                NextHop::Station { segment, .. } => Some(Shared::Station(segment, sender)),
+                NextHop::Medium { medium, way, .. } => Some(Shared::Medium(medium, way)),
+                NextHop::Translation | NextHop::None => None,
             }
         });
         shared.collect()
@@ -60,7 +60,7 @@ impl Shared {
             }
             Shared::Medium(medium, way) => {
                 let access = &scenario.access[usize::from(medium)];
-                (access.mtu_bytes(), access.promise(way).rate_bps)
+                (access.mtu_bytes(), access.bounds(way).rate_bps)
             }
         };
         let nanoseconds = u128::from(bytes) * 8_000_000_000 / u128::from(bits_per_second).max(1);
@@ -87,7 +87,7 @@ pub(crate) fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> 
 }
 
 /// The maximum processing time of each host that has one.
-fn limits(scenario: &Scenario, network: &Network<Witness>) -> BTreeMap<NodeId, Duration> {
+fn limits(scenario: &Scenario, network: &Network<RunObserver>) -> BTreeMap<NodeId, Duration> {
     let legs_of_flows = || (0..scenario.flows.len()).map(|flow| legs(scenario, flow));
     if let Some(fixed) = scenario.processing_jitter {
         let hosts: BTreeSet<NodeId> = legs_of_flows().flatten().map(|(from, _)| from).collect();
@@ -118,9 +118,9 @@ fn limits(scenario: &Scenario, network: &Network<Witness>) -> BTreeMap<NodeId, D
 }
 
 /// Sets the processing times of hosts, except those that have their own. Routes must be computed first.
-pub(crate) fn set(scenario: &Scenario, network: &mut Network<Witness>, except: impl Fn(NodeId) -> bool) {
+pub(crate) fn set(scenario: &Scenario, network: &mut Network<RunObserver>, except: impl Fn(NodeId) -> bool) {
     for (host, limit) in limits(scenario, network).into_iter().filter(|(host, _)| !except(*host)) {
-        let stream = Stream::new(scenario.seed, &scenario.nodes[host.index()].name, "processing");
+        let stream = RandomStream::new(scenario.seed, &scenario.nodes[host.index()].name, "processing");
         network.set_processing_jitter(host, limit, stream);
     }
 }

@@ -1,6 +1,6 @@
 //! Formats quantities for people: few digits and a unit. Records have exact values in their columns.
 
-use fullpipe_units::words::in_words;
+use fullpipe_units::words::format_quantity;
 use fullpipe_units::{Duration, Instant};
 
 /// Formats a number of bytes: "1500 bytes", "1.448 MB".
@@ -8,7 +8,7 @@ pub(crate) fn bytes(count: u64) -> String {
     if count < 10_000 {
         return if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") };
     }
-    in_words(count as f64, "bytes")
+    format_quantity(count as f64, "bytes")
 }
 
 /// Formats an instant in seconds, to the millisecond: "0.512 s", "60 s".
@@ -23,7 +23,7 @@ pub(crate) fn duration(duration: Duration) -> String {
     if exact.len() <= 7 {
         return exact;
     }
-    in_words(duration.as_nanos() as f64 / 1e9, "s")
+    format_quantity(duration.as_nanos() as f64 / 1e9, "s")
 }
 
 #[cfg(test)]

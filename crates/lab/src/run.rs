@@ -5,17 +5,17 @@ use crate::error::RunError;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::plugins::Plugins;
-use crate::prepared::Prepared;
+use crate::prepared::PreparedRun;
 use crate::stack;
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Stack, Transport};
+use fullpipe_scenario::description::{QuicStack, Transport};
 use std::sync::Arc;
 
 /// The reason why this build cannot run a scenario: its first flow that needs the real QUIC stack, in a build without it.
-pub fn unsupported(scenario: &Scenario) -> Option<String> {
+pub fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let reason = stack::ABSENT?;
     let needs_stack = |transport: &Transport| match transport {
-        Transport::Quic(settings) => settings.stack == Stack::Noq,
+        Transport::Quic(settings) => settings.stack == QuicStack::Noq,
         Transport::Masque(_) => true,
         Transport::Tcp(_) | Transport::Udp => false,
     };
@@ -27,7 +27,7 @@ pub fn unsupported(scenario: &Scenario) -> Option<String> {
 ///
 /// # Errors
 /// If a flow's congestion control is unknown, or the scenario exceeds a limit of the simulator.
-pub fn prepare(scenario: &Scenario, options: &Options) -> Result<Prepared, RunError> {
+pub fn prepare(scenario: &Scenario, options: &Options) -> Result<PreparedRun, RunError> {
     prepare_shared(Arc::new(scenario.clone()), options)
 }
 
@@ -35,7 +35,7 @@ pub fn prepare(scenario: &Scenario, options: &Options) -> Result<Prepared, RunEr
 ///
 /// # Errors
 /// As [`prepare`].
-pub fn prepare_shared(scenario: Arc<Scenario>, options: &Options) -> Result<Prepared, RunError> {
+pub fn prepare_shared(scenario: Arc<Scenario>, options: &Options) -> Result<PreparedRun, RunError> {
     assemble::assemble(scenario, options, Plugins::default())
 }
 
@@ -43,7 +43,7 @@ pub fn prepare_shared(scenario: Arc<Scenario>, options: &Options) -> Result<Prep
 ///
 /// # Errors
 /// As [`prepare`], and if a plug-in selects a flow or link that does not exist.
-pub fn prepare_with(scenario: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<Prepared, RunError> {
+pub fn prepare_with(scenario: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<PreparedRun, RunError> {
     assemble::assemble(scenario, options, plugins)
 }
 

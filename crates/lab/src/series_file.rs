@@ -1,6 +1,6 @@
 //! Writes `series.csv` in pieces during a run.
 
-use crate::options::Samples;
+use crate::options::SampleOutput;
 use fullpipe_archive::{SERIES, SeriesRow};
 use fullpipe_units::Instant;
 use std::io;
@@ -12,7 +12,7 @@ pub(crate) const PIECE_BYTES: usize = 1 << 20;
 /// The file and its unwritten text.
 #[derive(Debug)]
 pub(crate) struct SeriesFile {
-    to: Samples,
+    to: SampleOutput,
     /// The last row of each series, with subject and metric, by number of the series.
     rows: Vec<SeriesRow>,
     text: String,
@@ -22,7 +22,7 @@ pub(crate) struct SeriesFile {
 
 impl SeriesFile {
     /// Creates a file of series with these subjects and metrics.
-    pub(crate) fn new<'a>(to: Samples, names: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+    pub(crate) fn new<'a>(to: SampleOutput, names: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let row = |(subject, metric): (&str, &str)| SeriesRow {
             subject: subject.to_owned(),
             metric: metric.to_owned(),

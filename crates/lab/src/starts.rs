@@ -3,11 +3,11 @@
 //! With `start_jitter` a flow is delayed by a random time. With `phase_jitter` each flow is delayed by a random fraction of its base
 //! round-trip time. Runs then show whether a result depends on the phase between flows (Floyd and Jacobson 1991).
 
-use crate::witness::Witness;
+use crate::witness::RunObserver;
 use crate::world::ends;
 use fullpipe_network::Network;
 use fullpipe_scenario::Scenario;
-use fullpipe_units::{Duration, Stream};
+use fullpipe_units::{Duration, RandomStream};
 use std::sync::Arc;
 
 /// IP bytes of a full packet.
@@ -23,7 +23,7 @@ pub(crate) fn drawn(scenario: Arc<Scenario>) -> Arc<Scenario> {
     }
     let mut drawn = Scenario::clone(&scenario);
     for flow in drawn.flows.iter_mut().filter(|flow| !flow.start_jitter.is_zero()) {
-        let later = Stream::new(scenario.seed, &flow.name, "start").below(flow.start_jitter.as_nanos());
+        let later = RandomStream::new(scenario.seed, &flow.name, "start").uniform_below(flow.start_jitter.as_nanos());
         flow.start = flow.start.saturating_add(Duration::from_nanos(later));
         flow.start_jitter = Duration::ZERO;
     }
@@ -32,7 +32,7 @@ pub(crate) fn drawn(scenario: Arc<Scenario>) -> Arc<Scenario> {
 
 /// The round-trip time of a full packet and a small response in an empty network, between the ends of a flow, including those of the
 /// tunnels that carry it.
-fn base_round_trip(scenario: &Scenario, network: &Network<Witness>, flow: usize) -> Duration {
+fn base_round_trip(scenario: &Scenario, network: &Network<RunObserver>, flow: usize) -> Duration {
     let mut carrier = Some(flow);
     let mut time = Duration::ZERO;
     while let Some(flow) = carrier {
@@ -48,11 +48,11 @@ fn base_round_trip(scenario: &Scenario, network: &Network<Witness>, flow: usize)
 
 /// The scenario with delayed starts, and without the key that requires them. Routes must be computed first. A flow in a tunnel is delayed
 /// with the tunnel, so that it does not start earlier.
-pub(crate) fn moved(scenario: &Scenario, network: &Network<Witness>) -> Scenario {
+pub(crate) fn moved(scenario: &Scenario, network: &Network<RunObserver>) -> Scenario {
     let own = |flow: usize| {
         let longest = base_round_trip(scenario, network, flow).as_secs_f64() * scenario.phase_jitter;
-        let mut stream = Stream::new(scenario.seed, &scenario.flows[flow].name, "phase");
-        stream.duration_below(Duration::from_secs_f64(longest))
+        let mut stream = RandomStream::new(scenario.seed, &scenario.flows[flow].name, "phase");
+        stream.uniform_duration(Duration::from_secs_f64(longest))
     };
     let own: Vec<Duration> = (0..scenario.flows.len()).map(own).collect();
     let mut moved = scenario.clone();

@@ -3,9 +3,9 @@
 use crate::processing::legs;
 use crate::promise::link_queue_promise;
 use crate::readable;
-use crate::witness::Witness;
+use crate::witness::RunObserver;
 use fullpipe_archive::{Warning, WarningKind};
-use fullpipe_network::{Attachment, Limit, Network};
+use fullpipe_network::{Limit, Network, NextHop};
 use fullpipe_record::FlowCounters;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Flow, Transport};
@@ -23,7 +23,7 @@ const TCP_HEADERS: u32 = 40;
 const UDP_HEADERS: u32 = 28;
 
 /// The warnings that do not need the run.
-pub(crate) fn before_run(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning> {
+pub(crate) fn before_run(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(capped(small_queues(scenario, network)));
     warnings.extend(capped(queues_below_disciplines(scenario)));
@@ -33,7 +33,7 @@ pub(crate) fn before_run(scenario: &Scenario, network: &Network<Witness>) -> Vec
 }
 
 /// The warnings of the access networks, before the run or after it.
-pub(crate) fn of_media(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning> {
+pub(crate) fn of_media(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let end = Instant::ZERO.saturating_add(scenario.duration);
     let mut by_kind: BTreeMap<String, Vec<Warning>> = BTreeMap::new();
     for medium in 0..scenario.access.len() {
@@ -63,14 +63,14 @@ fn packet_bytes(flow: &Flow) -> Option<u32> {
         Transport::Quic(settings) => Some(u32::from(settings.connection.initial_mtu_bytes) + UDP_HEADERS),
         Transport::Masque(settings) => Some(u32::from(settings.initial_mtu_bytes) + UDP_HEADERS),
         Transport::Udp => match flow.workload.socket_traffic()? {
-            SocketTraffic::Regular { payload_bytes, .. } => Some(payload_bytes + UDP_HEADERS),
+            SocketTraffic::ConstantRate { payload_bytes, .. } => Some(payload_bytes + UDP_HEADERS),
             SocketTraffic::Bulk { .. } => None,
         },
     }
 }
 
 /// Links whose queue limit is smaller than one packet of a flow.
-fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning> {
+fn small_queues(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let in_bytes = |packets: Option<u64>, bytes: Option<u64>| bytes.filter(|_| packets.is_none()).unwrap_or(u64::MAX);
     // Byte limits of the discipline, and of the whole queue (discipline and device).
     let limits: Vec<[u64; 2]> = scenario
@@ -97,7 +97,7 @@ fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning>
         for (from, to) in legs(scenario, number) {
             let route = routes.entry((from, to)).or_insert_with(|| {
                 let links = network.path(from, to).into_iter().filter_map(|hop| match hop {
-                    Attachment::Link(link) => Some(link),
+                    NextHop::Link(link) => Some(link),
                     _ => None,
                 });
                 links.collect()
@@ -134,7 +134,7 @@ fn queues_below_disciplines(scenario: &Scenario) -> Vec<Warning> {
     let links = scenario.links.iter().filter_map(|link| {
         let discipline = link.discipline.as_ref()?;
         let largest = u64::from(link.mtu_bytes + link.framing_bytes);
-        let packets = match Limit::at(link.queue, link.rate) {
+        let packets = match Limit::from_queue_limit(link.queue, link.rate) {
             Limit::Packets(packets) => packets,
             Limit::Bytes(bytes) => bytes / largest.max(1),
             Limit::Unlimited => u64::MAX,

@@ -3,11 +3,13 @@
 //! The auditor receives the properties that the scenario declares, not the parameters with which the network was built.
 
 use crate::options::Options;
-use crate::plugins::Plugged;
+use crate::plugins::AnyObserver;
 use crate::promise::declared_links;
-use fullpipe_audit::{Auditor, DeclaredFlow, EndState, FlowEnd, LinkEnd, PacketAuditor, Published, Verdict};
+use fullpipe_audit::{
+    AuditReport, Auditor, DeclaredFlow, FinalFlowState, FinalLinkState, FinalState, PacketAuditor, PublishedCounters,
+};
 use fullpipe_engine::prefetch;
-use fullpipe_network::network::Remaining;
+use fullpipe_network::network::RemainingPackets;
 use fullpipe_record::{DropReason, FlowMonitor, LinkMonitor, LinkSummary, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Discipline;
@@ -17,7 +19,7 @@ use std::fmt;
 
 /// All observers of a run.
 #[derive(Debug)]
-pub(crate) struct Witness {
+pub(crate) struct RunObserver {
     pub(crate) monitor: FlowMonitor,
     auditor: Auditor,
     /// Further observers, if requested.
@@ -35,7 +37,7 @@ struct More {
     /// Measures the links that the scenario selects.
     links: Option<LinkMonitor>,
     /// The plugged-in observers.
-    plugged: Vec<Box<dyn Plugged>>,
+    plugged: Vec<Box<dyn AnyObserver>>,
 }
 
 impl fmt::Debug for More {
@@ -62,13 +64,13 @@ impl More {
     #[cold]
     #[inline(never)]
     fn tell_sent(&mut self, now: Instant, packet: &PacketView) {
-        self.tell(|observer| observer.sent(now, packet));
+        self.tell(|observer| observer.on_sent(now, packet));
     }
 
     #[cold]
     #[inline(never)]
     fn tell_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
-        self.tell(|observer| observer.delivered(now, packet, sent));
+        self.tell(|observer| observer.on_delivered(now, packet, sent));
     }
 
     #[cold]
@@ -80,7 +82,7 @@ impl More {
     #[cold]
     #[inline(never)]
     fn tell_transmitted(&mut self, transmission: &Transmission) {
-        self.tell(|observer| observer.transmitted(transmission));
+        self.tell(|observer| observer.on_transmitted(transmission));
     }
 }
 
@@ -88,49 +90,49 @@ impl More {
 /// the original is never stored in memory.
 impl Observer for More {
     #[inline(always)]
-    fn sent(&mut self, now: Instant, packet: &PacketView) {
+    fn on_sent(&mut self, now: Instant, packet: &PacketView) {
         let packet = *packet;
         self.tell_sent(now, &packet);
     }
 
     #[inline(always)]
-    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+    fn on_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
         let packet = *packet;
         self.tell_delivered(now, &packet, sent);
     }
 
     #[cold]
     #[inline(never)]
-    fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
-        self.tell(|observer| observer.dropped(now, packet, link, reason));
+    fn on_dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
+        self.tell(|observer| observer.on_dropped(now, packet, link, reason));
     }
 
     #[cold]
     #[inline(never)]
-    fn offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
-        self.tell(|observer| observer.offered(now, link, wire_bytes));
+    fn on_offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
+        self.tell(|observer| observer.on_offered(now, link, wire_bytes));
     }
 
     #[cold]
     #[inline(never)]
-    fn link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        self.tell(|observer| observer.link_dropped(now, link, wire_bytes, reason));
+    fn on_link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        self.tell(|observer| observer.on_link_dropped(now, link, wire_bytes, reason));
     }
 
     #[cold]
     #[inline(never)]
-    fn marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
-        self.tell(|observer| observer.marked(now, packet, link));
+    fn on_marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
+        self.tell(|observer| observer.on_marked(now, packet, link));
     }
 
     #[cold]
     #[inline(never)]
-    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
-        self.tell(|observer| observer.duplicated(arrival, packet, link));
+    fn on_duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+        self.tell(|observer| observer.on_duplicated(arrival, packet, link));
     }
 
     #[inline(always)]
-    fn transmitted(&mut self, transmission: &Transmission) {
+    fn on_transmitted(&mut self, transmission: &Transmission) {
         let transmission = *transmission;
         self.tell_transmitted(&transmission);
     }
@@ -154,16 +156,16 @@ fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
     links.chain(media).enumerate().filter(|(_, reorders)| *reorders).map(|(link, _)| LinkId(link as u32))
 }
 
-impl Witness {
+impl RunObserver {
     /// Creates the observers of a run. `unpromised`: further links whose queues have no declared order or limit.
     pub(crate) fn new(scenario: &Scenario, options: &Options, unpromised: impl Iterator<Item = LinkId>) -> Self {
         let mut monitor = FlowMonitor::new();
-        monitor.grow(2 * scenario.flows.len());
+        monitor.reserve_flows(2 * scenario.flows.len());
         let mut auditor = Auditor::new(declared_links(scenario));
         auditor.reserve_flows(2 * scenario.flows.len());
         let mut more = options.audit_packets.then(|| {
             let mut packets = PacketAuditor::new(declared_links(scenario));
-            reordering_links(scenario).chain(unpromised).for_each(|link| packets.may_reorder(link));
+            reordering_links(scenario).chain(unpromised).for_each(|link| packets.allow_reordering(link));
             Box::new(More { auditor: Some(packets), ..More::default() })
         });
         let measured = &scenario.measurement;
@@ -173,18 +175,18 @@ impl Witness {
             let monitor = LinkMonitor::new(links, Instant::ZERO.saturating_add(measured.from));
             more.get_or_insert_default().links = Some(monitor);
         }
-        Witness { monitor, auditor, more, data_packets: 0, flows: 0 }
+        RunObserver { monitor, auditor, more, data_packets: 0, flows: 0 }
     }
 
     /// Adds observers.
-    pub(crate) fn watch(&mut self, observers: Vec<Box<dyn Plugged>>) {
+    pub(crate) fn watch(&mut self, observers: Vec<Box<dyn AnyObserver>>) {
         if !observers.is_empty() {
             self.more.get_or_insert_default().plugged = observers;
         }
     }
 
     /// The added observers.
-    pub(crate) fn watchers(&self) -> impl Iterator<Item = &dyn Plugged> {
+    pub(crate) fn watchers(&self) -> impl Iterator<Item = &dyn AnyObserver> {
         self.more.iter().flat_map(|more| more.plugged.iter().map(|observer| &**observer))
     }
 
@@ -205,7 +207,7 @@ impl Witness {
 
     /// Adds conversations that the scenario does not describe.
     pub(crate) fn grow(&mut self, conversations: usize, version: IpVersion) {
-        self.monitor.grow(2 * conversations);
+        self.monitor.reserve_flows(2 * conversations);
         for _ in 0..2 {
             self.add_flow(version, Vec::new());
         }
@@ -217,11 +219,11 @@ impl Witness {
     }
 
     /// Returns the verdict of the auditor.
-    pub(crate) fn judge(&mut self, scenario: &Scenario, remaining: &Remaining) -> Verdict {
+    pub(crate) fn judge(&mut self, scenario: &Scenario, remaining: &RemainingPackets) -> AuditReport {
         let end = End { scenario, monitor: &self.monitor, remaining };
         let verdict = self.auditor.finish(&end);
         match self.more.as_mut().and_then(|more| more.auditor.as_mut()) {
-            Some(packets) => verdict.and(packets.finish(&end)),
+            Some(packets) => verdict.merge(packets.finish(&end)),
             None => verdict,
         }
     }
@@ -231,21 +233,21 @@ impl Witness {
 struct End<'a> {
     scenario: &'a Scenario,
     monitor: &'a FlowMonitor,
-    remaining: &'a Remaining,
+    remaining: &'a RemainingPackets,
 }
 
-impl EndState for End<'_> {
-    fn link(&self, link: LinkId) -> LinkEnd {
+impl FinalState for End<'_> {
+    fn link(&self, link: LinkId) -> FinalLinkState {
         let (queued_frames, queued_bytes) =
             self.remaining.queued_per_link.get(link.index()).copied().unwrap_or_default();
-        LinkEnd { queued_frames, queued_bytes }
+        FinalLinkState { queued_frames, queued_bytes }
     }
 
-    fn flow(&self, flow: FlowId) -> FlowEnd {
+    fn flow(&self, flow: FlowId) -> FinalFlowState {
         let (in_flight_packets, in_flight_bytes) =
             self.remaining.packets_per_flow.get(&flow).copied().unwrap_or_default();
-        let published = Some(Published::from(&self.monitor.flow(flow)));
-        FlowEnd { in_flight_packets, in_flight_bytes, published }
+        let published = Some(PublishedCounters::from(&self.monitor.flow(flow)));
+        FinalFlowState { in_flight_packets, in_flight_bytes, published }
     }
 
     fn flow_name(&self, flow: FlowId) -> String {
@@ -254,7 +256,7 @@ impl EndState for End<'_> {
     }
 }
 
-impl Observer for Witness {
+impl Observer for RunObserver {
     #[inline(always)]
     fn prefetch_flow(&self, flow: FlowId) {
         if let Some(state) = self.monitor.state(flow) {
@@ -273,11 +275,11 @@ impl Observer for Witness {
     }
 
     #[inline(always)]
-    fn sent(&mut self, now: Instant, packet: &PacketView) {
-        self.monitor.sent(now, packet);
-        self.auditor.sent(now, packet);
+    fn on_sent(&mut self, now: Instant, packet: &PacketView) {
+        self.monitor.on_sent(now, packet);
+        self.auditor.on_sent(now, packet);
         if let Some(more) = &mut self.more {
-            more.sent(now, packet);
+            more.on_sent(now, packet);
         }
     }
 
@@ -290,60 +292,60 @@ impl Observer for Witness {
     }
 
     #[inline(always)]
-    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+    fn on_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
         self.data_packets += u64::from(packet.payload_bytes > 0);
-        self.monitor.delivered(now, packet, sent);
-        self.auditor.delivered(now, packet, sent);
+        self.monitor.on_delivered(now, packet, sent);
+        self.auditor.on_delivered(now, packet, sent);
         if let Some(more) = &mut self.more {
-            more.delivered(now, packet, sent);
+            more.on_delivered(now, packet, sent);
         }
     }
 
     #[inline(always)]
-    fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
-        self.monitor.dropped(now, packet, link, reason);
-        self.auditor.dropped(now, packet, link, reason);
+    fn on_dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
+        self.monitor.on_dropped(now, packet, link, reason);
+        self.auditor.on_dropped(now, packet, link, reason);
         if let Some(more) = &mut self.more {
-            more.dropped(now, packet, link, reason);
+            more.on_dropped(now, packet, link, reason);
         }
     }
 
     #[inline(always)]
-    fn offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
-        self.auditor.offered(now, link, wire_bytes);
+    fn on_offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
+        self.auditor.on_offered(now, link, wire_bytes);
         if let Some(more) = &mut self.more {
-            more.offered(now, link, wire_bytes);
+            more.on_offered(now, link, wire_bytes);
         }
     }
 
     #[inline(always)]
-    fn link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        self.auditor.link_dropped(now, link, wire_bytes, reason);
+    fn on_link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        self.auditor.on_link_dropped(now, link, wire_bytes, reason);
         if let Some(more) = &mut self.more {
-            more.link_dropped(now, link, wire_bytes, reason);
+            more.on_link_dropped(now, link, wire_bytes, reason);
         }
     }
 
     #[inline(always)]
-    fn marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
+    fn on_marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
         if let Some(more) = &mut self.more {
-            more.marked(now, packet, link);
+            more.on_marked(now, packet, link);
         }
     }
 
-    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
-        self.monitor.duplicated(arrival, packet, link);
-        self.auditor.duplicated(arrival, packet, link);
+    fn on_duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+        self.monitor.on_duplicated(arrival, packet, link);
+        self.auditor.on_duplicated(arrival, packet, link);
         if let Some(more) = &mut self.more {
-            more.duplicated(arrival, packet, link);
+            more.on_duplicated(arrival, packet, link);
         }
     }
 
     #[inline(always)]
-    fn transmitted(&mut self, transmission: &Transmission) {
-        self.auditor.transmitted(transmission);
+    fn on_transmitted(&mut self, transmission: &Transmission) {
+        self.auditor.on_transmitted(transmission);
         if let Some(more) = &mut self.more {
-            more.transmitted(transmission);
+            more.on_transmitted(transmission);
         }
     }
 

@@ -31,11 +31,11 @@ mod tunnel;
 mod wakeups;
 mod watch;
 
-pub(crate) use binding::Place;
+pub(crate) use binding::ConversationEnd;
 pub(crate) use endpoints::ConnectionMut;
-pub(crate) use flow::{EndpointMaker, Flow, ends};
+pub(crate) use flow::{EndpointFactory, Flow, ends};
 pub(crate) use kernel::{ETHERNET_HEADER_BYTES, ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6, RealHost, RealHosts};
 pub(crate) use state::World;
-pub(crate) use tcp::TcpMaker;
-pub(crate) use tunnel::TunnelMaker;
+pub(crate) use tcp::TcpFactory;
+pub(crate) use tunnel::TunnelFactory;
 pub(crate) use watch::sender;

@@ -5,15 +5,15 @@
 use fullpipe_archive::{Tables, table};
 use fullpipe_lab::{Options, Outcome, run};
 use fullpipe_network::access::{
-    AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, StationDeclaration, WayPromise,
+    AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, DirectionBounds, StationDeclaration,
 };
 use fullpipe_network::metrics::THROUGHPUT;
-use fullpipe_network::{Fate, Fated, Frame, Medium, Way};
-use fullpipe_scenario::{Errors, Language, Loaded};
-use fullpipe_schema::component::{Declaration, Invalid, Reader};
+use fullpipe_network::{CompletedFrame, Medium, MediumDirection, MediumFrame, MediumOutcome};
+use fullpipe_scenario::{Errors, Language, LoadedScenario};
+use fullpipe_schema::component::{Declaration, InvalidSettings, SettingsReader};
 use fullpipe_schema::metric::{MetricDeclaration, Sample};
-use fullpipe_schema::{Field, Kind, Table};
-use fullpipe_units::{Duration, Instant, NodeId, Stream};
+use fullpipe_schema::{Field, FieldKind, Table};
+use fullpipe_units::{Duration, Instant, NodeId, RandomStream};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -29,12 +29,17 @@ static PIGEON_POST: AccessNetworkComponent = AccessNetworkComponent {
         name: "pigeon post",
         text: "A loft, and keepers to whom pigeons fly.",
         fields: &[&[
-            Field::required("name", Kind::Name, "Its name."),
-            Field::required("loft", Kind::Text, "The hub."),
-            Field::required("keepers", Kind::Text, "The stations, by name or pattern."),
-            Field::required("flight", Kind::DURATION, "How long a pigeon flies."),
-            Field::default("pigeons", Kind::Integer { min: 1, max: 1000 }, "3", "How many fly at a time, each way."),
-            Field::default("hawks", Kind::PROBABILITY, "0.0", "Part of the pigeons that do not arrive."),
+            Field::required("name", FieldKind::Name, "Its name."),
+            Field::required("loft", FieldKind::Text, "The hub."),
+            Field::required("keepers", FieldKind::Text, "The stations, by name or pattern."),
+            Field::required("flight", FieldKind::DURATION, "How long a pigeon flies."),
+            Field::default(
+                "pigeons",
+                FieldKind::Integer { min: 1, max: 1000 },
+                "3",
+                "How many fly at a time, each way.",
+            ),
+            Field::default("hawks", FieldKind::PROBABILITY, "0.0", "Part of the pigeons that do not arrive."),
         ]],
         ..Table::EMPTY
     },
@@ -70,14 +75,17 @@ struct PigeonPost {
     hawks: f64,
 }
 
-fn read(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>) -> Result<AccessNetwork, Invalid> {
+fn read(
+    reader: &mut SettingsReader<'_, '_>,
+    context: &mut AccessContext<'_>,
+) -> Result<AccessNetwork, InvalidSettings> {
     let tree = reader.tree;
-    let (loft, keepers) = (context.node(reader, "loft")?, context.matching(reader, "keepers")?);
+    let (loft, keepers) = (context.node(reader, "loft")?, context.find_matching(reader, "keepers")?);
     for keeper in &keepers {
-        context.take(reader, "keepers", *keeper, PIGEON_POST.station)?;
+        context.claim_station(reader, "keepers", *keeper, PIGEON_POST.station)?;
     }
     if keepers.contains(&loft) {
-        return Err(reader.error("loft", "the loft keeps no pigeons for itself", "a node of its own"));
+        return Err(reader.add_error("loft", "the loft keeps no pigeons for itself", "a node of its own"));
     }
     Ok(Arc::new(PigeonPost {
         name: tree.text("name").to_owned(),
@@ -110,15 +118,15 @@ impl AccessNetworkSettings for PigeonPost {
         1500
     }
 
-    fn promise(&self, _: Way) -> WayPromise {
-        WayPromise { rate_bps: 0, least_delay: self.flight }
+    fn bounds(&self, _: MediumDirection) -> DirectionBounds {
+        DirectionBounds { rate_bps: 0, least_delay: self.flight }
     }
 
     fn build(&self, seed: u64) -> Result<Box<dyn Medium>, String> {
         if self.flight.is_zero() {
             return Err("no pigeon is that fast".to_owned());
         }
-        let random = Stream::new(seed, &self.name, "hawks");
+        let random = RandomStream::new(seed, &self.name, "hawks");
         Ok(Box::new(Sky { post: self.clone(), random, flying: VecDeque::new(), told: Vec::new(), counts: [[0; 4]; 2] }))
     }
 }
@@ -127,25 +135,25 @@ impl AccessNetworkSettings for PigeonPost {
 #[derive(Debug)]
 struct Sky {
     post: PigeonPost,
-    random: Stream,
-    flying: VecDeque<(Instant, Frame, Fate)>,
-    told: Vec<Fated>,
+    random: RandomStream,
+    flying: VecDeque<(Instant, MediumFrame, MediumOutcome)>,
+    told: Vec<CompletedFrame>,
     /// Packets sent, lost and in flight, and bytes delivered; down and up.
     counts: [[u64; 4]; 2],
 }
 
 impl Medium for Sky {
-    fn offer(&mut self, now: Instant, frame: Frame) {
+    fn offer(&mut self, now: Instant, frame: MediumFrame) {
         let [sent, _, flying, _] = &mut self.counts[frame.way as usize];
         if *flying == self.post.pigeons {
-            return self.told.push(Fated { token: frame.token, at: now, fate: Fate::BufferFull });
+            return self.told.push(CompletedFrame { token: frame.token, at: now, fate: MediumOutcome::BufferFull });
         }
         (*sent, *flying) = (*sent + 1, *flying + 1);
-        let fate = if self.random.chance(self.post.hawks) { Fate::Lost } else { Fate::Delivered };
+        let fate = if self.random.bernoulli(self.post.hawks) { MediumOutcome::Lost } else { MediumOutcome::Delivered };
         self.flying.push_back((now + self.post.flight, frame, fate));
     }
 
-    fn next(&self) -> Instant {
+    fn next_wakeup(&self) -> Instant {
         self.flying.front().map_or(Instant::NEVER, |(at, ..)| *at)
     }
 
@@ -155,18 +163,18 @@ impl Medium for Sky {
             let [_, lost, flying, bytes] = &mut self.counts[frame.way as usize];
             *flying -= 1;
             match fate {
-                Fate::Delivered => *bytes += u64::from(frame.ip_bytes),
-                Fate::Lost | Fate::BufferFull => *lost += 1,
+                MediumOutcome::Delivered => *bytes += u64::from(frame.ip_bytes),
+                MediumOutcome::Lost | MediumOutcome::BufferFull => *lost += 1,
             }
-            self.told.push(Fated { token: frame.token, at, fate });
+            self.told.push(CompletedFrame { token: frame.token, at, fate });
         }
     }
 
-    fn fates(&mut self, fates: &mut VecDeque<Fated>) {
+    fn drain_outcomes(&mut self, fates: &mut VecDeque<CompletedFrame>) {
         fates.extend(self.told.drain(..));
     }
 
-    fn sample(&self, metric: &str, _station: u32, way: Way) -> Option<Sample> {
+    fn sample(&self, metric: &str, _station: u32, way: MediumDirection) -> Option<Sample> {
         let [sent, _, _, bytes] = self.counts[way as usize];
         match metric {
             "pigeons_sent" => Some(Sample::Value(sent as f64)),
@@ -176,13 +184,13 @@ impl Medium for Sky {
     }
 
     fn record(&self, tables: &mut Tables) {
-        let row = |way: Way| PigeonRow {
+        let row = |way: MediumDirection| PigeonRow {
             post: self.post.name.clone(),
             direction: way.name().to_owned(),
             sent_packets: self.counts[way as usize][0],
             lost_packets: self.counts[way as usize][1],
         };
-        tables.add(&PIGEONS, Way::ALL.map(row).to_vec());
+        tables.add(&PIGEONS, MediumDirection::ALL.map(row).to_vec());
     }
 }
 
@@ -191,8 +199,8 @@ const NODES: &str = "duration = '1s'\n[[router]]\nname = 'tower'\n[[host]]\nname
 const FLOW: &str = "[[flow]]\nname = 'news'\nfrom = 'keeper1'\nto = 'keeper2'\nprotocol = 'udp'\nworkload = \
                     'constant-rate'\npayload = 72\ninterval = '20ms'\npackets = 20\n";
 
-fn load(text: &str) -> Result<Loaded, Errors> {
-    Language::default().access_network(&PIGEON_POST).load(text, "pigeons.toml", &[])
+fn load(text: &str) -> Result<LoadedScenario, Errors> {
+    Language::default().with_access_network(&PIGEON_POST).load(text, "pigeons.toml", &[])
 }
 
 fn post(keys: &str) -> String {
@@ -216,7 +224,7 @@ fn packet_through_a_declared_access_network_is_probed_and_recorded() {
     let flow = outcome.flow("news").expect("the flow").counters;
     assert_eq!((flow.rx_packets, flow.delay_sum), (20, Duration::from_millis(20 * 2 * 5)));
     let pigeons = outcome.access_table("pigeons.csv").expect("its table");
-    assert_eq!(pigeons.texts("direction"), ["downlink", "uplink"]);
+    assert_eq!(pigeons.text_column("direction"), ["downlink", "uplink"]);
     assert_eq!(pigeons.column("sent_packets"), [20.0, 20.0]);
     let (_, file) = outcome.tables().into_iter().find(|(file, _)| *file == "pigeons.csv").expect("its file");
     let text = "post,direction,sent_packets,lost_packets\nrfc1149,downlink,20,0\nrfc1149,uplink,20,0\n";

@@ -1,7 +1,7 @@
 //! Tests of allocations. In the steady state a packet causes no allocation: twice the simulated time needs the same number of
 //! allocations. The estimated memory of a run is within a factor of two of its allocated memory.
 
-use fullpipe_lab::cost::{Cost, PROGRAM_BYTES};
+use fullpipe_lab::cost::{Cost, PROCESS_BYTES};
 use fullpipe_lab::{Options, prepare, prepare_shared};
 use fullpipe_scenario::Override;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -52,7 +52,7 @@ fn bytes(file: &str, set: &[(&str, &str)]) -> (f64, Cost) {
     let tables = outcome.tables();
     let change = region.change();
     drop((outcome, tables));
-    ((change.bytes_allocated - change.bytes_deallocated) as f64, Cost::of(&scenario))
+    ((change.bytes_allocated - change.bytes_deallocated) as f64, Cost::estimate(&scenario))
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn estimated_memory_is_within_a_factor_of_two_of_the_allocated_memory() {
     let mut wrong = Vec::new();
     for (file, set) in [("tcp-idle", &[("flow.idle.count", "20000")][..]), ("tcp-10k", &tenth), ("quic-10k", &tenth)] {
         let (allocated, cost) = bytes(file, set);
-        let estimated = cost.peak_bytes() - PROGRAM_BYTES;
+        let estimated = cost.peak_bytes() - PROCESS_BYTES;
         println!("{file}: {estimated:.0} bytes estimated, {allocated:.0} allocated; {:?}", cost.memory);
         if !(0.5..=2.0).contains(&(estimated / allocated)) {
             wrong.push(format!("{file}: {estimated:.0} bytes estimated, {allocated:.0} allocated"));

@@ -139,7 +139,7 @@ fn with_ecn(text: &str) -> fullpipe_lab::Outcome {
     for flow in &mut scenario.flows {
         if let Transport::Tcp(settings) = &mut flow.transport {
             let mut own = Tcp::clone(settings);
-            own.connection.ecn = fullpipe_tcp::Ecn::Active;
+            own.connection.ecn = fullpipe_tcp::EcnMode::Active;
             if own.congestion == "dctcp" {
                 own.connection.ecn_feedback = fullpipe_tcp::EcnFeedback::Accurate;
             }

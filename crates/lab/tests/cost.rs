@@ -45,11 +45,11 @@ fn estimated_events_of_the_benchmarks_are_within_a_factor_of_two() {
     let mut wrong = Vec::new();
     for (name, set) in cases {
         let scenario = bench(name, &set);
-        let cost = Cost::of(&scenario);
+        let cost = Cost::estimate(&scenario);
         let events = run(&scenario, &Options::default()).expect("it runs").totals().events as f64;
         let ratio = cost.events / events;
         println!("{name} {set:?}: {:.0} estimated, {events} counted, ratio {ratio:.2}, {:?}", cost.events, cost.bounds);
-        if !(0.5..=2.0).contains(&ratio) || cost.is_bound() {
+        if !(0.5..=2.0).contains(&ratio) || cost.is_upper_bound() {
             wrong.push(format!("{name} {set:?}: {:.0} events estimated, {events} counted", cost.events));
         }
     }
@@ -70,9 +70,9 @@ fn upper_bound_is_marked_and_not_exceeded() {
     let steady = "protocol = \"udp\"\nworkload = \"on-off\"\nrate = \"5Mbit/s\"\npayload = \"1000B\"\non = \"100ms\"\noff = \"100ms\"\n";
     for (text, is_bound) in [(on_off, true), (steady, false)] {
         let scenario = source(text);
-        let cost = Cost::of(&scenario);
+        let cost = Cost::estimate(&scenario);
         let events = run(&scenario, &Options::default()).expect("it runs").totals().events as f64;
-        assert_eq!(cost.is_bound(), is_bound, "{text}: {:?}", cost.bounds);
+        assert_eq!(cost.is_upper_bound(), is_bound, "{text}: {:?}", cost.bounds);
         assert!(!is_bound || events <= cost.events, "{text}: {events} events, at most {} estimated", cost.events);
         let ratio = cost.events / events;
         assert!(is_bound || (0.5..=2.0).contains(&ratio), "{text}: {events} events, {} estimated", cost.events);
@@ -91,7 +91,7 @@ fn memory_of_samples_is_that_of_the_metric_with_the_most() {
         probe("10ms", "\"srtt_s\", \"inflight_bytes\"")
     );
     let scenario = fullpipe_scenario::load(&text, "probes.toml", &[]).expect("it is right").scenario;
-    let cost = Cost::of(&scenario);
+    let cost = Cost::estimate(&scenario);
     let samples = cost.memory.iter().find(|part| part.what.contains("samples")).expect("there are probes");
     // One per millisecond for ten seconds, without the 1000 of each other metric.
     assert_eq!(samples.count, 10_000.0);
@@ -101,7 +101,7 @@ fn memory_of_samples_is_that_of_the_metric_with_the_most() {
 fn excess_datagrams_need_memory_only_in_an_unlimited_queue() {
     for (queue, many) in [("unlimited", true), ("100kB", false)] {
         let set = [("topology.link.0.rate", "\"100Mbit/s\""), ("topology.link.0.queue", &format!("\"{queue}\""))];
-        let cost = Cost::of(&bench("udp-5hop", &set));
+        let cost = Cost::estimate(&bench("udp-5hop", &set));
         // 80 000 packets of 1502 bytes per second are 961 Mbit/s: 72 000 of them exceed 100 Mbit/s in each of ten seconds.
         let waiting = cost.memory.iter().find(|part| part.what.contains("queues")).map_or(0.0, |part| part.count);
         let expected = if many { 720_000.0 } else { 0.0 };

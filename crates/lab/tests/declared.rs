@@ -2,7 +2,7 @@
 
 use crate::least;
 
-use fullpipe_archive::reference::{TableReference, run_tables, study_tables};
+use fullpipe_archive::reference::{TableReference, run_table_references, study_table_references};
 use fullpipe_congestion::controls::CONTROLS;
 use fullpipe_lab::{Options, Outcome, run};
 use fullpipe_network::discipline::table::DISCIPLINES;
@@ -228,7 +228,7 @@ const EMPTY: [(&str, &str, &str); 0] = [];
 
 fn declared() -> BTreeMap<&'static str, TableReference> {
     let access = ACCESS_NETWORKS.iter().flat_map(|component| (component.tables)());
-    run_tables().into_iter().chain(access).map(|table| (table.file, table)).collect()
+    run_table_references().into_iter().chain(access).map(|table| (table.file, table)).collect()
 }
 
 #[test]
@@ -328,6 +328,6 @@ fn each_table_of_the_sources_is_in_the_reference_page() {
     for entry in std::fs::read_dir(crates).expect("the crates").flatten() {
         tables_below(&entry.path().join("src"), &mut found);
     }
-    let study = study_tables().into_iter().map(|table| table.file).filter(|file| *file != "results.csv");
+    let study = study_table_references().into_iter().map(|table| table.file).filter(|file| *file != "results.csv");
     assert_eq!(found, declared().into_keys().chain(study).map(str::to_owned).collect());
 }

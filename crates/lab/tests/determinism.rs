@@ -2,7 +2,7 @@
 //! without the packet auditor. The world of `fullpipe bench` is also that of `fullpipe run`.
 
 use crate::common::{flows_csv, outcome_with};
-use fullpipe_lab::{Append, Capture, Options, run};
+use fullpipe_lab::{CaptureOptions, FileAppender, Options, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -167,7 +167,7 @@ fn fusion_and_the_packet_auditor_do_not_change_records() {
             assert!(other.verdict().passed(), "{}", other.verdict());
             assert_eq!(flows_csv(&other), flows_csv(&plain));
             assert_eq!(other.totals().packet_hops, plain.totals().packet_hops);
-            assert_eq!(other.ended(), plain.ended());
+            assert_eq!(other.end_time(), plain.end_time());
         }
     }
 }
@@ -180,13 +180,13 @@ fn captures_do_not_change_records_and_are_identical_in_each_run() {
         let captured = || {
             let files: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
             let kept = files.clone();
-            let append: Append = Arc::new(move |name, bytes| {
+            let append: FileAppender = Arc::new(move |name, bytes| {
                 kept.lock().expect("no panic").entry(name.to_string()).or_default().extend_from_slice(bytes);
                 Ok(())
             });
-            let capture = Some(Capture { snap_bytes: 128, append });
+            let capture = Some(CaptureOptions { snap_bytes: 128, append });
             let other = run(&scenario, &Options { capture, ..Options::default() }).expect("it runs");
-            assert!(other.captured().is_ok());
+            assert!(other.capture_result().is_ok());
             assert_eq!(flows_csv(&other), flows_csv(&plain));
             assert_eq!(other.totals().packet_hops, plain.totals().packet_hops);
             // Packets of hosts with processing times (those that share the dumbbell's queue) are captured when they are sent, with an
@@ -223,10 +223,10 @@ fn blocks(file: &[u8]) -> u64 {
 #[test]
 fn capture_that_cannot_be_written_is_an_error() {
     let scenario = fullpipe_scenario::load(MIXED, "mixed.toml", &[]).expect("it is right").scenario;
-    let append: Append = Arc::new(|_, _| Err(std::io::ErrorKind::StorageFull.into()));
-    let capture = Some(Capture { snap_bytes: 0, append });
+    let append: FileAppender = Arc::new(|_, _| Err(std::io::ErrorKind::StorageFull.into()));
+    let capture = Some(CaptureOptions { snap_bytes: 0, append });
     let outcome = run(&scenario, &Options { capture, ..Options::default() }).expect("it runs");
-    assert_eq!(outcome.captured().map_err(std::io::Error::kind), Err(std::io::ErrorKind::StorageFull));
+    assert_eq!(outcome.capture_result().map_err(std::io::Error::kind), Err(std::io::ErrorKind::StorageFull));
 }
 
 #[test]

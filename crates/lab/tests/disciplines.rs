@@ -4,7 +4,7 @@ use crate::common;
 
 use fullpipe_lab::{Options, run};
 use fullpipe_network::Limit;
-use fullpipe_network::discipline::settings::Capacity;
+use fullpipe_network::discipline::settings::QueueCapacity;
 
 fn network(discipline: &str) -> String {
     format!(
@@ -87,7 +87,7 @@ fn discipline_without_a_device_queue_limit_has_the_whole_queue() {
     // 10 ms at 10 Mbit/s.
     let discipline = link.discipline.as_ref().unwrap();
     assert_eq!(discipline.name(), "codel");
-    assert_eq!(discipline.capacity(), Capacity::of(Limit::Bytes(12_500)));
+    assert_eq!(discipline.capacity(), QueueCapacity::from_limit(Limit::Bytes(12_500)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-use fullpipe_lab::{Options, Outcome, Sabotage, run};
+use fullpipe_lab::{InjectedFault, Options, Outcome, run};
 use fullpipe_lte::records::{BEARERS, BearerRecord, UES, UeRecord};
 use fullpipe_network::Fault;
 use fullpipe_units::LinkId;
@@ -224,7 +224,7 @@ fn auditor_detects_deliberate_faults_in_lte() {
     // Two directions of a link, then the downlink and the uplink.
     for link in [LinkId(2), LinkId(3)] {
         for fault in [Fault::FastLink(link), Fault::SilentDrop { link, every: 50 }] {
-            let options = Options { faults: vec![Sabotage::Network(fault)], ..Options::default() };
+            let options = Options { faults: vec![InjectedFault::Network(fault)], ..Options::default() };
             assert!(!played(&text, &options).verdict().passed(), "{fault:?}");
         }
     }

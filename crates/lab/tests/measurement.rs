@@ -110,7 +110,7 @@ fn link_statistics_of_an_overload_match_a_hand_calculation() {
     let outcome = one_link("1s", flow, "[measurement]\nfrom = '500ms'\nlinks = ['link1']");
     let link = only(&outcome);
     let summary = &link.summary;
-    assert_eq!((link.link, summary.measured().as_nanos()), ("link1", 500_000_000));
+    assert_eq!((link.link, summary.measured_duration().as_nanos()), ("link1", 500_000_000));
     assert_eq!((summary.arrivals.packets, summary.departed.packets, summary.dropped_packets), (626, 501, 0));
     assert_eq!((summary.waiting_first.packets, summary.waiting_last.packets), (125, 250));
     // 0.2 ms times (500 + 501 + ... + 1000), in ns.
@@ -180,16 +180,16 @@ struct Frames {
 }
 
 impl Observer for Frames {
-    fn offered(&mut self, now: Instant, link: LinkId, _wire_bytes: u32) {
+    fn on_offered(&mut self, now: Instant, link: LinkId, _wire_bytes: u32) {
         self.offered.push((link, now));
     }
-    fn link_dropped(&mut self, now: Instant, link: LinkId, _wire_bytes: u32, _reason: DropReason) {
+    fn on_link_dropped(&mut self, now: Instant, link: LinkId, _wire_bytes: u32, _reason: DropReason) {
         self.dropped.push((link, now));
     }
-    fn marked(&mut self, now: Instant, _packet: &PacketView, link: LinkId) {
+    fn on_marked(&mut self, now: Instant, _packet: &PacketView, link: LinkId) {
         self.marked.push((link, now));
     }
-    fn transmitted(&mut self, transmission: &Transmission) {
+    fn on_transmitted(&mut self, transmission: &Transmission) {
         self.transmitted.push(*transmission);
     }
 }
@@ -225,7 +225,7 @@ fn loaded(link: &str, measurement: &str) -> Scenario {
     let mut scenario = loaded.scenario;
     for flow in &mut scenario.flows {
         if let fullpipe_scenario::description::Transport::Tcp(tcp) = &mut flow.transport {
-            Arc::make_mut(tcp).connection.ecn = fullpipe_tcp::Ecn::Active;
+            Arc::make_mut(tcp).connection.ecn = fullpipe_tcp::EcnMode::Active;
         }
     }
     scenario
@@ -253,7 +253,7 @@ fn link_statistics_equal_sums_over_all_frames() {
         assert_eq!(names, ["link2", "link2.reverse"]);
         for (number, MeasuredLink { link: name, summary, utilisation, .. }) in (2u32..).zip(outcome.measured_links()) {
             let link = LinkId(number);
-            let (from, to) = (Instant::from_nanos(3_000_002_000), outcome.ended());
+            let (from, to) = (Instant::from_nanos(3_000_002_000), outcome.end_time());
             assert_eq!((summary.from, summary.to), (from, to));
             let within = |at: Instant| (from..=to).contains(&at);
             let of_link = |list: &[(LinkId, Instant)]| -> Vec<Instant> {

@@ -4,15 +4,15 @@
 use crate::common::{csv, flows_csv};
 use fullpipe_congestion::cubic::{Cubic, CubicConfig};
 use fullpipe_congestion::hystart::HyStart;
-use fullpipe_congestion::{Ack, Congestion, Control, Controller, Signals, Timeout};
+use fullpipe_congestion::{Ack, CongestionEvent, ControlRequirements, Controller, Timeout, WindowState};
 use fullpipe_lab::{ConnectionContext, Options, Outcome, Plugins, RunError, prepare_with, run, run_with};
-use fullpipe_network::queue::Queued;
+use fullpipe_network::queue::QueuedPacket;
 use fullpipe_network::{Fifo, Limit, QueueDiscipline};
 use fullpipe_quic::scheduler::{self, StreamScheduler};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{FlowId, Instant, LinkId};
-use fullpipe_workload::{Bulk, BulkSpec, Sink};
+use fullpipe_workload::{BulkSender, BulkSpec, Sink};
 use std::sync::{Arc, Mutex};
 
 /// A dumbbell with overflow, random loss and probes; flows that are limited, unlimited, in a group, and over UDP.
@@ -134,7 +134,7 @@ fn control_factory_receives_the_context_of_its_connection() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let notes = seen.clone();
     let plugins = Plugins::new().control("short.2", move |context| {
-        let draw = context.random("test").bits();
+        let draw = context.random_stream("test").next_u64();
         notes.lock().expect("nobody panicked").push((
             context.flow.name.clone(),
             context.connection,
@@ -182,13 +182,13 @@ impl Controller for CountsRates {
     fn name(&self) -> &'static str {
         "counts-rates"
     }
-    fn on_ack(&mut self, _control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, _control: &mut WindowState, ack: &Ack) {
         self.0.lock().expect("nobody panicked")[usize::from(ack.rate.is_some())] += 1;
     }
-    fn on_congestion(&mut self, control: &mut Control, _congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, _congestion: &CongestionEvent) {
         control.ssthresh_bytes = control.cwnd_bytes;
     }
-    fn on_timeout(&mut self, control: &mut Control, _timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, _timeout: &Timeout) {
         control.ssthresh_bytes = control.cwnd_bytes;
     }
 }
@@ -211,11 +211,11 @@ impl Controller for Fixed {
     fn name(&self) -> &'static str {
         self.0
     }
-    fn on_ack(&mut self, _control: &mut Control, _ack: &Ack) {}
-    fn on_congestion(&mut self, control: &mut Control, _congestion: &Congestion) {
+    fn on_ack(&mut self, _control: &mut WindowState, _ack: &Ack) {}
+    fn on_congestion(&mut self, control: &mut WindowState, _congestion: &CongestionEvent) {
         control.ssthresh_bytes = control.cwnd_bytes;
     }
-    fn on_timeout(&mut self, control: &mut Control, _timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, _timeout: &Timeout) {
         control.ssthresh_bytes = control.cwnd_bytes;
     }
 }
@@ -247,20 +247,25 @@ fn plugged_in_fifo_gives_the_records_of_the_built_in_discipline() {
 
 /// Last in, first out, which an audit of the order would reject.
 #[derive(Debug, Default)]
-struct Stack(Vec<Queued>);
+struct Stack(Vec<QueuedPacket>);
 
 impl QueueDiscipline for Stack {
     fn name(&self) -> &'static str {
         "stack"
     }
-    fn enqueue(&mut self, _now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        _now: Instant,
+        packet: QueuedPacket,
+        _dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         if self.0.len() >= 30 {
             return Err(packet);
         }
         self.0.push(packet);
         Ok(())
     }
-    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         self.0.pop()
     }
     fn packets(&self) -> u64 {
@@ -281,9 +286,9 @@ fn plugged_in_discipline_may_reorder_packets() {
 fn plugged_in_bulk_workload_gives_the_records_of_the_built_in_one() {
     let bulks = scenario(MIXED);
     let plugins = Plugins::new().workload("short", |context| {
-        assert!(context.over_stream());
+        assert!(context.is_over_stream());
         let bulk: &BulkSpec = context.flow.workload.downcast_ref().expect("a bulk flow");
-        [Box::new(Bulk::new(bulk.size_bytes, bulk.write_bytes)), Box::new(Sink::new(true))]
+        [Box::new(BulkSender::new(bulk.size_bytes, bulk.write_bytes)), Box::new(Sink::new(true))]
     });
     changes_nothing(&bulks, plugins);
     // The plugged-in workload is used: in a scenario of a tenth of the size, the receivers get the full size.
@@ -293,8 +298,8 @@ fn plugged_in_bulk_workload_gives_the_records_of_the_built_in_one() {
         let row = outcome.flow("short.1").expect("the flow");
         row.goodput_bps.expect("it got something") * row.completion.expect("it completed").as_secs_f64() / 8.0
     };
-    let whole =
-        Plugins::new().workload("short.1", |_| [Box::new(Bulk::new(Some(300_000), 1000)), Box::new(Sink::new(true))]);
+    let whole = Plugins::new()
+        .workload("short.1", |_| [Box::new(BulkSender::new(Some(300_000), 1000)), Box::new(Sink::new(true))]);
     assert_eq!(received(Plugins::new()).round(), 30_000.0);
     assert_eq!(received(whole).round(), 300_000.0);
 }
@@ -312,23 +317,23 @@ struct Tally {
 }
 
 impl Observer for Tally {
-    fn sent(&mut self, _now: Instant, _packet: &PacketView) {
+    fn on_sent(&mut self, _now: Instant, _packet: &PacketView) {
         self.sent += 1;
     }
-    fn delivered(&mut self, _now: Instant, _packet: &PacketView, _sent: Instant) {
+    fn on_delivered(&mut self, _now: Instant, _packet: &PacketView, _sent: Instant) {
         self.delivered += 1;
     }
-    fn dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, reason: DropReason) {
+    fn on_dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, reason: DropReason) {
         self.dropped += 1;
         self.lost += u64::from(reason == DropReason::Loss);
     }
-    fn offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {
+    fn on_offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {
         self.offered += 1;
     }
-    fn link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {
+    fn on_link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {
         self.link_dropped += 1;
     }
-    fn transmitted(&mut self, _transmission: &Transmission) {
+    fn on_transmitted(&mut self, _transmission: &Transmission) {
         self.transmitted += 1;
     }
 }
@@ -424,15 +429,15 @@ fn control_incompatible_with_the_transport_is_an_error() {
         fn name(&self) -> &'static str {
             "delays"
         }
-        fn signals(&self) -> Signals {
-            Signals { one_way_delay: true, ..Signals::default() }
+        fn requirements(&self) -> ControlRequirements {
+            ControlRequirements { one_way_delay: true, ..ControlRequirements::default() }
         }
-        fn on_ack(&mut self, _control: &mut Control, _ack: &Ack) {}
-        fn on_congestion(&mut self, _control: &mut Control, _congestion: &Congestion) {}
-        fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {}
+        fn on_ack(&mut self, _control: &mut WindowState, _ack: &Ack) {}
+        fn on_congestion(&mut self, _control: &mut WindowState, _congestion: &CongestionEvent) {}
+        fn on_timeout(&mut self, _control: &mut WindowState, _timeout: &Timeout) {}
     }
     let plugins = Plugins::new().control("long", |_| Box::new(Delays));
     let error = run_with(&scenario(MIXED), &Options::default(), plugins).expect_err("it is refused");
     let reason = "congestion control `delays` needs one-way delays, which TCP does not measure";
-    assert_eq!(error, RunError::Control { flow: "long".into(), reason: reason.into() });
+    assert_eq!(error, RunError::CongestionControl { flow: "long".into(), reason: reason.into() });
 }

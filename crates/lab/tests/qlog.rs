@@ -1,7 +1,7 @@
 //! The qlog of a run: a public reader parses every event, the log agrees with the run's tables, and writing it changes nothing.
 
 use crate::common::{csv, flows_csv};
-use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, run};
+use fullpipe_lab::{CaptureOptions, FileAppender, Options, Outcome, QlogOptions, run};
 use fullpipe_scenario::Scenario;
 use qlog::events::EventData;
 use qlog::reader::{Event, QlogSeqReader};
@@ -145,7 +145,7 @@ fn scenario(text: &str) -> Scenario {
 /// Runs a scenario with a log, and returns the outcome and the log.
 fn logged(text: &str) -> (Outcome, Vec<u8>) {
     let (log, append) = memory();
-    let options = Options { qlog: Some(Qlog { append }), ..Options::default() };
+    let options = Options { qlog: Some(QlogOptions { append }), ..Options::default() };
     let outcome = run(&scenario(text), &options).expect("it runs");
     assert!(outcome.verdict().passed(), "{}", outcome.verdict());
     outcome.captured().expect("writing to memory cannot fail");
@@ -157,7 +157,7 @@ fn logged(text: &str) -> (Outcome, Vec<u8>) {
 
 type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
-fn memory() -> (Files, Append) {
+fn memory() -> (Files, FileAppender) {
     let files = Files::default();
     let kept = files.clone();
     let append = move |name: &str, bytes: &[u8]| {
@@ -237,11 +237,12 @@ fn qlog_does_not_change_records() {
         assert_eq!(totals(&outcome), totals(&plain));
         // The log does not depend on other observers: with captures it is the same as without.
         let (alone, append) = memory();
-        let capture = Some(Capture { snap_bytes: 128, append });
+        let capture = Some(CaptureOptions { snap_bytes: 128, append });
         run(&scenario(text), &Options { capture, ..Options::default() }).expect("it runs");
         let (both, append) = memory();
-        let capture = Some(Capture { snap_bytes: 128, append: append.clone() });
-        let options = Options { capture, qlog: Some(Qlog { append }), audit_packets: true, ..Options::default() };
+        let capture = Some(CaptureOptions { snap_bytes: 128, append: append.clone() });
+        let options =
+            Options { capture, qlog: Some(QlogOptions { append }), audit_packets: true, ..Options::default() };
         run(&scenario(text), &options).expect("it runs");
         assert_eq!(both.lock().expect("whole").remove("run.sqlog"), Some(log));
         assert_eq!(*alone.lock().expect("whole"), *both.lock().expect("whole"));

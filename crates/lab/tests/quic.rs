@@ -299,7 +299,7 @@ fn control_that_needs_unavailable_reports_is_an_error() {
         fullpipe_scenario::load(&TRANSFER.replace("size =", "congestion = \"dctcp\"\nsize ="), "test.toml", &[])
             .unwrap_or_else(|errors| panic!("{errors}"));
     let error = run(&loaded.scenario, &Options::default()).expect_err("refused");
-    assert!(matches!(error, RunError::Control { .. }));
+    assert!(matches!(error, RunError::CongestionControl { .. }));
     assert_eq!(
         error.to_string(),
         "flow \"bulk\": congestion control `dctcp` needs counts of congestion marks, and the QUIC stack tells only that \
@@ -355,7 +355,7 @@ fn connection_survives_a_short_outage_and_closes_after_a_long_one() {
     assert!(ended.flow("bulk").expect("the flow").completion.is_none());
     // Thirty seconds without a packet of the peer; packets in the queue of the link are delivered afterwards.
     assert_eq!(ended.totals().live_endpoints, 0);
-    assert!(ended.ended().saturating_since(fullpipe_units::Instant::ZERO) < Duration::from_secs(60));
+    assert!(ended.end_time().saturating_since(fullpipe_units::Instant::ZERO) < Duration::from_secs(60));
 }
 
 /// RFC 9002 section 7.3.3: in congestion avoidance the window grows by one packet per window of packets, with acknowledgments of each or

@@ -1,7 +1,7 @@
 //! Tests that docs/records.md matches the declarations, and that an outcome has their columns.
 
-use fullpipe_archive::reference::{ColumnReference, TableReference, page};
-use fullpipe_lab::{Options, Samples, run};
+use fullpipe_archive::reference::{ColumnReference, TableReference, render_records_page};
+use fullpipe_lab::{Options, SampleOutput, run};
 use fullpipe_scenario::access::ACCESS_NETWORKS;
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 /// The metrics of `figures.csv`, by the component that reports them.
 fn metrics() -> Vec<TableReference> {
-    let column = |metric: &&fullpipe_workload::Metric| ColumnReference {
+    let column = |metric: &&fullpipe_workload::ApplicationMetric| ColumnReference {
         name: metric.name,
         kind: "number",
         unit: metric.unit,
@@ -23,14 +23,14 @@ fn metrics() -> Vec<TableReference> {
 
 fn expected() -> String {
     let access: Vec<TableReference> = ACCESS_NETWORKS.iter().flat_map(|component| (component.tables)()).collect();
-    page(&access, &metrics())
+    render_records_page(&access, &metrics())
 }
 
 #[test]
 fn every_metric_has_the_unit_of_its_suffix() {
     let tables = metrics();
     for table in &tables {
-        assert_eq!(table.faults(), Vec::<String>::new());
+        assert_eq!(table.declaration_errors(), Vec::<String>::new());
     }
     // A metric name in an expression of a study must be unique.
     let mut names: Vec<&str> = fullpipe_lab::metric_names().collect();
@@ -82,10 +82,10 @@ fn columns_of_an_outcome_are_those_of_its_files() {
     assert_eq!(files, ["flows.csv", "series.csv", "links.csv", "halves.csv", "completions.csv", "figures.csv"]);
     // The columns of the outcome are those of the file.
     let flows = outcome.flows();
-    assert_eq!(flows.texts("flow"), ["web", "web.reverse"]);
+    assert_eq!(flows.text_column("flow"), ["web", "web.reverse"]);
     assert_eq!(flows.column("tx_packets")[0], outcome.flow("web").unwrap().counters.tx_packets as f64);
     assert_eq!(outcome.samples().len(), outcome.series_rows().count());
-    assert_eq!(outcome.links().texts("link"), ["link1"]);
+    assert_eq!(outcome.links().text_column("link"), ["link1"]);
 }
 
 /// `series.csv` of a run whose samples are written to a file: the written pieces, and the outcome's table.
@@ -122,13 +122,13 @@ fn sampled(duration: &str, broken: impl FnMut(usize) -> io::Result<()> + Send + 
         pieces.push(bytes.to_vec());
         (broken.lock().unwrap())(pieces.len())
     };
-    let options = Options { samples: Some(Samples { append: Arc::new(append) }), ..Options::default() };
+    let options = Options { samples: Some(SampleOutput { append: Arc::new(append) }), ..Options::default() };
     let outcome = run(&scenario, &options).unwrap();
     assert_eq!(outcome.series_rows().count(), 0, "samples are stored twice");
     let table = |outcome: &fullpipe_lab::Outcome| {
         outcome.tables().into_iter().find(|(name, _)| *name == "series.csv").map(|(_, content)| content)
     };
-    let written = outcome.captured().map_err(ToString::to_string);
+    let written = outcome.capture_result().map_err(ToString::to_string);
     let (pieces, whole) = (pieces.lock().unwrap().clone(), table(&outcome));
     (Sampled { pieces, whole, written }, table(&kept).expect("a scenario with probes"))
 }

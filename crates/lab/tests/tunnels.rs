@@ -388,7 +388,7 @@ fn refusal(changes: &[(&str, &str)], plugins: Plugins) -> String {
     let text = format!("{NETWORK}{TUNNEL}{DOWNLOAD}{VIA}");
     let loaded = fullpipe_scenario::load(&text, "test.toml", &overrides).unwrap_or_else(|errors| panic!("{errors}"));
     let error = run_with(&loaded.scenario, &Options::default(), plugins).expect_err("it is refused");
-    assert!(matches!(error, RunError::Control { .. }));
+    assert!(matches!(error, RunError::CongestionControl { .. }));
     error.to_string()
 }
 

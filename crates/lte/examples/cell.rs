@@ -7,9 +7,9 @@
 
 use fullpipe_lte::config::{CellConfig, Config, Position, UeConfig};
 use fullpipe_lte::radio::bandwidth::Bandwidth;
-use fullpipe_lte::radio::fading::{Fading, Generator, Places, Profile, Recipe};
-use fullpipe_lte::{AccessNetwork, Fate, Offered};
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_lte::radio::fading::{DelayProfile, Fading, FadingParameters, Generator, TraceSampling};
+use fullpipe_lte::{AccessNetwork, OfferedPacket, PacketOutcome};
+use fullpipe_units::{Duration, Instant, RandomStream};
 use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,12 +24,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // Uniform over the area between 50 m and 3 km.
         let metres = match place.parse() {
             Ok(metres) => metres,
-            Err(_) => 50.0 + 2_950.0 * Stream::new(1, &name, "place").uniform().sqrt(),
+            Err(_) => 50.0 + 2_950.0 * RandomStream::new(1, &name, "place").uniform().sqrt(),
         };
         UeConfig::reference(&name, Position { x: metres, y: 0.0, z: 0.0 }, 1_000_000)
     });
     let mut config = Config::reference(1, CellConfig::reference("cell", bandwidth), phones.collect());
-    let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 3.0);
+    let recipe = FadingParameters::ns3_traces(DelayProfile::ExtendedPedestrianA, 3.0);
     match argument(2, "epa").as_str() {
         "epa" => {
             config.downlink_fading = Fading::generator(recipe, 1, bandwidth)?;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         "repeat" => {
             let trace = Generator::new(recipe, 1, bandwidth.resource_blocks())?.to_trace(2);
-            config.downlink_fading = Fading::trace(Arc::new(trace), Places::Continuous, 1, bandwidth)?;
+            config.downlink_fading = Fading::trace(Arc::new(trace), TraceSampling::Continuous, 1, bandwidth)?;
         }
         _ => {}
     }
@@ -48,16 +48,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut at, mut ue, mut delivered) = (Instant::ZERO, 0, 0u64);
     let (mut token, mut digest) = (0, 0u64);
     while at < end {
-        if network.next() <= at {
-            network.advance(network.next());
+        if network.next_deadline() <= at {
+            network.advance(network.next_deadline());
         } else {
-            network.downlink(at, ue, 0, Offered { bytes: 1_428, token });
+            network.send_downlink(at, ue, 0, OfferedPacket { bytes: 1_428, token });
             token += 1;
             ue = (ue + 1) % ues as u16;
             at += interval;
         }
-        while let Some(output) = network.output() {
-            delivered += u64::from(output.fate == Fate::Delivered);
+        while let Some(output) = network.poll_output() {
+            delivered += u64::from(output.fate == PacketOutcome::Delivered);
             let outcome = output.at.as_nanos() ^ output.token << 24 ^ (output.fate as u64) << 60;
             digest = (digest.rotate_left(5) ^ outcome).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         }

@@ -4,25 +4,25 @@
 //! IPv4. They are reserved when a packet is offered. Everything else happens in subframes, and only in those in which data wait,
 //! are on the air or are due: an idle network causes no events.
 
-use crate::air::Air;
-use crate::bearer::{MOST_BEARERS, TUNNEL_BYTES};
-use crate::cell::{BlockRecord, Cell, Coming, OnAir, Shared};
+use crate::air::RadioChannel;
+use crate::bearer::{MAX_BEARERS, TUNNEL_BYTES};
+use crate::cell::{BlockRecord, Cell, CellContext, InboundPacket, Transmissions};
 use crate::config::{BearerConfig, Config, UeConfig, UplinkReports};
-use crate::connection::{Established, establish};
-use crate::exit::{Exit, Fate, Links, Output};
-use crate::radio::Invalid;
+use crate::connection::{BearerSetupTimes, compute_setup_times};
+use crate::exit::{CoreLinks, Egress, PacketOutcome, PacketReport};
+use crate::radio::RadioError;
 use crate::radio::errors::ErrorModel;
-use crate::radio::power::ratio;
-use crate::rlc::{Bearer, Counters, Mode, PDCP_HEADER_BYTES, Sdu, Way};
-use crate::scheduler::{Promise, catalogue};
+use crate::radio::power::db_to_ratio;
+use crate::rlc::{Bearer, Counters, LinkDirection, PDCP_HEADER_BYTES, RlcMode, Sdu};
+use crate::scheduler::{BitRateLimits, catalogue};
 use crate::subframe::{start, subframe_from};
-use crate::ue::{Last, Process, Ue, UplinkBlock, WayCounters, WayStatus};
-use fullpipe_units::{Instant, Stream};
+use crate::ue::{DirectionCounters, DirectionStatus, HarqProcess, LastTransmission, Ue, UplinkTransportBlock};
+use fullpipe_units::{Instant, RandomStream};
 use std::collections::VecDeque;
 
 /// A packet offered to the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offered {
+pub struct OfferedPacket {
     /// Bytes of the IP packet.
     pub bytes: u32,
     /// The caller's identifier of the packet.
@@ -33,11 +33,11 @@ pub struct Offered {
 #[derive(Clone, Debug, PartialEq)]
 pub struct UeStatus {
     /// Counters, downlink first.
-    pub counters: [WayCounters; 2],
+    pub counters: [DirectionCounters; 2],
     /// The last transmissions, downlink first.
-    pub last: [WayStatus; 2],
+    pub last: [DirectionStatus; 2],
     /// When the UE's bearers are established.
-    pub established: Established,
+    pub established: BearerSetupTimes,
 }
 
 /// An LTE access network.
@@ -45,21 +45,21 @@ pub struct UeStatus {
 /// A UE is identified by its index in [`Config::ues`], a bearer by its index in [`UeConfig::bearers`].
 #[derive(Debug)]
 pub struct AccessNetwork {
-    shared: Shared,
-    on_air: OnAir,
+    shared: CellContext,
+    on_air: Transmissions,
     cells: Vec<Cell>,
     /// Cell of each UE, and its index there.
     places: Vec<(usize, usize)>,
     /// When the bearers of each UE are established, and when all of them are.
-    established: Vec<Established>,
+    established: Vec<BearerSetupTimes>,
     all_ready: Instant,
     /// Packets in transmission to each eNB.
-    coming: Vec<VecDeque<Coming>>,
+    coming: Vec<VecDeque<InboundPacket>>,
     /// The next subframe to process; `u64::MAX` if there is none.
     due: u64,
     /// The subframe after the last processed one.
     next: u64,
-    exit: Exit,
+    exit: Egress,
 }
 
 impl AccessNetwork {
@@ -67,10 +67,10 @@ impl AccessNetwork {
     ///
     /// # Errors
     /// If the configuration is invalid. The error states the reason.
-    pub fn new(config: Config) -> Result<Self, Invalid> {
+    pub fn new(config: Config) -> Result<Self, RadioError> {
         check(&config)?;
-        let mut shared = Shared {
-            air: Air::new(&config),
+        let mut shared = CellContext {
+            air: RadioChannel::new(&config),
             errors: ErrorModel::new(config.errors.grid),
             data_errors: config.errors.data,
             control_errors: config.errors.control,
@@ -82,8 +82,8 @@ impl AccessNetwork {
         let established = establish_all(&config)?;
         let mut cells = Vec::new();
         for (index, cell) in config.cells.iter().enumerate() {
-            let mut scheduler = catalogue::make(&cell.scheduler, &cell.scheduler_parameters)
-                .map_err(|unknown| Invalid::new(unknown.to_string()))?;
+            let mut scheduler = catalogue::create_scheduler(&cell.scheduler, &cell.scheduler_parameters)
+                .map_err(|unknown| RadioError::new(unknown.to_string()))?;
             let mut ues = Vec::new();
             for (number, ue) in config.ues.iter().enumerate().filter(|(_, ue)| ue.cell == index) {
                 places[number] = (index, ues.len());
@@ -94,12 +94,12 @@ impl AccessNetwork {
                 let offset = ues.len() as u32 % period;
                 shared.sounders.push((index, number as u16, offset));
                 let sum = |rate: fn(&BearerConfig) -> u64| ue.bearers.iter().map(rate).sum();
-                let promise = Promise {
+                let promise = BitRateLimits {
                     guaranteed_bits_per_second: sum(|bearer| bearer.guaranteed.bits_per_second()),
                     maximum_bits_per_second: sum(|bearer| bearer.maximum.bits_per_second()),
                 };
                 let refused =
-                    |refusal| Invalid::new(format!("UE {} and scheduler {}: {refusal}", ue.name, cell.scheduler));
+                    |refusal| RadioError::new(format!("UE {} and scheduler {}: {refusal}", ue.name, cell.scheduler));
                 scheduler.admit(&promise).map_err(refused)?;
                 scheduler.attach(promise);
                 ues.push(attach(config.seed, number as u16, ue, offset));
@@ -108,14 +108,14 @@ impl AccessNetwork {
             cell.report_saturated();
             cells.push(cell);
         }
-        let links = Links {
+        let links = CoreLinks {
             core: config.core,
-            last: (0, config.core.rate.time_for(u64::from(TUNNEL_BYTES))),
+            last: (0, config.core.rate.transmission_time(u64::from(TUNNEL_BYTES))),
             s5: [Instant::ZERO; 2],
             s1: vec![[Instant::ZERO; 2]; cells.len()],
         };
         Ok(AccessNetwork {
-            on_air: OnAir::new(cells.len()),
+            on_air: Transmissions::new(cells.len()),
             coming: cells.iter().map(|_| VecDeque::new()).collect(),
             shared,
             cells,
@@ -124,17 +124,17 @@ impl AccessNetwork {
             established,
             due: 0,
             next: 0,
-            exit: Exit { links, told: VecDeque::new(), inside: [0; 2] },
+            exit: Egress { links, told: VecDeque::new(), inside: [0; 2] },
         })
     }
 
     /// Offers a packet that arrives at the PGW for a bearer of a UE. `now` must not decrease between calls.
-    pub fn downlink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
+    pub fn send_downlink(&mut self, now: Instant, ue: u16, bearer: u8, packet: OfferedPacket) {
         self.shared.air.packet(now, packet.bytes);
         let (cell, place) = self.places[usize::from(ue)];
-        let at = self.exit.links.pass(cell, Way::Downlink, packet.bytes, now);
+        let at = self.exit.links.pass(cell, LinkDirection::Downlink, packet.bytes, now);
         let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: at };
-        self.coming[cell].push_back(Coming { ue: place as u16, bearer, sdu });
+        self.coming[cell].push_back(InboundPacket { ue: place as u16, bearer, sdu });
         self.exit.inside[0] += 1;
         // A packet that arrives exactly at the beginning of a subframe misses it.
         if self.due > self.next {
@@ -143,10 +143,10 @@ impl AccessNetwork {
     }
 
     /// Offers a packet that a UE sends to the PGW on one of its bearers. `now` must not decrease between calls.
-    pub fn uplink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
+    pub fn send_uplink(&mut self, now: Instant, ue: u16, bearer: u8, packet: OfferedPacket) {
         self.shared.air.packet(now, packet.bytes);
-        if self.comes_early(now, Way::Uplink, ue) {
-            self.exit.drop(ue, Way::Uplink, now, packet.token, Fate::Lost);
+        if self.comes_early(now, LinkDirection::Uplink, ue) {
+            self.exit.drop(ue, LinkDirection::Uplink, now, packet.token, PacketOutcome::Lost);
             return;
         }
         let (cell, place) = self.places[usize::from(ue)];
@@ -157,13 +157,13 @@ impl AccessNetwork {
         if taken {
             self.exit.inside[1] += 1;
         } else {
-            self.exit.drop(ue, Way::Uplink, now, packet.token, Fate::BufferFull);
+            self.exit.drop(ue, LinkDirection::Uplink, now, packet.token, PacketOutcome::BufferFull);
         }
     }
 
     /// Whether a packet is dropped because its UE has no bearers yet. Counts such a packet.
     #[inline]
-    fn comes_early(&mut self, at: Instant, way: Way, ue: u16) -> bool {
+    fn comes_early(&mut self, at: Instant, way: LinkDirection, ue: u16) -> bool {
         if at >= self.all_ready || at >= self.established[usize::from(ue)].ready {
             return false;
         }
@@ -178,12 +178,14 @@ impl AccessNetwork {
     fn drop_early(&mut self, now: Instant) {
         for cell in 0..self.cells.len() {
             let mut index = 0;
-            while let Some(&Coming { ue, sdu, .. }) = self.coming[cell].get(index).filter(|c| c.sdu.arrived < now) {
+            while let Some(&InboundPacket { ue, sdu, .. }) =
+                self.coming[cell].get(index).filter(|c| c.sdu.arrived < now)
+            {
                 let ue = self.cells[cell].ues[usize::from(ue)].number;
-                if self.comes_early(sdu.arrived, Way::Downlink, ue) {
+                if self.comes_early(sdu.arrived, LinkDirection::Downlink, ue) {
                     self.coming[cell].remove(index);
-                    self.exit.inside[Way::Downlink as usize] -= 1;
-                    self.exit.drop(ue, Way::Downlink, now, sdu.token, Fate::Lost);
+                    self.exit.inside[LinkDirection::Downlink as usize] -= 1;
+                    self.exit.drop(ue, LinkDirection::Downlink, now, sdu.token, PacketOutcome::Lost);
                 } else {
                     index += 1;
                 }
@@ -193,7 +195,7 @@ impl AccessNetwork {
 
     /// Returns the time until which a packet that arrives at the PGW at `at` has no effect: the beginning of a subframe. The call
     /// of [`AccessNetwork::downlink`] can be delayed until then, if no later arrival is offered earlier.
-    pub fn offer_by(at: Instant) -> Instant {
+    pub fn latest_offer_time(at: Instant) -> Instant {
         start(at.as_nanos() / 1_000_000 + 1)
     }
 
@@ -202,14 +204,14 @@ impl AccessNetwork {
     }
 
     /// Returns when [`AccessNetwork::advance`] must be called next; [`Instant::NEVER`] if there is nothing to do.
-    pub fn next(&self) -> Instant {
+    pub fn next_deadline(&self) -> Instant {
         if self.due == u64::MAX { Instant::NEVER } else { start(self.due) }
     }
 
     /// Processes all subframes that have begun by `now`. Packets that arrive at the very beginning of a subframe must be offered
     /// after this call.
     pub fn advance(&mut self, now: Instant) {
-        while self.next() <= now {
+        while self.next_deadline() <= now {
             self.subframe(self.due);
         }
     }
@@ -223,8 +225,8 @@ impl AccessNetwork {
         let exit = &mut self.exit;
         for (cell, coming) in self.cells.iter_mut().zip(&mut self.coming) {
             cell.take_in(coming, now, self.shared.eager, |ue, token| {
-                exit.inside[Way::Downlink as usize] -= 1;
-                exit.drop(ue, Way::Downlink, now, token, Fate::BufferFull);
+                exit.inside[LinkDirection::Downlink as usize] -= 1;
+                exit.drop(ue, LinkDirection::Downlink, now, token, PacketOutcome::BufferFull);
             });
         }
         for cell in &mut self.cells {
@@ -255,13 +257,13 @@ impl AccessNetwork {
 
     /// Returns the next packet outcome. Call it after every other call until it returns `None`.
     #[inline]
-    pub fn output(&mut self) -> Option<Output> {
+    pub fn poll_output(&mut self) -> Option<PacketReport> {
         self.exit.told.pop_front()
     }
 
     /// Calls `tell` with all outcomes that [`AccessNetwork::output`] would return, in order, in one or two slices.
     #[inline]
-    pub fn outputs(&mut self, mut tell: impl FnMut(&[Output])) {
+    pub fn drain_outputs(&mut self, mut tell: impl FnMut(&[PacketReport])) {
         let (first, second) = self.exit.told.as_slices();
         if !first.is_empty() {
             tell(first);
@@ -272,36 +274,36 @@ impl AccessNetwork {
 
     /// The number of packets in the network, downlink first: offered, with an outcome not yet in the queue of
     /// [`AccessNetwork::output`].
-    pub fn inside(&self) -> [u64; 2] {
+    pub fn pending_packets(&self) -> [u64; 2] {
         self.exit.inside
     }
 
     /// Returns the status of a UE.
-    pub fn ue(&self, ue: u16) -> UeStatus {
+    pub fn ue_status(&self, ue: u16) -> UeStatus {
         let (cell, place) = self.places[usize::from(ue)];
         let (cell, of) = (&self.cells[cell], &self.cells[cell].ues[place]);
-        let status = |way: Way| {
+        let status = |way: LinkDirection| {
             let last = &of.last[way as usize];
             let sinr_db = match (last.place, way) {
                 ((0, 0), _) => f64::NAN,
-                (_, Way::Downlink) => cell.last_downlink_sinr(place, &self.shared, &self.on_air),
-                (_, Way::Uplink) => cell.last_uplink_sinr(place, &self.shared, &self.on_air),
+                (_, LinkDirection::Downlink) => cell.last_downlink_sinr(place, &self.shared, &self.on_air),
+                (_, LinkDirection::Uplink) => cell.last_uplink_sinr(place, &self.shared, &self.on_air),
             };
             let buffer_bytes = of.bearers.iter().map(|bearer| bearer.waiting_bytes(way)).sum::<u64>();
-            WayStatus { sinr_db, cqi: last.cqi, mcs: last.mcs, buffer_bytes }
+            DirectionStatus { sinr_db, cqi: last.cqi, mcs: last.mcs, buffer_bytes }
         };
         UeStatus {
             counters: of.counters(),
-            last: [status(Way::Downlink), status(Way::Uplink)],
+            last: [status(LinkDirection::Downlink), status(LinkDirection::Uplink)],
             established: self.established[usize::from(ue)],
         }
     }
 
     /// Returns the RLC mode and the counters, downlink first, of each bearer of a UE, starting with the default bearer.
-    pub fn bearers(&self, ue: u16) -> impl Iterator<Item = (Mode, [&Counters; 2])> {
+    pub fn bearer_counters(&self, ue: u16) -> impl Iterator<Item = (RlcMode, [&Counters; 2])> {
         let (cell, place) = self.places[usize::from(ue)];
         let bearers = &self.cells[cell].ues[place].bearers;
-        bearers.iter().map(|bearer| (bearer.mode(), Way::BOTH.map(|way| bearer.counters(way))))
+        bearers.iter().map(|bearer| (bearer.mode(), LinkDirection::BOTH.map(|way| bearer.counters(way))))
     }
 
     /// Records each transport block from now on.
@@ -312,20 +314,21 @@ impl AccessNetwork {
     }
 
     /// Returns the block records since the last call, cell by cell.
-    pub fn blocks(&mut self) -> Vec<BlockRecord> {
+    pub fn take_block_records(&mut self) -> Vec<BlockRecord> {
         self.cells.iter_mut().flat_map(|cell| cell.records.as_mut().map(std::mem::take).unwrap_or_default()).collect()
     }
 }
 
 /// Computes when each UE's bearers are established.
-fn establish_all(config: &Config) -> Result<Vec<Established>, Invalid> {
-    let mut all = vec![Established::default(); config.ues.len()];
+fn establish_all(config: &Config) -> Result<Vec<BearerSetupTimes>, RadioError> {
+    let mut all = vec![BearerSetupTimes::default(); config.ues.len()];
     for cell in 0..config.cells.len() {
         let (numbers, ues): (Vec<usize>, Vec<_>) = (config.ues.iter().enumerate())
             .filter(|(_, ue)| ue.cell == cell)
             .map(|(number, ue)| (number, (ue.name.as_str(), ue.attach)))
             .unzip();
-        for (number, established) in numbers.into_iter().zip(establish(config.seed, config.signalling, &ues)?) {
+        for (number, established) in numbers.into_iter().zip(compute_setup_times(config.seed, config.signalling, &ues)?)
+        {
             all[number] = established;
         }
     }
@@ -337,33 +340,33 @@ fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue
     let mode = config.transmission_mode;
     Ue {
         number,
-        key: Stream::new(seed, &config.name, "radio errors").bits(),
+        key: RandomStream::new(seed, &config.name, "radio errors").next_u64(),
         bearers: config.bearers.iter().map(|bearer| Bearer::new(bearer.mode, bearer.limits)).collect(),
         groups: config.bearers.iter().map(|bearer| bearer.qci.logical_channel_group()).collect(),
         guaranteed: config.bearers.iter().map(|bearer| bearer.guaranteed.bits_per_second() > 0).collect(),
         layers: mode.layers() as u8,
-        mode_gain: ratio(mode.gain_db()) as f32,
-        data_power: ratio(config.data_power_offset_db) as f32,
+        mode_gain: db_to_ratio(mode.gain_db()) as f32,
+        data_power: db_to_ratio(config.data_power_offset_db) as f32,
         waiting: vec![0; config.bearers.len()],
-        processes: vec![Process::default(); crate::ue::PROCESSES],
+        processes: vec![HarqProcess::default(); crate::ue::PROCESSES],
         retransmissions: Vec::new(),
         repeated: u64::MAX,
         status_due: None,
         remind_at: Instant::NEVER,
         uplink_waiting: 0,
         grant_read: None,
-        uplink_blocks: vec![UplinkBlock::default(); 7],
+        uplink_blocks: vec![UplinkTransportBlock::default(); 7],
         sounded: None,
         sounding_offset,
         outer_loop: Default::default(),
         counters: Default::default(),
-        last: [Last::default(); 2],
+        last: [LastTransmission::default(); 2],
     }
 }
 
 /// Checks the configuration.
-fn check(config: &Config) -> Result<(), Invalid> {
-    let refuse = |sentence: String| Err(Invalid::new(sentence));
+fn check(config: &Config) -> Result<(), RadioError> {
+    let refuse = |sentence: String| Err(RadioError::new(sentence));
     if config.cells.is_empty() {
         return refuse("the network has no cell; expected at least one".into());
     }
@@ -385,7 +388,7 @@ fn check(config: &Config) -> Result<(), Invalid> {
         if ue.cell >= config.cells.len() {
             return refuse(format!("UE {} is in cell {}; expected one of {}", ue.name, ue.cell, config.cells.len()));
         }
-        let most = usize::from(MOST_BEARERS);
+        let most = usize::from(MAX_BEARERS);
         if ue.bearers.is_empty() || ue.bearers.len() > most {
             return refuse(format!("UE {} has {} bearers; expected 1 to {most}", ue.name, ue.bearers.len()));
         }

@@ -4,32 +4,32 @@
 //! Ratios are relative to the receiver's noise in one resource block. A *row* has, for each block, the signal or the interference
 //! in units of noise. SINR = signal / (1 + interference).
 
-use crate::config::{Config, Course, FadingBegins, Position};
-use crate::radio::ROW;
+use crate::config::{Config, FadingStart, Position, Trajectory};
+use crate::radio::ROW_LANES;
 use crate::radio::antenna::Antenna;
 use crate::radio::bandwidth::Bandwidth;
-use crate::radio::fading::{Extremes, Fading, Moment, Traced, extremes};
+use crate::radio::fading::{Fading, GainRange, TraceFading, TraceOffset, extremes};
 use crate::radio::path_loss::{Geometry, PathLoss, Shadowing};
-use crate::radio::power::{decibels, ratio};
-use crate::scheduler::MOST_GROUPS;
-use fullpipe_units::{Instant, Stream};
+use crate::radio::power::{db_to_ratio, ratio_to_db};
+use crate::scheduler::MAX_GROUPS;
+use fullpipe_units::{Instant, RandomStream};
 
 /// Power, or a ratio of powers, for each resource block.
-pub(crate) type Row = [f32; ROW];
+pub(crate) type ResourceBlockRow = [f32; ROW_LANES];
 
 /// Power of data in each group of a cell, relative to the cell's full power.
-pub(crate) type Powers = [f32; MOST_GROUPS];
+pub(crate) type GroupPowers = [f32; MAX_GROUPS];
 
 /// Thermal noise in one resource block, dBm: -174 dBm/Hz over 180 kHz (36.101; section 5.6 has the width).
 const NOISE_DBM: f64 = -121.447_274_948_966_93;
 
 /// No interference: only the noise, in units of itself.
-pub(crate) const NO_INTERFERENCE: Row = [1.0; ROW];
+pub(crate) const NO_INTERFERENCE: ResourceBlockRow = [1.0; ROW_LANES];
 
 /// The kinds of random draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Chance {
+pub(crate) enum RandomEvent {
     DownlinkControl = 1,
     DownlinkBlock = 2,
     SecondLayer = 3,
@@ -46,7 +46,7 @@ pub(crate) fn mix(mut bits: u64) -> u64 {
 
 /// Returns a number in (0, 1] for this key, subframe and kind of draw.
 #[inline(always)]
-pub(crate) fn draw(key: u64, subframe: u64, chance: Chance) -> f64 {
+pub(crate) fn draw(key: u64, subframe: u64, chance: RandomEvent) -> f64 {
     let bits = mix(mix(key ^ subframe.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_add(chance as u64));
     ((bits >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
 }
@@ -78,18 +78,18 @@ struct Site {
 /// Properties of a UE.
 #[derive(Clone, Debug)]
 struct Mobile {
-    course: Course,
+    course: Trajectory,
     moves: bool,
     noise_figure_db: f64,
 }
 
 /// The radio channel.
 #[derive(Debug)]
-pub(crate) struct Air {
+pub(crate) struct RadioChannel {
     path_loss: PathLoss,
     downlink_fading: Fading,
     uplink_fading: Fading,
-    fading_begins: FadingBegins,
+    fading_begins: FadingStart,
     /// The subframe in which the time of the fading starts; `u64::MAX` while unknown.
     fading_start: u64,
     sites: Vec<Site>,
@@ -101,10 +101,10 @@ pub(crate) struct Air {
 /// A cache of the last rows of a UE's own cell. The UE receives the control region and its data in one subframe and reports CQI
 /// five subframes later. All three use the same row, and a fading generator takes a quarter of a microsecond per row.
 #[derive(Clone, Debug)]
-pub(crate) struct Rows {
+pub(crate) struct SignalCache {
     of: [u64; KEPT],
     least: [f32; KEPT],
-    rows: Vec<Row>,
+    rows: Vec<ResourceBlockRow>,
     /// The subframe and value of the last bound.
     bound: (u64, f32),
     /// The UE's position in a trace: a window and its start.
@@ -114,9 +114,9 @@ pub(crate) struct Rows {
 /// Number of rows in the cache: more than the subframes from a measurement to its use.
 const KEPT: usize = 8;
 
-impl Rows {
+impl SignalCache {
     pub(crate) fn new() -> Self {
-        Rows {
+        SignalCache {
             of: [u64::MAX; KEPT],
             least: [0.0; KEPT],
             rows: Vec::new(),
@@ -128,7 +128,7 @@ impl Rows {
     /// [`Air::least_downlink_signal`] with a cache. A UE that receives data needs it twice per subframe, for its control region
     /// and for its data: 90 instructions.
     #[inline]
-    pub(crate) fn least(&mut self, air: &Air, cell: usize, ue: usize, subframe: u64) -> f32 {
+    pub(crate) fn least(&mut self, air: &RadioChannel, cell: usize, ue: usize, subframe: u64) -> f32 {
         if self.bound.0 != subframe {
             let least = match &air.downlink_fading {
                 Fading::Trace(traced) => {
@@ -148,10 +148,16 @@ impl Rows {
 
     /// Computes the signal of a cell at a UE and its minimum over the band.
     #[inline]
-    pub(crate) fn signal(&mut self, air: &Air, cell: usize, ue: usize, subframe: u64) -> (&Row, f32) {
+    pub(crate) fn signal(
+        &mut self,
+        air: &RadioChannel,
+        cell: usize,
+        ue: usize,
+        subframe: u64,
+    ) -> (&ResourceBlockRow, f32) {
         let place = subframe as usize % KEPT;
         if self.of[place] != subframe {
-            self.rows.resize(KEPT, [0.0; ROW]);
+            self.rows.resize(KEPT, [0.0; ROW_LANES]);
             let row = &mut self.rows[place];
             air.downlink_signal(cell, ue, subframe, row);
             let band = &row[..air.sites[cell].bandwidth.resource_blocks()];
@@ -165,7 +171,7 @@ impl Rows {
 /// The positions of a cell's UEs in the trace of its downlink, and the factors of their gains. A scheduler with many UEs needs
 /// these of each UE.
 #[derive(Debug)]
-pub(crate) struct Tracks {
+pub(crate) struct TraceCursors {
     /// The window to which the UEs' start positions belong.
     window: u64,
     ues: Vec<Track>,
@@ -178,25 +184,25 @@ struct Track {
     factors: [f32; 2],
 }
 
-impl Tracks {
+impl TraceCursors {
     /// Creates the positions of UEs with these numbers and transmission gains.
-    pub(crate) fn new(air: &Air, cell: usize, ues: impl Iterator<Item = (u16, f32)>) -> Self {
+    pub(crate) fn new(air: &RadioChannel, cell: usize, ues: impl Iterator<Item = (u16, f32)>) -> Self {
         let factors = ues.map(|(number, gain)| match air.moves(usize::from(number)) {
             true => [f32::INFINITY, gain],
             false => [air.pairs[cell][usize::from(number)].downlink, gain],
         });
-        Tracks { window: u64::MAX, ues: factors.map(|factors| Track { start: 0, factors }).collect() }
+        TraceCursors { window: u64::MAX, ues: factors.map(|factors| Track { start: 0, factors }).collect() }
     }
 
     /// Returns the trace and the moment of a subframe, if there is a trace for UEs with these numbers.
     #[inline]
     pub(crate) fn begin<'a>(
         &mut self,
-        air: &'a Air,
+        air: &'a RadioChannel,
         cell: usize,
         subframe: u64,
         number: impl Fn(usize) -> u16,
-    ) -> Option<(&'a Traced, Moment)> {
+    ) -> Option<(&'a TraceFading, TraceOffset)> {
         let Fading::Trace(traced) = &air.downlink_fading else { return None };
         let moment = traced.moment(air.faded(subframe));
         if self.window != moment.window {
@@ -210,20 +216,20 @@ impl Tracks {
 
     /// Returns the millisecond of the trace that applies to a UE.
     #[inline]
-    pub(crate) fn millisecond(&self, ue: usize, (traced, moment): (&Traced, Moment)) -> usize {
+    pub(crate) fn millisecond(&self, ue: usize, (traced, moment): (&TraceFading, TraceOffset)) -> usize {
         traced.millisecond_from(self.ues[ue].start, moment)
     }
 
     /// Returns an upper bound of the SINR at this UE in any block of the band.
     #[inline]
-    pub(crate) fn largest(&self, ue: usize, (traced, moment): (&Traced, Moment)) -> f32 {
+    pub(crate) fn largest(&self, ue: usize, (traced, moment): (&TraceFading, TraceOffset)) -> f32 {
         let Track { start, factors: [first, second] } = self.ues[ue];
-        let Extremes { largest, .. } = traced.extremes(traced.millisecond_from(start, moment));
+        let GainRange { largest, .. } = traced.extremes(traced.millisecond_from(start, moment));
         largest * first * second
     }
 }
 
-impl Air {
+impl RadioChannel {
     pub(crate) fn new(config: &Config) -> Self {
         let sites: Vec<Site> = config
             .cells
@@ -247,14 +253,14 @@ impl Air {
                 noise_figure_db: ue.noise_figure_db,
             })
             .collect();
-        let mut air = Air {
+        let mut air = RadioChannel {
             path_loss: config.path_loss,
             downlink_fading: config.downlink_fading.clone(),
             uplink_fading: config.uplink_fading.clone(),
             fading_begins: config.fading_begins,
             fading_start: match config.fading_begins {
-                FadingBegins::Run => 0,
-                FadingBegins::Packet { .. } => u64::MAX,
+                FadingStart::Run => 0,
+                FadingStart::Packet { .. } => u64::MAX,
             },
             sites,
             mobiles,
@@ -264,7 +270,7 @@ impl Air {
         for (cell, cell_config) in config.cells.iter().enumerate() {
             let pairs = config.ues.iter().enumerate().map(|(ue, ue_config)| {
                 let entity = format!("{} {}", cell_config.name, ue_config.name);
-                let key = Stream::new(config.seed, &entity, "air").bits() & !1;
+                let key = RandomStream::new(config.seed, &entity, "air").next_u64() & !1;
                 let mut pair = Pair {
                     fading: key,
                     shadowing_db: shadowing.loss_db(key),
@@ -291,7 +297,7 @@ impl Air {
     /// Handles the arrival of a packet, which may start the time of the fading. Rows computed earlier, up to the subframe of
     /// `now`, stay valid, since their fading is that of time 0 in either case.
     pub(crate) fn packet(&mut self, now: Instant, bytes: u32) {
-        if let FadingBegins::Packet { least_bytes } = self.fading_begins
+        if let FadingStart::Packet { least_bytes } = self.fading_begins
             && self.fading_start == u64::MAX
             && bytes >= least_bytes
         {
@@ -320,8 +326,8 @@ impl Air {
         };
         let loss = |hz: f64| path_loss_db(hz) + pair.shadowing_db - gain_db;
         let (down, up) = (loss(site.downlink_hz), loss(site.uplink_hz));
-        let per_block = site.power_dbm - decibels(site.bandwidth.resource_blocks() as f64);
-        pair.downlink = ratio(per_block - down - NOISE_DBM - mobile.noise_figure_db) as f32;
+        let per_block = site.power_dbm - ratio_to_db(site.bandwidth.resource_blocks() as f64);
+        pair.downlink = db_to_ratio(per_block - down - NOISE_DBM - mobile.noise_figure_db) as f32;
         pair.uplink_gain_db = -up - NOISE_DBM - site.noise_figure_db;
         pair.downlink_loss_db = down;
     }
@@ -372,22 +378,22 @@ impl Air {
 
     /// Computes the signal of a cell at a UE.
     #[inline]
-    pub(crate) fn downlink_signal(&self, cell: usize, ue: usize, subframe: u64, row: &mut Row) {
+    pub(crate) fn downlink_signal(&self, cell: usize, ue: usize, subframe: u64, row: &mut ResourceBlockRow) {
         let pair = self.pair(cell, ue, subframe);
-        self.downlink_fading.scaled(pair.fading, self.faded(subframe), pair.downlink, row);
+        self.downlink_fading.scaled_gains(pair.fading, self.faded(subframe), pair.downlink, row);
     }
 
     /// A lower bound of the row of [`Air::downlink_signal`], at little cost.
     #[inline]
     pub(crate) fn least_downlink_signal(&self, cell: usize, ue: usize, subframe: u64) -> f32 {
         let pair = self.pair(cell, ue, subframe);
-        self.downlink_fading.smallest(pair.fading, self.faded(subframe)) * pair.downlink
+        self.downlink_fading.min_gain(pair.fading, self.faded(subframe)) * pair.downlink
     }
 
     /// The largest signal that a cell can ever have at a UE that does not move.
     pub(crate) fn largest_downlink_signal(&self, cell: usize, ue: usize) -> f32 {
         let pair = self.pairs[cell][ue];
-        self.downlink_fading.largest_ever(pair.fading) * pair.downlink
+        self.downlink_fading.max_gain(pair.fading) * pair.downlink
     }
 
     /// Adds the interference of other cells at a UE of `cell`. `powers` returns the power in each group of a cell, relative to
@@ -397,11 +403,11 @@ impl Air {
         cell: usize,
         ue: usize,
         subframe: u64,
-        powers: impl Fn(usize) -> Option<&'a Powers>,
-        interference: &mut Row,
+        powers: impl Fn(usize) -> Option<&'a GroupPowers>,
+        interference: &mut ResourceBlockRow,
     ) {
         for other in (0..self.sites.len()).filter(|&other| other != cell) {
-            let mut row = [0.0; ROW];
+            let mut row = [0.0; ROW_LANES];
             self.downlink_signal(other, ue, subframe, &mut row);
             let size = self.sites[other].bandwidth.group_size();
             let blocks = self.sites[other].bandwidth.resource_blocks();
@@ -424,12 +430,12 @@ impl Air {
         dbm_per_block: f64,
         first: usize,
         count: usize,
-        sum: &mut Row,
+        sum: &mut ResourceBlockRow,
     ) {
         let pair = self.pair(cell, ue, subframe);
-        let mut row = [0.0; ROW];
+        let mut row = [0.0; ROW_LANES];
         self.uplink_fading.gains(pair.fading | 1, self.faded(subframe), &mut row);
-        let mean = ratio(dbm_per_block + pair.uplink_gain_db) as f32;
+        let mean = db_to_ratio(dbm_per_block + pair.uplink_gain_db) as f32;
         for (sum, gain) in sum[first..first + count].iter_mut().zip(&row[first..first + count]) {
             *sum += gain * mean;
         }

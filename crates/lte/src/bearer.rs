@@ -13,7 +13,7 @@
 //!
 //! A **buffer status report** (36.321 section 6.1.3.1) gives the eNB the bytes that wait in a group, in 64 steps.
 
-use crate::rlc::{Mode, Way};
+use crate::rlc::{LinkDirection, RlcMode};
 use fullpipe_units::Duration;
 use std::fmt;
 use std::net::IpAddr;
@@ -25,10 +25,10 @@ pub const GTP_U_HEADER_BYTES: u32 = 12;
 pub const TUNNEL_BYTES: u32 = GTP_U_HEADER_BYTES + 8 + 20;
 
 /// Most bearers of a UE: logical channels 3 to 10 carry data (36.331 section 6.3.2).
-pub const MOST_BEARERS: u8 = 8;
+pub const MAX_BEARERS: u8 = 8;
 
 /// Most packet filters of a bearer (24.008 section 10.5.6.12).
-pub const MOST_FILTERS: usize = 16;
+pub const MAX_FILTERS: usize = 16;
 
 /// An invalid bearer, packet filter or address set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +36,9 @@ pub enum Error {
     /// No class of service has this number.
     UnknownQci(u8),
     /// No bearer can have this number.
-    NoSuchBearer(u8),
+    InvalidBearerNumber(u8),
     /// Two bearers were given this number.
-    BearerTwice(u8),
+    DuplicateBearer(u8),
     /// A bearer has too many packet filters.
     TooManyFilters(usize),
     /// A prefix is longer than the addresses of its family.
@@ -51,7 +51,7 @@ pub enum Error {
     /// An IPv4 address with an IPv6 mask, or the reverse.
     MixedFamilies,
     /// A range of ports whose first exceeds its last.
-    PortsReversed {
+    ReversedPortRange {
         /// The first.
         first: u16,
         /// The last.
@@ -63,16 +63,16 @@ impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Error::UnknownQci(qci) => write!(formatter, "QCI {qci}: expected 1 to 9"),
-            Error::NoSuchBearer(number) => write!(formatter, "bearer {number}: expected 1 to {MOST_BEARERS}"),
-            Error::BearerTwice(number) => write!(formatter, "duplicate bearer {number}"),
+            Error::InvalidBearerNumber(number) => write!(formatter, "bearer {number}: expected 1 to {MAX_BEARERS}"),
+            Error::DuplicateBearer(number) => write!(formatter, "duplicate bearer {number}"),
             Error::TooManyFilters(count) => {
-                write!(formatter, "{count} packet filters of a bearer: expected at most {MOST_FILTERS}")
+                write!(formatter, "{count} packet filters of a bearer: expected at most {MAX_FILTERS}")
             }
             Error::PrefixTooLong { bits, most } => {
                 write!(formatter, "{bits} bits, but at most {most} are possible")
             }
             Error::MixedFamilies => formatter.write_str("an address and its mask: expected both IPv4 or both IPv6"),
-            Error::PortsReversed { first, last } => {
+            Error::ReversedPortRange { first, last } => {
                 write!(formatter, "ports {first} to {last} are not in ascending order")
             }
         }
@@ -87,7 +87,7 @@ pub struct Qci(u8);
 
 /// The parameters of a class of service (3GPP TS 23.203 table 6.1.7).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Class {
+pub struct QosClass {
     /// Whether a bit rate is guaranteed.
     pub guaranteed: bool,
     /// Priority; 1 is the highest.
@@ -99,7 +99,7 @@ pub struct Class {
 }
 
 /// The classes of QCI 1 to 9, release 11.
-const CLASSES: [Class; 9] = [
+const CLASSES: [QosClass; 9] = [
     class(true, 2, 100, 1e-2),
     class(true, 4, 150, 1e-3),
     class(true, 3, 50, 1e-3),
@@ -111,8 +111,8 @@ const CLASSES: [Class; 9] = [
     class(false, 9, 300, 1e-6),
 ];
 
-const fn class(guaranteed: bool, priority: u8, delay_ms: u64, loss_rate: f64) -> Class {
-    Class { guaranteed, priority, delay_budget: Duration::from_millis(delay_ms), loss_rate }
+const fn class(guaranteed: bool, priority: u8, delay_ms: u64, loss_rate: f64) -> QosClass {
+    QosClass { guaranteed, priority, delay_budget: Duration::from_millis(delay_ms), loss_rate }
 }
 
 impl Qci {
@@ -130,7 +130,7 @@ impl Qci {
     }
 
     /// Its parameters.
-    pub const fn class(self) -> &'static Class {
+    pub const fn class(self) -> &'static QosClass {
         &CLASSES[self.0 as usize - 1]
     }
 
@@ -142,42 +142,42 @@ impl Qci {
 
 /// How the RLC mode of a data bearer is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RlcChoice {
+pub enum RlcModeSelection {
     /// Always UM.
     #[default]
-    Unacknowledged,
+    AlwaysUnacknowledged,
     /// Always AM.
-    Acknowledged,
+    AlwaysAcknowledged,
     /// UM if more than 1 in 100,000 packets may be lost, otherwise AM.
     ByLossRate,
     /// Always a source with unlimited data, for tests of the radio.
     Saturated,
 }
 
-impl RlcChoice {
+impl RlcModeSelection {
     /// Highest permitted share of lost packets for which AM is chosen.
     const RELIABLE_LOSS_RATE: f64 = 1e-5;
 
     /// The mode of a bearer of this class.
-    pub fn mode(self, qci: Qci) -> Mode {
+    pub fn mode(self, qci: Qci) -> RlcMode {
         match self {
-            RlcChoice::Unacknowledged => Mode::Unacknowledged,
-            RlcChoice::Acknowledged => Mode::Acknowledged,
-            RlcChoice::ByLossRate if qci.class().loss_rate > Self::RELIABLE_LOSS_RATE => Mode::Unacknowledged,
-            RlcChoice::ByLossRate => Mode::Acknowledged,
-            RlcChoice::Saturated => Mode::Saturated,
+            RlcModeSelection::AlwaysUnacknowledged => RlcMode::Unacknowledged,
+            RlcModeSelection::AlwaysAcknowledged => RlcMode::Acknowledged,
+            RlcModeSelection::ByLossRate if qci.class().loss_rate > Self::RELIABLE_LOSS_RATE => RlcMode::Unacknowledged,
+            RlcModeSelection::ByLossRate => RlcMode::Acknowledged,
+            RlcModeSelection::Saturated => RlcMode::Saturated,
         }
     }
 }
 
 /// The logical channel of a bearer with this number, counted from 1: 3 to 10, after those of signaling.
 pub const fn logical_channel(bearer: u8) -> Result<u8, Error> {
-    if bearer >= 1 && bearer <= MOST_BEARERS { Ok(bearer + 2) } else { Err(Error::NoSuchBearer(bearer)) }
+    if bearer >= 1 && bearer <= MAX_BEARERS { Ok(bearer + 2) } else { Err(Error::InvalidBearerNumber(bearer)) }
 }
 
 /// A set of addresses: those equal to one address in the bits of a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Addresses {
+pub struct AddressMask {
     is_ipv6: bool,
     bits: u128,
     mask: u128,
@@ -191,9 +191,9 @@ const fn bits_of(address: IpAddr) -> (bool, u8, u128) {
     }
 }
 
-impl Addresses {
+impl AddressMask {
     /// Returns the addresses that share a prefix with this address.
-    pub const fn prefix(address: IpAddr, prefix_bits: u8) -> Result<Addresses, Error> {
+    pub const fn prefix(address: IpAddr, prefix_bits: u8) -> Result<AddressMask, Error> {
         let (is_ipv6, most, bits) = bits_of(address);
         if prefix_bits > most {
             return Err(Error::PrefixTooLong { bits: prefix_bits, most });
@@ -201,20 +201,20 @@ impl Addresses {
         let all = u128::MAX >> (128 - most);
         let low = (most - prefix_bits) as u32;
         let mask = if low == 128 { 0 } else { all >> low << low };
-        Ok(Addresses { is_ipv6, bits: bits & mask, mask })
+        Ok(AddressMask { is_ipv6, bits: bits & mask, mask })
     }
 
     /// Returns the addresses that equal this address in the bits of the mask.
-    pub fn masked(address: IpAddr, mask: IpAddr) -> Result<Addresses, Error> {
+    pub fn with_mask(address: IpAddr, mask: IpAddr) -> Result<AddressMask, Error> {
         let ((is_ipv6, _, bits), (mask_is_ipv6, _, mask)) = (bits_of(address), bits_of(mask));
         if is_ipv6 != mask_is_ipv6 {
             return Err(Error::MixedFamilies);
         }
-        Ok(Addresses { is_ipv6, bits: bits & mask, mask })
+        Ok(AddressMask { is_ipv6, bits: bits & mask, mask })
     }
 
     /// Whether the address is in the set.
-    pub const fn contain(&self, address: IpAddr) -> bool {
+    pub const fn contains(&self, address: IpAddr) -> bool {
         let (is_ipv6, _, bits) = bits_of(address);
         is_ipv6 == self.is_ipv6 && bits & self.mask == self.bits
     }
@@ -222,34 +222,34 @@ impl Addresses {
 
 /// A range of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ports {
+pub struct PortRange {
     first: u16,
     last: u16,
 }
 
-impl Ports {
+impl PortRange {
     /// All ports, and packets without ports.
-    pub const ANY: Ports = Ports { first: 0, last: u16::MAX };
+    pub const ANY: PortRange = PortRange { first: 0, last: u16::MAX };
 
     /// Returns the ports from `first` to `last`, inclusive.
-    pub const fn new(first: u16, last: u16) -> Result<Ports, Error> {
-        if first <= last { Ok(Ports { first, last }) } else { Err(Error::PortsReversed { first, last }) }
+    pub const fn new(first: u16, last: u16) -> Result<PortRange, Error> {
+        if first <= last { Ok(PortRange { first, last }) } else { Err(Error::ReversedPortRange { first, last }) }
     }
 
     /// Returns a range of a single port.
-    pub const fn one(port: u16) -> Ports {
-        Ports { first: port, last: port }
+    pub const fn one(port: u16) -> PortRange {
+        PortRange { first: port, last: port }
     }
 
     /// Whether the port is in the range.
-    pub const fn contain(&self, port: u16) -> bool {
+    pub const fn contains(&self, port: u16) -> bool {
         self.first <= port && port <= self.last
     }
 }
 
 /// The directions to which a packet filter applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ways {
+pub enum FilterDirection {
     /// To the UE.
     Downlink,
     /// From the UE.
@@ -259,13 +259,13 @@ pub enum Ways {
     Both,
 }
 
-impl Ways {
+impl FilterDirection {
     /// Whether the direction is included.
-    pub const fn contain(self, way: Way) -> bool {
+    pub const fn contains(self, way: LinkDirection) -> bool {
         match self {
-            Ways::Downlink => matches!(way, Way::Downlink),
-            Ways::Uplink => matches!(way, Way::Uplink),
-            Ways::Both => true,
+            FilterDirection::Downlink => matches!(way, LinkDirection::Downlink),
+            FilterDirection::Uplink => matches!(way, LinkDirection::Uplink),
+            FilterDirection::Both => true,
         }
     }
 }
@@ -274,17 +274,17 @@ impl Ways {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketFilter {
     /// Directions.
-    pub ways: Ways,
+    pub ways: FilterDirection,
     /// Evaluation precedence; ignored.
     pub precedence: u8,
     /// Addresses of the UE's peer; `None`: any address of either family.
-    pub remote: Option<Addresses>,
+    pub remote: Option<AddressMask>,
     /// Addresses of the UE.
-    pub local: Option<Addresses>,
+    pub local: Option<AddressMask>,
     /// Ports of the UE's peer.
-    pub remote_ports: Ports,
+    pub remote_ports: PortRange,
     /// Ports of the UE.
-    pub local_ports: Ports,
+    pub local_ports: PortRange,
     /// Type of service (traffic class) in the bits of the mask.
     pub type_of_service: u8,
     /// Bits of the type of service that are compared.
@@ -294,34 +294,34 @@ pub struct PacketFilter {
 impl PacketFilter {
     /// Matches every packet.
     pub const ANY: PacketFilter = PacketFilter {
-        ways: Ways::Both,
+        ways: FilterDirection::Both,
         precedence: 255,
         remote: None,
         local: None,
-        remote_ports: Ports::ANY,
-        local_ports: Ports::ANY,
+        remote_ports: PortRange::ANY,
+        local_ports: PortRange::ANY,
         type_of_service: 0,
         type_of_service_mask: 0,
     };
 
     /// Whether the filter matches a packet in this direction.
-    pub fn matches(&self, way: Way, headers: &Headers) -> bool {
+    pub fn matches(&self, way: LinkDirection, headers: &PacketHeaders) -> bool {
         let ((remote, remote_port), (local, local_port)) = match way {
-            Way::Downlink => (headers.source, headers.destination),
-            Way::Uplink => (headers.destination, headers.source),
+            LinkDirection::Downlink => (headers.source, headers.destination),
+            LinkDirection::Uplink => (headers.destination, headers.source),
         };
-        self.ways.contain(way)
-            && self.remote.is_none_or(|addresses| addresses.contain(remote))
-            && self.local.is_none_or(|addresses| addresses.contain(local))
-            && self.remote_ports.contain(remote_port)
-            && self.local_ports.contain(local_port)
+        self.ways.contains(way)
+            && self.remote.is_none_or(|addresses| addresses.contains(remote))
+            && self.local.is_none_or(|addresses| addresses.contains(local))
+            && self.remote_ports.contains(remote_port)
+            && self.local_ports.contains(local_port)
             && (headers.type_of_service ^ self.type_of_service) & self.type_of_service_mask == 0
     }
 }
 
 /// The fields of a packet that filters compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Headers {
+pub struct PacketHeaders {
     /// Source address and port; port 0 if the protocol has none. For a fragment, those of the whole datagram.
     pub source: (IpAddr, u16),
     /// Destination address and port.
@@ -351,11 +351,11 @@ impl Classifier {
     /// Adds a bearer with this number, 1 to [`MOST_BEARERS`], with at most [`MOST_FILTERS`] filters.
     pub fn add(&mut self, bearer: u8, filters: &[PacketFilter]) -> Result<(), Error> {
         logical_channel(bearer)?;
-        if filters.len() > MOST_FILTERS {
+        if filters.len() > MAX_FILTERS {
             return Err(Error::TooManyFilters(filters.len()));
         }
         match self.bearers.binary_search_by(|(number, _)| bearer.cmp(number)) {
-            Ok(_) => Err(Error::BearerTwice(bearer)),
+            Ok(_) => Err(Error::DuplicateBearer(bearer)),
             Err(place) => {
                 self.bearers.insert(place, (bearer, filters.to_vec()));
                 Ok(())
@@ -364,7 +364,7 @@ impl Classifier {
     }
 
     /// The bearer of a packet in this direction; `None` if the packet is dropped.
-    pub fn classify(&self, way: Way, headers: &Headers) -> Option<u8> {
+    pub fn classify(&self, way: LinkDirection, headers: &PacketHeaders) -> Option<u8> {
         let takes = |filters: &[PacketFilter]| filters.iter().any(|filter| filter.matches(way, headers));
         self.bearers.iter().find(|(_, filters)| takes(filters)).map(|&(number, _)| number)
     }
@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(Qci::new(0), Err(Error::UnknownQci(0)));
         assert_eq!(Qci::new(10), Err(Error::UnknownQci(10)));
         assert_eq!(Qci::new(9), Ok(Qci::DEFAULT));
-        let classes: Vec<&Class> = (1..=9).map(|qci| Qci::new(qci).unwrap().class()).collect();
+        let classes: Vec<&QosClass> = (1..=9).map(|qci| Qci::new(qci).unwrap().class()).collect();
         assert_eq!(classes.iter().filter(|class| class.guaranteed).count(), 4);
         // Each priority belongs to one class.
         let mut priorities: Vec<u8> = classes.iter().map(|class| class.priority).collect();
@@ -431,23 +431,26 @@ mod tests {
     #[test]
     fn rlc_mode_follows_the_loss_rate_if_selected() {
         let modes: String = (1..=9)
-            .map(|qci| match RlcChoice::ByLossRate.mode(Qci::new(qci).unwrap()) {
-                Mode::Unacknowledged => 'u',
-                Mode::Acknowledged => 'a',
+            .map(|qci| match RlcModeSelection::ByLossRate.mode(Qci::new(qci).unwrap()) {
+                RlcMode::Unacknowledged => 'u',
+                RlcMode::Acknowledged => 'a',
                 _ => '?',
             })
             .collect();
         // 1e-2, 1e-3, 1e-3, 1e-6, 1e-6, 1e-6, 1e-3, 1e-6, 1e-6.
         assert_eq!(modes, "uuuaaauaa");
-        assert_eq!(RlcChoice::default().mode(Qci::DEFAULT), Mode::Unacknowledged);
-        assert_eq!(RlcChoice::Acknowledged.mode(Qci(1)), Mode::Acknowledged);
-        assert_eq!(RlcChoice::Saturated.mode(Qci(1)), Mode::Saturated);
+        assert_eq!(RlcModeSelection::default().mode(Qci::DEFAULT), RlcMode::Unacknowledged);
+        assert_eq!(RlcModeSelection::AlwaysAcknowledged.mode(Qci(1)), RlcMode::Acknowledged);
+        assert_eq!(RlcModeSelection::Saturated.mode(Qci(1)), RlcMode::Saturated);
     }
 
     #[test]
     fn data_bearers_have_logical_channels_3_to_10() {
         assert_eq!([1, 8].map(logical_channel), [Ok(3), Ok(10)]);
-        assert_eq!([0, 9].map(logical_channel), [Err(Error::NoSuchBearer(0)), Err(Error::NoSuchBearer(9))]);
+        assert_eq!(
+            [0, 9].map(logical_channel),
+            [Err(Error::InvalidBearerNumber(0)), Err(Error::InvalidBearerNumber(9))]
+        );
     }
 
     #[test]
@@ -459,46 +462,50 @@ mod tests {
         Ipv4Addr::new(a, b, c, d).into()
     }
 
-    fn headers(source: IpAddr, source_port: u16, destination: IpAddr, destination_port: u16) -> Headers {
-        Headers { source: (source, source_port), destination: (destination, destination_port), type_of_service: 0 }
+    fn headers(source: IpAddr, source_port: u16, destination: IpAddr, destination_port: u16) -> PacketHeaders {
+        PacketHeaders {
+            source: (source, source_port),
+            destination: (destination, destination_port),
+            type_of_service: 0,
+        }
     }
 
     #[test]
     fn addresses_match_in_the_bits_of_the_mask() {
-        let net = Addresses::prefix(v4(10, 1, 255, 3), 12).unwrap();
-        assert!(net.contain(v4(10, 15, 0, 0)) && !net.contain(v4(10, 16, 0, 0)));
-        assert!(Addresses::prefix(v4(1, 2, 3, 4), 0).unwrap().contain(v4(200, 0, 0, 1)));
-        let one = Addresses::prefix(v4(1, 2, 3, 4), 32).unwrap();
-        assert!(one.contain(v4(1, 2, 3, 4)) && !one.contain(v4(1, 2, 3, 5)));
-        assert_eq!(Addresses::prefix(v4(1, 2, 3, 4), 33), Err(Error::PrefixTooLong { bits: 33, most: 32 }));
+        let net = AddressMask::prefix(v4(10, 1, 255, 3), 12).unwrap();
+        assert!(net.contains(v4(10, 15, 0, 0)) && !net.contains(v4(10, 16, 0, 0)));
+        assert!(AddressMask::prefix(v4(1, 2, 3, 4), 0).unwrap().contains(v4(200, 0, 0, 1)));
+        let one = AddressMask::prefix(v4(1, 2, 3, 4), 32).unwrap();
+        assert!(one.contains(v4(1, 2, 3, 4)) && !one.contains(v4(1, 2, 3, 5)));
+        assert_eq!(AddressMask::prefix(v4(1, 2, 3, 4), 33), Err(Error::PrefixTooLong { bits: 33, most: 32 }));
         // A mask need not be a prefix.
-        let odd = Addresses::masked(v4(0, 0, 0, 1), v4(0, 0, 0, 1)).unwrap();
-        assert!(odd.contain(v4(9, 9, 9, 9)) && !odd.contain(v4(9, 9, 9, 8)));
-        assert_eq!(Addresses::masked(v4(1, 2, 3, 4), v4(255, 0, 0, 0)), Addresses::prefix(v4(1, 0, 0, 0), 8));
+        let odd = AddressMask::with_mask(v4(0, 0, 0, 1), v4(0, 0, 0, 1)).unwrap();
+        assert!(odd.contains(v4(9, 9, 9, 9)) && !odd.contains(v4(9, 9, 9, 8)));
+        assert_eq!(AddressMask::with_mask(v4(1, 2, 3, 4), v4(255, 0, 0, 0)), AddressMask::prefix(v4(1, 0, 0, 0), 8));
 
         let six = |last| IpAddr::from(Ipv6Addr::new(0x7777, 0xf00d, 0, 0, 0, 0, 0, last));
-        let net = Addresses::prefix(six(1), 64).unwrap();
-        assert!(net.contain(six(9)) && !net.contain(Ipv6Addr::new(0x7777, 0xf00d, 0, 1, 0, 0, 0, 1).into()));
-        assert!(Addresses::prefix(six(1), 0).unwrap().contain(Ipv6Addr::LOCALHOST.into()));
-        assert!(!Addresses::prefix(six(1), 128).unwrap().contain(six(2)));
-        assert!(Addresses::prefix(six(1), 129).is_err());
-        assert_eq!(Addresses::masked(six(1), v4(255, 0, 0, 0)), Err(Error::MixedFamilies));
+        let net = AddressMask::prefix(six(1), 64).unwrap();
+        assert!(net.contains(six(9)) && !net.contains(Ipv6Addr::new(0x7777, 0xf00d, 0, 1, 0, 0, 0, 1).into()));
+        assert!(AddressMask::prefix(six(1), 0).unwrap().contains(Ipv6Addr::LOCALHOST.into()));
+        assert!(!AddressMask::prefix(six(1), 128).unwrap().contains(six(2)));
+        assert!(AddressMask::prefix(six(1), 129).is_err());
+        assert_eq!(AddressMask::with_mask(six(1), v4(255, 0, 0, 0)), Err(Error::MixedFamilies));
         // Addresses of different families never match, whatever the mask.
-        assert!(!Addresses::prefix(six(1), 0).unwrap().contain(v4(1, 1, 1, 1)));
-        assert!(!Addresses::prefix(v4(1, 1, 1, 1), 0).unwrap().contain(six(1)));
+        assert!(!AddressMask::prefix(six(1), 0).unwrap().contains(v4(1, 1, 1, 1)));
+        assert!(!AddressMask::prefix(v4(1, 1, 1, 1), 0).unwrap().contains(six(1)));
     }
 
     #[test]
     fn filter_compares_direction_and_type_of_service() {
         let mut packet = headers(v4(9, 9, 9, 9), 80, v4(7, 0, 0, 2), 4000);
-        let down = PacketFilter { ways: Ways::Downlink, ..PacketFilter::ANY };
-        assert!(down.matches(Way::Downlink, &packet) && !down.matches(Way::Uplink, &packet));
-        let up = PacketFilter { ways: Ways::Uplink, ..PacketFilter::ANY };
-        assert!(!up.matches(Way::Downlink, &packet) && up.matches(Way::Uplink, &packet));
+        let down = PacketFilter { ways: FilterDirection::Downlink, ..PacketFilter::ANY };
+        assert!(down.matches(LinkDirection::Downlink, &packet) && !down.matches(LinkDirection::Uplink, &packet));
+        let up = PacketFilter { ways: FilterDirection::Uplink, ..PacketFilter::ANY };
+        assert!(!up.matches(LinkDirection::Downlink, &packet) && up.matches(LinkDirection::Uplink, &packet));
         let expedited = PacketFilter { type_of_service: 0xb8, type_of_service_mask: 0xfc, ..PacketFilter::ANY };
-        assert!(!expedited.matches(Way::Downlink, &packet));
+        assert!(!expedited.matches(LinkDirection::Downlink, &packet));
         packet.type_of_service = 0xb9;
-        assert!(expedited.matches(Way::Downlink, &packet));
+        assert!(expedited.matches(LinkDirection::Downlink, &packet));
     }
 
     #[test]
@@ -506,27 +513,34 @@ mod tests {
         let mut classifier = Classifier::with_default_bearer();
         assert_eq!(classifier.add(2, &[PacketFilter::ANY; 16]), Ok(()));
         assert_eq!(classifier.add(3, &[PacketFilter::ANY; 17]), Err(Error::TooManyFilters(17)));
-        assert_eq!(classifier.add(1, &[]), Err(Error::BearerTwice(1)));
-        assert_eq!(classifier.add(9, &[]), Err(Error::NoSuchBearer(9)));
-        assert_eq!(Ports::new(5, 4), Err(Error::PortsReversed { first: 5, last: 4 }));
+        assert_eq!(classifier.add(1, &[]), Err(Error::DuplicateBearer(1)));
+        assert_eq!(classifier.add(9, &[]), Err(Error::InvalidBearerNumber(9)));
+        assert_eq!(PortRange::new(5, 4), Err(Error::ReversedPortRange { first: 5, last: 4 }));
         // The other messages are completed by the scenario key to which they refer.
-        for error in [Error::UnknownQci(0), Error::NoSuchBearer(9), Error::TooManyFilters(17), Error::MixedFamilies] {
+        for error in
+            [Error::UnknownQci(0), Error::InvalidBearerNumber(9), Error::TooManyFilters(17), Error::MixedFamilies]
+        {
             assert!(error.to_string().contains("expected"), "{error}");
         }
     }
 
     #[test]
     fn bearers_are_tried_from_the_highest_number() {
-        let web = PacketFilter { remote_ports: Ports::one(80), ..PacketFilter::ANY };
+        let web = PacketFilter { remote_ports: PortRange::one(80), ..PacketFilter::ANY };
         let mut classifier = Classifier::new();
-        for (bearer, filter) in [(2, web), (1, PacketFilter::ANY), (5, PacketFilter { ways: Ways::Uplink, ..web })] {
+        for (bearer, filter) in
+            [(2, web), (1, PacketFilter::ANY), (5, PacketFilter { ways: FilterDirection::Uplink, ..web })]
+        {
             classifier.add(bearer, &[filter]).unwrap();
         }
         let down = headers(v4(9, 9, 9, 9), 80, v4(7, 0, 0, 2), 4000);
-        assert_eq!(classifier.classify(Way::Downlink, &down), Some(2));
-        assert_eq!(classifier.classify(Way::Uplink, &headers(v4(7, 0, 0, 2), 4000, v4(9, 9, 9, 9), 80)), Some(5));
-        assert_eq!(classifier.classify(Way::Uplink, &down), Some(1));
-        assert_eq!(Classifier::new().classify(Way::Uplink, &down), None);
+        assert_eq!(classifier.classify(LinkDirection::Downlink, &down), Some(2));
+        assert_eq!(
+            classifier.classify(LinkDirection::Uplink, &headers(v4(7, 0, 0, 2), 4000, v4(9, 9, 9, 9), 80)),
+            Some(5)
+        );
+        assert_eq!(classifier.classify(LinkDirection::Uplink, &down), Some(1));
+        assert_eq!(Classifier::new().classify(LinkDirection::Uplink, &down), None);
     }
 
     #[test]

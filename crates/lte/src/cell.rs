@@ -20,20 +20,22 @@ mod uplink;
 pub(crate) use outer_loop::OuterLoop;
 use timers::Timers;
 
-use crate::air::{Air, Chance, NO_INTERFERENCE, Powers, Row, Rows, Tracks, draw};
+use crate::air::{
+    GroupPowers, NO_INTERFERENCE, RadioChannel, RandomEvent, ResourceBlockRow, SignalCache, TraceCursors, draw,
+};
 use crate::config::{CellConfig, CqiSource, UplinkReports};
-use crate::exit::Exit;
-use crate::radio::Invalid;
-use crate::radio::ROW;
+use crate::exit::Egress;
+use crate::radio::ROW_LANES;
+use crate::radio::RadioError;
 use crate::radio::amc::CqiTables;
 use crate::radio::bandwidth::Bandwidth;
 use crate::radio::errors::ErrorModel;
-use crate::radio::power::{PowerControl, UplinkPowerControl, decibels};
+use crate::radio::power::{PowerControlConfig, UplinkPowerControl, ratio_to_db};
 use crate::radio::tables;
-use crate::rlc::{Due, Outcome, Sdu, Way};
-use crate::scheduler::{Groups, MOST_GROUPS, Rates, Scheduler, indices};
+use crate::rlc::{DueReports, LinkDirection, Sdu, SduOutcome};
+use crate::scheduler::{BlockSizes, GroupSet, MAX_GROUPS, Scheduler, group_indices};
 use crate::subframe::{start, subframe_from};
-use crate::ue::{Report, Ue};
+use crate::ue::{ChannelReport, Ue};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -80,23 +82,23 @@ impl<T> Ring<T> {
 }
 
 /// Powers of a cell that sends no data.
-const NOTHING: Powers = [0.0; MOST_GROUPS];
+const NOTHING: GroupPowers = [0.0; MAX_GROUPS];
 
 /// Constant data of all cells.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) air: Air,
+pub(crate) struct CellContext {
+    pub(crate) air: RadioChannel,
     pub(crate) errors: ErrorModel,
     pub(crate) data_errors: bool,
     pub(crate) control_errors: bool,
     pub(crate) eager: bool,
     /// Power of each UE, by power control or fixed, in dBm.
-    pub(crate) powers: Vec<(Option<PowerControl>, f64)>,
+    pub(crate) powers: Vec<(Option<PowerControlConfig>, f64)>,
     /// UEs that send sounding signals: cell, UE, and offset in the sounding period.
     pub(crate) sounders: Vec<(usize, u16, u32)>,
 }
 
-impl Shared {
+impl CellContext {
     /// Power of a UE in each of `blocks` resource blocks, in dBm.
     fn dbm_per_block(&self, cell: usize, ue: usize, blocks: usize, sounding: bool, subframe: u64) -> f64 {
         let total = match &self.powers[ue] {
@@ -104,11 +106,11 @@ impl Shared {
             (Some(settings), _) => {
                 // No scheduler sends power commands, so the power depends on the path only.
                 let mut control = UplinkPowerControl::new(*settings);
-                control.measured(self.air.received_dbm(cell, ue, subframe));
+                control.on_measurement(self.air.received_dbm(cell, ue, subframe));
                 if sounding { control.sounding_dbm(blocks) } else { control.data_dbm(blocks) }
             }
         };
-        total - decibels(blocks as f64)
+        total - ratio_to_db(blocks as f64)
     }
 }
 
@@ -124,31 +126,31 @@ struct Heard {
 
 /// Transmissions of the cells by subframe, kept only if there are several cells.
 #[derive(Debug)]
-pub(crate) struct OnAir {
+pub(crate) struct Transmissions {
     /// By cell and index in the ring: subframe, and power in each group.
-    downlink: Vec<[(u64, Powers); RING]>,
+    downlink: Vec<[(u64, GroupPowers); RING]>,
     uplink: Vec<(u64, Vec<Heard>)>,
 }
 
-impl OnAir {
+impl Transmissions {
     pub(crate) fn new(cells: usize) -> Self {
-        OnAir {
+        Transmissions {
             downlink: vec![[(u64::MAX, NOTHING); RING]; cells],
             uplink: (0..RING).map(|_| (u64::MAX, Vec::new())).collect(),
         }
     }
 
-    fn powers(&self, cell: usize, subframe: u64) -> &Powers {
+    fn powers(&self, cell: usize, subframe: u64) -> &GroupPowers {
         let (of, powers) = &self.downlink[cell][subframe as usize % RING];
         if *of == subframe { powers } else { &NOTHING }
     }
 
-    fn add_groups(&mut self, cell: usize, subframe: u64, groups: Groups, power: f32) {
+    fn add_groups(&mut self, cell: usize, subframe: u64, groups: GroupSet, power: f32) {
         let entry = &mut self.downlink[cell][subframe as usize % RING];
         if entry.0 != subframe {
             *entry = (subframe, NOTHING);
         }
-        for group in indices(groups) {
+        for group in group_indices(groups) {
             entry.1[group] = power;
         }
     }
@@ -170,7 +172,7 @@ impl OnAir {
 
 /// A packet that arrives at an eNB at the time in its SDU.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Coming {
+pub(crate) struct InboundPacket {
     /// Index of the UE in the cell.
     pub(crate) ue: u16,
     pub(crate) bearer: u8,
@@ -229,14 +231,14 @@ pub(crate) struct Cell {
     /// Whether outer-loop link adaptation is active.
     outer_loop: bool,
     /// Groups that the cell may use.
-    usable: Groups,
+    usable: GroupSet,
     scheduler: Box<dyn Scheduler>,
-    rates: [Rates; 2],
+    rates: [BlockSizes; 2],
     layers: Vec<u8>,
     pub(crate) ues: Vec<Ue>,
-    reports: Vec<Report>,
-    rows: Vec<Rows>,
-    tracks: Tracks,
+    reports: Vec<ChannelReport>,
+    rows: Vec<SignalCache>,
+    tracks: TraceCursors,
     /// Free downlink HARQ processes, by UE.
     free: Vec<u8>,
     /// UEs with a free process.
@@ -262,7 +264,7 @@ pub(crate) struct Cell {
     /// The subframe after the last processed one.
     next: u64,
     /// The last few subframes with data, and the powers of the neighbors in them, for CQI.
-    last_data: Vec<(u64, Vec<Powers>)>,
+    last_data: Vec<(u64, Vec<GroupPowers>)>,
     timers: Timers,
     /// UEs whose timer expires in this subframe.
     expired: Vec<u16>,
@@ -271,8 +273,8 @@ pub(crate) struct Cell {
     active_set: Bits,
     active: Vec<u16>,
     /// Lists of one subframe, whose memory is reused: assignments of groups, and RLC's packet outcomes.
-    shares: Vec<(u16, Groups, u8)>,
-    arrived: Vec<Outcome>,
+    shares: Vec<(u16, GroupSet, u8)>,
+    arrived: Vec<SduOutcome>,
     pub(crate) records: Option<Vec<BlockRecord>>,
 }
 
@@ -361,14 +363,14 @@ impl Cell {
     pub(crate) fn new(
         index: usize,
         config: &CellConfig,
-        shared: &Shared,
+        shared: &CellContext,
         scheduler: Box<dyn Scheduler>,
         ues: Vec<Ue>,
-    ) -> Result<Self, Invalid> {
+    ) -> Result<Self, RadioError> {
         let bandwidth = config.downlink.bandwidth;
         let cqi = CqiTables::new(config.amc, bandwidth, &shared.errors);
         let rates = [1u32, 2].map(|layers| {
-            Rates::new(bandwidth.groups(), |cqi, groups| {
+            BlockSizes::new(bandwidth.groups(), |cqi, groups| {
                 let mcs = tables::mcs_of_cqi(cqi as u8);
                 tables::downlink_bytes(mcs, groups * bandwidth.group_size()) * layers
             })
@@ -389,7 +391,7 @@ impl Cell {
             None => all,
             Some((first, count)) if first + count <= bandwidth.groups() && count > 0 => ((1 << count) - 1) << first,
             Some((first, count)) => {
-                return Err(Invalid::new(format!(
+                return Err(RadioError::new(format!(
                     "cell {} may use {count} groups from {first} on; expected groups within its {}",
                     config.name,
                     bandwidth.groups()
@@ -401,12 +403,12 @@ impl Cell {
             .map(|ue| {
                 let number = usize::from(ue.number);
                 let largest = shared.air.largest_downlink_signal(index, number) * ue.mode_gain * ue.data_power.max(1.0);
-                let ceiling = if shared.air.moves(number) { 15 } else { cqi.ceiling(largest) };
-                Report { measured: [u64::MAX; 2], ceiling, ..Report::default() }
+                let ceiling = if shared.air.moves(number) { 15 } else { cqi.max_cqi(largest) };
+                ChannelReport { measured: [u64::MAX; 2], ceiling, ..ChannelReport::default() }
             })
             .collect();
         let gains = ues.iter().map(|ue| (ue.number, control_gain(config.cqi_source, ue)));
-        let tracks = Tracks::new(&shared.air, index, gains);
+        let tracks = TraceCursors::new(&shared.air, index, gains);
         Ok(Cell {
             index,
             downlink: bandwidth,
@@ -424,7 +426,7 @@ impl Cell {
             layers: ues.iter().map(|ue| ue.layers).collect(),
             reports,
             tracks,
-            rows: vec![Rows::new(); ues.len()],
+            rows: vec![SignalCache::new(); ues.len()],
             free: vec![0xFF; ues.len()],
             available: Bits::all(ues.len()),
             best,
@@ -468,7 +470,7 @@ impl Cell {
     }
 
     /// Processes the beginning of subframe `n`: its transmissions and its decisions.
-    pub(crate) fn subframe(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir, exit: &mut Exit) {
+    pub(crate) fn subframe(&mut self, n: u64, shared: &CellContext, on_air: &mut Transmissions, exit: &mut Egress) {
         if n > self.next {
             self.scheduler.passed(n - self.next);
         }
@@ -491,14 +493,14 @@ impl Cell {
     }
 
     /// Updates MAC after a change of a bearer's buffer that RLC reports.
-    pub(crate) fn report(&mut self, ue: usize, bearer: usize, way: Way, at: Instant) {
+    pub(crate) fn report(&mut self, ue: usize, bearer: usize, way: LinkDirection, at: Instant) {
         let owner = &mut self.ues[ue];
         match way {
-            Way::Downlink => {
-                owner.waiting[bearer] = owner.bearers[bearer].report(way).total();
+            LinkDirection::Downlink => {
+                owner.waiting[bearer] = owner.bearers[bearer].buffer_status(way).total_bytes();
                 self.waiting.set(ue, owner.waiting.iter().any(|&bytes| bytes > 0));
             }
-            Way::Uplink => self.send_status(ue, subframe_from(at)),
+            LinkDirection::Uplink => self.send_status(ue, subframe_from(at)),
         }
     }
 
@@ -506,8 +508,8 @@ impl Cell {
     pub(crate) fn report_saturated(&mut self) {
         for ue in 0..self.ues.len() {
             for bearer in 0..self.ues[ue].bearers.len() {
-                if self.ues[ue].bearers[bearer].mode() == crate::rlc::Mode::Saturated {
-                    for way in Way::BOTH {
+                if self.ues[ue].bearers[bearer].mode() == crate::rlc::RlcMode::Saturated {
+                    for way in LinkDirection::BOTH {
                         self.report(ue, bearer, way, Instant::ZERO);
                     }
                 }
@@ -516,13 +518,20 @@ impl Cell {
     }
 
     /// Forwards RLC's packet outcomes to the exit.
-    fn hand_over(&mut self, ue: usize, way: Way, at: Instant, exit: &mut Exit) {
+    fn hand_over(&mut self, ue: usize, way: LinkDirection, at: Instant, exit: &mut Egress) {
         exit.tell(self.index, self.ues[ue].number, way, at, &self.arrived);
         self.arrived.clear();
     }
 
     /// Passes the PDUs of a decoded block to RLC.
-    fn decoded(&mut self, ue: usize, way: Way, at: Instant, pdus: &[(u8, crate::rlc::Pdu)], exit: &mut Exit) {
+    fn decoded(
+        &mut self,
+        ue: usize,
+        way: LinkDirection,
+        at: Instant,
+        pdus: &[(u8, crate::rlc::Pdu)],
+        exit: &mut Egress,
+    ) {
         for &(bearer, pdu) in pdus {
             let bearer = usize::from(bearer);
             let owner = &mut self.ues[ue];
@@ -537,14 +546,14 @@ impl Cell {
     /// Offers a packet to a UE's buffer at `at`. Returns whether there was room for it.
     pub(crate) fn offer_uplink(&mut self, ue: usize, bearer: usize, sdu: Sdu, at: Instant) -> bool {
         let owner = &mut self.ues[ue];
-        let counters = &mut owner.counters[Way::Uplink as usize];
+        let counters = &mut owner.counters[LinkDirection::Uplink as usize];
         counters.packets += 1;
-        let taken = owner.bearers[bearer].offer(Way::Uplink, sdu);
+        let taken = owner.bearers[bearer].offer(LinkDirection::Uplink, sdu);
         counters.buffer_drops += u64::from(!taken);
         self.fill_late(ue, bearer, at);
         self.note_timer(ue, bearer);
         // The report is also sent for a dropped packet.
-        self.report(ue, bearer, Way::Uplink, at);
+        self.report(ue, bearer, LinkDirection::Uplink, at);
         taken
     }
 
@@ -556,7 +565,7 @@ impl Cell {
     /// each.)
     pub(crate) fn take_in(
         &mut self,
-        coming: &mut VecDeque<Coming>,
+        coming: &mut VecDeque<InboundPacket>,
         now: Instant,
         eager: bool,
         mut refused: impl FnMut(u16, u64),
@@ -570,8 +579,8 @@ impl Cell {
                 let owner = &mut self.ues[index];
                 let bearer = &mut owner.bearers[entity];
                 let mut drops = 0;
-                for Coming { sdu, .. } in row {
-                    if !bearer.offer(Way::Downlink, *sdu) {
+                for InboundPacket { sdu, .. } in row {
+                    if !bearer.offer(LinkDirection::Downlink, *sdu) {
                         drops += 1;
                         refused(owner.number, sdu.token);
                     }
@@ -580,15 +589,15 @@ impl Cell {
                 owner.counters[0].packets += row.len() as u64;
                 owner.counters[0].buffer_drops += drops;
                 // Dropped packets are reported too, as in the reference model, so the eNB may assume an empty buffer.
-                self.report(index, entity, Way::Downlink, now);
+                self.report(index, entity, LinkDirection::Downlink, now);
             }
         }
         coming.drain(..packets);
     }
 
     /// Schedules a report from RLC to MAC.
-    fn note_due(&mut self, ue: usize, bearer: usize, due: Due, at: Instant) {
-        for way in Way::BOTH {
+    fn note_due(&mut self, ue: usize, bearer: usize, due: DueReports, at: Instant) {
+        for way in LinkDirection::BOTH {
             if due.report[way as usize] {
                 self.report(ue, bearer, way, at);
             }
@@ -607,7 +616,7 @@ impl Cell {
     }
 
     /// Runs the timers of all UEs up to the beginning of subframe `n`.
-    pub(crate) fn run_timers(&mut self, n: u64, exit: &mut Exit) {
+    pub(crate) fn run_timers(&mut self, n: u64, exit: &mut Egress) {
         let mut expired = std::mem::take(&mut self.expired);
         self.timers.expire(n, &mut expired);
         for ue in expired.drain(..) {
@@ -617,14 +626,14 @@ impl Cell {
     }
 
     /// Runs the timers of a UE up to `now`.
-    fn expire(&mut self, ue: usize, now: Instant, exit: &mut Exit) {
+    fn expire(&mut self, ue: usize, now: Instant, exit: &mut Egress) {
         self.remind(ue, now);
         let mut next = self.ues[ue].remind_at;
         for bearer in 0..self.ues[ue].bearers.len() {
             if self.ues[ue].bearers[bearer].next_timer() <= now {
                 let entity = &mut self.ues[ue].bearers[bearer];
                 let told = |entity: &crate::rlc::Bearer| {
-                    let counters = entity.counters(Way::Downlink);
+                    let counters = entity.counters(LinkDirection::Downlink);
                     counters.sdus_delivered + counters.sdus_lost + counters.sdus_discarded
                 };
                 let before = told(entity);
@@ -632,9 +641,9 @@ impl Cell {
                 // Downlink outcomes come first.
                 let split = (told(entity) - before) as usize;
                 let mut uplink = self.arrived.split_off(split);
-                self.hand_over(ue, Way::Downlink, now, exit);
+                self.hand_over(ue, LinkDirection::Downlink, now, exit);
                 self.arrived.append(&mut uplink);
-                self.hand_over(ue, Way::Uplink, now, exit);
+                self.hand_over(ue, LinkDirection::Uplink, now, exit);
                 self.note_due(ue, bearer, due, now);
             }
             next = next.min(self.ues[ue].bearers[bearer].next_timer());
@@ -643,7 +652,7 @@ impl Cell {
     }
 
     /// Whether the UE decodes the control region of a subframe. In it all cells send in all blocks.
-    fn hears_control(&mut self, ue: usize, subframe: u64, shared: &Shared) -> bool {
+    fn hears_control(&mut self, ue: usize, subframe: u64, shared: &CellContext) -> bool {
         if !shared.control_errors {
             return true;
         }
@@ -651,11 +660,12 @@ impl Cell {
         let number = usize::from(owner.number);
         let alone = shared.air.cells() == 1;
         let quick = alone && !shared.eager;
-        if quick && shared.errors.control_is_sure(self.rows[ue].least(&shared.air, self.index, number, subframe)) {
+        if quick && shared.errors.is_control_error_free(self.rows[ue].least(&shared.air, self.index, number, subframe))
+        {
             return true;
         }
         let (signal, least) = self.rows[ue].signal(&shared.air, self.index, number, subframe);
-        if quick && !shared.air.knows_least() && shared.errors.control_is_sure(least) {
+        if quick && !shared.air.knows_least() && shared.errors.is_control_error_free(least) {
             return true;
         }
         let blocks = self.downlink.resource_blocks();
@@ -667,7 +677,7 @@ impl Cell {
             divide(&mut row, &noise);
             shared.errors.control_error_rate(&row[..blocks])
         };
-        rate == 0.0 || draw(owner.key, subframe, Chance::DownlinkControl) > rate
+        rate == 0.0 || draw(owner.key, subframe, RandomEvent::DownlinkControl) > rate
     }
 }
 
@@ -680,7 +690,7 @@ fn control_gain(source: CqiSource, ue: &Ue) -> f32 {
 }
 
 /// Divides the signal by noise and interference.
-fn divide(row: &mut Row, noise: &Row) {
+fn divide(row: &mut ResourceBlockRow, noise: &ResourceBlockRow) {
     for (signal, noise) in row.iter_mut().zip(noise) {
         *signal /= noise;
     }

@@ -4,16 +4,16 @@
 //! with it. A default that is merely small there (a buffer of 10 kB) is replaced here, and a preset has the reference's value.
 
 use crate::bearer::Qci;
-use crate::connection::{Attach, Signalling};
-use crate::radio::Invalid;
+use crate::connection::{AttachProcedure, SignalingMode};
+use crate::radio::RadioError;
 use crate::radio::amc::Amc;
 use crate::radio::antenna::{Antenna, TransmissionMode};
 use crate::radio::bandwidth::Bandwidth;
-use crate::radio::errors::Grid;
+use crate::radio::errors::InformationGrid;
 use crate::radio::fading::Fading;
 use crate::radio::path_loss::PathLoss;
-use crate::radio::power::PowerControl;
-use crate::rlc::{Limits, Mode};
+use crate::radio::power::PowerControlConfig;
+use crate::rlc::{RlcConfig, RlcMode};
 use crate::scheduler::catalogue;
 use fullpipe_units::{Duration, Rate};
 
@@ -31,14 +31,14 @@ pub struct Position {
 /// A path in the plane: positions and the times at which they are reached. The UE moves between them in a straight line at
 /// constant speed. It does not move before the first and after the last.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Course {
+pub struct Trajectory {
     /// Times in seconds since the start, ascending, with the position at each; at least one.
     pub points: Vec<(f64, Position)>,
 }
 
 /// The frequency band of a carrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Carrier {
+pub struct CellCarrier {
     /// Center frequency in Hz.
     pub centre_hz: f64,
     /// Resource blocks.
@@ -78,9 +78,9 @@ pub struct CellConfig {
     /// Antenna pattern.
     pub antenna: Antenna,
     /// Carrier of the downlink.
-    pub downlink: Carrier,
+    pub downlink: CellCarrier,
     /// Carrier of the uplink.
-    pub uplink: Carrier,
+    pub uplink: CellCarrier,
     /// Transmission power in dBm.
     pub power_dbm: f64,
     /// Noise figure in dB.
@@ -88,7 +88,7 @@ pub struct CellConfig {
     /// Name of the scheduler ([`crate::scheduler::catalogue`]).
     pub scheduler: String,
     /// Parameters of the scheduler.
-    pub scheduler_parameters: catalogue::Parameters,
+    pub scheduler_parameters: catalogue::SchedulerParameters,
     /// First resource block group and number of groups of the downlink that may be used: hard frequency reuse. `None`: all.
     pub downlink_groups: Option<(usize, usize)>,
     /// How CQI is computed from SINR.
@@ -116,9 +116,9 @@ pub struct BearerConfig {
     /// Maximum bit rate of the downlink; 0 if there is none.
     pub maximum: Rate,
     /// RLC mode.
-    pub mode: Mode,
+    pub mode: RlcMode,
     /// Buffers and timers.
-    pub limits: Limits,
+    pub limits: RlcConfig,
 }
 
 /// A UE.
@@ -129,11 +129,11 @@ pub struct UeConfig {
     /// Serving cell: an index into [`Config::cells`].
     pub cell: usize,
     /// Position over time.
-    pub course: Course,
+    pub course: Trajectory,
     /// Transmission power without power control, in dBm.
     pub power_dbm: f64,
     /// Power control, if there is any.
-    pub power_control: Option<PowerControl>,
+    pub power_control: Option<PowerControlConfig>,
     /// Noise figure in dB.
     pub noise_figure_db: f64,
     /// Transmission mode.
@@ -143,12 +143,12 @@ pub struct UeConfig {
     /// The bearers, the default bearer first; at most 11.
     pub bearers: Vec<BearerConfig>,
     /// How the bearers are established. Until then packets from and to the UE are dropped.
-    pub attach: Attach,
+    pub attach: AttachProcedure,
 }
 
 /// The links between eNB, SGW and PGW. Each packet passes both, with 40 bytes of GTP-U, UDP and IPv4 headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Core {
+pub struct CoreNetwork {
     /// Rate of each link.
     pub rate: Rate,
     /// Delay of S1-U.
@@ -157,32 +157,32 @@ pub struct Core {
     pub s5_delay: Duration,
 }
 
-impl Default for Core {
+impl Default for CoreNetwork {
     fn default() -> Self {
-        Core { rate: Rate::from_megabits_per_second(10_000), s1_delay: Duration::ZERO, s5_delay: Duration::ZERO }
+        CoreNetwork { rate: Rate::from_megabits_per_second(10_000), s1_delay: Duration::ZERO, s5_delay: Duration::ZERO }
     }
 }
 
 /// The modeled errors of the radio channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Errors {
+pub struct ErrorConfig {
     /// Whether transport blocks can be lost.
     pub data: bool,
     /// Whether the control region can be lost.
     pub control: bool,
     /// How mutual information is computed.
-    pub grid: Grid,
+    pub grid: InformationGrid,
 }
 
-impl Default for Errors {
+impl Default for ErrorConfig {
     fn default() -> Self {
-        Errors { data: true, control: true, grid: Grid::Reference }
+        ErrorConfig { data: true, control: true, grid: InformationGrid::Reference }
     }
 }
 
 /// When the time of the fading starts. Until then the channel stays as it is at time 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FadingBegins {
+pub enum FadingStart {
     /// At the start of the run.
     #[default]
     Run,
@@ -211,22 +211,22 @@ pub struct Config {
     /// Fading of the uplink.
     pub uplink_fading: Fading,
     /// When the time of both starts.
-    pub fading_begins: FadingBegins,
+    pub fading_begins: FadingStart,
     /// Errors of the radio channel.
-    pub errors: Errors,
+    pub errors: ErrorConfig,
     /// How RRC messages are transmitted.
-    pub signalling: Signalling,
+    pub signalling: SignalingMode,
     /// The links of the core network.
-    pub core: Core,
+    pub core: CoreNetwork,
     /// Whether everything is evaluated in every subframe, even if it is not needed. The results are equal (a test checks this),
     /// but the run is slow.
     pub eager: bool,
 }
 
-impl Course {
+impl Trajectory {
     /// Returns a course that stays at one position.
-    pub fn at(position: Position) -> Self {
-        Course { points: vec![(0.0, position)] }
+    pub fn stationary(position: Position) -> Self {
+        Trajectory { points: vec![(0.0, position)] }
     }
 
     /// Returns the position `seconds` seconds after the start.
@@ -251,12 +251,12 @@ impl Course {
     ///
     /// # Errors
     /// If not; the error contains `name`.
-    pub fn check(&self, name: &str) -> Result<(), Invalid> {
+    pub fn check(&self, name: &str) -> Result<(), RadioError> {
         if self.points.is_empty() {
-            return Err(Invalid::new(format!("{name} has no position; expected at least one")));
+            return Err(RadioError::new(format!("{name} has no position; expected at least one")));
         }
         match self.points.windows(2).find(|pair| pair[1].0 <= pair[0].0) {
-            Some(pair) => Err(Invalid::new(format!(
+            Some(pair) => Err(RadioError::new(format!(
                 "{name} is at one place at {} s and at the next at {} s; expected rising times",
                 pair[0].0, pair[1].0
             ))),
@@ -282,12 +282,12 @@ impl CellConfig {
             name: name.into(),
             position: Position::default(),
             antenna: Antenna::Isotropic,
-            downlink: Carrier { centre_hz: 2.12e9, bandwidth },
-            uplink: Carrier { centre_hz: 1.93e9, bandwidth },
+            downlink: CellCarrier { centre_hz: 2.12e9, bandwidth },
+            uplink: CellCarrier { centre_hz: 1.93e9, bandwidth },
             power_dbm: 30.0,
             noise_figure_db: 5.0,
             scheduler: "pf".into(),
-            scheduler_parameters: catalogue::Parameters::default(),
+            scheduler_parameters: catalogue::SchedulerParameters::default(),
             downlink_groups: None,
             amc: Amc::ErrorModel,
             cqi_source: CqiSource::Mixed,
@@ -307,27 +307,27 @@ impl UeConfig {
         UeConfig {
             name: name.into(),
             cell: 0,
-            course: Course::at(position),
+            course: Trajectory::stationary(position),
             power_dbm: 10.0,
-            power_control: Some(PowerControl::default()),
+            power_control: Some(PowerControlConfig::default()),
             noise_figure_db: 9.0,
             transmission_mode: TransmissionMode::SingleAntenna,
             data_power_offset_db: 0.0,
-            bearers: vec![BearerConfig::best_effort(Mode::Unacknowledged, max_buffer_bytes)],
-            attach: Attach::Ideal,
+            bearers: vec![BearerConfig::best_effort(RlcMode::Unacknowledged, max_buffer_bytes)],
+            attach: AttachProcedure::Ideal,
         }
     }
 }
 
 impl BearerConfig {
     /// Returns a default bearer: QCI 9, without a bit rate.
-    pub fn best_effort(mode: Mode, max_buffer_bytes: u32) -> Self {
+    pub fn best_effort(mode: RlcMode, max_buffer_bytes: u32) -> Self {
         BearerConfig {
             qci: Qci::DEFAULT,
             guaranteed: Rate::from_bits_per_second(0),
             maximum: Rate::from_bits_per_second(0),
             mode,
-            limits: Limits { max_buffer_bytes: Some(max_buffer_bytes), ..Limits::of(mode) },
+            limits: RlcConfig { max_buffer_bytes: Some(max_buffer_bytes), ..RlcConfig::for_mode(mode) },
         }
     }
 }
@@ -343,10 +343,10 @@ impl Config {
             shadowing_db: 0.0,
             downlink_fading: Fading::None,
             uplink_fading: Fading::None,
-            fading_begins: FadingBegins::Run,
-            errors: Errors::default(),
-            signalling: Signalling::Ideal,
-            core: Core::default(),
+            fading_begins: FadingStart::Run,
+            errors: ErrorConfig::default(),
+            signalling: SignalingMode::Ideal,
+            core: CoreNetwork::default(),
             eager: false,
         }
     }

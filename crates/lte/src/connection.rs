@@ -29,14 +29,14 @@
 //! Periods, delays and the sequence are those of ns-3's `lte` module (its documentation and measured time lines). It sends the
 //! second system information block less often than a real network.
 
-use crate::radio::Invalid;
+use crate::radio::RadioError;
 use crate::subframe::{start, subframe_from};
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_units::{Duration, Instant, RandomStream};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a UE attaches to its cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Attach {
+pub enum AttachProcedure {
     /// The UE has its bearers at the start of the run.
     #[default]
     Ideal,
@@ -54,7 +54,7 @@ pub enum Attach {
 
 /// How RRC messages are transmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Signalling {
+pub enum SignalingMode {
     /// Without delay.
     #[default]
     Ideal,
@@ -64,7 +64,7 @@ pub enum Signalling {
 
 /// When a UE's connection and bearers were established.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Established {
+pub struct BearerSetupTimes {
     /// When the UE entered RRC_CONNECTED.
     pub connected: Instant,
     /// When the bearers could carry packets.
@@ -113,17 +113,21 @@ const CONTROL_REGION: Duration = Duration::from_nanos(3 * 1_000_000 / 14);
 /// let times = establish(1, Signalling::Radio, &[("phone", attach)]).unwrap();
 /// assert_eq!(times[0].ready, Instant::ZERO + Duration::from_millis(44));
 /// ```
-pub fn establish(seed: u64, signalling: Signalling, ues: &[(&str, Attach)]) -> Result<Vec<Established>, Invalid> {
-    let mut established = vec![Established::default(); ues.len()];
+pub fn compute_setup_times(
+    seed: u64,
+    signalling: SignalingMode,
+    ues: &[(&str, AttachProcedure)],
+) -> Result<Vec<BearerSetupTimes>, RadioError> {
+    let mut established = vec![BearerSetupTimes::default(); ues.len()];
     // UEs by the subframe of their next preamble, with their random streams and numbers of attempts.
-    let mut due: BTreeMap<Subframe, Vec<(usize, Stream, u32)>> = BTreeMap::new();
+    let mut due: BTreeMap<Subframe, Vec<(usize, RandomStream, u32)>> = BTreeMap::new();
     for (number, (name, attach)) in ues.iter().enumerate() {
         if let Some(subframe) = informed(*attach) {
-            due.entry(subframe).or_default().push((number, Stream::new(seed, name, "random access"), 1));
+            due.entry(subframe).or_default().push((number, RandomStream::new(seed, name, "random access"), 1));
         }
     }
     while let Some((subframe, mut attempts)) = due.pop_first() {
-        let drawn: Vec<u64> = attempts.iter_mut().map(|(_, stream, _)| stream.below(PREAMBLES)).collect();
+        let drawn: Vec<u64> = attempts.iter_mut().map(|(_, stream, _)| stream.uniform_below(PREAMBLES)).collect();
         let (mut once, mut more) = (BTreeSet::new(), BTreeSet::new());
         for &preamble in &drawn {
             if !once.insert(preamble) {
@@ -134,7 +138,7 @@ pub fn establish(seed: u64, signalling: Signalling, ues: &[(&str, Attach)]) -> R
             if !more.contains(&preamble) {
                 established[number] = connect(signalling, subframe + RESPONSE);
             } else if attempt == MOST_ATTEMPTS {
-                return Err(Invalid::new(format!(
+                return Err(RadioError::new(format!(
                     "UE {} and others attach at the same time, and in {MOST_ATTEMPTS} attempts another UE has always sent the \
                      same of {PREAMBLES} preambles; expected UEs that are switched on at different times",
                     ues[number].0
@@ -153,11 +157,11 @@ fn next_of((first, period): (Subframe, Subframe), from: Subframe) -> Subframe {
 }
 
 /// The subframe at whose beginning a UE has the random access parameters; `None` if it does not need them.
-fn informed(attach: Attach) -> Option<Subframe> {
+fn informed(attach: AttachProcedure) -> Option<Subframe> {
     let camped = match attach {
-        Attach::Ideal => return None,
-        Attach::KnownCell { switched_on } => next_of((0, MASTER_PERIOD), subframe_from(switched_on)),
-        Attach::CellSearch { switched_on } => {
+        AttachProcedure::Ideal => return None,
+        AttachProcedure::KnownCell { switched_on } => next_of((0, MASTER_PERIOD), subframe_from(switched_on)),
+        AttachProcedure::CellSearch { switched_on } => {
             let master = next_of((0, MASTER_PERIOD), subframe_from(switched_on) + SEARCH);
             next_of(FIRST_BLOCK, master)
         }
@@ -166,19 +170,19 @@ fn informed(attach: Attach) -> Option<Subframe> {
 }
 
 /// Returns the times of a UE whose random access response is in this subframe.
-fn connect(signalling: Signalling, response: Subframe) -> Established {
+fn connect(signalling: SignalingMode, response: Subframe) -> BearerSetupTimes {
     match signalling {
-        Signalling::Ideal => {
+        SignalingMode::Ideal => {
             let done = start(response) + CONTROL_REGION;
-            Established { connected: done, ready: done }
+            BearerSetupTimes { connected: done, ready: done }
         }
-        Signalling::Radio => {
+        SignalingMode::Radio => {
             let request_there = response + GRANTED + 1;
             let connected = request_there + DOWN;
             let answer_there = connected + UP + 1;
             // The STATUS report is sent first.
             let ready = answer_there + 1 + DOWN;
-            Established { connected: start(connected), ready: start(ready) }
+            BearerSetupTimes { connected: start(connected), ready: start(ready) }
         }
     }
 }
@@ -191,20 +195,20 @@ mod tests {
         Instant::from_nanos(milliseconds * 1_000_000)
     }
 
-    fn alone(signalling: Signalling, attach: Attach) -> Established {
-        establish(7, signalling, &[("phone", attach)]).unwrap()[0]
+    fn alone(signalling: SignalingMode, attach: AttachProcedure) -> BearerSetupTimes {
+        compute_setup_times(7, signalling, &[("phone", attach)]).unwrap()[0]
     }
 
     #[test]
     fn ue_attached_from_the_start_has_its_bearers_at_once() {
-        assert_eq!(alone(Signalling::Radio, Attach::Ideal), Established::default());
+        assert_eq!(alone(SignalingMode::Radio, AttachProcedure::Ideal), BearerSetupTimes::default());
     }
 
     /// Switched on at 17 ms: master block at 20, second block at 96. The preamble follows there, the response at 100 and in its
     /// control region, 3/14 ms later.
     #[test]
     fn ue_that_misses_the_second_block_waits_for_the_next() {
-        let at = |switched_on| alone(Signalling::Ideal, Attach::KnownCell { switched_on }).ready.as_nanos();
+        let at = |switched_on| alone(SignalingMode::Ideal, AttachProcedure::KnownCell { switched_on }).ready.as_nanos();
         assert_eq!(at(ms(10)), 20_214_285);
         assert_eq!(at(ms(17)), 100_214_285);
         // The master block is sent at 20 ms, too late for the second block at 16.
@@ -215,7 +219,7 @@ mod tests {
     /// Search until 217 ms: master block at 220, first block at 225, second at 256. Search until 257: 260, 265, 336.
     #[test]
     fn cell_search_ends_with_the_next_blocks() {
-        let at = |switched_on| alone(Signalling::Radio, Attach::CellSearch { switched_on }).connected;
+        let at = |switched_on| alone(SignalingMode::Radio, AttachProcedure::CellSearch { switched_on }).connected;
         assert_eq!(at(ms(17)), ms(268));
         assert_eq!(at(ms(57)), ms(348));
     }
@@ -225,11 +229,11 @@ mod tests {
     #[test]
     fn colliding_preambles_are_sent_again_after_the_window() {
         let names: Vec<String> = (0..40).map(|number| format!("ue{number}")).collect();
-        let ues: Vec<(&str, Attach)> =
-            names.iter().map(|name| (name.as_str(), Attach::KnownCell { switched_on: ms(0) })).collect();
+        let ues: Vec<(&str, AttachProcedure)> =
+            names.iter().map(|name| (name.as_str(), AttachProcedure::KnownCell { switched_on: ms(0) })).collect();
         let mut first = 0;
         for seed in 0..200 {
-            for established in establish(seed, Signalling::Ideal, &ues).unwrap() {
+            for established in compute_setup_times(seed, SignalingMode::Ideal, &ues).unwrap() {
                 // Either 20 ms and 3 symbols, or a number of windows of 6 ms later.
                 let after = established.ready.as_nanos() - 20_214_285;
                 assert_eq!(after % 6_000_000, 0);
@@ -242,9 +246,9 @@ mod tests {
     #[test]
     fn too_many_simultaneous_ues_are_rejected_with_a_reason() {
         let names: Vec<String> = (0..1000).map(|number| format!("ue{number}")).collect();
-        let ues: Vec<(&str, Attach)> =
-            names.iter().map(|name| (name.as_str(), Attach::KnownCell { switched_on: ms(0) })).collect();
-        let refused = establish(1, Signalling::Ideal, &ues).unwrap_err().to_string();
+        let ues: Vec<(&str, AttachProcedure)> =
+            names.iter().map(|name| (name.as_str(), AttachProcedure::KnownCell { switched_on: ms(0) })).collect();
+        let refused = compute_setup_times(1, SignalingMode::Ideal, &ues).unwrap_err().to_string();
         assert!(refused.contains("switched on at different times"), "{refused}");
     }
 }

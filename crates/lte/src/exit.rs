@@ -1,14 +1,14 @@
 //! The exit of the access network: the outcome of each packet, and the two links of the core network that each packet passes.
 
 use crate::bearer::TUNNEL_BYTES;
-use crate::config::Core;
-use crate::rlc::{Outcome, PDCP_HEADER_BYTES, Way};
+use crate::config::CoreNetwork;
+use crate::rlc::{LinkDirection, PDCP_HEADER_BYTES, SduOutcome};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum PacketOutcome {
     /// The packet arrived.
     Delivered,
     /// The RLC buffer was full.
@@ -19,23 +19,23 @@ pub enum Fate {
 
 /// The outcome of a packet and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct PacketReport {
     /// Time of the outcome, now or later. Delivered packets of one direction are in the order of this time.
     pub at: Instant,
     /// The direction of the packet.
-    pub way: Way,
+    pub way: LinkDirection,
     /// The UE of the packet.
     pub ue: u16,
     /// The caller's identifier of the packet.
     pub token: u64,
     /// The outcome.
-    pub fate: Fate,
+    pub fate: PacketOutcome,
 }
 
 /// Two links in series, by the time at which each becomes free.
 #[derive(Debug)]
-pub(crate) struct Links {
-    pub(crate) core: Core,
+pub(crate) struct CoreLinks {
+    pub(crate) core: CoreNetwork,
     /// Bytes of the last packet, and their transmission time on a link. Most packets have the size of the previous one, and the
     /// division takes 55 instructions.
     pub(crate) last: (u32, Duration),
@@ -44,17 +44,17 @@ pub(crate) struct Links {
     pub(crate) s1: Vec<[Instant; 2]>,
 }
 
-impl Links {
+impl CoreLinks {
     /// Returns when a packet that enters now leaves the links.
-    pub(crate) fn pass(&mut self, cell: usize, way: Way, bytes: u32, now: Instant) -> Instant {
+    pub(crate) fn pass(&mut self, cell: usize, way: LinkDirection, bytes: u32, now: Instant) -> Instant {
         if bytes != self.last.0 {
-            self.last = (bytes, self.core.rate.time_for(u64::from(bytes + TUNNEL_BYTES)));
+            self.last = (bytes, self.core.rate.transmission_time(u64::from(bytes + TUNNEL_BYTES)));
         }
         let time = self.last.1;
         let (s5, s1) = (&mut self.s5[way as usize], &mut self.s1[cell][way as usize]);
         let (first, second, delays) = match way {
-            Way::Downlink => (s5, s1, [self.core.s5_delay, self.core.s1_delay]),
-            Way::Uplink => (s1, s5, [self.core.s1_delay, self.core.s5_delay]),
+            LinkDirection::Downlink => (s5, s1, [self.core.s5_delay, self.core.s1_delay]),
+            LinkDirection::Uplink => (s1, s5, [self.core.s1_delay, self.core.s5_delay]),
         };
         *first = now.max(*first) + time;
         let between = *first + delays[0];
@@ -65,32 +65,32 @@ impl Links {
 
 /// The exit: the packet outcomes, and the links on which uplink packets continue from the eNB.
 #[derive(Debug)]
-pub(crate) struct Exit {
-    pub(crate) links: Links,
-    pub(crate) told: VecDeque<Output>,
+pub(crate) struct Egress {
+    pub(crate) links: CoreLinks,
+    pub(crate) told: VecDeque<PacketReport>,
     pub(crate) inside: [u64; 2],
 }
 
-impl Exit {
+impl Egress {
     /// Handles RLC's outcomes at `at` of packets of a UE in this cell.
-    pub(crate) fn tell(&mut self, cell: usize, ue: u16, way: Way, at: Instant, outcomes: &[Outcome]) {
+    pub(crate) fn tell(&mut self, cell: usize, ue: u16, way: LinkDirection, at: Instant, outcomes: &[SduOutcome]) {
         self.inside[way as usize] -= outcomes.len() as u64;
         let links = &mut self.links;
-        self.told.extend(outcomes.iter().map(|&Outcome { sdu, delivered }| Output {
+        self.told.extend(outcomes.iter().map(|&SduOutcome { sdu, delivered }| PacketReport {
             at: match way {
-                Way::Uplink if delivered => links.pass(cell, way, sdu.bytes - PDCP_HEADER_BYTES, at),
+                LinkDirection::Uplink if delivered => links.pass(cell, way, sdu.bytes - PDCP_HEADER_BYTES, at),
                 _ => at,
             },
             way,
             ue,
             token: sdu.token,
-            fate: if delivered { Fate::Delivered } else { Fate::Lost },
+            fate: if delivered { PacketOutcome::Delivered } else { PacketOutcome::Lost },
         }));
     }
 
     /// Drops a packet that does not reach RLC.
-    pub(crate) fn drop(&mut self, ue: u16, way: Way, at: Instant, token: u64, fate: Fate) {
-        self.told.push_back(Output { at, way, ue, token, fate });
+    pub(crate) fn drop(&mut self, ue: u16, way: LinkDirection, at: Instant, token: u64, fate: PacketOutcome) {
+        self.told.push_back(PacketReport { at, way, ue, token, fate });
     }
 }
 
@@ -102,9 +102,11 @@ mod tests {
     /// 1152, 1264, 1376 and 2528; transmissions on the second start at 1152, 2304, 2416 and 2528.
     #[test]
     fn packets_of_all_sizes_take_their_time_on_both_links() {
-        let core = Core { s1_delay: Duration::ZERO, s5_delay: Duration::ZERO, ..Core::default() };
-        let mut links = Links { core, last: (0, Duration::ZERO), s5: [Instant::ZERO; 2], s1: vec![[Instant::ZERO; 2]] };
-        let out = [1400, 100, 100, 1400].map(|bytes| links.pass(0, Way::Downlink, bytes, Instant::ZERO).as_nanos());
+        let core = CoreNetwork { s1_delay: Duration::ZERO, s5_delay: Duration::ZERO, ..CoreNetwork::default() };
+        let mut links =
+            CoreLinks { core, last: (0, Duration::ZERO), s5: [Instant::ZERO; 2], s1: vec![[Instant::ZERO; 2]] };
+        let out =
+            [1400, 100, 100, 1400].map(|bytes| links.pass(0, LinkDirection::Downlink, bytes, Instant::ZERO).as_nanos());
         assert_eq!(out, [2304, 2416, 2528, 3680]);
     }
 
@@ -112,15 +114,16 @@ mod tests {
     /// 2304 ns. 100 bytes from another cell, which leave their first link at 112, wait for it. Both links' delays are added.
     #[test]
     fn uplink_packets_of_all_cells_share_the_second_link() {
-        let core = Core { s1_delay: Duration::ZERO, s5_delay: Duration::ZERO, ..Core::default() };
+        let core = CoreNetwork { s1_delay: Duration::ZERO, s5_delay: Duration::ZERO, ..CoreNetwork::default() };
         let s1 = vec![[Instant::ZERO; 2]; 2];
-        let mut links = Links { core, last: (0, Duration::ZERO), s5: [Instant::ZERO; 2], s1 };
-        let out = [(0, 1400), (1, 100)].map(|(cell, bytes)| links.pass(cell, Way::Uplink, bytes, Instant::ZERO));
+        let mut links = CoreLinks { core, last: (0, Duration::ZERO), s5: [Instant::ZERO; 2], s1 };
+        let out =
+            [(0, 1400), (1, 100)].map(|(cell, bytes)| links.pass(cell, LinkDirection::Uplink, bytes, Instant::ZERO));
         assert_eq!(out.map(|at| at.as_nanos()), [2304, 2416]);
         links.core.s1_delay = Duration::from_micros(20);
         links.core.s5_delay = Duration::from_micros(300);
         let later = Instant::from_nanos(1_000_000);
-        let out = Way::BOTH.map(|way| links.pass(0, way, 100, later).as_nanos());
+        let out = LinkDirection::BOTH.map(|way| links.pass(0, way, 100, later).as_nanos());
         assert_eq!(out, [1_320_224; 2]);
     }
 }

@@ -33,7 +33,7 @@ mod exit;
 mod subframe;
 mod ue;
 
-pub use access::{AccessNetwork, Offered, UeStatus};
+pub use access::{AccessNetwork, OfferedPacket, UeStatus};
 pub use cell::BlockRecord;
-pub use exit::{Fate, Output};
-pub use ue::{WayCounters, WayStatus};
+pub use exit::{PacketOutcome, PacketReport};
+pub use ue::{DirectionCounters, DirectionStatus};

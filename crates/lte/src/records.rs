@@ -2,7 +2,7 @@
 //! (`bearers.csv`).
 
 use crate::rlc;
-use crate::ue::WayCounters;
+use crate::ue::DirectionCounters;
 use fullpipe_archive::table;
 use fullpipe_units::Instant;
 
@@ -59,7 +59,7 @@ table! {
 
 impl UeRecord {
     /// Returns a row with the counters of one direction. The names of network, UE, cell and direction and the times are empty.
-    pub fn of_counters(counters: &WayCounters) -> Self {
+    pub fn from_counters(counters: &DirectionCounters) -> Self {
         let sum: u64 = (0..).zip(counters.blocks_by_mcs).map(|(mcs, blocks): (u64, u64)| mcs * blocks).sum();
         UeRecord {
             packets: counters.packets,
@@ -83,7 +83,7 @@ impl UeRecord {
 
 impl BearerRecord {
     /// Returns a row with the counters of one direction. The columns that identify the bearer are empty.
-    pub fn of_counters(counters: &rlc::Counters) -> Self {
+    pub fn from_counters(counters: &rlc::Counters) -> Self {
         BearerRecord {
             packets: counters.sdus_offered,
             delivered_packets: counters.sdus_delivered,
@@ -108,21 +108,21 @@ mod tests {
     #[test]
     fn every_column_has_the_unit_of_its_name() {
         for table in [UES.reference(), BEARERS.reference()] {
-            assert_eq!(table.faults(), Vec::<String>::new());
+            assert_eq!(table.declaration_errors(), Vec::<String>::new());
         }
     }
 
     #[test]
     fn mean_mcs_is_weighted_by_blocks() {
-        let mut counters = WayCounters { blocks: 4, ..WayCounters::default() };
+        let mut counters = DirectionCounters { blocks: 4, ..DirectionCounters::default() };
         counters.blocks_by_mcs[2] = 1;
         counters.blocks_by_mcs[10] = 3;
         // (2 + 3 * 10) / 4.
-        let record = UeRecord::of_counters(&counters);
+        let record = UeRecord::from_counters(&counters);
         assert_eq!(record.mean_mcs, Some(8.0));
         let text = String::from_utf8(UES.to_bytes([record])).expect("it is text");
         let by_mcs = "0;0;1;0;0;0;0;0;0;0;3;0;0;0;0;0;0;0;0;0;0;0;0;0;0;0;0;0;0";
         assert!(text.contains(&format!(",8,{by_mcs},")), "{text}");
-        assert_eq!(UeRecord::of_counters(&WayCounters::default()).mean_mcs, None);
+        assert_eq!(UeRecord::from_counters(&DirectionCounters::default()).mean_mcs, None);
     }
 }

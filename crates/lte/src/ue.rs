@@ -1,9 +1,9 @@
 //! The state of a UE at the eNB and at the UE itself: bearers, HARQ processes, reports and their times, counters.
 
 use crate::cell::OuterLoop;
-use crate::radio::errors::Combining;
-use crate::rlc::{Bearer, Pdu, Way};
-use crate::scheduler::{Groups, MOST_GROUPS};
+use crate::radio::errors::HarqSoftBuffer;
+use crate::rlc::{Bearer, LinkDirection, Pdu};
+use crate::scheduler::{GroupSet, MAX_GROUPS};
 use fullpipe_units::Instant;
 
 /// Number of HARQ processes of each direction (36.213 section 7 and 8, FDD).
@@ -13,7 +13,7 @@ pub(crate) const LAYERS: usize = 2;
 
 /// Counters of one direction of a UE.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct WayCounters {
+pub struct DirectionCounters {
     /// Transport blocks sent for the first time.
     pub blocks: u64,
     /// Bytes of those transport blocks.
@@ -44,7 +44,7 @@ pub struct WayCounters {
     pub delivered_bytes: u64,
 }
 
-impl WayCounters {
+impl DirectionCounters {
     /// Counts a transport block that is sent for the first time.
     pub(crate) fn count_block(&mut self, mcs: u8, bytes: u32) {
         self.blocks += 1;
@@ -55,7 +55,7 @@ impl WayCounters {
 
 /// The last transmission of a UE in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct WayStatus {
+pub struct DirectionStatus {
     /// Mean SINR in dB over the resource blocks of the last transport block; NaN before the first.
     pub sinr_db: f64,
     /// CQI from which the MCS of the last transport block was selected.
@@ -74,57 +74,57 @@ pub(crate) fn left_after(waiting: u32, granted: u32, header: u32) -> u32 {
 
 /// A transport block in transmission.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Block {
+pub(crate) struct TransportBlock {
     /// CQI from which the MCS was selected.
     pub(crate) cqi: u8,
     pub(crate) mcs: u8,
     pub(crate) bytes: u32,
     /// PDUs with the number of their bearer.
     pub(crate) pdus: Vec<(u8, Pdu)>,
-    pub(crate) combining: Combining,
+    pub(crate) combining: HarqSoftBuffer,
     /// Whether it still has to be decoded.
     pub(crate) open: bool,
 }
 
 /// A downlink HARQ process: blocks of all layers in the same groups.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Process {
-    pub(crate) groups: Groups,
+pub(crate) struct HarqProcess {
+    pub(crate) groups: GroupSet,
     pub(crate) redundancy: u8,
-    pub(crate) blocks: [Block; LAYERS],
+    pub(crate) blocks: [TransportBlock; LAYERS],
     /// Number of the process's use, so that late feedback does not affect the next use.
     pub(crate) generation: u32,
 }
 
 /// An uplink transport block.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UplinkBlock {
+pub(crate) struct UplinkTransportBlock {
     pub(crate) first: usize,
     pub(crate) count: usize,
     pub(crate) redundancy: u8,
-    pub(crate) block: Block,
+    pub(crate) block: TransportBlock,
 }
 
 /// The reports of the UE that have been computed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct ChannelReport {
     /// Subframe in which the channel was measured, for the subbands and for the band; `u64::MAX` before the first measurement.
     pub(crate) measured: [u64; 2],
-    pub(crate) subbands: [u8; MOST_GROUPS],
+    pub(crate) subbands: [u8; MAX_GROUPS],
     /// Groups for which `subbands` has only an upper bound.
-    pub(crate) open: Groups,
+    pub(crate) open: GroupSet,
     /// The CQI of all subbands, if they are known to be equal.
     pub(crate) even: Option<u8>,
     pub(crate) wideband: u8,
     pub(crate) ceiling: u8,
     /// `subbands` after the outer loop's correction, if any, with the measurement and the offset that were used.
-    pub(crate) corrected: [u8; MOST_GROUPS],
+    pub(crate) corrected: [u8; MAX_GROUPS],
     pub(crate) corrected_of: Option<(u64, OuterLoop)>,
 }
 
 /// The last transmitted transport block of a direction.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Last {
+pub(crate) struct LastTransmission {
     pub(crate) subframe: u64,
     /// Downlink: groups. Uplink: first resource block and count.
     pub(crate) place: (u32, u32),
@@ -151,7 +151,7 @@ pub(crate) struct Ue {
     pub(crate) data_power: f32,
     /// Waiting downlink bytes of each bearer, by the scheduler's count.
     pub(crate) waiting: Vec<u32>,
-    pub(crate) processes: Vec<Process>,
+    pub(crate) processes: Vec<HarqProcess>,
     pub(crate) retransmissions: Vec<u8>,
     /// Subframe of the last uplink retransmission.
     pub(crate) repeated: u64,
@@ -163,22 +163,22 @@ pub(crate) struct Ue {
     pub(crate) uplink_waiting: u32,
     /// The last grant that the UE read: subframe and index of its block.
     pub(crate) grant_read: Option<(u64, u8)>,
-    pub(crate) uplink_blocks: Vec<UplinkBlock>,
+    pub(crate) uplink_blocks: Vec<UplinkTransportBlock>,
     /// Last sounding: subframe, and SINR by resource block.
-    pub(crate) sounded: Option<(u64, Box<crate::air::Row>)>,
+    pub(crate) sounded: Option<(u64, Box<crate::air::ResourceBlockRow>)>,
     pub(crate) sounding_offset: u32,
     /// State of the outer loop by direction.
     pub(crate) outer_loop: [OuterLoop; 2],
     /// Counters except those of packet outcomes; see [`Ue::counters`].
-    pub(crate) counters: [WayCounters; 2],
-    pub(crate) last: [Last; 2],
+    pub(crate) counters: [DirectionCounters; 2],
+    pub(crate) last: [LastTransmission; 2],
 }
 
 impl Ue {
     /// Returns all counters. Those of packet outcomes come from RLC.
-    pub(crate) fn counters(&self) -> [WayCounters; 2] {
+    pub(crate) fn counters(&self) -> [DirectionCounters; 2] {
         let mut counters = self.counters.clone();
-        for (way, counters) in Way::BOTH.into_iter().zip(&mut counters) {
+        for (way, counters) in LinkDirection::BOTH.into_iter().zip(&mut counters) {
             for of in self.bearers.iter().map(|bearer| bearer.counters(way)) {
                 counters.delivered_packets += of.sdus_delivered;
                 counters.delivered_bytes += of.bytes_delivered;

@@ -10,9 +10,9 @@ use fullpipe_lte::config::{CellConfig, Config, CqiSource, UeConfig, UplinkReport
 use fullpipe_lte::radio::amc::{Amc, BIT_ERROR_RATE};
 use fullpipe_lte::radio::antenna::{Antenna, TransmissionMode};
 use fullpipe_lte::radio::bandwidth::Bandwidth;
-use fullpipe_lte::radio::fading::{Fading, Places, Profile, Recipe, Trace};
-use fullpipe_lte::radio::power::PowerControl;
-use fullpipe_lte::rlc::{Mode, Way};
+use fullpipe_lte::radio::fading::{DelayProfile, Fading, FadingParameters, Trace, TraceSampling};
+use fullpipe_lte::radio::power::PowerControlConfig;
+use fullpipe_lte::rlc::{LinkDirection, RlcMode};
 use fullpipe_lte::{AccessNetwork, BlockRecord};
 use fullpipe_units::Duration;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn cell(name: &str, x: f64, resource_blocks: u32) -> CellConfig {
 
 fn saturated(number: usize, x: f64) -> UeConfig {
     let mut phone = ue(number, x);
-    phone.bearers[0].mode = Mode::Saturated;
+    phone.bearers[0].mode = RlcMode::Saturated;
     phone
 }
 
@@ -32,7 +32,7 @@ fn blocks(config: Config, until: f64) -> (Vec<BlockRecord>, AccessNetwork) {
     let mut network = network(config);
     network.record_blocks();
     run_on(&mut network, &[], ms(until));
-    (network.blocks(), network)
+    (network.take_block_records(), network)
 }
 
 fn schemes(blocks: &[BlockRecord], uplink: bool, ue: u16) -> Vec<u8> {
@@ -48,7 +48,7 @@ fn four_kilometres() -> Config {
 
 fn sinr_db(config: Config) -> [f64; 2] {
     let (_, network) = blocks(config, 50.0);
-    network.ue(0).last.map(|last| last.sinr_db)
+    network.ue_status(0).last.map(|last| last.sinr_db)
 }
 
 fn assert_near(found: [f64; 2], expected: [f64; 2]) {
@@ -91,7 +91,7 @@ fn only_the_mixed_cqi_includes_the_power_of_data() {
 /// Fading that is constant in time, given in dB for each resource block.
 fn still(gains: &[f64], band: Bandwidth) -> Fading {
     let text: String = gains.iter().map(|gain| format!("{gain} {gain} {gain}\n")).collect();
-    Fading::trace(Arc::new(Trace::read(text.as_bytes()).unwrap()), Places::Continuous, 1, band).unwrap()
+    Fading::trace(Arc::new(Trace::read(text.as_bytes()).unwrap()), TraceSampling::Continuous, 1, band).unwrap()
 }
 
 /// UEs 99 m from a cell with 6 resource blocks, each with a target of `target_dbm`. At -100 dBm they have -100 + 0.82 + 121.45 -
@@ -99,7 +99,7 @@ fn still(gains: &[f64], band: Bandwidth) -> Fading {
 /// 28.
 fn uplink(ues: usize, target_dbm: f64, gains: [f64; 6], reports: UplinkReports) -> Config {
     let phones = (0..ues).map(|number| {
-        let control = PowerControl { target_dbm, ..PowerControl::default() };
+        let control = PowerControlConfig { target_dbm, ..PowerControlConfig::default() };
         UeConfig { power_control: Some(control), ..saturated(number, 99.0) }
     });
     let mut config = Config::reference(1, cell("cell", 0.0, 6), phones.collect());
@@ -161,7 +161,7 @@ fn both_directions_fade_independently() {
     let differences = (0..40).map(|seed| {
         let mut config = Config::reference(seed, cell("cell", 0.0, 6), vec![saturated(0, 1_000.0)]);
         let band = Bandwidth::new(6).unwrap();
-        let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 0.0);
+        let recipe = FadingParameters::ns3_traces(DelayProfile::ExtendedPedestrianA, 0.0);
         config.downlink_fading = Fading::generator(recipe, 1, band).unwrap();
         config.uplink_fading = config.downlink_fading.clone();
         let [down, up] = sinr_db(config);
@@ -187,7 +187,7 @@ fn sounding_in_another_subframe_causes_no_interference() {
         config.cells.push(cell("b", 3_000.0, 6));
         let mut network = network(config);
         let source = Source {
-            way: Way::Uplink,
+            way: LinkDirection::Uplink,
             ue: 0,
             bearer: 0,
             bytes: 100,
@@ -197,7 +197,7 @@ fn sounding_in_another_subframe_causes_no_interference() {
         };
         let story = run(&mut network, &[source], ms(100.0));
         assert_eq!(story.arrivals.len(), usize::from(granted), "{first} m first");
-        assert_eq!(network.ue(0).counters[1].blocks_by_mcs[28], u64::from(granted));
+        assert_eq!(network.ue_status(0).counters[1].blocks_by_mcs[28], u64::from(granted));
     }
 }
 
@@ -216,7 +216,7 @@ fn retransmission_interferes_with_the_power_of_data() {
     let mut network = network(config);
     network.record_blocks();
     let sources = [0, 1].map(|ue| Source {
-        way: Way::Downlink,
+        way: LinkDirection::Downlink,
         ue,
         bearer: 0,
         bytes: 100,
@@ -227,9 +227,10 @@ fn retransmission_interferes_with_the_power_of_data() {
     run_on(&mut network, &sources, ms(4.0));
     for subframe in [4, 11] {
         run_on(&mut network, &[], ms(subframe as f64));
-        let last: Vec<(u64, u16)> = network.blocks().iter().map(|block| (block.subframe, block.ue)).collect();
+        let last: Vec<(u64, u16)> =
+            network.take_block_records().iter().map(|block| (block.subframe, block.ue)).collect();
         assert_eq!(last, [(subframe, 0), (subframe, 1)]);
-        assert!((network.ue(0).last[0].sinr_db - 6.0).abs() < 0.01, "{}", network.ue(0).last[0].sinr_db);
+        assert!((network.ue_status(0).last[0].sinr_db - 6.0).abs() < 0.01, "{}", network.ue_status(0).last[0].sinr_db);
     }
 }
 
@@ -247,7 +248,7 @@ fn groups_of_a_neighbor_have_the_positions_of_its_own_bandwidth() {
         config.cells.push(CellConfig { downlink_groups: Some((4, 1)), ..cell("b", 1_000.0, 50) });
         config.errors.data = false;
         let (_, network) = blocks(config, 50.0);
-        let found = network.ue(0).last[0].sinr_db;
+        let found = network.ue_status(0).last[0].sinr_db;
         assert!((found - expected).abs() < 0.01, "{found} dB instead of {expected}");
     }
 }
@@ -281,9 +282,9 @@ fn mixed_cqi_uses_the_data_region_before_its_control_region() {
     config.errors.control = false;
     let mut network = network(config);
     network.record_blocks();
-    let source = Source { first: ms(1.2), ..saturating(Way::Downlink, 1, 1400, 20.0, ms(40.0)) };
+    let source = Source { first: ms(1.2), ..saturating(LinkDirection::Downlink, 1, 1400, 20.0, ms(40.0)) };
     run(&mut network, &[source], ms(40.0));
-    let blocks = network.blocks();
+    let blocks = network.take_block_records();
     let known =
         blocks.iter().find(|block| !block.uplink && block.ue == 0 && block.mcs < 28).map(|block| block.subframe);
     assert_eq!(known, Some(13));

@@ -2,11 +2,11 @@
 
 use crate::common::*;
 use fullpipe_lte::bearer::Qci;
-use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, Position, UeConfig, UplinkReports};
+use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Position, Trajectory, UeConfig, UplinkReports};
 use fullpipe_lte::radio::bandwidth::Bandwidth;
-use fullpipe_lte::radio::fading::{Fading, Profile, Recipe};
-use fullpipe_lte::radio::path_loss::{City, Environment, PathLoss};
-use fullpipe_lte::rlc::{Mode, Way};
+use fullpipe_lte::radio::fading::{DelayProfile, Fading, FadingParameters};
+use fullpipe_lte::radio::path_loss::{CitySize, Environment, PathLoss};
+use fullpipe_lte::rlc::{LinkDirection, RlcMode};
 use fullpipe_lte::{AccessNetwork, BlockRecord};
 use fullpipe_units::{Duration, Rate};
 use std::collections::BTreeMap;
@@ -21,13 +21,13 @@ fn band(blocks: u32) -> Bandwidth {
 fn outdated(seed: u64, harq: bool, phone: UeConfig) -> Config {
     let cell = CellConfig { harq, scheduler: "rr".into(), ..CellConfig::reference("cell", band(6)) };
     let mut config = Config::reference(seed, cell, vec![phone]);
-    let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 60.0);
+    let recipe = FadingParameters::ns3_traces(DelayProfile::ExtendedPedestrianA, 60.0);
     config.downlink_fading = Fading::generator(recipe, seed, band(6)).unwrap();
     config.uplink_fading = Fading::generator(recipe, seed + 100, band(6)).unwrap();
     config
 }
 
-fn steady(way: Way, ue: u16, bytes: u32, microseconds: u64, until: f64) -> Source {
+fn steady(way: LinkDirection, ue: u16, bytes: u32, microseconds: u64, until: f64) -> Source {
     Source {
         way,
         ue,
@@ -40,21 +40,23 @@ fn steady(way: Way, ue: u16, bytes: u32, microseconds: u64, until: f64) -> Sourc
 }
 
 /// A single packet at the beginning of a subframe.
-fn once(way: Way, bytes: u32) -> Source {
+fn once(way: LinkDirection, bytes: u32) -> Source {
     steady(way, 0, bytes, 1_000_000, 2.0)
 }
 
 #[test]
 fn acknowledged_mode_loses_nothing_where_unacknowledged_mode_does() {
-    for (mode, harq) in [(Mode::Acknowledged, false), (Mode::Acknowledged, true), (Mode::Unacknowledged, false)] {
+    for (mode, harq) in
+        [(RlcMode::Acknowledged, false), (RlcMode::Acknowledged, true), (RlcMode::Unacknowledged, false)]
+    {
         let mut phone = ue(0, 3_000.0);
         phone.bearers = vec![BearerConfig::best_effort(mode, 10_000_000)];
         let mut network = network(outdated(3, harq, phone));
-        let story = run(&mut network, &[steady(Way::Downlink, 0, 700, 2_000, 2_000.0)], ms(20_000.0));
-        let errors = network.ue(0).counters[0].errors;
+        let story = run(&mut network, &[steady(LinkDirection::Downlink, 0, 700, 2_000, 2_000.0)], ms(20_000.0));
+        let errors = network.ue_status(0).counters[0].errors;
         assert!(errors > 100, "{mode:?} {harq}: {errors} errors");
         assert_eq!(story.offered[0], 1_000);
-        if mode == Mode::Acknowledged {
+        if mode == RlcMode::Acknowledged {
             assert_eq!((story.arrivals.len(), story.lost[0]), (1_000, 0), "harq {harq}");
         } else {
             assert!(story.lost[0] > 100, "{}", story.lost[0]);
@@ -76,13 +78,13 @@ fn acknowledged_mode_loses_nothing_where_unacknowledged_mode_does() {
 #[test]
 fn acknowledged_mode_sends_one_block_per_packet_and_status_report() {
     let mut phone = ue(0, 99.0);
-    phone.bearers = vec![BearerConfig::best_effort(Mode::Acknowledged, 1_000_000)];
+    phone.bearers = vec![BearerConfig::best_effort(RlcMode::Acknowledged, 1_000_000)];
     let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
-    let story = run(&mut network, &[steady(Way::Downlink, 0, 1_428, 7_616, 10_000.0)], ms(10_200.0));
+    let story = run(&mut network, &[steady(LinkDirection::Downlink, 0, 1_428, 7_616, 10_000.0)], ms(10_200.0));
     assert_eq!((story.offered[0], story.arrivals.len()), (1_313, 1_313));
-    let [down, up] = network.ue(0).counters;
+    let [down, up] = network.ue_status(0).counters;
     assert_eq!((down.blocks, down.retransmissions), (1_313, 0));
-    let status_reports = network.bearers(0).map(|(_, [_, up])| up.status_pdus).sum::<u64>();
+    let status_reports = network.bearer_counters(0).map(|(_, [_, up])| up.status_pdus).sum::<u64>();
     assert!(status_reports.abs_diff(588) <= 2, "{status_reports}");
     assert_eq!((up.blocks, up.retransmissions), (status_reports, 0));
 }
@@ -91,16 +93,16 @@ fn acknowledged_mode_sends_one_block_per_packet_and_status_report() {
 /// block without a PDU is sent.)
 #[test]
 fn no_transport_block_is_empty() {
-    for mode in [Mode::Acknowledged, Mode::Unacknowledged] {
+    for mode in [RlcMode::Acknowledged, RlcMode::Unacknowledged] {
         let mut phone = ue(0, 3_000.0);
         phone.bearers = vec![BearerConfig::best_effort(mode, 10_000_000)];
         let mut network = network(outdated(3, true, phone));
         // Uplink packets arrive at the beginning of a subframe, after its control region, so none is added to a full block.
-        let sources = Way::BOTH.map(|way| Source { first: ms(1.5), ..steady(way, 0, 700, 4_000, 5_000.0) });
+        let sources = LinkDirection::BOTH.map(|way| Source { first: ms(1.5), ..steady(way, 0, 700, 4_000, 5_000.0) });
         run(&mut network, &sources, ms(20_000.0));
-        let counters = network.ue(0).counters;
+        let counters = network.ue_status(0).counters;
         assert!(counters.iter().all(|counters| counters.errors > 100), "{mode:?}: {counters:?}");
-        let (_, pdus) = network.bearers(0).next().unwrap();
+        let (_, pdus) = network.bearer_counters(0).next().unwrap();
         let sent = pdus.map(|counters| counters.pdus);
         assert_eq!(counters.each_ref().map(|counters| counters.blocks), sent, "{mode:?}");
     }
@@ -112,11 +114,11 @@ fn no_transport_block_is_empty() {
 #[test]
 fn acknowledged_mode_is_granted_headers_too() {
     let mut phone = ue(0, 12_000.0);
-    phone.bearers = vec![BearerConfig::best_effort(Mode::Acknowledged, 1_000_000)];
+    phone.bearers = vec![BearerConfig::best_effort(RlcMode::Acknowledged, 1_000_000)];
     let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
-    let story = run(&mut network, &[once(Way::Uplink, 1_324)], ms(1_000.0));
+    let story = run(&mut network, &[once(LinkDirection::Uplink, 1_324)], ms(1_000.0));
     let delay = (story.arrivals[0].at - story.arrivals[0].sent).as_secs_f64() * 1e3;
-    let blocks = network.ue(0).counters[1].blocks;
+    let blocks = network.ue_status(0).counters[1].blocks;
     // The first block ends 11.93 ms after the packet (a packet at the beginning of a subframe), each further block a millisecond
     // later.
     assert!(blocks > 2, "{blocks}");
@@ -148,9 +150,9 @@ fn attempts(blocks: &[BlockRecord], uplink: bool) -> Vec<Vec<u64>> {
 fn blocks_are_retransmitted_after_seven_subframes_and_at_most_three_times() {
     let mut network = network(outdated(3, true, ue(0, 3_000.0)));
     network.record_blocks();
-    let sources = [Way::Downlink, Way::Uplink].map(|way| steady(way, 0, 700, 2_000, 3_000.0));
+    let sources = [LinkDirection::Downlink, LinkDirection::Uplink].map(|way| steady(way, 0, 700, 2_000, 3_000.0));
     run(&mut network, &sources, ms(3_000.0));
-    let blocks = network.blocks();
+    let blocks = network.take_block_records();
     assert!(blocks.iter().all(|block| block.redundancy <= 3));
     for uplink in [false, true] {
         let again = attempts(&blocks, uplink);
@@ -163,11 +165,11 @@ fn blocks_are_retransmitted_after_seven_subframes_and_at_most_three_times() {
 #[test]
 fn ue_that_moves_away_gets_lower_mcs() {
     let mut walker = ue(0, 0.0);
-    walker.course = Course { points: vec![(0.0, at(50.0)), (10.0, at(20_050.0))] };
+    walker.course = Trajectory { points: vec![(0.0, at(50.0)), (10.0, at(20_050.0))] };
     let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![walker]));
     network.record_blocks();
-    run(&mut network, &[saturating(Way::Downlink, 0, 1400, 25.0, ms(10_000.0))], ms(10_000.0));
-    let blocks = network.blocks();
+    run(&mut network, &[saturating(LinkDirection::Downlink, 0, 1400, 25.0, ms(10_000.0))], ms(10_000.0));
+    let blocks = network.take_block_records();
     let schemes: Vec<u8> = blocks.iter().map(|block| block.mcs).collect();
     assert!(schemes.windows(2).all(|pair| pair[1] <= pair[0]), "free space without fading: the MCS never increases");
     assert_eq!(schemes[0], 28);
@@ -188,9 +190,10 @@ fn priority_sets_meet_a_guaranteed_bit_rate_that_proportional_fairness_does_not(
             ues[8].bearers[0].guaranteed = Rate::from_bits_per_second(1_500_000);
         }
         let mut network = network(Config::reference(1, cell, ues));
-        let sources: Vec<Source> = (0..9).map(|ue| saturating(Way::Downlink, ue, 1400, 10.0, ms(4_000.0))).collect();
+        let sources: Vec<Source> =
+            (0..9).map(|ue| saturating(LinkDirection::Downlink, ue, 1400, 10.0, ms(4_000.0))).collect();
         let story = run(&mut network, &sources, ms(4_000.0));
-        goodput_mbps(&story, Way::Downlink, 8, ms(1_000.0), ms(4_000.0))
+        goodput_mbps(&story, LinkDirection::Downlink, 8, ms(1_000.0), ms(4_000.0))
     };
     // With one UE selected per subframe, it is the one below its guarantee. The guarantee is for transport blocks: of each 1432
     // bytes of RLC and PDCP, 1400 are payload.
@@ -214,13 +217,15 @@ fn guaranteed_voice_bearer_gives_its_ues_download_no_priority() {
     ues[4].bearers.push(BearerConfig {
         qci: Qci::new(1).unwrap(),
         guaranteed: Rate::from_bits_per_second(10_000),
-        ..BearerConfig::best_effort(Mode::Unacknowledged, 10_000)
+        ..BearerConfig::best_effort(RlcMode::Unacknowledged, 10_000)
     });
     let mut network = network(Config::reference(1, cell, ues));
-    let mut sources: Vec<Source> = (0..5).map(|ue| saturating(Way::Downlink, ue, 1400, 12.0, ms(4_000.0))).collect();
-    sources.push(Source { bearer: 1, ..steady(Way::Downlink, 4, 60, 48_000, 4_000.0) });
+    let mut sources: Vec<Source> =
+        (0..5).map(|ue| saturating(LinkDirection::Downlink, ue, 1400, 12.0, ms(4_000.0))).collect();
+    sources.push(Source { bearer: 1, ..steady(LinkDirection::Downlink, 4, 60, 48_000, 4_000.0) });
     let story = run(&mut network, &sources, ms(4_000.0));
-    let rates: Vec<f64> = (0..5).map(|ue| goodput_mbps(&story, Way::Downlink, ue, ms(2_000.0), ms(4_000.0))).collect();
+    let rates: Vec<f64> =
+        (0..5).map(|ue| goodput_mbps(&story, LinkDirection::Downlink, ue, ms(2_000.0), ms(4_000.0))).collect();
     assert!(rates.iter().all(|rate| (rate / 3.43 - 1.0).abs() < 0.05), "{rates:?}");
 }
 
@@ -230,12 +235,12 @@ fn traffic_of_one_ue_changes_no_other_ues_channel() {
         let mut ues = vec![ue(0, 3_000.0)];
         ues.extend((1..=others).map(|number| ue(number, 500.0 * number as f64)));
         let mut config = Config::reference(4, CellConfig::reference("cell", band(50)), ues);
-        let recipe = Recipe::like_the_traces(Profile::ExtendedVehicularA, 60.0);
+        let recipe = FadingParameters::ns3_traces(DelayProfile::ExtendedVehicularA, 60.0);
         config.downlink_fading = Fading::generator(recipe, 4, band(50)).unwrap();
         let mut network = network(config);
         network.record_blocks();
-        run(&mut network, &[steady(Way::Downlink, 0, 1_000, 10_000, 1_000.0)], ms(1_000.0));
-        network.blocks()
+        run(&mut network, &[steady(LinkDirection::Downlink, 0, 1_000, 10_000, 1_000.0)], ms(1_000.0));
+        network.take_block_records()
     };
     let alone = channel(0);
     assert!(alone.len() > 90);
@@ -247,8 +252,8 @@ fn seeds_change_the_fading_and_the_errors() {
     let blocks = |seed| {
         let mut network = network(outdated(seed, true, ue(0, 3_000.0)));
         network.record_blocks();
-        run(&mut network, &[steady(Way::Downlink, 0, 1_000, 10_000, 1_000.0)], ms(1_000.0));
-        network.blocks()
+        run(&mut network, &[steady(LinkDirection::Downlink, 0, 1_000, 10_000, 1_000.0)], ms(1_000.0));
+        network.take_block_records()
     };
     assert!(blocks(1) == blocks(1));
     assert!(blocks(1) != blocks(2));
@@ -257,10 +262,12 @@ fn seeds_change_the_fading_and_the_errors() {
 #[test]
 fn bearers_share_the_blocks_of_a_ue() {
     let mut phone = ue(0, 99.0);
-    phone.bearers.push(BearerConfig::best_effort(Mode::Unacknowledged, 1_000_000));
+    phone.bearers.push(BearerConfig::best_effort(RlcMode::Unacknowledged, 1_000_000));
     let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
-    let sources = [0, 1]
-        .map(|bearer| Source { bearer, ..saturating(Way::Downlink, 0, 1400 + u32::from(bearer), 20.0, ms(3_000.0)) });
+    let sources = [0, 1].map(|bearer| Source {
+        bearer,
+        ..saturating(LinkDirection::Downlink, 0, 1400 + u32::from(bearer), 20.0, ms(3_000.0))
+    });
     let story = run(&mut network, &sources, ms(3_000.0));
     let rate = |bytes: u32| {
         let got: u64 = story.arrivals.iter().filter(|a| a.bytes == bytes).map(|a| u64::from(a.bytes)).sum();
@@ -279,10 +286,10 @@ fn full_buffer_recovers_from_a_lost_grant() {
     // packets are dropped, but cause a new report.
     let mut phone = ue(0, 3_000.0);
     phone.noise_figure_db = 36.0;
-    phone.bearers = vec![BearerConfig::best_effort(Mode::Unacknowledged, 1_500)];
+    phone.bearers = vec![BearerConfig::best_effort(RlcMode::Unacknowledged, 1_500)];
     let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
-    let story = run(&mut network, &[steady(Way::Uplink, 0, 1_400, 40_000, 20_000.0)], ms(20_000.0));
-    let counters = &network.ue(0).counters[1];
+    let story = run(&mut network, &[steady(LinkDirection::Uplink, 0, 1_400, 40_000, 20_000.0)], ms(20_000.0));
+    let counters = &network.ue_status(0).counters[1];
     assert!(counters.control_errors > 50, "{counters:?}");
     assert!(story.dropped[1] > 20, "{counters:?}");
     // Packets arrive until the end, not only until the first lost grant.
@@ -297,7 +304,7 @@ fn single_packet_recovers_from_a_lost_grant() {
     let mut phone = ue(0, 3_000.0);
     phone.noise_figure_db = 36.0;
     let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
-    let story = run(&mut network, &[steady(Way::Uplink, 0, 200, 3_000_000, 600_000.0)], ms(610_000.0));
+    let story = run(&mut network, &[steady(LinkDirection::Uplink, 0, 200, 3_000_000, 600_000.0)], ms(610_000.0));
     assert_eq!(story.arrivals.len() as u64, story.offered[1]);
     let delays: Vec<f64> = story.arrivals.iter().map(|a| (a.at - a.sent).as_secs_f64() * 1e3).collect();
     // 12 ms if the grant was received (the packet arrived at the beginning of a subframe), and 320 more for each lost grant.
@@ -308,7 +315,7 @@ fn single_packet_recovers_from_a_lost_grant() {
     // Three in ten of 200: 62 +- 4 standard deviations of 6.5.
     let lost = delays.iter().filter(|delay| **delay > 100.0).count();
     assert!((36..=88).contains(&lost), "{lost}");
-    assert!(network.next().is_never());
+    assert!(network.next_deadline().is_never());
 }
 
 #[test]
@@ -317,12 +324,12 @@ fn uplink_measurements_expire() {
     // measure again.
     let mut phone = ue(0, 0.0);
     phone.course =
-        Course { points: vec![(0.9, at(100.0)), (1.0, at(300_000.0)), (2.0, at(300_000.0)), (2.1, at(100.0))] };
+        Trajectory { points: vec![(0.9, at(100.0)), (1.0, at(300_000.0)), (2.0, at(300_000.0)), (2.1, at(100.0))] };
     let cell = CellConfig { uplink_reports: UplinkReports::Data, ..CellConfig::reference("cell", band(25)) };
     let mut config = Config::reference(1, cell, vec![phone]);
     config.errors.control = false;
     let mut network = network(config);
-    let story = run(&mut network, &[steady(Way::Uplink, 0, 500, 5_000, 4_000.0)], ms(4_000.0));
+    let story = run(&mut network, &[steady(LinkDirection::Uplink, 0, 500, 5_000, 4_000.0)], ms(4_000.0));
     let arrived = |from: f64, to: f64| story.arrivals.iter().filter(|a| a.at > ms(from) && a.at < ms(to)).count();
     assert!(arrived(0.0, 900.0) > 150);
     assert_eq!(arrived(1_100.0, 2_050.0), 0);
@@ -332,25 +339,30 @@ fn uplink_measurements_expire() {
 
 #[test]
 fn ue_can_pass_through_the_position_of_an_antenna() {
-    let street = PathLoss::OverRooftops(Default::default());
-    let hata = PathLoss::OkumuraHata { environment: Environment::Urban, city: City::Large };
-    for path_loss in
-        [PathLoss::default(), PathLoss::log_distance(), PathLoss::TwoRayGround, PathLoss::LineOfSight, street, hata]
-    {
+    let street = PathLoss::P1411OverRooftops(Default::default());
+    let hata = PathLoss::OkumuraHata { environment: Environment::Urban, city: CitySize::Large };
+    for path_loss in [
+        PathLoss::default(),
+        PathLoss::log_distance(),
+        PathLoss::TwoRayGround,
+        PathLoss::P1411LineOfSight,
+        street,
+        hata,
+    ] {
         let mut walker = ue(0, 0.0);
         let at = |x| Position { z: 1.5, ..at(x) };
-        walker.course = Course { points: vec![(0.0, at(-1.0)), (2.0, at(1.0))] };
+        walker.course = Trajectory { points: vec![(0.0, at(-1.0)), (2.0, at(1.0))] };
         let cell = |name, x| CellConfig { position: at(x), ..CellConfig::reference(name, band(25)) };
         let mut config = Config::reference(1, cell("cell", 0.0), vec![walker]);
         config.cells.push(cell("other", 30.0));
         config.path_loss = path_loss;
         let mut network = network(config);
-        let sources = Way::BOTH.map(|way| steady(way, 0, 1_000, 1_000, 2_000.0));
+        let sources = LinkDirection::BOTH.map(|way| steady(way, 0, 1_000, 1_000, 2_000.0));
         let story = run(&mut network, &sources, ms(2_100.0));
         // The UE recovers. A transmission at the antenna itself has the largest possible signal, not none.
         let late = story.arrivals.iter().filter(|arrival| arrival.at > ms(1_900.0)).count();
         assert!(late > 100, "{path_loss:?}: {late}");
-        assert!(network.ue(0).last.iter().all(|last| last.sinr_db.is_finite()), "{path_loss:?}");
+        assert!(network.ue_status(0).last.iter().all(|last| last.sinr_db.is_finite()), "{path_loss:?}");
     }
 }
 
@@ -378,8 +390,9 @@ fn invalid_configurations_are_rejected_with_the_accepted_values() {
     assert!(said.contains("0 bearers"), "{said}");
     let said = refusal(|config| config.cells[0].uplink_reports = UplinkReports::Sounding { period: 7 });
     assert!(said.contains("7 subframes") && said.contains("320"), "{said}");
-    let said =
-        refusal(|config| config.ues[0].course = Course { points: vec![(1.0, at(1.0)), (1.0, Position::default())] });
+    let said = refusal(|config| {
+        config.ues[0].course = Trajectory { points: vec![(1.0, at(1.0)), (1.0, Position::default())] }
+    });
     assert!(said.contains("rising"), "{said}");
     let said = refusal(|config| config.cells.clear());
     assert!(said.contains("no cell"), "{said}");

@@ -7,11 +7,11 @@
 
 use crate::common::*;
 use fullpipe_lte::bearer::Qci;
-use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, UeConfig, UplinkReports};
+use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Trajectory, UeConfig, UplinkReports};
 use fullpipe_lte::radio::amc::Amc;
 use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::bandwidth::Bandwidth;
-use fullpipe_lte::rlc::{Mode, Way};
+use fullpipe_lte::rlc::{LinkDirection, RlcMode};
 use fullpipe_lte::{AccessNetwork, BlockRecord};
 use fullpipe_units::{Duration, Instant, Rate};
 
@@ -24,7 +24,7 @@ fn near(ues: usize) -> Config {
 }
 
 /// One packet.
-fn packet(way: Way, bytes: u32, milliseconds: f64) -> Source {
+fn packet(way: LinkDirection, bytes: u32, milliseconds: f64) -> Source {
     let first = ms(milliseconds);
     let until = first + Duration::from_nanos(1);
     Source { way, ue: 0, bearer: 0, bytes, first, interval: Duration::from_secs(1), until }
@@ -34,14 +34,14 @@ fn recorded(config: Config, sources: &[Source], until: f64) -> (AccessNetwork, S
     let mut network = network(config);
     network.record_blocks();
     let story = run(&mut network, sources, ms(until));
-    let blocks = network.blocks();
+    let blocks = network.take_block_records();
     (network, story, blocks)
 }
 
 /// A UE 3 km away, where the SINR is 30 - 10 log10(6) - 108.5 + 121.4 = 35.2 dB minus the noise figure. Its CQI is 15 at any
 /// SINR, as the gap to the Shannon bound is -ln(5 * 0.199999) / 1.5 = 3.3e-6.
 fn overrated(seed: u64, noise_figure_db: f64, phone: UeConfig) -> Config {
-    let phone = UeConfig { noise_figure_db, course: Course::at(at(3_000.0)), ..phone };
+    let phone = UeConfig { noise_figure_db, course: Trajectory::stationary(at(3_000.0)), ..phone };
     Config::reference(seed, CellConfig { amc: Amc::Piro { bit_error_rate: 0.199_999 }, ..narrow() }, vec![phone])
 }
 
@@ -52,14 +52,14 @@ fn deaf(seed: u64, phone: UeConfig) -> Config {
 
 fn saturated(number: usize, distance: f64) -> UeConfig {
     let mut phone = ue(number, distance);
-    phone.bearers[0].mode = Mode::Saturated;
+    phone.bearers[0].mode = RlcMode::Saturated;
     phone
 }
 
 /// UEs that sounded at 99 m in subframe 0 and are at this distance from 4 ms on.
 fn vanishing(phones: &mut [UeConfig], distance: f64) {
     for phone in phones {
-        phone.course = Course { points: vec![(0.003, at(99.0)), (0.004, at(distance))] };
+        phone.course = Trajectory { points: vec![(0.003, at(99.0)), (0.004, at(distance))] };
     }
 }
 
@@ -73,7 +73,7 @@ fn process_without_feedback_is_released_after_eleven_subframes() {
         let mut counted = Vec::new();
         for subframe in 0..=12 {
             network.advance(Instant::ZERO + Duration::from_millis(subframe));
-            let counters = &network.ue(0).counters[0];
+            let counters = &network.ue_status(0).counters[0];
             counted.push((counters.blocks, counters.lost_blocks, counters.control_errors));
         }
         // The last of the eight is on the air in subframe 9. Even below -10 dB, 0.0774 of all control regions are decoded.
@@ -98,11 +98,11 @@ fn downlink_account_decreases_by_a_block_without_header() {
     for (bytes, halves) in [(271, 1), (273, 2), (271 + 275, 2), (273 + 275, 3)] {
         let cell = CellConfig { scheduler: "rr".into(), ..narrow() };
         let config = Config::reference(1, cell, vec![ue(0, 99.0), saturated(1, 99.0)]);
-        let (network, story, blocks) = recorded(config, &[packet(Way::Downlink, bytes, 1.2)], 100.0);
+        let (network, story, blocks) = recorded(config, &[packet(LinkDirection::Downlink, bytes, 1.2)], 100.0);
         assert_eq!(story.arrivals.len(), 1);
         let of_the_other = blocks.iter().filter(|block| !block.uplink && block.ue == 1);
         assert_eq!(of_the_other.filter(|block| block.place.1.count_ones() == 3).count(), halves, "{bytes} bytes");
-        assert_eq!(network.ue(0).counters[0].blocks, u64::from((bytes + 4).div_ceil(277)), "{bytes} bytes");
+        assert_eq!(network.ue_status(0).counters[0].blocks, u64::from((bytes + 4).div_ceil(277)), "{bytes} bytes");
     }
 }
 
@@ -112,7 +112,7 @@ fn downlink_account_decreases_by_a_block_without_header() {
 /// report it would be sent in 30.
 #[test]
 fn uplink_account_decreases_by_a_block_without_header() {
-    let sources = [packet(Way::Uplink, 5_000, 1.2), packet(Way::Uplink, 60, 18.9)];
+    let sources = [packet(LinkDirection::Uplink, 5_000, 1.2), packet(LinkDirection::Uplink, 60, 18.9)];
     let (_, story, blocks) = recorded(near(1), &sources, 100.0);
     assert_eq!(story.arrivals.len(), 2);
     assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), (13..=23).collect::<Vec<_>>());
@@ -121,10 +121,10 @@ fn uplink_account_decreases_by_a_block_without_header() {
 /// The same 5000 bytes, 5002 of data, are sent with ten blocks; the eleventh grant is not used.
 #[test]
 fn grant_without_data_is_not_used() {
-    let (network, story, blocks) = recorded(near(1), &[packet(Way::Uplink, 5_000, 1.2)], 100.0);
+    let (network, story, blocks) = recorded(near(1), &[packet(LinkDirection::Uplink, 5_000, 1.2)], 100.0);
     assert_eq!(story.arrivals.len(), 1);
     assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), (13..=22).collect::<Vec<_>>());
-    assert_eq!(network.ue(0).counters[1].blocks, 10);
+    assert_eq!(network.ue_status(0).counters[1].blocks, 10);
 }
 
 /// Two packets in a subframe cause two reports for the same boundary, of which the second is sent. Twice 600 + 4 bytes are in the
@@ -132,10 +132,10 @@ fn grant_without_data_is_not_used() {
 /// four.
 #[test]
 fn last_report_of_a_subframe_counts() {
-    let sources = [1.2, 1.4].map(|at| packet(Way::Uplink, 600, at));
+    let sources = [1.2, 1.4].map(|at| packet(LinkDirection::Uplink, 600, at));
     let (network, story, _) = recorded(near(1), &sources, 100.0);
     assert_eq!(story.arrivals.len(), 2);
-    assert_eq!(network.ue(0).counters[1].blocks, 3);
+    assert_eq!(network.ue_status(0).counters[1].blocks, 3);
 }
 
 /// A packet at 1.2 ms is reported at boundary 2; the report arrives in subframe 7, which sends the grant. The UE receives the
@@ -145,12 +145,12 @@ fn last_report_of_a_subframe_counts() {
 #[test]
 fn packet_that_arrives_during_a_grant_is_included_in_its_block() {
     for (second, subframes) in [(9.0, vec![13]), (9.21, vec![13]), (9.22, vec![13, 21])] {
-        let sources = [1.2, second].map(|at| packet(Way::Uplink, 60, at));
+        let sources = [1.2, second].map(|at| packet(LinkDirection::Uplink, 60, at));
         let (network, story, blocks) = recorded(near(1), &sources, 100.0);
         assert_eq!(story.arrivals.len(), 2);
         assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), subframes, "{second} ms");
         // Each packet is in its own PDU, with 2 bytes of PDCP and 2 of RLC.
-        assert_eq!(network.ue(0).counters[1].pdu_bytes, 2 * (60 + 2 + 2));
+        assert_eq!(network.ue_status(0).counters[1].pdu_bytes, 2 * (60 + 2 + 2));
     }
 }
 
@@ -159,11 +159,11 @@ fn packet_that_arrives_during_a_grant_is_included_in_its_block() {
 /// 21.
 #[test]
 fn packet_that_arrives_during_a_grant_uses_the_remaining_room() {
-    let sources = [(60, 1.2), (600, 9.1)].map(|(bytes, at)| packet(Way::Uplink, bytes, at));
+    let sources = [(60, 1.2), (600, 9.1)].map(|(bytes, at)| packet(LinkDirection::Uplink, bytes, at));
     let (network, story, blocks) = recorded(near(1), &sources, 100.0);
     assert_eq!(story.arrivals.len(), 2);
     assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), [13, 21]);
-    assert_eq!(network.ue(0).counters[1].pdu_bytes, 549 + (602 - (549 - 64 - 2) + 2));
+    assert_eq!(network.ue_status(0).counters[1].pdu_bytes, 549 + (602 - (549 - 64 - 2) + 2));
 }
 
 /// 60 bytes every 0.95 ms compete with a saturated UE, with 25 resource blocks. From 1.22 ms on the first packet of each subframe
@@ -176,12 +176,12 @@ fn saturated_ue_gets_the_subframes_in_which_a_trickle_is_not_granted() {
     let cell = CellConfig::reference("cell", Bandwidth::new(25).unwrap());
     let config = Config::reference(1, cell, (0..2).map(|number| ue(number, 99.0)).collect());
     let interval = Duration::from_micros(950);
-    let trickle = Source { ue: 1, interval, until: ms(4_000.0), ..packet(Way::Uplink, 60, 1.22) };
-    let sources = [saturating(Way::Uplink, 0, 1400, 25.0, ms(4_000.0)), trickle];
+    let trickle = Source { ue: 1, interval, until: ms(4_000.0), ..packet(LinkDirection::Uplink, 60, 1.22) };
+    let sources = [saturating(LinkDirection::Uplink, 0, 1400, 25.0, ms(4_000.0)), trickle];
     let (network, story, _) = recorded(config, &sources, 4_000.0);
-    let share = network.ue(1).counters[1].blocks as f64 / 4_000.0;
+    let share = network.ue_status(1).counters[1].blocks as f64 / 4_000.0;
     assert!((share / (16.0 / 19.0) - 1.0).abs() < 0.01, "{share}");
-    let rate = goodput_mbps(&story, Way::Uplink, 0, ms(1_000.0), ms(4_000.0));
+    let rate = goodput_mbps(&story, LinkDirection::Uplink, 0, ms(1_000.0), ms(4_000.0));
     assert!((rate / 10.0 - 1.0).abs() < 0.01, "{rate}");
 }
 
@@ -191,13 +191,13 @@ fn saturated_ue_gets_the_subframes_in_which_a_trickle_is_not_granted() {
 #[test]
 fn bearers_share_the_uplink_blocks_of_a_ue() {
     let mut config = near(1);
-    config.ues[0].bearers.push(BearerConfig::best_effort(Mode::Unacknowledged, 1_000_000));
-    let sources = [0, 1].map(|bearer| Source { bearer, ..packet(Way::Uplink, 1_000, 1.2) });
+    config.ues[0].bearers.push(BearerConfig::best_effort(RlcMode::Unacknowledged, 1_000_000));
+    let sources = [0, 1].map(|bearer| Source { bearer, ..packet(LinkDirection::Uplink, 1_000, 1.2) });
     let (network, story, blocks) = recorded(config, &sources, 100.0);
     assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), [13, 14, 15, 16]);
     // 13 of the 14 symbols of subframe 16, and both links of the core network.
     assert!(story.arrivals.iter().all(|arrival| arrival.at > ms(16.928) && arrival.at < ms(16.940)), "{story:?}");
-    assert_eq!((story.arrivals.len(), network.ue(0).counters[1].pdu_bytes), (2, 2 * (1_002 + 4 * 2)));
+    assert_eq!((story.arrivals.len(), network.ue_status(0).counters[1].pdu_bytes), (2, 2 * (1_002 + 4 * 2)));
 }
 
 /// Subframe, number of earlier transmissions and result of each transmission of blocks.
@@ -214,12 +214,12 @@ fn downlink_block_is_sent_four_times() {
     for (mode, layers, bytes) in modes {
         let mut config = deaf(1, UeConfig { transmission_mode: mode, ..ue(0, 3_000.0) });
         config.errors.control = false;
-        let (network, _, blocks) = recorded(config, &[packet(Way::Downlink, bytes, 1.2)], 200.0);
+        let (network, _, blocks) = recorded(config, &[packet(LinkDirection::Downlink, bytes, 1.2)], 200.0);
         for layer in 0..layers {
             let of: Vec<BlockRecord> = blocks.iter().filter(|block| block.layer == layer).copied().collect();
             assert_eq!(attempts(&of), [(4, 0, false), (11, 1, false), (18, 2, false), (25, 3, false)]);
         }
-        let counters = &network.ue(0).counters[0];
+        let counters = &network.ue_status(0).counters[0];
         let counted = (counters.blocks, counters.retransmissions, counters.errors, counters.lost_blocks);
         let layers = u64::from(layers);
         assert_eq!(counted, (layers, 3 * layers, 4 * layers, layers));
@@ -234,10 +234,10 @@ fn uplink_block_is_sent_four_times() {
     vanishing(&mut config.ues, 300_000.0);
     config.cells[0].uplink_reports = UplinkReports::Sounding { period: 320 };
     config.errors.control = false;
-    let (network, _, blocks) = recorded(config, &[packet(Way::Uplink, 100, 4.2)], 200.0);
+    let (network, _, blocks) = recorded(config, &[packet(LinkDirection::Uplink, 100, 4.2)], 200.0);
     assert_eq!(attempts(&blocks), [(16, 0, false), (23, 1, false), (30, 2, false), (37, 3, false)]);
     assert_eq!(blocks[0].mcs, 28);
-    let counters = &network.ue(0).counters[1];
+    let counters = &network.ue_status(0).counters[1];
     assert_eq!((counters.blocks, counters.retransmissions, counters.errors, counters.lost_blocks), (1, 3, 4, 1));
 }
 
@@ -247,11 +247,11 @@ fn block_is_sent_once_without_harq() {
     let mut up = near(1);
     vanishing(&mut up.ues, 300_000.0);
     up.cells[0].uplink_reports = UplinkReports::Sounding { period: 320 };
-    for (way, config) in Way::BOTH.into_iter().zip([&mut down, &mut up]) {
+    for (way, config) in LinkDirection::BOTH.into_iter().zip([&mut down, &mut up]) {
         config.cells[0].harq = false;
         config.errors.control = false;
         let (network, _, blocks) = recorded(config.clone(), &[packet(way, 100, 4.2)], 200.0);
-        let counters = &network.ue(0).counters[way as usize];
+        let counters = &network.ue_status(0).counters[way as usize];
         assert_eq!((blocks.len(), counters.retransmissions, counters.lost_blocks), (1, 0, 1), "{way:?}");
     }
 }
@@ -317,12 +317,12 @@ fn logical_channel_groups_are_reported_separately() {
     for (qci, last) in [(1, 16), (8, 23)] {
         let mut config = near(1);
         config.cells[0].scheduler = "pss".into();
-        let mut second = BearerConfig::best_effort(Mode::Unacknowledged, 1_000_000);
+        let mut second = BearerConfig::best_effort(RlcMode::Unacknowledged, 1_000_000);
         second.qci = Qci::new(qci).unwrap();
         second.guaranteed = Rate::from_bits_per_second(1_000_000);
         config.ues[0].bearers.push(second);
-        let mut sources = [0, 1].map(|bearer| Source { bearer, ..packet(Way::Uplink, 746, 1.2) }).to_vec();
-        sources.push(packet(Way::Uplink, 60, 11.9));
+        let mut sources = [0, 1].map(|bearer| Source { bearer, ..packet(LinkDirection::Uplink, 746, 1.2) }).to_vec();
+        sources.push(packet(LinkDirection::Uplink, 60, 11.9));
         let (_, _, blocks) = recorded(config, &sources, 100.0);
         let subframes: Vec<u64> = blocks.iter().map(|block| block.subframe).collect();
         assert_eq!(subframes, [13, 14, 15, last], "QCI {qci}");
@@ -335,7 +335,8 @@ fn logical_channel_groups_are_reported_separately() {
 /// them, received in 17 and 18, carry packets that arrive just before.
 #[test]
 fn report_is_created_before_the_grant_of_its_subframe_is_used() {
-    let sources = [(100, 1.2), (870, 8.5), (60, 16.9), (60, 17.9)].map(|(bytes, at)| packet(Way::Uplink, bytes, at));
+    let sources =
+        [(100, 1.2), (870, 8.5), (60, 16.9), (60, 17.9)].map(|(bytes, at)| packet(LinkDirection::Uplink, bytes, at));
     let (_, story, blocks) = recorded(near(1), &sources, 100.0);
     assert_eq!(story.arrivals.len(), 4);
     assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), [13, 20, 21, 22]);
@@ -346,14 +347,14 @@ fn report_is_created_before_the_grant_of_its_subframe_is_used() {
 /// 14 symbols minus a nanosecond, and then passes both links.
 #[test]
 fn packets_arrive_at_the_exact_nanosecond() {
-    for (way, nanoseconds) in [(Way::Downlink, 4_999_999), (Way::Uplink, 13_928_570 + 2 * 112)] {
+    for (way, nanoseconds) in [(LinkDirection::Downlink, 4_999_999), (LinkDirection::Uplink, 13_928_570 + 2 * 112)] {
         let (_, story, _) = recorded(near(1), &[packet(way, 100, 1.2)], 100.0);
         assert_eq!(story.arrivals[0].at.as_nanos(), nanoseconds, "{way:?}");
     }
     // At the eNB at 1.999999 ms, or at 2 ms, when subframe 2, which has another packet to send, has begun without it.
     for (sent, arrives) in [(1_999_775, 4_999_999), (1_999_776, 5_999_999)] {
-        let source = Source { first: Instant::from_nanos(sent), ..packet(Way::Downlink, 100, 2.0) };
-        let (_, story, _) = recorded(near(1), &[packet(Way::Downlink, 100, 1.2), source], 100.0);
+        let source = Source { first: Instant::from_nanos(sent), ..packet(LinkDirection::Downlink, 100, 2.0) };
+        let (_, story, _) = recorded(near(1), &[packet(LinkDirection::Downlink, 100, 1.2), source], 100.0);
         assert_eq!(story.arrivals[1].at.as_nanos(), arrives);
     }
 }
@@ -364,7 +365,7 @@ fn packets_arrive_at_the_exact_nanosecond() {
 fn sounding_is_used_from_the_next_subframe_on() {
     let mut config = near(4);
     for phone in &mut config.ues {
-        phone.course = Course { points: vec![(0.060, at(99.0)), (0.061, at(20_000.0))] };
+        phone.course = Trajectory { points: vec![(0.060, at(99.0)), (0.061, at(20_000.0))] };
     }
     config.errors.data = false;
     config.errors.control = false;
@@ -372,7 +373,7 @@ fn sounding_is_used_from_the_next_subframe_on() {
         ue,
         interval: Duration::from_millis(1),
         until: ms(200.0),
-        ..packet(Way::Uplink, 100, 0.5)
+        ..packet(LinkDirection::Uplink, 100, 0.5)
     });
     let (_, _, blocks) = recorded(config, &sources, 150.0);
     for (ue, known) in [(0, 87), (3, 90)] {
@@ -390,7 +391,12 @@ fn first_sounding_is_used_from_the_next_subframe_on() {
     vanishing(&mut config.ues, 20_000.0);
     config.errors.data = false;
     config.errors.control = false;
-    let source = Source { ue: 8, interval: Duration::from_millis(1), until: ms(50.0), ..packet(Way::Uplink, 100, 0.5) };
+    let source = Source {
+        ue: 8,
+        interval: Duration::from_millis(1),
+        until: ms(50.0),
+        ..packet(LinkDirection::Uplink, 100, 0.5)
+    };
     let (_, _, blocks) = recorded(config, &[source], 50.0);
     // Reported at boundary 1, received in 6, on the air in 12. The grant of 9 is for 15.
     let blocks: Vec<(u64, bool)> = blocks.iter().map(|block| (block.subframe, block.mcs == 28)).collect();
@@ -403,7 +409,7 @@ fn first_sounding_is_used_from_the_next_subframe_on() {
 fn cqi_is_used_seven_subframes_after_its_measurement() {
     for leaves in [0.060, 0.061] {
         let mut config = Config::reference(1, narrow(), vec![saturated(0, 99.0)]);
-        config.ues[0].course = Course { points: vec![(leaves, at(99.0)), (leaves + 0.001, at(20_000.0))] };
+        config.ues[0].course = Trajectory { points: vec![(leaves, at(99.0)), (leaves + 0.001, at(20_000.0))] };
         config.errors.data = false;
         config.errors.control = false;
         let (_, _, blocks) = recorded(config, &[], 100.0);
@@ -423,7 +429,7 @@ fn uplink_measurement_is_used_for_a_thousand_subframes() {
     config.cells[0].uplink_reports = UplinkReports::Data;
     config.errors.control = false;
     // 5 bytes are 9 with all headers, in the step up to 10. A block of MCS 0 holds 19.
-    let sources = [0.2, 900.2].map(|at| packet(Way::Uplink, 5, at));
+    let sources = [0.2, 900.2].map(|at| packet(LinkDirection::Uplink, 5, at));
     let (_, _, blocks) = recorded(config, &sources, 1_050.0);
     let expected = [12, 19, 26, 33, 1_039, 1_046];
     assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), expected);
@@ -437,11 +443,11 @@ fn uplink_measurement_is_used_for_a_thousand_subframes() {
 fn oldest_packet_of_a_ue_determines_its_waiting_time() {
     let mut config = near(2);
     config.cells[0].scheduler = "cqa".into();
-    config.ues[1].bearers.push(BearerConfig::best_effort(Mode::Unacknowledged, 1_000_000));
+    config.ues[1].bearers.push(BearerConfig::best_effort(RlcMode::Unacknowledged, 1_000_000));
     let sources = [(1, 0, 8_000, 1.2), (0, 0, 8_000, 4.2), (1, 1, 100, 8.2)].map(|(ue, bearer, bytes, at)| Source {
         ue,
         bearer,
-        ..packet(Way::Downlink, bytes, at)
+        ..packet(LinkDirection::Downlink, bytes, at)
     });
     let (_, _, blocks) = recorded(config, &sources, 100.0);
     let turns: Vec<u16> = blocks.iter().map(|block| block.ue).collect();
@@ -472,9 +478,9 @@ fn layers_are_lost_independently() {
 #[test]
 fn discarded_packet_is_not_awaited() {
     let mut config = near(1);
-    config.ues[0].course = Course::at(at(300_000.0));
+    config.ues[0].course = Trajectory::stationary(at(300_000.0));
     config.ues[0].bearers[0].limits.discard_after = Some(Duration::from_millis(50));
-    let (network, story, blocks) = recorded(config, &[packet(Way::Uplink, 100, 1.2)], 400.0);
+    let (network, story, blocks) = recorded(config, &[packet(LinkDirection::Uplink, 100, 1.2)], 400.0);
     assert_eq!((blocks.len(), story.lost[1]), (0, 1));
-    assert!(network.next().is_never());
+    assert!(network.next_deadline().is_never());
 }

@@ -2,12 +2,12 @@
 
 use crate::common::{Source, ms, network, run, ue};
 use fullpipe_lte::config::{CellConfig, Config};
-use fullpipe_lte::connection::{Attach, Signalling};
+use fullpipe_lte::connection::{AttachProcedure, SignalingMode};
 use fullpipe_lte::radio::bandwidth::Bandwidth;
-use fullpipe_lte::rlc::Way;
+use fullpipe_lte::rlc::LinkDirection;
 use fullpipe_units::Duration;
 
-fn packets(way: Way, first: f64) -> Source {
+fn packets(way: LinkDirection, first: f64) -> Source {
     Source {
         way,
         ue: 0,
@@ -19,7 +19,7 @@ fn packets(way: Way, first: f64) -> Source {
     }
 }
 
-fn config(attach: Attach, signalling: Signalling) -> Config {
+fn config(attach: AttachProcedure, signalling: SignalingMode) -> Config {
     let mut phone = ue(0, 99.0);
     phone.attach = attach;
     let mut config = Config::reference(1, CellConfig::reference("cell", Bandwidth::new(25).unwrap()), vec![phone]);
@@ -31,11 +31,12 @@ fn config(attach: Attach, signalling: Signalling) -> Config {
 /// 10.5, ... 90.5 ms five are earlier, in each direction.
 #[test]
 fn packets_before_the_bearers_are_dropped() {
-    let attach = Attach::KnownCell { switched_on: ms(0.0) };
-    let mut network = network(config(attach, Signalling::Radio));
-    let story = run(&mut network, &[packets(Way::Downlink, 0.5), packets(Way::Uplink, 0.5)], ms(150.0));
+    let attach = AttachProcedure::KnownCell { switched_on: ms(0.0) };
+    let mut network = network(config(attach, SignalingMode::Radio));
+    let story =
+        run(&mut network, &[packets(LinkDirection::Downlink, 0.5), packets(LinkDirection::Uplink, 0.5)], ms(150.0));
     assert_eq!((story.offered, story.lost), ([10, 10], [5, 5]));
-    let status = network.ue(0);
+    let status = network.ue_status(0);
     assert_eq!(status.established.ready, ms(44.0));
     for counters in &status.counters {
         assert_eq!((counters.packets, counters.early_packets, counters.lost_packets), (10, 5, 0));
@@ -44,24 +45,28 @@ fn packets_before_the_bearers_are_dropped() {
     // The first packet that is not dropped takes its 4 - d ms, minus the nanosecond by which a block is decoded before the next
     // subframe; the uplink packet takes 12.93 - d.
     let first = |way| story.arrivals.iter().find(|arrival| arrival.way == way).unwrap();
-    assert_eq!((first(Way::Downlink).sent, first(Way::Uplink).sent), (ms(50.5), ms(50.5)));
-    assert_eq!((first(Way::Downlink).at - ms(50.5)).as_nanos(), 3_499_999);
-    assert_eq!((first(Way::Uplink).at - ms(50.5)).as_nanos() / 10_000, 1_242);
+    assert_eq!((first(LinkDirection::Downlink).sent, first(LinkDirection::Uplink).sent), (ms(50.5), ms(50.5)));
+    assert_eq!((first(LinkDirection::Downlink).at - ms(50.5)).as_nanos(), 3_499_999);
+    assert_eq!((first(LinkDirection::Uplink).at - ms(50.5)).as_nanos() / 10_000, 1_242);
 }
 
 /// A packet that enters at the gateway earlier, but arrives at the eNB after the bearers exist, is delivered.
 #[test]
 fn arrival_at_the_cell_decides_whether_a_packet_is_dropped() {
-    let attach = Attach::KnownCell { switched_on: ms(0.0) };
-    let mut config = config(attach, Signalling::Radio);
+    let attach = AttachProcedure::KnownCell { switched_on: ms(0.0) };
+    let mut config = config(attach, SignalingMode::Radio);
     config.core.s1_delay = Duration::from_millis(10);
-    let story = run(&mut network(config), &[packets(Way::Downlink, 4.5)], ms(150.0));
+    let story = run(&mut network(config), &[packets(LinkDirection::Downlink, 4.5)], ms(150.0));
     // Of those at 4.5, 14.5, 24.5 and 34.5 the last arrives at the eNB at 44.5.
     assert_eq!((story.offered[0], story.lost[0]), (10, 3));
 }
 
 #[test]
 fn ue_attached_from_the_start_loses_nothing() {
-    let story = run(&mut network(config(Attach::Ideal, Signalling::Radio)), &[packets(Way::Downlink, 0.0)], ms(150.0));
+    let story = run(
+        &mut network(config(AttachProcedure::Ideal, SignalingMode::Radio)),
+        &[packets(LinkDirection::Downlink, 0.0)],
+        ms(150.0),
+    );
     assert_eq!((story.offered[0], story.lost[0], story.arrivals.len()), (10, 0, 10));
 }

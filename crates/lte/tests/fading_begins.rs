@@ -2,10 +2,10 @@
 
 use crate::common::*;
 use fullpipe_lte::BlockRecord;
-use fullpipe_lte::config::{CellConfig, Config, Errors, FadingBegins, UplinkReports};
+use fullpipe_lte::config::{CellConfig, Config, ErrorConfig, FadingStart, UplinkReports};
 use fullpipe_lte::radio::bandwidth::Bandwidth;
-use fullpipe_lte::radio::fading::{Fading, Generator, Places, Profile, Recipe};
-use fullpipe_lte::rlc::Way;
+use fullpipe_lte::radio::fading::{DelayProfile, Fading, FadingParameters, Generator, TraceSampling};
+use fullpipe_lte::rlc::LinkDirection;
 use fullpipe_units::Duration;
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ const LATER_MS: u64 = 40 * 7;
 
 /// A UE at 2 km, at 30 km/h, whose CQI changes all the time. Random draws depend on the subframe, not on the fading, so there
 /// must be no random losses.
-fn world(fading: &Fading, begins: FadingBegins, reports: UplinkReports) -> Config {
+fn world(fading: &Fading, begins: FadingStart, reports: UplinkReports) -> Config {
     let cell = CellConfig { uplink_reports: reports, ..CellConfig::reference("cell", Bandwidth::new(25).unwrap()) };
     let mut config = Config::reference(1, cell, vec![ue(0, 2_000.0)]);
     config.downlink_fading = fading.clone();
     config.uplink_fading = fading.clone();
-    config.errors = Errors { data: false, control: false, ..Errors::default() };
+    config.errors = ErrorConfig { data: false, control: false, ..ErrorConfig::default() };
     config.fading_begins = begins;
     config
 }
 
 fn fadings() -> [Fading; 3] {
     let band = Bandwidth::new(25).unwrap();
-    let recipe = Recipe::like_the_traces(Profile::ExtendedVehicularA, 30.0);
+    let recipe = FadingParameters::ns3_traces(DelayProfile::ExtendedVehicularA, 30.0);
     let trace = Arc::new(Generator::new(recipe, 9, 25).unwrap().to_trace(2));
     let traced = |places| Fading::trace(Arc::clone(&trace), places, 5, band).unwrap();
     [
         Fading::generator(recipe, 3, band).unwrap(),
-        traced(Places::Windows { milliseconds: 200 }),
-        traced(Places::Continuous),
+        traced(TraceSampling::Windows { milliseconds: 200 }),
+        traced(TraceSampling::Continuous),
     ]
 }
 
@@ -47,7 +47,7 @@ fn sources(bytes: u32, later_ms: u64) -> Vec<Source> {
         interval: Duration::from_millis(3),
         until: ms(1_000.0) + Duration::from_millis(later_ms),
     };
-    Way::BOTH.map(source).to_vec()
+    LinkDirection::BOTH.map(source).to_vec()
 }
 
 /// Transport blocks and arrivals, with times relative to `later_ms`.
@@ -56,7 +56,7 @@ fn story(config: Config, sources: &[Source], later_ms: u64) -> (Vec<BlockRecord>
     network.record_blocks();
     let later = Duration::from_millis(later_ms);
     let mut story = run(&mut network, sources, ms(1_200.0) + later);
-    let mut blocks = network.blocks();
+    let mut blocks = network.take_block_records();
     blocks.retain(|block| block.subframe >= later_ms);
     story.arrivals.retain(|arrival| arrival.sent >= ms(0.0) + later);
     for block in &mut blocks {
@@ -72,8 +72,8 @@ fn story(config: Config, sources: &[Source], later_ms: u64) -> (Vec<BlockRecord>
 fn run_with_fading_from_a_packet_equals_a_run_that_starts_with_it() {
     for reports in [UplinkReports::Sounding { period: 40 }, UplinkReports::Data] {
         for fading in fadings() {
-            let first = FadingBegins::Packet { least_bytes: 1 };
-            let early = story(world(&fading, FadingBegins::Run, reports), &sources(700, 0), 0);
+            let first = FadingStart::Packet { least_bytes: 1 };
+            let early = story(world(&fading, FadingStart::Run, reports), &sources(700, 0), 0);
             let schemes = |blocks: &[BlockRecord], uplink| {
                 let of = blocks.iter().filter(|block| block.uplink == uplink);
                 of.map(|block| block.mcs).collect::<std::collections::BTreeSet<_>>().len()
@@ -85,7 +85,7 @@ fn run_with_fading_from_a_packet_equals_a_run_that_starts_with_it() {
             // With a later first packet, the runs are equal except for the offset.
             assert_eq!(story(world(&fading, first, reports), &sources(700, LATER_MS), LATER_MS), early);
             // If the fading starts with the run, they differ.
-            assert_ne!(story(world(&fading, FadingBegins::Run, reports), &sources(700, LATER_MS), LATER_MS), early);
+            assert_ne!(story(world(&fading, FadingStart::Run, reports), &sources(700, LATER_MS), LATER_MS), early);
         }
     }
 }
@@ -94,7 +94,7 @@ fn run_with_fading_from_a_packet_equals_a_run_that_starts_with_it() {
 fn smaller_packets_do_not_start_the_fading() {
     let [fading, ..] = fadings();
     let reports = UplinkReports::Sounding { period: 40 };
-    let begins = |least_bytes| world(&fading, FadingBegins::Packet { least_bytes }, reports);
+    let begins = |least_bytes| world(&fading, FadingStart::Packet { least_bytes }, reports);
     // Pings of 84 bytes in the first 200 ms, which are all delivered when the large packets start.
     let mut all = sources(84, 20);
     all.iter_mut().for_each(|source| source.until = ms(200.0));

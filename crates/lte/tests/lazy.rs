@@ -3,34 +3,34 @@
 //! times.
 
 use crate::common::*;
-use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, CqiSource, FadingBegins, Position};
+use fullpipe_lte::config::{BearerConfig, CellConfig, Config, CqiSource, FadingStart, Position, Trajectory};
 use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::bandwidth::Bandwidth;
-use fullpipe_lte::radio::fading::{Fading, Generator, Places, Profile, Recipe};
-use fullpipe_lte::rlc::{Mode, Way};
-use fullpipe_lte::{AccessNetwork, Offered};
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_lte::radio::fading::{DelayProfile, Fading, FadingParameters, Generator, TraceSampling};
+use fullpipe_lte::rlc::{LinkDirection, RlcMode};
+use fullpipe_lte::{AccessNetwork, OfferedPacket};
+use fullpipe_units::{Duration, Instant, RandomStream};
 use std::sync::Arc;
 
 /// A varied configuration: two cells or one, UEs near, far and moving, UM and AM, sparse and saturating traffic in both
 /// directions.
 fn world(seed: u64, scheduler: &str, cells: usize, traced: bool) -> (Config, Vec<Source>) {
-    let mut stream = Stream::new(seed, scheduler, "world");
-    let band = Bandwidth::new([25, 50, 100][stream.below(3) as usize]).unwrap();
+    let mut stream = RandomStream::new(seed, scheduler, "world");
+    let band = Bandwidth::new([25, 50, 100][stream.uniform_below(3) as usize]).unwrap();
     let mut cell = CellConfig::reference("a", band);
     cell.scheduler = scheduler.into();
-    cell.cqi_source = if stream.chance(0.5) { CqiSource::Control } else { CqiSource::Mixed };
+    cell.cqi_source = if stream.bernoulli(0.5) { CqiSource::Control } else { CqiSource::Mixed };
     let ues = (0..8).map(|number| {
         let mut phone = ue(number, stream.uniform_between(50.0, 9_000.0));
         phone.cell = number % cells;
         if number == 3 {
             let far = Position { x: 12_000.0, y: 100.0, z: 0.0 };
-            phone.course = Course { points: vec![(0.2, at(40.0)), (1.4, far)] };
+            phone.course = Trajectory { points: vec![(0.2, at(40.0)), (1.4, far)] };
         }
         if number == 5 {
             phone.transmission_mode = TransmissionMode::OpenLoopMultiplexing;
         }
-        let mode = if number % 2 == 0 { Mode::Unacknowledged } else { Mode::Acknowledged };
+        let mode = if number % 2 == 0 { RlcMode::Unacknowledged } else { RlcMode::Acknowledged };
         phone.bearers = vec![BearerConfig::best_effort(mode, 100_000)];
         phone
     });
@@ -39,28 +39,28 @@ fn world(seed: u64, scheduler: &str, cells: usize, traced: bool) -> (Config, Vec
         let other = CellConfig { name: "b".into(), position: Position { x: 6_000.0, y: 0.0, z: 0.0 }, ..cell };
         config.cells.push(other);
     }
-    let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 3.0);
+    let recipe = FadingParameters::ns3_traces(DelayProfile::ExtendedPedestrianA, 3.0);
     config.downlink_fading = if traced {
         let trace = Generator::new(recipe, 9, band.resource_blocks()).unwrap().to_trace(2);
-        Fading::trace(Arc::new(trace), Places::Windows { milliseconds: 500 }, seed, band).unwrap()
+        Fading::trace(Arc::new(trace), TraceSampling::Windows { milliseconds: 500 }, seed, band).unwrap()
     } else {
         Fading::generator(recipe, seed, band).unwrap()
     };
     config.uplink_fading = Fading::generator(recipe, seed + 1, band).unwrap();
     if seed.is_multiple_of(2) {
         // Sources of packets of this size start within the first 400 ms.
-        config.fading_begins = FadingBegins::Packet { least_bytes: 800 };
+        config.fading_begins = FadingStart::Packet { least_bytes: 800 };
     }
-    let sources = (0..8u16).flat_map(|ue| Way::BOTH.map(|way| (ue, way))).map(|(ue, way)| {
+    let sources = (0..8u16).flat_map(|ue| LinkDirection::BOTH.map(|way| (ue, way))).map(|(ue, way)| {
         // From one packet per 300 ms to eight per millisecond.
-        let nanoseconds = [300_000_000, 20_000_000, 1_000_000, 125_000][stream.below(4) as usize];
+        let nanoseconds = [300_000_000, 20_000_000, 1_000_000, 125_000][stream.uniform_below(4) as usize];
         Source {
             way,
             ue,
             bearer: 0,
-            bytes: 40 + stream.below(1_460) as u32,
+            bytes: 40 + stream.uniform_below(1_460) as u32,
             first: ms(stream.uniform_between(0.0, 400.0)),
-            interval: Duration::from_nanos(nanoseconds + stream.below(1_000)),
+            interval: Duration::from_nanos(nanoseconds + stream.uniform_below(1_000)),
             until: ms(stream.uniform_between(500.0, 1_500.0)),
         }
     });
@@ -81,8 +81,8 @@ fn lazy_and_eager_networks_send_the_same_blocks() {
                 let mut network = network(Config { eager, ..config.clone() });
                 network.record_blocks();
                 let story = run(&mut network, &sources, ms(1_600.0));
-                let counters: Vec<_> = (0..8).map(|ue| network.ue(ue).counters).collect();
-                (network.blocks(), story.arrivals, counters)
+                let counters: Vec<_> = (0..8).map(|ue| network.ue_status(ue).counters).collect();
+                (network.take_block_records(), story.arrivals, counters)
             });
             let [lazy, eager] = stories;
             let difference = lazy.0.iter().zip(&eager.0).find(|(a, b)| a != b);
@@ -105,7 +105,7 @@ fn packets_offered_late_are_sent_in_the_same_blocks() {
     for (seed, cells) in [(1, 1), (2, 2), (4, 1)] {
         let (config, sources) = world(seed, "pf", cells, true);
         let mut packets = Vec::new();
-        for source in sources.iter().filter(|source| source.way == Way::Downlink) {
+        for source in sources.iter().filter(|source| source.way == LinkDirection::Downlink) {
             let times = std::iter::successors(Some(source.first), |&at| Some(at + source.interval));
             packets.extend(times.take_while(|at| *at < source.until).map(|at| (at, source.ue, source.bytes)));
         }
@@ -117,22 +117,22 @@ fn packets_offered_late_are_sent_in_the_same_blocks() {
             let mut coming = packets.iter().enumerate().peekable();
             loop {
                 let next = coming.peek().map_or(Instant::NEVER, |(_, packet)| packet.0);
-                let offer_by = if late && !next.is_never() { AccessNetwork::offer_by(next) } else { next };
-                let now = network.next().min(offer_by);
+                let offer_by = if late && !next.is_never() { AccessNetwork::latest_offer_time(next) } else { next };
+                let now = network.next_deadline().min(offer_by);
                 if now > end {
                     break;
                 }
                 // A packet that arrives at the beginning of a subframe follows it.
-                let wakes = network.next() == now;
+                let wakes = network.next_deadline() == now;
                 while let Some((token, &(at, ue, bytes))) =
                     coming.next_if(|(_, packet)| packet.0 < now || (packet.0 == now && !wakes))
                 {
-                    network.downlink(at, ue, 0, Offered { bytes, token: token as u64 });
+                    network.send_downlink(at, ue, 0, OfferedPacket { bytes, token: token as u64 });
                 }
                 network.advance(now);
-                network.outputs(|told| outputs.extend_from_slice(told));
+                network.drain_outputs(|told| outputs.extend_from_slice(told));
             }
-            (network.blocks(), outputs)
+            (network.take_block_records(), outputs)
         });
         assert_eq!(timely.0.iter().zip(&late.0).find(|(a, b)| a != b), None, "{seed}");
         assert_eq!(timely, late);
@@ -147,11 +147,11 @@ fn idle_network_needs_no_calls() {
     let (config, _) = world(1, "pf", 1, false);
     let mut network = network(config);
     network.advance(ms(0.0));
-    assert!(network.next().is_never());
+    assert!(network.next_deadline().is_never());
     // One small packet: from its subframe to its HARQ acknowledgment, which reaches the eNB five subframes after its
     // transmission.
     let once = Source {
-        way: Way::Downlink,
+        way: LinkDirection::Downlink,
         ue: 0,
         bearer: 0,
         bytes: 100,
@@ -161,5 +161,5 @@ fn idle_network_needs_no_calls() {
     };
     let story = run(&mut network, &[once], ms(2_000.0));
     assert_eq!(story.arrivals.len(), 1);
-    assert!(network.next().is_never());
+    assert!(network.next_deadline().is_never());
 }

@@ -3,16 +3,16 @@
 use crate::traces;
 
 use crate::common::*;
-use fullpipe_lte::config::{CellConfig, Config, Course, CqiSource, Position, UeConfig};
+use fullpipe_lte::config::{CellConfig, Config, CqiSource, Position, Trajectory, UeConfig};
 use fullpipe_lte::radio::amc::Amc;
 use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::bandwidth::Bandwidth;
-use fullpipe_lte::radio::errors::segment;
-use fullpipe_lte::radio::fading::{Fading, Places};
+use fullpipe_lte::radio::errors::segment_code_blocks;
+use fullpipe_lte::radio::fading::{Fading, TraceSampling};
 use fullpipe_lte::radio::path_loss::PathLoss;
-use fullpipe_lte::radio::power::decibels;
-use fullpipe_lte::rlc::{Mode, Way};
-use fullpipe_lte::{AccessNetwork, Offered};
+use fullpipe_lte::radio::power::ratio_to_db;
+use fullpipe_lte::rlc::{LinkDirection, RlcMode};
+use fullpipe_lte::{AccessNetwork, OfferedPacket};
 use fullpipe_units::{Duration, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn measured(row: &Row) -> Config {
     let mut phone = ue(0, row.number_or("distance_m", 99.0));
     phone.noise_figure_db = MEASURED_NOISE_FIGURE_DB;
     if row.inputs.get("rlc").is_some_and(|mode| mode == "AM") {
-        phone.bearers[0].mode = Mode::Acknowledged;
+        phone.bearers[0].mode = RlcMode::Acknowledged;
     }
     Config::reference(1, cell, vec![phone])
 }
@@ -125,13 +125,13 @@ fn only_mcs(counters: &[u64; 29]) -> f64 {
 }
 
 /// The delay of the only packet in ms.
-fn single(story: &Story, way: Way) -> f64 {
+fn single(story: &Story, way: LinkDirection) -> f64 {
     let arrivals: Vec<_> = story.arrivals.iter().filter(|arrival| arrival.way == way).collect();
     assert_eq!(arrivals.len(), 1);
     (arrivals[0].at - arrivals[0].sent).as_secs_f64() * 1e3
 }
 
-fn once(way: Way, bytes: u32, at: f64) -> Source {
+fn once(way: LinkDirection, bytes: u32, at: f64) -> Source {
     let first = ms(at);
     Source {
         way,
@@ -150,12 +150,15 @@ fn one_way(row: &Row) -> Check {
     let payload = row.number_or("payload", row.number_or("udp_payload", 0.0)) as u32;
     let at = 300.0 + row.number("offset_in_subframe_ms");
     let mut network = network(measured(row));
-    let story =
-        run(&mut network, &[once(Way::Downlink, payload + 28, at), once(Way::Uplink, payload + 28, at)], ms(400.0));
-    let counters = network.ue(0).counters;
+    let story = run(
+        &mut network,
+        &[once(LinkDirection::Downlink, payload + 28, at), once(LinkDirection::Uplink, payload + 28, at)],
+        ms(400.0),
+    );
+    let counters = network.ue_status(0).counters;
     let mut check = vec![
-        ("dl_ms", single(&story, Way::Downlink), row.expects("dl_ms").unwrap()),
-        ("ul_ms", single(&story, Way::Uplink), row.expects("ul_ms").unwrap()),
+        ("dl_ms", single(&story, LinkDirection::Downlink), row.expects("dl_ms").unwrap()),
+        ("ul_ms", single(&story, LinkDirection::Uplink), row.expects("ul_ms").unwrap()),
     ];
     for (way, key) in [(0, "dl_mcs"), (1, "ul_mcs")] {
         if let Some(mcs) = row.expects(key) {
@@ -169,21 +172,21 @@ fn one_way(row: &Row) -> Check {
 fn ping(config: &Config, offset: f64, core_delay: f64) -> f64 {
     let mut net = network(config.clone());
     let begin = ms(300.0 + offset);
-    while net.next() <= begin {
-        net.advance(net.next());
+    while net.next_deadline() <= begin {
+        net.advance(net.next_deadline());
     }
-    net.uplink(begin, 0, 0, Offered { bytes: 84, token: 0 });
+    net.send_uplink(begin, 0, 0, OfferedPacket { bytes: 84, token: 0 });
     loop {
-        net.advance(net.next());
-        if let Some(output) = net.output() {
-            if output.way == Way::Downlink {
+        net.advance(net.next_deadline());
+        if let Some(output) = net.poll_output() {
+            if output.way == LinkDirection::Downlink {
                 return (output.at - begin).as_secs_f64() * 1e3;
             }
             let back = output.at + Duration::from_secs_f64(2e-3 * core_delay);
-            while net.next() <= back {
-                net.advance(net.next());
+            while net.next_deadline() <= back {
+                net.advance(net.next_deadline());
             }
-            net.downlink(back, 0, 0, Offered { bytes: 84, token: 1 });
+            net.send_downlink(back, 0, 0, OfferedPacket { bytes: 84, token: 1 });
         }
     }
 }
@@ -191,7 +194,7 @@ fn ping(config: &Config, offset: f64, core_delay: f64) -> f64 {
 fn pings(row: &Row) -> Check {
     let mut config = measured(row);
     if row.inputs.get("rlc").is_some_and(|mode| mode == "AM") {
-        config.ues[0].bearers[0] = fullpipe_lte::config::BearerConfig::best_effort(Mode::Acknowledged, 1_000_000);
+        config.ues[0].bearers[0] = fullpipe_lte::config::BearerConfig::best_effort(RlcMode::Acknowledged, 1_000_000);
     }
     let delay = row.number("core_delay_ms");
     if let Some(expected) = row.expects("rtt_ms") {
@@ -214,7 +217,7 @@ fn saturated(row: &Row, config: Config) -> Check {
     let peak = row.number_or("bw_rb", 25.0) * if row.number_or("tx_mode", 0.0) < 2.0 { 1.0 } else { 2.0 };
     let payload = row.number_or("udp_payload", 1400.0) as u32;
     let mut network = network(config);
-    let ways = [(Way::Downlink, "dl_mbps", "dl_mcs"), (Way::Uplink, "ul_mbps", "ul_mcs")];
+    let ways = [(LinkDirection::Downlink, "dl_mbps", "dl_mcs"), (LinkDirection::Uplink, "ul_mbps", "ul_mcs")];
     let wanted: Vec<_> = ways.into_iter().filter(|(_, key, _)| row.expects(key).is_some()).collect();
     let sources: Vec<Source> = wanted.iter().map(|(way, ..)| saturating(*way, 0, payload, peak, ms(seconds))).collect();
     let story = run(&mut network, &sources, ms(seconds));
@@ -222,11 +225,11 @@ fn saturated(row: &Row, config: Config) -> Check {
     for (way, key, mcs) in wanted {
         check.push((key, goodput_mbps(&story, way, 0, ms(1_000.0), ms(seconds)), row.expects(key).unwrap()));
         if let Some(expected) = row.expects(mcs) {
-            check.push((mcs, only_mcs(&network.ue(0).counters[way as usize].blocks_by_mcs), expected));
+            check.push((mcs, only_mcs(&network.ue_status(0).counters[way as usize].blocks_by_mcs), expected));
         }
     }
     if let Some(expected) = row.expects("dl_sinr_db") {
-        check.push(("dl_sinr_db", network.ue(0).last[0].sinr_db, expected));
+        check.push(("dl_sinr_db", network.ue_status(0).last[0].sinr_db, expected));
     }
     check
 }
@@ -239,9 +242,14 @@ fn shares(row: &Row) -> Check {
     let distances = Row::list(&row.inputs, "distances_m");
     assert_eq!(distances.len(), Row::list(&row.expected, "mbps").len(), "{}", row.id);
     for (number, distance) in distances.into_iter().enumerate() {
-        config.ues.push(UeConfig { name: format!("ue{number}"), course: Course::at(at(distance)), ..one.clone() });
+        config.ues.push(UeConfig {
+            name: format!("ue{number}"),
+            course: Trajectory::stationary(at(distance)),
+            ..one.clone()
+        });
     }
-    let (way, seconds) = (if row.inputs["direction"] == "dl" { Way::Downlink } else { Way::Uplink }, 3_000.0);
+    let (way, seconds) =
+        (if row.inputs["direction"] == "dl" { LinkDirection::Downlink } else { LinkDirection::Uplink }, 3_000.0);
     let peak = row.number("bw_rb") * 0.9;
     let sources: Vec<Source> = (0..config.ues.len() as u16)
         .map(|ue| Source { first: ms(400.0 + 0.137 * f64::from(ue)), ..saturating(way, ue, 1400, peak, ms(seconds)) })
@@ -285,7 +293,7 @@ fn rates(name: &str, distances: &[f64], payloads: &[f64]) -> Vec<[f64; 2]> {
             phone.power_control = None;
         }
         match payloads.get(number) {
-            None => phone.bearers[0].mode = Mode::Saturated,
+            None => phone.bearers[0].mode = RlcMode::Saturated,
             Some(payload) => {
                 // The guaranteed rate in the reference's tests: that of packets with 32 bytes of headers, one per millisecond.
                 let rate = Rate::from_bits_per_second((payload + 32.0) as u64 * 8_000);
@@ -303,7 +311,7 @@ fn rates(name: &str, distances: &[f64], payloads: &[f64]) -> Vec<[f64; 2]> {
         .iter()
         .enumerate()
         .flat_map(|(number, payload)| {
-            Way::BOTH.map(|way| Source {
+            LinkDirection::BOTH.map(|way| Source {
                 way,
                 ue: number as u16,
                 bearer: 0,
@@ -315,7 +323,9 @@ fn rates(name: &str, distances: &[f64], payloads: &[f64]) -> Vec<[f64; 2]> {
         })
         .collect();
     let bytes = |network: &fullpipe_lte::AccessNetwork| -> Vec<[u64; 2]> {
-        (0..distances.len()).map(|number| network.ue(number as u16).counters.each_ref().map(|c| c.pdu_bytes)).collect()
+        (0..distances.len())
+            .map(|number| network.ue_status(number as u16).counters.each_ref().map(|c| c.pdu_bytes))
+            .collect()
     };
     // The sources of the second part continue where those of the first ended.
     run(&mut network, &sources, ms(300.0));
@@ -378,8 +388,8 @@ fn tall(row: &Row, bit_error_rate: f64, distances: &[f64]) -> Config {
     cell.scheduler = "rr".into();
     let ues = distances.iter().enumerate().map(|(number, &distance)| {
         let mut phone = UeConfig::reference(&format!("ue{number}"), at(distance), 10_240);
-        phone.course = Course::at(Position { x: distance, y: 0.0, z: 1.0 });
-        phone.bearers[0].mode = Mode::Saturated;
+        phone.course = Trajectory::stationary(Position { x: distance, y: 0.0, z: 1.0 });
+        phone.bearers[0].mode = RlcMode::Saturated;
         phone
     });
     let mut config = Config::reference(1, cell, ues.collect());
@@ -400,7 +410,7 @@ fn block_errors(row: &Row) -> Check {
     let mut config = tall(row, 0.03, &vec![row.number("distance_m"); count]);
     config.cells[0].harq = false;
     config.errors.control = false;
-    let counters = alone(config, 1_010.0).ue(0).counters[0].clone();
+    let counters = alone(config, 1_010.0).ue_status(0).counters[0].clone();
     assert!(counters.blocks >= 1_000, "{}", counters.blocks);
     let received = 1_000.0 * (1.0 - counters.errors as f64 / counters.blocks as f64);
     let within: f64 = row.tolerance.split(' ').nth(3).unwrap().parse().unwrap();
@@ -411,7 +421,7 @@ fn block_errors(row: &Row) -> Check {
         // The row's block size is that of its single code block, including filler bits.
         (
             "tb_bits",
-            f64::from(segment(8 * (counters.block_bytes / counters.blocks) as u32).larger_bits),
+            f64::from(segment_code_blocks(8 * (counters.block_bytes / counters.blocks) as u32).larger_bits),
             row.number("tb_bits"),
         ),
         ("within", f64::from((received - expected).abs() <= within), 1.0),
@@ -421,7 +431,7 @@ fn block_errors(row: &Row) -> Check {
 
 /// SINR at the distance of a row of [`tall`].
 fn found_sinr(row: &Row) -> f64 {
-    alone(tall(row, 0.03, &[row.number("distance_m")]), 20.0).ue(0).last[0].sinr_db
+    alone(tall(row, 0.03, &[row.number("distance_m")]), 20.0).ue_status(0).last[0].sinr_db
 }
 
 /// Control errors of a UE at the same distance from several eNBs.
@@ -436,7 +446,7 @@ fn control_errors(row: &Row) -> Check {
     }
     // Avoids a CQI of 0, at which nothing would be sent.
     config.cells[0].amc = Amc::Piro { bit_error_rate: 0.199_999 };
-    let counters = alone(config, 1_010.0).ue(0).counters[0].clone();
+    let counters = alone(config, 1_010.0).ue_status(0).counters[0].clone();
     let received = 1_000.0 * (1.0 - counters.control_errors as f64 / counters.blocks as f64);
     let within: f64 = row.tolerance.split(' ').nth(3).unwrap().parse().unwrap();
     let expected = 1_000.0 * (1.0 - row.expects("bler").unwrap());
@@ -451,7 +461,7 @@ fn harq_throughput(row: &Row) -> Check {
     let network = alone(config, 10_000.0);
     (0..count)
         .map(|ue| {
-            let bytes = network.ue(ue as u16).counters[0].pdu_bytes as f64 / 10.0;
+            let bytes = network.ue_status(ue as u16).counters[0].pdu_bytes as f64 / 10.0;
             ("bytes_per_s", bytes, row.expects("bytes_per_s").unwrap())
         })
         .collect()
@@ -477,9 +487,9 @@ fn antennas(row: &Row) -> Check {
         config.cells[0].scheduler = scheduler.into();
         let mut network = network(config);
         run_on(&mut network, &[], ms(300.0));
-        let before = network.ue(0).counters[0].pdu_bytes;
+        let before = network.ue_status(0).counters[0].pdu_bytes;
         run_on(&mut network, &[], ms(300.0 + window));
-        let counters = network.ue(0).counters[0].clone();
+        let counters = network.ue_status(0).counters[0].clone();
         let bytes = (counters.pdu_bytes - before) as f64;
         check.push(("bytes_in_window", bytes, row.expects("bytes_in_window").unwrap()));
         check.push(("mcs", only_mcs(&counters.blocks_by_mcs), row.expects("mcs").unwrap()));
@@ -498,7 +508,7 @@ fn two_cells(cells: [(f64, f64); 2], ues: [(f64, f64); 2]) -> Config {
     for (number, spot) in ues.into_iter().enumerate() {
         let mut phone = UeConfig::reference(&format!("ue{number}"), place(spot), 10_240);
         phone.cell = number;
-        phone.bearers[0].mode = Mode::Saturated;
+        phone.bearers[0].mode = RlcMode::Saturated;
         config.ues.push(phone);
     }
     config
@@ -513,8 +523,8 @@ fn interference(row: &Row) -> Check {
     for phone in &mut config.ues {
         phone.power_control = None;
     }
-    let status = alone(config, 100.0).ue(0);
-    let sinr = |way: usize, key| (key, status.last[way].sinr_db, decibels(row.expects(key).unwrap()));
+    let status = alone(config, 100.0).ue_status(0);
+    let sinr = |way: usize, key| (key, status.last[way].sinr_db, ratio_to_db(row.expects(key).unwrap()));
     vec![
         sinr(0, "dl_sinr"),
         sinr(1, "ul_sinr"),
@@ -536,13 +546,17 @@ fn cqi_generation(row: &Row) -> Check {
         // The reference's test has a third UE, which the table does not state: 50 m behind the neighbor's antenna. With 6 dB less the
         // neighbor's other UE is below the lowest SINR of CQI 1, so without the third its cell would send nothing.
         let place = Position { x: 1_050.0, ..config.ues[1].course.points[0].1 };
-        config.ues.push(UeConfig { name: "ue2".into(), course: Course::at(place), ..config.ues[1].clone() });
+        config.ues.push(UeConfig {
+            name: "ue2".into(),
+            course: Trajectory::stationary(place),
+            ..config.ues[1].clone()
+        });
         config.ues[0].data_power_offset_db = row.number("serving_pa_db");
         for phone in &mut config.ues[1..] {
             phone.data_power_offset_db = row.number("neighbour_pa_db");
         }
     }
-    let status = alone(config, 500.0).ue(0);
+    let status = alone(config, 500.0).ue_status(0);
     vec![
         ("dl_mcs", f64::from(status.last[0].mcs), row.expects("dl_mcs").unwrap()),
         ("ul_mcs", f64::from(status.last[1].mcs), row.expects("ul_mcs").unwrap()),
@@ -594,15 +608,19 @@ fn network_matches_the_vectors_of_the_reference() {
 /// Mean over ten positions in the trace, of 10 s each.
 fn fading(row: &Row) -> Check {
     let Some(trace) = traces::shipped_trace(&row.inputs["trace"]).map(Arc::new) else { return Vec::new() };
-    let (way, key) =
-        if row.expected.contains_key("dl_mbps") { (Way::Downlink, "dl_mbps") } else { (Way::Uplink, "ul_mbps") };
+    let (way, key) = if row.expected.contains_key("dl_mbps") {
+        (LinkDirection::Downlink, "dl_mbps")
+    } else {
+        (LinkDirection::Uplink, "ul_mbps")
+    };
     let peak = f64::from(row.number_or("bw_rb", 25.0) as u32);
     let mut rates = Vec::new();
     for seed in 1..=10 {
         let mut config = measured(row);
         config.seed = seed;
         let band = config.cells[0].downlink.bandwidth;
-        let fading = |seed| Fading::trace(trace.clone(), Places::Windows { milliseconds: 500 }, seed, band).unwrap();
+        let fading =
+            |seed| Fading::trace(trace.clone(), TraceSampling::Windows { milliseconds: 500 }, seed, band).unwrap();
         config.downlink_fading = fading(seed);
         config.uplink_fading = fading(seed + 100);
         let mut network = network(config);

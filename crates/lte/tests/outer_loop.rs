@@ -2,10 +2,10 @@
 
 use crate::common::*;
 use fullpipe_lte::BlockRecord;
-use fullpipe_lte::config::{CellConfig, Config, Course, Position, UeConfig};
+use fullpipe_lte::config::{CellConfig, Config, Position, Trajectory, UeConfig};
 use fullpipe_lte::radio::bandwidth::Bandwidth;
-use fullpipe_lte::radio::fading::{Fading, Profile, Recipe};
-use fullpipe_lte::rlc::Way;
+use fullpipe_lte::radio::fading::{DelayProfile, Fading, FadingParameters};
+use fullpipe_lte::rlc::LinkDirection;
 
 fn cell(name: &str, outer_loop: bool) -> CellConfig {
     CellConfig { outer_loop, ..CellConfig::reference(name, Bandwidth::new(25).unwrap()) }
@@ -27,7 +27,7 @@ fn lost_share(blocks: &[BlockRecord], uplink: bool, ue: u16, from: u64) -> f64 {
 /// sounding signal: CQI 15.
 fn two_cells(outer_loop: bool) -> Config {
     let place = |x| Position { x, y: 0.0, z: 0.0 };
-    let phone = |number: usize, cell, x| UeConfig { cell, course: Course::at(place(x)), ..ue(number, 0.0) };
+    let phone = |number: usize, cell, x| UeConfig { cell, course: Trajectory::stationary(place(x)), ..ue(number, 0.0) };
     let phones = vec![phone(0, 0, 50.0), phone(1, 1, 390.0), phone(2, 1, 200.0)];
     let mut config = Config::reference(1, cell("a", outer_loop), phones);
     config.cells.push(CellConfig { position: place(400.0), ..cell("b", outer_loop) });
@@ -44,11 +44,11 @@ fn sounding_without_interference_does_not_lose_every_block() {
         let mut network = network(two_cells(outer_loop));
         network.record_blocks();
         let end = ms(20_000.0);
-        let sources = [0, 2].map(|ue| saturating(Way::Uplink, ue, 1_400, 25.0, end));
+        let sources = [0, 2].map(|ue| saturating(LinkDirection::Uplink, ue, 1_400, 25.0, end));
         let story = run(&mut network, &sources, end);
-        let blocks = network.blocks();
+        let blocks = network.take_block_records();
         let lost = lost_share(&blocks, true, 0, 5_000);
-        let goodput = goodput_mbps(&story, Way::Uplink, 0, ms(5_000.0), end);
+        let goodput = goodput_mbps(&story, LinkDirection::Uplink, 0, ms(5_000.0), end);
         println!("{outer_loop}: lost {lost}, {goodput} Mbit/s");
         if outer_loop {
             assert!((lost - 0.1).abs() < 0.005, "{lost}");
@@ -69,14 +69,17 @@ fn outdated_reports_lose_one_block_in_ten() {
         let band = Bandwidth::new(6).unwrap();
         let cell = CellConfig { scheduler: "rr".into(), outer_loop, ..CellConfig::reference("cell", band) };
         let mut config = Config::reference(3, cell, vec![ue(0, 3_000.0)]);
-        let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 60.0);
+        let recipe = FadingParameters::ns3_traces(DelayProfile::ExtendedPedestrianA, 60.0);
         config.downlink_fading = Fading::generator(recipe, 3, band).unwrap();
         let mut network = network(config);
         network.record_blocks();
         let end = ms(20_000.0);
-        let story = run(&mut network, &[saturating(Way::Downlink, 0, 1_400, 6.0, end)], end);
-        let lost = lost_share(&network.blocks(), false, 0, 5_000);
-        println!("{outer_loop}: lost {lost}, {} Mbit/s", goodput_mbps(&story, Way::Downlink, 0, ms(5_000.0), end));
+        let story = run(&mut network, &[saturating(LinkDirection::Downlink, 0, 1_400, 6.0, end)], end);
+        let lost = lost_share(&network.take_block_records(), false, 0, 5_000);
+        println!(
+            "{outer_loop}: lost {lost}, {} Mbit/s",
+            goodput_mbps(&story, LinkDirection::Downlink, 0, ms(5_000.0), end)
+        );
         if outer_loop {
             assert!((lost - 0.1).abs() < 0.005, "{lost}");
         } else {
@@ -93,7 +96,7 @@ fn outdated_reports_lose_one_block_in_ten() {
 fn correct_reports_cost_at_most_one_subframe_in_eleven() {
     for (distance, way) in [99.0, 1_000.0, 4_000.0, 8_000.0, 16_000.0]
         .into_iter()
-        .flat_map(|distance| Way::BOTH.map(|way| (distance, way)))
+        .flat_map(|distance| LinkDirection::BOTH.map(|way| (distance, way)))
     {
         let [without, with] = [false, true].map(|outer_loop| {
             let mut network = network(Config::reference(1, cell("cell", outer_loop), vec![ue(0, distance)]));

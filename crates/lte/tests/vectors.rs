@@ -3,25 +3,25 @@
 use crate::traces;
 
 use fullpipe_lte::bearer::{
-    Addresses, Classifier, Headers, PacketFilter, Ports, buffer_status_bytes, buffer_status_index,
+    AddressMask, Classifier, PacketFilter, PacketHeaders, PortRange, buffer_status_bytes, buffer_status_index,
 };
-use fullpipe_lte::connection::{Attach, Signalling, establish};
+use fullpipe_lte::connection::{AttachProcedure, SignalingMode, compute_setup_times};
 use fullpipe_lte::radio::amc::{Amc, BIT_ERROR_RATE, cqi_of_efficiency, reference_cqi, spectral_efficiency};
 use fullpipe_lte::radio::antenna::Antenna;
 use fullpipe_lte::radio::bandwidth::Bandwidth;
-use fullpipe_lte::radio::errors::{Combining, ErrorModel, Grid, segment};
-use fullpipe_lte::radio::fading::{Generator, Profile, Recipe, Trace};
-use fullpipe_lte::radio::frequency::{Bands, carrier, resource_block_centre_hz};
+use fullpipe_lte::radio::errors::{ErrorModel, HarqSoftBuffer, InformationGrid, segment_code_blocks};
+use fullpipe_lte::radio::fading::{DelayProfile, FadingParameters, Generator, Trace};
+use fullpipe_lte::radio::frequency::{Bands, find_carrier, resource_block_center_hz};
 use fullpipe_lte::radio::interference::{Signal, average_sinr};
-use fullpipe_lte::radio::path_loss::{City, Environment, Geometry, PathLoss, Street};
+use fullpipe_lte::radio::path_loss::{CitySize, Environment, Geometry, PathLoss, Street};
 use fullpipe_lte::radio::power::{
-    Loop, PowerControl, UplinkPowerControl, decibels, density, noise_density, ratio, resource_block_dbm, rsrp_dbm,
-    rsrq_db,
+    PowerControlConfig, PowerControlLoop, UplinkPowerControl, db_to_ratio, noise_density, power_density, ratio_to_db,
+    resource_block_dbm, rsrp_dbm, rsrq_db,
 };
 use fullpipe_lte::radio::tables::{
     Direction, Modulation, downlink_bytes, i_tbs, mcs_of_cqi, modulation, transport_block_bits, uplink_bytes,
 };
-use fullpipe_lte::rlc::{Bearer, Limits, Mode, Sdu, Way};
+use fullpipe_lte::rlc::{Bearer, LinkDirection, RlcConfig, RlcMode, Sdu};
 use fullpipe_units::{Instant, math};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -219,7 +219,7 @@ fn each(rows: &[Row], check: impl Fn(&Row) -> Outcome) -> Vec<Outcome> {
 }
 
 fn linear(db: f64) -> f32 {
-    ratio(db) as f32
+    db_to_ratio(db) as f32
 }
 
 fn bandwidth(row: &Row) -> Bandwidth {
@@ -234,7 +234,7 @@ fn earfcn(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
         let bands = if row.word("table") == "ns3" { Bands::Ns3 } else { Bands::Standard };
         // The vectors have 0 if the number is unknown.
-        let hz = carrier(direction(row), row.integer("earfcn"), bands).map_or(0.0, |carrier| carrier.hz);
+        let hz = find_carrier(direction(row), row.integer("earfcn"), bands).map_or(0.0, |carrier| carrier.hz);
         let expected = row.expected("hz");
         if row.tolerance.ends_with("rel") { relative("hz", hz, expected, row.tolerance()) } else { row.near("hz", hz) }
     })
@@ -244,17 +244,17 @@ fn rb_centre(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
         let number = row.integer("earfcn");
         let direction = if number < 18_000 { Direction::Downlink } else { Direction::Uplink };
-        let hz = carrier(direction, number, Bands::Ns3).map_err(|error| error.to_string())?.hz;
+        let hz = find_carrier(direction, number, Bands::Ns3).map_err(|error| error.to_string())?.hz;
         let bandwidth = bandwidth(row);
-        row.near("first_hz", resource_block_centre_hz(hz, bandwidth, 0))?;
-        row.near("last_hz", resource_block_centre_hz(hz, bandwidth, bandwidth.resource_blocks() - 1))
+        row.near("first_hz", resource_block_center_hz(hz, bandwidth, 0))?;
+        row.near("last_hz", resource_block_center_hz(hz, bandwidth, bandwidth.resource_blocks() - 1))
     })
 }
 
 fn tx_psd(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
         let blocks = if row.word("direction") == "dl" { "n_rb" } else { "active_rb" };
-        let density = density(row.number("power_dbm"), row.integer(blocks) as usize);
+        let density = power_density(row.number("power_dbm"), row.integer(blocks) as usize);
         density_matches(row, density)
     })
 }
@@ -289,10 +289,10 @@ fn mcs_tbs(rows: &[Row]) -> Vec<Outcome> {
 fn amc_piro(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
         let bit_error_rate = row.number("ber");
-        let efficiency = spectral_efficiency(bit_error_rate, ratio(row.number("snr_db")));
+        let efficiency = spectral_efficiency(bit_error_rate, db_to_ratio(row.number("snr_db")));
         row.near("spectral_efficiency", efficiency)?;
         let cqi = cqi_of_efficiency(efficiency);
-        let model = ErrorModel::new(Grid::Reference);
+        let model = ErrorModel::new(InformationGrid::Reference);
         same("cqi", cqi, reference_cqi(Amc::Piro { bit_error_rate }, &model, &[linear(row.number("snr_db"))]))?;
         same("cqi", cqi.to_string(), row.expected["cqi"].clone())?;
         let mcs = if cqi == 0 { "none".to_owned() } else { mcs_of_cqi(cqi).to_string() };
@@ -301,7 +301,7 @@ fn amc_piro(rows: &[Row]) -> Vec<Outcome> {
 }
 
 fn cqi_mi_thresholds(rows: &[Row]) -> Vec<Outcome> {
-    let model = ErrorModel::new(Grid::Reference);
+    let model = ErrorModel::new(InformationGrid::Reference);
     each(rows, |row| {
         let blocks = row.integer("ref_block_rb") as usize;
         let mut first = [f64::NAN; 16];
@@ -319,7 +319,7 @@ fn cqi_mi_thresholds(rows: &[Row]) -> Vec<Outcome> {
 }
 
 fn mi(rows: &[Row]) -> Vec<Outcome> {
-    let model = ErrorModel::new(Grid::Reference);
+    let model = ErrorModel::new(InformationGrid::Reference);
     each(rows, |row| {
         let modulation = match row.word("modulation") {
             "QPSK" => Modulation::Qpsk,
@@ -332,7 +332,7 @@ fn mi(rows: &[Row]) -> Vec<Outcome> {
 
 /// Checks the mean mutual information and the loss of a first transmission.
 fn first_transmission(row: &Row, sinr: &[f32]) -> Outcome {
-    let model = ErrorModel::new(Grid::Reference);
+    let model = ErrorModel::new(InformationGrid::Reference);
     let (mcs, bytes) = (row.integer("mcs") as u8, row.integer("tb_bytes"));
     same("tb_bytes", downlink_bytes(mcs, row.integer("n_prb") as usize), bytes)?;
     let mean = model.mean_mutual_information(modulation(mcs), sinr);
@@ -342,7 +342,7 @@ fn first_transmission(row: &Row, sinr: &[f32]) -> Outcome {
 
 fn tbler(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
-        let blocks = segment(8 * row.integer("tb_bytes"));
+        let blocks = segment_code_blocks(8 * row.integer("tb_bytes"));
         let text = format!(
             "{}x{}+{}x{}",
             blocks.larger_blocks, blocks.larger_bits, blocks.smaller_blocks, blocks.smaller_bits
@@ -366,11 +366,11 @@ fn tbler_selective(rows: &[Row]) -> Vec<Outcome> {
 fn macro_cell_snr_db(horizontal_m: f64) -> f64 {
     let geometry = Geometry { horizontal_m, height_m: 30.0, other_height_m: 1.0 };
     let loss = PathLoss::buildings().loss_db(&geometry, 2.12e9);
-    decibels(density(43.0, 25) / noise_density(9.0)) - loss
+    ratio_to_db(power_density(43.0, 25) / noise_density(9.0)) - loss
 }
 
 fn tbler_ns3(rows: &[Row]) -> Vec<Outcome> {
-    let model = ErrorModel::new(Grid::Reference);
+    let model = ErrorModel::new(InformationGrid::Reference);
     each(rows, |row| {
         let sinr_db = row.number("sinr_db");
         near("sinr_db", macro_cell_snr_db(row.number("distance_m")), sinr_db, 1e-3)?;
@@ -386,7 +386,7 @@ fn tbler_ns3(rows: &[Row]) -> Vec<Outcome> {
 }
 
 fn pdcch(rows: &[Row]) -> Vec<Outcome> {
-    let model = ErrorModel::new(Grid::Reference);
+    let model = ErrorModel::new(InformationGrid::Reference);
     each(rows, |row| {
         let sinr = [linear(row.number("flat_sinr_db")); 25];
         near("esinr_db", model.effective_control_sinr_db(&sinr), row.expected("esinr_db"), 5e-5)?;
@@ -395,12 +395,12 @@ fn pdcch(rows: &[Row]) -> Vec<Outcome> {
 }
 
 fn pdcch_ns3(rows: &[Row]) -> Vec<Outcome> {
-    let model = ErrorModel::new(Grid::Reference);
+    let model = ErrorModel::new(InformationGrid::Reference);
     each(rows, |row| {
         let sinr_db = row.number("sinr_db");
         // All base stations are at one position and interfere with each other's control regions.
-        let snr = ratio(macro_cell_snr_db(row.number("distance_m")));
-        let found = decibels(snr / (1.0 + (row.number("n_enb") - 1.0) * snr));
+        let snr = db_to_ratio(macro_cell_snr_db(row.number("distance_m")));
+        let found = ratio_to_db(snr / (1.0 + (row.number("n_enb") - 1.0) * snr));
         near("sinr_db", found, sinr_db, 0.05)?;
         let error = model.control_error_rate(&[linear(sinr_db); 25]);
         near("bler", error, row.expected("bler"), row.tolerance() / row.number("packets"))
@@ -409,7 +409,7 @@ fn pdcch_ns3(rows: &[Row]) -> Vec<Outcome> {
 
 fn cb_segmentation(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
-        let found = segment(8 * row.integer("tb_bytes"));
+        let found = segment_code_blocks(8 * row.integer("tb_bytes"));
         row.near("c", f64::from(found.larger_blocks + found.smaller_blocks))?;
         row.near("c_plus", f64::from(found.larger_blocks))?;
         row.near("k_plus", f64::from(found.larger_bits))?;
@@ -419,15 +419,15 @@ fn cb_segmentation(rows: &[Row]) -> Vec<Outcome> {
 }
 
 fn harq_ir(rows: &[Row]) -> Vec<Outcome> {
-    let model = ErrorModel::new(Grid::Reference);
+    let model = ErrorModel::new(InformationGrid::Reference);
     each(rows, |row| {
         let (mcs, bytes) = (row.integer("mcs") as u8, row.integer("tb_bytes"));
         let mean = model.mean_mutual_information(modulation(mcs), &[linear(row.number("flat_sinr_db"))]);
-        let mut attempts = Combining::default();
+        let mut attempts = HarqSoftBuffer::default();
         for (attempt, expected) in numbers(&row.expected["tbler_tx1_to_tx4"]).into_iter().enumerate() {
             let what = format!("attempt {}", attempt + 1);
             near(&what, attempts.error_rate(&model, mcs, bytes, mean), expected, row.tolerance())?;
-            attempts.push(mcs, bytes, mean);
+            attempts.add_failed_attempt(mcs, bytes, mean);
         }
         Ok(())
     })
@@ -446,8 +446,8 @@ fn pathloss(rows: &[Row]) -> Vec<Outcome> {
             other_height_m: heights.1,
         };
         let city = match row.inputs.get("city").map(String::as_str) {
-            Some("small" | "medium") => City::Small,
-            _ => City::Large,
+            Some("small" | "medium") => CitySize::Small,
+            _ => CitySize::Large,
         };
         let environment = match row.inputs.get("env").map(String::as_str) {
             Some("suburban") => Environment::Suburban,
@@ -461,8 +461,8 @@ fn pathloss(rows: &[Row]) -> Vec<Outcome> {
                 reference_m: 1.0,
                 reference_db: row.number("reference_loss_db"),
             },
-            "itu-r-1411-los" => PathLoss::LineOfSight,
-            "itu-r-1411-nlos" => PathLoss::OverRooftops(Street {
+            "itu-r-1411-los" => PathLoss::P1411LineOfSight,
+            "itu-r-1411-nlos" => PathLoss::P1411OverRooftops(Street {
                 rooftop_m: row.number("rooftop_m"),
                 orientation_degrees: row.number("street_orientation_deg"),
                 ..Street::default()
@@ -473,7 +473,7 @@ fn pathloss(rows: &[Row]) -> Vec<Outcome> {
         };
         let loss = model.loss_db(&geometry, hz.unwrap_or(f64::NAN));
         if let Some(expected) = row.expected.get("snr_db_25rb_30dbm_nf9") {
-            let snr = decibels(density(30.0, 25) / noise_density(9.0)) - loss;
+            let snr = ratio_to_db(power_density(30.0, 25) / noise_density(9.0)) - loss;
             near("snr_db", snr, number(expected), row.tolerance())?;
         }
         row.near("loss_db", loss)
@@ -484,10 +484,10 @@ fn pathloss(rows: &[Row]) -> Vec<Outcome> {
 fn received(power_dbm: f64, distance_m: f64, carrier_hz: f64) -> Vec<f64> {
     let bandwidth = Bandwidth::new(25).expect("5 MHz");
     let loss = |block| {
-        let hz = resource_block_centre_hz(carrier_hz, bandwidth, block);
+        let hz = resource_block_center_hz(carrier_hz, bandwidth, block);
         PathLoss::FriisPerBlock.loss_db(&Geometry::flat(distance_m), hz)
     };
-    (0..25).map(|block| density(power_dbm, 25) * ratio(-loss(block))).collect()
+    (0..25).map(|block| power_density(power_dbm, 25) * db_to_ratio(-loss(block))).collect()
 }
 
 fn whole(density: Vec<f64>) -> Signal {
@@ -506,7 +506,7 @@ fn interference(rows: &[Row]) -> Vec<Outcome> {
             let other = whole(received(power_dbm, d2, hz));
             let sinr = average_sinr(&signal, &[other], &[noise_density(noise_figure_db); 25]);
             let mean = sinr.iter().sum::<f64>() / 25.0;
-            near(name, decibels(mean), decibels(row.expected(&format!("{name}_sinr"))), row.tolerance())?;
+            near(name, ratio_to_db(mean), ratio_to_db(row.expected(&format!("{name}_sinr"))), row.tolerance())?;
             let efficiency = spectral_efficiency(BIT_ERROR_RATE, mean);
             // A hundredth of a decibel is a factor of 1.0023 and at most 0.0034 bits per symbol.
             near(name, efficiency, row.expected(&format!("{name}_se")), 0.0034)?;
@@ -560,12 +560,12 @@ fn antenna_cosine(rows: &[Row]) -> Vec<Outcome> {
 }
 
 fn ul_power_control(rows: &[Row]) -> Vec<Outcome> {
-    let at = |distance_m: f64, target_dbm: f64, commands: Loop| {
+    let at = |distance_m: f64, target_dbm: f64, commands: PowerControlLoop| {
         // The received power gives the loss of free space at 2120 MHz. The offset of 9 is 3 dB.
-        let settings = PowerControl { target_dbm, sounding_offset: 9, commands, ..PowerControl::default() };
+        let settings = PowerControlConfig { target_dbm, sounding_offset: 9, commands, ..PowerControlConfig::default() };
         let mut control = UplinkPowerControl::new(settings);
         let loss = PathLoss::default().loss_db(&Geometry::flat(distance_m), 2.12e9);
-        control.measured(settings.reference_dbm - loss);
+        control.on_measurement(settings.reference_dbm - loss);
         control
     };
     let check = |row: &Row, control: &UplinkPowerControl| {
@@ -574,20 +574,23 @@ fn ul_power_control(rows: &[Row]) -> Vec<Outcome> {
     };
     // The accumulated rows are one sequence at 100 m. They do not state the target. Without any command the first has -17.0461
     // dBm = 10 log10(25) + P0 + 78.9745, so P0 is -110.
-    let mut sequence = at(100.0, -110.0, Loop::Accumulated);
+    let mut sequence = at(100.0, -110.0, PowerControlLoop::Accumulated);
     rows.iter()
         .map(|row| {
             let tpc = || row.integer("tpc") as u8;
             match row.word("mode") {
-                "open loop" => check(row, &at(row.number("distance_m"), row.number("po_nominal_pusch"), Loop::Open)),
+                "open loop" => {
+                    check(row, &at(row.number("distance_m"), row.number("po_nominal_pusch"), PowerControlLoop::Open))
+                }
                 "closed loop absolute" => {
-                    let mut control = at(row.number("distance_m"), row.number("po_nominal_pusch"), Loop::Absolute);
-                    control.command(tpc(), 25);
+                    let mut control =
+                        at(row.number("distance_m"), row.number("po_nominal_pusch"), PowerControlLoop::Absolute);
+                    control.apply_command(tpc(), 25);
                     check(row, &control)
                 }
                 "closed loop accumulated" => {
                     for _ in 0..row.integer("tpc_count") {
-                        sequence.command(tpc(), 25);
+                        sequence.apply_command(tpc(), 25);
                     }
                     check(row, &sequence)
                 }
@@ -606,9 +609,9 @@ struct Statistics<'a> {
 impl<'a> Statistics<'a> {
     /// Creates statistics with percentiles of every `every`-th millisecond.
     fn new(traces: &'a [Trace], every: usize) -> Self {
-        let milliseconds = |trace: &Trace| (0..trace.milliseconds()).step_by(every);
+        let milliseconds = |trace: &Trace| (0..trace.duration_ms()).step_by(every);
         let gains = traces.iter().flat_map(|trace| milliseconds(trace).flat_map(|ms| &trace.row(ms)[..100]));
-        let mut sorted_db: Vec<f64> = gains.map(|&gain| decibels(f64::from(gain))).collect();
+        let mut sorted_db: Vec<f64> = gains.map(|&gain| ratio_to_db(f64::from(gain))).collect();
         sorted_db.sort_by(f64::total_cmp);
         Statistics { traces, sorted_db }
     }
@@ -623,7 +626,7 @@ impl<'a> Statistics<'a> {
     }
 
     fn mean_power_db(&self) -> f64 {
-        decibels(self.sorted_db.iter().map(|&db| ratio(db)).sum::<f64>() / self.sorted_db.len() as f64)
+        ratio_to_db(self.sorted_db.iter().map(|&db| db_to_ratio(db)).sum::<f64>() / self.sorted_db.len() as f64)
     }
 
     fn percentile_db(&self, percent: usize) -> f64 {
@@ -635,7 +638,7 @@ impl<'a> Statistics<'a> {
     fn in_time(&self, milliseconds: usize) -> f64 {
         let mut sum = 0.0;
         for trace in self.traces {
-            let length = trace.milliseconds();
+            let length = trace.duration_ms();
             for block in 0..100 {
                 let line: Vec<f64> = (0..length).map(|ms| f64::from(trace.row(ms)[block])).collect();
                 let mean = line.iter().sum::<f64>() / length as f64;
@@ -654,7 +657,7 @@ impl<'a> Statistics<'a> {
         let mut sums = [0.0f64; 5];
         let mut count = 0.0;
         for trace in self.traces {
-            for ms in 0..trace.milliseconds() {
+            for ms in 0..trace.duration_ms() {
                 let row = trace.row(ms);
                 for (x, y) in row[..100 - blocks].iter().zip(&row[blocks..100]) {
                     let (x, y) = (f64::from(*x), f64::from(*y));
@@ -715,12 +718,12 @@ fn fading_stats(rows: &[Row]) -> Vec<Outcome> {
             }
         }
         let (profile, speed_kmh) = match name {
-            "EPA_3kmph" => (Profile::ExtendedPedestrianA, 3.0),
-            "EVA_60kmph" => (Profile::ExtendedVehicularA, 60.0),
-            "ETU_3kmph" => (Profile::ExtendedTypicalUrban, 3.0),
+            "EPA_3kmph" => (DelayProfile::ExtendedPedestrianA, 3.0),
+            "EVA_60kmph" => (DelayProfile::ExtendedVehicularA, 60.0),
+            "ETU_3kmph" => (DelayProfile::ExtendedTypicalUrban, 3.0),
             _ => return Err(format!("no profile for `{name}`")),
         };
-        let recipe = Recipe::like_the_traces(profile, speed_kmh);
+        let recipe = FadingParameters::ns3_traces(profile, speed_kmh);
         let traces: Vec<Trace> =
             (0..20).map(|seed| Generator::new(recipe, seed, 100).expect("a generator").to_trace(10)).collect();
         let statistics = Statistics::new(&traces, 8);
@@ -748,16 +751,16 @@ fn connection_setup(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
         let switched_on = Instant::ZERO;
         let attach = match row.word("attach") {
-            "manual attach" => Attach::KnownCell { switched_on },
-            "idle cell selection" => Attach::CellSearch { switched_on },
+            "manual attach" => AttachProcedure::KnownCell { switched_on },
+            "idle cell selection" => AttachProcedure::CellSearch { switched_on },
             other => return Err(format!("attach by {other}")),
         };
         let signalling = match row.word("rrc") {
-            "ideal" => Signalling::Ideal,
-            "real" => Signalling::Radio,
+            "ideal" => SignalingMode::Ideal,
+            "real" => SignalingMode::Radio,
             other => return Err(format!("{other} RRC")),
         };
-        let times = establish(1, signalling, &[("ue", attach)]).map_err(|error| error.to_string())?[0];
+        let times = compute_setup_times(1, signalling, &[("ue", attach)]).map_err(|error| error.to_string())?[0];
         let near = |what: &str, at: Instant| {
             let (milliseconds, expected) = (at.as_nanos() as f64 * 1e-6, row.expected(what));
             let close = (milliseconds - expected).abs() <= 0.01;
@@ -770,15 +773,16 @@ fn connection_setup(rows: &[Row]) -> Vec<Outcome> {
 
 fn rlc_segmentation(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
-        let mode = if row.word("mode") == "UM" { Mode::Unacknowledged } else { Mode::Acknowledged };
-        let mut bearer = Bearer::new(mode, Limits::of(mode));
+        let mode = if row.word("mode") == "UM" { RlcMode::Unacknowledged } else { RlcMode::Acknowledged };
+        let mut bearer = Bearer::new(mode, RlcConfig::for_mode(mode));
         // "26-byte SDU" or "SDUs 10 9 7".
         let sizes = row.word("queue").split([' ', '-']).filter_map(|word| word.parse::<u32>().ok());
         for (token, bytes) in (0..).zip(sizes) {
-            assert!(bearer.offer(Way::Downlink, Sdu { bytes, token, arrived: Instant::ZERO }));
+            assert!(bearer.offer(LinkDirection::Downlink, Sdu { bytes, token, arrived: Instant::ZERO }));
         }
         let opportunities = numbers(row.word("tx_opportunities_bytes")).into_iter();
-        let pdus = opportunities.map_while(|bytes| bearer.opportunity(Way::Downlink, Instant::ZERO, bytes as u32));
+        let pdus = opportunities
+            .map_while(|bytes| bearer.on_transmit_opportunity(LinkDirection::Downlink, Instant::ZERO, bytes as u32));
         let payloads: Vec<f64> = pdus.map(|pdu| f64::from(pdu.payload_bytes)).collect();
         // "16 (2 SDU parts, header 4)".
         let expected = row.expected["payload_bytes"].split(" (").next().expect("numbers");
@@ -792,7 +796,7 @@ fn address(text: &str) -> IpAddr {
 
 /// The bearers of ns-3's test of classification.
 fn classifier(name: &str) -> Classifier {
-    let net = |text: &str, bits| Some(Addresses::prefix(address(text), bits).expect("a prefix"));
+    let net = |text: &str, bits| Some(AddressMask::prefix(address(text), bits).expect("a prefix"));
     let remote = |ports| PacketFilter { remote_ports: ports, ..PacketFilter::ANY };
     let local = |ports| PacketFilter { local_ports: ports, ..PacketFilter::ANY };
     let nets = [
@@ -800,10 +804,10 @@ fn classifier(name: &str) -> Classifier {
         PacketFilter { remote: net("3.3.3.0", 24), local: net("4.4.4.0", 24), ..PacketFilter::ANY },
     ];
     let ports = [
-        remote(Ports::new(1024, 1035).expect("a range")),
-        local(Ports::new(3456, 3489).expect("a range")),
-        local(Ports::one(7895)),
-        remote(Ports::one(5897)),
+        remote(PortRange::new(1024, 1035).expect("a range")),
+        local(PortRange::new(3456, 3489).expect("a range")),
+        local(PortRange::one(7895)),
+        remote(PortRange::one(5897)),
     ];
     let any = [PacketFilter::ANY];
     let bearers: &[(u8, &[PacketFilter])] = match name {
@@ -822,9 +826,9 @@ fn classifier(name: &str) -> Classifier {
 
 fn tft(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
-        let way = if row.word("direction") == "uplink" { Way::Uplink } else { Way::Downlink };
+        let way = if row.word("direction") == "uplink" { LinkDirection::Uplink } else { LinkDirection::Downlink };
         let port = |key| u16::try_from(row.integer(key)).expect("a port");
-        let headers = Headers {
+        let headers = PacketHeaders {
             source: (address(row.word("src")), port("sport")),
             destination: (address(row.word("dst")), port("dport")),
             type_of_service: u8::try_from(row.integer("tos")).expect("eight bits"),
@@ -837,12 +841,12 @@ fn tft(rows: &[Row]) -> Vec<Outcome> {
 /// Independent taps of Gaussian amplitude have power with an exponential distribution.
 #[test]
 fn generator_has_the_percentiles_of_theory() {
-    let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 60.0);
+    let recipe = FadingParameters::ns3_traces(DelayProfile::ExtendedPedestrianA, 60.0);
     let traces: Vec<Trace> =
         (0..10).map(|seed| Generator::new(recipe, seed, 100).expect("a generator").to_trace(10)).collect();
     let statistics = Statistics::new(&traces, 8);
     for percent in [1, 10, 50, 90, 99] {
-        let theory = decibels(-math::ln(1.0 - percent as f64 / 100.0));
+        let theory = ratio_to_db(-math::ln(1.0 - percent as f64 / 100.0));
         let found = statistics.percentile_db(percent);
         println!("{percent} %: {found:.2} dB, theory {theory:.2}");
         assert!((found - theory).abs() < 0.3, "{percent} %: {found}, theory {theory}");

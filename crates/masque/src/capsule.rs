@@ -155,7 +155,7 @@ pub fn overhead(payload_length: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagram::{Content, content};
+    use crate::datagram::{DatagramContent, parse_payload};
     use proptest::prelude::*;
 
     fn capsule(kind: u64, value: &[u8]) -> Vec<u8> {
@@ -225,10 +225,12 @@ mod tests {
     fn udp_payload_above_the_maximum_is_an_error() {
         let longest = capsule(DATAGRAM, &vec![0; MAX_UDP_PAYLOAD + 1]);
         let (datagrams, _) = decode(&longest, &[1000]).unwrap();
-        assert!(matches!(content(datagrams[0].clone()), Content::Udp(payload) if payload.len() == MAX_UDP_PAYLOAD));
+        assert!(
+            matches!(parse_payload(datagrams[0].clone()), DatagramContent::Udp(payload) if payload.len() == MAX_UDP_PAYLOAD)
+        );
         // This is within the decoder's limit, but the payload is too long with a one-byte context ID.
         let (datagrams, _) = decode(&capsule(DATAGRAM, &vec![0; MAX_UDP_PAYLOAD + 2]), &[1000]).unwrap();
-        assert_eq!(content(datagrams[0].clone()), Content::TooLong);
+        assert_eq!(parse_payload(datagrams[0].clone()), DatagramContent::TooLong);
         assert_eq!(decode(&capsule(DATAGRAM, &vec![0; MAX_UDP_PAYLOAD + 9]), &[1000]), Err(PayloadTooLong));
     }
 
@@ -250,7 +252,7 @@ mod tests {
             prop_assert_eq!(stream.len(), payload.len() + overhead(payload.len()));
             let (datagrams, end) = decode(&stream, &[stream.len()]).unwrap();
             prop_assert!(end);
-            prop_assert_eq!(content(datagrams[0].clone()), Content::Udp(payload.into()));
+            prop_assert_eq!(parse_payload(datagrams[0].clone()), DatagramContent::Udp(payload.into()));
         }
 
         #[test]

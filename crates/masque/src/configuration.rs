@@ -18,7 +18,7 @@ pub const MTU_FOR_INITIALS: u16 = 1240;
 pub const MIN_MTU: u16 = 1200;
 
 /// RFC 9298 section 3.1: an idle tunnel should not be closed within two minutes.
-pub const RECOMMENDED_IDLE: Duration = Duration::from_secs(120);
+pub const RECOMMENDED_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// UDP payload sizes of the tunnel's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Default for Tunnel {
             datagram_buffer: 128 << 10,
             stream_buffer: 4 << 20,
             receive_window: 3 << 19,
-            connection_idle: RECOMMENDED_IDLE + Duration::from_secs(30),
+            connection_idle: RECOMMENDED_IDLE_TIMEOUT + Duration::from_secs(30),
             keep_alive: None,
         }
     }
@@ -165,7 +165,7 @@ impl Proxy {
             max_connections: 1000,
             max_requests: 10_000,
             max_requests_per_connection: 1000,
-            idle_timeout: RECOMMENDED_IDLE,
+            idle_timeout: RECOMMENDED_IDLE_TIMEOUT,
             header_timeout: Duration::from_secs(10),
             max_header_bytes: 16 << 10,
             tunnel: Tunnel::default(),

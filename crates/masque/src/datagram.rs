@@ -15,7 +15,7 @@ pub const MAX_QUARTER_STREAM_ID: u64 = (1 << 60) - 1;
 
 /// Error: a QUIC DATAGRAM frame is not an HTTP datagram. The connection is closed with H3_DATAGRAM_ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotAnHttpDatagram {
+pub enum HttpDatagramError {
     /// The frame ends within the quarter stream ID.
     Truncated,
     /// Four times this number exceeds the largest stream ID.
@@ -26,17 +26,17 @@ pub enum NotAnHttpDatagram {
 ///
 /// # Errors
 /// If the quarter stream ID is missing or too large.
-pub fn split_quarter_stream_id(mut frame: Bytes) -> Result<(u64, Bytes), NotAnHttpDatagram> {
-    let (id, length) = varint::decode(&frame).ok_or(NotAnHttpDatagram::Truncated)?;
+pub fn split_quarter_stream_id(mut frame: Bytes) -> Result<(u64, Bytes), HttpDatagramError> {
+    let (id, length) = varint::decode(&frame).ok_or(HttpDatagramError::Truncated)?;
     if id > MAX_QUARTER_STREAM_ID {
-        return Err(NotAnHttpDatagram::QuarterStreamIdTooLarge);
+        return Err(HttpDatagramError::QuarterStreamIdTooLarge);
     }
     Ok((id, frame.split_off(length)))
 }
 
 /// Content of an HTTP datagram of a CONNECT-UDP request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum DatagramContent {
     /// Context 0: a UDP payload.
     Udp(Bytes),
     /// An unregistered context or an incomplete context ID; the datagram is dropped.
@@ -47,17 +47,17 @@ pub enum Content {
 
 /// Parses the payload of an HTTP datagram.
 #[must_use]
-pub fn content(mut payload: Bytes) -> Content {
+pub fn parse_payload(mut payload: Bytes) -> DatagramContent {
     match varint::decode(&payload) {
-        Some((0, length)) if payload.len() - length > MAX_UDP_PAYLOAD => Content::TooLong,
-        Some((0, length)) => Content::Udp(payload.split_off(length)),
-        Some(_) | None => Content::Unknown,
+        Some((0, length)) if payload.len() - length > MAX_UDP_PAYLOAD => DatagramContent::TooLong,
+        Some((0, length)) => DatagramContent::Udp(payload.split_off(length)),
+        Some(_) | None => DatagramContent::Unknown,
     }
 }
 
 /// Builds the content of a DATAGRAM frame that carries `payload` for the request with this quarter stream ID.
 #[must_use]
-pub fn frame(quarter_stream_id: u64, payload: &[u8]) -> Bytes {
+pub fn encode_frame(quarter_stream_id: u64, payload: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(overhead(quarter_stream_id) + payload.len());
     varint::encode(quarter_stream_id, &mut frame);
     varint::encode(0, &mut frame);
@@ -80,10 +80,10 @@ mod tests {
     fn frame_starts_with_quarter_stream_id_and_context() {
         // Stream 400 is the 101st request. Its quarter stream ID 100 takes two bytes (0x40 | 0, 100), and context 0
         // one.
-        assert_eq!(&frame(100, b"ab")[..], [0x40, 100, 0, b'a', b'b']);
-        assert_eq!(&frame(0, b"")[..], [0, 0]);
-        assert_eq!(split_quarter_stream_id(Bytes::new()), Err(NotAnHttpDatagram::Truncated));
-        assert_eq!(split_quarter_stream_id(Bytes::from_static(&[0x40])), Err(NotAnHttpDatagram::Truncated));
+        assert_eq!(&encode_frame(100, b"ab")[..], [0x40, 100, 0, b'a', b'b']);
+        assert_eq!(&encode_frame(0, b"")[..], [0, 0]);
+        assert_eq!(split_quarter_stream_id(Bytes::new()), Err(HttpDatagramError::Truncated));
+        assert_eq!(split_quarter_stream_id(Bytes::from_static(&[0x40])), Err(HttpDatagramError::Truncated));
     }
 
     #[test]
@@ -97,30 +97,33 @@ mod tests {
 
     #[test]
     fn content_is_a_udp_payload_only_in_context_zero() {
-        assert_eq!(content(Bytes::from_static(&[0])), Content::Udp(Bytes::new()));
+        assert_eq!(parse_payload(Bytes::from_static(&[0])), DatagramContent::Udp(Bytes::new()));
         // Context 0 encoded in two bytes is still context 0.
-        assert_eq!(content(Bytes::from_static(&[0x40, 0, 7])), Content::Udp(Bytes::from_static(&[7])));
-        assert_eq!(content(Bytes::from_static(&[2, 7])), Content::Unknown);
-        assert_eq!(content(Bytes::new()), Content::Unknown);
-        assert_eq!(content(Bytes::from_static(&[0xc0, 0])), Content::Unknown);
-        assert_eq!(content(vec![0; 1 + MAX_UDP_PAYLOAD].into()), Content::Udp(vec![0; MAX_UDP_PAYLOAD].into()));
-        assert_eq!(content(vec![0; 2 + MAX_UDP_PAYLOAD].into()), Content::TooLong);
+        assert_eq!(parse_payload(Bytes::from_static(&[0x40, 0, 7])), DatagramContent::Udp(Bytes::from_static(&[7])));
+        assert_eq!(parse_payload(Bytes::from_static(&[2, 7])), DatagramContent::Unknown);
+        assert_eq!(parse_payload(Bytes::new()), DatagramContent::Unknown);
+        assert_eq!(parse_payload(Bytes::from_static(&[0xc0, 0])), DatagramContent::Unknown);
+        assert_eq!(
+            parse_payload(vec![0; 1 + MAX_UDP_PAYLOAD].into()),
+            DatagramContent::Udp(vec![0; MAX_UDP_PAYLOAD].into())
+        );
+        assert_eq!(parse_payload(vec![0; 2 + MAX_UDP_PAYLOAD].into()), DatagramContent::TooLong);
     }
 
     proptest! {
         #[test]
         fn framed_payloads_are_parsed_unchanged(id in 0..=MAX_QUARTER_STREAM_ID, payload in prop::collection::vec(any::<u8>(), 0..2000)) {
-            let frame = frame(id, &payload);
+            let frame = encode_frame(id, &payload);
             prop_assert_eq!(frame.len(), overhead(id) + payload.len());
             let (read, rest) = split_quarter_stream_id(frame).unwrap();
             prop_assert_eq!(read, id);
-            prop_assert_eq!(content(rest), Content::Udp(payload.into()));
+            prop_assert_eq!(parse_payload(rest), DatagramContent::Udp(payload.into()));
         }
 
         #[test]
         fn arbitrary_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             if let Ok((_, rest)) = split_quarter_stream_id(bytes.into()) {
-                let _ = content(rest);
+                let _ = parse_payload(rest);
             }
         }
     }

@@ -64,7 +64,7 @@ pub trait Environment: Send + Sync + Debug + 'static {
 
 /// Result of [`ConnectedSocket::poll_send`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct SendResult {
     /// Number of payloads, from the first, that were sent or found too large.
     pub consumed: usize,
     /// Number of these that path or host cannot carry unfragmented.
@@ -84,7 +84,7 @@ pub trait ConnectedSocket: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     /// As for [`ConnectedSocket::poll_receive`].
-    fn poll_send(&self, context: &mut Context<'_>, payloads: &[Bytes]) -> Poll<io::Result<Sent>>;
+    fn poll_send(&self, context: &mut Context<'_>, payloads: &[Bytes]) -> Poll<io::Result<SendResult>>;
 
     /// The local address of this socket.
     ///

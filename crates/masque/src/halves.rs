@@ -1,10 +1,10 @@
 //! The two halves of a request stream after the headers, and the capsules on them. Client and server share this code.
 
 use crate::capsule;
-use crate::datagram::{self, Content};
+use crate::datagram::{self, DatagramContent};
 use crate::environment::Environment;
 use crate::metrics::Metrics;
-use crate::outbox::Outbox;
+use crate::outbox::SendQueues;
 use crate::transport::{RecvStream, SendStream};
 use bytes::{Buf, Bytes, BytesMut};
 use h3::error::StreamError;
@@ -70,14 +70,14 @@ impl WriteHalf for h3::client::RequestStream<SendStream, Bytes> {
 }
 
 /// Destination of UDP payloads from capsules.
-pub(crate) trait Sink: Send + Sync {
+pub(crate) trait PayloadSink: Send + Sync {
     /// Takes all payloads, or as many as possible and then waits.
-    fn poll_take(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>>;
+    fn poll_send(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>>;
 }
 
 /// How reading a stream ended.
 #[derive(Debug)]
-pub(crate) enum ReadEnd {
+pub(crate) enum ReadOutcome {
     /// The peer finished the stream between two capsules.
     Finished,
     /// The peer finished the stream within a capsule.
@@ -87,41 +87,43 @@ pub(crate) enum ReadEnd {
     /// The peer sent a second field section; a tunnel carries DATA frames only (RFC 9114 section 4.4).
     Trailers,
     /// The stream or the connection was lost.
-    Lost(StreamError),
+    Stream(StreamError),
     /// The sink failed.
     Sink(io::Error),
 }
 
 /// Reads capsules and passes the UDP payloads to `sink` until the stream ends.
-pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl Sink, metrics: &Metrics) -> ReadEnd {
+pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl PayloadSink, metrics: &Metrics) -> ReadOutcome {
     let mut decoder = capsule::Decoder::default();
     let mut payloads = Vec::new();
     loop {
         let mut piece = match poll_fn(|context| half.poll_read(context)).await {
             Ok(Some(piece)) => piece,
-            Ok(None) if poll_fn(|context| Poll::Ready(half.has_trailers(context))).await => return ReadEnd::Trailers,
-            Ok(None) if decoder.may_end() => return ReadEnd::Finished,
-            Ok(None) => return ReadEnd::Truncated,
-            Err(error) => return ReadEnd::Lost(error),
+            Ok(None) if poll_fn(|context| Poll::Ready(half.has_trailers(context))).await => {
+                return ReadOutcome::Trailers;
+            }
+            Ok(None) if decoder.may_end() => return ReadOutcome::Finished,
+            Ok(None) => return ReadOutcome::Truncated,
+            Err(error) => return ReadOutcome::Stream(error),
         };
         loop {
-            match decoder.next(&mut piece).map(|payload| payload.map(datagram::content)) {
-                Ok(Some(Content::Udp(payload))) => payloads.push(payload),
-                Ok(Some(Content::Unknown)) => metrics.datagrams_unknown_total.add(1),
-                Ok(Some(Content::TooLong)) | Err(capsule::PayloadTooLong) => return ReadEnd::TooLong,
+            match decoder.next(&mut piece).map(|payload| payload.map(datagram::parse_payload)) {
+                Ok(Some(DatagramContent::Udp(payload))) => payloads.push(payload),
+                Ok(Some(DatagramContent::Unknown)) => metrics.datagrams_unknown_total.add(1),
+                Ok(Some(DatagramContent::TooLong)) | Err(capsule::PayloadTooLong) => return ReadOutcome::TooLong,
                 Ok(None) => break,
             }
             // A piece of many small payloads would make a large vector, which a tunnel keeps.
             if payloads.len() >= BATCH
-                && let Err(error) = poll_fn(|context| sink.poll_take(context, &mut payloads)).await
+                && let Err(error) = poll_fn(|context| sink.poll_send(context, &mut payloads)).await
             {
-                return ReadEnd::Sink(error);
+                return ReadOutcome::Sink(error);
             }
         }
         if !payloads.is_empty()
-            && let Err(error) = poll_fn(|context| sink.poll_take(context, &mut payloads)).await
+            && let Err(error) = poll_fn(|context| sink.poll_send(context, &mut payloads)).await
         {
-            return ReadEnd::Sink(error);
+            return ReadOutcome::Sink(error);
         }
     }
 }
@@ -129,7 +131,7 @@ pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl Sink, me
 /// Writes the payloads of `outbox` as capsules until the stream accepts no more.
 pub(crate) async fn write_capsules(
     half: &mut impl WriteHalf,
-    outbox: &Outbox,
+    outbox: &SendQueues,
     coalesce: bool,
     environment: &dyn Environment,
 ) -> StreamError {

@@ -19,7 +19,7 @@ pub enum Event<'a> {
         reason: &'a str,
     },
     /// A request was rejected.
-    Refused {
+    RequestRejected {
         /// Address of the client.
         client: SocketAddr,
         /// Status code of the response; 0 if the stream was reset instead.
@@ -55,7 +55,7 @@ impl fmt::Display for Event<'_> {
             Event::ConnectionClosed { client, reason } => {
                 write!(formatter, "event=connection-closed client={client} reason={reason:?}")
             }
-            Event::Refused { client, status, target, reason } => {
+            Event::RequestRejected { client, status, target, reason } => {
                 write!(formatter, "event=refused client={client} status={status} target={target:?} reason={reason:?}")
             }
             Event::TunnelOpened { client, target } => {
@@ -69,14 +69,14 @@ impl fmt::Display for Event<'_> {
 }
 
 /// Receives the events.
-pub trait Log: Send + Sync + 'static {
+pub trait EventLogger: Send + Sync + 'static {
     /// Handles one event.
-    fn event(&self, event: &Event<'_>);
+    fn log_event(&self, event: &Event<'_>);
 }
 
 /// Discards all events.
-impl Log for () {
-    fn event(&self, _: &Event<'_>) {}
+impl EventLogger for () {
+    fn log_event(&self, _: &Event<'_>) {}
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn line_breaks_from_a_peer_are_escaped() {
         let client = "192.0.2.1:5".parse().unwrap();
-        let event = Event::Refused { client, status: 400, target: "a\nevent=x \"", reason: "r" };
+        let event = Event::RequestRejected { client, status: 400, target: "a\nevent=x \"", reason: "r" };
         assert_eq!(
             event.to_string(),
             r#"event=refused client=192.0.2.1:5 status=400 target="a\nevent=x \"" reason="r""#

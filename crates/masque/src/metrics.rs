@@ -19,7 +19,7 @@ impl Counter {
     }
 
     /// Raises the counter to `number` if it is smaller.
-    pub fn raise(&self, number: u64) {
+    pub fn set_max(&self, number: u64) {
         self.0.fetch_max(number, Ordering::Relaxed);
     }
 

@@ -16,7 +16,7 @@ use std::time::Instant;
 pub(crate) const RESERVED_BYTES: u64 = 16 << 10;
 
 /// The queues of one connection, or of one request if it has its own stream.
-pub(crate) struct Outbox {
+pub(crate) struct SendQueues {
     settings: Tunnel,
     metrics: Arc<Metrics>,
     waiting: Mutex<Waiting>,
@@ -30,9 +30,9 @@ struct Waiting {
     turns: VecDeque<u64>,
 }
 
-impl Outbox {
-    pub(crate) fn new(settings: Tunnel, metrics: Arc<Metrics>) -> Outbox {
-        Outbox { settings, metrics, waiting: Mutex::default(), waker: AtomicWaker::new() }
+impl SendQueues {
+    pub(crate) fn new(settings: Tunnel, metrics: Arc<Metrics>) -> SendQueues {
+        SendQueues { settings, metrics, waiting: Mutex::default(), waker: AtomicWaker::new() }
     }
 
     /// Bytes that the connection buffers before congestion control.
@@ -71,7 +71,7 @@ impl Outbox {
     fn account(&self, before: u64, after: u64) {
         if after >= before {
             self.metrics.queued_bytes.add(after - before);
-            self.metrics.queued_peak_bytes.raise(self.metrics.queued_bytes.get());
+            self.metrics.queued_peak_bytes.set_max(self.metrics.queued_bytes.get());
         } else {
             self.metrics.queued_bytes.subtract(before - after);
         }
@@ -137,7 +137,7 @@ impl Outbox {
     }
 }
 
-impl Drop for Outbox {
+impl Drop for SendQueues {
     fn drop(&mut self) {
         let left: u64 = self.waiting().queues.values().map(Queue::bytes).sum();
         self.metrics.queued_bytes.subtract(left);
@@ -156,18 +156,18 @@ mod tests {
         Instant::now()
     }
 
-    fn outbox(settings: Tunnel) -> Outbox {
-        Outbox::new(settings, Arc::default())
+    fn outbox(settings: Tunnel) -> SendQueues {
+        SendQueues::new(settings, Arc::default())
     }
 
     /// The payloads taken, as (request, number).
-    fn take(outbox: &Outbox, now: Instant, count: usize) -> Vec<(u8, u8)> {
+    fn take(outbox: &SendQueues, now: Instant, count: usize) -> Vec<(u8, u8)> {
         let mut taken = Vec::new();
         let _ = outbox.poll_take(&mut Context::from_waker(Waker::noop()), now, u64::MAX, count, &mut taken);
         taken.iter().map(|payload| (payload[0], payload[1])).collect()
     }
 
-    fn fill(outbox: &Outbox, now: Instant, payloads: &[(u8, u8)]) {
+    fn fill(outbox: &SendQueues, now: Instant, payloads: &[(u8, u8)]) {
         for (request, number) in payloads {
             outbox.push((*request).into(), now, vec![*request, *number].into());
         }
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn total_limit_drops_payloads_of_all_requests() {
         let now = begin();
-        let settings = Tunnel { queue_limit: QueueLimit::None, queue_limit_total: 25_000, ..Tunnel::default() };
+        let settings = Tunnel { queue_limit: QueueLimit::Unlimited, queue_limit_total: 25_000, ..Tunnel::default() };
         let outbox = outbox(settings);
         // Two payloads of 10 000 bytes fit. A third does not, and neither does any payload of another request.
         for request in [1, 1, 1, 2, 2, 3] {
@@ -230,7 +230,7 @@ mod tests {
     proptest! {
         #[test]
         fn payloads_of_a_request_keep_their_order_and_drops_are_counted(
-            scheduler in prop::sample::select(vec![Scheduler::RoundRobin, Scheduler::Fifo, Scheduler::RequestOrder]), oldest in any::<bool>(), limit in prop_oneof![Just(QueueLimit::None), (64u64..400).prop_map(QueueLimit::Bytes)],
+            scheduler in prop::sample::select(vec![Scheduler::RoundRobin, Scheduler::Fifo, Scheduler::RequestOrder]), oldest in any::<bool>(), limit in prop_oneof![Just(QueueLimit::Unlimited), (64u64..400).prop_map(QueueLimit::Bytes)],
             steps in prop::collection::vec((0u8..4, 0usize..4), 1..60),
         ) {
             let now = begin();

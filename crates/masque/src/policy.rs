@@ -41,22 +41,22 @@ enum Subject {
 
 /// Error: the text is not a valid rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRule(String);
+pub struct RuleError(String);
 
-impl fmt::Display for BadRule {
+impl fmt::Display for RuleError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} is not CIDR, HOST, CIDR:PORT or HOST:PORT (IPv6 with a port in brackets)", self.0)
     }
 }
 
-impl std::error::Error for BadRule {}
+impl std::error::Error for RuleError {}
 
 impl FromStr for Rule {
-    type Err = BadRule;
+    type Err = RuleError;
 
     /// Parses `CIDR`, `HOST`, `CIDR:PORT` or `HOST:PORT`; IPv6 needs brackets if a port follows: `[2001:db8::/32]:443`.
-    fn from_str(text: &str) -> Result<Rule, BadRule> {
-        let error = || BadRule(text.into());
+    fn from_str(text: &str) -> Result<Rule, RuleError> {
+        let error = || RuleError(text.into());
         let (subject, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((inside, "")) => (inside, None),
             Some((inside, rest)) => (inside, Some(rest.strip_prefix(':').ok_or_else(error)?)),
@@ -121,18 +121,18 @@ impl Rule {
 
 /// Reason why a target is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum PolicyRejection {
     /// Its address is not on the public internet.
-    Special(&'static str),
+    NonPublicAddress(&'static str),
     /// A rule denies it.
-    Denied,
+    DeniedByRule,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for PolicyRejection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Special(kind) => write!(formatter, "{kind} addresses are not served"),
-            Refusal::Denied => formatter.write_str("denied by a rule"),
+            PolicyRejection::NonPublicAddress(kind) => write!(formatter, "{kind} addresses are not served"),
+            PolicyRejection::DeniedByRule => formatter.write_str("denied by a rule"),
         }
     }
 }
@@ -142,19 +142,19 @@ impl Policy {
     ///
     /// # Errors
     /// Returns the reason if the address is denied.
-    pub fn judge(&self, target: &Target, address: IpAddr) -> Result<(), Refusal> {
+    pub fn check(&self, target: &Target, address: IpAddr) -> Result<(), PolicyRejection> {
         let address = address.to_canonical();
         let best = |rules: &[Rule]| rules.iter().filter_map(|rule| rule.matches(target, address)).max();
         let (allowed, denied) = (best(&self.allow), best(&self.deny));
         if denied.is_some() && denied >= allowed {
-            return Err(Refusal::Denied);
+            return Err(PolicyRejection::DeniedByRule);
         }
         if allowed.is_some() {
             return Ok(());
         }
         match special(address) {
             Some((_, Kind::Private)) if self.allow_private => Ok(()),
-            Some((name, _)) => Err(Refusal::Special(name)),
+            Some((name, _)) => Err(PolicyRejection::NonPublicAddress(name)),
             None => Ok(()),
         }
     }
@@ -243,9 +243,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn judge(policy: &Policy, address: &str) -> Result<(), Refusal> {
+    fn judge(policy: &Policy, address: &str) -> Result<(), PolicyRejection> {
         let address: IpAddr = address.parse().unwrap();
-        policy.judge(&Target { host: Host::Address(address), port: 443 }, address)
+        policy.check(&Target { host: Host::Address(address), port: 443 }, address)
     }
 
     #[test]
@@ -353,21 +353,21 @@ mod tests {
         };
         assert_eq!(judge(&policy, "10.1.1.1"), Ok(()));
         assert_eq!(judge(&policy, "::ffff:10.1.1.1"), Ok(()));
-        assert_eq!(judge(&policy, "10.1.2.1"), Err(Refusal::Denied));
-        assert_eq!(judge(&policy, "8.8.8.8"), Err(Refusal::Denied));
+        assert_eq!(judge(&policy, "10.1.2.1"), Err(PolicyRejection::DeniedByRule));
+        assert_eq!(judge(&policy, "8.8.8.8"), Err(PolicyRejection::DeniedByRule));
         assert_eq!(judge(&policy, "1.2.3.4"), Ok(()));
         assert_eq!(judge(&policy, "169.254.169.254"), Ok(()));
-        assert_eq!(judge(&policy, "2606::1"), Err(Refusal::Denied));
+        assert_eq!(judge(&policy, "2606::1"), Err(PolicyRejection::DeniedByRule));
         assert_eq!(judge(&policy, "2a00::1"), Ok(()));
         let named = |host: &str, port, address: &str| {
-            policy.judge(&Target { host: Host::new(host).unwrap(), port }, address.parse().unwrap())
+            policy.check(&Target { host: Host::new(host).unwrap(), port }, address.parse().unwrap())
         };
-        assert_eq!(named("1.2.3.4", 25, "1.2.3.4"), Err(Refusal::Denied));
+        assert_eq!(named("1.2.3.4", 25, "1.2.3.4"), Err(PolicyRejection::DeniedByRule));
         assert_eq!(named("fd00::1", 53, "fd00::1"), Ok(()));
-        assert_eq!(named("fd00::1", 54, "fd00::1"), Err(Refusal::Special("private")));
+        assert_eq!(named("fd00::1", 54, "fd00::1"), Err(PolicyRejection::NonPublicAddress("private")));
         assert_eq!(named("db.example", 5432, "10.1.2.1"), Ok(()));
-        assert_eq!(named("db.example", 5433, "10.1.2.1"), Err(Refusal::Denied));
-        assert_eq!(named("EVIL.example", 1, "2a00::1"), Err(Refusal::Denied));
+        assert_eq!(named("db.example", 5433, "10.1.2.1"), Err(PolicyRejection::DeniedByRule));
+        assert_eq!(named("EVIL.example", 1, "2a00::1"), Err(PolicyRejection::DeniedByRule));
     }
 
     #[test]
@@ -457,7 +457,7 @@ mod tests {
                     Subject::Name(name) => (Host::Name(name.clone()), IpAddr::V4(Ipv4Addr::new(93, 184, 215, 14))),
                 };
                 let deny = Policy { deny: vec![rule], allow_private: true, ..Policy::default() };
-                prop_assert_eq!(deny.judge(&Target { host, port }, address), Err(Refusal::Denied), "{}", text);
+                prop_assert_eq!(deny.check(&Target { host, port }, address), Err(PolicyRejection::DeniedByRule), "{}", text);
             }
         }
 
@@ -472,9 +472,9 @@ mod tests {
             let rule: Rule = address.to_string().parse().unwrap();
             let target = Target { host: Host::Address(address.into()), port: 1 };
             let allow = Policy { allow: vec![rule.clone()], ..Policy::default() };
-            prop_assert_eq!(allow.judge(&target, address.into()), Ok(()));
+            prop_assert_eq!(allow.check(&target, address.into()), Ok(()));
             let deny = Policy { deny: vec![rule], allow_private: true, ..Policy::default() };
-            prop_assert_eq!(deny.judge(&target, address.into()), Err(Refusal::Denied));
+            prop_assert_eq!(deny.check(&target, address.into()), Err(PolicyRejection::DeniedByRule));
         }
     }
 }

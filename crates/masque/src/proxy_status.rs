@@ -1,11 +1,11 @@
 //! The Proxy-Status field (RFC 9209): the machine-readable reason why a proxy rejected a request.
 
-use crate::policy::Refusal;
+use crate::policy::PolicyRejection;
 use std::fmt;
 use std::io;
 
 /// Name of the field.
-pub const FIELD: &str = "proxy-status";
+pub const FIELD_NAME: &str = "proxy-status";
 
 /// An error type of RFC 9209 section 2.3 with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,11 +86,11 @@ impl ProxyError {
     }
 }
 
-impl From<Refusal> for ProxyError {
-    fn from(refusal: Refusal) -> Self {
+impl From<PolicyRejection> for ProxyError {
+    fn from(refusal: PolicyRejection) -> Self {
         match refusal {
-            Refusal::Special(_) => ProxyError::DestinationIpProhibited,
-            Refusal::Denied => ProxyError::RequestDenied,
+            PolicyRejection::NonPublicAddress(_) => ProxyError::DestinationIpProhibited,
+            PolicyRejection::DeniedByRule => ProxyError::RequestDenied,
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn cost(payload: &[u8]) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// Unlimited.
-    None,
+    Unlimited,
     /// Bytes of payload, each counted with at least [`MIN_COST`]. One payload always fits.
     Bytes(u64),
     /// Maximum waiting time. A payload that has waited longer is dropped at its turn. The queue counts as full while its
@@ -66,7 +66,7 @@ impl Queue {
     fn is_full(&self, now: Instant, length: u64) -> bool {
         let Some((since, _)) = self.waiting.front() else { return false };
         match self.limit {
-            QueueLimit::None => false,
+            QueueLimit::Unlimited => false,
             QueueLimit::Bytes(limit) => self.bytes.saturating_add(length) > limit,
             QueueLimit::Time(limit) => now.saturating_duration_since(*since) > limit,
         }
@@ -159,7 +159,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_lost_payload_is_counted(
-            limit in prop_oneof![Just(QueueLimit::None), (1u64..3000).prop_map(QueueLimit::Bytes), (0u64..20).prop_map(|ms| QueueLimit::Time(Duration::from_millis(ms)))],
+            limit in prop_oneof![Just(QueueLimit::Unlimited), (1u64..3000).prop_map(QueueLimit::Bytes), (0u64..20).prop_map(|ms| QueueLimit::Time(Duration::from_millis(ms)))],
             oldest in any::<bool>(),
             steps in prop::collection::vec((0u64..8, prop::option::of(0usize..1500)), 0..80),
         ) {
@@ -184,7 +184,7 @@ mod tests {
                 prop_assert_eq!(queue.bytes(), queue.waiting.iter().map(|(_, payload)| cost(payload)).sum::<u64>());
             }
             prop_assert_eq!(pushed, popped + dropped + queue.waiting.len() as u64);
-            if limit == QueueLimit::None {
+            if limit == QueueLimit::Unlimited {
                 prop_assert_eq!(dropped, 0);
             }
         }

@@ -2,10 +2,10 @@
 //! Outgoing ones are taken from the queues of the requests at the rate at which the connection sends.
 
 use crate::configuration::Tunnel;
-use crate::datagram::{self, Content};
+use crate::datagram::{self, DatagramContent};
 use crate::environment::Environment;
 use crate::metrics::Metrics;
-use crate::outbox::Outbox;
+use crate::outbox::SendQueues;
 use crate::transport::code;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const BATCH: usize = 64;
 
 /// Receiver of the datagrams of a request.
-pub(crate) trait Receiver: Send + Sync {
+pub(crate) trait DatagramReceiver: Send + Sync {
     /// Receives UDP payloads and empties the vector.
     fn receive(&self, payloads: &mut Vec<Bytes>);
 
@@ -64,8 +64,8 @@ pub(crate) struct Session {
     pub(crate) connection: noq::Connection,
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) outbox: Outbox,
-    receivers: Mutex<BTreeMap<u64, Arc<dyn Receiver>>>,
+    pub(crate) outbox: SendQueues,
+    receivers: Mutex<BTreeMap<u64, Arc<dyn DatagramReceiver>>>,
     /// First quarter stream ID that the peer cannot use yet.
     id_limit: AtomicU64,
 }
@@ -80,7 +80,7 @@ impl Session {
         Arc::new(Session {
             connection,
             environment,
-            outbox: Outbox::new(settings, Arc::clone(&metrics)),
+            outbox: SendQueues::new(settings, Arc::clone(&metrics)),
             metrics,
             receivers: Mutex::default(),
             id_limit: AtomicU64::new(u64::MAX),
@@ -95,12 +95,12 @@ impl Session {
         self.environment.spawn(Box::pin(async move { writer.write().await }));
     }
 
-    fn receivers(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<dyn Receiver>>> {
+    fn receivers(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<dyn DatagramReceiver>>> {
         self.receivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Delivers datagrams with this quarter stream ID to `receiver` from now on.
-    pub(crate) fn register(&self, id: u64, receiver: Arc<dyn Receiver>) {
+    pub(crate) fn register(&self, id: u64, receiver: Arc<dyn DatagramReceiver>) {
         self.receivers().insert(id, receiver);
     }
 
@@ -128,7 +128,7 @@ impl Session {
             if payload.len() > limit {
                 self.metrics.dropped_too_large_total.add(1);
             } else {
-                self.outbox.push(id, now, datagram::frame(id, &payload));
+                self.outbox.push(id, now, datagram::encode_frame(id, &payload));
             }
         }
     }
@@ -187,9 +187,9 @@ impl Session {
                     current = Some(id);
                 }
                 match content {
-                    Content::Udp(payload) => payloads.push(payload),
-                    Content::Unknown => self.metrics.datagrams_unknown_total.add(1),
-                    Content::TooLong => self.abort(id),
+                    DatagramContent::Udp(payload) => payloads.push(payload),
+                    DatagramContent::Unknown => self.metrics.datagrams_unknown_total.add(1),
+                    DatagramContent::TooLong => self.abort(id),
                 }
             }
             self.deliver(current, &mut payloads);
@@ -197,10 +197,10 @@ impl Session {
     }
 
     /// Splits a frame into its request and content; `None` if the connection had to be closed.
-    fn take_apart(&self, frame: Bytes) -> Option<(u64, Content)> {
+    fn take_apart(&self, frame: Bytes) -> Option<(u64, DatagramContent)> {
         let error = match datagram::split_quarter_stream_id(frame) {
             Ok((id, payload)) if id < self.id_limit.load(Ordering::Relaxed) => {
-                return Some((id, datagram::content(payload)));
+                return Some((id, datagram::parse_payload(payload)));
             }
             Ok(_) => code::ID_ERROR,
             Err(_) => code::DATAGRAM_ERROR,

@@ -25,36 +25,36 @@ pub enum Host {
 
 /// Reason why a target is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadTarget {
+pub enum TargetError {
     /// The host is empty.
-    NoHost,
+    EmptyHost,
     /// The host is neither an address nor a name.
-    Host,
+    InvalidHost,
     /// An IPv6 address with a zone, which is valid on one machine only.
-    Zone,
+    ZoneId,
     /// The port is not a decimal number from 1 to 65535.
-    Port,
+    InvalidPort,
 }
 
-impl fmt::Display for BadTarget {
+impl fmt::Display for TargetError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            BadTarget::NoHost => "the target has no host",
-            BadTarget::Host => "the target's host is neither an address nor a name",
-            BadTarget::Zone => "the target's host has a zone identifier",
-            BadTarget::Port => "the target's port is not a number from 1 to 65535",
+            TargetError::EmptyHost => "the target has no host",
+            TargetError::InvalidHost => "the target's host is neither an address nor a name",
+            TargetError::ZoneId => "the target's host has a zone identifier",
+            TargetError::InvalidPort => "the target's port is not a number from 1 to 65535",
         })
     }
 }
 
-impl std::error::Error for BadTarget {}
+impl std::error::Error for TargetError {}
 
 impl Target {
     /// Parses a host and a port that are already percent-decoded.
     ///
     /// # Errors
     /// If one of them is malformed.
-    pub fn new(host: &str, port: &str) -> Result<Target, BadTarget> {
+    pub fn new(host: &str, port: &str) -> Result<Target, TargetError> {
         Ok(Target { host: Host::new(host)?, port: parse_port(port)? })
     }
 
@@ -62,17 +62,17 @@ impl Target {
     ///
     /// # Errors
     /// If one of them is malformed.
-    pub fn parse(text: &str) -> Result<Target, BadTarget> {
-        let (host, port) = text.rsplit_once(':').ok_or(BadTarget::Port)?;
+    pub fn parse(text: &str) -> Result<Target, TargetError> {
+        let (host, port) = text.rsplit_once(':').ok_or(TargetError::InvalidPort)?;
         match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             Some(inner) => {
                 let host = Host::new(inner)?;
                 if !matches!(host, Host::Address(IpAddr::V6(_))) {
-                    return Err(BadTarget::Host);
+                    return Err(TargetError::InvalidHost);
                 }
                 Ok(Target { host, port: parse_port(port)? })
             }
-            None if host.contains(':') => Err(BadTarget::Host),
+            None if host.contains(':') => Err(TargetError::InvalidHost),
             None => Target::new(host, port),
         }
     }
@@ -101,21 +101,21 @@ impl Host {
     ///
     /// # Errors
     /// If the text is neither.
-    pub fn new(text: &str) -> Result<Host, BadTarget> {
+    pub fn new(text: &str) -> Result<Host, TargetError> {
         if text.is_empty() {
-            return Err(BadTarget::NoHost);
+            return Err(TargetError::EmptyHost);
         }
         if let Ok(address) = text.parse::<Ipv4Addr>() {
             return Ok(Host::Address(address.into()));
         }
         if text.contains(':') {
-            let zone = if text.contains('%') { BadTarget::Zone } else { BadTarget::Host };
+            let zone = if text.contains('%') { TargetError::ZoneId } else { TargetError::InvalidHost };
             return text.parse::<Ipv6Addr>().map(|address| Host::Address(address.into())).map_err(|_| zone);
         }
         let name = text.strip_suffix('.').unwrap_or(text);
         let last = name.rsplit('.').next().unwrap_or_default();
         let is_name = name.len() <= 253 && name.split('.').all(is_label) && !is_numeric(last);
-        if is_name { Ok(Host::Name(name.to_ascii_lowercase())) } else { Err(BadTarget::Host) }
+        if is_name { Ok(Host::Name(name.to_ascii_lowercase())) } else { Err(TargetError::InvalidHost) }
     }
 }
 
@@ -134,11 +134,11 @@ fn is_numeric(label: &str) -> bool {
 }
 
 /// Parses decimal digits without leading zeros, from 1 to 65535.
-fn parse_port(text: &str) -> Result<u16, BadTarget> {
+fn parse_port(text: &str) -> Result<u16, TargetError> {
     if text.is_empty() || text.len() > 5 || text.starts_with('0') || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(BadTarget::Port);
+        return Err(TargetError::InvalidPort);
     }
-    text.parse().map_err(|_| BadTarget::Port)
+    text.parse().map_err(|_| TargetError::InvalidPort)
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
             assert_eq!(Target::new("a", text).unwrap().port, port);
         }
         for bad in ["", "0", "00", "+53", "-1", "99999", "65536", "0443", "4 43", "0x35", "53 ", "５３", "1e2"] {
-            assert_eq!(Target::new("a", bad), Err(BadTarget::Port), "{bad}");
+            assert_eq!(Target::new("a", bad), Err(TargetError::InvalidPort), "{bad}");
         }
     }
 
@@ -162,8 +162,8 @@ mod tests {
         assert_eq!(Host::new("2001:DB8::42"), Ok(Host::Address("2001:db8::42".parse().unwrap())));
         assert_eq!(Host::new("Example.COM."), Ok(Host::Name("example.com".into())));
         assert_eq!(Host::new("_dns.x-1.example"), Ok(Host::Name("_dns.x-1.example".into())));
-        assert_eq!(Host::new("fe80::1%eth0"), Err(BadTarget::Zone));
-        assert_eq!(Host::new("fe80::1%25"), Err(BadTarget::Zone));
+        assert_eq!(Host::new("fe80::1%eth0"), Err(TargetError::ZoneId));
+        assert_eq!(Host::new("fe80::1%25"), Err(TargetError::ZoneId));
         let long = "a".repeat(64);
         for bad in [
             "[2001:db8::42]",
@@ -188,12 +188,12 @@ mod tests {
             "1:2",
             long.as_str(),
         ] {
-            assert_eq!(Host::new(bad), Err(BadTarget::Host), "{bad}");
+            assert_eq!(Host::new(bad), Err(TargetError::InvalidHost), "{bad}");
         }
-        assert_eq!(Host::new(""), Err(BadTarget::NoHost));
+        assert_eq!(Host::new(""), Err(TargetError::EmptyHost));
         let longest = [&long[..63], &long[..63], &long[..63], &long[..61]].join(".");
         assert!(Host::new(&longest).is_ok());
-        assert_eq!(Host::new(&format!("{longest}a")), Err(BadTarget::Host));
+        assert_eq!(Host::new(&format!("{longest}a")), Err(TargetError::InvalidHost));
     }
 
     #[test]

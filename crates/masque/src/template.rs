@@ -3,7 +3,7 @@
 //! target from a request's path with the same template.
 
 use crate::percent;
-use crate::target::{BadTarget, Target};
+use crate::target::{Target, TargetError};
 use std::fmt;
 
 /// Variables that a template must contain.
@@ -33,27 +33,27 @@ enum Form {
 
 /// Error: the text is not a valid template for CONNECT-UDP, or a proxy cannot parse requests with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadTemplate(String);
+pub struct TemplateError(String);
 
-impl fmt::Display for BadTemplate {
+impl fmt::Display for TemplateError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "bad URI template: {}", self.0)
     }
 }
 
-impl std::error::Error for BadTemplate {}
+impl std::error::Error for TemplateError {}
 
 /// Reason why a request's path contains no target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoTarget {
+pub enum PathError {
     /// The path does not match the template: status 404.
-    OtherPath,
+    TemplateMismatch,
     /// The path matches the template, but its variables are invalid: status 400.
-    Bad(BadTarget),
+    InvalidTarget(TargetError),
 }
 
-fn bad<T>(reason: impl Into<String>) -> Result<T, BadTemplate> {
-    Err(BadTemplate(reason.into()))
+fn bad<T>(reason: impl Into<String>) -> Result<T, TemplateError> {
+    Err(TemplateError(reason.into()))
 }
 
 impl Template {
@@ -61,7 +61,7 @@ impl Template {
     ///
     /// # Errors
     /// If RFC 9298 section 2 does not permit it.
-    pub fn parse(text: &str) -> Result<Template, BadTemplate> {
+    pub fn parse(text: &str) -> Result<Template, TemplateError> {
         if !text.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
             return bad("a character outside of 0x21 to 0x7E");
         }
@@ -88,7 +88,7 @@ impl Template {
     ///
     /// # Errors
     /// If `authority` is not a valid authority.
-    pub fn well_known(authority: &str) -> Result<Template, BadTemplate> {
+    pub fn well_known(authority: &str) -> Result<Template, TemplateError> {
         Template::parse(&format!("https://{authority}/.well-known/masque/udp/{{{HOST}}}/{{{PORT}}}/"))
     }
 
@@ -96,10 +96,10 @@ impl Template {
     ///
     /// # Errors
     /// If the authority is not a host and a port.
-    pub fn proxy(&self) -> Result<Target, BadTemplate> {
+    pub fn proxy_target(&self) -> Result<Target, TemplateError> {
         let has_port = self.authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
         let whole = if has_port { self.authority.clone() } else { format!("{}:443", self.authority) };
-        Target::parse(&whole).map_err(|_| BadTemplate(format!("{} is not a host and a port", self.authority)))
+        Target::parse(&whole).map_err(|_| TemplateError(format!("{} is not a host and a port", self.authority)))
     }
 
     /// The authority as written, which requests send as `:authority`.
@@ -131,7 +131,7 @@ impl Template {
     ///
     /// # Errors
     /// Returns the expression that violates this.
-    pub fn check_readable(&self) -> Result<(), BadTemplate> {
+    pub fn check_readable(&self) -> Result<(), TemplateError> {
         for (index, part) in self.parts.iter().enumerate() {
             if !matches!(part, Part::Expression { .. }) {
                 continue;
@@ -153,30 +153,30 @@ impl Template {
     ///
     /// # Errors
     /// If the path does not match this template, or host or port is malformed.
-    pub fn read(&self, path: &str) -> Result<Target, NoTarget> {
+    pub fn parse_path(&self, path: &str) -> Result<Target, PathError> {
         let mut rest = path;
         let mut host = None;
         let mut port = None;
         for part in &self.parts {
             match part {
-                Part::Literal(text) => rest = rest.strip_prefix(text.as_str()).ok_or(NoTarget::OtherPath)?,
+                Part::Literal(text) => rest = rest.strip_prefix(text.as_str()).ok_or(PathError::TemplateMismatch)?,
                 Part::Expression { form, variables } => {
                     rest = read_expression(*form, variables, rest, |name, value| match name {
                         HOST => host = Some(value),
                         PORT => port = Some(value),
                         _ => {}
                     })
-                    .ok_or(NoTarget::OtherPath)?;
+                    .ok_or(PathError::TemplateMismatch)?;
                 }
             }
         }
         if !rest.is_empty() {
-            return Err(NoTarget::OtherPath);
+            return Err(PathError::TemplateMismatch);
         }
         let decode = |text: Option<&str>| percent::decode(text.unwrap_or_default());
-        let host = decode(host).ok_or(NoTarget::Bad(BadTarget::Host))?;
-        let port = decode(port).ok_or(NoTarget::Bad(BadTarget::Port))?;
-        Target::new(&host, &port).map_err(NoTarget::Bad)
+        let host = decode(host).ok_or(PathError::InvalidTarget(TargetError::InvalidHost))?;
+        let port = decode(port).ok_or(PathError::InvalidTarget(TargetError::InvalidPort))?;
+        Target::new(&host, &port).map_err(PathError::InvalidTarget)
     }
 }
 
@@ -200,7 +200,7 @@ impl fmt::Display for Template {
     }
 }
 
-fn parse_parts(mut text: &str) -> Result<Vec<Part>, BadTemplate> {
+fn parse_parts(mut text: &str) -> Result<Vec<Part>, TemplateError> {
     let mut parts = Vec::new();
     while !text.is_empty() {
         let (literal, rest) = text.split_at(text.find('{').unwrap_or(text.len()));
@@ -217,7 +217,7 @@ fn parse_parts(mut text: &str) -> Result<Vec<Part>, BadTemplate> {
 
 /// Checks a literal (RFC 6570 section 2.1). Characters that would need encoding are rejected, as are fragments, which
 /// requests do not have.
-fn check_literal(text: &str) -> Result<&str, BadTemplate> {
+fn check_literal(text: &str) -> Result<&str, TemplateError> {
     match text.find(['}', '#', '"', '\'', '<', '>', '\\', '^', '`', '|']) {
         Some(at) => bad(format!("{} outside of an expression", &text[at..=at])),
         None if percent::decode(text).is_none() => bad("a percent sign without two digits"),
@@ -225,7 +225,7 @@ fn check_literal(text: &str) -> Result<&str, BadTemplate> {
     }
 }
 
-fn parse_expression(text: &str) -> Result<Part, BadTemplate> {
+fn parse_expression(text: &str) -> Result<Part, TemplateError> {
     let (form, names) = match text.as_bytes().first() {
         Some(b'?') => (Form::Query, &text[1..]),
         Some(b'&') => (Form::Continuation, &text[1..]),
@@ -343,7 +343,7 @@ mod tests {
             assert_eq!(template.check_readable(), Ok(()));
             for (written, path) in [("192.0.2.6:443", four), ("[2001:db8::42]:443", six)] {
                 assert_eq!(template.expand(&target(written)), path);
-                assert_eq!(template.read(path), Ok(target(written)));
+                assert_eq!(template.parse_path(path), Ok(target(written)));
             }
         }
     }
@@ -388,33 +388,33 @@ mod tests {
         }
         let template = Template::parse("https://a/{target_host,target_port}").unwrap();
         assert_eq!(template.check_readable(), Ok(()));
-        assert_eq!(template.read("/a.example,53"), Ok(target("a.example:53")));
+        assert_eq!(template.parse_path("/a.example,53"), Ok(target("a.example:53")));
     }
 
     #[test]
     fn paths_without_a_valid_target_are_rejected() {
         let template = Template::well_known("proxy.example").unwrap();
-        let at = |rest: &str| template.read(&format!("/.well-known/masque/udp/{rest}"));
-        assert_eq!(template.read("/"), Err(NoTarget::OtherPath));
+        let at = |rest: &str| template.parse_path(&format!("/.well-known/masque/udp/{rest}"));
+        assert_eq!(template.parse_path("/"), Err(PathError::TemplateMismatch));
         for other in ["a/1", "a/1/x", "a", "", "a/1/?x", "a/b/1/", "a/1,2/"] {
-            assert_eq!(at(other), Err(NoTarget::OtherPath), "{other}");
+            assert_eq!(at(other), Err(PathError::TemplateMismatch), "{other}");
         }
         for (text, reason) in [
-            ("a/0/", BadTarget::Port),
-            ("a//", BadTarget::Port),
-            ("a/%2B53/", BadTarget::Port),
-            ("a/+53/", BadTarget::Port),
-            ("a:b/1/", BadTarget::Host),
-            ("[::1]/1/", BadTarget::Host),
-            ("a/99999/", BadTarget::Port),
-            ("a/5%/", BadTarget::Port),
-            ("/1/", BadTarget::NoHost),
-            ("%/1/", BadTarget::Host),
-            ("fe80%3A%3A1%25eth0/1/", BadTarget::Zone),
-            ("a%2Fb/1/", BadTarget::Host),
-            ("%00/1/", BadTarget::Host),
+            ("a/0/", TargetError::InvalidPort),
+            ("a//", TargetError::InvalidPort),
+            ("a/%2B53/", TargetError::InvalidPort),
+            ("a/+53/", TargetError::InvalidPort),
+            ("a:b/1/", TargetError::InvalidHost),
+            ("[::1]/1/", TargetError::InvalidHost),
+            ("a/99999/", TargetError::InvalidPort),
+            ("a/5%/", TargetError::InvalidPort),
+            ("/1/", TargetError::EmptyHost),
+            ("%/1/", TargetError::InvalidHost),
+            ("fe80%3A%3A1%25eth0/1/", TargetError::ZoneId),
+            ("a%2Fb/1/", TargetError::InvalidHost),
+            ("%00/1/", TargetError::InvalidHost),
         ] {
-            assert_eq!(at(text), Err(NoTarget::Bad(reason)), "{text}");
+            assert_eq!(at(text), Err(PathError::InvalidTarget(reason)), "{text}");
         }
     }
 
@@ -426,9 +426,9 @@ mod tests {
             ("[2001:db8::1]", "[2001:db8::1]:443"),
             ("[2001:db8::1]:5", "[2001:db8::1]:5"),
         ] {
-            assert_eq!(Template::well_known(authority).unwrap().proxy(), Ok(target(proxy)));
+            assert_eq!(Template::well_known(authority).unwrap().proxy_target(), Ok(target(proxy)));
         }
-        assert!(Template::well_known("a.example:x").unwrap().proxy().is_err());
+        assert!(Template::well_known("a.example:x").unwrap().proxy_target().is_err());
     }
 
     proptest! {
@@ -438,7 +438,7 @@ mod tests {
                 let template = Template::parse(text).unwrap();
                 for host in [crate::target::Host::Address(address.into()), crate::target::Host::Name(name.clone())] {
                     let target = Target { host, port };
-                    prop_assert_eq!(template.read(&template.expand(&target)), Ok(target));
+                    prop_assert_eq!(template.parse_path(&template.expand(&target)), Ok(target));
                 }
             }
         }
@@ -448,8 +448,8 @@ mod tests {
             let _ = Template::parse(&text);
             if let Ok(template) = Template::parse(&format!("https://a/{{target_host}}/{{target_port}}{tail}")) {
                 let _ = template.check_readable();
-                let _ = template.read(&path);
-                let _ = template.read(&format!("/a/1{tail}"));
+                let _ = template.parse_path(&path);
+                let _ = template.parse_path(&format!("/a/1{tail}"));
             }
         }
     }

@@ -4,13 +4,13 @@
 //! component declares its table of a scenario file, converts the checked keys to [`AccessNetworkSettings`], builds the
 //! medium from them, and declares the metrics and tables that the medium reports. All other code uses these traits.
 
-use crate::medium::{Medium, Way};
+use crate::medium::{Medium, MediumDirection};
 use fullpipe_archive::reference::TableReference;
-use fullpipe_schema::check::Check;
-use fullpipe_schema::component::{Comparable, Declaration, Invalid, Reader};
-use fullpipe_schema::error::{COMPARED, some_of};
+use fullpipe_schema::check::Diagnostics;
+use fullpipe_schema::component::{Declaration, DynPartialEq, InvalidSettings, SettingsReader};
+use fullpipe_schema::error::{MAX_COMPARED_NAMES, abbreviate_names};
 use fullpipe_schema::metric::MetricDeclaration;
-use fullpipe_schema::{Place, Table, Tree, is_pattern, matches, natural_order};
+use fullpipe_schema::{SourceLocation, Table, Tree, compare_natural, is_pattern, matches};
 use fullpipe_units::{Duration, NodeId};
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ pub struct AccessNetworkComponent {
     /// Fills in defaults that depend on other keys.
     pub fill: fn(&mut Tree),
     /// Converts the keys of one access network.
-    pub read: fn(&mut Reader<'_, '_>, &mut AccessContext<'_>) -> Result<AccessNetwork, Invalid>,
+    pub read: fn(&mut SettingsReader<'_, '_>, &mut AccessContext<'_>) -> Result<AccessNetwork, InvalidSettings>,
 }
 
 impl fmt::Debug for AccessNetworkComponent {
@@ -66,7 +66,7 @@ pub struct StationDeclaration {
 }
 
 /// The settings of an access network in a scenario. They do not depend on the seed.
-pub trait AccessNetworkSettings: Comparable + fmt::Debug + Send + Sync {
+pub trait AccessNetworkSettings: DynPartialEq + fmt::Debug + Send + Sync {
     /// Returns the component.
     fn component(&self) -> &'static AccessNetworkComponent;
 
@@ -83,11 +83,11 @@ pub trait AccessNetworkSettings: Comparable + fmt::Debug + Send + Sync {
     fn mtu_bytes(&self) -> u32;
 
     /// Returns the promise of a direction, which the auditor checks.
-    fn promise(&self, way: Way) -> WayPromise;
+    fn bounds(&self, way: MediumDirection) -> DirectionBounds;
 
     /// Returns the estimated cost of the medium in a run of this duration.
     fn cost(&self, duration: Duration) -> MediumCost {
-        MediumCost::assumed(self.stations().len(), duration)
+        MediumCost::default_estimate(self.stations().len(), duration)
     }
 
     /// Returns the files that its keys name, each once.
@@ -107,25 +107,25 @@ pub type AccessNetwork = Arc<dyn AccessNetworkSettings>;
 
 impl PartialEq for dyn AccessNetworkSettings {
     fn eq(&self, other: &Self) -> bool {
-        self.equals(other as &dyn Any)
+        self.dyn_eq(other as &dyn Any)
     }
 }
 
 impl dyn AccessNetworkSettings {
     /// Returns the link name of a direction: `NAME.downlink` or `NAME.uplink`.
-    pub fn link_name(&self, way: Way) -> String {
+    pub fn link_name(&self, way: MediumDirection) -> String {
         format!("{}.{}", self.name(), way.name())
     }
 
     /// Returns whether a node is its hub or a station.
-    pub fn is_at(&self, node: NodeId) -> bool {
+    pub fn contains_node(&self, node: NodeId) -> bool {
         self.hub() == node || self.stations().contains(&node)
     }
 }
 
 /// The promise of one direction of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WayPromise {
+pub struct DirectionBounds {
     /// Maximum bits delivered per second; 0: no limit.
     pub rate_bps: u64,
     /// Minimum time that a packet takes.
@@ -147,7 +147,7 @@ pub struct MediumCost {
 
 impl MediumCost {
     /// Returns the cost of a medium that does not state its own: an event every millisecond, whose cost grows with the number of stations.
-    pub fn assumed(stations: usize, duration: Duration) -> MediumCost {
+    pub fn default_estimate(stations: usize, duration: Duration) -> MediumCost {
         let stations = stations as f64;
         let bound = Some("a medium that does not state its cost");
         MediumCost { events: 2e3 * duration.as_secs_f64(), weight: 1.0 + stations, bytes: 2e4 * stations, bound }
@@ -157,7 +157,7 @@ impl MediumCost {
 /// The context in which the keys of an access network are read.
 pub struct AccessContext<'a> {
     /// The hosts and routers that keys can name.
-    pub nodes: &'a dyn Nodes,
+    pub nodes: &'a dyn NodeLookup,
     /// The stations of all access networks of this kind so far; a node can be a station only once.
     pub stations: &'a mut BTreeSet<NodeId>,
 }
@@ -169,7 +169,7 @@ impl fmt::Debug for AccessContext<'_> {
 }
 
 /// The hosts and routers of a scenario.
-pub trait Nodes {
+pub trait NodeLookup {
     /// Returns their number; node numbers start at 0.
     fn count(&self) -> usize;
 
@@ -186,17 +186,23 @@ pub trait Nodes {
     fn find(&self, name: &str) -> Option<NodeId>;
 }
 
-fn names(nodes: &dyn Nodes) -> impl ExactSizeIterator<Item = &str> + Clone {
+fn names(nodes: &dyn NodeLookup) -> impl ExactSizeIterator<Item = &str> + Clone {
     (0..nodes.count()).map(|number| nodes.name(NodeId(number as u32)))
 }
 
 /// Returns the node with this name, or reports an error with the nearest name.
-pub fn known(name: &str, place: Place, path: &str, nodes: &dyn Nodes, check: &mut Check<'_>) -> Option<NodeId> {
+pub fn find_node(
+    name: &str,
+    place: SourceLocation,
+    path: &str,
+    nodes: &dyn NodeLookup,
+    check: &mut Diagnostics<'_>,
+) -> Option<NodeId> {
     let found = nodes.find(name);
-    if found.is_none() && !check.full() {
+    if found.is_none() && !check.is_full() {
         let shown: String = name.chars().take(64).collect();
         let message = format!("unknown host or router \"{shown}\"");
-        check.unknown_name(place, path, message, name, names(nodes));
+        check.add_unknown_name(place, path, message, name, names(nodes));
     }
     found
 }
@@ -206,16 +212,20 @@ impl AccessContext<'_> {
     ///
     /// # Errors
     /// If there is no such node.
-    pub fn node(&self, reader: &mut Reader<'_, '_>, key: &str) -> Result<NodeId, Invalid> {
-        let (text, place, path) = (reader.tree.text(key), reader.tree.place_of(key), reader.path_of(key));
-        known(text, place, &path, self.nodes, reader.check).ok_or(Invalid)
+    pub fn node(&self, reader: &mut SettingsReader<'_, '_>, key: &str) -> Result<NodeId, InvalidSettings> {
+        let (text, place, path) = (reader.tree.text(key), reader.tree.location_of(key), reader.path_of(key));
+        find_node(text, place, &path, self.nodes, reader.check).ok_or(InvalidSettings)
     }
 
     /// Returns the nodes that a key selects, in order of their numbers: one by its name, or all hosts that match a pattern.
     ///
     /// # Errors
     /// If there is none.
-    pub fn matching(&self, reader: &mut Reader<'_, '_>, key: &str) -> Result<Vec<NodeId>, Invalid> {
+    pub fn find_matching(
+        &self,
+        reader: &mut SettingsReader<'_, '_>,
+        key: &str,
+    ) -> Result<Vec<NodeId>, InvalidSettings> {
         let text = reader.tree.text(key);
         if !is_pattern(text) {
             return Ok(vec![self.node(reader, key)?]);
@@ -225,12 +235,12 @@ impl AccessContext<'_> {
         let name = |node: &NodeId| self.nodes.name(*node);
         let mut found: Vec<NodeId> = hosts.clone().filter(|node| matches(text, name(node))).collect();
         if found.is_empty() {
-            let (place, hosts) = (reader.tree.place_of(key), hosts.take(COMPARED).collect::<Vec<_>>());
-            let message = format!("no host matches {}", reader.check.sources.found(place));
-            reader.check.error(place, &reader.path_of(key), message, some_of(hosts.iter().map(name)));
-            return Err(Invalid);
+            let (place, hosts) = (reader.tree.location_of(key), hosts.take(MAX_COMPARED_NAMES).collect::<Vec<_>>());
+            let message = format!("no host matches {}", reader.check.sources.excerpt(place));
+            reader.check.add_error(place, &reader.path_of(key), message, abbreviate_names(hosts.iter().map(name)));
+            return Err(InvalidSettings);
         }
-        found.sort_by(|a, b| natural_order(name(a), name(b)));
+        found.sort_by(|a, b| compare_natural(name(a), name(b)));
         Ok(found)
     }
 
@@ -238,17 +248,17 @@ impl AccessContext<'_> {
     ///
     /// # Errors
     /// If it is already a station.
-    pub fn take(
+    pub fn claim_station(
         &mut self,
-        reader: &mut Reader<'_, '_>,
+        reader: &mut SettingsReader<'_, '_>,
         key: &str,
         node: NodeId,
         called: StationDeclaration,
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), InvalidSettings> {
         if self.stations.insert(node) {
             return Ok(());
         }
         let message = format!("{} is declared as a {} twice", self.nodes.name(node), called.name);
-        Err(reader.error(key, message, "each host once"))
+        Err(reader.add_error(key, message, "each host once"))
     }
 }

@@ -60,52 +60,52 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Returns its address and port.
-    pub fn socket(self, version: IpVersion) -> SocketAddr {
+    pub fn socket_address(self, version: IpVersion) -> SocketAddr {
         SocketAddr::new(ip(self.node, version), self.port)
     }
 }
 
 /// The two endpoints of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ends {
+pub struct EndpointPair {
     /// The sender of the flow's direction.
     pub source: Endpoint,
     /// The receiver.
     pub destination: Endpoint,
 }
 
-impl Ends {
+impl EndpointPair {
     /// Returns the endpoints for the other direction.
-    pub fn reverse(self) -> Ends {
-        Ends { source: self.destination, destination: self.source }
+    pub fn reverse(self) -> EndpointPair {
+        EndpointPair { source: self.destination, destination: self.source }
     }
 }
 
 /// The endpoints of each flow. Only captures and NATs use it, so it is empty in networks without them.
 #[derive(Clone, Debug, Default)]
-pub struct Directory {
+pub struct ConversationTable {
     /// Endpoints of the forward direction, by number of the conversation.
-    conversations: Vec<Option<Ends>>,
+    conversations: Vec<Option<EndpointPair>>,
     /// Number of conversations that each host has initiated.
     begun: BTreeMap<NodeId, u32>,
     /// Numbers of the conversations by their endpoints; filled at the first search.
-    by_ends: Option<BTreeMap<Ends, usize>>,
+    by_ends: Option<BTreeMap<EndpointPair, usize>>,
     /// Addresses that differ from those of the node's number.
     addresses: BTreeMap<NodeId, Vec<IpAddr>>,
 }
 
-impl Directory {
+impl ConversationTable {
     /// Adds a conversation from `initiator`, which uses its next port, to `acceptor`. `flow` is either of its directions.
-    pub fn introduce(&mut self, flow: FlowId, initiator: NodeId, acceptor: Endpoint) {
+    pub fn add_with_next_port(&mut self, flow: FlowId, initiator: NodeId, acceptor: Endpoint) {
         let begun = self.begun.entry(initiator).or_default();
         let source = Endpoint { node: initiator, port: client_port(*begun) };
         *begun = begun.wrapping_add(1);
-        self.declare(flow, Ends { source, destination: acceptor });
+        self.add(flow, EndpointPair { source, destination: acceptor });
     }
 
     /// Adds a conversation with given endpoints. `flow` is either of its directions; `ends` are its initiator and
     /// its acceptor.
-    pub fn declare(&mut self, flow: FlowId, ends: Ends) {
+    pub fn add(&mut self, flow: FlowId, ends: EndpointPair) {
         let conversation = flow.index() / 2;
         if conversation >= self.conversations.len() {
             self.conversations.resize(conversation + 1, None);
@@ -120,7 +120,7 @@ impl Directory {
     }
 
     /// Returns the flow with these endpoints; if there are several, the one declared first.
-    pub fn find(&mut self, ends: Ends) -> Option<FlowId> {
+    pub fn find(&mut self, ends: EndpointPair) -> Option<FlowId> {
         let conversations = &self.conversations;
         let by_ends = self.by_ends.get_or_insert_with(|| {
             let mut by_ends = BTreeMap::new();
@@ -150,7 +150,7 @@ impl Directory {
     }
 
     /// Returns source and destination of a flow's packets from the perspective of the source; `None` for an unknown flow.
-    pub fn ends(&self, flow: FlowId) -> Option<Ends> {
+    pub fn endpoints(&self, flow: FlowId) -> Option<EndpointPair> {
         let forward = (*self.conversations.get(flow.index() / 2)?)?;
         Some(if flow.is_forward() { forward } else { forward.reverse() })
     }
@@ -201,35 +201,35 @@ mod tests {
 
     #[test]
     fn flows_are_found_by_their_endpoints_before_and_after_the_first_search() {
-        let mut directory = Directory::default();
+        let mut directory = ConversationTable::default();
         let end = |node, port| Endpoint { node: NodeId(node), port };
-        let ends = |port| Ends { source: end(1, port), destination: end(2, 80) };
-        directory.declare(FlowId(4), ends(5));
+        let ends = |port| EndpointPair { source: end(1, port), destination: end(2, 80) };
+        directory.add(FlowId(4), ends(5));
         assert_eq!(directory.find(ends(5)), Some(FlowId(4)));
         assert_eq!(directory.find(ends(5).reverse()), Some(FlowId(5)));
         assert_eq!(directory.find(ends(6)), None);
-        directory.declare(FlowId(6), ends(6));
-        directory.declare(FlowId(8), ends(6));
+        directory.add(FlowId(6), ends(6));
+        directory.add(FlowId(8), ends(6));
         assert_eq!(directory.find(ends(6)), Some(FlowId(6)), "the flow that was declared first");
         // The flow gets other ports.
-        directory.declare(FlowId(4), ends(7));
+        directory.add(FlowId(4), ends(7));
         assert_eq!((directory.find(ends(5)), directory.find(ends(7))), (None, Some(FlowId(4))));
     }
 
     #[test]
     fn each_host_has_its_own_port_counter_and_both_directions_are_known() {
-        let mut directory = Directory::default();
+        let mut directory = ConversationTable::default();
         let server = Endpoint { node: NodeId(9), port: 443 };
-        directory.introduce(FlowId(0), NodeId(1), server);
-        directory.introduce(FlowId(6), NodeId(2), server);
-        directory.introduce(FlowId(4), NodeId(1), server);
-        let port = |flow| directory.ends(FlowId(flow)).map(|ends| ends.source.port);
+        directory.add_with_next_port(FlowId(0), NodeId(1), server);
+        directory.add_with_next_port(FlowId(6), NodeId(2), server);
+        directory.add_with_next_port(FlowId(4), NodeId(1), server);
+        let port = |flow| directory.endpoints(FlowId(flow)).map(|ends| ends.source.port);
         assert_eq!(
             (port(0), port(6), port(4), port(2), port(8)),
             (Some(49_152), Some(49_152), Some(49_153), None, None)
         );
-        let reverse = directory.ends(FlowId(5)).unwrap();
+        let reverse = directory.endpoints(FlowId(5)).unwrap();
         assert_eq!((reverse.source, reverse.destination), (server, Endpoint { node: NodeId(1), port: 49_153 }));
-        assert_eq!(server.socket(IpVersion::V6).to_string(), "[fd66:756c:6c70::a]:443");
+        assert_eq!(server.socket_address(IpVersion::V6).to_string(), "[fd66:756c:6c70::a]:443");
     }
 }

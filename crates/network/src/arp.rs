@@ -11,8 +11,8 @@
 //! to learn the sender's address from it; here it sends its own request later. And entries do not expire: a run of
 //! the study is shorter than the usual lifetime of several minutes.
 
-use crate::packet::Handle;
-use fullpipe_units::{Duration, Instant, Stream};
+use crate::packet::PacketHandle;
+use fullpipe_units::{Duration, Instant, RandomStream};
 use std::collections::BTreeMap;
 
 /// Settings of address resolution on one segment.
@@ -36,41 +36,41 @@ pub struct ArpSpecification {
 
 /// The outcome of a lookup for a packet to a neighbor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lookup {
+pub(crate) enum ResolutionStatus {
     /// The address is known, and the packet can be sent.
-    Known,
+    Resolved,
     /// The packet waits.
-    Waits,
+    Pending,
     /// Too many packets wait already.
-    Refused,
+    QueueFull,
 }
 
 /// The action of a resolution that is due.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum ResolutionAction {
     /// Broadcast a request.
-    Ask,
+    SendRequest,
     /// Drop these packets.
-    GiveUp(Vec<Handle>),
+    DropPackets(Vec<PacketHandle>),
 }
 
 #[derive(Debug)]
 enum Entry {
     Known,
-    Asking { waiting: Vec<Handle>, requests: u32, due: Instant },
+    Asking { waiting: Vec<PacketHandle>, requests: u32, due: Instant },
 }
 
 /// The neighbor entries of one station.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     fixed_delay: Option<Duration>,
-    stream: Stream,
+    stream: RandomStream,
     entries: BTreeMap<u32, Entry>,
 }
 
 impl Resolver {
     /// Returns a resolver without entries. `stream` is the station's own, for the delays of its requests.
-    pub(crate) fn new(fixed_delay: Option<Duration>, stream: Stream) -> Self {
+    pub(crate) fn new(fixed_delay: Option<Duration>, stream: RandomStream) -> Self {
         Resolver { fixed_delay, stream, entries: BTreeMap::new() }
     }
 
@@ -80,10 +80,10 @@ impl Resolver {
         specification: &ArpSpecification,
         now: Instant,
         neighbour: u32,
-        packet: Handle,
-    ) -> Lookup {
+        packet: PacketHandle,
+    ) -> ResolutionStatus {
         if !specification.enabled {
-            return Lookup::Known;
+            return ResolutionStatus::Resolved;
         }
         let Resolver { fixed_delay, stream, entries } = self;
         let entry = entries.entry(neighbour).or_insert_with(|| {
@@ -91,17 +91,17 @@ impl Resolver {
             Entry::Asking { waiting: Vec::new(), requests: 0, due: now.saturating_add(delay) }
         });
         match entry {
-            Entry::Known => Lookup::Known,
+            Entry::Known => ResolutionStatus::Resolved,
             Entry::Asking { waiting, .. } if waiting.len() < specification.pending_packets as usize => {
                 waiting.push(packet);
-                Lookup::Waits
+                ResolutionStatus::Pending
             }
-            Entry::Asking { .. } => Lookup::Refused,
+            Entry::Asking { .. } => ResolutionStatus::QueueFull,
         }
     }
 
     /// Processes a reply of `neighbour`; returns the packets that waited for it, in order.
-    pub(crate) fn answered(&mut self, neighbour: u32) -> Vec<Handle> {
+    pub(crate) fn answered(&mut self, neighbour: u32) -> Vec<PacketHandle> {
         match self.entries.insert(neighbour, Entry::Known) {
             Some(Entry::Asking { waiting, .. }) => waiting,
             _ => Vec::new(),
@@ -109,7 +109,11 @@ impl Resolver {
     }
 
     /// Returns the next resolution that is due at `now` (in order of neighbors), and its action.
-    pub(crate) fn next_due(&mut self, specification: &ArpSpecification, now: Instant) -> Option<(u32, Due)> {
+    pub(crate) fn next_due(
+        &mut self,
+        specification: &ArpSpecification,
+        now: Instant,
+    ) -> Option<(u32, ResolutionAction)> {
         let (&neighbour, entry) =
             self.entries.iter_mut().find(|(_, entry)| matches!(entry, Entry::Asking { due, .. } if *due <= now))?;
         let Entry::Asking { waiting, requests, due } = entry else { return None };
@@ -117,11 +121,11 @@ impl Resolver {
             *requests += 1;
             // With a timeout of zero, requests would be repeated forever at one instant.
             *due = now.saturating_add(specification.reply_timeout.max(Duration::from_nanos(1)));
-            return Some((neighbour, Due::Ask));
+            return Some((neighbour, ResolutionAction::SendRequest));
         }
         let waiting = std::mem::take(waiting);
         self.entries.remove(&neighbour);
-        Some((neighbour, Due::GiveUp(waiting)))
+        Some((neighbour, ResolutionAction::DropPackets(waiting)))
     }
 
     /// Returns the time of the next timer of the station.
@@ -135,8 +139,8 @@ impl Resolver {
 }
 
 /// Returns the delay of the first request of a resolution.
-fn jitter(specification: &ArpSpecification, stream: &mut Stream) -> Duration {
-    let drawn = stream.duration_below(specification.request_jitter);
+fn jitter(specification: &ArpSpecification, stream: &mut RandomStream) -> Duration {
+    let drawn = stream.uniform_duration(specification.request_jitter);
     match specification.request_jitter_step.as_nanos() {
         0 => drawn,
         step => Duration::from_nanos(drawn.as_nanos() / step * step),
@@ -164,45 +168,52 @@ mod tests {
     }
 
     fn resolver(fixed_ms: Option<u64>) -> Resolver {
-        Resolver::new(fixed_ms.map(Duration::from_millis), Stream::new(1, "station", "address-resolution"))
+        Resolver::new(fixed_ms.map(Duration::from_millis), RandomStream::new(1, "station", "address-resolution"))
     }
 
     #[test]
     fn packets_wait_up_to_the_limit_and_leave_in_order() {
         let (specification, mut resolver) = (specification(), resolver(Some(4)));
-        let submit =
-            |resolver: &mut Resolver, ms, neighbour, n| resolver.submit(&specification, at(ms), neighbour, Handle(n));
+        let submit = |resolver: &mut Resolver, ms, neighbour, n| {
+            resolver.submit(&specification, at(ms), neighbour, PacketHandle(n))
+        };
         assert_eq!(resolver.next_wake(), Instant::NEVER);
-        assert_eq!(submit(&mut resolver, 1, 7, 10), Lookup::Waits);
-        assert_eq!(submit(&mut resolver, 2, 7, 11), Lookup::Waits);
-        assert_eq!(submit(&mut resolver, 3, 7, 12), Lookup::Refused);
+        assert_eq!(submit(&mut resolver, 1, 7, 10), ResolutionStatus::Pending);
+        assert_eq!(submit(&mut resolver, 2, 7, 11), ResolutionStatus::Pending);
+        assert_eq!(submit(&mut resolver, 3, 7, 12), ResolutionStatus::QueueFull);
         assert_eq!(submit(&mut resolver, 3, 5, 13), Lookup::Waits, "each neighbor has its own limit");
         assert_eq!(resolver.next_wake(), at(5));
-        assert_eq!(resolver.answered(7), [Handle(10), Handle(11)]);
+        assert_eq!(resolver.answered(7), [PacketHandle(10), PacketHandle(11)]);
         assert_eq!(resolver.next_wake(), at(7));
         assert_eq!(submit(&mut resolver, 9_000_000, 7, 14), Lookup::Known, "entries do not expire");
         assert_eq!(resolver.answered(7), []);
         assert_eq!(resolver.answered(9), [], "a reply without a request");
-        assert_eq!(submit(&mut resolver, 9_000_000, 9, 15), Lookup::Known);
+        assert_eq!(submit(&mut resolver, 9_000_000, 9, 15), ResolutionStatus::Resolved);
     }
 
     #[test]
     fn requests_are_repeated_and_abandoned_in_the_order_of_neighbors() {
         let (specification, mut resolver) = (specification(), resolver(Some(4)));
         for neighbour in [8, 3] {
-            resolver.submit(&specification, at(0), neighbour, Handle(neighbour));
+            resolver.submit(&specification, at(0), neighbour, PacketHandle(neighbour));
         }
         assert_eq!(resolver.next_due(&specification, at(3)), None);
         for (ms, what) in [(4, "first"), (1004, "second")] {
             assert_eq!(resolver.next_wake(), at(ms), "{what}");
-            assert_eq!(resolver.next_due(&specification, at(ms)), Some((3, Due::Ask)), "{what}");
-            assert_eq!(resolver.next_due(&specification, at(ms)), Some((8, Due::Ask)), "{what}");
+            assert_eq!(resolver.next_due(&specification, at(ms)), Some((3, ResolutionAction::SendRequest)), "{what}");
+            assert_eq!(resolver.next_due(&specification, at(ms)), Some((8, ResolutionAction::SendRequest)), "{what}");
             assert_eq!(resolver.next_due(&specification, at(ms)), None, "{what}");
         }
-        assert_eq!(resolver.next_due(&specification, at(2004)), Some((3, Due::GiveUp(vec![Handle(3)]))));
-        assert_eq!(resolver.next_due(&specification, at(2004)), Some((8, Due::GiveUp(vec![Handle(8)]))));
+        assert_eq!(
+            resolver.next_due(&specification, at(2004)),
+            Some((3, ResolutionAction::DropPackets(vec![PacketHandle(3)])))
+        );
+        assert_eq!(
+            resolver.next_due(&specification, at(2004)),
+            Some((8, ResolutionAction::DropPackets(vec![PacketHandle(8)])))
+        );
         assert_eq!(resolver.next_wake(), Instant::NEVER);
-        assert_eq!(resolver.submit(&specification, at(3000), 3, Handle(1)), Lookup::Waits);
+        assert_eq!(resolver.submit(&specification, at(3000), 3, PacketHandle(1)), ResolutionStatus::Pending);
         assert_eq!(resolver.next_wake(), at(3004), "the next packet starts a new resolution");
     }
 
@@ -212,7 +223,7 @@ mod tests {
         let (specification, mut resolver) = (specification(), resolver(None));
         let mut seen = [0u32; 10];
         for neighbour in 0..10_000 {
-            resolver.submit(&specification, at(0), neighbour, Handle(0));
+            resolver.submit(&specification, at(0), neighbour, PacketHandle(0));
             let delay = resolver.next_wake().as_nanos();
             assert_eq!(delay % 1_000_000, 0);
             seen[(delay / 1_000_000) as usize] += 1;
@@ -225,7 +236,7 @@ mod tests {
     fn without_resolution_all_are_known_and_zero_settings_terminate() {
         let mut resolver = resolver(None);
         let off = ArpSpecification { enabled: false, ..specification() };
-        assert_eq!(resolver.submit(&off, at(0), 1, Handle(0)), Lookup::Known);
+        assert_eq!(resolver.submit(&off, at(0), 1, PacketHandle(0)), ResolutionStatus::Resolved);
         assert_eq!(resolver.next_wake(), Instant::NEVER);
         // No queue, no delay, no timeout, no requests: one request is still sent, and the resolution ends.
         let nothing = ArpSpecification {
@@ -235,9 +246,9 @@ mod tests {
             max_requests: 0,
             ..specification()
         };
-        assert_eq!(resolver.submit(&nothing, at(0), 1, Handle(0)), Lookup::Refused);
-        assert_eq!(resolver.next_due(&nothing, at(0)), Some((1, Due::Ask)));
+        assert_eq!(resolver.submit(&nothing, at(0), 1, PacketHandle(0)), ResolutionStatus::QueueFull);
+        assert_eq!(resolver.next_due(&nothing, at(0)), Some((1, ResolutionAction::SendRequest)));
         assert_eq!(resolver.next_due(&nothing, at(0)), None);
-        assert_eq!(resolver.next_due(&nothing, at(1)), Some((1, Due::GiveUp(Vec::new()))));
+        assert_eq!(resolver.next_due(&nothing, at(1)), Some((1, ResolutionAction::DropPackets(Vec::new()))));
     }
 }

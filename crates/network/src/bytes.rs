@@ -5,38 +5,38 @@
 //! A packet of a real program is written with its own bytes and the changes made on its path.
 
 use crate::network::HOP_LIMIT;
-use crate::packet::Content;
-use crate::tap::{Captured, Envelope};
-use fullpipe_wire::rewrite::{Translation, corrupt, lower_hop_limit, set_codepoint};
-use fullpipe_wire::{FragmentRange, IpPacket, TransportHeader, Unwritable};
+use crate::packet::PacketContent;
+use crate::tap::{CapturedPacket, HeaderFields};
+use fullpipe_wire::rewrite::{AddressTranslation, corrupt, decrement_hop_limit, set_ecn};
+use fullpipe_wire::{FragmentRange, IpPacket, TransportHeader, WriteError};
 use std::net::SocketAddr;
 
-impl Captured<'_> {
+impl CapturedPacket<'_> {
     /// Appends the first `snap_bytes` bytes of the packet; returns the length of the whole packet.
     ///
     /// # Errors
     /// See [`Unwritable`]; the appended bytes are then incomplete.
-    pub fn write(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
+    pub fn write(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, WriteError> {
         let (transport, dont_fragment) = match &self.whole.content {
-            Content::Wire { .. } => return self.write_rewritten(snap_bytes, out),
-            Content::Tcp(header) => {
+            PacketContent::RawIp { .. } => return self.write_rewritten(snap_bytes, out),
+            PacketContent::Tcp(header) => {
                 let options = self.options.copied().unwrap_or_default();
                 (TransportHeader::Tcp { header: *header, options }, true)
             }
             // Datagrams of a real stack have their payload bytes.
-            Content::Udp { payload_bytes } => {
+            PacketContent::Udp { payload_bytes } => {
                 (TransportHeader::Udp { payload_bytes: *payload_bytes }, !self.whole.payload.is_none())
             }
-            Content::Quic(_) => (TransportHeader::Udp { payload_bytes: self.whole.udp_payload_bytes() }, true),
-            Content::Fragment { .. } | Content::Arp { .. } => return Err(Unwritable::NotIp),
+            PacketContent::Quic(_) => (TransportHeader::Udp { payload_bytes: self.whole.udp_payload_bytes() }, true),
+            PacketContent::Fragment { .. } | PacketContent::Arp { .. } => return Err(WriteError::NotIp),
         };
         let fragment = match self.packet.content {
-            Content::Fragment { offset_bytes, last, .. } => {
+            PacketContent::Fragment { offset_bytes, last, .. } => {
                 Some(FragmentRange { offset_bytes, length_bytes: self.packet.fragment_bytes(), last })
             }
             _ => None,
         };
-        let Envelope { ends, source, destination, hop_limit, identification, .. } = self.envelope;
+        let HeaderFields { ends, source, destination, hop_limit, identification, .. } = self.envelope;
         let packet = IpPacket {
             source: SocketAddr::new(source, ends.source.port),
             destination: SocketAddr::new(destination, ends.destination.port),
@@ -53,22 +53,22 @@ impl Captured<'_> {
     }
 
     /// Writes a packet of a real program: its bytes with the changes made on its path.
-    fn write_rewritten(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
-        let bytes = self.payload.ok_or(Unwritable::NotIp)?;
+    fn write_rewritten(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, WriteError> {
+        let bytes = self.payload.ok_or(WriteError::NotIp)?;
         let begin = out.len();
         out.extend_from_slice(bytes);
         let packet = &mut out[begin..];
-        let Envelope { hop_limit, translated, ends, source, destination, .. } = self.envelope;
-        let refused = |_| Unwritable::NotIp;
-        set_codepoint(packet, self.packet.codepoint).map_err(refused)?;
+        let HeaderFields { hop_limit, translated, ends, source, destination, .. } = self.envelope;
+        let refused = |_| WriteError::NotIp;
+        set_ecn(packet, self.packet.codepoint).map_err(refused)?;
         // The packet entered with a sufficient hop limit.
-        lower_hop_limit(packet, HOP_LIMIT.saturating_sub(hop_limit)).map_err(refused)?;
+        decrement_hop_limit(packet, HOP_LIMIT.saturating_sub(hop_limit)).map_err(refused)?;
         if translated {
-            let translation = Translation {
+            let translation = AddressTranslation {
                 source: Some(SocketAddr::new(source, ends.source.port)),
                 destination: Some(SocketAddr::new(destination, ends.destination.port)),
             };
-            translation.apply(packet).map_err(|_| Unwritable::NotIp)?;
+            translation.apply(packet).map_err(|_| WriteError::NotIp)?;
         }
         if self.packet.corrupted {
             corrupt(packet).map_err(refused)?;

@@ -8,10 +8,10 @@
 //! the run. Simultaneous events are ordered by entity and not by insertion, so results are the same with and without chains
 //! (`tests/fusion.rs`).
 
-use crate::link::{Link, NO_LINK, Onward};
-use crate::medium::Way;
+use crate::link::{Link, NO_LINK, NextLinkMode};
+use crate::medium::MediumDirection;
 use crate::network::{Network, Node};
-use crate::routing::Attachment;
+use crate::routing::NextHop;
 use fullpipe_record::Observer;
 use fullpipe_units::{Instant, LinkId, NodeId};
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ impl<O: Observer> Network<O> {
             let mut previous: Option<LinkId> = None;
             for hop in self.path(from, to).into_iter().map(Some).chain([None]) {
                 let link = match hop {
-                    Some(Attachment::Link(link)) => Some(link),
+                    Some(NextHop::Link(link)) => Some(link),
                     _ => None,
                 };
                 if let Some(before) = previous {
@@ -69,18 +69,18 @@ impl<O: Observer> Network<O> {
             let is_chained =
                 |next: &Option<LinkId>| next.is_some_and(|next| self.feeders[next.index()] == LinkId(index as u32));
             let onward = match followers.iter().filter(|next| is_chained(next)).count() {
-                0 => Onward::Event,
-                _ if self.undeclared => Onward::IfOnlyFeeder,
-                1 if followers.len() == 1 => Onward::Link,
-                chained if chained == followers.len() => Onward::ByDestination,
-                _ => Onward::IfOnlyFeeder,
+                0 => NextLinkMode::Event,
+                _ if self.undeclared => NextLinkMode::IfSingleSource,
+                1 if followers.len() == 1 => NextLinkMode::Link,
+                chained if chained == followers.len() => NextLinkMode::ByDestination,
+                _ => NextLinkMode::IfSingleSource,
             };
             let link = &mut self.links[index];
             if !link.to_router {
                 continue;
             }
             link.onward = onward;
-            if onward == Onward::Link {
+            if onward == NextLinkMode::Link {
                 link.next = followers.first().copied().flatten().unwrap_or(NO_LINK);
             }
         }
@@ -90,19 +90,19 @@ impl<O: Observer> Network<O> {
                 !link.is_driven()
                     && link.special().is_none()
                     && self.media[usize::from(medium)].may_offer_late(link.mtu_bytes)
-                    && !self.observed.contains(&self.medium_link(medium, Way::Down))
+                    && !self.observed.contains(&self.medium_link(medium, MediumDirection::Downlink))
             });
             if let Some(feeder) = feeder {
                 self.media[usize::from(medium)].feeder = feeder;
-                self.links[feeder.index()].onward = Onward::Hub;
+                self.links[feeder.index()].onward = NextLinkMode::Hub;
             }
         }
     }
 
     /// Returns the only link that feeds the downlink of a medium; `None` if the downlink has another source.
     fn find_feeder(&self, medium: u16) -> Option<LinkId> {
-        let goes_down = |hop: &Attachment| match *hop {
-            Attachment::Medium { medium: number, way, .. } => (number, way) == (medium, Way::Down),
+        let goes_down = |hop: &NextHop| match *hop {
+            NextHop::Medium { medium: number, way, .. } => (number, way) == (medium, MediumDirection::Downlink),
             _ => false,
         };
         let paths = || {
@@ -113,15 +113,15 @@ impl<O: Observer> Network<O> {
         for hops in paths() {
             for down in (0..hops.len()).filter(|&hop| goes_down(&hops[hop])) {
                 feeder = match (down.checked_sub(1).map(|before| hops[before]), feeder) {
-                    (Some(Attachment::Link(link)), None) => Some(link),
-                    (Some(Attachment::Link(link)), Some(same)) if same == link => Some(same),
+                    (Some(NextHop::Link(link)), None) => Some(link),
+                    (Some(NextHop::Link(link)), Some(same)) if same == link => Some(same),
                     _ => return None,
                 };
             }
         }
         let feeder = feeder.filter(|feeder| !self.translates(self.links[feeder.index()].to))?;
-        let only_down = |hops: Vec<Attachment>| {
-            let mut links = hops.iter().enumerate().filter(|(_, hop)| **hop == Attachment::Link(feeder));
+        let only_down = |hops: Vec<NextHop>| {
+            let mut links = hops.iter().enumerate().filter(|(_, hop)| **hop == NextHop::Link(feeder));
             links.all(|(hop, _)| hops.get(hop + 1).is_some_and(goes_down))
         };
         paths().all(only_down).then_some(feeder)
@@ -147,10 +147,10 @@ impl Link {
     ) -> Option<LinkId> {
         match self.onward {
             // Avoids a routing lookup: 15 instructions fewer per link of a chain.
-            Onward::Link => Some(self.next),
-            Onward::Event | Onward::Hub => None,
+            NextLinkMode::Link => Some(self.next),
+            NextLinkMode::Event | NextLinkMode::Hub => None,
             onward => match nodes[self.to.index()].routes.toward(destination) {
-                Attachment::Link(next) if onward == Onward::ByDestination || feeders[next.index()] == link => {
+                NextHop::Link(next) if onward == NextLinkMode::ByDestination || feeders[next.index()] == link => {
                     Some(next)
                 }
                 _ => None,

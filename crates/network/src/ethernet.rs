@@ -19,17 +19,17 @@
 //! **Identity.** Half duplex: one [`LinkId`] for the medium. Full duplex: one for each station, whose frames then obey
 //! every rule of a point-to-point link. They follow those of the links: see [`Network::ethernet_link`].
 
-use crate::arp::{ArpSpecification, Due, Lookup, Resolver};
+use crate::arp::{ArpSpecification, ResolutionAction, ResolutionStatus, Resolver};
 use crate::discipline::settings::{Discipline, DisciplineContext};
 use crate::link::LinkCounters;
-use crate::network::{Hosts, Network};
-use crate::packet::{Content, Handle, Packet, Side};
-use crate::queue::{Interface, Limit, Queued};
-use crate::routing::{Attachment, Edge};
-use fullpipe_engine::{EventClass, EventId, Lane, Slot};
+use crate::network::{HostEndpoints, Network};
+use crate::packet::{Packet, PacketContent, PacketHandle, SideDataHandle};
+use crate::queue::{InterfaceQueue, Limit, QueuedPacket};
+use crate::routing::{Edge, NextHop};
+use fullpipe_engine::{DelayLine, EventClass, EventId, TimerSlot};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_units::rate::Transmitter;
-use fullpipe_units::{Codepoint, Duration, FlowId, LinkId, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, EcnCodepoint, FlowId, LinkId, NodeId, RandomStream, Rate};
 use fullpipe_wire::IpVersion;
 use fullpipe_wire::frame::ARP_BYTES;
 use std::collections::BTreeMap;
@@ -120,14 +120,14 @@ enum Phase {
 #[derive(Debug)]
 struct Station {
     node: NodeId,
-    interface: Interface,
+    interface: InterfaceQueue,
     phase: Phase,
     /// The frame that waits for the medium.
-    current: Option<Queued>,
+    current: Option<QueuedPacket>,
     retries: u32,
-    back_off: Stream,
+    back_off: RandomStream,
     resolver: Resolver,
-    resolver_slot: Slot,
+    resolver_slot: TimerSlot,
     counters: StationCounters,
 }
 
@@ -136,7 +136,7 @@ struct Station {
 struct Channel {
     transmitter: Transmitter,
     /// Frames in flight, with the station that sent them.
-    flight: Lane<(Handle, u32)>,
+    flight: DelayLine<(PacketHandle, u32)>,
     occupied: bool,
     counters: LinkCounters,
 }
@@ -183,16 +183,16 @@ impl Segment {
             .enumerate()
             .map(|(number, (node, host))| Station {
                 node: *node,
-                interface: Interface::new(discipline(host), specification.device_queue, largest_bytes),
+                interface: InterfaceQueue::new(discipline(host), specification.device_queue, largest_bytes),
                 phase: Phase::Rest,
                 current: None,
                 retries: 0,
-                back_off: Stream::new(seed, host, "back-off"),
+                back_off: RandomStream::new(seed, host, "back-off"),
                 resolver: Resolver::new(
                     arp.fixed_delays.get(number).copied(),
-                    Stream::new(seed, host, "address-resolution"),
+                    RandomStream::new(seed, host, "address-resolution"),
                 ),
-                resolver_slot: Slot::default(),
+                resolver_slot: TimerSlot::default(),
                 counters: StationCounters::default(),
             })
             .collect();
@@ -203,7 +203,7 @@ impl Segment {
             channels: (0..channels)
                 .map(|_| Channel {
                     transmitter: Transmitter::new(rate),
-                    flight: Lane::default(),
+                    flight: DelayLine::default(),
                     occupied: false,
                     counters: LinkCounters::default(),
                 })
@@ -267,7 +267,7 @@ impl Segment {
 }
 
 /// Returns the number of slots to wait before retry `retries`.
-fn back_off_slots(retries: u32, ceiling: u32, stream: &mut Stream) -> u64 {
+fn back_off_slots(retries: u32, ceiling: u32, stream: &mut RandomStream) -> u64 {
     // 2^10 - 1 already exceeds the longest wait.
     let upper = ((1u64 << retries.min(ceiling).min(10)) - 1).clamp(1, MAX_BACKOFF_SLOTS);
     stream.uniform_between(1.0, upper as f64) as u64
@@ -291,7 +291,7 @@ impl<O: Observer> Network<O> {
         for from in &added.stations {
             for (station, to) in added.stations.iter().enumerate() {
                 if from.node != to.node {
-                    let by = Attachment::Station { segment, station: station as u32 };
+                    let by = NextHop::Station { segment, station: station as u32 };
                     self.edges[from.node.index()].push(Edge { to: to.node, by });
                 }
             }
@@ -364,7 +364,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// Sends a packet from `node` to the neighbor `station` on a segment.
-    pub(crate) fn send_on_segment(&mut self, node: NodeId, segment: u32, station: u32, handle: Handle) {
+    pub(crate) fn send_on_segment(&mut self, node: NodeId, segment: u32, station: u32, handle: PacketHandle) {
         let mtu_bytes = self.segments[segment as usize].mtu_bytes;
         if self.arena.get(handle).ip_bytes <= mtu_bytes {
             return self.resolve(node, segment, station, handle);
@@ -375,7 +375,7 @@ impl<O: Observer> Network<O> {
         });
     }
 
-    fn resolve(&mut self, node: NodeId, segment: u32, neighbour: u32, handle: Handle) {
+    fn resolve(&mut self, node: NodeId, segment: u32, neighbour: u32, handle: PacketHandle) {
         let now = self.now;
         let s = &mut self.segments[segment as usize];
         let Some(from) = s.station_of(node) else {
@@ -383,11 +383,11 @@ impl<O: Observer> Network<O> {
         };
         let station = &mut s.stations[from as usize];
         match station.resolver.submit(&s.arp, now, neighbour, handle) {
-            Lookup::Known => self.offer_frame(segment, from, handle),
-            Lookup::Waits => self.arm_resolver(segment, from),
-            Lookup::Refused => {
+            ResolutionStatus::Resolved => self.offer_frame(segment, from, handle),
+            ResolutionStatus::Pending => self.arm_resolver(segment, from),
+            ResolutionStatus::QueueFull => {
                 station.counters.resolution_drops += 1;
-                self.drop_packet(now, handle, None, DropReason::Resolution);
+                self.drop_packet(now, handle, None, DropReason::AddressResolution);
             }
         }
     }
@@ -407,7 +407,7 @@ impl<O: Observer> Network<O> {
         let now = self.now;
         let (segment, from) = self.stations[number as usize];
         let s = &mut self.segments[segment as usize];
-        if !s.stations[from as usize].resolver_slot.fired(now) {
+        if !s.stations[from as usize].resolver_slot.on_wakeup(now) {
             return;
         }
         loop {
@@ -415,11 +415,11 @@ impl<O: Observer> Network<O> {
             let station = &mut s.stations[from as usize];
             match station.resolver.next_due(&s.arp, now) {
                 None => break,
-                Some((neighbour, Due::Ask)) => self.send_arp(segment, from, neighbour, true),
-                Some((_, Due::GiveUp(waiting))) => {
+                Some((neighbour, ResolutionAction::SendRequest)) => self.send_arp(segment, from, neighbour, true),
+                Some((_, ResolutionAction::DropPackets(waiting))) => {
                     station.counters.resolution_drops += waiting.len() as u64;
                     for handle in waiting {
-                        self.drop_packet(now, handle, None, DropReason::Resolution);
+                        self.drop_packet(now, handle, None, DropReason::AddressResolution);
                     }
                 }
             }
@@ -430,13 +430,13 @@ impl<O: Observer> Network<O> {
     fn send_arp(&mut self, segment: u32, from: u32, to: u32, request: bool) {
         let handle = self.arena.insert(Packet {
             sent: self.now,
-            content: Content::Arp { request },
+            content: PacketContent::Arp { request },
             flow: ARP_FLOW,
             destination: self.segments[segment as usize].node_of(to),
             ip_bytes: ARP_BYTES,
-            options: Side::NONE,
-            payload: Side::NONE,
-            codepoint: Codepoint::NotEct,
+            options: SideDataHandle::NONE,
+            payload: SideDataHandle::NONE,
+            codepoint: EcnCodepoint::NotEct,
             version: IpVersion::V4,
             corrupted: false,
         });
@@ -444,7 +444,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// Processes the arrival of a frame at a station's interface.
-    fn offer_frame(&mut self, segment: u32, from: u32, handle: Handle) {
+    fn offer_frame(&mut self, segment: u32, from: u32, handle: PacketHandle) {
         let now = self.now;
         let link = self.station_link(segment, from);
         if self.drops_silently(link, handle) {
@@ -453,11 +453,11 @@ impl<O: Observer> Network<O> {
         let s = &mut self.segments[segment as usize];
         let packet = self.arena.get(handle);
         let wire_bytes = s.wire_bytes(packet.ip_bytes);
-        let queued = Queued::new(handle, packet, wire_bytes, now);
-        self.observer.offered(now, link, wire_bytes);
+        let queued = QueuedPacket::new(handle, packet, wire_bytes, now);
+        self.observer.on_offered(now, link, wire_bytes);
         let mut dropped = std::mem::take(&mut self.dropped);
         let station = &mut s.stations[from as usize];
-        let refused = station.interface.offer(now, queued, &mut dropped).err();
+        let refused = station.interface.enqueue(now, queued, &mut dropped).err();
         dropped.extend(refused);
         let rests = station.phase == Phase::Rest;
         self.drop_frames(segment, from, &mut dropped, DropReason::QueueFull);
@@ -466,10 +466,10 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    fn drop_frames(&mut self, segment: u32, from: u32, dropped: &mut Vec<Queued>, reason: DropReason) {
+    fn drop_frames(&mut self, segment: u32, from: u32, dropped: &mut Vec<QueuedPacket>, reason: DropReason) {
         let link = self.station_link(segment, from);
         for frame in dropped.drain(..) {
-            let Queued { handle, wire_bytes, .. } = frame;
+            let QueuedPacket { handle, wire_bytes, .. } = frame;
             let reason = if reason == DropReason::QueueFull { frame.drop_reason() } else { reason };
             let s = &mut self.segments[segment as usize];
             let channel = s.channel_of(from);
@@ -479,8 +479,8 @@ impl<O: Observer> Network<O> {
                 DropReason::Collision => counters.collision_drops += 1,
                 _ => counters.queue_drops += 1,
             }
-            self.observer.link_dropped(self.now, link, wire_bytes, reason);
-            if matches!(self.arena.get(handle).content, Content::Arp { .. }) {
+            self.observer.on_link_dropped(self.now, link, wire_bytes, reason);
+            if matches!(self.arena.get(handle).content, PacketContent::Arp { .. }) {
                 self.arena.release(handle);
             } else {
                 self.drop_packet(self.now, handle, Some(link), reason);
@@ -499,7 +499,7 @@ impl<O: Observer> Network<O> {
             let occupied = s.half_duplex && s.channels[channel].occupied;
             let station = &mut s.stations[from as usize];
             if station.current.is_none() {
-                station.current = station.interface.take(now, &mut dropped);
+                station.current = station.interface.dequeue(now, &mut dropped);
             }
             self.drop_frames(segment, from, &mut dropped, DropReason::QueueFull);
             let s = &mut self.segments[segment as usize];
@@ -528,9 +528,9 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    fn transmit(&mut self, segment: u32, from: u32, frame: Queued) {
+    fn transmit(&mut self, segment: u32, from: u32, frame: QueuedPacket) {
         let now = self.now;
-        let Queued { handle, wire_bytes, since, .. } = frame;
+        let QueuedPacket { handle, wire_bytes, since, .. } = frame;
         let link = self.station_link(segment, from);
         self.note_mark(link, &frame);
         let s = &mut self.segments[segment as usize];
@@ -555,7 +555,7 @@ impl<O: Observer> Network<O> {
         let event = EventId::new(EventClass::Medium, STATION_EVENTS + s.first_station + from);
         self.calendar.schedule(finish.saturating_add(s.gap), event);
         let flow = self.arena.get(handle).flow;
-        self.observer.transmitted(&Transmission {
+        self.observer.on_transmitted(&Transmission {
             link,
             flow,
             wire_bytes,
@@ -567,7 +567,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// Processes a medium event: a frame has reached all stations, or a station's gap or back-off ends.
-    pub(crate) fn medium_event(&mut self, hosts: &mut impl Hosts<O>, number: u32) {
+    pub(crate) fn medium_event(&mut self, hosts: &mut impl HostEndpoints<O>, number: u32) {
         if number >= STATION_EVENTS {
             let (segment, station) = self.stations[(number - STATION_EVENTS) as usize];
             return self.serve(segment, station);
@@ -582,11 +582,11 @@ impl<O: Observer> Network<O> {
         self.segments[segment as usize].channels[channel_number as usize].occupied = false;
     }
 
-    fn receive_frame(&mut self, hosts: &mut impl Hosts<O>, segment: u32, from: u32, handle: Handle) {
+    fn receive_frame(&mut self, hosts: &mut impl HostEndpoints<O>, segment: u32, from: u32, handle: PacketHandle) {
         let packet = self.arena.get(handle);
         let (destination, content) = (packet.destination, packet.content);
         let s = &mut self.segments[segment as usize];
-        if let Content::Arp { request } = content {
+        if let PacketContent::Arp { request } = content {
             self.arena.release(handle);
             let Some(receiver) = s.station_of(destination) else { return };
             if request {
@@ -599,7 +599,7 @@ impl<O: Observer> Network<O> {
         }
         let sender = s.node_of(from);
         match self.toward(sender, destination) {
-            Attachment::Station { segment: same, station } if same == segment => {
+            NextHop::Station { segment: same, station } if same == segment => {
                 let node = self.segments[segment as usize].node_of(station);
                 self.arrive(hosts, node, handle);
             }
@@ -614,7 +614,7 @@ mod tests {
 
     /// Returns the smallest and the largest wait before a retry, of many draws, and their mean.
     fn waits(retries: u32, ceiling: u32) -> (u64, u64, f64) {
-        let mut stream = Stream::new(1, "station", "back-off");
+        let mut stream = RandomStream::new(1, "station", "back-off");
         let draws: Vec<u64> = (0..40_000).map(|_| back_off_slots(retries, ceiling, &mut stream)).collect();
         let sum: u64 = draws.iter().sum();
         (*draws.iter().min().unwrap(), *draws.iter().max().unwrap(), sum as f64 / 40_000.0)

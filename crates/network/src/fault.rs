@@ -2,7 +2,7 @@
 
 use crate::link::Link;
 use crate::network::Network;
-use crate::packet::Handle;
+use crate::packet::PacketHandle;
 use fullpipe_record::Observer;
 use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{LinkId, Rate};
@@ -30,7 +30,7 @@ pub(crate) struct SilentDrop {
 
 impl<O: Observer> Network<O> {
     /// Injects a fault.
-    pub fn inject(&mut self, fault: Fault) {
+    pub fn inject_fault(&mut self, fault: Fault) {
         match fault {
             Fault::FastLink(link) if self.links.get_mut(link.index()).is_some_and(Link::exceed) => {}
             Fault::FastLink(link) if self.exceed_medium(link) => {}
@@ -54,13 +54,13 @@ impl<O: Observer> Network<O> {
 
     /// Returns whether the fault [`Fault::SilentDrop`] drops the packet.
     #[inline]
-    pub(crate) fn drops_silently(&mut self, link: LinkId, handle: Handle) -> bool {
+    pub(crate) fn drops_silently(&mut self, link: LinkId, handle: PacketHandle) -> bool {
         self.silent_drop.is_some() && self.fault_takes(link, handle)
     }
 
     #[cold]
     #[inline(never)]
-    fn fault_takes(&mut self, link: LinkId, handle: Handle) -> bool {
+    fn fault_takes(&mut self, link: LinkId, handle: PacketHandle) -> bool {
         let Some(fault) = &mut self.silent_drop else { return false };
         if fault.link != link {
             return false;

@@ -2,8 +2,8 @@
 
 use crate::link::Link;
 use crate::network::Node;
-use crate::packet::{InFlight, Packet};
-use crate::queue::Queued;
+use crate::packet::{InFlightPacket, Packet};
+use crate::queue::QueuedPacket;
 use crate::routing::Edge;
 use fullpipe_units::{Instant, NodeId};
 
@@ -14,10 +14,10 @@ pub const LINK_BYTES: usize = size_of::<Link>() + size_of::<NodeId>() + size_of:
 /// A packet in the arena, with its entry in the list of free slots.
 pub const PACKET_BYTES: usize = size_of::<Packet>() + size_of::<u32>();
 /// A packet on a link.
-pub const FLIGHT_BYTES: usize = size_of::<(Instant, InFlight)>();
+pub const IN_FLIGHT_PACKET_BYTES: usize = size_of::<(Instant, InFlightPacket)>();
 /// A packet in the queue of a link: the start of its transmission, or its entry in a discipline.
-pub const WAITING_BYTES: usize = {
-    let (start, queued) = (size_of::<(Instant, u32)>(), size_of::<Queued>());
+pub const QUEUED_PACKET_BYTES: usize = {
+    let (start, queued) = (size_of::<(Instant, u32)>(), size_of::<QueuedPacket>());
     if start > queued { start } else { queued }
 };
 /// A route of a router to a node.

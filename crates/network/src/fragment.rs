@@ -13,11 +13,11 @@
 //! No reassembly timer is needed, because the end of each fragment is known here. (A real receiver would keep the other fragments
 //! of such a packet for about 30 s and would not deliver them either.)
 
-use crate::network::{Hosts, Network};
-use crate::packet::{Content, Handle, Packet, Side};
-use crate::tap::Direction;
+use crate::network::{HostEndpoints, Network};
+use crate::packet::{Packet, PacketContent, PacketHandle, SideDataHandle};
+use crate::tap::CaptureDirection;
 use fullpipe_record::{DropReason, Observer};
-use fullpipe_units::{Codepoint, Instant, LinkId, NodeId};
+use fullpipe_units::{EcnCodepoint, Instant, LinkId, NodeId};
 use fullpipe_wire::IpVersion;
 use std::collections::BTreeMap;
 
@@ -52,14 +52,14 @@ impl Whole {
 /// All packets with fragments in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
-    wholes: BTreeMap<Handle, Whole>,
+    wholes: BTreeMap<PacketHandle, Whole>,
     /// Number of packets fragmented so far.
     cut: u32,
 }
 
 impl Fragments {
     /// Returns the Identification field of a packet with fragments in flight.
-    pub(crate) fn identification(&self, whole: Handle) -> Option<u32> {
+    pub(crate) fn identification(&self, whole: PacketHandle) -> Option<u32> {
         self.wholes.get(&whole).map(|whole| whole.identification)
     }
 }
@@ -88,15 +88,15 @@ impl<O: Observer> Network<O> {
     pub(crate) fn fragment(
         &mut self,
         at: Instant,
-        handle: Handle,
+        handle: PacketHandle,
         node: NodeId,
         mtu_bytes: u32,
         link: LinkId,
-        mut forward: impl FnMut(&mut Self, Handle),
+        mut forward: impl FnMut(&mut Self, PacketHandle),
     ) {
         let packet = *self.arena.get(handle);
         let payload_bytes = match packet.content {
-            Content::Fragment { .. } => packet.fragment_bytes(),
+            PacketContent::Fragment { .. } => packet.fragment_bytes(),
             _ => packet.ip_bytes - packet.version.header_bytes(),
         };
         let at_source = !self.is_router(node);
@@ -106,9 +106,11 @@ impl<O: Observer> Network<O> {
         let header_bytes = packet.version.fragment_header_bytes();
         let pieces = match packet.content {
             // Bytes of a real stack, which probes the path MTU (RFC 9000 section 14: must not be fragmented).
-            Content::Udp { .. } if !packet.payload.is_none() => None,
-            Content::Quic(_) => None,
-            Content::Udp { .. } | Content::Fragment { .. } if at_source || packet.version == IpVersion::V4 => {
+            PacketContent::Udp { .. } if !packet.payload.is_none() => None,
+            PacketContent::Quic(_) => None,
+            PacketContent::Udp { .. } | PacketContent::Fragment { .. }
+                if at_source || packet.version == IpVersion::V4 =>
+            {
                 cut(payload_bytes, mtu_bytes, header_bytes)
             }
             _ => None,
@@ -117,20 +119,20 @@ impl<O: Observer> Network<O> {
             return self.refuse_too_big(at, handle, node, (mtu_bytes, link));
         };
         let (whole, first, ends) = match packet.content {
-            Content::Fragment { whole, offset_bytes, last } => (whole, offset_bytes, last),
+            PacketContent::Fragment { whole, offset_bytes, last } => (whole, offset_bytes, last),
             _ => (handle, 0, true),
         };
-        let pieces: Vec<Handle> = pieces
+        let pieces: Vec<PacketHandle> = pieces
             .map(|(offset, length)| {
                 self.arena.insert(Packet {
-                    content: Content::Fragment {
+                    content: PacketContent::Fragment {
                         whole,
                         offset_bytes: first + offset,
                         last: ends && offset + length == payload_bytes,
                     },
                     ip_bytes: header_bytes + length,
-                    options: Side::NONE,
-                    payload: Side::NONE,
+                    options: SideDataHandle::NONE,
+                    payload: SideDataHandle::NONE,
                     ..packet
                 })
             })
@@ -149,7 +151,7 @@ impl<O: Observer> Network<O> {
         }
         for piece in pieces {
             if at_source && self.tap.is_some() {
-                self.capture(node, Direction::Out, piece);
+                self.capture(node, CaptureDirection::Outbound, piece);
             }
             forward(self, piece);
         }
@@ -157,15 +159,15 @@ impl<O: Observer> Network<O> {
 
     /// Processes the arrival of a fragment at its destination host; the last one completes the packet.
     #[inline(never)]
-    pub(crate) fn receive_fragment(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
+    pub(crate) fn receive_fragment(&mut self, hosts: &mut impl HostEndpoints<O>, node: NodeId, handle: PacketHandle) {
         let packet = *self.arena.get(handle);
-        let Content::Fragment { whole, offset_bytes, last } = packet.content else { return };
+        let PacketContent::Fragment { whole, offset_bytes, last } = packet.content else { return };
         if self.real_bytes(handle).is_some() {
             return self.receive_real_fragment(hosts, node, handle);
         }
-        if packet.codepoint == Codepoint::Ce {
+        if packet.codepoint == EcnCodepoint::Ce {
             // One marked fragment marks the whole packet (RFC 3168 section 5.3).
-            self.arena.get_mut(whole).codepoint = Codepoint::Ce;
+            self.arena.get_mut(whole).codepoint = EcnCodepoint::Ce;
         }
         // The transport's checksum covers all fragments.
         self.arena.get_mut(whole).corrupted |= packet.corrupted;
@@ -177,23 +179,29 @@ impl<O: Observer> Network<O> {
             if packet.corrupted {
                 return self.refuse_corrupted(whole);
             }
-            self.observer.delivered(self.now, &packet.view(), packet.sent);
+            self.observer.on_delivered(self.now, &packet.view(), packet.sent);
             hosts.receive(self, node, whole);
         }
     }
 
     /// Processes the drop of a fragment.
     #[inline(never)]
-    pub(crate) fn drop_fragment(&mut self, at: Instant, handle: Handle, link: Option<LinkId>, reason: DropReason) {
-        if let Content::Fragment { whole, .. } = self.arena.get(handle).content {
+    pub(crate) fn drop_fragment(
+        &mut self,
+        at: Instant,
+        handle: PacketHandle,
+        link: Option<LinkId>,
+        reason: DropReason,
+    ) {
+        if let PacketContent::Fragment { whole, .. } = self.arena.get(handle).content {
             self.end_fragment(handle, whole, Some((at, link, reason)));
         }
     }
 
     /// Removes a fragment without a report (an injected fault).
-    pub(crate) fn vanish(&mut self, handle: Handle) {
+    pub(crate) fn vanish(&mut self, handle: PacketHandle) {
         match self.arena.get(handle).content {
-            Content::Fragment { whole, .. } => {
+            PacketContent::Fragment { whole, .. } => {
                 self.end_fragment(handle, whole, None);
             }
             _ => self.arena.release(handle),
@@ -201,7 +209,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// Counts the end of a fragment; returns true if it was the last one and the whole packet has arrived.
-    fn end_fragment(&mut self, handle: Handle, whole: Handle, failure: Option<Failure>) -> bool {
+    fn end_fragment(&mut self, handle: PacketHandle, whole: PacketHandle, failure: Option<Failure>) -> bool {
         self.arena.release(handle);
         let Some(state) = self.fragments.wholes.get_mut(&whole) else { return false };
         state.failure = match (state.failure, failure) {

@@ -34,32 +34,32 @@ pub mod selection;
 pub mod special;
 pub mod tap;
 
-pub use address::{Directory, Endpoint, Ends};
+pub use address::{ConversationTable, Endpoint, EndpointPair};
 pub use arp::ArpSpecification;
 pub use discipline::strict_priority::{Classifier, StrictPriority};
 pub use discipline::{
-    AdaptiveRedSpecification, CoDel, CoDelSpecification, DualPi2, DualPi2Specification, FairQueue,
-    FairQueueSpecification, Pie, PieDelay, PieSpecification, Red, RedSpecification, RedUnit, Scheduler, StepMarker,
+    AdaptiveRedSpecification, CoDel, CoDelSpecification, DualPi2, DualPi2Scheduler, DualPi2Specification, FqCoDel,
+    FqCoDelSpecification, Pie, PieDelayEstimator, PieSpecification, Red, RedSpecification, RedUnit, StepMarker,
     StepMarkerSpecification, StepThreshold,
 };
 pub use ethernet::{EthernetContext, EthernetSpecification, StationCounters};
 pub use fault::Fault;
 pub use impairment::{
-    BernoulliLoss, Blackhole, Corruption, Droplist, Duplication, Errors, GilbertElliott, Impairments, Jitter,
+    BernoulliLoss, Blackhole, Corruption, Droplist, Duplication, ErrorRate, GilbertElliott, Impairments, Jitter,
     JitterDistribution, PayloadCorruption, PeriodicLoss, Reordering,
 };
 pub use link::{LinkCounters, LinkSpecification};
 pub use loss::LossModel;
-pub use mahimahi::Trace;
-pub use medium::{Fate, Fated, Frame, Medium, MediumSpecification, Way};
+pub use mahimahi::DeliveryTrace;
+pub use medium::{CompletedFrame, Medium, MediumDirection, MediumFrame, MediumOutcome, MediumSpecification};
 pub use nat::{NatCounters, NatFilter, NatSpecification, PortAllocation};
-pub use network::{Hosts, Network};
-pub use notice::{Notice, Reason};
-pub use packet::{Content, Handle, Packet, Purpose, Side};
-pub use queue::{Fifo, Limit, QueueDiscipline, Queued};
-pub use rebinding::{Rebinding, RebindingSide};
-pub use routing::Attachment;
-pub use schedule::{Schedule, Step};
-pub use selection::{Frames, Selection};
-pub use special::Course;
-pub use tap::{Captured, Direction, Envelope, Tap};
+pub use network::{HostEndpoints, Network};
+pub use notice::{NotificationReason, SourceNotification};
+pub use packet::{Packet, PacketContent, PacketDisposition, PacketHandle, SideDataHandle};
+pub use queue::{Fifo, Limit, QueueDiscipline, QueuedPacket};
+pub use rebinding::{Rebinding, RebindingDirection};
+pub use routing::NextHop;
+pub use schedule::{LinkSchedule, ScheduleStep};
+pub use selection::{FrameFilter, FrameSelection};
+pub use special::LinkProfile;
+pub use tap::{CaptureDirection, CapturedPacket, HeaderFields, Tap};

@@ -12,17 +12,17 @@
 
 use crate::impairment::FrameModels;
 use crate::loss::LossModel;
-use crate::packet::InFlight;
-use crate::queue::{Interface, Limit, QueueDiscipline};
-use crate::special::{Course, Special};
-use fullpipe_engine::Lane;
-use fullpipe_schema::Kind;
+use crate::packet::InFlightPacket;
+use crate::queue::{InterfaceQueue, Limit, QueueDiscipline};
+use crate::special::{LinkProfile, VariableLinkState};
+use fullpipe_engine::DelayLine;
+use fullpipe_schema::FieldKind;
 use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{Duration, Instant, LinkId, NodeId, Rate};
 use std::collections::VecDeque;
 
 /// A delay of a link in a file; the sum of a million of them is below 2^64 ns.
-pub const DELAY: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) };
+pub const DELAY: FieldKind = FieldKind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) };
 
 /// The specification of one direction of a link.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct LinkSpecification {
     /// Loss model applied after transmission.
     pub loss: Option<LossModel>,
     /// Rate and delay over time; `rate` and `delay` apply before the first step.
-    pub course: Course,
+    pub course: LinkProfile,
     /// Other impairments after transmission.
     pub impairments: Option<Box<FrameModels>>,
 }
@@ -104,8 +104,8 @@ impl Backlog {
 
 /// State of a link with a discipline: departures are events.
 #[derive(Debug)]
-pub(crate) struct Driven {
-    pub(crate) interface: Interface,
+pub(crate) struct EventDrivenState {
+    pub(crate) interface: InterfaceQueue,
     pub(crate) transmitting: bool,
 }
 
@@ -152,12 +152,12 @@ pub struct Link {
     /// Whether the far end forwards packets.
     pub(crate) to_router: bool,
     /// What happens to a packet at the far end.
-    pub(crate) onward: Onward,
+    pub(crate) onward: NextLinkMode,
     pub(crate) frames: u64,
-    pub(crate) flight: Lane<InFlight>,
+    pub(crate) flight: DelayLine<InFlightPacket>,
     /// Not next to `frames`: the compiler would add to both with one vector instruction and six to prepare it.
     pub(crate) bytes: u64,
-    pub(crate) extras: Option<Box<Extras>>,
+    pub(crate) extras: Option<Box<OptionalState>>,
     // Fields that only a busy link needs.
     pub(crate) limit: Limit,
     pub(crate) backlog: Backlog,
@@ -169,7 +169,7 @@ const _: () = assert!(size_of::<Link>() == 192, "a link must fill three cache li
 
 /// The times of a frame on a plain link.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Booking {
+pub(crate) struct TransmissionTimes {
     /// When transmission of its first bit starts.
     pub(crate) start: Instant,
     /// When transmission of its last bit ends.
@@ -180,7 +180,7 @@ pub(crate) struct Booking {
 
 /// What happens to a packet at the far end of a link. [`crate::chain`] decides it for the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Onward {
+pub(crate) enum NextLinkMode {
     /// Its arrival is an event.
     Event,
     /// It is booked at once on the next link, the only one that packets of declared conversations use.
@@ -188,7 +188,7 @@ pub(crate) enum Onward {
     /// It is booked at once on the next link, which depends on its destination.
     ByDestination,
     /// The same if this link is the only feeder of the next link; otherwise its arrival is an event.
-    IfOnlyFeeder,
+    IfSingleSource,
     /// It enters a medium with a hub, and waits in `flight` to be offered.
     Hub,
 }
@@ -198,10 +198,10 @@ pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
 
 /// State that few links have.
 #[derive(Debug, Default)]
-pub(crate) struct Extras {
+pub(crate) struct OptionalState {
     pub(crate) loss: Option<LossModel>,
-    pub(crate) driven: Option<Driven>,
-    pub(crate) special: Option<Box<Special>>,
+    pub(crate) driven: Option<EventDrivenState>,
+    pub(crate) special: Option<Box<VariableLinkState>>,
     pub(crate) queue_drops: u64,
     pub(crate) losses: u64,
     pub(crate) marks: u64,
@@ -222,13 +222,14 @@ impl Link {
             course,
             impairments,
         } = specification;
-        let driven = discipline.map(|discipline| Driven {
-            interface: Interface::new(Some(discipline), queue, mtu_bytes + framing_bytes),
+        let driven = discipline.map(|discipline| EventDrivenState {
+            interface: InterfaceQueue::new(Some(discipline), queue, mtu_bytes + framing_bytes),
             transmitting: false,
         });
-        let special = Special::new(course, impairments, rate, delay);
+        let special = VariableLinkState::new(course, impairments, rate, delay);
         let rare = driven.is_some() || special.is_some();
-        let extras = (loss.is_some() || rare).then(|| Box::new(Extras { loss, driven, special, ..Extras::default() }));
+        let extras = (loss.is_some() || rare)
+            .then(|| Box::new(OptionalState { loss, driven, special, ..OptionalState::default() }));
         Link {
             transmitter: Transmitter::new(rate),
             busy_until: Instant::ZERO,
@@ -239,9 +240,9 @@ impl Link {
             mtu_bytes: u16::try_from(mtu_bytes).unwrap_or(u16::MAX),
             plain_bytes: if rare { 0 } else { u16::try_from(mtu_bytes).unwrap_or(u16::MAX) },
             to_router: false,
-            onward: Onward::Event,
+            onward: NextLinkMode::Event,
             frames: 0,
-            flight: Lane::default(),
+            flight: DelayLine::default(),
             bytes: 0,
             extras,
             limit: queue,
@@ -252,7 +253,7 @@ impl Link {
 
     /// Computes the times of a frame that arrives at a plain link at `at`; `None` if the queue is full.
     #[inline(always)]
-    pub(crate) fn book(&mut self, at: Instant, wire_bytes: u32) -> Option<Booking> {
+    pub(crate) fn book(&mut self, at: Instant, wire_bytes: u32) -> Option<TransmissionTimes> {
         let busy_until = self.busy_until;
         let mut start = at;
         if busy_until > at {
@@ -266,13 +267,13 @@ impl Link {
         self.busy_until = finish;
         self.frames += 1;
         self.bytes += u64::from(wire_bytes);
-        Some(Booking { start, finish, arrival: finish + self.delay })
+        Some(TransmissionTimes { start, finish, arrival: finish + self.delay })
     }
 
     /// Returns the rare state for counting; most links never drop a frame.
     #[cold]
     #[inline(never)]
-    pub(crate) fn counted(&mut self) -> &mut Extras {
+    pub(crate) fn counted(&mut self) -> &mut OptionalState {
         self.extras.get_or_insert_default()
     }
 
@@ -285,7 +286,7 @@ impl Link {
 
     /// Frees the memory of the packets in the queue and in flight; counters are kept.
     pub(crate) fn release_packets(&mut self) {
-        self.flight = Lane::default();
+        self.flight = DelayLine::default();
         self.backlog = Backlog::default();
     }
 
@@ -295,24 +296,24 @@ impl Link {
     }
 
     /// Returns the state of a link whose departures are events.
-    pub(crate) fn driven(&self) -> Option<&Driven> {
+    pub(crate) fn driven(&self) -> Option<&EventDrivenState> {
         self.extras.as_ref()?.driven.as_ref()
     }
 
     /// Returns the state that few links have.
-    pub(crate) fn special(&self) -> Option<&Special> {
+    pub(crate) fn special(&self) -> Option<&VariableLinkState> {
         self.extras.as_ref()?.special.as_deref()
     }
 
     /// Returns whether each transmitted frame arrives at most once, and in order.
     pub(crate) fn keeps_order_and_number(&self) -> bool {
-        self.special().is_none_or(Special::keeps_order_and_number)
+        self.special().is_none_or(VariableLinkState::keeps_order_and_number)
     }
 
     /// Returns whether a frame can depart at the instant of its arrival. Then the order of events at one instant depends
     /// on their causes, and the link is not computed ahead.
     pub(crate) fn may_take_no_time(&self) -> bool {
-        self.special().is_some_and(Special::has_trace)
+        self.special().is_some_and(VariableLinkState::has_trace)
     }
 
     /// Returns the least delay, and the least nanoseconds per byte.

@@ -1,6 +1,6 @@
 //! Loss of frames after transmission.
 
-use fullpipe_units::Stream;
+use fullpipe_units::RandomStream;
 
 /// A loss model with its state.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub enum LossModel {
         /// Probability of loss.
         probability: f64,
         /// The link's own random stream.
-        stream: Stream,
+        stream: RandomStream,
     },
     /// Frames with transport payload are counted; number `next` is lost, and then every `every`-th after it.
     Periodic {
@@ -25,7 +25,7 @@ impl LossModel {
     /// Returns whether the next frame is lost. Must be called once per frame, in order.
     pub fn loses(&mut self, has_payload: bool) -> bool {
         match self {
-            LossModel::Bernoulli { probability, stream } => stream.chance(*probability),
+            LossModel::Bernoulli { probability, stream } => stream.bernoulli(*probability),
             LossModel::Periodic { .. } if !has_payload => false,
             LossModel::Periodic { every, next } => {
                 *next -= 1;
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn bernoulli_loss_is_binomial() {
-        let mut loss = LossModel::Bernoulli { probability: 0.01, stream: Stream::new(1, "link", "loss") };
+        let mut loss = LossModel::Bernoulli { probability: 0.01, stream: RandomStream::new(1, "link", "loss") };
         let lost = (0..100_000).filter(|_| loss.loses(true)).count();
         // Mean 1000, standard deviation sqrt(990) = 31.5; the bounds are four standard deviations.
         assert!((874..=1126).contains(&lost), "{lost}");

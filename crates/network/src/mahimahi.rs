@@ -16,7 +16,7 @@ pub const OPPORTUNITY_BYTES: u32 = 1504;
 
 /// A trace; see the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct DeliveryTrace {
     /// Times in milliseconds; the last one is not zero.
     opportunities: Arc<[u64]>,
 }
@@ -28,21 +28,21 @@ const MAX_MS: u64 = 1_000_000_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceError {
     /// This line (counted from 1) is not a whole number of milliseconds from 0 to 10^12.
-    Number {
+    InvalidTime {
         /// Number of the line.
         line: usize,
         /// Its text, truncated to a few characters.
         text: String,
     },
     /// The time in this line is before that in the previous line.
-    Order {
+    NotSorted {
         /// Number of the line.
         line: usize,
     },
     /// There is no opportunity.
     Empty,
     /// All opportunities are at time zero, so the trace would have length zero.
-    NoLength {
+    ZeroPeriod {
         /// Number of the last line.
         line: usize,
     },
@@ -51,12 +51,12 @@ pub enum TraceError {
 impl fmt::Display for TraceError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TraceError::Number { line, text } => {
+            TraceError::InvalidTime { line, text } => {
                 write!(formatter, "line {line}: expected a whole number of milliseconds, found {text:?}")
             }
-            TraceError::Order { line } => write!(formatter, "line {line} is earlier than the line before it"),
+            TraceError::NotSorted { line } => write!(formatter, "line {line} is earlier than the line before it"),
             TraceError::Empty => formatter.write_str("the trace has no delivery opportunity"),
-            TraceError::NoLength { line } => {
+            TraceError::ZeroPeriod { line } => {
                 write!(formatter, "line {line}: the last opportunity must be later than 0 ms")
             }
         }
@@ -65,7 +65,7 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-impl Trace {
+impl DeliveryTrace {
     /// Reads a trace and skips empty lines.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Trace {
     /// assert_eq!(Trace::parse("1\n3\n").unwrap().mean_rate().bits_per_second(), 8_021_333);
     /// assert_eq!(Trace::parse("1\n0\n"), Err(TraceError::Order { line: 2 }));
     /// ```
-    pub fn parse(text: &str) -> Result<Trace, TraceError> {
+    pub fn parse(text: &str) -> Result<DeliveryTrace, TraceError> {
         let mut opportunities = Vec::new();
         let mut last_line = 0;
         for (index, content) in text.lines().enumerate() {
@@ -87,17 +87,18 @@ impl Trace {
             }
             let digits = content.bytes().all(|byte| byte.is_ascii_digit());
             let number = content.parse::<u64>().ok().filter(|number| digits && *number <= MAX_MS);
-            let number = number.ok_or_else(|| TraceError::Number { line, text: content.chars().take(40).collect() })?;
+            let number =
+                number.ok_or_else(|| TraceError::InvalidTime { line, text: content.chars().take(40).collect() })?;
             if opportunities.last().is_some_and(|last| *last > number) {
-                return Err(TraceError::Order { line });
+                return Err(TraceError::NotSorted { line });
             }
             opportunities.push(number);
             last_line = line;
         }
         match opportunities.last() {
             None => Err(TraceError::Empty),
-            Some(0) => Err(TraceError::NoLength { line: last_line }),
-            Some(_) => Ok(Trace { opportunities: opportunities.into() }),
+            Some(0) => Err(TraceError::ZeroPeriod { line: last_line }),
+            Some(_) => Ok(DeliveryTrace { opportunities: opportunities.into() }),
         }
     }
 
@@ -107,14 +108,14 @@ impl Trace {
     }
 
     /// Returns the time after which the trace repeats.
-    pub fn length(&self) -> Duration {
+    pub fn period(&self) -> Duration {
         Duration::from_nanos(self.opportunities.last().copied().unwrap_or(1) * NANOSECONDS_PER_MS)
     }
 
     /// Returns the mean rate if every opportunity is used, in whole bits per second (at least 1).
     pub fn mean_rate(&self) -> Rate {
         let bits = self.opportunities.len() as u128 * u128::from(OPPORTUNITY_BYTES) * 8;
-        let rate = bits * 1_000_000_000 / u128::from(self.length().as_nanos());
+        let rate = bits * 1_000_000_000 / u128::from(self.period().as_nanos());
         Rate::from_bits_per_second((rate as u64).max(1))
     }
 }
@@ -123,8 +124,8 @@ const NANOSECONDS_PER_MS: u64 = 1_000_000;
 
 /// The position of a link in its trace.
 #[derive(Clone, Debug)]
-pub(crate) struct Opportunities {
-    trace: Trace,
+pub(crate) struct TraceCursor {
+    trace: DeliveryTrace,
     /// Start of the current repetition.
     round: u64,
     /// The current or next opportunity.
@@ -135,9 +136,9 @@ pub(crate) struct Opportunities {
     bytes: u32,
 }
 
-impl Opportunities {
-    pub(crate) fn new(trace: Trace) -> Self {
-        Opportunities { trace, round: 0, next: 0, left: OPPORTUNITY_BYTES, bytes: OPPORTUNITY_BYTES }
+impl TraceCursor {
+    pub(crate) fn new(trace: DeliveryTrace) -> Self {
+        TraceCursor { trace, round: 0, next: 0, left: OPPORTUNITY_BYTES, bytes: OPPORTUNITY_BYTES }
     }
 
     /// Delivers one percent more from now on (an injected fault).
@@ -156,7 +157,7 @@ impl Opportunities {
         self.next += 1;
         if self.next == self.trace.opportunities.len() {
             self.next = 0;
-            self.round = self.round.saturating_add(self.trace.length().as_nanos());
+            self.round = self.round.saturating_add(self.trace.period().as_nanos());
         }
     }
 
@@ -164,10 +165,10 @@ impl Opportunities {
     pub(crate) fn seek(&mut self, at: Instant) -> Instant {
         let at = at.as_nanos();
         if self.at() < at {
-            let rounds = (at - self.round) / self.trace.length().as_nanos();
+            let rounds = (at - self.round) / self.trace.period().as_nanos();
             // The last opportunity of a repetition coincides with the start of the next one, so one repetition is left.
             if rounds > 1 {
-                self.round += (rounds - 1) * self.trace.length().as_nanos();
+                self.round += (rounds - 1) * self.trace.period().as_nanos();
                 (self.next, self.left) = (0, self.bytes);
             }
         }
@@ -203,15 +204,15 @@ mod tests {
 
     #[test]
     fn errors_contain_the_line_number() {
-        let number = |line, text: &str| Err(TraceError::Number { line, text: text.into() });
-        assert_eq!(Trace::parse("1\n\nx2\n"), number(3, "x2"));
-        assert_eq!(Trace::parse("+1"), number(1, "+1"));
-        assert_eq!(Trace::parse("1\n1000000000001"), number(2, "1000000000001"));
-        assert_eq!(Trace::parse("99999999999999999999999"), number(1, "99999999999999999999999"));
-        assert_eq!(Trace::parse("\n \n"), Err(TraceError::Empty));
-        assert_eq!(Trace::parse("0\n0\n\n"), Err(TraceError::NoLength { line: 2 }));
-        assert_eq!(Trace::parse("5\n5\r\n7").unwrap().opportunities(), [5, 5, 7]);
-        let message = TraceError::Number { line: 3, text: "x2".into() }.to_string();
+        let number = |line, text: &str| Err(TraceError::InvalidTime { line, text: text.into() });
+        assert_eq!(DeliveryTrace::parse("1\n\nx2\n"), number(3, "x2"));
+        assert_eq!(DeliveryTrace::parse("+1"), number(1, "+1"));
+        assert_eq!(DeliveryTrace::parse("1\n1000000000001"), number(2, "1000000000001"));
+        assert_eq!(DeliveryTrace::parse("99999999999999999999999"), number(1, "99999999999999999999999"));
+        assert_eq!(DeliveryTrace::parse("\n \n"), Err(TraceError::Empty));
+        assert_eq!(DeliveryTrace::parse("0\n0\n\n"), Err(TraceError::ZeroPeriod { line: 2 }));
+        assert_eq!(DeliveryTrace::parse("5\n5\r\n7").unwrap().opportunities(), [5, 5, 7]);
+        let message = TraceError::InvalidTime { line: 3, text: "x2".into() }.to_string();
         assert_eq!(message, "line 3: expected a whole number of milliseconds, found \"x2\"");
     }
 
@@ -238,23 +239,23 @@ mod tests {
             let falls = numbers.windows(2).position(|pair| pair[1] < pair[0]).map(|at| at + 1);
             let expected = match (too_large, falls) {
                 (Some(large), falls) if falls.is_none_or(|fall| large <= fall) => {
-                    Err(TraceError::Number { line: lines[large], text: numbers[large].to_string() })
+                    Err(TraceError::InvalidTime { line: lines[large], text: numbers[large].to_string() })
                 }
-                (_, Some(fall)) => Err(TraceError::Order { line: lines[fall] }),
+                (_, Some(fall)) => Err(TraceError::NotSorted { line: lines[fall] }),
                 _ if numbers.is_empty() => Err(TraceError::Empty),
                 _ if numbers.iter().all(|number| *number == 0) => {
-                    Err(TraceError::NoLength { line: lines[lines.len() - 1] })
+                    Err(TraceError::ZeroPeriod { line: lines[lines.len() - 1] })
                 }
-                _ => Ok(Trace { opportunities: numbers.into() }),
+                _ => Ok(DeliveryTrace { opportunities: numbers.into() }),
             };
-            prop_assert_eq!(Trace::parse(&text), expected);
+            prop_assert_eq!(DeliveryTrace::parse(&text), expected);
         }
     }
 
     #[test]
     fn several_frames_share_an_opportunity_and_one_may_need_several() {
         // Opportunities at 1, 2, 2, 5 ms, then 6, 7, 7, 10.
-        let mut trace = Opportunities::new(Trace::parse("1\n2\n2\n5\n").unwrap());
+        let mut trace = TraceCursor::new(DeliveryTrace::parse("1\n2\n2\n5\n").unwrap());
         assert_eq!((trace.seek(ms(0)), trace.deliver(504)), (ms(1), ms(1)));
         assert_eq!((trace.seek(ms(0)), trace.deliver(1000)), (ms(1), ms(1)));
         // The first one is used up. 3008 bytes both depart at 2 ms; 1505 bytes use the one at 5 and one byte of the one at 6.
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn unused_opportunities_are_lost_and_repetitions_are_skipped_at_once() {
-        let mut trace = Opportunities::new(Trace::parse("1\n2\n2\n5\n").unwrap());
+        let mut trace = TraceCursor::new(DeliveryTrace::parse("1\n2\n2\n5\n").unwrap());
         assert_eq!((trace.seek(ms(0)), trace.deliver(4)), (ms(1), ms(1)));
         // Two at 2 ms; if the frame arrives a nanosecond later, the 1500 remaining bytes of the opportunity at 1 ms are lost.
         assert_eq!(trace.seek(Instant::from_nanos(1_000_001)), ms(2));
@@ -277,7 +278,7 @@ mod tests {
 
     #[test]
     fn an_opportunity_at_zero_repeats_with_the_last_of_the_repetition() {
-        let mut trace = Opportunities::new(Trace::parse("0\n4\n").unwrap());
+        let mut trace = TraceCursor::new(DeliveryTrace::parse("0\n4\n").unwrap());
         let ends: Vec<u64> = (0..6).map(|_| trace.deliver(1504).as_nanos() / NANOSECONDS_PER_MS).collect();
         assert_eq!(ends, [0, 4, 4, 8, 8, 12]);
     }

@@ -19,15 +19,15 @@
 //! one instant do so in the order in which the medium reported them.
 
 use crate::link::{LinkCounters, NO_LINK};
-use crate::network::{Hosts, Network};
-use crate::packet::{Handle, InFlight};
-use crate::routing::{Attachment, Edge};
-use crate::tap::Envelope;
+use crate::network::{HostEndpoints, Network};
+use crate::packet::{InFlightPacket, PacketHandle};
+use crate::routing::{Edge, NextHop};
+use crate::tap::HeaderFields;
 use fullpipe_archive::{Tables, Warning};
-use fullpipe_engine::{EventClass, EventId, Slot};
+use fullpipe_engine::{EventClass, EventId, TimerSlot};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_schema::metric::Sample;
-use fullpipe_schema::metric::Times;
+use fullpipe_schema::metric::TimeSum;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::VecDeque;
 use std::fmt;
@@ -38,33 +38,33 @@ pub(crate) const FIRST_EVENT: u32 = 1 << 26;
 
 /// A direction of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum MediumDirection {
     /// From the hub to a station.
-    Down,
+    Downlink,
     /// From a station to the hub.
-    Up,
+    Uplink,
 }
 
-impl Way {
+impl MediumDirection {
     /// Both directions, in the order of their numbers.
-    pub const ALL: [Way; 2] = [Way::Down, Way::Up];
+    pub const ALL: [MediumDirection; 2] = [MediumDirection::Downlink, MediumDirection::Uplink];
 
     /// Returns its name in records and links.
     pub const fn name(self) -> &'static str {
         match self {
-            Way::Down => "downlink",
-            Way::Up => "uplink",
+            MediumDirection::Downlink => "downlink",
+            MediumDirection::Uplink => "uplink",
         }
     }
 }
 
 /// A frame that is offered to a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct MediumFrame {
     /// Identifies the frame; returned in [`Fated::token`].
     pub token: u64,
     /// Direction of the frame.
-    pub way: Way,
+    pub way: MediumDirection,
     /// Its destination or source station.
     pub station: u32,
     /// The flow of its packet.
@@ -73,12 +73,12 @@ pub struct Frame {
     pub ip_bytes: u32,
     /// The fields of its headers, if the medium reads them and the flow has ports; for a fragment, those of the whole packet.
     /// Addresses are those at the station.
-    pub envelope: Option<Envelope>,
+    pub envelope: Option<HeaderFields>,
 }
 
 /// The outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum MediumOutcome {
     /// It arrived.
     Delivered,
     /// A buffer had no room for it.
@@ -89,24 +89,24 @@ pub enum Fate {
 
 /// A frame with a known outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fated {
+pub struct CompletedFrame {
     /// Identifies the frame.
     pub token: u64,
     /// Time of the outcome; not before the medium reports it.
     pub at: Instant,
     /// The outcome.
-    pub fate: Fate,
+    pub fate: MediumOutcome,
 }
 
 /// The model of a medium.
 pub trait Medium: fmt::Debug + Send {
     /// Offers a frame. The medium has been woken if it was due by now. A frame from the hub may be offered late (see
     /// [`Medium::offer_by`]), but before any later event is reported.
-    fn offer(&mut self, now: Instant, frame: Frame);
+    fn offer(&mut self, now: Instant, frame: MediumFrame);
 
     /// Returns the latest time for offering a frame that arrives at the hub at `at`. Before this time the frame changes neither
     /// [`Medium::next`] nor any outcome, so it may wait and be offered together with others.
-    fn offer_by(&self, at: Instant) -> Instant {
+    fn offer_deadline(&self, at: Instant) -> Instant {
         at
     }
 
@@ -116,17 +116,17 @@ pub trait Medium: fmt::Debug + Send {
     }
 
     /// Returns when it is due to be woken next, later than the last wakeup; [`Instant::NEVER`] if it has no work.
-    fn next(&self) -> Instant;
+    fn next_wakeup(&self) -> Instant;
 
     /// Advances the medium to `now`, which is no later than [`Medium::next`].
     fn wake(&mut self, now: Instant);
 
     /// Appends the frames whose outcome became known in the last `offer` or `wake`; called after each of them.
-    fn fates(&mut self, fates: &mut VecDeque<Fated>);
+    fn drain_outcomes(&mut self, fates: &mut VecDeque<CompletedFrame>);
 
     /// Returns the current value of a metric that the medium's component declares, for a station and a direction; `None` if there is no
     /// value, or none yet.
-    fn sample(&self, _metric: &str, _station: u32, _way: Way) -> Option<Sample> {
+    fn sample(&self, _metric: &str, _station: u32, _way: MediumDirection) -> Option<Sample> {
         None
     }
 
@@ -158,14 +158,14 @@ pub struct MediumSpecification {
 #[derive(Clone, Copy, Debug)]
 struct Inside {
     offered: Instant,
-    way: Way,
+    way: MediumDirection,
     station: u32,
     ip_bytes: u32,
 }
 
 /// A medium and the state of its frames.
 #[derive(Debug)]
-pub(crate) struct Star {
+pub(crate) struct HubMedium {
     hub: NodeId,
     stations: Vec<NodeId>,
     pub(crate) mtu_bytes: u32,
@@ -180,30 +180,30 @@ pub(crate) struct Star {
     /// When the medium is due to be woken.
     due: Instant,
     /// Known outcomes that are still in the future, in order of time.
-    fates: VecDeque<Fated>,
-    slot: Slot,
+    fates: VecDeque<CompletedFrame>,
+    slot: TimerSlot,
     counters: [LinkCounters; 2],
     /// Times in the medium of each station's delivered packets, in each direction.
-    stays: [Vec<Times>; 2],
+    stays: [Vec<TimeSum>; 2],
     /// Frames and bytes in each direction.
     waiting: [(u64, u64); 2],
     /// Count of frames for an injected fault, with which every hundredth frame arrives at once.
     exceeds: [Option<u64>; 2],
 }
 
-impl Star {
+impl HubMedium {
     /// Returns the node at which a frame in this direction arrives.
-    pub(crate) fn end(&self, way: Way, station: u32) -> NodeId {
+    pub(crate) fn end(&self, way: MediumDirection, station: u32) -> NodeId {
         match way {
-            Way::Down => self.stations[station as usize],
-            Way::Up => self.hub,
+            MediumDirection::Downlink => self.stations[station as usize],
+            MediumDirection::Uplink => self.hub,
         }
     }
 
-    fn begin(&self, way: Way, station: u32) -> NodeId {
+    fn begin(&self, way: MediumDirection, station: u32) -> NodeId {
         match way {
-            Way::Down => self.hub,
-            Way::Up => self.stations[station as usize],
+            MediumDirection::Downlink => self.hub,
+            MediumDirection::Uplink => self.stations[station as usize],
         }
     }
 
@@ -211,8 +211,8 @@ impl Star {
     #[inline]
     fn listen(&mut self, now: Instant) {
         let known = self.fates.len();
-        self.machine.fates(&mut self.fates);
-        self.due = self.machine.next();
+        self.machine.drain_outcomes(&mut self.fates);
+        self.due = self.machine.next_wakeup();
         if self.fates.len() > known {
             self.put_in_order(known, now);
         }
@@ -256,11 +256,11 @@ impl Star {
 
     /// Sets `offer_by`; `first` is the arrival time of the first packet that waits to be offered.
     fn expect(&mut self, first: Option<Instant>) {
-        self.offer_by = first.map_or(Instant::NEVER, |at| self.machine.offer_by(at));
+        self.offer_by = first.map_or(Instant::NEVER, |at| self.machine.offer_deadline(at));
     }
 
     #[inline]
-    fn put(&mut self, handle: Handle, frame: Inside) {
+    fn put(&mut self, handle: PacketHandle, frame: Inside) {
         let waiting = &mut self.waiting[frame.way as usize];
         *waiting = (waiting.0 + 1, waiting.1 + u64::from(frame.ip_bytes));
         let place = handle.0 as usize;
@@ -271,7 +271,7 @@ impl Star {
     }
 
     #[inline]
-    fn take(&mut self, handle: Handle) -> Inside {
+    fn take(&mut self, handle: PacketHandle) -> Inside {
         let frame = self.inside[handle.0 as usize];
         let waiting = &mut self.waiting[frame.way as usize];
         *waiting = (waiting.0 - 1, waiting.1 - u64::from(frame.ip_bytes));
@@ -279,7 +279,7 @@ impl Star {
     }
 
     /// Returns whether an injected fault makes this frame arrive at once.
-    fn exceeds(&mut self, way: Way) -> bool {
+    fn exceeds(&mut self, way: MediumDirection) -> bool {
         self.exceeds[way as usize].as_mut().is_some_and(|count| {
             *count += 1;
             count.is_multiple_of(100)
@@ -296,14 +296,14 @@ impl<O: Observer> Network<O> {
         let MediumSpecification { hub, stations, mtu_bytes, least_delays, machine } = specification;
         assert!(!stations.contains(&hub), "the hub of a medium must not be a station");
         let medium = self.media.len() as u16;
-        let due = machine.next();
+        let due = machine.next_wakeup();
         for (number, node) in stations.iter().enumerate() {
-            let by = |way| Attachment::Medium { medium, way, station: number as u32 };
-            self.edges[hub.index()].push(Edge { to: *node, by: by(Way::Down) });
-            self.edges[node.index()].push(Edge { to: hub, by: by(Way::Up) });
+            let by = |way| NextHop::Medium { medium, way, station: number as u32 };
+            self.edges[hub.index()].push(Edge { to: *node, by: by(MediumDirection::Downlink) });
+            self.edges[node.index()].push(Edge { to: hub, by: by(MediumDirection::Uplink) });
         }
-        self.media.push(Star {
-            stays: [(); 2].map(|()| vec![Times::default(); stations.len()]),
+        self.media.push(HubMedium {
+            stays: [(); 2].map(|()| vec![TimeSum::default(); stations.len()]),
             hub,
             stations,
             mtu_bytes,
@@ -314,7 +314,7 @@ impl<O: Observer> Network<O> {
             offer_by: Instant::NEVER,
             due,
             fates: VecDeque::new(),
-            slot: Slot::default(),
+            slot: TimerSlot::default(),
             counters: [LinkCounters::default(); 2],
             waiting: [(0, 0); 2],
             exceeds: [None; 2],
@@ -328,17 +328,17 @@ impl<O: Observer> Network<O> {
     }
 
     /// Returns the times in a medium of a station's packets that were delivered by now.
-    pub fn station_stays(&self, medium: u16, station: u32, way: Way) -> Times {
+    pub fn station_sojourn_times(&self, medium: u16, station: u32, way: MediumDirection) -> TimeSum {
         self.media[usize::from(medium)].stays[way as usize][station as usize]
     }
 
     /// Returns the identity of a direction of a medium. Valid after the last [`Network::add_link`] and [`Network::add_ethernet`].
-    pub fn medium_link(&self, medium: u16, way: Way) -> LinkId {
+    pub fn medium_link(&self, medium: u16, way: MediumDirection) -> LinkId {
         LinkId((self.links.len() + self.channels.len() + 2 * usize::from(medium) + way as usize) as u32)
     }
 
     /// Returns the medium and the direction of a link identity.
-    fn way_of(&self, link: LinkId) -> Option<(&Star, usize)> {
+    fn way_of(&self, link: LinkId) -> Option<(&HubMedium, usize)> {
         let number = link.index().checked_sub(self.links.len() + self.channels.len())?;
         Some((self.media.get(number / 2)?, number % 2))
     }
@@ -369,7 +369,7 @@ impl<O: Observer> Network<O> {
 
     /// Sends a packet into a medium. (Fragmentation is a separate function, because inlined it saves and restores all registers.)
     #[inline]
-    pub(crate) fn send_on_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
+    pub(crate) fn send_on_medium(&mut self, medium: u16, way: MediumDirection, station: u32, handle: PacketHandle) {
         if self.arena.get(handle).ip_bytes > self.media[usize::from(medium)].mtu_bytes {
             return self.send_pieces_on_medium(medium, way, station, handle);
         }
@@ -378,7 +378,7 @@ impl<O: Observer> Network<O> {
 
     #[cold]
     #[inline(never)]
-    fn send_pieces_on_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
+    fn send_pieces_on_medium(&mut self, medium: u16, way: MediumDirection, station: u32, handle: PacketHandle) {
         let star = &self.media[usize::from(medium)];
         let (node, mtu_bytes, link) = (star.begin(way, station), star.mtu_bytes, self.medium_link(medium, way));
         self.fragment(self.now, handle, node, mtu_bytes, link, |network, piece| {
@@ -387,7 +387,7 @@ impl<O: Observer> Network<O> {
     }
 
     #[inline(never)]
-    fn offer_to_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
+    fn offer_to_medium(&mut self, medium: u16, way: MediumDirection, station: u32, handle: PacketHandle) {
         let now = self.now;
         let link = self.medium_link(medium, way);
         self.offer_coming(medium);
@@ -398,19 +398,19 @@ impl<O: Observer> Network<O> {
         let (flow, ip_bytes) = (packet.flow, packet.ip_bytes);
         let star = &self.media[usize::from(medium)];
         let envelope = match star.machine.reads_headers() {
-            true => self.captured(star.stations[station as usize], handle).map(|captured| captured.envelope),
+            true => self.packet_at(star.stations[station as usize], handle).map(|captured| captured.envelope),
             false => None,
         };
-        self.observer.offered(now, link, ip_bytes);
+        self.observer.on_offered(now, link, ip_bytes);
         let star = &mut self.media[usize::from(medium)];
         star.wake(now);
         star.put(handle, Inside { offered: now, way, station, ip_bytes });
         let token = u64::from(handle.0);
         if star.exceeds(way) {
-            star.fates.push_back(Fated { token, at: now, fate: Fate::Delivered });
+            star.fates.push_back(CompletedFrame { token, at: now, fate: MediumOutcome::Delivered });
             star.put_in_order(star.fates.len() - 1, now);
         } else {
-            star.machine.offer(now, Frame { token, way, station, flow, ip_bytes, envelope });
+            star.machine.offer(now, MediumFrame { token, way, station, flow, ip_bytes, envelope });
             star.listen(now);
         }
         self.arm_medium(medium);
@@ -419,7 +419,7 @@ impl<O: Observer> Network<O> {
     /// Registers the first packet in the lane of a link that feeds a hub. (An event per packet cost 200 instructions.)
     #[inline(never)]
     pub(crate) fn await_offer(&mut self, link: LinkId) {
-        let first = self.links[link.index()].flight.next();
+        let first = self.links[link.index()].flight.next_due();
         for medium in 0..self.media.len() as u16 {
             let star = &mut self.media[usize::from(medium)];
             if star.feeder == link {
@@ -434,7 +434,7 @@ impl<O: Observer> Network<O> {
     fn offer_coming(&mut self, medium: u16) {
         let feeder = self.media[usize::from(medium)].feeder;
         if let Some(link) = self.links.get(feeder.index())
-            && link.flight.next().is_some_and(|at| at <= self.now)
+            && link.flight.next_due().is_some_and(|at| at <= self.now)
         {
             self.offer_all_coming(medium);
         }
@@ -442,22 +442,25 @@ impl<O: Observer> Network<O> {
 
     #[inline(never)]
     fn offer_all_coming(&mut self, medium: u16) {
-        let (now, down) = (self.now, self.medium_link(medium, Way::Down));
+        let (now, down) = (self.now, self.medium_link(medium, MediumDirection::Downlink));
         let star = &mut self.media[usize::from(medium)];
         let lane = &mut self.links[star.feeder.index()].flight;
-        while let Some(at) = lane.next().filter(|at| *at <= now)
-            && let Some((InFlight { handle, destination, flow, ip_bytes }, _)) = lane.pop()
+        while let Some(at) = lane.next_due().filter(|at| *at <= now)
+            && let Some((InFlightPacket { handle, destination, flow, ip_bytes }, _)) = lane.pop()
         {
-            let Attachment::Medium { station, .. } = self.nodes[star.hub.index()].routes.toward(destination) else {
+            let NextHop::Medium { station, .. } = self.nodes[star.hub.index()].routes.toward(destination) else {
                 unreachable!("all packets of a feeder must enter the downlink");
             };
             star.wake(at);
-            self.observer.offered(at, down, ip_bytes);
-            star.put(handle, Inside { offered: at, way: Way::Down, station, ip_bytes });
+            self.observer.on_offered(at, down, ip_bytes);
+            star.put(handle, Inside { offered: at, way: MediumDirection::Downlink, station, ip_bytes });
             let token = u64::from(handle.0);
-            star.machine.offer(at, Frame { token, way: Way::Down, station, flow, ip_bytes, envelope: None });
+            star.machine.offer(
+                at,
+                MediumFrame { token, way: MediumDirection::Downlink, station, flow, ip_bytes, envelope: None },
+            );
         }
-        star.expect(lane.next());
+        star.expect(lane.next_due());
         star.listen(now);
     }
 
@@ -480,10 +483,10 @@ impl<O: Observer> Network<O> {
     /// Processes a wakeup of a medium or outcomes that are due.
     #[cold]
     #[inline(never)]
-    pub(crate) fn medium_due(&mut self, hosts: &mut impl Hosts<O>, medium: u16) {
+    pub(crate) fn medium_due(&mut self, hosts: &mut impl HostEndpoints<O>, medium: u16) {
         let now = self.now;
         let star = &mut self.media[usize::from(medium)];
-        if !star.slot.fired(now) {
+        if !star.slot.on_wakeup(now) {
             return;
         }
         self.offer_coming(medium);
@@ -491,30 +494,32 @@ impl<O: Observer> Network<O> {
         // A receiver can send at once, and the medium can drop that packet at once.
         loop {
             let star = &mut self.media[usize::from(medium)];
-            let Some(&Fated { token, fate, .. }) = star.fates.front().filter(|fated| fated.at <= now) else { break };
+            let Some(&CompletedFrame { token, fate, .. }) = star.fates.front().filter(|fated| fated.at <= now) else {
+                break;
+            };
             star.fates.pop_front();
-            self.meet(hosts, medium, Handle(token as u32), fate);
+            self.meet(hosts, medium, PacketHandle(token as u32), fate);
         }
         self.arm_medium(medium);
     }
 
     #[inline(always)]
-    fn meet(&mut self, hosts: &mut impl Hosts<O>, medium: u16, handle: Handle, fate: Fate) {
+    fn meet(&mut self, hosts: &mut impl HostEndpoints<O>, medium: u16, handle: PacketHandle, fate: MediumOutcome) {
         let now = self.now;
-        let first = self.medium_link(medium, Way::Down);
+        let first = self.medium_link(medium, MediumDirection::Downlink);
         let star = &mut self.media[usize::from(medium)];
         let Inside { offered, way, station, ip_bytes } = star.take(handle);
         let link = LinkId(first.0 + way as u32);
         let counters = &mut star.counters[way as usize];
         let reason = match fate {
-            Fate::Delivered => {
+            MediumOutcome::Delivered => {
                 counters.frames += 1;
                 counters.bytes += u64::from(ip_bytes);
                 counters.queue_delay_sum += now - offered;
                 star.stays[way as usize][station as usize].add(now - offered);
                 let node = star.end(way, station);
                 let flow = self.arena.get(handle).flow;
-                self.observer.transmitted(&Transmission {
+                self.observer.on_transmitted(&Transmission {
                     link,
                     flow,
                     wire_bytes: ip_bytes,
@@ -525,16 +530,16 @@ impl<O: Observer> Network<O> {
                 });
                 return self.arrive(hosts, node, handle);
             }
-            Fate::BufferFull => {
+            MediumOutcome::BufferFull => {
                 counters.queue_drops += 1;
                 DropReason::QueueFull
             }
-            Fate::Lost => {
+            MediumOutcome::Lost => {
                 counters.losses += 1;
                 DropReason::Radio
             }
         };
-        self.observer.link_dropped(now, link, ip_bytes, reason);
+        self.observer.on_link_dropped(now, link, ip_bytes, reason);
         self.drop_packet(now, handle, Some(link), reason);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::link::LinkCounters;
 use fullpipe_record::FlowCounters;
-use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample, Times};
+use fullpipe_schema::metric::{MetricDeclaration, MetricReader, ProbeMetric, Sample, TimeSum};
 use fullpipe_units::Rate;
 
 /// The state of a direction of a link, or of a shared segment, at an instant.
@@ -16,7 +16,7 @@ pub struct LinkReport {
     /// The current rate; `None`: an outage.
     pub rate: Option<Rate>,
     /// For a link whose rate varies: the waiting times of the frames whose transmission has started.
-    pub waits: Option<Times>,
+    pub waits: Option<TimeSum>,
 }
 
 /// Throughput in bit/s since the last sample.
@@ -57,20 +57,20 @@ pub const QUEUE_DELAY: MetricDeclaration = MetricDeclaration {
 
 fn queue_delay(report: &LinkReport) -> Option<Sample> {
     match report.waits {
-        Some(waits) => Some(Sample::Times(waits)),
+        Some(waits) => Some(Sample::TimeSum(waits)),
         None => Some(Sample::Value(report.queue_bytes as f64 * 8.0 / report.rate?.bits_per_second() as f64)),
     }
 }
 
 const LINK_THROUGHPUT: ProbeMetric<LinkReport> =
-    ProbeMetric { declaration: THROUGHPUT, reading: Reading::Rate(|report| report.counters.bytes) };
+    ProbeMetric { declaration: THROUGHPUT, reading: MetricReader::Rate(|report| report.counters.bytes) };
 const LINK_DROPS: ProbeMetric<LinkReport> =
     ProbeMetric::value(DROPS, |report| Some((report.counters.queue_drops + report.counters.losses) as f64));
 
 /// Metrics of a direction of a link.
 pub static LINK: [ProbeMetric<LinkReport>; 5] = [
     ProbeMetric::value(QUEUE, |report| Some(report.queue_bytes as f64)),
-    ProbeMetric { declaration: QUEUE_DELAY, reading: Reading::Sample(queue_delay) },
+    ProbeMetric { declaration: QUEUE_DELAY, reading: MetricReader::Sample(queue_delay) },
     LINK_THROUGHPUT,
     LINK_DROPS,
     ProbeMetric::value(MARKS, |report| Some(report.counters.marks as f64)),
@@ -81,10 +81,10 @@ pub static SEGMENT: [ProbeMetric<LinkReport>; 2] = [LINK_THROUGHPUT, LINK_DROPS]
 
 /// Metrics of a flow's packets.
 pub static FLOW: [ProbeMetric<FlowCounters>; 4] = [
-    ProbeMetric { declaration: THROUGHPUT, reading: Reading::Rate(|counters| counters.rx_bytes) },
+    ProbeMetric { declaration: THROUGHPUT, reading: MetricReader::Rate(|counters| counters.rx_bytes) },
     ProbeMetric {
         declaration: DELAY,
-        reading: Reading::MeanTime(|counters| Times { sum: counters.delay_sum, count: counters.rx_packets }),
+        reading: MetricReader::MeanTime(|counters| TimeSum { sum: counters.delay_sum, count: counters.rx_packets }),
     },
     ProbeMetric::value(DROPS, |counters| Some(counters.lost_packets as f64)),
     ProbeMetric::value(MARKS, |counters| Some(counters.marked_packets as f64)),
@@ -99,12 +99,12 @@ mod tests {
     fn values<R>(metrics: &'static [ProbeMetric<R>], report: &R) -> Vec<(&'static str, f64)> {
         let value = |metric: &'static ProbeMetric<R>| match metric.reading {
             Reading::Value(value) => value(report).expect("the metric has a value"),
-            Reading::Rate(bytes) => bytes(report) as f64,
-            Reading::Sample(sample) => match sample(report) {
+            MetricReader::Rate(bytes) => bytes(report) as f64,
+            MetricReader::Sample(sample) => match sample(report) {
                 Some(Sample::Value(value)) => value,
                 other => panic!("{other:?}"),
             },
-            Reading::MeanTime(times) => times(report).mean_since(Times::default()).unwrap_or(f64::NAN),
+            MetricReader::MeanTime(times) => times(report).mean_since(TimeSum::default()).unwrap_or(f64::NAN),
         };
         metrics.iter().map(|metric| (metric.declaration.name, value(metric))).collect()
     }
@@ -125,10 +125,10 @@ mod tests {
         assert_eq!(values(&FLOW, &flow), packets);
         assert_eq!(queue_delay(&LinkReport { rate: None, ..link }), None);
         // If waiting times are measured, the metric uses neither the queue nor the rate.
-        let waits = Times { sum: Duration::from_millis(6), count: 3 };
+        let waits = TimeSum { sum: Duration::from_millis(6), count: 3 };
         let measured = LinkReport { rate: None, waits: Some(waits), ..link };
-        assert_eq!(queue_delay(&measured), Some(Sample::Times(waits)));
-        let earlier = Times { sum: Duration::from_millis(5), count: 1 };
+        assert_eq!(queue_delay(&measured), Some(Sample::TimeSum(waits)));
+        let earlier = TimeSum { sum: Duration::from_millis(5), count: 1 };
         assert_eq!((waits.mean_since(earlier), waits.mean_since(waits)), (Some(0.0005), None));
     }
 }

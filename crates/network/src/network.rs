@@ -3,33 +3,33 @@
 //! **Fragments.** A packet larger than a link's MTU is sent as fragments (RFC 791 section 3.2); the whole packet
 //! stays in the arena until its last fragment has arrived or was dropped (see [`crate::fragment`]).
 
-use crate::address::Directory;
+use crate::address::ConversationTable;
 use crate::ethernet::Segment;
 use crate::fault::SilentDrop;
 use crate::fragment::Fragments;
-use crate::link::{Booking, Link, LinkCounters, LinkSpecification, Onward};
-use crate::medium::{self, Star};
+use crate::link::{Link, LinkCounters, LinkSpecification, NextLinkMode, TransmissionTimes};
+use crate::medium::{self, HubMedium};
 use crate::nat::Translators;
-use crate::notice::{self, Notice, Notices};
-use crate::packet::{Arena, Content, Handle, InFlight, Packet};
+use crate::notice::{self, PendingNotifications, SourceNotification};
+use crate::packet::{Arena, InFlightPacket, Packet, PacketContent, PacketHandle};
 use crate::processing::{self, Departure, Processing};
-use crate::queue::Queued;
+use crate::queue::QueuedPacket;
 use crate::rebinding::Rebinder;
-use crate::routing::{self, Attachment, Edge, Routes};
-use crate::tap::{Direction, Tap};
+use crate::routing::{self, Edge, NextHop, Routes};
+use crate::tap::{CaptureDirection, Tap};
 use fullpipe_engine::{Calendar, EventClass, EventId, prefetch};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
-use fullpipe_schema::metric::Times;
+use fullpipe_schema::metric::TimeSum;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The host endpoints: receive packets and timers, and send through [`Network`].
-pub trait Hosts<O: Observer> {
+pub trait HostEndpoints<O: Observer> {
     /// Called when a whole packet has arrived at `node`. The callee releases it.
-    fn receive(&mut self, network: &mut Network<O>, node: NodeId, packet: Handle);
+    fn receive(&mut self, network: &mut Network<O>, node: NodeId, packet: PacketHandle);
 
     /// Called when a timer that was added to [`Network::calendar`] expires.
-    fn timer(&mut self, network: &mut Network<O>, event: EventId);
+    fn on_timer(&mut self, network: &mut Network<O>, event: EventId);
 
     /// Called before a packet of this flow arrives, so that the hosts can prefetch its endpoint.
     #[inline(always)]
@@ -37,12 +37,12 @@ pub trait Hosts<O: Observer> {
 
     /// Called when a fragment of a real packet has arrived at `node`; the network releases it. Returns true if the node receives
     /// individual fragments instead of the whole packet.
-    fn receive_fragment(&mut self, _network: &mut Network<O>, _node: NodeId, _fragment: Handle) -> bool {
+    fn receive_fragment(&mut self, _network: &mut Network<O>, _node: NodeId, _fragment: PacketHandle) -> bool {
         false
     }
 
     /// Called when a packet of a host in [`Network::notify_sources`] has ended at a router.
-    fn notice(&mut self, _network: &mut Network<O>, _notice: Notice) {}
+    fn on_notification(&mut self, _network: &mut Network<O>, _notice: SourceNotification) {}
 }
 
 /// Initial time to live and hop limit of hosts.
@@ -60,7 +60,7 @@ pub(crate) struct Node {
 
 /// The packets in the network at the end of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Remaining {
+pub struct RemainingPackets {
     /// Frames, and their bytes on the wire, that were offered and neither transmitted nor dropped. The entries are per link, then per
     /// shared medium (or station's channel), then per direction of a medium with a hub.
     pub queued_per_link: Vec<(u64, u64)>,
@@ -91,14 +91,14 @@ pub struct Network<O> {
     pub(crate) channels: Vec<(u32, u32)>,
     /// Segment and station number of each station of all segments.
     pub(crate) stations: Vec<(u32, u32)>,
-    pub(crate) media: Vec<Star>,
+    pub(crate) media: Vec<HubMedium>,
     pub(crate) fragments: Fragments,
     /// The endpoints of flows; required if there is a tap or a NAT.
-    pub directory: Directory,
+    pub directory: ConversationTable,
     pub(crate) translators: Translators,
     pub(crate) rebinders: BTreeMap<u32, Rebinder>,
     /// The hosts that receive notices of packets that end at routers, if there are any.
-    pub(crate) notices: Option<Box<Notices>>,
+    pub(crate) notices: Option<Box<PendingNotifications>>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Vec<Edge>>,
     pub(crate) conversations: BTreeSet<(NodeId, NodeId)>,
@@ -115,7 +115,7 @@ pub struct Network<O> {
     attentive: bool,
     /// Whether the state of links and flows exceeds the caches, so that prefetching is useful. Determined when the run starts.
     exceeds_caches: bool,
-    pub(crate) dropped: Vec<Queued>,
+    pub(crate) dropped: Vec<QueuedPacket>,
     events: u64,
 }
 
@@ -137,7 +137,7 @@ impl<O: Observer> Network<O> {
             stations: Vec::new(),
             media: Vec::new(),
             fragments: Fragments::default(),
-            directory: Directory::default(),
+            directory: ConversationTable::default(),
             translators: Translators::default(),
             rebinders: BTreeMap::new(),
             notices: None,
@@ -159,7 +159,7 @@ impl<O: Observer> Network<O> {
 
     /// Adds a node.
     pub fn add_node(&mut self, router: bool) -> NodeId {
-        self.nodes.push(Node { router, routes: Routes::Default(Attachment::None) });
+        self.nodes.push(Node { router, routes: Routes::Default(NextHop::None) });
         self.edges.push(Vec::new());
         NodeId(self.nodes.len() as u32 - 1)
     }
@@ -168,7 +168,7 @@ impl<O: Observer> Network<O> {
     pub fn add_link(&mut self, specification: LinkSpecification) -> LinkId {
         let id = LinkId(self.links.len() as u32);
         self.link_sources.push(specification.from);
-        self.edges[specification.from.index()].push(Edge { to: specification.to, by: Attachment::Link(id) });
+        self.edges[specification.from.index()].push(Edge { to: specification.to, by: NextHop::Link(id) });
         if let Some((rebinding, stream)) =
             specification.impairments.as_ref().and_then(|models| models.rebinding.as_ref())
         {
@@ -197,25 +197,25 @@ impl<O: Observer> Network<O> {
 
     /// Declares that packets of undeclared conversations can occur, such as packets to a router: each router then routes every packet
     /// by its destination.
-    pub fn admit_undeclared(&mut self) {
+    pub fn allow_undeclared(&mut self) {
         self.undeclared = true;
     }
 
     /// Disables (or enables) the computation of chains at once: results are the same, but slower.
-    pub fn set_fusion(&mut self, on: bool) {
+    pub fn set_chaining(&mut self, on: bool) {
         self.fuse = on;
     }
 
     /// Computes routes and chains. Must be called once, after the last node, link and
     /// conversation.
-    pub fn finish(&mut self) {
+    pub fn finalize(&mut self) {
         let forwards: Vec<bool> = self.nodes.iter().map(|node| node.router).collect();
         for (node, routes) in self.nodes.iter_mut().zip(routing::compute(&self.edges, &forwards)) {
             node.routes = routes;
         }
         for router in self.translators.routers() {
             let routes = &mut self.nodes[router.index()].routes;
-            *routes = Routes::Translated(Box::new(std::mem::replace(routes, Routes::Default(Attachment::None))));
+            *routes = Routes::AfterNat(Box::new(std::mem::replace(routes, Routes::Default(NextHop::None))));
         }
         for link in &mut self.links {
             link.to_router = self.nodes[link.to.index()].router;
@@ -241,12 +241,12 @@ impl<O: Observer> Network<O> {
     }
 
     /// Returns the hops from one node to another; the list ends early if there is no route.
-    pub fn path(&self, from: NodeId, to: NodeId) -> Vec<Attachment> {
+    pub fn path(&self, from: NodeId, to: NodeId) -> Vec<NextHop> {
         let mut hops = Vec::new();
         let mut at = from;
         while at != to && hops.len() <= self.nodes.len() {
             let hop = self.beyond(at, to);
-            let Some(next) = self.hop_end(hop) else { break };
+            let Some(next) = self.hop_destination(hop) else { break };
             at = next;
             hops.push(hop);
         }
@@ -254,12 +254,12 @@ impl<O: Observer> Network<O> {
     }
 
     /// Returns the node at which a hop ends.
-    pub fn hop_end(&self, hop: Attachment) -> Option<NodeId> {
+    pub fn hop_destination(&self, hop: NextHop) -> Option<NodeId> {
         match hop {
-            Attachment::None | Attachment::Translation => None,
-            Attachment::Link(link) => Some(self.links[link.index()].to),
-            Attachment::Station { segment, station } => Some(self.segments[segment as usize].node_of(station)),
-            Attachment::Medium { medium, way, station } => Some(self.media[usize::from(medium)].end(way, station)),
+            NextHop::None | NextHop::Translation => None,
+            NextHop::Link(link) => Some(self.links[link.index()].to),
+            NextHop::Station { segment, station } => Some(self.segments[segment as usize].node_of(station)),
+            NextHop::Medium { medium, way, station } => Some(self.media[usize::from(medium)].end(way, station)),
         }
     }
 
@@ -269,11 +269,11 @@ impl<O: Observer> Network<O> {
     }
 
     pub(crate) fn translates(&self, node: NodeId) -> bool {
-        matches!(self.nodes[node.index()].routes, Routes::Translated(_))
+        matches!(self.nodes[node.index()].routes, Routes::AfterNat(_))
     }
 
     /// Returns the node at which a link ends.
-    pub fn link_end(&self, link: LinkId) -> NodeId {
+    pub fn link_destination(&self, link: LinkId) -> NodeId {
         self.links[link.index()].to
     }
 
@@ -310,7 +310,7 @@ impl<O: Observer> Network<O> {
 
     /// Returns the waiting times of the frames whose transmission on a link has started; `None` if its rate is constant. The link must be
     /// declared with [`Network::observe_link`].
-    pub fn link_waits(&mut self, link: LinkId) -> Option<Times> {
+    pub fn link_queue_delays(&mut self, link: LinkId) -> Option<TimeSum> {
         let now = self.now;
         self.links.get_mut(link.index())?.special_mut()?.waits(now)
     }
@@ -335,14 +335,14 @@ impl<O: Observer> Network<O> {
         let attachment = self.nodes[from.index()].routes.toward(destination);
         let mut next = *first;
         next.sent = self.now;
-        let Attachment::Link(link) = attachment else { return self.send_singly(from, next, segments, step_bytes) };
+        let NextHop::Link(link) = attachment else { return self.send_singly(from, next, segments, step_bytes) };
         if self.attentive || !self.observer.sent_burst(self.now, &next.view(), segments, step_bytes) {
             return self.send_singly(from, next, segments, step_bytes);
         }
         for _ in 0..segments {
             let (handle, slot) = self.arena.claim();
             *slot = next;
-            self.enqueue(link, self.now, InFlight { handle, destination, flow, ip_bytes });
+            self.enqueue(link, self.now, InFlightPacket { handle, destination, flow, ip_bytes });
             next.advance_sequence(step_bytes);
         }
     }
@@ -360,20 +360,20 @@ impl<O: Observer> Network<O> {
     /// Sends a packet from a host, now, that the caller has written to the slot from [`Arena::claim`]: all
     /// fields, with `sent` equal to [`Network::now`].
     #[inline(always)]
-    pub fn send_filled(&mut self, from: NodeId, handle: Handle) {
+    pub fn send_filled(&mut self, from: NodeId, handle: PacketHandle) {
         let packet = self.arena.get(handle);
         debug_assert_eq!(packet.sent, self.now, "the send time of a packet must be now");
         if self.attentive {
             return self.send_attentively(from, handle);
         }
         let Packet { flow, destination, ip_bytes, .. } = *packet;
-        self.observer.sent(self.now, &packet.view());
-        self.route(from, InFlight { handle, destination, flow, ip_bytes });
+        self.observer.on_sent(self.now, &packet.view());
+        self.route(from, InFlightPacket { handle, destination, flow, ip_bytes });
     }
 
     #[cold]
     #[inline(never)]
-    fn send_attentively(&mut self, from: NodeId, handle: Handle) {
+    fn send_attentively(&mut self, from: NodeId, handle: PacketHandle) {
         match self.processing_time(from, handle) {
             Departure::Ahead(at) => self.send_ahead(from, handle, at),
             Departure::Later => {}
@@ -385,13 +385,13 @@ impl<O: Observer> Network<O> {
     }
 
     /// Sends a packet from its source at `at`, which is now or later, over a link that is computed ahead.
-    fn send_ahead(&mut self, from: NodeId, handle: Handle, at: Instant) {
+    fn send_ahead(&mut self, from: NodeId, handle: PacketHandle, at: Instant) {
         let packet = self.arena.get_mut(handle);
         packet.sent = at;
-        self.observer.sent(at, &packet.view());
+        self.observer.on_sent(at, &packet.view());
         let packet = self.arena.in_flight(handle);
         match self.nodes[from.index()].routes.toward(packet.destination) {
-            Attachment::Link(link) => self.enqueue(link, at, packet),
+            NextHop::Link(link) => self.enqueue(link, at, packet),
             other => unreachable!("{other:?} is not computed ahead"),
         }
     }
@@ -400,7 +400,7 @@ impl<O: Observer> Network<O> {
     /// [`Network::find_chains`], their departures are not events and they are not observed during the run.
     pub(crate) fn may_send_ahead(&self, node: NodeId) -> bool {
         let ahead = |edge: &Edge| match edge.by {
-            Attachment::Link(link) => {
+            NextHop::Link(link) => {
                 let l = &self.links[link.index()];
                 !l.is_driven() && !l.may_take_no_time() && !self.observed.contains(&link)
             }
@@ -412,7 +412,7 @@ impl<O: Observer> Network<O> {
     /// Sends a packet from its source and passes it to the tap.
     pub(crate) fn hand_over(&mut self, from: NodeId, mut packet: Packet) {
         packet.sent = self.now;
-        self.observer.sent(self.now, &packet.view());
+        self.observer.on_sent(self.now, &packet.view());
         let handle = self.arena.insert(packet);
         if self.tap.is_some() {
             self.capture_sent(from, handle);
@@ -421,41 +421,41 @@ impl<O: Observer> Network<O> {
     }
 
     #[inline(always)]
-    fn route(&mut self, node: NodeId, packet: InFlight) {
+    fn route(&mut self, node: NodeId, packet: InFlightPacket) {
         match self.nodes[node.index()].routes.toward(packet.destination) {
-            Attachment::Link(link) => self.enqueue(link, self.now, packet),
+            NextHop::Link(link) => self.enqueue(link, self.now, packet),
             other => self.route_elsewhere(node, other, packet.handle),
         }
     }
 
     /// (Media are handled first and separately: the other cases need registers whose saving took 28 instructions.)
     #[cold]
-    pub(crate) fn route_elsewhere(&mut self, node: NodeId, attachment: Attachment, handle: Handle) {
+    pub(crate) fn route_elsewhere(&mut self, node: NodeId, attachment: NextHop, handle: PacketHandle) {
         match attachment {
-            Attachment::Medium { medium, way, station } => self.send_on_medium(medium, way, station, handle),
+            NextHop::Medium { medium, way, station } => self.send_on_medium(medium, way, station, handle),
             other => self.route_rarely(node, other, handle),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn route_rarely(&mut self, node: NodeId, attachment: Attachment, handle: Handle) {
+    fn route_rarely(&mut self, node: NodeId, attachment: NextHop, handle: PacketHandle) {
         match attachment {
-            Attachment::Link(link) => self.enqueue(link, self.now, self.arena.in_flight(handle)),
-            Attachment::Station { segment, station } => self.send_on_segment(node, segment, station, handle),
+            NextHop::Link(link) => self.enqueue(link, self.now, self.arena.in_flight(handle)),
+            NextHop::Station { segment, station } => self.send_on_segment(node, segment, station, handle),
             Attachment::Medium { .. } => unreachable!("media are handled before"),
-            Attachment::Translation => self.translate(node, handle),
-            Attachment::None => self.end_at_router(node, handle),
+            NextHop::Translation => self.translate(node, handle),
+            NextHop::None => self.end_at_router(node, handle),
         }
     }
 
     /// Returns the next hop from a node to a destination.
-    pub(crate) fn toward(&self, node: NodeId, destination: NodeId) -> Attachment {
+    pub(crate) fn toward(&self, node: NodeId, destination: NodeId) -> NextHop {
         self.nodes[node.index()].routes.toward(destination)
     }
 
     /// Returns the next hop after the node's address translation.
-    pub(crate) fn beyond(&self, node: NodeId, destination: NodeId) -> Attachment {
+    pub(crate) fn beyond(&self, node: NodeId, destination: NodeId) -> NextHop {
         self.nodes[node.index()].routes.beyond(destination)
     }
 
@@ -465,20 +465,20 @@ impl<O: Observer> Network<O> {
     }
 
     /// Ends a packet before its destination.
-    pub(crate) fn drop_packet(&mut self, at: Instant, handle: Handle, link: Option<LinkId>, reason: DropReason) {
+    pub(crate) fn drop_packet(&mut self, at: Instant, handle: PacketHandle, link: Option<LinkId>, reason: DropReason) {
         let packet = *self.arena.get(handle);
-        if let Content::Fragment { .. } = packet.content {
+        if let PacketContent::Fragment { .. } = packet.content {
             return self.drop_fragment(at, handle, link, reason);
         }
-        self.observer.dropped(at, &packet.view(), link, reason);
+        self.observer.on_dropped(at, &packet.view(), link, reason);
         self.arena.release(handle);
     }
 
     /// Processes the arrival of a packet at a link's queue at `at` (now, or later if a chain is being computed). It is a separate function:
     /// compiled into its callers it saves and loads 22 registers per link, instead of 6 per link and some 40 instructions per chain.
     #[inline(never)]
-    fn enqueue(&mut self, mut link: LinkId, mut at: Instant, packet: InFlight) {
-        let InFlight { handle, destination, flow, ip_bytes } = packet;
+    fn enqueue(&mut self, mut link: LinkId, mut at: Instant, packet: InFlightPacket) {
+        let InFlightPacket { handle, destination, flow, ip_bytes } = packet;
         loop {
             let l = &mut self.links[link.index()];
             let wire_bytes = ip_bytes + u32::from(l.framing_bytes);
@@ -489,7 +489,7 @@ impl<O: Observer> Network<O> {
                 }
                 continue;
             }
-            let Some(Booking { start, finish, arrival }) = l.book(at, wire_bytes) else {
+            let Some(TransmissionTimes { start, finish, arrival }) = l.book(at, wire_bytes) else {
                 return self.drop_at_queue(link, at, handle, wire_bytes);
             };
             self.observer.passed(&Transmission { link, flow, wire_bytes, offered: at, start, finish, arrival });
@@ -508,7 +508,7 @@ impl<O: Observer> Network<O> {
                 continue;
             }
             if l.flight.push(arrival, packet) {
-                if l.onward == Onward::Hub {
+                if l.onward == NextLinkMode::Hub {
                     self.await_offer(link);
                 } else {
                     self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));
@@ -521,17 +521,17 @@ impl<O: Observer> Network<O> {
     /// Drops a packet that arrives at a link whose drop-tail queue is full.
     #[cold]
     #[inline(never)]
-    fn drop_at_queue(&mut self, link: LinkId, at: Instant, handle: Handle, wire_bytes: u32) {
+    fn drop_at_queue(&mut self, link: LinkId, at: Instant, handle: PacketHandle, wire_bytes: u32) {
         self.links[link.index()].counted().queue_drops += 1;
-        self.observer.offered(at, link, wire_bytes);
-        self.observer.link_dropped(at, link, wire_bytes, DropReason::QueueFull);
+        self.observer.on_offered(at, link, wire_bytes);
+        self.observer.on_link_dropped(at, link, wire_bytes, DropReason::QueueFull);
         self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
     }
 
     /// Handles the less frequent cases of a link: oversized packets, queue disciplines, special links, faults. Returns the next link and
     /// the arrival time at it, if that is to be booked at once.
     #[inline(never)]
-    fn enqueue_with_care(&mut self, link: LinkId, at: Instant, handle: Handle) -> Option<(LinkId, Instant)> {
+    fn enqueue_with_care(&mut self, link: LinkId, at: Instant, handle: PacketHandle) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
         let packet = self.arena.get(handle);
         let wire_bytes = packet.ip_bytes + u32::from(l.framing_bytes);
@@ -559,10 +559,10 @@ impl<O: Observer> Network<O> {
             self.links[link.index()].plain_bytes = 0;
             return None;
         };
-        self.observer.offered(at, link, wire_bytes);
-        let queued = Queued::new(handle, self.arena.get(handle), wire_bytes, at);
+        self.observer.on_offered(at, link, wire_bytes);
+        let queued = QueuedPacket::new(handle, self.arena.get(handle), wire_bytes, at);
         let mut dropped = std::mem::take(&mut self.dropped);
-        let refused = driven.interface.offer(at, queued, &mut dropped).err();
+        let refused = driven.interface.enqueue(at, queued, &mut dropped).err();
         let transmitting = driven.transmitting;
         dropped.extend(refused);
         self.drop_queued(link, &mut dropped);
@@ -572,11 +572,11 @@ impl<O: Observer> Network<O> {
         None
     }
 
-    fn drop_queued(&mut self, link: LinkId, dropped: &mut Vec<Queued>) {
+    fn drop_queued(&mut self, link: LinkId, dropped: &mut Vec<QueuedPacket>) {
         for packet in dropped.drain(..) {
             self.links[link.index()].counted().queue_drops += 1;
             let reason = packet.drop_reason();
-            self.observer.link_dropped(self.now, link, packet.wire_bytes, reason);
+            self.observer.on_link_dropped(self.now, link, packet.wire_bytes, reason);
             self.drop_packet(self.now, packet.handle, Some(link), reason);
         }
         self.dropped = std::mem::take(dropped);
@@ -599,12 +599,12 @@ impl<O: Observer> Network<O> {
             self.dropped = dropped;
             return;
         }
-        let next = driven.interface.take(now, &mut dropped);
+        let next = driven.interface.dequeue(now, &mut dropped);
         driven.transmitting = next.is_some();
         // The packets that the discipline dropped were ahead of the packet that it returned.
         self.drop_queued(link, &mut dropped);
         if let Some(frame) = next {
-            let Queued { handle, wire_bytes, since, .. } = frame;
+            let QueuedPacket { handle, wire_bytes, since, .. } = frame;
             self.note_mark(link, &frame);
             if special {
                 return self.pass_queued(link, &frame);
@@ -619,7 +619,7 @@ impl<O: Observer> Network<O> {
             l.queue_delay_sum += now - since;
             self.calendar.schedule(finish, EventId::new(EventClass::Departure, link.0));
             let packet = self.arena.get(handle);
-            self.observer.transmitted(&Transmission {
+            self.observer.on_transmitted(&Transmission {
                 link,
                 flow: packet.flow,
                 wire_bytes,
@@ -650,12 +650,12 @@ impl<O: Observer> Network<O> {
 
     /// Runs until no event is left or the clock would exceed `end`. `horizon` is the end of the whole run;
     /// nothing is computed beyond it. Returns whether any event is left.
-    pub fn run(&mut self, hosts: &mut impl Hosts<O>, end: Instant, horizon: Instant) -> bool {
+    pub fn run(&mut self, hosts: &mut impl HostEndpoints<O>, end: Instant, horizon: Instant) -> bool {
         self.horizon = horizon;
         self.tapped = self.tap.is_some();
         self.attentive = self.tapped || !self.processing.is_empty();
         self.exceeds_caches = self.links.len() > MOST_LINKS_IN_CACHES;
-        while let Some((at, event)) = self.calendar.next() {
+        while let Some((at, event)) = self.calendar.peek() {
             if at > end {
                 self.now = end;
                 self.offer_all_that_came();
@@ -668,16 +668,16 @@ impl<O: Observer> Network<O> {
             if event.class() == EventClass::Arrival {
                 self.arrival_due(hosts, event);
             } else {
-                self.calendar.take();
+                self.calendar.pop_deferred();
                 self.other_due(hosts, event);
-                self.calendar.settle();
+                self.calendar.complete_pop();
             }
         }
         false
     }
 
     #[inline(always)]
-    fn arrival_due(&mut self, hosts: &mut impl Hosts<O>, event: EventId) {
+    fn arrival_due(&mut self, hosts: &mut impl HostEndpoints<O>, event: EventId) {
         let link = &mut self.links[event.index() as usize];
         let to = link.to;
         let to_router = link.to_router;
@@ -710,9 +710,9 @@ impl<O: Observer> Network<O> {
     /// the
     /// packet; and for those after them the link. Prefetching everything one event earlier was slower.
     #[inline(never)]
-    fn prefetch_next(&self, hosts: &impl Hosts<O>) {
+    fn prefetch_next(&self, hosts: &impl HostEndpoints<O>) {
         let arrival = |place| {
-            let event: EventId = self.calendar.soon(place)?;
+            let event: EventId = self.calendar.upcoming(place)?;
             if event.class() == EventClass::Arrival { self.links.get(event.index() as usize) } else { None }
         };
         for link in (3..7).filter_map(arrival) {
@@ -727,12 +727,12 @@ impl<O: Observer> Network<O> {
             self.observer.prefetch_flow(packet.flow);
             return hosts.prefetch(packet.flow);
         }
-        let Attachment::Link(next) = self.toward(link.to, packet.destination) else { return };
+        let NextHop::Link(next) = self.toward(link.to, packet.destination) else { return };
         let busy = &self.links[next.index()];
         prefetch::<3, _>(busy);
         self.observer.prefetch_link(next);
         if busy.to_router
-            && let Attachment::Link(last) = self.toward(busy.to, packet.destination)
+            && let NextHop::Link(last) = self.toward(busy.to, packet.destination)
         {
             prefetch::<3, _>(&self.links[last.index()]);
             self.observer.prefetch_link(last);
@@ -740,7 +740,7 @@ impl<O: Observer> Network<O> {
     }
 
     #[inline(never)]
-    fn other_due(&mut self, hosts: &mut impl Hosts<O>, event: EventId) {
+    fn other_due(&mut self, hosts: &mut impl HostEndpoints<O>, event: EventId) {
         match event.class() {
             EventClass::Arrival => unreachable!("arrivals are handled before"),
             EventClass::Departure => {
@@ -758,13 +758,13 @@ impl<O: Observer> Network<O> {
                 station => self.resolutions_due(station),
             },
             EventClass::Transport | EventClass::Application => {
-                hosts.timer(self, event);
+                hosts.on_timer(self, event);
             }
         }
     }
 
     #[inline(always)]
-    pub(crate) fn arrive(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
+    pub(crate) fn arrive(&mut self, hosts: &mut impl HostEndpoints<O>, node: NodeId, handle: PacketHandle) {
         if self.nodes[node.index()].router {
             return self.route(node, self.arena.in_flight(handle));
         }
@@ -774,41 +774,41 @@ impl<O: Observer> Network<O> {
     /// `flow` is the packet's flow. With thousands of flows, both the packet and the counters of its flow are outside the cache. With the
     /// flow as an argument, the processor can fetch them in parallel.
     #[inline(always)]
-    fn arrive_at_host(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle, flow: FlowId) {
+    fn arrive_at_host(&mut self, hosts: &mut impl HostEndpoints<O>, node: NodeId, handle: PacketHandle, flow: FlowId) {
         let packet = self.arena.get(handle);
         debug_assert_eq!(packet.flow, flow, "the flow argument must be that of the packet");
-        if self.tapped | packet.corrupted | matches!(packet.content, Content::Fragment { .. }) {
+        if self.tapped | packet.corrupted | matches!(packet.content, PacketContent::Fragment { .. }) {
             return self.arrive_attentively(hosts, node, handle);
         }
-        self.observer.delivered(self.now, &PacketView { flow, ..packet.view() }, packet.sent);
+        self.observer.on_delivered(self.now, &PacketView { flow, ..packet.view() }, packet.sent);
         hosts.receive(self, node, handle);
     }
 
     #[cold]
     #[inline(never)]
-    fn arrive_attentively(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
+    fn arrive_attentively(&mut self, hosts: &mut impl HostEndpoints<O>, node: NodeId, handle: PacketHandle) {
         if self.tap.is_some() {
-            self.capture(node, Direction::In, handle);
+            self.capture(node, CaptureDirection::Inbound, handle);
         }
         let packet = self.arena.get(handle);
-        if let Content::Fragment { .. } = packet.content {
+        if let PacketContent::Fragment { .. } = packet.content {
             return self.receive_fragment(hosts, node, handle);
         }
         // The kernel of a real host detects corruption itself.
-        if packet.corrupted && !matches!(packet.content, Content::Wire { .. }) {
+        if packet.corrupted && !matches!(packet.content, PacketContent::RawIp { .. }) {
             return self.refuse_corrupted(handle);
         }
-        self.observer.delivered(self.now, &packet.view(), packet.sent);
+        self.observer.on_delivered(self.now, &packet.view(), packet.sent);
         hosts.receive(self, node, handle);
     }
 
     /// Writes a queue's mark into the packet when it departs.
     #[inline]
-    pub(crate) fn note_mark(&mut self, link: LinkId, frame: &Queued) {
+    pub(crate) fn note_mark(&mut self, link: LinkId, frame: &QueuedPacket) {
         if frame.marked {
             let packet = self.arena.get_mut(frame.handle);
             packet.codepoint = frame.codepoint;
-            self.observer.marked(self.now, &packet.view(), link);
+            self.observer.on_marked(self.now, &packet.view(), link);
             match self.links.get_mut(link.index()) {
                 Some(link) => link.counted().marks += 1,
                 None => self.channel_marked(link),
@@ -817,15 +817,15 @@ impl<O: Observer> Network<O> {
     }
 
     /// Returns the packets that wait or are in flight.
-    pub fn remaining(&self) -> Remaining {
-        let mut remaining = Remaining::default();
+    pub fn remaining_packets(&self) -> RemainingPackets {
+        let mut remaining = RemainingPackets::default();
         for link in &self.links {
             remaining.queued_per_link.push(link.queued());
         }
         remaining.queued_per_link.extend(self.segments.iter().flat_map(Segment::queued));
         remaining.queued_per_link.extend(self.held_by_media());
         for packet in self.arena.live_packets() {
-            if !matches!(packet.content, Content::Fragment { .. } | Content::Arp { .. }) {
+            if !matches!(packet.content, PacketContent::Fragment { .. } | PacketContent::Arp { .. }) {
                 let (packets, bytes) = remaining.packets_per_flow.entry(packet.flow).or_default();
                 *packets += 1;
                 *bytes += u64::from(packet.ip_bytes);
@@ -847,19 +847,19 @@ impl<O: Observer> Network<O> {
         let mut per_byte = 0.0;
         for hop in self.path(from, to) {
             let (delay, framing_bytes, byte) = match hop {
-                Attachment::Link(link) => {
+                NextHop::Link(link) => {
                     let link = &self.links[link.index()];
                     let (delay, byte) = link.minimum();
                     (delay, u32::from(link.framing_bytes), byte)
                 }
-                Attachment::Station { segment, .. } => {
+                NextHop::Station { segment, .. } => {
                     let (delay, framing_bytes, rate) = self.segments[segment as usize].minimum();
                     (delay, framing_bytes, 8e9 / rate.bits_per_second() as f64)
                 }
-                Attachment::Medium { medium, way, .. } => {
+                NextHop::Medium { medium, way, .. } => {
                     (self.media[usize::from(medium)].least_delays[way as usize], 0, 0.0)
                 }
-                Attachment::None | Attachment::Translation => continue,
+                NextHop::None | NextHop::Translation => continue,
             };
             fixed += delay + Duration::from_nanos((f64::from(framing_bytes) * byte) as u64);
             per_byte += byte;

@@ -5,8 +5,8 @@
 //! packet as its source sent them, except for the decremented hop limit and a CE mark. The host endpoints choose the
 //! content and the rate of replies. Networks without real hosts have no cost for this.
 
-use crate::network::{HOP_LIMIT, Hosts, Network};
-use crate::packet::{Content, Handle, Packet, Purpose};
+use crate::network::{HOP_LIMIT, HostEndpoints, Network};
+use crate::packet::{Packet, PacketContent, PacketDisposition, PacketHandle};
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{FlowId, Instant, NodeId};
@@ -18,20 +18,20 @@ pub(crate) const EVENT: u32 = crate::processing::FIRST_EVENT - 1;
 
 /// The reason why a packet has ended at a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum NotificationReason {
     /// It cannot be forwarded.
     Error(IcmpError),
     /// It is addressed to the router itself.
-    Arrived,
+    Delivered,
 }
 
 /// The end of a packet at a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct SourceNotification {
     /// The router.
     pub node: NodeId,
     /// The reason.
-    pub reason: Reason,
+    pub reason: NotificationReason,
     /// The host that sent the packet.
     pub source: NodeId,
     /// The flow of the packet.
@@ -46,32 +46,39 @@ pub struct Notice {
 
 /// Notices to be delivered.
 #[derive(Debug, Default)]
-pub(crate) struct Notices {
+pub(crate) struct PendingNotifications {
     sources: BTreeSet<NodeId>,
     /// By instant, then in the order in which the packets ended.
-    waiting: BTreeMap<(Instant, u64), Notice>,
+    waiting: BTreeMap<(Instant, u64), SourceNotification>,
     count: u64,
 }
 
 impl<O: Observer> Network<O> {
     /// Enables notices of the ends of these hosts' packets ([`Hosts::notice`]).
-    pub fn notify_sources(&mut self, sources: impl IntoIterator<Item = NodeId>) {
-        self.notices = Some(Box::new(Notices { sources: sources.into_iter().collect(), ..Notices::default() }));
+    pub fn enable_notifications(&mut self, sources: impl IntoIterator<Item = NodeId>) {
+        self.notices = Some(Box::new(PendingNotifications {
+            sources: sources.into_iter().collect(),
+            ..PendingNotifications::default()
+        }));
     }
 
     /// Ends a packet that has arrived at a router that is its destination or has no route for it.
     #[cold]
-    pub(crate) fn end_at_router(&mut self, node: NodeId, handle: Handle) {
+    pub(crate) fn end_at_router(&mut self, node: NodeId, handle: PacketHandle) {
         let Some(handle) = self.whole_at(handle) else { return };
         let packet = *self.arena.get(handle);
         let reason = match packet.content {
-            Content::Wire { purpose: Purpose::Expire, .. } => Reason::Error(IcmpError::TimeExceeded),
-            Content::Wire { purpose: Purpose::Arrive, .. } if packet.destination == node => Reason::Arrived,
-            _ => Reason::Error(IcmpError::Unreachable(Unreachable::Network)),
+            PacketContent::RawIp { purpose: PacketDisposition::HopLimitExceeded, .. } => {
+                NotificationReason::Error(IcmpError::TimeExceeded)
+            }
+            PacketContent::RawIp { purpose: PacketDisposition::Deliver, .. } if packet.destination == node => {
+                NotificationReason::Delivered
+            }
+            _ => NotificationReason::Error(IcmpError::Unreachable(Unreachable::Network)),
         };
         self.notify(self.now, handle, node, reason);
-        if reason == Reason::Arrived {
-            self.observer.delivered(self.now, &packet.view(), packet.sent);
+        if reason == NotificationReason::Delivered {
+            self.observer.on_delivered(self.now, &packet.view(), packet.sent);
             return self.arena.release(handle);
         }
         self.drop_packet(self.now, handle, None, DropReason::Unreachable);
@@ -79,14 +86,14 @@ impl<O: Observer> Network<O> {
 
     /// Adds a notice of a packet that ends at a router, now or, if links are computed ahead, later.
     #[cold]
-    pub(crate) fn notify(&mut self, at: Instant, handle: Handle, node: NodeId, reason: Reason) {
+    pub(crate) fn notify(&mut self, at: Instant, handle: PacketHandle, node: NodeId, reason: NotificationReason) {
         let flow = self.arena.get(handle).flow;
-        let source = self.directory.ends(flow).map(|ends| ends.source.node);
+        let source = self.directory.endpoints(flow).map(|ends| ends.source.node);
         if !self.notices.as_ref().is_some_and(|notices| source.is_some_and(|source| notices.sources.contains(&source)))
         {
             return;
         }
-        let Some(notice) = self.notice_of(handle, node, reason) else { return };
+        let Some(notice) = self.notification_for(handle, node, reason) else { return };
         let Some(notices) = &mut self.notices else { return };
         notices.waiting.insert((at, notices.count), notice);
         notices.count += 1;
@@ -94,37 +101,48 @@ impl<O: Observer> Network<O> {
     }
 
     /// Returns a notice with the packet as its source sent it, when it ends at `node`; `None` if the source would not recognize it.
-    pub fn notice_of(&self, handle: Handle, node: NodeId, reason: Reason) -> Option<Notice> {
+    pub fn notification_for(
+        &self,
+        handle: PacketHandle,
+        node: NodeId,
+        reason: NotificationReason,
+    ) -> Option<SourceNotification> {
         let packet = self.arena.get(handle);
-        let source = self.directory.ends(packet.flow)?.source.node;
+        let source = self.directory.endpoints(packet.flow)?.source.node;
         let protocol = match packet.content {
-            Content::Wire { purpose: Purpose::Settled, .. } | Content::Arp { .. } => return None,
-            Content::Wire { protocol, .. } => protocol,
-            Content::Fragment { whole, .. } => match self.arena.get(whole).content {
-                Content::Wire { purpose: Purpose::Arrive | Purpose::Expire, protocol, .. } => protocol,
+            PacketContent::RawIp { purpose: PacketDisposition::AlreadyTranslated, .. } | PacketContent::Arp { .. } => {
+                return None;
+            }
+            PacketContent::RawIp { protocol, .. } => protocol,
+            PacketContent::Fragment { whole, .. } => match self.arena.get(whole).content {
+                PacketContent::RawIp {
+                    purpose: PacketDisposition::Deliver | PacketDisposition::HopLimitExceeded,
+                    protocol,
+                    ..
+                } => protocol,
                 _ => return None,
             },
-            Content::Tcp(_) => protocol::TCP,
-            Content::Udp { .. } | Content::Quic(_) => protocol::UDP,
+            PacketContent::Tcp(_) => protocol::TCP,
+            PacketContent::Udp { .. } | PacketContent::Quic(_) => protocol::UDP,
         };
         let mut bytes = Vec::new();
         // At its source the packet is unchanged.
-        self.captured(source, handle)?.write(usize::MAX, &mut bytes).ok()?;
-        rewrite::lower_hop_limit(&mut bytes, self.routers_passed(packet, node).min(usize::from(HOP_LIMIT)) as u8)
+        self.packet_at(source, handle)?.write(usize::MAX, &mut bytes).ok()?;
+        rewrite::decrement_hop_limit(&mut bytes, self.routers_passed(packet, node).min(usize::from(HOP_LIMIT)) as u8)
             .ok()?;
-        Some(Notice { node, reason, source, flow: packet.flow, version: packet.version, protocol, bytes })
+        Some(SourceNotification { node, reason, source, flow: packet.flow, version: packet.version, protocol, bytes })
     }
 
     /// Returns the number of routers that a packet has passed when it arrives at `node`.
     pub(crate) fn routers_passed(&self, packet: &Packet, node: NodeId) -> usize {
-        let Some(ends) = self.directory.ends(packet.flow) else { return 0 };
+        let Some(ends) = self.directory.endpoints(packet.flow) else { return 0 };
         let hops = match packet.content {
             // Through the router to whose address it was sent.
-            Content::Wire { origin, purpose: Purpose::Settled, .. } => {
+            PacketContent::RawIp { origin, purpose: PacketDisposition::AlreadyTranslated, .. } => {
                 let via = ends.destination.node;
                 self.path(origin, via).len() + self.path(via, node).len()
             }
-            Content::Wire { origin, .. } => self.path(origin, node).len(),
+            PacketContent::RawIp { origin, .. } => self.path(origin, node).len(),
             _ => self.path(ends.source.node, node).len(),
         };
         hops.saturating_sub(1)
@@ -132,14 +150,14 @@ impl<O: Observer> Network<O> {
 
     /// Delivers the notices that are due.
     #[cold]
-    pub(crate) fn hand_over_notices(&mut self, hosts: &mut impl Hosts<O>) {
+    pub(crate) fn hand_over_notices(&mut self, hosts: &mut impl HostEndpoints<O>) {
         let now = self.now;
-        let due = |notices: &mut Box<Notices>| {
+        let due = |notices: &mut Box<PendingNotifications>| {
             let first = notices.waiting.first_entry().filter(|entry| entry.key().0 <= now)?;
             Some(first.remove())
         };
         while let Some(notice) = self.notices.as_mut().and_then(due) {
-            hosts.notice(self, notice);
+            hosts.on_notification(self, notice);
         }
     }
 }

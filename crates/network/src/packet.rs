@@ -1,17 +1,17 @@
 //! Packets: small plain values of one cache line. In a model, a payload is a length. Payload bytes exist only if a real program
 //! or a real stack is at one end; they are in a side table.
 
-use crate::selection::{Frame, is_version_negotiation};
+use crate::selection::{FrameInfo, is_version_negotiation};
 use bytes::Bytes;
 use fullpipe_record::{PacketView, TcpView};
-use fullpipe_units::{Codepoint, FlowId, Instant, NodeId};
+use fullpipe_units::{EcnCodepoint, FlowId, Instant, NodeId};
 use fullpipe_wire::tcp::flags;
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_wire::{IpVersion, QuicDatagram, QuicForm, QuicHeader, SegmentOptions, TcpHeader, protocol, rewrite};
 
 /// The content of a packet.
 #[derive(Clone, Copy, Debug)]
-pub enum Content {
+pub enum PacketContent {
     /// A TCP segment.
     Tcp(TcpHeader),
     /// A UDP datagram with a number of payload bytes.
@@ -22,7 +22,7 @@ pub enum Content {
     /// A UDP datagram of the QUIC model.
     Quic(QuicHeader),
     /// A packet of a real program; its side data [`Packet::payload`] are the bytes of the whole IP packet.
-    Wire {
+    RawIp {
         /// Bytes above the transport's header, as far as the protocol is known.
         payload_bytes: u32,
         /// Number of the transport protocol.
@@ -38,12 +38,12 @@ pub enum Content {
         /// and the protocol number of that packet.
         about: Option<(FlowId, u8)>,
         /// What the destination does with it.
-        purpose: Purpose,
+        purpose: PacketDisposition,
     },
     /// A fragment of another packet, which stays in the arena until the outcome is known.
     Fragment {
         /// The whole packet.
-        whole: Handle,
+        whole: PacketHandle,
         /// Offset of this fragment in the payload of the whole packet, in bytes.
         offset_bytes: u32,
         /// Whether this is the last fragment.
@@ -58,29 +58,29 @@ pub enum Content {
 
 /// What the destination does with a packet of a real program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
+pub enum PacketDisposition {
     /// Deliver it to the node to which it is addressed.
     #[default]
-    Arrive,
+    Deliver,
     /// Its hop limit reaches zero at the router that is its destination here.
-    Expire,
+    HopLimitExceeded,
     /// The router that is its destination here has no route for it.
     NoRoute,
     /// A NAT has written its final addresses into its bytes: no translation is left.
-    Settled,
+    AlreadyTranslated,
 }
 
 /// The index of a packet in the [`Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Handle(pub(crate) u32);
+pub struct PacketHandle(pub(crate) u32);
 
 /// The index of a packet's side data (TCP options, payload bytes); [`Side::NONE`] without side data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Side(u32);
+pub struct SideDataHandle(u32);
 
-impl Side {
+impl SideDataHandle {
     /// No side data.
-    pub const NONE: Side = Side(u32::MAX);
+    pub const NONE: SideDataHandle = SideDataHandle(u32::MAX);
 
     /// Marks the side data of a packet of the QUIC model, which has a separate table.
     const QUIC: u32 = 1 << 31;
@@ -93,7 +93,7 @@ impl Side {
 
     /// Returns its index among the datagrams of the QUIC model, if it is one.
     fn of_quic(self) -> Option<usize> {
-        (!self.is_none() && self.0 & Side::QUIC != 0).then_some((self.0 & !Side::QUIC) as usize)
+        (!self.is_none() && self.0 & SideDataHandle::QUIC != 0).then_some((self.0 & !SideDataHandle::QUIC) as usize)
     }
 }
 
@@ -104,7 +104,7 @@ pub struct Packet {
     /// When its source passed it to the network; [`crate::Network::send`] sets it.
     pub sent: Instant,
     /// Its content.
-    pub content: Content,
+    pub content: PacketContent,
     /// The flow (interned five-tuple) to which it belongs.
     pub flow: FlowId,
     /// The destination node.
@@ -112,11 +112,11 @@ pub struct Packet {
     /// Size at the IP layer in bytes.
     pub ip_bytes: u32,
     /// Options of a TCP segment ([`SegmentOptions`]).
-    pub options: Side,
+    pub options: SideDataHandle,
     /// Side data with the payload bytes, if there are any.
-    pub payload: Side,
+    pub payload: SideDataHandle,
     /// Its ECN codepoint.
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
     /// Its IP version.
     pub version: IpVersion,
     /// Whether bits were flipped in transit; the checksums of the destination detect it.
@@ -128,16 +128,16 @@ const _: () = assert!(size_of::<Packet>() == 64, "a packet must fill one cache l
 impl Packet {
     /// Returns an IPv4 packet that is not ECN-capable, without side data.
     #[inline(always)]
-    pub fn new(flow: FlowId, destination: NodeId, ip_bytes: u32, content: Content) -> Packet {
+    pub fn new(flow: FlowId, destination: NodeId, ip_bytes: u32, content: PacketContent) -> Packet {
         Packet {
             sent: Instant::ZERO,
             content,
             flow,
             destination,
             ip_bytes,
-            options: Side::NONE,
-            payload: Side::NONE,
-            codepoint: Codepoint::NotEct,
+            options: SideDataHandle::NONE,
+            payload: SideDataHandle::NONE,
+            codepoint: EcnCodepoint::NotEct,
             version: IpVersion::V4,
             corrupted: false,
         }
@@ -146,11 +146,11 @@ impl Packet {
     /// Returns the TCP header for writing; a packet of another kind becomes a TCP segment.
     #[inline(always)]
     pub fn tcp_header(&mut self) -> &mut TcpHeader {
-        if !matches!(self.content, Content::Tcp(_)) {
-            self.content = Content::Tcp(TcpHeader::default());
+        if !matches!(self.content, PacketContent::Tcp(_)) {
+            self.content = PacketContent::Tcp(TcpHeader::default());
         }
         match &mut self.content {
-            Content::Tcp(header) => header,
+            PacketContent::Tcp(header) => header,
             _ => unreachable!("the packet is a TCP segment now"),
         }
     }
@@ -158,7 +158,7 @@ impl Packet {
     /// Increases the sequence number of a TCP segment.
     #[inline(always)]
     pub(crate) fn advance_sequence(&mut self, bytes: u32) {
-        if let Content::Tcp(header) = &mut self.content {
+        if let PacketContent::Tcp(header) = &mut self.content {
             header.sequence = header.sequence.wrapping_add(bytes);
         }
     }
@@ -168,10 +168,10 @@ impl Packet {
     #[inline(never)]
     fn other_payload_bytes(&self) -> u32 {
         match &self.content {
-            Content::Wire { payload_bytes, .. } => *payload_bytes,
-            Content::Fragment { .. } => self.fragment_bytes(),
-            Content::Quic(_) => self.quic_payload_bytes(),
-            Content::Tcp(_) | Content::Udp { .. } | Content::Arp { .. } => 0,
+            PacketContent::RawIp { payload_bytes, .. } => *payload_bytes,
+            PacketContent::Fragment { .. } => self.fragment_bytes(),
+            PacketContent::Quic(_) => self.quic_payload_bytes(),
+            PacketContent::Tcp(_) | PacketContent::Udp { .. } | PacketContent::Arp { .. } => 0,
         }
     }
 
@@ -190,11 +190,11 @@ impl Packet {
     /// Returns the header of the QUIC model for writing; a packet of another kind becomes a datagram of the QUIC model.
     #[inline(always)]
     pub fn quic_header(&mut self) -> &mut QuicHeader {
-        if !matches!(self.content, Content::Quic(_)) {
-            self.content = Content::Quic(QuicHeader::default());
+        if !matches!(self.content, PacketContent::Quic(_)) {
+            self.content = PacketContent::Quic(QuicHeader::default());
         }
         match &mut self.content {
-            Content::Quic(header) => header,
+            PacketContent::Quic(header) => header,
             _ => unreachable!("the packet is a datagram of the QUIC model now"),
         }
     }
@@ -203,18 +203,18 @@ impl Packet {
     #[inline(always)]
     pub fn view(&self) -> PacketView {
         let (payload_bytes, tcp) = match &self.content {
-            Content::Tcp(header) => (
+            PacketContent::Tcp(header) => (
                 u32::from(header.payload_bytes),
                 Some(TcpView {
                     sequence: header.sequence,
                     sequence_end: header.sequence_end(),
                     acknowledgement: header.acknowledgement,
-                    has_ack: header.has(flags::ACK),
-                    syn: header.has(flags::SYN),
+                    has_ack: header.has_flag(flags::ACK),
+                    syn: header.has_flag(flags::SYN),
                 }),
             ),
-            Content::Udp { payload_bytes } => (*payload_bytes, None),
-            Content::Quic(_) => (self.quic_payload_bytes(), None),
+            PacketContent::Udp { payload_bytes } => (*payload_bytes, None),
+            PacketContent::Quic(_) => (self.quic_payload_bytes(), None),
             _ => (self.other_payload_bytes(), None),
         };
         PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, codepoint: self.codepoint, tcp }
@@ -229,11 +229,11 @@ impl Packet {
     #[inline(always)]
     pub fn has_payload(&self) -> bool {
         match &self.content {
-            Content::Tcp(header) => header.payload_bytes > 0,
-            Content::Quic(header) => header.form != QuicForm::Ack,
-            Content::Udp { .. } | Content::Fragment { .. } => true,
-            Content::Wire { payload_bytes, .. } => *payload_bytes > 0,
-            Content::Arp { .. } => false,
+            PacketContent::Tcp(header) => header.payload_bytes > 0,
+            PacketContent::Quic(header) => header.form != QuicForm::Ack,
+            PacketContent::Udp { .. } | PacketContent::Fragment { .. } => true,
+            PacketContent::RawIp { payload_bytes, .. } => *payload_bytes > 0,
+            PacketContent::Arp { .. } => false,
         }
     }
 }
@@ -241,8 +241,8 @@ impl Packet {
 /// A packet in flight, with the fields that routers and links need. They then do not read the packet's own cache line, which
 /// with 10 000 flows would be a cache miss per hop.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InFlight {
-    pub(crate) handle: Handle,
+pub(crate) struct InFlightPacket {
+    pub(crate) handle: PacketHandle,
     pub(crate) destination: NodeId,
     pub(crate) flow: FlowId,
     pub(crate) ip_bytes: u32,
@@ -268,25 +268,25 @@ pub struct Arena {
 impl Arena {
     /// Stores a packet.
     #[inline(always)]
-    pub fn insert(&mut self, packet: Packet) -> Handle {
+    pub fn insert(&mut self, packet: Packet) -> PacketHandle {
         if let Some(index) = self.free.pop() {
             self.packets[index as usize] = packet;
-            Handle(index)
+            PacketHandle(index)
         } else {
             self.packets.push(packet);
-            Handle(self.packets.len() as u32 - 1)
+            PacketHandle(self.packets.len() as u32 - 1)
         }
     }
 
     /// Takes a free slot, to which the caller writes a packet. Writing the fields in place saves 30 instructions per packet
     /// compared with building it elsewhere and storing it.
     #[inline(always)]
-    pub fn claim(&mut self) -> (Handle, &mut Packet) {
+    pub fn claim(&mut self) -> (PacketHandle, &mut Packet) {
         let index = match self.free.pop() {
             Some(index) => index,
             None => self.grow(),
         };
-        (Handle(index), &mut self.packets[index as usize])
+        (PacketHandle(index), &mut self.packets[index as usize])
     }
 
     #[cold]
@@ -296,44 +296,44 @@ impl Arena {
             // Grows by half: with 10 000 flows, doubling allocates megabytes that are never used.
             self.packets.reserve_exact((self.packets.len() / 2).max(16));
         }
-        self.packets.push(Packet::new(FlowId(0), NodeId(0), 0, Content::Arp { request: false }));
+        self.packets.push(Packet::new(FlowId(0), NodeId(0), 0, PacketContent::Arp { request: false }));
         self.packets.len() as u32 - 1
     }
 
     /// Returns an unused slot from [`Arena::claim`] to the arena.
     #[inline(always)]
-    pub fn give_back(&mut self, handle: Handle) {
+    pub fn cancel_claim(&mut self, handle: PacketHandle) {
         self.free.push(handle.0);
     }
 
     /// Removes a packet; its side data stays.
-    pub(crate) fn take(&mut self, handle: Handle) -> Packet {
+    pub(crate) fn take(&mut self, handle: PacketHandle) -> Packet {
         self.free.push(handle.0);
         self.packets[handle.0 as usize]
     }
 
     /// Returns a packet as links forward it.
     #[inline(always)]
-    pub(crate) fn in_flight(&self, handle: Handle) -> InFlight {
+    pub(crate) fn in_flight(&self, handle: PacketHandle) -> InFlightPacket {
         let packet = self.get(handle);
-        InFlight { handle, destination: packet.destination, flow: packet.flow, ip_bytes: packet.ip_bytes }
+        InFlightPacket { handle, destination: packet.destination, flow: packet.flow, ip_bytes: packet.ip_bytes }
     }
 
     /// Returns the packet.
     #[inline(always)]
-    pub fn get(&self, handle: Handle) -> &Packet {
+    pub fn get(&self, handle: PacketHandle) -> &Packet {
         &self.packets[handle.0 as usize]
     }
 
     /// Returns the packet for writing.
     #[inline(always)]
-    pub fn get_mut(&mut self, handle: Handle) -> &mut Packet {
+    pub fn get_mut(&mut self, handle: PacketHandle) -> &mut Packet {
         &mut self.packets[handle.0 as usize]
     }
 
     /// Stores a copy of a packet, with its own side data.
     #[cold]
-    pub fn duplicate(&mut self, handle: Handle) -> Handle {
+    pub fn duplicate(&mut self, handle: PacketHandle) -> PacketHandle {
         let mut packet = *self.get(handle);
         if let Some(options) = self.options(packet.options).copied() {
             packet.options = self.store_options(&options);
@@ -347,14 +347,14 @@ impl Arena {
 
     /// Removes a packet without side data.
     #[inline(always)]
-    pub fn release_plain(&mut self, handle: Handle) {
+    pub fn release_without_side_data(&mut self, handle: PacketHandle) {
         debug_assert!(self.get(handle).options.is_none() && self.get(handle).payload.is_none());
         self.free.push(handle.0);
     }
 
     /// Removes a packet and its side data.
     #[inline(always)]
-    pub fn release(&mut self, handle: Handle) {
+    pub fn release(&mut self, handle: PacketHandle) {
         let packet = &self.packets[handle.0 as usize];
         if !packet.options.is_none() {
             self.free_options.push(packet.options.0);
@@ -365,7 +365,7 @@ impl Arena {
         self.free.push(handle.0);
     }
 
-    fn release_payload(&mut self, side: Side) {
+    fn release_payload(&mut self, side: SideDataHandle) {
         if let Some(index) = side.of_quic() {
             // The next datagram uses the memory of this one, but the memory of only a limited number of unused datagrams is kept.
             if self.free_datagrams.len() >= SPARE_DATAGRAMS {
@@ -379,54 +379,54 @@ impl Arena {
     }
 
     /// Stores a datagram of the QUIC model. Also returns an unused one, whose memory can be reused.
-    pub fn store_datagram(&mut self, datagram: QuicDatagram) -> (Side, QuicDatagram) {
+    pub fn store_datagram(&mut self, datagram: QuicDatagram) -> (SideDataHandle, QuicDatagram) {
         if let Some(index) = self.free_datagrams.pop() {
             let old = std::mem::replace(&mut self.datagrams[index as usize], datagram);
-            (Side(index | Side::QUIC), old)
+            (SideDataHandle(index | SideDataHandle::QUIC), old)
         } else {
             self.datagrams.push(datagram);
-            (Side((self.datagrams.len() as u32 - 1) | Side::QUIC), QuicDatagram::default())
+            (SideDataHandle((self.datagrams.len() as u32 - 1) | SideDataHandle::QUIC), QuicDatagram::default())
         }
     }
 
     /// Returns a stored datagram of the QUIC model.
-    pub fn datagram(&self, side: Side) -> Option<&QuicDatagram> {
+    pub fn datagram(&self, side: SideDataHandle) -> Option<&QuicDatagram> {
         self.datagrams.get(side.of_quic()?)
     }
 
     /// Stores a segment's options.
     #[inline(always)]
-    pub fn store_options(&mut self, options: &SegmentOptions) -> Side {
+    pub fn store_options(&mut self, options: &SegmentOptions) -> SideDataHandle {
         if let Some(index) = self.free_options.pop() {
             self.options[index as usize] = *options;
-            Side(index)
+            SideDataHandle(index)
         } else {
             self.options.push(*options);
-            Side(self.options.len() as u32 - 1)
+            SideDataHandle(self.options.len() as u32 - 1)
         }
     }
 
     /// Returns the stored options of a segment.
     #[inline(always)]
-    pub fn options(&self, side: Side) -> Option<&SegmentOptions> {
+    pub fn options(&self, side: SideDataHandle) -> Option<&SegmentOptions> {
         if side.is_none() { None } else { self.options.get(side.0 as usize) }
     }
 
     /// Stores payload bytes.
-    pub fn store_payload(&mut self, bytes: Option<Bytes>) -> Side {
-        let Some(bytes) = bytes else { return Side::NONE };
+    pub fn store_payload(&mut self, bytes: Option<Bytes>) -> SideDataHandle {
+        let Some(bytes) = bytes else { return SideDataHandle::NONE };
         if let Some(index) = self.free_payloads.pop() {
             self.payloads[index as usize] = Some(bytes);
-            Side(index)
+            SideDataHandle(index)
         } else {
             self.payloads.push(Some(bytes));
-            Side(self.payloads.len() as u32 - 1)
+            SideDataHandle(self.payloads.len() as u32 - 1)
         }
     }
 
     /// Replaces the payload of a packet.
     #[cold]
-    pub(crate) fn replace_payload(&mut self, handle: Handle, bytes: Bytes) {
+    pub(crate) fn replace_payload(&mut self, handle: PacketHandle, bytes: Bytes) {
         let side = self.get(handle).payload;
         if !side.is_none() && side.of_quic().is_none() {
             self.payloads[side.0 as usize] = Some(bytes);
@@ -435,37 +435,37 @@ impl Arena {
 
     /// Returns the properties of a packet that the models of a link use.
     #[cold]
-    pub(crate) fn frame(&self, handle: Handle, wire_bytes: u32) -> Frame {
+    pub(crate) fn frame(&self, handle: PacketHandle, wire_bytes: u32) -> FrameInfo {
         let packet = self.get(handle);
         let has_payload = packet.has_payload();
         let is_udp = match packet.content {
-            Content::Udp { .. } | Content::Quic(_) => true,
-            Content::Wire { protocol, .. } => protocol == protocol::UDP,
-            Content::Fragment { whole, .. } => match self.get(whole).content {
-                Content::Udp { .. } | Content::Quic(_) => true,
-                Content::Wire { protocol, .. } => protocol == protocol::UDP,
+            PacketContent::Udp { .. } | PacketContent::Quic(_) => true,
+            PacketContent::RawIp { protocol, .. } => protocol == protocol::UDP,
+            PacketContent::Fragment { whole, .. } => match self.get(whole).content {
+                PacketContent::Udp { .. } | PacketContent::Quic(_) => true,
+                PacketContent::RawIp { protocol, .. } => protocol == protocol::UDP,
                 _ => false,
             },
-            Content::Tcp(_) | Content::Arp { .. } => false,
+            PacketContent::Tcp(_) | PacketContent::Arp { .. } => false,
         };
-        let is_version_negotiation = matches!(packet.content, Content::Wire { .. })
+        let is_version_negotiation = matches!(packet.content, PacketContent::RawIp { .. })
             && self
                 .payload(packet.payload)
-                .and_then(|bytes| bytes.get(rewrite::udp_payload(bytes)?))
+                .and_then(|bytes| bytes.get(rewrite::udp_payload_range(bytes)?))
                 .is_some_and(is_version_negotiation);
-        Frame { wire_bytes, has_payload, is_udp, is_version_negotiation }
+        FrameInfo { wire_bytes, has_payload, is_udp, is_version_negotiation }
     }
 
     /// Returns stored payload bytes.
     #[inline(always)]
-    pub fn payload(&self, side: Side) -> Option<&Bytes> {
+    pub fn payload(&self, side: SideDataHandle) -> Option<&Bytes> {
         if side.is_none() { None } else { self.payloads.get(side.0 as usize)?.as_ref() }
     }
 
     /// Removes and returns the stored payload bytes of a packet that has arrived. A clone would allocate, and would prevent the receiver
     /// from using the bytes in place.
     #[inline]
-    pub fn take_payload(&mut self, side: Side) -> Option<Bytes> {
+    pub fn take_payload(&mut self, side: SideDataHandle) -> Option<Bytes> {
         if side.is_none() { None } else { self.payloads.get_mut(side.0 as usize)?.take() }
     }
 

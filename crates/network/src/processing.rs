@@ -10,18 +10,18 @@
 //! time, and the packet costs no event; the chains of [`crate::network`] determine when this does not change results.
 
 use crate::network::Network;
-use crate::packet::{Handle, Packet};
-use crate::routing::Attachment;
-use fullpipe_engine::{EventClass, EventId, Lane};
+use crate::packet::{Packet, PacketHandle};
+use crate::routing::NextHop;
+use fullpipe_engine::{DelayLine, EventClass, EventId};
 use fullpipe_record::Observer;
-use fullpipe_units::{Duration, Instant, NodeId, Stream};
+use fullpipe_units::{Duration, Instant, NodeId, RandomStream};
 
 /// The processing jitter of a host.
 #[derive(Debug)]
 pub(crate) struct Processing {
     limit: Duration,
-    stream: Stream,
-    held: Lane<Packet>,
+    stream: RandomStream,
+    held: DelayLine<Packet>,
     last: Instant,
     /// Whether the host's links are booked ahead; determined with the first packet.
     ahead: Option<bool>,
@@ -43,9 +43,9 @@ pub(crate) const FIRST_EVENT: u32 = 1 << 27;
 impl<O: Observer> Network<O> {
     /// Delays each packet that `node` sends by a random time of at most `limit` from `stream` (which should be
     /// named after the host). Packets keep their order.
-    pub fn set_processing_jitter(&mut self, node: NodeId, limit: Duration, stream: Stream) {
+    pub fn set_processing_jitter(&mut self, node: NodeId, limit: Duration, stream: RandomStream) {
         // Uniform from 0 to `limit`, both inclusive.
-        let processing = Processing { limit, stream, held: Lane::default(), last: Instant::ZERO, ahead: None };
+        let processing = Processing { limit, stream, held: DelayLine::default(), last: Instant::ZERO, ahead: None };
         if self.processing.len() <= node.index() {
             self.processing.resize_with(node.index() + 1, || None);
         }
@@ -54,9 +54,9 @@ impl<O: Observer> Network<O> {
 
     /// Draws the processing time of a packet at its source.
     #[inline(never)]
-    pub(crate) fn processing_time(&mut self, from: NodeId, handle: Handle) -> Departure {
+    pub(crate) fn processing_time(&mut self, from: NodeId, handle: PacketHandle) -> Departure {
         let Some(Some(processing)) = self.processing.get_mut(from.index()) else { return Departure::Now };
-        let time = Duration::from_nanos(processing.stream.below(processing.limit.as_nanos().saturating_add(1)));
+        let time = Duration::from_nanos(processing.stream.uniform_below(processing.limit.as_nanos().saturating_add(1)));
         let at = self.now.saturating_add(time).max(processing.last);
         processing.last = at;
         let ahead = match processing.ahead {
@@ -65,7 +65,7 @@ impl<O: Observer> Network<O> {
         };
         // Nothing is computed beyond the end of the run, or for a destination without a link.
         let destination = self.arena.get(handle).destination;
-        if ahead && at <= self.horizon && matches!(self.toward(from, destination), Attachment::Link(_)) {
+        if ahead && at <= self.horizon && matches!(self.toward(from, destination), NextHop::Link(_)) {
             return Departure::Ahead(at);
         }
         self.hold(from, handle, at);
@@ -81,7 +81,7 @@ impl<O: Observer> Network<O> {
         ahead
     }
 
-    fn hold(&mut self, from: NodeId, handle: Handle, at: Instant) {
+    fn hold(&mut self, from: NodeId, handle: PacketHandle, at: Instant) {
         let packet = self.arena.take(handle);
         let Some(Some(processing)) = self.processing.get_mut(from.index()) else { return };
         if processing.held.push(at, packet) {

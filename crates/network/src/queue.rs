@@ -5,9 +5,9 @@
 //! which it has room. The others wait in the discipline, which selects the packets to drop (as in ns-3's traffic control and Linux's qdisc
 //! over a driver ring).
 
-use crate::packet::{Content, Handle, Packet};
+use crate::packet::{Packet, PacketContent, PacketHandle};
 use fullpipe_record::{DropReason, Protocol};
-use fullpipe_units::{Codepoint, Duration, Instant, QueueLimit, Rate};
+use fullpipe_units::{Duration, EcnCodepoint, Instant, QueueLimit, Rate};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -24,16 +24,16 @@ pub enum Limit {
 
 impl Limit {
     /// Returns a limit in time as the bytes that a link transmits in that time.
-    pub fn of_time(time: Duration, rate: Rate) -> Limit {
+    pub fn from_duration(time: Duration, rate: Rate) -> Limit {
         Limit::Bytes(rate.bytes_in(time))
     }
 
     /// Returns a configured limit at a link of this rate.
-    pub fn at(limit: QueueLimit, rate: Rate) -> Limit {
+    pub fn from_queue_limit(limit: QueueLimit, rate: Rate) -> Limit {
         match limit {
             QueueLimit::Packets(packets) => Limit::Packets(u64::from(packets)),
             QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
-            QueueLimit::Time(time) => Limit::of_time(time, rate),
+            QueueLimit::Time(time) => Limit::from_duration(time, rate),
             QueueLimit::Unlimited => Limit::Unlimited,
         }
     }
@@ -51,9 +51,9 @@ impl Limit {
 
 /// A packet in a queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Queued {
+pub struct QueuedPacket {
     /// The packet.
-    pub handle: Handle,
+    pub handle: PacketHandle,
     /// Its size on the wire in bytes.
     pub wire_bytes: u32,
     /// Its size at the IP layer in bytes.
@@ -63,7 +63,7 @@ pub struct Queued {
     /// When it arrived.
     pub since: Instant,
     /// Its ECN codepoint. A discipline marks it with [`Queued::mark`].
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
     /// Whether the discipline has marked it.
     pub marked: bool,
     /// Whether the discipline dropped it although there was room (it is then one of the dropped packets).
@@ -72,20 +72,20 @@ pub struct Queued {
     pub protocol: Protocol,
 }
 
-impl Queued {
+impl QueuedPacket {
     /// Returns a packet that arrives at `since`.
     ///
     /// Its key is the flow, determined by addresses, protocol and ports. Fragments after the first have no ports: all of
     /// them to one destination have the same key.
     #[doc(hidden)]
     #[inline]
-    pub fn new(handle: Handle, packet: &Packet, wire_bytes: u32, since: Instant) -> Self {
+    pub fn new(handle: PacketHandle, packet: &Packet, wire_bytes: u32, since: Instant) -> Self {
         let key = match packet.content {
-            Content::Fragment { offset_bytes: 1.., .. } => 1 << 32 | u64::from(packet.destination.0),
+            PacketContent::Fragment { offset_bytes: 1.., .. } => 1 << 32 | u64::from(packet.destination.0),
             _ => u64::from(packet.flow.0),
         };
-        let protocol = if let Content::Tcp(_) = packet.content { Protocol::Tcp } else { Protocol::Udp };
-        Queued {
+        let protocol = if let PacketContent::Tcp(_) = packet.content { Protocol::Tcp } else { Protocol::Udp };
+        QueuedPacket {
             handle,
             wire_bytes,
             ip_bytes: packet.ip_bytes,
@@ -102,9 +102,9 @@ impl Queued {
     /// counts as marked again).
     #[inline]
     pub fn mark(&mut self) -> bool {
-        let capable = self.codepoint.is_capable();
+        let capable = self.codepoint.is_ecn_capable();
         if capable {
-            self.codepoint = Codepoint::Ce;
+            self.codepoint = EcnCodepoint::Ce;
             self.marked = true;
         }
         capable
@@ -113,12 +113,12 @@ impl Queued {
     /// Returns the packet as one that a discipline drops although there is room.
     #[inline]
     pub(crate) fn dropped_early(self) -> Self {
-        Queued { early: true, ..self }
+        QueuedPacket { early: true, ..self }
     }
 
     /// Returns the reason why it was dropped at a queue.
     pub(crate) fn drop_reason(&self) -> DropReason {
-        if self.early { DropReason::Discipline } else { DropReason::QueueFull }
+        if self.early { DropReason::QueueDiscipline } else { DropReason::QueueFull }
     }
 }
 
@@ -129,10 +129,15 @@ pub trait QueueDiscipline: fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     /// Accepts a packet, or refuses it.
-    fn enqueue(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued>;
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: QueuedPacket,
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket>;
 
     /// Removes and returns the next packet to transmit.
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued>;
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket>;
 
     /// Returns the number of packets in the queue.
     fn packets(&self) -> u64;
@@ -146,7 +151,7 @@ pub trait QueueDiscipline: fmt::Debug + Send {
 pub struct Fifo {
     limit: Limit,
     bytes: u64,
-    queue: VecDeque<Queued>,
+    queue: VecDeque<QueuedPacket>,
 }
 
 impl Fifo {
@@ -166,7 +171,12 @@ impl QueueDiscipline for Fifo {
         "fifo"
     }
 
-    fn enqueue(&mut self, _now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        _now: Instant,
+        packet: QueuedPacket,
+        _dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         if !self.admits(packet.wire_bytes) {
             return Err(packet);
         }
@@ -175,7 +185,7 @@ impl QueueDiscipline for Fifo {
         Ok(())
     }
 
-    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let packet = self.queue.pop_front()?;
         self.bytes -= u64::from(packet.wire_bytes);
         Some(packet)
@@ -192,20 +202,25 @@ impl QueueDiscipline for Fifo {
 
 /// The discipline (if any) and the device queue of one transmitter.
 #[derive(Debug)]
-pub struct Interface {
+pub struct InterfaceQueue {
     discipline: Option<Box<dyn QueueDiscipline>>,
     device: Fifo,
     largest_bytes: u32,
 }
 
-impl Interface {
+impl InterfaceQueue {
     /// Returns an empty interface. The device queue takes a packet from the discipline when it has room for one of `largest_bytes`.
     pub fn new(discipline: Option<Box<dyn QueueDiscipline>>, device_limit: Limit, largest_bytes: u32) -> Self {
-        Interface { discipline, device: Fifo::new(device_limit), largest_bytes }
+        InterfaceQueue { discipline, device: Fifo::new(device_limit), largest_bytes }
     }
 
     /// Accepts a packet, or refuses it.
-    pub fn offer(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    pub fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: QueuedPacket,
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         match &mut self.discipline {
             None => self.device.enqueue(now, packet, dropped),
             Some(discipline) => {
@@ -217,14 +232,14 @@ impl Interface {
     }
 
     /// Removes and returns the next packet to transmit.
-    pub fn take(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    pub fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let next = self.device.dequeue(now, dropped);
         self.refill(now, dropped);
         // If the device queue is too small for one packet, packets pass directly from the discipline.
         next.or_else(|| self.discipline.as_mut()?.dequeue(now, dropped))
     }
 
-    fn refill(&mut self, now: Instant, dropped: &mut Vec<Queued>) {
+    fn refill(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) {
         let Some(discipline) = &mut self.discipline else { return };
         while self.device.admits(self.largest_bytes) {
             let Some(packet) = discipline.dequeue(now, dropped) else { return };
@@ -249,14 +264,14 @@ impl Interface {
 mod tests {
     use super::*;
 
-    fn packet(number: u32) -> Queued {
-        Queued {
-            handle: Handle(number),
+    fn packet(number: u32) -> QueuedPacket {
+        QueuedPacket {
+            handle: PacketHandle(number),
             wire_bytes: 100,
             ip_bytes: 82,
             key: 0,
             since: Instant::ZERO,
-            codepoint: Codepoint::NotEct,
+            codepoint: EcnCodepoint::NotEct,
             marked: false,
             early: false,
             protocol: Protocol::Udp,
@@ -271,7 +286,7 @@ mod tests {
         assert!(!Limit::Bytes(250).admits(0, 151, 100));
         // 100 ms at 100 Mbit/s: 10 Mbit = 1 250 000 bytes.
         assert_eq!(
-            Limit::of_time(Duration::from_millis(100), Rate::from_megabits_per_second(100)),
+            Limit::from_duration(Duration::from_millis(100), Rate::from_megabits_per_second(100)),
             Limit::Bytes(1_250_000)
         );
     }
@@ -279,15 +294,15 @@ mod tests {
     #[test]
     fn a_discipline_queues_packets_that_the_device_cannot_accept() {
         // A device queue of 2 under a discipline of 3 packets: five of seven arrivals fit while the transmitter is busy.
-        let mut interface = Interface::new(Some(Box::new(Fifo::new(Limit::Packets(3)))), Limit::Packets(2), 100);
+        let mut interface = InterfaceQueue::new(Some(Box::new(Fifo::new(Limit::Packets(3)))), Limit::Packets(2), 100);
         let mut dropped = Vec::new();
         let refused: Vec<u32> = (0..7)
-            .filter_map(|n| interface.offer(Instant::ZERO, packet(n), &mut dropped).err().map(|p| p.handle.0))
+            .filter_map(|n| interface.enqueue(Instant::ZERO, packet(n), &mut dropped).err().map(|p| p.handle.0))
             .collect();
         assert_eq!(refused, [5, 6]);
         assert_eq!((interface.packets(), interface.bytes()), (5, 500));
         let order: Vec<u32> =
-            std::iter::from_fn(|| interface.take(Instant::ZERO, &mut dropped).map(|p| p.handle.0)).collect();
+            std::iter::from_fn(|| interface.dequeue(Instant::ZERO, &mut dropped).map(|p| p.handle.0)).collect();
         assert_eq!(order, [0, 1, 2, 3, 4]);
     }
 }

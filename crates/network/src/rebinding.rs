@@ -16,13 +16,13 @@
 //! arrived outside.
 
 use crate::network::Network;
-use crate::packet::{Content, Handle};
+use crate::packet::{PacketContent, PacketHandle};
 use bytes::Bytes;
 use fullpipe_record::Observer;
 use fullpipe_schema::component::choices;
-use fullpipe_schema::{Choice, Field, Kind, Table, Tree, Value, keys};
-use fullpipe_units::{Duration, FlowId, Instant, NodeId, Stream};
-use fullpipe_wire::{Summary, Translation, protocol};
+use fullpipe_schema::{Choice, Field, FieldKind, Table, Tree, Value, keys};
+use fullpipe_units::{Duration, FlowId, Instant, NodeId, RandomStream};
+use fullpipe_wire::{AddressTranslation, PacketSummary, protocol};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -31,8 +31,12 @@ use std::net::{IpAddr, SocketAddr};
 const MAX_ENDPOINTS: usize = 32_768;
 
 /// The key of a link that enables rebinding.
-pub const KEY: Field =
-    Field::optional("rebinding", Kind::Table(&TABLE), "none", "A translator at the link that changes its mappings.");
+pub const KEY: Field = Field::optional(
+    "rebinding",
+    FieldKind::Table(&TABLE),
+    "none",
+    "A translator at the link that changes its mappings.",
+);
 
 static TABLE: Table = Table {
     name: "rebinding",
@@ -41,30 +45,33 @@ static TABLE: Table = Table {
            rebinding each gets another port, and what is for an old one is dropped.",
     fields: &[keys! {
         /// When mappings change first.
-        "first": Kind::DURATION, required;
+        "first": FieldKind::DURATION, required;
         /// After this time they change again, and again.
-        "every": Kind::INTERVAL, optional "never";
+        "every": FieldKind::INTERVAL, optional "never";
         /// Whether the outside address changes too: in its last byte, from 1 to 254.
-        "address": Kind::Boolean, default "false";
+        "address": FieldKind::Boolean, default "false";
         /// Which side of the link is inside.
-        "inside": Kind::Choice(&choices(&INSIDE)), default "from";
+        "inside": FieldKind::Choice(&choices(&INSIDE)), default "from";
     }],
     ..Table::EMPTY
 };
 
 /// The sides of the two directions.
-static INSIDE: [(Choice, [RebindingSide; 2]); 2] = [
-    (Choice::new("from", "the side where the link begins."), [RebindingSide::Outward, RebindingSide::Inward]),
-    (Choice::new("to", "the side where it ends."), [RebindingSide::Inward, RebindingSide::Outward]),
+static INSIDE: [(Choice, [RebindingDirection; 2]); 2] = [
+    (
+        Choice::new("from", "the side where the link begins."),
+        [RebindingDirection::Outbound, RebindingDirection::Inbound],
+    ),
+    (Choice::new("to", "the side where it ends."), [RebindingDirection::Inbound, RebindingDirection::Outbound]),
 ];
 
 /// The direction of datagrams over a direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RebindingSide {
+pub enum RebindingDirection {
     /// From inside to outside.
-    Outward,
+    Outbound,
     /// From outside to inside.
-    Inward,
+    Inbound,
 }
 
 /// A rebinding NAT at a direction of a link. Both directions have one with the same number and times.
@@ -73,7 +80,7 @@ pub struct Rebinding {
     /// Number of the NAT in the network.
     pub number: u32,
     /// The direction.
-    pub side: RebindingSide,
+    pub side: RebindingDirection,
     /// Time of the first rebinding, since the start of the run.
     pub first: Duration,
     /// Interval of the following rebindings; 0: there are none.
@@ -85,7 +92,7 @@ pub struct Rebinding {
 impl Rebinding {
     /// Reads the table of NAT `number`, for the two directions of its link.
     pub fn read(tree: &Tree, number: u32) -> [Self; 2] {
-        tree.chosen("inside", &INSIDE).map(|side| Rebinding {
+        tree.choice_value("inside", &INSIDE).map(|side| Rebinding {
             number,
             side,
             first: tree.duration("first"),
@@ -124,9 +131,9 @@ impl Mappings {
     }
 
     /// Returns a random unused port at this address.
-    fn free_port(&self, address: IpAddr, stream: &mut Stream) -> u16 {
+    fn free_port(&self, address: IpAddr, stream: &mut RandomStream) -> u16 {
         loop {
-            let port = 1 + stream.below(65_535) as u16;
+            let port = 1 + stream.uniform_below(65_535) as u16;
             if !self.inside.contains_key(&SocketAddr::new(address, port)) {
                 return port;
             }
@@ -138,7 +145,7 @@ impl Mappings {
 #[derive(Debug)]
 pub(crate) struct Rebinder {
     rebinding: Rebinding,
-    stream: Stream,
+    stream: RandomStream,
     /// Mappings by round, as far as they can still be used.
     rounds: BTreeMap<u64, Mappings>,
     /// Inside hosts by each of their current and former outside addresses.
@@ -148,7 +155,7 @@ pub(crate) struct Rebinder {
 }
 
 impl Rebinder {
-    pub(crate) fn new(rebinding: Rebinding, stream: Stream) -> Self {
+    pub(crate) fn new(rebinding: Rebinding, stream: RandomStream) -> Self {
         Rebinder {
             rebinding,
             stream,
@@ -193,7 +200,7 @@ impl Rebinder {
     /// Returns the inside address with a different last byte from 1 to 254, which equals neither its own nor the previous one.
     fn another_address(&mut self, own: IpAddr, old: IpAddr) -> IpAddr {
         loop {
-            let last = 1 + self.stream.below(254) as u8;
+            let last = 1 + self.stream.uniform_below(254) as u8;
             let address = with_last_byte(own, last);
             if address != own && address != old {
                 return address;
@@ -233,11 +240,11 @@ impl Rebinder {
     }
 
     /// Returns whether a datagram of the model passes.
-    fn model(&mut self, now: Instant, arrival: Instant, sent: Instant, flow: FlowId, side: RebindingSide) -> bool {
+    fn model(&mut self, now: Instant, arrival: Instant, sent: Instant, flow: FlowId, side: RebindingDirection) -> bool {
         let round = self.rebinding.round(arrival);
         let key = (flow.index() / 2, round);
         match side {
-            RebindingSide::Outward => {
+            RebindingDirection::Outbound => {
                 if !self.model.contains_key(&key) {
                     let present = self.rebinding.round(now);
                     self.model.retain(|(_, of), _| *of >= present);
@@ -246,7 +253,7 @@ impl Rebinder {
                 *first = (*first).min(arrival);
                 true
             }
-            RebindingSide::Inward => self.model.get(&key).is_some_and(|first| *first <= sent),
+            RebindingDirection::Inbound => self.model.get(&key).is_some_and(|first| *first <= sent),
         }
     }
 }
@@ -267,23 +274,23 @@ fn with_last_byte(address: IpAddr, last: u8) -> IpAddr {
 
 impl<O: Observer> Network<O> {
     /// Returns the host inside a rebinding NAT that has, or had, this outside address.
-    pub fn rebound_host(&self, address: IpAddr) -> Option<NodeId> {
+    pub fn host_behind_rebinding(&self, address: IpAddr) -> Option<NodeId> {
         self.rebinders.values().find_map(|rebinder| rebinder.hosts.get(&address).copied())
     }
 
     /// Processes a datagram that arrives at an end of a link with a rebinding NAT; returns false if it is dropped.
     #[cold]
-    pub(crate) fn rebind(&mut self, rebinding: Rebinding, handle: Handle, arrival: Instant) -> bool {
+    pub(crate) fn rebind(&mut self, rebinding: Rebinding, handle: PacketHandle, arrival: Instant) -> bool {
         let now = self.now;
         let packet = *self.arena.get(handle);
-        let host = self.directory.ends(packet.flow).map(|ends| ends.source.node);
+        let host = self.directory.endpoints(packet.flow).map(|ends| ends.source.node);
         let Some(rebinder) = self.rebinders.get_mut(&rebinding.number) else { return true };
-        if let Content::Udp { .. } = packet.content {
+        if let PacketContent::Udp { .. } = packet.content {
             return rebinder.model(now, arrival, packet.sent, packet.flow, rebinding.side);
         }
-        if let Content::Quic(header) = &packet.content {
+        if let PacketContent::Quic(header) = &packet.content {
             let passes = rebinder.model(now, arrival, packet.sent, packet.flow, rebinding.side);
-            if rebinding.side == RebindingSide::Outward {
+            if rebinding.side == RebindingDirection::Outbound {
                 // The far end only detects that the mapping has changed.
                 let path = header.path.wrapping_add(rebinding.round(arrival) as u8);
                 self.arena.get_mut(handle).quic_header().path = path;
@@ -292,10 +299,10 @@ impl<O: Observer> Network<O> {
         }
         // Ports are in the whole packet.
         let whole = match packet.content {
-            Content::Fragment { whole, .. } => self.arena.get(whole),
+            PacketContent::Fragment { whole, .. } => self.arena.get(whole),
             _ => &packet,
         };
-        let Content::Wire { protocol: protocol::UDP, .. } = whole.content else { return true };
+        let PacketContent::RawIp { protocol: protocol::UDP, .. } = whole.content else { return true };
         let (bytes, whole) = (self.arena.payload(packet.payload), self.arena.payload(whole.payload));
         let (Some(bytes), Some(whole)) = (bytes, whole) else { return true };
         let Some(translation) = rebinder.translation(rebinding.side, now, arrival, whole, host) else {
@@ -321,22 +328,23 @@ impl Rebinder {
     /// is dropped.
     fn translation(
         &mut self,
-        side: RebindingSide,
+        side: RebindingDirection,
         now: Instant,
         arrival: Instant,
         bytes: &[u8],
         host: Option<NodeId>,
-    ) -> Option<Translation> {
-        let summary = Summary::of(bytes).ok()?;
+    ) -> Option<AddressTranslation> {
+        let summary = PacketSummary::parse(bytes).ok()?;
         if summary.fragment.is_some() {
             return None;
         }
         Some(match side {
-            RebindingSide::Outward => {
-                Translation { source: Some(self.outward(now, arrival, summary.source, host?)?), destination: None }
-            }
-            RebindingSide::Inward => {
-                Translation { source: None, destination: Some(self.inward(now, arrival, summary.destination)?) }
+            RebindingDirection::Outbound => AddressTranslation {
+                source: Some(self.outward(now, arrival, summary.source, host?)?),
+                destination: None,
+            },
+            RebindingDirection::Inbound => {
+                AddressTranslation { source: None, destination: Some(self.inward(now, arrival, summary.destination)?) }
             }
         })
     }
@@ -354,12 +362,12 @@ mod tests {
     fn rebinder(first_ms: u64, every_ms: u64, address: bool) -> Rebinder {
         let rebinding = Rebinding {
             number: 0,
-            side: RebindingSide::Outward,
+            side: RebindingDirection::Outbound,
             first: Duration::from_millis(first_ms),
             every: Duration::from_millis(every_ms),
             address,
         };
-        Rebinder::new(rebinding, Stream::new(1, "link", "rebinding"))
+        Rebinder::new(rebinding, RandomStream::new(1, "link", "rebinding"))
     }
 
     fn socket(text: &str) -> SocketAddr {
@@ -453,18 +461,18 @@ mod tests {
 
     #[test]
     fn in_the_model_replies_to_an_old_mapping_are_dropped() {
-        use RebindingSide::{Inward, Outward};
+        use RebindingDirection::{Inbound, Outbound};
         let mut rebinder = rebinder(1000, 0, false);
         let mut pass =
             |now, arrival, sent, flow, side| rebinder.model(at(now), at(arrival), at(sent), FlowId(flow), side);
         assert!(!pass(5, 20, 5, 1, Inward), "no datagram was sent from inside yet");
-        assert!(pass(0, 15, 0, 0, Outward));
-        assert!(pass(20, 35, 15, 1, Inward));
-        assert!(pass(980, 999, 980, 1, Inward));
+        assert!(pass(0, 15, 0, 0, Outbound));
+        assert!(pass(20, 35, 15, 1, Inbound));
+        assert!(pass(980, 999, 980, 1, Inbound));
         assert!(!pass(985, 1000, 985, 1, Inward), "its mapping became invalid in flight");
         assert!(pass(990, 1005, 990, 0, Outward), "the first datagram with the new mapping passes");
-        assert!(!pass(1004, 1019, 1004, 1, Inward));
-        assert!(pass(1005, 1020, 1005, 1, Inward));
+        assert!(!pass(1004, 1019, 1004, 1, Inbound));
+        assert!(pass(1005, 1020, 1005, 1, Inbound));
         assert!(!pass(1005, 1020, 1005, 3, Inward), "another conversation has no datagram with the new mapping yet");
     }
 }

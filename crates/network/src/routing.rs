@@ -3,13 +3,13 @@
 //! A host with one attachment needs no table: it sends everything to the router there. Every other node has, for each node
 //! of the network, the link toward it, computed by one breadth-first search per such node.
 
-use crate::medium::Way;
+use crate::medium::MediumDirection;
 use fullpipe_units::{LinkId, NodeId};
 use std::collections::VecDeque;
 
 /// The next hop of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attachment {
+pub enum NextHop {
     /// A point-to-point link.
     Link(LinkId),
     /// A station of a shared segment: number of the segment, number of the station.
@@ -24,7 +24,7 @@ pub enum Attachment {
         /// The medium.
         medium: u16,
         /// The direction, from the hub or to it.
-        way: Way,
+        way: MediumDirection,
         /// The station at the other end.
         station: u32,
     },
@@ -39,34 +39,34 @@ pub enum Attachment {
 #[derive(Clone, Debug)]
 pub(crate) enum Routes {
     /// All packets use this hop, to a router that drops packets to unreachable destinations.
-    Default(Attachment),
+    Default(NextHop),
     /// Only this neighbor, a host, can be reached.
-    Neighbour(NodeId, Attachment),
+    Neighbor(NodeId, NextHop),
     /// A next hop per destination.
-    Table(Box<Table>),
+    Table(Box<ForwardingTable>),
     /// These routes, after address translation.
-    Translated(Box<Routes>),
+    AfterNat(Box<Routes>),
 }
 
 /// Next hops by destination, four bytes each: with 20 000 hosts a table of [`Attachment`]s exceeds the cache.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct ForwardingTable {
     /// The number of a link, or [`STATION`] plus an index into `stations`, or [`NO_WAY`].
     codes: Vec<u32>,
-    stations: Vec<Attachment>,
+    stations: Vec<NextHop>,
 }
 
 const STATION: u32 = 1 << 31;
 const NO_WAY: u32 = u32::MAX;
 
-impl Table {
-    fn new(ways: &[Attachment]) -> Self {
-        let mut table = Table { codes: Vec::with_capacity(ways.len()), stations: Vec::new() };
+impl ForwardingTable {
+    fn new(ways: &[NextHop]) -> Self {
+        let mut table = ForwardingTable { codes: Vec::with_capacity(ways.len()), stations: Vec::new() };
         for way in ways {
             table.codes.push(match way {
-                Attachment::Link(link) => link.0,
-                Attachment::None | Attachment::Translation => NO_WAY,
-                Attachment::Station { .. } | Attachment::Medium { .. } => {
+                NextHop::Link(link) => link.0,
+                NextHop::None | NextHop::Translation => NO_WAY,
+                NextHop::Station { .. } | NextHop::Medium { .. } => {
                     table.stations.push(*way);
                     STATION + table.stations.len() as u32 - 1
                 }
@@ -76,10 +76,10 @@ impl Table {
     }
 
     #[inline(always)]
-    fn toward(&self, destination: NodeId) -> Attachment {
+    fn toward(&self, destination: NodeId) -> NextHop {
         match self.codes.get(destination.index()).copied() {
-            Some(link) if link < STATION => Attachment::Link(LinkId(link)),
-            Some(NO_WAY) | None => Attachment::None,
+            Some(link) if link < STATION => NextHop::Link(LinkId(link)),
+            Some(NO_WAY) | None => NextHop::None,
             Some(station) => self.stations[(station - STATION) as usize],
         }
     }
@@ -87,7 +87,7 @@ impl Table {
 
 impl Routes {
     #[inline(always)]
-    pub(crate) fn toward(&self, destination: NodeId) -> Attachment {
+    pub(crate) fn toward(&self, destination: NodeId) -> NextHop {
         // Two comparisons. A match over all kinds is a jump table and takes six instructions more per hop.
         if let Routes::Table(table) = self {
             return table.toward(destination);
@@ -99,18 +99,18 @@ impl Routes {
     }
 
     #[inline(never)]
-    fn toward_neighbour(&self, destination: NodeId) -> Attachment {
+    fn toward_neighbour(&self, destination: NodeId) -> NextHop {
         match self {
-            Routes::Neighbour(neighbour, attachment) if *neighbour == destination => *attachment,
-            Routes::Translated(_) => Attachment::Translation,
-            _ => Attachment::None,
+            Routes::Neighbor(neighbour, attachment) if *neighbour == destination => *attachment,
+            Routes::AfterNat(_) => NextHop::Translation,
+            _ => NextHop::None,
         }
     }
 
     /// Returns the next hop after address translation.
-    pub(crate) fn beyond(&self, destination: NodeId) -> Attachment {
+    pub(crate) fn beyond(&self, destination: NodeId) -> NextHop {
         match self {
-            Routes::Translated(routes) => routes.toward(destination),
+            Routes::AfterNat(routes) => routes.toward(destination),
             routes => routes.toward(destination),
         }
     }
@@ -122,22 +122,22 @@ pub struct Edge {
     /// The neighbor.
     pub to: NodeId,
     /// The link, station or medium that leads to it.
-    pub by: Attachment,
+    pub by: NextHop,
 }
 
 /// The routes of a network that is not built; they are the same as those of [`crate::Network`] once it is built.
 #[derive(Clone, Debug)]
-pub struct Routing(Vec<Routes>);
+pub struct RoutingTables(Vec<Routes>);
 
-impl Routing {
+impl RoutingTables {
     /// Computes the routes of all nodes from their edges: links, then segments, then media, each in order of declaration.
     /// `forwards[n]` states whether node n forwards packets.
     pub fn new(edges: &[Vec<Edge>], forwards: &[bool]) -> Self {
-        Routing(compute(edges, forwards))
+        RoutingTables(compute(edges, forwards))
     }
 
     /// Returns the next hop from a node to a destination.
-    pub fn toward(&self, node: NodeId, destination: NodeId) -> Attachment {
+    pub fn next_hop(&self, node: NodeId, destination: NodeId) -> NextHop {
         self.0[node.index()].toward(destination)
     }
 }
@@ -147,18 +147,18 @@ impl Routing {
 pub(crate) fn compute(edges: &[Vec<Edge>], forwards: &[bool]) -> Vec<Routes> {
     (0..edges.len())
         .map(|node| match edges[node].as_slice() {
-            [] => Routes::Default(Attachment::None),
-            [only] if !forwards[only.to.index()] => Routes::Neighbour(only.to, only.by),
+            [] => Routes::Default(NextHop::None),
+            [only] if !forwards[only.to.index()] => Routes::Neighbor(only.to, only.by),
             // A neighbor that has a default route itself could return packets to unreachable destinations forever; so could
             // a router that is itself the destination.
             [only] if !forwards[node] && edges[only.to.index()].len() > 1 => Routes::Default(only.by),
-            _ => Routes::Table(Box::new(Table::new(&table(node, edges, forwards)))),
+            _ => Routes::Table(Box::new(ForwardingTable::new(&table(node, edges, forwards)))),
         })
         .collect()
 }
 
-fn table(origin: usize, edges: &[Vec<Edge>], forwards: &[bool]) -> Vec<Attachment> {
-    let mut first = vec![Attachment::None; edges.len()];
+fn table(origin: usize, edges: &[Vec<Edge>], forwards: &[bool]) -> Vec<NextHop> {
+    let mut first = vec![NextHop::None; edges.len()];
     let mut reached = vec![false; edges.len()];
     reached[origin] = true;
     let mut queue = VecDeque::new();

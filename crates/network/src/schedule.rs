@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// One change of rate or delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct ScheduleStep {
     /// Time since the start of the run, or of the period.
     pub at: Duration,
     /// The rate from then on, 0 for an outage; `None`: unchanged.
@@ -29,8 +29,8 @@ pub struct Step {
 
 /// Steps in order of time. Before the first step the link's own rate and delay apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Schedule {
-    steps: Arc<[Step]>,
+pub struct LinkSchedule {
+    steps: Arc<[ScheduleStep]>,
     repeat: Option<Duration>,
 }
 
@@ -40,41 +40,41 @@ pub enum ScheduleError {
     /// There are no steps.
     Empty,
     /// This step (counted from 0) is not later than the previous one.
-    Order(usize),
+    NotIncreasing(usize),
     /// The period is not longer than the time of its last step.
-    Round,
+    PeriodTooShort,
 }
 
 impl fmt::Display for ScheduleError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ScheduleError::Empty => formatter.write_str("a schedule must have at least one step"),
-            ScheduleError::Order(step) => write!(formatter, "step {} must be later than step {step}", step + 1),
-            ScheduleError::Round => formatter.write_str("the schedule must repeat after its last step"),
+            ScheduleError::NotIncreasing(step) => write!(formatter, "step {} must be later than step {step}", step + 1),
+            ScheduleError::PeriodTooShort => formatter.write_str("the schedule must repeat after its last step"),
         }
     }
 }
 
 impl std::error::Error for ScheduleError {}
 
-impl Schedule {
+impl LinkSchedule {
     /// Returns a schedule of these steps, which repeats every `repeat` if that is given.
     ///
     /// # Errors
     /// If there is no step, if times do not increase, or if a period ends before or at its last step.
-    pub fn new(steps: Vec<Step>, repeat: Option<Duration>) -> Result<Schedule, ScheduleError> {
+    pub fn new(steps: Vec<ScheduleStep>, repeat: Option<Duration>) -> Result<LinkSchedule, ScheduleError> {
         let last = steps.last().ok_or(ScheduleError::Empty)?;
         if repeat.is_some_and(|round| round <= last.at) {
-            return Err(ScheduleError::Round);
+            return Err(ScheduleError::PeriodTooShort);
         }
         if let Some(before) = steps.windows(2).position(|pair| pair[1].at <= pair[0].at) {
-            return Err(ScheduleError::Order(before + 1));
+            return Err(ScheduleError::NotIncreasing(before + 1));
         }
-        Ok(Schedule { steps: steps.into(), repeat })
+        Ok(LinkSchedule { steps: steps.into(), repeat })
     }
 
     /// Returns its steps.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[ScheduleStep] {
         &self.steps
     }
 
@@ -106,7 +106,7 @@ impl Schedule {
     }
 
     /// Returns the length of a period, if the schedule repeats.
-    pub fn repeat(&self) -> Option<Duration> {
+    pub fn period(&self) -> Option<Duration> {
         self.repeat
     }
 }
@@ -116,8 +116,8 @@ const UNITS_PER_BYTE: u128 = 8_000_000_000;
 
 /// The position of a link in its schedule. Instants must be requested in order.
 #[derive(Clone, Debug)]
-pub(crate) struct Timetable {
-    schedule: Schedule,
+pub(crate) struct ScheduleCursor {
+    schedule: LinkSchedule,
     /// Start of the current period.
     round: u64,
     /// The next step within the period.
@@ -132,9 +132,9 @@ pub(crate) struct Timetable {
     too_fast: u64,
 }
 
-impl Timetable {
-    pub(crate) fn new(schedule: Schedule, rate: Rate, delay: Duration) -> Self {
-        let mut table = Timetable {
+impl ScheduleCursor {
+    pub(crate) fn new(schedule: LinkSchedule, rate: Rate, delay: Duration) -> Self {
+        let mut table = ScheduleCursor {
             schedule,
             round: 0,
             next: 0,
@@ -148,7 +148,7 @@ impl Timetable {
         table
     }
 
-    pub(crate) fn schedule(&self) -> &Schedule {
+    pub(crate) fn schedule(&self) -> &LinkSchedule {
         &self.schedule
     }
 
@@ -261,17 +261,17 @@ impl Timetable {
 mod tests {
     use super::*;
 
-    fn step(at_ns: u64, rate: u64) -> Step {
+    fn step(at_ns: u64, rate: u64) -> ScheduleStep {
         let rate = Some(Rate::from_bits_per_second(rate));
-        Step { at: Duration::from_nanos(at_ns), rate, delay: None }
+        ScheduleStep { at: Duration::from_nanos(at_ns), rate, delay: None }
     }
 
-    fn table(steps: Vec<Step>, repeat_ns: Option<u64>) -> Timetable {
-        let schedule = Schedule::new(steps, repeat_ns.map(Duration::from_nanos)).unwrap();
-        Timetable::new(schedule, Rate::from_bits_per_second(8_000_000), Duration::ZERO)
+    fn table(steps: Vec<ScheduleStep>, repeat_ns: Option<u64>) -> ScheduleCursor {
+        let schedule = LinkSchedule::new(steps, repeat_ns.map(Duration::from_nanos)).unwrap();
+        ScheduleCursor::new(schedule, Rate::from_bits_per_second(8_000_000), Duration::ZERO)
     }
 
-    fn end(table: &mut Timetable, start: u64, bytes: u32, idle: bool) -> Option<u64> {
+    fn end(table: &mut ScheduleCursor, start: u64, bytes: u32, idle: bool) -> Option<u64> {
         table.transmit(Instant::from_nanos(start), bytes, idle).map(|(at, _)| at.as_nanos())
     }
 
@@ -300,7 +300,7 @@ mod tests {
         // 3 bit/ns: a byte in 2.667 ns. Three bytes end at 2.667, 5.333, 8. From 4 ns on 7 bit/ns. Until 4 ns 12 bits are sent; the last 4
         // bits
         // of the second byte take 4/7: 4.571; the third ends 12/7 after 4: 5.714; the fourth 20/7 after: 6.857.
-        let fast = |table: &mut Timetable| table.rate = 3_000_000_000;
+        let fast = |table: &mut ScheduleCursor| table.rate = 3_000_000_000;
         let mut one = table(vec![step(1_000_000, 1)], None);
         fast(&mut one);
         let ends = [0, 2, 5].map(|start| end(&mut one, start, 1, start == 0).unwrap());
@@ -315,10 +315,10 @@ mod tests {
 
     #[test]
     fn the_rate_at_an_instant_is_that_of_the_last_step() {
-        let no_rate = Step { at: Duration::from_nanos(20), rate: None, delay: Some(Duration::ZERO) };
+        let no_rate = ScheduleStep { at: Duration::from_nanos(20), rate: None, delay: Some(Duration::ZERO) };
         let steps = || vec![step(10, 3), no_rate, step(30, 0)];
         let rates = |repeat_ns: Option<u64>, instants: &[u64]| {
-            let schedule = Schedule::new(steps(), repeat_ns.map(Duration::from_nanos)).unwrap();
+            let schedule = LinkSchedule::new(steps(), repeat_ns.map(Duration::from_nanos)).unwrap();
             let rate = |at: &u64| schedule.rate_at(Instant::from_nanos(*at)).map(Rate::bits_per_second);
             instants.iter().map(rate).collect::<Vec<_>>()
         };
@@ -337,7 +337,7 @@ mod tests {
         let seconds = Duration::from_secs;
         let steps = || vec![step(10_000_000_000, 2), step(30_000_000_000, 0)];
         let mean = |repeat: Option<u64>, run: u64| {
-            let schedule = Schedule::new(steps(), repeat.map(seconds)).unwrap();
+            let schedule = LinkSchedule::new(steps(), repeat.map(seconds)).unwrap();
             schedule.mean_rate(Rate::from_bits_per_second(8), seconds(run)).bits_per_second()
         };
         // (8 x 10 + 2 x 20) / 40 = 3; of the first 20 s (80 + 20) / 20 = 5; of the first 5 s 8.
@@ -369,9 +369,9 @@ mod tests {
     #[test]
     fn the_delay_is_that_at_the_end_of_the_transmission() {
         let at = Duration::from_nanos;
-        let steps = vec![Step { at: at(1_000_000), rate: None, delay: Some(at(7)) }];
-        let schedule = Schedule::new(steps, None).unwrap();
-        let mut table = Timetable::new(schedule, Rate::from_bits_per_second(8_000_000), at(50));
+        let steps = vec![ScheduleStep { at: at(1_000_000), rate: None, delay: Some(at(7)) }];
+        let schedule = LinkSchedule::new(steps, None).unwrap();
+        let mut table = ScheduleCursor::new(schedule, Rate::from_bits_per_second(8_000_000), at(50));
         // 999 bytes end before the step, one more byte ends at it.
         let found = [(0, 999), (999_000, 1)]
             .map(|(start, bytes)| table.transmit(Instant::from_nanos(start), bytes, start == 0).unwrap());
@@ -380,9 +380,12 @@ mod tests {
 
     #[test]
     fn invalid_schedules_are_rejected() {
-        assert_eq!(Schedule::new(vec![], None), Err(ScheduleError::Empty));
-        assert_eq!(Schedule::new(vec![step(5, 1), step(5, 2)], None), Err(ScheduleError::Order(1)));
-        assert_eq!(Schedule::new(vec![step(5, 1)], Some(Duration::from_nanos(5))), Err(ScheduleError::Round));
-        assert_eq!(ScheduleError::Order(1).to_string(), "step 2 must be later than step 1");
+        assert_eq!(LinkSchedule::new(vec![], None), Err(ScheduleError::Empty));
+        assert_eq!(LinkSchedule::new(vec![step(5, 1), step(5, 2)], None), Err(ScheduleError::NotIncreasing(1)));
+        assert_eq!(
+            LinkSchedule::new(vec![step(5, 1)], Some(Duration::from_nanos(5))),
+            Err(ScheduleError::PeriodTooShort)
+        );
+        assert_eq!(ScheduleError::NotIncreasing(1).to_string(), "step 2 must be later than step 1");
     }
 }

@@ -5,32 +5,32 @@
 //! probability. A frame that is not selected ends the burst. Frames of other protocols are ignored and do not end it.
 
 use fullpipe_schema::component::choices;
-use fullpipe_schema::{Choice, Field, Kind, Tree, Value};
-use fullpipe_units::Stream;
+use fullpipe_schema::{Choice, Field, FieldKind, Tree, Value};
+use fullpipe_units::RandomStream;
 
 pub(crate) const LARGEST_BURST: Field = Field::optional(
     "largest_burst",
-    Kind::Integer { min: 0, max: 1_000_000_000_000_000 },
+    FieldKind::Integer { min: 0, max: 1_000_000_000_000_000 },
     "no limit",
     "Most frames taken in succession: the one after them is spared.",
 )
-.unit("frames");
+.with_unit("frames");
 
-const PROTOCOLS: [(Choice, Frames); 2] = [
-    (Choice::new("any", "all frames."), Frames::All),
-    (Choice::new("udp", "UDP datagrams and their fragments."), Frames::Udp),
+const PROTOCOLS: [(Choice, FrameFilter); 2] = [
+    (Choice::new("any", "all frames."), FrameFilter::All),
+    (Choice::new("udp", "UDP datagrams and their fragments."), FrameFilter::Udp),
 ];
 
 pub(crate) const PROTOCOL: Field = Field::default(
     "protocol",
-    Kind::Choice(&choices(&PROTOCOLS)),
+    FieldKind::Choice(&choices(&PROTOCOLS)),
     "any",
     "Which frames are looked at and counted; others are never lost.",
 );
 
 /// Which frames a model selects from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Frames {
+pub enum FrameFilter {
     /// All frames.
     #[default]
     All,
@@ -40,18 +40,18 @@ pub enum Frames {
 
 /// The parameters of a selection.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Selection {
+pub struct FrameSelection {
     /// Probability per frame.
     pub probability: f64,
     /// Maximum number of successive frames; `None`: no limit.
     pub largest_burst: Option<u64>,
     /// Which frames are considered; others are never selected.
-    pub frames: Frames,
+    pub frames: FrameFilter,
 }
 
 /// The properties of a frame that a model can use.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Frame {
+pub struct FrameInfo {
     /// Size on the wire in bytes.
     pub wire_bytes: u32,
     /// Whether the frame carries transport payload.
@@ -62,48 +62,48 @@ pub struct Frame {
     pub is_version_negotiation: bool,
 }
 
-impl Selection {
+impl FrameSelection {
     /// Reads the keys `probability` and [`LARGEST_BURST`].
-    pub(crate) fn read(tree: &Tree, frames: Frames) -> Self {
+    pub(crate) fn read(tree: &Tree, frames: FrameFilter) -> Self {
         let largest_burst = tree.get("largest_burst").map(|most: &Value| most.integer() as u64);
-        Selection { probability: tree.number("probability"), largest_burst, frames }
+        FrameSelection { probability: tree.number("probability"), largest_burst, frames }
     }
 }
 
-impl Frames {
+impl FrameFilter {
     /// Reads the key [`PROTOCOL`].
     pub(crate) fn read(tree: &Tree) -> Self {
-        tree.chosen("protocol", &PROTOCOLS)
+        tree.choice_value("protocol", &PROTOCOLS)
     }
 
-    pub(crate) fn include(self, frame: &Frame) -> bool {
+    pub(crate) fn include(self, frame: &FrameInfo) -> bool {
         match self {
-            Frames::All => true,
-            Frames::Udp => frame.is_udp,
+            FrameFilter::All => true,
+            FrameFilter::Udp => frame.is_udp,
         }
     }
 }
 
 /// A selection with its state.
 #[derive(Clone, Debug)]
-pub(crate) struct Selector {
-    selection: Selection,
-    stream: Stream,
+pub(crate) struct FrameSelector {
+    selection: FrameSelection,
+    stream: RandomStream,
     in_succession: u64,
 }
 
-impl Selector {
-    pub(crate) fn new(selection: Selection, stream: Stream) -> Self {
-        Selector { selection, stream, in_succession: 0 }
+impl FrameSelector {
+    pub(crate) fn new(selection: FrameSelection, stream: RandomStream) -> Self {
+        FrameSelector { selection, stream, in_succession: 0 }
     }
 
     /// Returns whether the next frame is selected. If `spared` is true, it is not.
-    pub(crate) fn chooses(&mut self, frame: &Frame, spared: bool) -> bool {
+    pub(crate) fn chooses(&mut self, frame: &FrameInfo, spared: bool) -> bool {
         if !self.selection.frames.include(frame) {
             return false;
         }
         let may = !spared && self.selection.largest_burst.is_none_or(|most| self.in_succession < most);
-        let chosen = may && self.stream.chance(self.selection.probability);
+        let chosen = may && self.stream.bernoulli(self.selection.probability);
         self.in_succession = if chosen { self.in_succession + 1 } else { 0 };
         chosen
     }
@@ -119,10 +119,14 @@ pub(crate) fn is_version_negotiation(payload: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    const UDP: Frame = Frame { wire_bytes: 100, has_payload: true, is_udp: true, is_version_negotiation: false };
+    const UDP: FrameInfo =
+        FrameInfo { wire_bytes: 100, has_payload: true, is_udp: true, is_version_negotiation: false };
 
-    fn selector(probability: f64, largest_burst: Option<u64>) -> Selector {
-        Selector::new(Selection { probability, largest_burst, frames: Frames::Udp }, Stream::new(1, "link", "loss"))
+    fn selector(probability: f64, largest_burst: Option<u64>) -> FrameSelector {
+        FrameSelector::new(
+            FrameSelection { probability, largest_burst, frames: FrameFilter::Udp },
+            RandomStream::new(1, "link", "loss"),
+        )
     }
 
     #[test]
@@ -139,7 +143,7 @@ mod tests {
 
     #[test]
     fn other_protocols_are_ignored_and_spared_frames_end_a_burst() {
-        let tcp = Frame { is_udp: false, ..UDP };
+        let tcp = FrameInfo { is_udp: false, ..UDP };
         let mut selector = selector(1.0, Some(2));
         assert!(!selector.chooses(&tcp, false));
         assert!(selector.chooses(&UDP, false));

@@ -6,42 +6,42 @@
 //! `Link::may_take_no_time`).
 
 use crate::impairment::FrameModels;
-use crate::impairment::settings::{Detection, Frame, FrameOutcome};
+use crate::impairment::settings::{ErrorDetection, FrameInfo, FrameOutcome};
 use crate::link::Link;
-use crate::mahimahi::{Opportunities, Trace};
+use crate::mahimahi::{DeliveryTrace, TraceCursor};
 use crate::network::Network;
-use crate::packet::{Content, Handle, InFlight};
-use crate::queue::Queued;
+use crate::packet::{InFlightPacket, PacketContent, PacketHandle};
+use crate::queue::QueuedPacket;
 use crate::rebinding::Rebinding;
-use crate::schedule::{Schedule, Timetable};
+use crate::schedule::{LinkSchedule, ScheduleCursor};
 use bytes::Bytes;
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_record::{DropReason, Observer, Transmission};
-use fullpipe_schema::metric::Times;
+use fullpipe_schema::metric::TimeSum;
 use fullpipe_units::{Duration, Instant, LinkId, Rate};
 use fullpipe_wire::rewrite;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Rate and delay of a link over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Course {
+pub enum LinkProfile {
     /// Rate and delay are constant.
     #[default]
     Constant,
     /// Rate and delay change in steps.
-    Steps(Schedule),
+    Steps(LinkSchedule),
     /// Frames depart at a trace's opportunities. The delay is constant, and the link's rate is used only for queue limits in
     /// time.
-    Trace(Trace),
+    Trace(DeliveryTrace),
 }
 
-impl Course {
+impl LinkProfile {
     /// Returns whether the rate is not constant.
     pub fn rate_varies(&self) -> bool {
         match self {
-            Course::Constant => false,
-            Course::Steps(schedule) => schedule.steps().iter().any(|step| step.rate.is_some()),
-            Course::Trace(_) => true,
+            LinkProfile::Constant => false,
+            LinkProfile::Steps(schedule) => schedule.steps().iter().any(|step| step.rate.is_some()),
+            LinkProfile::Trace(_) => true,
         }
     }
 
@@ -49,9 +49,9 @@ impl Course {
     /// an outage.
     pub fn rate_at(&self, at: Instant, rate: Rate) -> Option<Rate> {
         let now = match self {
-            Course::Constant => rate,
-            Course::Steps(schedule) => schedule.rate_at(at).unwrap_or(rate),
-            Course::Trace(trace) => trace.mean_rate(),
+            LinkProfile::Constant => rate,
+            LinkProfile::Steps(schedule) => schedule.rate_at(at).unwrap_or(rate),
+            LinkProfile::Trace(trace) => trace.mean_rate(),
         };
         (now.bits_per_second() > 0).then_some(now)
     }
@@ -60,9 +60,9 @@ impl Course {
     /// a run of length `run`.
     pub fn mean_rate(&self, rate: Rate, run: Duration) -> Rate {
         match self {
-            Course::Constant => rate,
-            Course::Steps(schedule) => schedule.mean_rate(rate, run),
-            Course::Trace(trace) => trace.mean_rate(),
+            LinkProfile::Constant => rate,
+            LinkProfile::Steps(schedule) => schedule.mean_rate(rate, run),
+            LinkProfile::Trace(trace) => trace.mean_rate(),
         }
     }
 }
@@ -71,15 +71,15 @@ impl Course {
 #[derive(Debug)]
 enum Pace {
     Constant,
-    Steps(Timetable),
-    Trace(Opportunities),
+    Steps(ScheduleCursor),
+    Trace(TraceCursor),
 }
 
 /// The waiting times of frames before the start of their transmission.
 #[derive(Debug, Default)]
 struct Waits {
     /// Those of frames whose transmission has started.
-    over: Times,
+    over: TimeSum,
     /// Start and waiting time of frames whose transmission has not started.
     to_come: VecDeque<(Instant, Duration)>,
 }
@@ -102,7 +102,7 @@ impl Waits {
 
 /// The state of a special link.
 #[derive(Debug)]
-pub(crate) struct Special {
+pub(crate) struct VariableLinkState {
     pace: Pace,
     impairments: Option<Box<FrameModels>>,
     /// The waiting times of frames; only if the rate varies.
@@ -110,7 +110,7 @@ pub(crate) struct Special {
     /// Latest arrival of frames that keep their order.
     last_arrival: Instant,
     /// Frames in flight on a link on which they can overtake: by arrival, then in order of transmission.
-    disordered: BTreeMap<(Instant, u64), InFlight>,
+    disordered: BTreeMap<(Instant, u64), InFlightPacket>,
     transmitted: u64,
     /// Frames and bytes that are never transmitted, because an outage does not end.
     pub(crate) stuck: (u64, u64),
@@ -118,24 +118,24 @@ pub(crate) struct Special {
     pub(crate) duplicates: u64,
 }
 
-impl Special {
+impl VariableLinkState {
     /// Returns the state; `None` if the link has no special properties.
     pub(crate) fn new(
-        course: Course,
+        course: LinkProfile,
         impairments: Option<Box<FrameModels>>,
         rate: Rate,
         delay: Duration,
     ) -> Option<Box<Self>> {
         let waits = course.rate_varies().then(Waits::default);
         let pace = match course {
-            Course::Constant => Pace::Constant,
-            Course::Steps(schedule) => Pace::Steps(Timetable::new(schedule, rate, delay)),
-            Course::Trace(trace) => Pace::Trace(Opportunities::new(trace)),
+            LinkProfile::Constant => Pace::Constant,
+            LinkProfile::Steps(schedule) => Pace::Steps(ScheduleCursor::new(schedule, rate, delay)),
+            LinkProfile::Trace(trace) => Pace::Trace(TraceCursor::new(trace)),
         };
         if matches!(pace, Pace::Constant) && impairments.is_none() {
             return None;
         }
-        Some(Box::new(Special {
+        Some(Box::new(VariableLinkState {
             pace,
             impairments,
             waits,
@@ -154,7 +154,7 @@ impl Special {
     }
 
     /// Returns the waiting times of frames whose transmission has started by `at`; `None` if the rate is constant.
-    pub(crate) fn waits(&mut self, at: Instant) -> Option<Times> {
+    pub(crate) fn waits(&mut self, at: Instant) -> Option<TimeSum> {
         let waits = self.waits.as_mut()?;
         waits.settle(at);
         Some(waits.over)
@@ -194,7 +194,7 @@ impl Special {
 type Passage = (Instant, Instant);
 
 impl Link {
-    pub(crate) fn special_mut(&mut self) -> Option<&mut Special> {
+    pub(crate) fn special_mut(&mut self) -> Option<&mut VariableLinkState> {
         self.extras.as_mut()?.special.as_deref_mut()
     }
 
@@ -206,13 +206,13 @@ impl Link {
 
     /// Exceeds the declared rate by one percent; returns false if its rate is constant.
     pub(crate) fn exceed(&mut self) -> bool {
-        self.special_mut().is_some_and(Special::exceed)
+        self.special_mut().is_some_and(VariableLinkState::exceed)
     }
 
     /// Returns the first instant, `at` or later, at which the link can start a transmission if none is in progress.
     pub(crate) fn first_chance(&mut self, at: Instant) -> Instant {
         match self.special_mut() {
-            Some(Special { pace: Pace::Trace(opportunities), .. }) => opportunities.seek(at),
+            Some(VariableLinkState { pace: Pace::Trace(opportunities), .. }) => opportunities.seek(at),
             _ => at,
         }
     }
@@ -221,11 +221,11 @@ impl Link {
     fn pass(&mut self, start: Instant, wire_bytes: u32, idle: bool) -> Option<Passage> {
         let delay = self.delay;
         let constant = match self.special_mut() {
-            Some(Special { pace: Pace::Steps(table), .. }) => {
+            Some(VariableLinkState { pace: Pace::Steps(table), .. }) => {
                 let (finish, delay) = table.transmit(start, wire_bytes, idle)?;
                 return Some((finish, finish.saturating_add(delay)));
             }
-            Some(Special { pace: Pace::Trace(opportunities), .. }) => {
+            Some(VariableLinkState { pace: Pace::Trace(opportunities), .. }) => {
                 let finish = opportunities.deliver(wire_bytes);
                 return (!finish.is_never()).then(|| (finish, finish.saturating_add(delay)));
             }
@@ -236,11 +236,13 @@ impl Link {
     }
 
     /// Returns the outcome of a frame after its transmission. Must be called once per frame, in order.
-    fn outcome(&mut self, (finish, arrival): Passage, frame: &Frame) -> FrameOutcome {
+    fn outcome(&mut self, (finish, arrival): Passage, frame: &FrameInfo) -> FrameOutcome {
         let mut outcome = FrameOutcome::new(finish, arrival);
         let Some(extras) = &mut self.extras else { return outcome };
         outcome.lost = extras.loss.as_mut().is_some_and(|loss| loss.loses(frame.has_payload));
-        let Some(Special { impairments, last_arrival, .. }) = extras.special.as_deref_mut() else { return outcome };
+        let Some(VariableLinkState { impairments, last_arrival, .. }) = extras.special.as_deref_mut() else {
+            return outcome;
+        };
         match impairments {
             Some(models) => models.process(frame, last_arrival, &mut outcome),
             None => outcome.keep_order(last_arrival),
@@ -252,16 +254,16 @@ impl Link {
 impl<O: Observer> Network<O> {
     /// Processes the arrival of a frame at a special link without a discipline. Returns the next link and the arrival time at it, if
     /// that is to be booked at once.
-    pub(crate) fn book(&mut self, link: LinkId, at: Instant, handle: Handle) -> Option<(LinkId, Instant)> {
+    pub(crate) fn book(&mut self, link: LinkId, at: Instant, handle: PacketHandle) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
         let wire_bytes = self.arena.get(handle).ip_bytes + u32::from(l.framing_bytes);
-        self.observer.offered(at, link, wire_bytes);
+        self.observer.on_offered(at, link, wire_bytes);
         let idle = l.busy_until < at;
         let free = l.busy_until.max(at);
         let start = l.first_chance(free);
         if start > at && !l.backlog.admit(at, start, wire_bytes, l.limit) {
             l.counted().queue_drops += 1;
-            self.observer.link_dropped(at, link, wire_bytes, DropReason::QueueFull);
+            self.observer.on_link_dropped(at, link, wire_bytes, DropReason::QueueFull);
             self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
             return None;
         }
@@ -269,7 +271,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// Starts the next frame of a special link with a discipline, now.
-    pub(crate) fn pass_queued(&mut self, link: LinkId, frame: &Queued) {
+    pub(crate) fn pass_queued(&mut self, link: LinkId, frame: &QueuedPacket) {
         let now = self.now;
         let idle = self.links[link.index()].busy_until < now;
         // Its transmission is reported by events: the next link is not booked.
@@ -283,7 +285,7 @@ impl<O: Observer> Network<O> {
     fn pass_frame(
         &mut self,
         link: LinkId,
-        handle: Handle,
+        handle: PacketHandle,
         wire_bytes: u32,
         offered: Instant,
         start: Instant,
@@ -310,7 +312,7 @@ impl<O: Observer> Network<O> {
         let packet = self.arena.get(handle);
         let outcome = l.outcome((finish, arrival), &frame);
         let arrival = outcome.arrival;
-        self.observer.transmitted(&Transmission {
+        self.observer.on_transmitted(&Transmission {
             link,
             flow: packet.flow,
             wire_bytes,
@@ -350,33 +352,33 @@ impl<O: Observer> Network<O> {
     }
 
     /// Flips bits; returns true if the link drops the frame.
-    fn corrupt(&mut self, link: LinkId, handle: Handle, arrival: Instant, detection: Detection) -> bool {
+    fn corrupt(&mut self, link: LinkId, handle: PacketHandle, arrival: Instant, detection: ErrorDetection) -> bool {
         if let Some(special) = self.links[link.index()].special_mut() {
             special.corrupted += 1;
         }
         match detection {
-            Detection::Destination => self.arena.get_mut(handle).corrupted = true,
-            Detection::Link => self.drop_packet(arrival, handle, Some(link), DropReason::Corrupted),
+            ErrorDetection::Destination => self.arena.get_mut(handle).corrupted = true,
+            ErrorDetection::Link => self.drop_packet(arrival, handle, Some(link), DropReason::Corruption),
         }
-        detection == Detection::Link
+        detection == ErrorDetection::Link
     }
 
     /// Changes a byte of a datagram's payload; returns true if the link drops the frame.
     #[cold]
-    fn damage(&mut self, link: LinkId, handle: Handle, arrival: Instant, detection: Detection) -> bool {
+    fn damage(&mut self, link: LinkId, handle: PacketHandle, arrival: Instant, detection: ErrorDetection) -> bool {
         let Some(special) = self.links[link.index()].special_mut() else { return false };
         special.corrupted += 1;
         let Some(models) = &mut special.impairments else { return false };
-        if detection == Detection::Link {
-            self.drop_packet(arrival, handle, Some(link), DropReason::Corrupted);
+        if detection == ErrorDetection::Link {
+            self.drop_packet(arrival, handle, Some(link), DropReason::Corruption);
             return true;
         }
         let packet = self.arena.get(handle);
         let bytes = match packet.content {
-            Content::Wire { .. } => self.arena.payload(packet.payload),
+            PacketContent::RawIp { .. } => self.arena.payload(packet.payload),
             _ => None,
         };
-        let payload = bytes.and_then(|bytes| rewrite::udp_payload(bytes));
+        let payload = bytes.and_then(|bytes| rewrite::udp_payload_range(bytes));
         match (bytes, payload.and_then(|payload| models.damage(payload.len()))) {
             (Some(bytes), Some((place, addend))) => {
                 let mut changed = bytes.to_vec();
@@ -388,20 +390,20 @@ impl<O: Observer> Network<O> {
         false
     }
 
-    fn copy(&mut self, link: LinkId, handle: Handle, arrival: Instant) -> Option<Handle> {
-        if let Content::Fragment { .. } = self.arena.get(handle).content {
+    fn copy(&mut self, link: LinkId, handle: PacketHandle, arrival: Instant) -> Option<PacketHandle> {
+        if let PacketContent::Fragment { .. } = self.arena.get(handle).content {
             return None;
         }
         if let Some(special) = self.links[link.index()].special_mut() {
             special.duplicates += 1;
         }
         let copy = self.arena.duplicate(handle);
-        self.observer.duplicated(arrival, &self.arena.get(copy).view(), link);
+        self.observer.on_duplicated(arrival, &self.arena.get(copy).view(), link);
         Some(copy)
     }
 
     /// Puts a frame in flight on a link, or returns the next link if that is to be booked at once.
-    fn travel(&mut self, link: LinkId, handle: Handle, arrival: Instant) -> Option<(LinkId, Instant)> {
+    fn travel(&mut self, link: LinkId, handle: PacketHandle, arrival: Instant) -> Option<(LinkId, Instant)> {
         let packet = self.arena.in_flight(handle);
         let event = EventId::new(EventClass::Arrival, link.0);
         if let Some(next) = self.chained(link, packet.destination, arrival) {
@@ -423,14 +425,14 @@ impl<O: Observer> Network<O> {
 
     /// Returns the frame that arrives over a link on which frames can overtake.
     #[cold]
-    pub(crate) fn overtaken(&mut self, link: LinkId) -> Option<InFlight> {
+    pub(crate) fn overtaken(&mut self, link: LinkId) -> Option<InFlightPacket> {
         let (_, packet) = self.links[link.index()].special_mut()?.disordered.pop_first()?;
         Some(packet)
     }
 
     /// Drops a packet whose flipped bits a host's checksum detects.
     #[cold]
-    pub(crate) fn refuse_corrupted(&mut self, handle: Handle) {
-        self.drop_packet(self.now, handle, None, DropReason::Corrupted);
+    pub(crate) fn refuse_corrupted(&mut self, handle: PacketHandle) {
+        self.drop_packet(self.now, handle, None, DropReason::Corruption);
     }
 }

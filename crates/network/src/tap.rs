@@ -3,10 +3,10 @@
 //! A packet that its own host fragments leaves as fragments. Fragments that arrive at a host are captured one by one, as
 //! they arrive, instead of the reassembled packet.
 
-use crate::address::Ends;
+use crate::address::EndpointPair;
 use crate::network::{HOP_LIMIT, Network};
-use crate::packet::{Content, Handle, Packet, Purpose};
-use crate::routing::Attachment;
+use crate::packet::{Packet, PacketContent, PacketDisposition, PacketHandle};
+use crate::routing::NextHop;
 use bytes::Bytes;
 use fullpipe_record::Observer;
 use fullpipe_units::{Instant, NodeId};
@@ -16,21 +16,21 @@ use std::net::IpAddr;
 
 /// The direction in which a packet passed a host's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum CaptureDirection {
     /// The host sent it.
-    Out,
+    Outbound,
     /// The host received it.
-    In,
+    Inbound,
 }
 
 /// Receives whole packets at hosts. It returns nothing, so it cannot change a run.
 pub trait Tap: std::fmt::Debug + Send {
     /// A packet passed the interface of `node`.
-    fn packet(&mut self, now: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>);
+    fn on_packet(&mut self, now: Instant, node: NodeId, direction: CaptureDirection, captured: &CapturedPacket<'_>);
 
     /// A host's transport has passed a packet to the network at `node`. The packet is whole, before fragmentation, and is reported
     /// even if it is dropped later.
-    fn handed_over(&mut self, _now: Instant, _node: NodeId, _captured: &Captured<'_>) {}
+    fn on_host_send(&mut self, _now: Instant, _node: NodeId, _captured: &CapturedPacket<'_>) {}
 
     /// The run has ended.
     ///
@@ -43,14 +43,14 @@ pub trait Tap: std::fmt::Debug + Send {
 
 /// A pair of taps, called one after the other.
 impl Tap for (Box<dyn Tap>, Box<dyn Tap>) {
-    fn packet(&mut self, now: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>) {
-        self.0.packet(now, node, direction, captured);
-        self.1.packet(now, node, direction, captured);
+    fn on_packet(&mut self, now: Instant, node: NodeId, direction: CaptureDirection, captured: &CapturedPacket<'_>) {
+        self.0.on_packet(now, node, direction, captured);
+        self.1.on_packet(now, node, direction, captured);
     }
 
-    fn handed_over(&mut self, now: Instant, node: NodeId, captured: &Captured<'_>) {
-        self.0.handed_over(now, node, captured);
-        self.1.handed_over(now, node, captured);
+    fn on_host_send(&mut self, now: Instant, node: NodeId, captured: &CapturedPacket<'_>) {
+        self.0.on_host_send(now, node, captured);
+        self.1.on_host_send(now, node, captured);
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -61,7 +61,7 @@ impl Tap for (Box<dyn Tap>, Box<dyn Tap>) {
 
 /// A packet with all its data.
 #[derive(Clone, Copy, Debug)]
-pub struct Captured<'a> {
+pub struct CapturedPacket<'a> {
     /// The packet.
     pub packet: &'a Packet,
     /// The whole packet of which it is a fragment; otherwise the packet itself.
@@ -73,14 +73,14 @@ pub struct Captured<'a> {
     /// The packets of a datagram of the QUIC model that stores them separately.
     pub datagram: Option<&'a QuicDatagram>,
     /// The header fields that the packet does not contain.
-    pub envelope: Envelope,
+    pub envelope: HeaderFields,
 }
 
 /// The header fields that a [`Packet`] does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Envelope {
+pub struct HeaderFields {
     /// Addresses and ports as seen at this host: outside a NAT, the translated ones.
-    pub ends: Ends,
+    pub ends: EndpointPair,
     /// Address of the source, as seen at this host.
     pub source: IpAddr,
     /// Address of the destination.
@@ -97,43 +97,43 @@ impl<O: Observer> Network<O> {
     /// Passes a packet that its source sends to the tap, unless the MTU of the first link is too small. Then its fragments
     /// are passed when they are made, or nothing leaves the host.
     #[cold]
-    pub(crate) fn capture_sent(&mut self, from: NodeId, handle: Handle) {
+    pub(crate) fn capture_sent(&mut self, from: NodeId, handle: PacketHandle) {
         let Some(mut tap) = self.tap.take() else { return };
-        if let Some(captured) = self.captured(from, handle) {
-            tap.handed_over(self.now, from, &captured);
+        if let Some(captured) = self.packet_at(from, handle) {
+            tap.on_host_send(self.now, from, &captured);
         }
         self.tap = Some(tap);
         let packet = self.arena.get(handle);
         let mtu_bytes = match self.toward(from, packet.destination) {
-            Attachment::Link(link) => u32::from(self.links[link.index()].mtu_bytes),
-            Attachment::Station { segment, .. } => self.segments[segment as usize].mtu_bytes,
-            Attachment::Medium { medium, .. } => self.media[usize::from(medium)].mtu_bytes,
-            Attachment::Translation | Attachment::None => u32::MAX,
+            NextHop::Link(link) => u32::from(self.links[link.index()].mtu_bytes),
+            NextHop::Station { segment, .. } => self.segments[segment as usize].mtu_bytes,
+            NextHop::Medium { medium, .. } => self.media[usize::from(medium)].mtu_bytes,
+            NextHop::Translation | NextHop::None => u32::MAX,
         };
         if packet.ip_bytes <= mtu_bytes {
-            self.capture(from, Direction::Out, handle);
+            self.capture(from, CaptureDirection::Outbound, handle);
         }
     }
 
     /// Passes a packet to the tap, if its flow is known to the directory.
     #[cold]
-    pub(crate) fn capture(&mut self, node: NodeId, direction: Direction, handle: Handle) {
+    pub(crate) fn capture(&mut self, node: NodeId, direction: CaptureDirection, handle: PacketHandle) {
         let Some(mut tap) = self.tap.take() else { return };
-        if let Some(captured) = self.captured(node, handle) {
-            tap.packet(self.now, node, direction, &captured);
+        if let Some(captured) = self.packet_at(node, handle) {
+            tap.on_packet(self.now, node, direction, &captured);
         }
         self.tap = Some(tap);
     }
 
     /// Returns a packet as seen at a host, with all its data; `None` if its flow is unknown.
-    pub fn captured(&self, node: NodeId, handle: Handle) -> Option<Captured<'_>> {
+    pub fn packet_at(&self, node: NodeId, handle: PacketHandle) -> Option<CapturedPacket<'_>> {
         let packet = self.arena.get(handle);
         let whole = match packet.content {
-            Content::Fragment { whole, .. } => whole,
+            PacketContent::Fragment { whole, .. } => whole,
             _ => handle,
         };
-        let ends = self.directory.ends(packet.flow)?;
-        Some(Captured {
+        let ends = self.directory.endpoints(packet.flow)?;
+        Some(CapturedPacket {
             packet,
             whole: self.arena.get(whole),
             options: self.arena.options(self.arena.get(whole).options),
@@ -143,14 +143,14 @@ impl<O: Observer> Network<O> {
         })
     }
 
-    fn envelope(&self, node: NodeId, packet: &Packet, ends: Ends, whole: Handle) -> Envelope {
+    fn envelope(&self, node: NodeId, packet: &Packet, ends: EndpointPair, whole: PacketHandle) -> HeaderFields {
         let of = self.arena.get(whole);
         let routers = self.routers_passed(of, node);
         let (ends, is_settled) = match of.content {
-            Content::Wire { about: Some((flow, _)), purpose, .. } => {
-                (self.directory.ends(flow).unwrap_or(ends), purpose == Purpose::Settled)
+            PacketContent::RawIp { about: Some((flow, _)), purpose, .. } => {
+                (self.directory.endpoints(flow).unwrap_or(ends), purpose == PacketDisposition::AlreadyTranslated)
             }
-            Content::Wire { purpose, .. } => (ends, purpose == Purpose::Settled),
+            PacketContent::RawIp { purpose, .. } => (ends, purpose == PacketDisposition::AlreadyTranslated),
             _ => (ends, false),
         };
         let seen = match packet.version {
@@ -162,7 +162,7 @@ impl<O: Observer> Network<O> {
         // both ends.
         let sent = packet.sent.as_nanos();
         let distinct = (sent ^ sent >> 16) as u32 ^ packet.flow.0.rotate_left(16).wrapping_mul(0x9E37_79B1);
-        Envelope {
+        HeaderFields {
             ends: seen,
             translated: seen != ends,
             source: self.directory.address(seen.source.node, packet.version),

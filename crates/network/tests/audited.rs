@@ -4,27 +4,31 @@
 
 use crate::common::{Send, World};
 use fullpipe_audit::{
-    Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, PacketAuditor, Published, Variation,
-    Verdict,
+    AuditReport, Auditor, DeclaredFlow, DeclaredLink, FinalFlowState, FinalLinkState, FinalState, LinkVariation,
+    MediumAccess, PacketAuditor, PublishedCounters,
 };
-use fullpipe_network::network::Remaining;
+use fullpipe_network::network::RemainingPackets;
 use fullpipe_network::{
-    Corruption, Course, Duplication, Errors, Fault, GilbertElliott, Impairments, Jitter, JitterDistribution, Limit,
-    LinkSpecification, Network, Reordering, Schedule, Step, Trace,
+    Corruption, DeliveryTrace, Duplication, ErrorRate, Fault, GilbertElliott, Impairments, Jitter, JitterDistribution,
+    Limit, LinkProfile, LinkSchedule, LinkSpecification, Network, Reordering, ScheduleStep,
 };
 use fullpipe_record::FlowMonitor;
-use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, RandomStream, Rate};
 
-struct End<'a>(&'a Remaining, &'a FlowMonitor);
+struct End<'a>(&'a RemainingPackets, &'a FlowMonitor);
 
-impl EndState for End<'_> {
-    fn link(&self, link: LinkId) -> LinkEnd {
+impl FinalState for End<'_> {
+    fn link(&self, link: LinkId) -> FinalLinkState {
         let (queued_frames, queued_bytes) = self.0.queued_per_link[link.index()];
-        LinkEnd { queued_frames, queued_bytes }
+        FinalLinkState { queued_frames, queued_bytes }
     }
-    fn flow(&self, flow: FlowId) -> FlowEnd {
+    fn flow(&self, flow: FlowId) -> FinalFlowState {
         let (in_flight_packets, in_flight_bytes) = self.0.packets_per_flow.get(&flow).copied().unwrap_or_default();
-        FlowEnd { in_flight_packets, in_flight_bytes, published: Some(Published::from(&self.1.flow(flow))) }
+        FinalFlowState {
+            in_flight_packets,
+            in_flight_bytes,
+            published: Some(PublishedCounters::from(&self.1.flow(flow))),
+        }
     }
 }
 
@@ -34,20 +38,20 @@ const DELAY_NS: u64 = 100_000;
 
 /// A host, the link under test, a router, a plain link, a host; 4000 packets in bursts, for up to `end_ms`.
 fn audit(
-    course: Course,
+    course: LinkProfile,
     impairments: Impairments,
     seed: u64,
     fault: Option<Fault>,
-    promise: fullpipe_audit::Course,
-) -> Verdict {
-    let varies = Variation {
+    promise: fullpipe_audit::RateProfile,
+) -> AuditReport {
+    let varies = LinkVariation {
         course: promise,
         reorders: impairments.effects().reorders,
         duplicates: impairments.effects().duplicates,
     };
-    let declare = |rate_bps, varies: Variation, special| DeclaredLink {
+    let declare = |rate_bps, varies: LinkVariation, special| DeclaredLink {
         name: "link".into(),
-        medium: Medium::PointToPoint,
+        medium: MediumAccess::PointToPoint,
         rate_bps,
         delay_ns: DELAY_NS,
         delay_varies: special,
@@ -58,8 +62,8 @@ fn audit(
         queue: None,
     };
     // The highest rate of the steps below is 16 Mbit/s.
-    let links = vec![declare(2 * RATE_BPS, varies, true), declare(RATE_BPS, Variation::default(), false)];
-    let links = if matches!(course, Course::Constant) {
+    let links = vec![declare(2 * RATE_BPS, varies, true), declare(RATE_BPS, LinkVariation::default(), false)];
+    let links = if matches!(course, LinkProfile::Constant) {
         vec![DeclaredLink { rate_bps: RATE_BPS, ..links[0].clone() }, links[1].clone()]
     } else {
         links
@@ -71,12 +75,12 @@ fn audit(
         packets.add_flow(FlowId(flow), &DeclaredFlow { path, ipv6: false });
     }
     let mut monitor = FlowMonitor::new();
-    monitor.grow(2);
+    monitor.reserve_flows(2);
     let mut network = Network::new((monitor, (auditor, packets)));
     for router in [false, true, false] {
         network.add_node(router);
     }
-    for (from, course, impairments) in [(0, course, impairments), (1, Course::Constant, Impairments::default())] {
+    for (from, course, impairments) in [(0, course, impairments), (1, LinkProfile::Constant, Impairments::default())] {
         network.add_link(LinkSpecification {
             from: NodeId(from),
             to: NodeId(from + 1),
@@ -91,32 +95,32 @@ fn audit(
             impairments: impairments.build(seed, "link").1,
         });
     }
-    let mut stream = Stream::new(seed, "script", "test");
+    let mut stream = RandomStream::new(seed, "script", "test");
     let mut at = 0;
     let script = (0..4000).map(|_| {
-        at += stream.below(2_000_000);
-        let ip_bytes = 28 + stream.below(1473) as u32;
+        at += stream.uniform_below(2_000_000);
+        let ip_bytes = 28 + stream.uniform_below(1473) as u32;
         Send { at: Instant::from_nanos(at), flow: FlowId(0), from: NodeId(0), to: NodeId(2), ip_bytes, tcp: false }
     });
     let mut world = World::new(script.collect());
     world.declare(&mut network);
     if let Some(fault) = fault {
-        network.inject(fault);
+        network.inject_fault(fault);
     }
-    network.finish();
+    network.finalize();
     let end = Instant::from_nanos(3_900_000_000);
     network.run(&mut world, end, end);
-    let remaining = network.remaining();
+    let remaining = network.remaining_packets();
     let (monitor, (auditor, packets)) = &mut network.observer;
     let end = End(&remaining, monitor);
-    auditor.finish(&end).and(packets.finish(&end))
+    auditor.finish(&end).merge(packets.finish(&end))
 }
 
 fn everything() -> Impairments {
     let nanoseconds = Duration::from_nanos;
     Impairments::default()
         .with(GilbertElliott { good_to_bad: 0.05, bad_to_good: 0.3, loss_good: 0.0, loss_bad: 0.5 })
-        .with(Corruption { errors: Errors::PerBit(1e-5), delivered: true })
+        .with(Corruption { errors: ErrorRate::PerBit(1e-5), delivered: true })
         .with(Duplication { probability: 0.1 })
         .with(Jitter {
             distribution: JitterDistribution::Exponential { mean: nanoseconds(2_000_000) },
@@ -126,30 +130,30 @@ fn everything() -> Impairments {
 }
 
 /// 8 Mbit/s until 5 ms, then each 50 ms: 16 Mbit/s for 20 ms, an outage of 10 ms, 4 Mbit/s for 20 ms.
-fn steps() -> (Course, fullpipe_audit::Course) {
+fn steps() -> (LinkProfile, fullpipe_audit::RateProfile) {
     let steps = [(5u64, 16u64), (25, 0), (35, 4)];
-    let step = |(at, megabits)| Step {
+    let step = |(at, megabits)| ScheduleStep {
         at: Duration::from_millis(at),
         rate: Some(Rate::from_megabits_per_second(megabits)),
         delay: None,
     };
-    let schedule = Schedule::new(steps.map(step).to_vec(), Some(Duration::from_millis(50))).unwrap();
-    let promise = fullpipe_audit::Course::Steps {
+    let schedule = LinkSchedule::new(steps.map(step).to_vec(), Some(Duration::from_millis(50))).unwrap();
+    let promise = fullpipe_audit::RateProfile::Steps {
         first_bps: RATE_BPS,
         steps: steps.map(|(at, megabits)| (at * 1_000_000, megabits * 1_000_000)).to_vec(),
         repeat_ns: Some(50_000_000),
     };
-    (Course::Steps(schedule), promise)
+    (LinkProfile::Steps(schedule), promise)
 }
 
-fn trace() -> (Course, fullpipe_audit::Course) {
-    let trace = Trace::parse("0\n1\n1\n2\n4\n7\n7\n").unwrap();
+fn trace() -> (LinkProfile, fullpipe_audit::RateProfile) {
+    let trace = DeliveryTrace::parse("0\n1\n1\n2\n4\n7\n7\n").unwrap();
     let at_ns = trace.opportunities().iter().map(|ms| ms * 1_000_000).collect();
-    (Course::Trace(trace), fullpipe_audit::Course::Opportunities { at_ns, bytes: 1504 })
+    (LinkProfile::Trace(trace), fullpipe_audit::RateProfile::Opportunities { at_ns, bytes: 1504 })
 }
 
-fn constant() -> (Course, fullpipe_audit::Course) {
-    (Course::Constant, fullpipe_audit::Course::Constant)
+fn constant() -> (LinkProfile, fullpipe_audit::RateProfile) {
+    (LinkProfile::Constant, fullpipe_audit::RateProfile::Constant)
 }
 
 #[test]
@@ -188,7 +192,7 @@ fn a_silent_drop_fails_in_the_presence_of_copies() {
 fn undeclared_rate_steps_fail() {
     // Steps, where a constant rate was declared: at 16 Mbit/s the link is twice too fast.
     let (course, _) = steps();
-    let eight = fullpipe_audit::Course::Steps { first_bps: RATE_BPS, steps: vec![], repeat_ns: None };
+    let eight = fullpipe_audit::RateProfile::Steps { first_bps: RATE_BPS, steps: vec![], repeat_ns: None };
     let verdict = audit(course, Impairments::default(), 1, None, eight);
     assert!(verdict.failures.iter().any(|failure| failure.rule.name() == "link-rate"), "{verdict}");
 }

@@ -5,7 +5,9 @@
 use crate::common::{Record, Recorder};
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_network::QueueDiscipline;
-use fullpipe_network::{Content, Course, Fifo, Handle, Hosts, Limit, LinkSpecification, LossModel, Network, Packet};
+use fullpipe_network::{
+    Fifo, HostEndpoints, Limit, LinkProfile, LinkSpecification, LossModel, Network, Packet, PacketContent, PacketHandle,
+};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate};
 use fullpipe_wire::TcpHeader;
@@ -17,27 +19,27 @@ use std::collections::BTreeMap;
 struct OfBursts(Recorder);
 
 impl Observer for OfBursts {
-    fn sent(&mut self, now: Instant, packet: &PacketView) {
-        self.0.sent(now, packet);
+    fn on_sent(&mut self, now: Instant, packet: &PacketView) {
+        self.0.on_sent(now, packet);
     }
     fn sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, _step_bytes: u32) -> bool {
-        (0..packets).for_each(|_| self.0.sent(now, first));
+        (0..packets).for_each(|_| self.0.on_sent(now, first));
         true
     }
-    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
-        self.0.delivered(now, packet, sent);
+    fn on_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+        self.0.on_delivered(now, packet, sent);
     }
-    fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
-        self.0.dropped(now, packet, link, reason);
+    fn on_dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
+        self.0.on_dropped(now, packet, link, reason);
     }
-    fn offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
-        self.0.offered(now, link, wire_bytes);
+    fn on_offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
+        self.0.on_offered(now, link, wire_bytes);
     }
-    fn link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        self.0.link_dropped(now, link, wire_bytes, reason);
+    fn on_link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        self.0.on_link_dropped(now, link, wire_bytes, reason);
     }
-    fn transmitted(&mut self, transmission: &Transmission) {
-        self.0.transmitted(transmission);
+    fn on_transmitted(&mut self, transmission: &Transmission) {
+        self.0.on_transmitted(transmission);
     }
 }
 
@@ -55,20 +57,20 @@ struct Ends {
     received: Vec<(Instant, u32)>,
 }
 
-impl<O: Observer> Hosts<O> for Ends {
-    fn receive(&mut self, network: &mut Network<O>, _node: NodeId, handle: Handle) {
-        if let Content::Tcp(header) = &network.arena.get(handle).content {
+impl<O: Observer> HostEndpoints<O> for Ends {
+    fn receive(&mut self, network: &mut Network<O>, _node: NodeId, handle: PacketHandle) {
+        if let PacketContent::Tcp(header) = &network.arena.get(handle).content {
             self.received.push((network.now(), header.sequence));
         }
         network.arena.release(handle);
     }
 
-    fn timer(&mut self, network: &mut Network<O>, event: EventId) {
+    fn on_timer(&mut self, network: &mut Network<O>, event: EventId) {
         let (_, segments, payload_bytes) = self.bursts[event.index() as usize];
         let packet = |number: u32| {
             let sequence = self.next.wrapping_add(number * payload_bytes);
             let header = TcpHeader { sequence, payload_bytes: payload_bytes as u16, ..TcpHeader::default() };
-            Packet::new(FlowId(0), self.to, 40 + payload_bytes, Content::Tcp(header))
+            Packet::new(FlowId(0), self.to, 40 + payload_bytes, PacketContent::Tcp(header))
         };
         if self.at_once {
             network.send_burst(self.from, &packet(0), segments, payload_bytes);
@@ -110,7 +112,7 @@ fn run<O: Observer>(setting: &Setting, observer: O, at_once: bool, records: impl
             queue: setting.limit,
             discipline: (is_first && setting.with_discipline).then(fifo),
             loss: lost_every.map(|every| LossModel::Periodic { every, next: every }),
-            course: Course::Constant,
+            course: LinkProfile::Constant,
             impairments: None,
         });
     }
@@ -120,7 +122,7 @@ fn run<O: Observer>(setting: &Setting, observer: O, at_once: bool, records: impl
     for (number, (at, ..)) in (0..).zip(&setting.bursts) {
         network.calendar.schedule(Instant::from_nanos(*at), EventId::new(EventClass::Application, number));
     }
-    network.finish();
+    network.finalize();
     network.run(&mut ends, Instant::NEVER, Instant::NEVER);
     (records(&network.observer).histories(), ends.received)
 }

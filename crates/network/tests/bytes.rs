@@ -5,25 +5,29 @@
 use bytes::Bytes;
 use etherparse::{IpSlice, Ipv4Slice, TcpSlice, UdpSlice};
 use fullpipe_network::packet::Arena;
-use fullpipe_network::{Captured, Content, Endpoint, Ends, Envelope, Packet, Purpose};
-use fullpipe_units::{Codepoint, FlowId, NodeId};
+use fullpipe_network::{
+    CapturedPacket, Endpoint, EndpointPair, HeaderFields, Packet, PacketContent, PacketDisposition,
+};
+use fullpipe_units::{EcnCodepoint, FlowId, NodeId};
 use fullpipe_wire::tcp::{flags, options};
-use fullpipe_wire::{IpVersion, QuicHeader, SegmentOptions, TcpHeader, Unwritable};
+use fullpipe_wire::{IpVersion, QuicHeader, SegmentOptions, TcpHeader, WriteError};
 use std::net::IpAddr;
 
-const ENDS: Ends =
-    Ends { source: Endpoint { node: NodeId(0), port: 49_152 }, destination: Endpoint { node: NodeId(1), port: 443 } };
+const ENDS: EndpointPair = EndpointPair {
+    source: Endpoint { node: NodeId(0), port: 49_152 },
+    destination: Endpoint { node: NodeId(1), port: 443 },
+};
 
-fn envelope(version: IpVersion) -> Envelope {
-    let [source, destination] = [ENDS.source, ENDS.destination].map(|end| end.socket(version).ip());
-    Envelope { ends: ENDS, source, destination, translated: false, hop_limit: 61, identification: 0x2345 }
+fn envelope(version: IpVersion) -> HeaderFields {
+    let [source, destination] = [ENDS.source, ENDS.destination].map(|end| end.socket_address(version).ip());
+    HeaderFields { ends: ENDS, source, destination, translated: false, hop_limit: 61, identification: 0x2345 }
 }
 
-fn captured<'a>(packet: &'a Packet, whole: &'a Packet) -> Captured<'a> {
-    Captured { packet, whole, options: None, payload: None, datagram: None, envelope: envelope(packet.version) }
+fn captured<'a>(packet: &'a Packet, whole: &'a Packet) -> CapturedPacket<'a> {
+    CapturedPacket { packet, whole, options: None, payload: None, datagram: None, envelope: envelope(packet.version) }
 }
 
-fn bytes_of(captured: &Captured<'_>) -> Vec<u8> {
+fn bytes_of(captured: &CapturedPacket<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     assert_eq!(captured.write(usize::MAX, &mut out), Ok(captured.packet.ip_bytes));
     assert_eq!(out.len() as u32, captured.packet.ip_bytes);
@@ -46,8 +50,8 @@ fn a_segment_is_written_with_its_header_and_options() {
     };
     let mut side = SegmentOptions { fast_open_bytes: 4, ..SegmentOptions::default() };
     side.fast_open_cookie[..4].copy_from_slice(b"abcd");
-    let packet = Packet::new(FlowId(0), NodeId(1), 20 + 28 + 5, Content::Tcp(header));
-    let bytes = bytes_of(&Captured { options: Some(&side), ..captured(&packet, &packet) });
+    let packet = Packet::new(FlowId(0), NodeId(1), 20 + 28 + 5, PacketContent::Tcp(header));
+    let bytes = bytes_of(&CapturedPacket { options: Some(&side), ..captured(&packet, &packet) });
     let ip = ipv4(&bytes);
     assert!(ip.header().dont_fragment());
     let segment = TcpSlice::from_slice(ip.payload().payload).unwrap();
@@ -60,14 +64,14 @@ fn a_segment_is_written_with_its_header_and_options() {
 #[test]
 fn only_quic_datagrams_forbid_fragmentation() {
     let mut arena = Arena::default();
-    let model = Packet::new(FlowId(0), NodeId(1), 128, Content::Udp { payload_bytes: 100 });
-    let quic = Packet::new(FlowId(0), NodeId(1), 128, Content::Quic(QuicHeader::default()));
+    let model = Packet::new(FlowId(0), NodeId(1), 128, PacketContent::Udp { payload_bytes: 100 });
+    let quic = Packet::new(FlowId(0), NodeId(1), 128, PacketContent::Quic(QuicHeader::default()));
     let payload = Bytes::from_static(&[9; 100]);
     let stack = Packet { payload: arena.store_payload(Some(payload.clone())), ..model };
     for (packet, payload, is_whole, byte) in
         [(model, None, false, 0), (quic, None, true, 0), (stack, Some(&payload), true, 9)]
     {
-        let bytes = bytes_of(&Captured { payload, ..captured(&packet, &packet) });
+        let bytes = bytes_of(&CapturedPacket { payload, ..captured(&packet, &packet) });
         let ip = ipv4(&bytes);
         assert_eq!(ip.header().dont_fragment(), is_whole);
         assert_eq!(UdpSlice::from_slice(ip.payload().payload).unwrap().payload(), [byte; 100]);
@@ -78,11 +82,11 @@ fn only_quic_datagrams_forbid_fragmentation() {
 fn a_fragment_is_written_with_its_part_of_the_payload() {
     let payload: Bytes = (1..=100).collect();
     for version in [IpVersion::V4, IpVersion::V6] {
-        let content = Content::Udp { payload_bytes: 100 };
+        let content = PacketContent::Udp { payload_bytes: 100 };
         let whole = Packet { version, ..Packet::new(FlowId(0), NodeId(1), version.header_bytes() + 108, content) };
-        let content = Content::Fragment { whole: Arena::default().insert(whole), offset_bytes: 48, last: false };
+        let content = PacketContent::Fragment { whole: Arena::default().insert(whole), offset_bytes: 48, last: false };
         let packet = Packet { content, ip_bytes: version.fragment_header_bytes() + 24, ..whole };
-        let bytes = bytes_of(&Captured { payload: Some(&payload), ..captured(&packet, &whole) });
+        let bytes = bytes_of(&CapturedPacket { payload: Some(&payload), ..captured(&packet, &whole) });
         assert!(IpSlice::from_slice(&bytes).unwrap().is_fragmenting_payload());
         // After the UDP header's eight bytes, byte 40 of the payload is the number 41.
         let expected: Vec<u8> = (41..65).collect();
@@ -98,18 +102,18 @@ fn a_real_packet_is_written_with_the_changes_of_its_path() {
         0x45, 0, 0, 30, 0, 0, 0, 0, 0x40, 17, 0x66, 0xcd, 10, 0, 0, 1, 10, 0, 0, 2, 0x10, 0, 0, 53, 0, 10, 0xda, 0xa0,
         1, 2,
     ];
-    let content = Content::Wire {
+    let content = PacketContent::RawIp {
         payload_bytes: 2,
         protocol: 17,
         flags: 0,
         dont_fragment: false,
         origin: NodeId(0),
         about: None,
-        purpose: Purpose::Arrive,
+        purpose: PacketDisposition::Deliver,
     };
-    let packet = Packet { codepoint: Codepoint::Ce, ..Packet::new(FlowId(0), NodeId(1), 30, content) };
+    let packet = Packet { codepoint: EcnCodepoint::Ce, ..Packet::new(FlowId(0), NodeId(1), 30, content) };
     let payload = Bytes::copy_from_slice(&bytes);
-    let mut captured = Captured { payload: Some(&payload), ..captured(&packet, &packet) };
+    let mut captured = CapturedPacket { payload: Some(&payload), ..captured(&packet, &packet) };
     let mut expected = bytes;
     (expected[1], expected[8], expected[10], expected[11]) = (3, 0x3d, 0x69, 0xca);
     assert_eq!(bytes_of(&captured), expected);
@@ -129,6 +133,6 @@ fn a_real_packet_is_written_with_the_changes_of_its_path() {
 
 #[test]
 fn bytes_without_an_ip_header_cannot_be_written() {
-    let packet = Packet::new(FlowId(0), NodeId(1), 28, Content::Arp { request: true });
-    assert_eq!(captured(&packet, &packet).write(usize::MAX, &mut Vec::new()), Err(Unwritable::NotIp));
+    let packet = Packet::new(FlowId(0), NodeId(1), 28, PacketContent::Arp { request: true });
+    assert_eq!(captured(&packet, &packet).write(usize::MAX, &mut Vec::new()), Err(WriteError::NotIp));
 }

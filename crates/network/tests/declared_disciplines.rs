@@ -4,17 +4,17 @@
 #[path = "../../schema/tests/least/mod.rs"]
 mod least;
 
-use fullpipe_network::discipline::settings::{Capacity, Device, Discipline, DisciplineContext};
+use fullpipe_network::discipline::settings::{Discipline, DisciplineContext, LinkParameters, QueueCapacity};
 use fullpipe_network::discipline::table::{DISCIPLINE, DISCIPLINES};
 use fullpipe_network::packet::Arena;
-use fullpipe_network::{Content, Packet, Queued};
-use fullpipe_schema::component::{Declaration, Reader};
-use fullpipe_schema::{Check, Data, Errors, Override, load};
+use fullpipe_network::{Packet, PacketContent, QueuedPacket};
+use fullpipe_schema::component::{Declaration, SettingsReader};
+use fullpipe_schema::{Diagnostics, Errors, Override, ValueData, load};
 use fullpipe_units::{Duration, FlowId, Instant, NodeId, QueueLimit, Rate};
 use std::collections::BTreeMap;
 
 /// A bandwidth-delay product of 10 Mbit/s x 40 ms = 50 000 bytes.
-const DEVICE: Device = Device {
+const DEVICE: LinkParameters = LinkParameters {
     rate: Rate::from_megabits_per_second(10),
     bdp: (Rate::from_megabits_per_second(10), Duration::from_millis(40)),
     mtu_bytes: 1500,
@@ -23,9 +23,10 @@ const DEVICE: Device = Device {
 
 fn read(text: &str) -> Result<Option<Discipline>, Errors> {
     let loaded = load(&DISCIPLINE, text, "discipline.toml", &[])?;
-    let mut check = Check::new(&loaded.sources);
-    let settings = DISCIPLINES.read(&mut Reader { tree: &loaded.root, path: "discipline", check: &mut check }, &DEVICE);
-    check.done()?;
+    let mut check = Diagnostics::new(&loaded.sources);
+    let settings =
+        DISCIPLINES.read(&mut SettingsReader { tree: &loaded.root, path: "discipline", check: &mut check }, &DEVICE);
+    check.finish()?;
     Ok(settings.expect("a table without errors has settings"))
 }
 
@@ -78,8 +79,8 @@ fn each_discipline_obeys_the_common_limit_key() {
             let mut dropped = Vec::new();
             let mut arena = Arena::default();
             for _ in 0..20 {
-                let packet = Packet::new(FlowId(0), NodeId(1), 1500, Content::Udp { payload_bytes: 1472 });
-                let frame = Queued::new(arena.insert(packet), &packet, 1518, Instant::ZERO);
+                let packet = Packet::new(FlowId(0), NodeId(1), 1500, PacketContent::Udp { payload_bytes: 1472 });
+                let frame = QueuedPacket::new(arena.insert(packet), &packet, 1518, Instant::ZERO);
                 let refused = queue.enqueue(Instant::ZERO, frame, &mut dropped).err();
                 dropped.extend(refused);
                 assert!(queue.packets() <= frames, "{name}: {limit}");
@@ -114,7 +115,7 @@ fn an_override_replaces_a_value_with_another_spelling() {
         let set = [Override::parse(set).unwrap()];
         load(&DISCIPLINE, &format!("kind = 'fq-codel'\n{key}"), "discipline.toml", &set).unwrap()
     };
-    let limit = |packets| Data::LinkQueueLimit(QueueLimit::Packets(packets).into());
+    let limit = |packets| ValueData::LinkQueueLimit(QueueLimit::Packets(packets).into());
     let present = load("limit_packets = 600", "limit=5packets");
     assert_eq!((&present.root.get("limit").unwrap().data, present.hints.len()), (&limit(5), 0));
     let former = load("limit = '600packets'", "limit_packets=7");
@@ -149,8 +150,8 @@ fn the_capacity_of_bands_is_their_sum_if_all_limits_have_the_same_unit() {
     let capacity = |text: &str| read(text).unwrap().unwrap().capacity();
     let fifo = |limit: &str| format!("{{ kind = 'fifo', limit = '{limit}' }}");
     let bands = |a: &str, b: &str| capacity(&format!("kind = 'priority'\nbands = [{}, {}]", fifo(a), fifo(b)));
-    assert_eq!(bands("5packets", "7packets"), Capacity { packets: Some(12), bytes: None });
+    assert_eq!(bands("5packets", "7packets"), QueueCapacity { packets: Some(12), bytes: None });
     // 8 ms at 10 Mbit/s are 10 000 bytes.
-    assert_eq!(bands("8ms", "1kB"), Capacity { packets: None, bytes: Some(11_000) });
-    assert_eq!(bands("5packets", "1kB"), Capacity { packets: None, bytes: None });
+    assert_eq!(bands("8ms", "1kB"), QueueCapacity { packets: None, bytes: Some(11_000) });
+    assert_eq!(bands("5packets", "1kB"), QueueCapacity { packets: None, bytes: None });
 }

@@ -5,9 +5,9 @@
 
 use crate::common::{Recorder, World, constant_rate};
 use fullpipe_network::impairment::{self, IMPAIRMENTS, KEYS};
-use fullpipe_network::{Course, Impairments, Limit, LinkSpecification, Network};
-use fullpipe_schema::component::Reader;
-use fullpipe_schema::{Check, Errors, Kind, Table, load};
+use fullpipe_network::{Impairments, Limit, LinkProfile, LinkSpecification, Network};
+use fullpipe_schema::component::SettingsReader;
+use fullpipe_schema::{Diagnostics, Errors, FieldKind, Table, load};
 use fullpipe_units::{Duration, Instant, NodeId, Rate};
 
 const FRAMES: u64 = 20;
@@ -17,9 +17,10 @@ static DIRECTION: Table = Table { name: "direction", fields: &[&KEYS], ..Table::
 fn read(text: &str) -> Result<Impairments, Errors> {
     let mut loaded = load(&DIRECTION, text, "direction.toml", &[])?;
     impairment::fill(&mut loaded.root);
-    let mut check = Check::new(&loaded.sources);
-    let impairments = Impairments::read(&mut Reader { tree: &loaded.root, path: "direction", check: &mut check });
-    check.done()?;
+    let mut check = Diagnostics::new(&loaded.sources);
+    let impairments =
+        Impairments::read(&mut SettingsReader { tree: &loaded.root, path: "direction", check: &mut check });
+    check.finish()?;
     Ok(impairments)
 }
 
@@ -39,15 +40,15 @@ fn arrivals(impairments: &Impairments) -> Vec<u64> {
         queue: Limit::Packets(3),
         discipline: None,
         loss,
-        course: Course::Constant,
+        course: LinkProfile::Constant,
         impairments,
     });
     let mut world = World::new(constant_rate(NodeId(0), NodeId(1), 1000, Duration::from_millis(1), FRAMES));
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     let end = Instant::from_nanos(1 << 60);
     network.run(&mut world, end, end);
-    network.observer.check_conservation(&network.remaining());
+    network.observer.check_conservation(&network.remaining_packets());
     world.received_of(0).into_iter().map(|at| at / 1000).collect()
 }
 
@@ -106,8 +107,8 @@ const CASES: [Case; 14] = [
 
 /// Returns the keys of impairments with the names of their variants.
 fn declared() -> Vec<(&'static str, &'static str)> {
-    let names = |kind: &Kind| match kind {
-        Kind::Table(Table { variants: Some(variants), .. }) => {
+    let names = |kind: &FieldKind| match kind {
+        FieldKind::Table(Table { variants: Some(variants), .. }) => {
             variants.list.iter().map(|variant| variant.name).collect()
         }
         _ => vec![""],

@@ -7,7 +7,7 @@ use crate::common::{Record, Recorder, Send, World, constant_rate};
 use fullpipe_network::discipline::fifo::FifoSpecification;
 use fullpipe_network::{EthernetSpecification, Fault, Limit, LinkSpecification, Network};
 use fullpipe_record::DropReason;
-use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, RandomStream, Rate};
 use std::sync::Arc;
 
 const NEVER: Instant = Instant::NEVER;
@@ -26,10 +26,10 @@ fn hosts(count: usize) -> (Network<Recorder>, Vec<NodeId>) {
 /// Runs to the end; no packet may be left.
 fn run(network: &mut Network<Recorder>, world: &mut World) {
     world.declare(network);
-    network.finish();
+    network.finalize();
     network.run(world, NEVER, NEVER);
     assert_eq!(network.arena.live_packets().count(), 0, "no packet may be left");
-    network.observer.check_conservation(&network.remaining());
+    network.observer.check_conservation(&network.remaining_packets());
 }
 
 /// Returns the start of each frame, by flow.
@@ -65,7 +65,7 @@ fn a_single_sender_needs_14_74_us_per_packet() {
     let mut world = World::new(constant_rate(nodes[0], nodes[1], 1500, Duration::from_micros(2), 10_000));
     run(&mut network, &mut world);
     assert_eq!(world.received.len(), 3 + 6496);
-    assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::Resolution, 3501)]);
+    assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::AddressResolution, 3501)]);
     let starts: Vec<u64> = network.observer.transmissions().filter(|t| t.2 == 1518).map(|t| t.4.as_nanos()).collect();
     let mut long = 0;
     for pair in starts.windows(2) {
@@ -222,7 +222,7 @@ fn request_delays_are_drawn_from_the_stations_own_stream() {
         let mut world = World::new(vec![send(0, 2, nodes[1], nodes[2], 100), send(0, 4, nodes[0], nodes[1], 100)]);
         run(&mut network, &mut world);
         // Station 0 has a fixed delay; station 1 draws a time below 10 ms and rounds it down to the step.
-        let drawn = Stream::new(77, "host-1", "address-resolution").below(10_000_000);
+        let drawn = RandomStream::new(77, "host-1", "address-resolution").uniform_below(10_000_000);
         let step = (step_ms * 1_000_000).max(1);
         let requests: Vec<u64> = network
             .observer
@@ -267,7 +267,7 @@ fn without_a_reply_requests_are_repeated_and_the_packets_dropped() {
         .records
         .iter()
         .filter_map(|record| match record {
-            Record::Dropped(at, _, 100, None, DropReason::Resolution) => Some(at.as_nanos() / 1_000_000),
+            Record::Dropped(at, _, 100, None, DropReason::AddressResolution) => Some(at.as_nanos() / 1_000_000),
             _ => None,
         })
         .collect();
@@ -295,7 +295,7 @@ fn a_router_on_a_segment_is_resolved_like_any_station() {
             queue: Limit::Packets(10),
             discipline: None,
             loss: None,
-            course: fullpipe_network::Course::Constant,
+            course: fullpipe_network::LinkProfile::Constant,
             impairments: None,
         });
     }
@@ -314,7 +314,7 @@ fn a_router_on_a_segment_is_resolved_like_any_station() {
 fn faults_can_be_injected_into_a_medium() {
     let (mut network, nodes) = hosts(2);
     let segment = add(&mut network, &resolved(&nodes), 1);
-    network.inject(Fault::FastLink(network.ethernet_link(segment)));
+    network.inject_fault(Fault::FastLink(network.ethernet_link(segment)));
     let mut world = World::new(vec![send(0, 0, nodes[0], nodes[1], 1500)]);
     run(&mut network, &mut world);
     // 12 144 bits at 1.01 Gbit/s: 12 023.8 ns.
@@ -322,10 +322,10 @@ fn faults_can_be_injected_into_a_medium() {
 
     let (mut network, nodes) = hosts(2);
     let segment = add(&mut network, &resolved(&nodes), 1);
-    network.inject(Fault::SilentDrop { link: network.ethernet_link(segment), every: 3 });
+    network.inject_fault(Fault::SilentDrop { link: network.ethernet_link(segment), every: 3 });
     let mut world = World::new(constant_rate(nodes[0], nodes[1], 3000, Duration::from_millis(1), 10));
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     network.run(&mut world, NEVER, NEVER);
     // Every third of 30 fragments (1480 + 1480 + 20) is dropped, so no packet arrives; no report and no memory leak.
     assert!(world.received.is_empty());

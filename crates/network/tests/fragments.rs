@@ -4,9 +4,9 @@
 
 use crate::common::segment::{add, resolved, study};
 use crate::common::{Record, Recorder, Send, World, constant_rate};
-use fullpipe_network::{Content, Fifo, Limit, LinkSpecification, LossModel, Network, Packet, QueueDiscipline};
+use fullpipe_network::{Fifo, Limit, LinkSpecification, LossModel, Network, Packet, PacketContent, QueueDiscipline};
 use fullpipe_record::DropReason;
-use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, RandomStream, Rate};
 use fullpipe_wire::{IpVersion, TcpHeader};
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn link(from: NodeId, to: NodeId, mtu_bytes: u32) -> LinkSpecification {
         queue: Limit::Unlimited,
         discipline: None,
         loss: None,
-        course: fullpipe_network::Course::Constant,
+        course: fullpipe_network::LinkProfile::Constant,
         impairments: None,
     }
 }
@@ -44,10 +44,10 @@ fn one(from: NodeId, to: NodeId, ip_bytes: u32, tcp: bool) -> Vec<Send> {
 
 fn run(network: &mut Network<Recorder>, world: &mut World) {
     world.declare(network);
-    network.finish();
+    network.finalize();
     network.run(world, NEVER, NEVER);
     assert_eq!(network.arena.live_packets().count(), 0, "no packet may be left");
-    network.observer.check_conservation(&network.remaining());
+    network.observer.check_conservation(&network.remaining_packets());
 }
 
 fn sizes_on(network: &Network<Recorder>, link: u32) -> Vec<u32> {
@@ -82,16 +82,16 @@ fn fragment_sizes_match_hand_computed_values() {
 fn run_v6(mtus: &[u32], ip_bytes: u32, tcp: bool) -> (Network<Recorder>, World) {
     let (mut network, a, b) = chain(mtus);
     network.declare_conversation(a, b);
-    network.finish();
+    network.finalize();
     let content = match tcp {
-        true => Content::Tcp(TcpHeader { payload_bytes: (ip_bytes - 60) as u16, ..TcpHeader::default() }),
-        false => Content::Udp { payload_bytes: ip_bytes - 48 },
+        true => PacketContent::Tcp(TcpHeader { payload_bytes: (ip_bytes - 60) as u16, ..TcpHeader::default() }),
+        false => PacketContent::Udp { payload_bytes: ip_bytes - 48 },
     };
     network.send(a, &Packet { version: IpVersion::V6, ..Packet::new(FlowId(0), b, ip_bytes, content) });
     let mut world = World::default();
     network.run(&mut world, NEVER, NEVER);
     assert_eq!(network.arena.live_packets().count(), 0, "no packet may be left");
-    network.observer.check_conservation(&network.remaining());
+    network.observer.check_conservation(&network.remaining_packets());
     (network, world)
 }
 
@@ -126,7 +126,7 @@ fn routers_do_not_fragment_ipv6_packets() {
     for (ip_bytes, second) in [(1500, vec![]), (4048, vec![1160])] {
         let (network, world) = run_v6(&[1500, 1280, 1500], ip_bytes, false);
         assert!(world.received.is_empty());
-        assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::TooBig, 1)]);
+        assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::PacketTooBig, 1)]);
         assert_eq!(sizes_on(&network, 1), second);
     }
     // The same packet over IPv4 arrives.
@@ -141,7 +141,7 @@ fn tcp_over_ipv6_is_not_fragmented_and_eight_bytes_must_fit() {
     for (mtu_bytes, tcp) in [(1500, true), (55, false), (20, false)] {
         let (network, world) = run_v6(&[mtu_bytes], 1501, tcp);
         assert!(world.received.is_empty());
-        assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::TooBig, 1)]);
+        assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::PacketTooBig, 1)]);
     }
 }
 
@@ -151,7 +151,7 @@ fn a_fragment_is_fragmented_again_with_offsets_into_the_whole_packet() {
     let (mut network, a, b) = chain(&[1500, 620, 1500]);
     let mut world = World::new(one(a, b, 4000, false));
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     // 4060 bytes at 10 Mbit/s take 3.2 ms: at 50 ms all fragments are on the last link, from which they arrive from 60 ms on.
     let stop = Instant::from_nanos(50_000_000);
     network.run(&mut world, stop, stop);
@@ -159,7 +159,7 @@ fn a_fragment_is_fragmented_again_with_offsets_into_the_whole_packet() {
         .arena
         .live_packets()
         .filter_map(|packet| match packet.content {
-            Content::Fragment { offset_bytes, last, .. } => Some((offset_bytes, packet.ip_bytes - 20, last)),
+            PacketContent::Fragment { offset_bytes, last, .. } => Some((offset_bytes, packet.ip_bytes - 20, last)),
             _ => None,
         })
         .collect();
@@ -175,7 +175,7 @@ fn a_fragment_is_fragmented_again_with_offsets_into_the_whole_packet() {
         (3560, 420, true),
     ];
     assert_eq!(pieces, all);
-    assert_eq!(network.remaining().packets_per_flow[&FlowId(0)], (1, 4000));
+    assert_eq!(network.remaining_packets().packets_per_flow[&FlowId(0)], (1, 4000));
     network.run(&mut world, NEVER, NEVER);
     assert_eq!(sizes_on(&network, 2), [620, 620, 300, 620, 620, 300, 620, 440]);
     assert_eq!(world.received.len(), 1);
@@ -199,7 +199,7 @@ fn tcp_segments_and_impossible_mtus_cause_drops_as_too_big() {
         assert!(world.received.is_empty());
         assert_eq!(
             network.observer.count(
-                |r| matches!(r, Record::Dropped(_, _, bytes, Some(at), DropReason::TooBig) if *bytes == ip_bytes && *at == LinkId(link))
+                |r| matches!(r, Record::Dropped(_, _, bytes, Some(at), DropReason::PacketTooBig) if *bytes == ip_bytes && *at == LinkId(link))
             ),
             1
         );
@@ -233,7 +233,7 @@ fn fragments_wait_for_an_address_one_by_one() {
     let mut world = World::new(constant_rate(nodes[0], nodes[1], 1508, Duration::from_micros(2), 3));
     run(&mut network, &mut world);
     assert_eq!(world.received.len(), 1);
-    assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::Resolution, 2)]);
+    assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::AddressResolution, 2)]);
     let data: Vec<u32> = network.observer.transmissions().filter(|t| t.1 == FlowId(0)).map(|t| t.2).collect();
     // A fair queue serves the flows of both fragments; three frames in all, 28 + 18 padded to 64.
     assert_eq!(data.iter().filter(|bytes| **bytes == 1518).count(), 2);
@@ -259,14 +259,14 @@ proptest! {
         end_ms in prop::option::of(1u64..200),
     ) {
         let mut network = Network::new(Recorder::default());
-        network.set_fusion(fuse);
+        network.set_chaining(fuse);
         let hops = mtus.len();
         let mut nodes: Vec<NodeId> = (0..=hops).map(|n| network.add_node(n > 0 && (shared || n < hops))).collect();
         for (number, mtu_bytes) in mtus.iter().enumerate() {
             let mut specification = link(nodes[number], nodes[number + 1], *mtu_bytes);
             specification.queue = queue;
             if loss > 0.0 {
-                let stream = Stream::new(seed, &format!("link-{number}"), "loss");
+                let stream = RandomStream::new(seed, &format!("link-{number}"), "loss");
                 specification.loss = Some(LossModel::Bernoulli { probability: loss, stream });
             }
             if with_discipline {
@@ -291,10 +291,10 @@ proptest! {
         });
         let mut world = World::new(script.collect());
         world.declare(&mut network);
-        network.finish();
+        network.finalize();
         let end = end_ms.map_or(NEVER, |ms| Instant::ZERO + Duration::from_millis(ms));
         network.run(&mut world, end, end);
-        let remaining = network.remaining();
+        let remaining = network.remaining_packets();
         network.observer.check_conservation(&remaining);
         for t in network.observer.transmissions() {
             let largest = mtus.get(t.0.index()).copied().unwrap_or(577 + 18);

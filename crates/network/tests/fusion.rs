@@ -5,11 +5,11 @@
 
 use crate::common::{Recorder, Send, World};
 use fullpipe_network::{
-    Blackhole, Corruption, Course, Droplist, Duplication, Errors, Fifo, Frames, GilbertElliott, Impairments, Jitter,
-    JitterDistribution, Limit, LinkSpecification, LossModel, Network, QueueDiscipline, Reordering, Schedule, Step,
-    Trace,
+    Blackhole, Corruption, DeliveryTrace, Droplist, Duplication, ErrorRate, Fifo, FrameFilter, GilbertElliott,
+    Impairments, Jitter, JitterDistribution, Limit, LinkProfile, LinkSchedule, LinkSpecification, LossModel, Network,
+    QueueDiscipline, Reordering, ScheduleStep,
 };
-use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, RandomStream, Rate};
 use proptest::prelude::*;
 
 /// Properties of one link (of either direction).
@@ -22,7 +22,7 @@ struct Properties {
     loss: f64,
     discipline: bool,
     observed: bool,
-    course: Course,
+    course: LinkProfile,
     impairments: Impairments,
 }
 
@@ -46,7 +46,7 @@ struct Plan {
 
 fn simulate(plan: &Plan, fuse: bool) -> (Network<Recorder>, World) {
     let mut network = Network::new(Recorder::default());
-    network.set_fusion(fuse);
+    network.set_chaining(fuse);
     let routers: Vec<NodeId> = (0..=plan.parents.len()).map(|_| network.add_node(true)).collect();
     let hosts: Vec<NodeId> = plan.hosts.iter().map(|_| network.add_node(false)).collect();
     let trunks = plan.parents.iter().enumerate().map(|(n, parent)| (routers[n + 1], routers[parent % (n + 1)]));
@@ -54,7 +54,7 @@ fn simulate(plan: &Plan, fuse: bool) -> (Network<Recorder>, World) {
     for (number, (a, b)) in trunks.chain(access).enumerate() {
         let properties = &plan.links[number % plan.links.len()];
         for (from, to) in [(a, b), (b, a)] {
-            let stream = Stream::new(plan.seed, &format!("{from}-{to}"), "loss");
+            let stream = RandomStream::new(plan.seed, &format!("{from}-{to}"), "loss");
             let link = network.add_link(LinkSpecification {
                 from,
                 to,
@@ -87,9 +87,9 @@ fn simulate(plan: &Plan, fuse: bool) -> (Network<Recorder>, World) {
     let mut world = World::new(script.collect());
     world.echo_bytes = plan.echo_bytes;
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     for (limit, host) in plan.processing_ns.into_iter().flat_map(|limit| hosts.iter().map(move |host| (limit, host))) {
-        let stream = Stream::new(plan.seed, &format!("{host}"), "processing");
+        let stream = RandomStream::new(plan.seed, &format!("{host}"), "processing");
         network.set_processing_jitter(*host, Duration::from_nanos(limit), stream);
     }
     let end = Instant::from_nanos(plan.end_ns);
@@ -97,7 +97,7 @@ fn simulate(plan: &Plan, fuse: bool) -> (Network<Recorder>, World) {
     (network, world)
 }
 
-fn course() -> impl Strategy<Value = Course> {
+fn course() -> impl Strategy<Value = LinkProfile> {
     let rate = prop::option::of(prop_oneof![Just(0u64), 1_000_000u64..100_000_000]);
     let delay = prop::option::of(0u64..3_000_000);
     let steps = (prop::collection::vec((1u64..2_000_000, rate, delay), 1..5), prop::option::of(1u64..3_000_000));
@@ -106,10 +106,10 @@ fn course() -> impl Strategy<Value = Course> {
         let step = |(gap, rate, delay): (u64, Option<u64>, Option<u64>)| {
             at += gap;
             let rate = rate.map(Rate::from_bits_per_second);
-            Step { at: Duration::from_nanos(at), rate, delay: delay.map(Duration::from_nanos) }
+            ScheduleStep { at: Duration::from_nanos(at), rate, delay: delay.map(Duration::from_nanos) }
         };
-        let steps: Vec<Step> = steps.into_iter().map(step).collect();
-        Course::Steps(Schedule::new(steps, rest_ns.map(|rest| Duration::from_nanos(at + rest))).unwrap())
+        let steps: Vec<ScheduleStep> = steps.into_iter().map(step).collect();
+        LinkProfile::Steps(LinkSchedule::new(steps, rest_ns.map(|rest| Duration::from_nanos(at + rest))).unwrap())
     });
     let trace = prop::collection::vec(0u64..4, 1..6).prop_map(|gaps| {
         let mut at = 0;
@@ -118,9 +118,9 @@ fn course() -> impl Strategy<Value = Course> {
             format!("{at}\n")
         };
         let lines: String = gaps.into_iter().map(line).collect();
-        Course::Trace(Trace::parse(&format!("{lines}{}\n", at + 1)).unwrap())
+        LinkProfile::Trace(DeliveryTrace::parse(&format!("{lines}{}\n", at + 1)).unwrap())
     });
-    prop_oneof![3 => Just(Course::Constant), 1 => steps, 1 => trace]
+    prop_oneof![3 => Just(LinkProfile::Constant), 1 => steps, 1 => trace]
 }
 
 fn impairments() -> impl Strategy<Value = Impairments> {
@@ -145,11 +145,11 @@ fn impairments() -> impl Strategy<Value = Impairments> {
             })
         });
     let corruption = prop::option::weighted(0.2, any::<bool>())
-        .prop_map(|delivered| Some(Corruption { errors: Errors::PerBit(2e-5), delivered: delivered? }));
+        .prop_map(|delivered| Some(Corruption { errors: ErrorRate::PerBit(2e-5), delivered: delivered? }));
     (some(0.2), some(0.2), some(0.2), corruption, some(0.2), jitter, reordering).prop_map(
         move |(bursts, listed, hole, corruption, copies, jitter, reordering)| {
             let model = GilbertElliott { good_to_bad: 0.1, bad_to_good: 0.4, loss_good: 0.01, loss_bad: 0.7 };
-            let droplist = Droplist { data_only: hole, frames: Frames::All, numbers: vec![5, 2, 9] };
+            let droplist = Droplist { data_only: hole, frames: FrameFilter::All, numbers: vec![5, 2, 9] };
             let hole_until_3_ms =
                 Blackhole { from: nanoseconds(1_000_000), until: nanoseconds(3_000_000), ..Blackhole::default() };
             let none = Impairments::default();
@@ -225,7 +225,7 @@ proptest! {
         found.clear();
         prop_assert_eq!(fused_world.received, plain_world.received);
         prop_assert!(fused.events() <= plain.events());
-        let (fused_left, plain_left) = (fused.remaining(), plain.remaining());
+        let (fused_left, plain_left) = (fused.remaining_packets(), plain.remaining_packets());
         fused.observer.check_conservation(&fused_left);
         plain.observer.check_conservation(&plain_left);
         prop_assert_eq!(fused_left.packets_per_flow, plain_left.packets_per_flow);
@@ -249,7 +249,7 @@ fn chain(routers: usize) -> Plan {
             loss: 0.0,
             discipline: false,
             observed: false,
-            course: Course::Constant,
+            course: LinkProfile::Constant,
             impairments: Impairments::default(),
         }],
         packets: vec![(0, 1, 998, 0); 10],
@@ -288,7 +288,7 @@ fn an_observed_link_is_not_computed_ahead() {
     let (mut network, _) = simulate(&Plan { end_ns: 0, ..plan.clone() }, true);
     // At 0 all ten packets are at the first link, one in transmission.
     let first = network.path(NodeId(2), NodeId(3));
-    let fullpipe_network::Attachment::Link(first) = first[0] else { panic!("{first:?}") };
+    let fullpipe_network::NextHop::Link(first) = first[0] else { panic!("{first:?}") };
     assert_eq!(network.link_queue(first), (9, 9000));
     // Observed links report their current state: 1.5 ms later the second packet is in transmission, and eight wait.
     let (mut network, _) = simulate(&Plan { end_ns: 1_500_000, ..plan }, true);

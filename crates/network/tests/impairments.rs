@@ -6,15 +6,16 @@
 
 use crate::common::{Record, Recorder, Send, World, constant_rate};
 use fullpipe_network::{
-    Blackhole, Corruption, Course, Droplist, Duplication, Errors, Fifo, Frames, GilbertElliott, Impairments, Jitter,
-    JitterDistribution, Limit, LinkSpecification, Network, QueueDiscipline, Reordering, Schedule, Step, Trace,
+    Blackhole, Corruption, DeliveryTrace, Droplist, Duplication, ErrorRate, Fifo, FrameFilter, GilbertElliott,
+    Impairments, Jitter, JitterDistribution, Limit, LinkProfile, LinkSchedule, LinkSpecification, Network,
+    QueueDiscipline, Reordering, ScheduleStep,
 };
 use fullpipe_record::DropReason;
-use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, RandomStream, Rate};
 
 const MS: u64 = 1_000_000;
 
-fn link(course: Course, impairments: Impairments, discipline: bool) -> LinkSpecification {
+fn link(course: LinkProfile, impairments: Impairments, discipline: bool) -> LinkSpecification {
     LinkSpecification {
         from: NodeId(0),
         to: NodeId(1),
@@ -37,17 +38,17 @@ fn run(link: LinkSpecification, script: Vec<Send>) -> (Network<Recorder>, World)
     network.add_link(link);
     let mut world = World::new(script);
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     let end = Instant::from_nanos(1 << 60);
     network.run(&mut world, end, end);
-    network.observer.check_conservation(&network.remaining());
+    network.observer.check_conservation(&network.remaining_packets());
     (network, world)
 }
 
 /// `count` packets that take 1 ms each, one every 1 ms, flow 0: without impairments the n-th (from 0) arrives at n + 1 ms.
 fn steady(impairments: Impairments, count: u64) -> (Network<Recorder>, World) {
     let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), count);
-    run(link(Course::Constant, impairments, false), script)
+    run(link(LinkProfile::Constant, impairments, false), script)
 }
 
 fn lost(network: &Network<Recorder>, count: u64) -> Vec<bool> {
@@ -98,7 +99,7 @@ fn gilbert_elliott_loss_and_bursts_match_its_markov_chain() {
 
 #[test]
 fn listed_frames_and_frames_in_black_holes_are_lost() {
-    let droplist = Droplist { data_only: false, frames: Frames::All, numbers: vec![7, 2, 2] };
+    let droplist = Droplist { data_only: false, frames: FrameFilter::All, numbers: vec![7, 2, 2] };
     // Transmissions end at 1 ... 20 ms; those at 10 and 11 are in the hole, the one at 12 is not.
     let hole =
         Blackhole { from: Duration::from_nanos(10 * MS), until: Duration::from_nanos(12 * MS), ..Blackhole::default() };
@@ -121,9 +122,9 @@ fn a_droplist_of_data_counts_only_data_packets() {
         ip_bytes: if n % 3 == 0 { 40 } else { 140 },
         tcp: true,
     });
-    let droplist = Droplist { data_only: true, frames: Frames::All, numbers: vec![3] };
+    let droplist = Droplist { data_only: true, frames: FrameFilter::All, numbers: vec![3] };
     let impairments = Impairments::default().with(droplist);
-    let (network, _) = run(link(Course::Constant, impairments, false), script.collect());
+    let (network, _) = run(link(LinkProfile::Constant, impairments, false), script.collect());
     // With data are 1, 2, 4, 5, 7, 8; the third of them is number 4: 142 bytes after 4 ms: 4.142 ms.
     let drops: Vec<u64> = network
         .observer
@@ -141,12 +142,12 @@ fn a_droplist_of_data_counts_only_data_packets() {
 fn bit_errors_are_binomial_and_detected_at_the_link_or_at_the_destination() {
     let count = 100_000;
     let simulate = |delivered| {
-        let corruption = Corruption { errors: Errors::PerBit(1e-5), delivered };
+        let corruption = Corruption { errors: ErrorRate::PerBit(1e-5), delivered };
         steady(Impairments::default().with(corruption), count).0
     };
     let (here, there) = (simulate(false), simulate(true));
     let drops = |network: &Network<Recorder>, at: Option<LinkId>| {
-        network.observer.count(|r| matches!(r, Record::Dropped(_, _, _, link, DropReason::Corrupted) if *link == at))
+        network.observer.count(|r| matches!(r, Record::Dropped(_, _, _, link, DropReason::Corruption) if *link == at))
     };
     // 8000 bits: 1 - (1 - 1e-5)^8000 = 1 - e^-0.08000040 = 0.076884. Binomial: standard deviation sqrt(n p q) = 84.2.
     let found = drops(&here, Some(LinkId(0)));
@@ -155,8 +156,8 @@ fn bit_errors_are_binomial_and_detected_at_the_link_or_at_the_destination() {
     assert_eq!(drops(&there, None), found);
     assert_eq!(there.link_counters(LinkId(0)).corrupted, found);
     // Probabilities so small that 1 - b rounds to 1.
-    near(Errors::PerBit(1e-18).of_frame(1000) * 1e15, 8.0, 1e-9);
-    near(Errors::PerBit(1.0).of_frame(1), 1.0, 1e-12);
+    near(ErrorRate::PerBit(1e-18).frame_error_probability(1000) * 1e15, 8.0, 1e-9);
+    near(ErrorRate::PerBit(1.0).frame_error_probability(1), 1.0, 1e-12);
 }
 
 #[test]
@@ -261,7 +262,7 @@ fn records_depend_only_on_the_seed_and_the_name() {
     let late = Reordering::Late { probability: 0.3, extra: Duration::from_nanos(5 * MS) };
     let impairments = Impairments::default().with(Duplication { probability: 0.3 }).with(late);
     let records = |name: &str| {
-        let mut specification = link(Course::Constant, Impairments::default(), false);
+        let mut specification = link(LinkProfile::Constant, Impairments::default(), false);
         specification.impairments = impairments.build(7, name).1;
         let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), 200);
         run(specification, script).0.observer.records
@@ -274,7 +275,7 @@ fn records_depend_only_on_the_seed_and_the_name() {
 fn a_trace_delivers_at_its_opportunities_with_and_without_a_discipline() {
     for discipline in [false, true] {
         // Opportunities at 2, 3, 3, 10 ms, then 12, 13, 13, 20. Frames of 1504 bytes at 0 (four), of 752 at 5 (three).
-        let trace = Course::Trace(Trace::parse("2\n3\n3\n10\n").unwrap());
+        let trace = LinkProfile::Trace(DeliveryTrace::parse("2\n3\n3\n10\n").unwrap());
         let packets = [(0, 1502), (0, 1502), (0, 1502), (0, 1502), (5, 750), (5, 750), (5, 750)];
         let script = packets.map(|(at, ip_bytes)| Send {
             at: Instant::from_nanos(at * MS),
@@ -296,7 +297,7 @@ fn a_trace_delivers_at_its_opportunities_with_and_without_a_discipline() {
 
 #[test]
 fn a_queue_before_a_trace_obeys_its_limit() {
-    let trace = Course::Trace(Trace::parse("2\n").unwrap());
+    let trace = LinkProfile::Trace(DeliveryTrace::parse("2\n").unwrap());
     let script = constant_rate(NodeId(0), NodeId(1), 1502, Duration::from_nanos(100), 5);
     let (network, world) = run(link(trace, Impairments::default(), false), script);
     // Three packets wait, two are dropped.
@@ -307,8 +308,12 @@ fn a_queue_before_a_trace_obeys_its_limit() {
 #[test]
 fn an_outage_that_does_not_end_holds_frames_forever() {
     for discipline in [false, true] {
-        let off = Step { at: Duration::from_nanos(5 * MS / 2), rate: Some(Rate::from_bits_per_second(0)), delay: None };
-        let course = Course::Steps(Schedule::new(vec![off], None).unwrap());
+        let off = ScheduleStep {
+            at: Duration::from_nanos(5 * MS / 2),
+            rate: Some(Rate::from_bits_per_second(0)),
+            delay: None,
+        };
+        let course = LinkProfile::Steps(LinkSchedule::new(vec![off], None).unwrap());
         let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), 20);
         let mut specification = link(course, Impairments::default(), false);
         specification.discipline =
@@ -317,19 +322,19 @@ fn an_outage_that_does_not_end_holds_frames_forever() {
         let (network, world) = run(specification, script);
         assert_eq!(world.received_of(0), [MS, 2 * MS]);
         // One frame in transmission and three waiting; the other fourteen were dropped.
-        assert_eq!(network.remaining().queued_per_link, [(4, 4000)], "{discipline}");
+        assert_eq!(network.remaining_packets().queued_per_link, [(4, 4000)], "{discipline}");
         assert_eq!(network.link_counters(LinkId(0)).queue_drops, 14);
     }
 }
 
 #[test]
 fn steps_of_delay_do_not_reorder_frames() {
-    let step = |at: u64, delay: u64| Step {
+    let step = |at: u64, delay: u64| ScheduleStep {
         at: Duration::from_nanos(at * MS),
         rate: None,
         delay: Some(Duration::from_nanos(delay * MS)),
     };
-    let course = Course::Steps(Schedule::new(vec![step(0, 10), step(3, 1), step(8, 4)], None).unwrap());
+    let course = LinkProfile::Steps(LinkSchedule::new(vec![step(0, 10), step(3, 1), step(8, 4)], None).unwrap());
     let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), 15);
     let (_, world) = run(link(course, Impairments::default(), false), script);
     // Frames ending at 1, 2 take 10 ms: 11, 12. Those at 3 ... 7 take 1 ms: 4 ... 8, but not before 12. Those at 8 ... take 4 ms: 12 ...
@@ -343,9 +348,9 @@ fn processing_jitter_delays_packets_and_keeps_their_order() {
     let mut network = Network::new(Recorder::default());
     network.add_node(false);
     network.add_node(false);
-    network.add_link(link(Course::Constant, Impairments::default(), false));
+    network.add_link(link(LinkProfile::Constant, Impairments::default(), false));
     let limit = Duration::from_nanos(MS);
-    network.set_processing_jitter(NodeId(0), limit, Stream::new(1, "host", "processing"));
+    network.set_processing_jitter(NodeId(0), limit, RandomStream::new(1, "host", "processing"));
     // Pairs of packets, 4 ms apart.
     let script = (0..count).map(|n| Send {
         at: Instant::from_nanos(n / 2 * 4 * MS),
@@ -357,7 +362,7 @@ fn processing_jitter_delays_packets_and_keeps_their_order() {
     });
     let mut world = World::new(script.collect());
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     let end = Instant::from_nanos(1 << 60);
     network.run(&mut world, end, end);
     let sent: Vec<(u64, u32)> = network
@@ -381,5 +386,5 @@ fn processing_jitter_delays_packets_and_keeps_their_order() {
     // Uniform: 1/2, standard deviation 0.2887. The second is the larger of two: 2/3, standard deviation 0.2357. Of 5000: 0.0204, 0.0167.
     near(first, 0.5, 0.0204);
     near(second, 2.0 / 3.0, 0.0167);
-    network.observer.check_conservation(&network.remaining());
+    network.observer.check_conservation(&network.remaining_packets());
 }

@@ -5,7 +5,7 @@
 use crate::common::{Record, Recorder, Send, World};
 use fullpipe_network::{Fault, Fifo, Limit, LinkSpecification, LossModel, Network, QueueDiscipline};
 use fullpipe_record::DropReason;
-use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate, Stream};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, RandomStream, Rate};
 use proptest::prelude::*;
 
 const NEVER: Instant = Instant::NEVER;
@@ -37,11 +37,11 @@ fn simulate(setting: &Setting, fault: Option<Fault>, loss: Option<LossModel>) ->
         queue: setting.limit,
         discipline,
         loss,
-        course: fullpipe_network::Course::Constant,
+        course: fullpipe_network::LinkProfile::Constant,
         impairments: None,
     });
     if let Some(fault) = fault {
-        network.inject(fault);
+        network.inject_fault(fault);
     }
     let script = setting.packets.iter().map(|&(at, ip_bytes)| Send {
         at: Instant::from_nanos(at),
@@ -53,7 +53,7 @@ fn simulate(setting: &Setting, fault: Option<Fault>, loss: Option<LossModel>) ->
     });
     let mut world = World::new(script.collect());
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     network.run(&mut world, NEVER, NEVER);
     (network, world)
 }
@@ -132,7 +132,7 @@ fn check(setting: &Setting) {
     let dropped = setting.packets.iter().zip(&expected).filter(|(_, times)| times.is_none());
     assert_eq!(drops, dropped.map(|((at, _), _)| *at).collect::<Vec<_>>());
     assert_eq!(network.arena.live_packets().count(), 0);
-    network.observer.check_conservation(&network.remaining());
+    network.observer.check_conservation(&network.remaining_packets());
     let counters = network.link_counters(LinkId(0));
     assert_eq!((counters.frames, counters.queue_drops), (through.len() as u64, drops.len() as u64));
     let waited: u64 = through.iter().map(|(at, start, ..)| start - at).sum();
@@ -149,7 +149,8 @@ fn setting() -> impl Strategy<Value = Setting> {
     let limit = prop_oneof![
         (0u64..12).prop_map(Limit::Packets),
         (0u64..20_000).prop_map(Limit::Bytes),
-        (1u64..50).prop_map(|ms| Limit::of_time(Duration::from_millis(ms), Rate::from_bits_per_second(8_000_000))),
+        (1u64..50)
+            .prop_map(|ms| Limit::from_duration(Duration::from_millis(ms), Rate::from_bits_per_second(8_000_000))),
         Just(Limit::Unlimited),
     ];
     let discipline = prop::option::of(1u64..12);
@@ -218,9 +219,9 @@ fn losses_occur_at_the_far_end_and_are_not_queue_drops() {
     });
     assert_eq!(lost, expected);
     assert_eq!((world.received.len(), network.link_counters(LinkId(0)).losses), (27, 3));
-    network.observer.check_conservation(&network.remaining());
+    network.observer.check_conservation(&network.remaining_packets());
 
-    let stream = Stream::new(1, "link", "loss");
+    let stream = RandomStream::new(1, "link", "loss");
     let (_, world) = simulate(&steady(10_000), None, Some(LossModel::Bernoulli { probability: 0.1, stream }));
     // Binomial(10 000, 0.9): mean 9000, standard deviation 30; the bounds are four standard deviations.
     assert!((8880..=9120).contains(&world.received.len()), "{}", world.received.len());

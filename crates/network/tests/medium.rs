@@ -4,15 +4,16 @@
 
 use crate::common::{Recorder, Send, World};
 use fullpipe_audit::{
-    Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium as Kind, PacketAuditor, Published, Rule,
-    Variation, Verdict,
+    AuditReport, Auditor, DeclaredFlow, DeclaredLink, FinalFlowState, FinalLinkState, FinalState, LinkVariation,
+    MediumAccess as Kind, PacketAuditor, PublishedCounters, Rule,
 };
-use fullpipe_network::network::Remaining;
+use fullpipe_network::network::RemainingPackets;
 use fullpipe_network::{
-    Attachment, Fate, Fated, Fault, Frame, Limit, LinkSpecification, Medium, MediumSpecification, Network, Way,
+    CompletedFrame, Fault, Limit, LinkSpecification, Medium, MediumDirection, MediumFrame, MediumOutcome,
+    MediumSpecification, Network, NextHop,
 };
 use fullpipe_record::{DropReason, FlowMonitor, Observer};
-use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, RandomStream, Rate};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -27,10 +28,10 @@ struct Toy {
     room: usize,
     /// Whether frames may be offered as late as the start of the next millisecond.
     patient: bool,
-    queues: [VecDeque<Frame>; 2],
+    queues: [VecDeque<MediumFrame>; 2],
     next: Instant,
     count: u64,
-    fates: VecDeque<Fated>,
+    fates: VecDeque<CompletedFrame>,
 }
 
 impl Toy {
@@ -45,21 +46,25 @@ fn boundary_after(at: Instant) -> Instant {
 }
 
 impl Medium for Toy {
-    fn offer(&mut self, now: Instant, frame: Frame) {
+    fn offer(&mut self, now: Instant, frame: MediumFrame) {
         let queue = &mut self.queues[frame.way as usize];
         if queue.len() == self.room {
-            return self.fates.push_back(Fated { token: frame.token, at: now, fate: Fate::BufferFull });
+            return self.fates.push_back(CompletedFrame {
+                token: frame.token,
+                at: now,
+                fate: MediumOutcome::BufferFull,
+            });
         }
         queue.push_back(frame);
         // A frame exactly at a boundary is too late for it.
         self.next = self.next.min(boundary_after(now));
     }
 
-    fn offer_by(&self, at: Instant) -> Instant {
+    fn offer_deadline(&self, at: Instant) -> Instant {
         if self.patient { boundary_after(at) } else { at }
     }
 
-    fn next(&self) -> Instant {
+    fn next_wakeup(&self) -> Instant {
         self.next
     }
 
@@ -71,15 +76,16 @@ impl Medium for Toy {
                 queue.pop_front();
                 room -= frame.ip_bytes;
                 self.count += 1;
-                let fate = if self.count.is_multiple_of(self.lost) { Fate::Lost } else { Fate::Delivered };
-                self.fates.push_back(Fated { token: frame.token, at: now + Duration::from_millis(3), fate });
+                let fate =
+                    if self.count.is_multiple_of(self.lost) { MediumOutcome::Lost } else { MediumOutcome::Delivered };
+                self.fates.push_back(CompletedFrame { token: frame.token, at: now + Duration::from_millis(3), fate });
             }
         }
         let empty = self.queues.iter().all(VecDeque::is_empty);
         self.next = if empty { Instant::NEVER } else { now + Duration::from_millis(1) };
     }
 
-    fn fates(&mut self, fates: &mut VecDeque<Fated>) {
+    fn drain_outcomes(&mut self, fates: &mut VecDeque<CompletedFrame>) {
         fates.append(&mut self.fates);
     }
 }
@@ -131,10 +137,10 @@ fn send(at_ns: u64, flow: u32, from: NodeId, to: NodeId, ip_bytes: u32) -> Send 
 
 fn run(network: &mut Network<Recorder>, world: &mut World) {
     world.declare(network);
-    network.finish();
+    network.finalize();
     network.run(world, Instant::NEVER, Instant::NEVER);
     assert_eq!(network.arena.live_packets().count(), 0, "no packet may be left");
-    network.observer.check_conservation(&network.remaining());
+    network.observer.check_conservation(&network.remaining_packets());
 }
 
 #[test]
@@ -162,13 +168,16 @@ fn links_before_and_after_a_medium_are_unaffected_by_it() {
     run(&mut network, &mut hosts);
     assert_eq!(hosts.received_of(0), [6 * MS]);
     assert_eq!(hosts.received_of(1), [12_220_000]);
-    let down = network.medium_link(0, Way::Down);
-    assert_eq!((down, network.medium_link(0, Way::Up), network.link_count()), (LinkId(4), LinkId(5), 6));
+    let down = network.medium_link(0, MediumDirection::Downlink);
+    assert_eq!(
+        (down, network.medium_link(0, MediumDirection::Uplink), network.link_count()),
+        (LinkId(4), LinkId(5), 6)
+    );
     assert_eq!(network.link_counters(down).bytes, 1250);
     assert_eq!(network.link_counters(down).queue_delay_sum, Duration::from_micros(3_600));
     let hops = network.path(SERVER, STATIONS[1]);
-    let last = Attachment::Medium { medium: 0, way: Way::Down, station: 1 };
-    assert_eq!(hops, [Attachment::Link(LinkId(0)), Attachment::Link(LinkId(1)), last]);
+    let last = NextHop::Medium { medium: 0, way: MediumDirection::Downlink, station: 1 };
+    assert_eq!(hops, [NextHop::Link(LinkId(0)), NextHop::Link(LinkId(1)), last]);
     // Two links of 80 ns per byte and 1.1 ms; 3 ms.
     assert_eq!(network.minimum_delay(SERVER, STATIONS[1]), (Duration::from_micros(5_200), 160.0));
 }
@@ -183,7 +192,7 @@ fn refused_and_lost_frames_are_reported_with_their_reasons() {
     assert_eq!(hosts.received.len(), 3);
     let drops: Vec<_> = network.observer.drops().into_iter().collect();
     assert_eq!(drops, [(DropReason::QueueFull, 6), (DropReason::Radio, 1)]);
-    let counters = network.link_counters(network.medium_link(0, Way::Up));
+    let counters = network.link_counters(network.medium_link(0, MediumDirection::Uplink));
     assert_eq!((counters.frames, counters.queue_drops, counters.losses), (3, 6, 1));
 }
 
@@ -205,45 +214,49 @@ fn packets_that_exceed_the_mtu_are_fragmented() {
     assert_eq!(sizes, [596, 596, 68]);
 }
 
-struct End<'a>(&'a Remaining, &'a FlowMonitor);
+struct End<'a>(&'a RemainingPackets, &'a FlowMonitor);
 
-impl EndState for End<'_> {
-    fn link(&self, link: LinkId) -> LinkEnd {
+impl FinalState for End<'_> {
+    fn link(&self, link: LinkId) -> FinalLinkState {
         let (queued_frames, queued_bytes) = self.0.queued_per_link[link.index()];
-        LinkEnd { queued_frames, queued_bytes }
+        FinalLinkState { queued_frames, queued_bytes }
     }
-    fn flow(&self, flow: FlowId) -> FlowEnd {
+    fn flow(&self, flow: FlowId) -> FinalFlowState {
         let (in_flight_packets, in_flight_bytes) = self.0.packets_per_flow.get(&flow).copied().unwrap_or_default();
-        FlowEnd { in_flight_packets, in_flight_bytes, published: Some(Published::from(&self.1.flow(flow))) }
+        FinalFlowState {
+            in_flight_packets,
+            in_flight_bytes,
+            published: Some(PublishedCounters::from(&self.1.flow(flow))),
+        }
     }
 }
 
 /// Random traffic between all pairs, each as its own flow, for `end_ms`.
 fn script(seed: u64, count: u64) -> Vec<Send> {
-    let mut stream = Stream::new(seed, "script", "test");
+    let mut stream = RandomStream::new(seed, "script", "test");
     let ends = [SERVER, STATIONS[0], STATIONS[1], STATIONS[2]];
     let mut at = 0;
     (0..count)
         .map(|_| {
-            at += stream.below(200_000);
+            at += stream.uniform_below(200_000);
             // Often exactly at a boundary.
-            let at = if stream.below(4) == 0 { at / MS * MS + MS } else { at };
-            let (from, other) = (stream.below(4), 1 + stream.below(3));
+            let at = if stream.uniform_below(4) == 0 { at / MS * MS + MS } else { at };
+            let (from, other) = (stream.uniform_below(4), 1 + stream.uniform_below(3));
             let to = (from + other) % 4;
             let flow = 2 * (4 * from + to) as u32;
-            send(at, flow, ends[from as usize], ends[to as usize], 28 + stream.below(1473) as u32)
+            send(at, flow, ends[from as usize], ends[to as usize], 28 + stream.uniform_below(1473) as u32)
         })
         .collect()
 }
 
-fn audited(seed: u64, fault: Option<Fault>, bytes_per_ms: u32, promised_bytes_per_ms: u32) -> Verdict {
+fn audited(seed: u64, fault: Option<Fault>, bytes_per_ms: u32, promised_bytes_per_ms: u32) -> AuditReport {
     let declare = |medium, rate_bps, delay_ns| DeclaredLink {
         name: "link".into(),
         medium,
         rate_bps,
         delay_ns,
         delay_varies: medium == Kind::Scheduled,
-        varies: Variation::default(),
+        varies: LinkVariation::default(),
         framing_bytes: 0,
         min_frame_bytes: 0,
         mtu_bytes: 1500,
@@ -253,21 +266,21 @@ fn audited(seed: u64, fault: Option<Fault>, bytes_per_ms: u32, promised_bytes_pe
     links.extend(vec![declare(Kind::Scheduled, u64::from(promised_bytes_per_ms) * 8_000, 3 * MS); 2]);
     let script = script(seed, 4000);
     let mut monitor = FlowMonitor::new();
-    monitor.grow(32);
+    monitor.reserve_flows(32);
     let observer = (monitor, (Auditor::new(links.clone()), PacketAuditor::new(links)));
     let mut network = world(observer, Toy::new(bytes_per_ms, 17, 20));
     let mut hosts = World::new(script);
     hosts.declare(&mut network);
     if let Some(fault) = fault {
-        network.inject(fault);
+        network.inject_fault(fault);
     }
-    network.finish();
+    network.finalize();
     for flow in 0..32 {
         let of = hosts.script.iter().find(|send| send.flow.0 == flow);
         let hops = of.map_or(vec![], |send| network.path(send.from, send.to));
         let path = hops.into_iter().map(|hop| match hop {
-            Attachment::Link(link) => link,
-            Attachment::Medium { medium, way, .. } => network.medium_link(medium, way),
+            NextHop::Link(link) => link,
+            NextHop::Medium { medium, way, .. } => network.medium_link(medium, way),
             other => panic!("{other:?}"),
         });
         let declared = DeclaredFlow { path: path.collect(), ipv6: false };
@@ -277,11 +290,11 @@ fn audited(seed: u64, fault: Option<Fault>, bytes_per_ms: u32, promised_bytes_pe
     // The run ends while frames are in the medium.
     let end = Instant::from_nanos(300 * MS + 1);
     network.run(&mut hosts, end, end);
-    let remaining = network.remaining();
+    let remaining = network.remaining_packets();
     assert!(remaining.queued_per_link[4].0 > 0 && remaining.queued_per_link[5].0 > 0);
     let (monitor, (auditor, packets)) = &mut network.observer;
     let end = End(&remaining, monitor);
-    auditor.finish(&end).and(packets.finish(&end))
+    auditor.finish(&end).merge(packets.finish(&end))
 }
 
 #[test]
@@ -291,7 +304,7 @@ fn the_auditor_passes_a_correct_medium_and_reports_the_faults_of_others() {
         assert!(verdict.passed(), "{verdict}");
         assert!(verdict.checks.iter().any(|(rule, count)| *rule == Rule::Hops && *count > 1000));
     }
-    let rules = |verdict: Verdict| verdict.failures.iter().map(|failure| failure.rule).collect::<Vec<_>>();
+    let rules = |verdict: AuditReport| verdict.failures.iter().map(|failure| failure.rule).collect::<Vec<_>>();
     for link in [LinkId(4), LinkId(5)] {
         let silent = audited(1, Some(Fault::SilentDrop { link, every: 100 }), 8_000, 8_000);
         assert!(rules(silent).contains(&Rule::FlowConservation));
@@ -309,14 +322,14 @@ proptest! {
     fn computing_links_ahead_changes_nothing(seed in any::<u64>(), echo in any::<bool>()) {
         let histories = |fuse| {
             let mut network = world(Recorder::default(), Toy::new(4_000, 11, 15));
-            network.set_fusion(fuse);
+            network.set_chaining(fuse);
             let mut hosts = World::new(script(seed, 300));
             hosts.echo_bytes = echo.then_some(200);
             hosts.declare(&mut network);
-            network.finish();
+            network.finalize();
             let end = Instant::from_nanos(30 * MS);
             network.run(&mut hosts, end, end);
-            network.observer.check_conservation(&network.remaining());
+            network.observer.check_conservation(&network.remaining_packets());
             (network.observer.histories(), network.events())
         };
         let (ahead, fewer) = histories(true);
@@ -337,23 +350,23 @@ proptest! {
         let histories = |fuse, observed| {
             let toy = Toy::new(4_000, 11, if patient { usize::MAX } else { 15 });
             let mut network = world(Recorder::default(), Box::new(Toy { patient, ..*toy }));
-            network.set_fusion(fuse);
+            network.set_chaining(fuse);
             if observed {
-                network.observe_link(network.medium_link(0, Way::Down));
+                network.observe_link(network.medium_link(0, MediumDirection::Downlink));
             }
             let mut script = script(seed, 300);
             script.retain(|send| send.from == SERVER || send.to == SERVER);
             let mut hosts = World::new(script);
             hosts.echo_bytes = echo.then_some(200);
             hosts.declare(&mut network);
-            network.finish();
+            network.finalize();
             let end = Instant::from_nanos(30 * MS);
             for stop in stops_ns.iter().map(|&ns| Instant::from_nanos(ns)).chain([end]) {
                 network.run(&mut hosts, stop, end);
             }
-            network.observer.check_conservation(&network.remaining());
-            let ways = [Way::Down, Way::Up].map(|way| network.link_counters(network.medium_link(0, way)));
-            (network.observer.histories(), network.remaining().queued_per_link, format!("{ways:?}"), network.events())
+            network.observer.check_conservation(&network.remaining_packets());
+            let ways = [MediumDirection::Downlink, MediumDirection::Uplink].map(|way| network.link_counters(network.medium_link(0, way)));
+            (network.observer.histories(), network.remaining_packets().queued_per_link, format!("{ways:?}"), network.events())
         };
         let (waiting, plain, observed) = (histories(true, false), histories(false, false), histories(true, true));
         prop_assert_eq!(waiting.0, plain.0);

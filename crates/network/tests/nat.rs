@@ -4,11 +4,11 @@
 
 use crate::common::{Recorder, Send, World};
 use fullpipe_network::{
-    Captured, Content, Direction, Endpoint, Ends, Limit, LinkSpecification, NatCounters, NatSpecification, Network,
-    PortAllocation, Tap, address,
+    CaptureDirection, CapturedPacket, Endpoint, EndpointPair, Limit, LinkSpecification, NatCounters, NatSpecification,
+    Network, PacketContent, PortAllocation, Tap, address,
 };
 use fullpipe_record::{DropReason, Observer};
-use fullpipe_units::{Duration, FlowId, Instant, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, FlowId, Instant, NodeId, RandomStream, Rate};
 use fullpipe_wire::{ParsedContent, parse};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ fn link<O: Observer>(network: &mut Network<O>, a: NodeId, b: NodeId) {
             queue: Limit::Unlimited,
             discipline: None,
             loss: None,
-            course: fullpipe_network::Course::Constant,
+            course: fullpipe_network::LinkProfile::Constant,
             impairments: None,
         });
     }
@@ -47,8 +47,8 @@ struct Home {
     server: NodeId,
 }
 
-fn random() -> Stream {
-    Stream::new(1, "nat", "ports")
+fn random() -> RandomStream {
+    RandomStream::new(1, "nat", "ports")
 }
 
 fn home(change: impl FnOnce(&mut NatSpecification)) -> Home {
@@ -65,7 +65,7 @@ fn home(change: impl FnOnce(&mut NatSpecification)) -> Home {
     network.add_nat(specification, random());
     for (number, host) in hosts.into_iter().enumerate() {
         network.declare_conversation(host, server);
-        network.directory.introduce(FlowId(2 * number as u32), host, Endpoint { node: server, port: 53 });
+        network.directory.add_with_next_port(FlowId(2 * number as u32), host, Endpoint { node: server, port: 53 });
     }
     Home { network, hosts, router, server }
 }
@@ -75,10 +75,10 @@ impl Home {
         let mut world = World::new(script);
         world.echo_bytes = echo_bytes;
         world.declare(&mut self.network);
-        self.network.finish();
-        assert_eq!(self.network.bypassed_nat(), None);
+        self.network.finalize();
+        assert_eq!(self.network.find_bypassed_nat(), None);
         self.network.run(&mut world, NEVER, NEVER);
-        self.network.observer.check_conservation(&self.network.remaining());
+        self.network.observer.check_conservation(&self.network.remaining_packets());
         world
     }
 
@@ -92,10 +92,10 @@ impl Home {
 struct Seen(Arc<Mutex<Vec<Sight>>>);
 
 /// Node, direction, source, destination, hop limit.
-type Sight = (NodeId, Direction, SocketAddr, SocketAddr, u8);
+type Sight = (NodeId, CaptureDirection, SocketAddr, SocketAddr, u8);
 
 impl Tap for Seen {
-    fn packet(&mut self, _: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>) {
+    fn on_packet(&mut self, _: Instant, node: NodeId, direction: CaptureDirection, captured: &CapturedPacket<'_>) {
         let mut bytes = Vec::new();
         captured.write(usize::MAX, &mut bytes).unwrap();
         let parsed = parse(&bytes).unwrap();
@@ -126,10 +126,10 @@ fn the_router_address_is_visible_outside_and_answers_return() {
     for (host, outside) in [(first, 50_000), (second, 50_001)] {
         let (inner, outer) = (socket(host, 49_152), socket(home.router, outside));
         let server = socket(home.server, 53);
-        expected.push((host, Direction::Out, inner, server, 64));
-        expected.push((home.server, Direction::In, outer, server, 62));
-        expected.push((home.server, Direction::Out, server, outer, 64));
-        expected.push((host, Direction::In, server, inner, 62));
+        expected.push((host, CaptureDirection::Outbound, inner, server, 64));
+        expected.push((home.server, CaptureDirection::Inbound, outer, server, 62));
+        expected.push((home.server, CaptureDirection::Outbound, server, outer, 64));
+        expected.push((host, CaptureDirection::Inbound, server, inner, 62));
     }
     assert_eq!(*seen.0.lock().unwrap(), expected);
     assert_eq!(home.counters(), counters(2, 0, 0, 0));
@@ -212,7 +212,7 @@ fn nested_nats_translate_in_sequence() {
             .chain([(8, hosts[0], neighbour)])
             .enumerate()
             .map(|(second, (flow, from, to))| {
-                network.directory.introduce(FlowId(flow), from, Endpoint { node: to, port: 53 });
+                network.directory.add_with_next_port(FlowId(flow), from, Endpoint { node: to, port: 53 });
                 send(second as u64, flow, from, to, 100)
             })
             .collect();
@@ -221,16 +221,19 @@ fn nested_nats_translate_in_sequence() {
     let mut world = World::new(script);
     world.echo_bytes = Some(60);
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     network.run(&mut world, NEVER, NEVER);
-    let at = |viewer: NodeId, way: Direction| -> Vec<SocketAddr> {
+    let at = |viewer: NodeId, way: CaptureDirection| -> Vec<SocketAddr> {
         let seen = seen.0.lock().unwrap();
         seen.iter().filter(|seen| seen.0 == viewer && seen.1 == way).map(|seen| seen.2).collect()
     };
     let socket = |node: NodeId, port| SocketAddr::new(address::ipv4(node).into(), port);
     // The third conversation exceeds the home's limit of two ports.
-    assert_eq!(at(server, Direction::In), [socket(carrier, 3000), socket(carrier, 3001), socket(carrier, 3002)]);
-    assert_eq!(at(neighbour, Direction::In), [socket(server, 53), socket(home, 2003)]);
+    assert_eq!(
+        at(server, CaptureDirection::Inbound),
+        [socket(carrier, 3000), socket(carrier, 3001), socket(carrier, 3002)]
+    );
+    assert_eq!(at(neighbour, CaptureDirection::Inbound), [socket(server, 53), socket(home, 2003)]);
     assert_eq!(world.received.len(), 8);
     assert_eq!(network.nat_counters(carrier).map(|counters| counters.exhausted), Some(1));
     assert_eq!(network.nat_counters(home).map(|counters| counters.mappings), Some(4));
@@ -247,8 +250,8 @@ fn a_route_that_bypasses_the_nat_is_detected() {
     }
     network.add_nat(NatSpecification::new(nat, vec![host]), random());
     network.declare_conversation(host, server);
-    network.finish();
-    assert_eq!(network.bypassed_nat(), Some((nat, host, server)));
+    network.finalize();
+    assert_eq!(network.find_bypassed_nat(), Some((nat, host, server)));
 }
 
 /// A NAT processes each packet at its arrival time, so links across it must not be computed at once. The first host's
@@ -258,7 +261,7 @@ fn a_route_that_bypasses_the_nat_is_detected() {
 fn chains_end_at_a_nat() {
     let run = |fuse: bool| {
         let mut network = Network::new(Recorder::default());
-        network.set_fusion(fuse);
+        network.set_chaining(fuse);
         let hosts = [network.add_node(false), network.add_node(false)];
         let router = network.add_node(true);
         let before = network.add_node(true);
@@ -275,15 +278,15 @@ fn chains_end_at_a_nat() {
             Send { at: Instant::from_nanos(1_000_000), ..send(0, 2, hosts[1], servers[1], 100) },
         ];
         for send in &script {
-            let ends = Ends {
+            let ends = EndpointPair {
                 source: Endpoint { node: send.from, port: 5000 },
                 destination: Endpoint { node: send.to, port: 53 },
             };
-            network.directory.declare(send.flow, ends);
+            network.directory.add(send.flow, ends);
         }
         let mut world = World::new(script);
         world.declare(&mut network);
-        network.finish();
+        network.finalize();
         network.run(&mut world, NEVER, NEVER);
         (network.observer.histories(), world.received, network.nat_counters(router))
     };
@@ -298,14 +301,14 @@ fn chains_end_at_a_nat() {
 fn packets_that_do_not_cross_the_nat_are_unaffected() {
     let mut home = home(|specification| specification.last_port = 1024);
     let [first, second] = home.hosts;
-    home.network.directory.introduce(FlowId(4), first, Endpoint { node: second, port: 9 });
+    home.network.directory.add_with_next_port(FlowId(4), first, Endpoint { node: second, port: 9 });
     let mut world = World::new(vec![send(0, 4, first, second, 100)]);
     world.echo_bytes = Some(60);
     world.declare(&mut home.network);
-    home.network.finish();
+    home.network.finalize();
     let packet = fullpipe_network::Packet {
         version: fullpipe_wire::IpVersion::V6,
-        ..fullpipe_network::Packet::new(FlowId(3), second, 148, Content::Udp { payload_bytes: 100 })
+        ..fullpipe_network::Packet::new(FlowId(3), second, 148, PacketContent::Udp { payload_bytes: 100 })
     };
     home.network.send(home.server, &packet);
     home.network.run(&mut world, NEVER, NEVER);

@@ -33,13 +33,13 @@ const ROWS: [Row; 12] = [
 
 fn simulate(payload_bytes: u32, count: u64) -> FlowCounters {
     let mut monitor = FlowMonitor::new();
-    monitor.grow(1);
+    monitor.reserve_flows(1);
     let mut network = Network::new(monitor);
     let nodes = [network.add_node(false), network.add_node(false)];
     add(&mut network, &study(&nodes, &[7]), 5321);
     let mut world = World::new(constant_rate(nodes[0], nodes[1], payload_bytes + 28, Duration::from_micros(2), count));
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     network.run(&mut world, Instant::NEVER, Instant::NEVER);
     assert_eq!(network.arena.live_packets().count(), 0);
     network.observer.flow(FlowId(0))

@@ -10,13 +10,16 @@
 
 use crate::common::{Record, Recorder, Send, World};
 use fullpipe_engine::{EventClass, EventId};
-use fullpipe_network::{Content, Course, Handle, Hosts, Limit, LinkSpecification, Network, Packet, Schedule, Step};
-use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+use fullpipe_network::{
+    HostEndpoints, Limit, LinkProfile, LinkSchedule, LinkSpecification, Network, Packet, PacketContent, PacketHandle,
+    ScheduleStep,
+};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, RandomStream, Rate};
 
 /// Mean size of a packet; it takes 1 ms at the link's rate.
 const MEAN_BYTES: f64 = 4000.0;
 
-fn link(from: u32, to: u32, rate_bps: u64, queue: Limit, course: Course) -> LinkSpecification {
+fn link(from: u32, to: u32, rate_bps: u64, queue: Limit, course: LinkProfile) -> LinkSpecification {
     LinkSpecification {
         from: NodeId(from),
         to: NodeId(to),
@@ -34,23 +37,23 @@ fn link(from: u32, to: u32, rate_bps: u64, queue: Limit, course: Course) -> Link
 
 /// Poisson arrivals with constant or exponential sizes.
 struct Source {
-    arrivals: Stream,
-    sizes: Option<Stream>,
+    arrivals: RandomStream,
+    sizes: Option<RandomStream>,
     gap: f64,
     left: u64,
     at: f64,
 }
 
-impl Hosts<()> for Source {
-    fn receive(&mut self, network: &mut Network<()>, _node: NodeId, packet: Handle) {
+impl HostEndpoints<()> for Source {
+    fn receive(&mut self, network: &mut Network<()>, _node: NodeId, packet: PacketHandle) {
         network.arena.release(packet);
     }
 
-    fn timer(&mut self, network: &mut Network<()>, event: EventId) {
+    fn on_timer(&mut self, network: &mut Network<()>, event: EventId) {
         let bytes = self.sizes.as_mut().map_or(MEAN_BYTES, |sizes| sizes.exponential(MEAN_BYTES));
         // A fraction e^-16 of the sizes exceeds 65 535 bytes.
         let ip_bytes = bytes.round().clamp(1.0, 65_535.0) as u32;
-        network.send(NodeId(0), &Packet::new(FlowId(0), NodeId(1), ip_bytes, Content::Udp { payload_bytes: 0 }));
+        network.send(NodeId(0), &Packet::new(FlowId(0), NodeId(1), ip_bytes, PacketContent::Udp { payload_bytes: 0 }));
         self.left -= 1;
         if self.left > 0 {
             self.at += self.arrivals.exponential(self.gap);
@@ -64,12 +67,12 @@ fn wait(load: f64, exponential: bool, count: u64) -> f64 {
     let mut network = Network::new(());
     network.add_node(false);
     network.add_node(false);
-    network.add_link(link(0, 1, 32_000_000, Limit::Unlimited, Course::Constant));
+    network.add_link(link(0, 1, 32_000_000, Limit::Unlimited, LinkProfile::Constant));
     network.declare_conversation(NodeId(0), NodeId(1));
-    network.finish();
+    network.finalize();
     let mut source = Source {
-        arrivals: Stream::new(11, "source", "arrivals"),
-        sizes: exponential.then(|| Stream::new(11, "source", "sizes")),
+        arrivals: RandomStream::new(11, "source", "arrivals"),
+        sizes: exponential.then(|| RandomStream::new(11, "source", "sizes")),
         gap: 1e6 / load,
         left: count,
         at: 0.0,
@@ -108,11 +111,18 @@ fn chain(k: u64, idle_hosts: u32, seed: u64) -> (Network<Recorder>, World) {
     }
     let time = |us: u64| Duration::from_nanos(us * 1000 / k);
     // A byte takes 1000, 2000 and 500 ns / k; steps double the rate for some time.
-    let step =
-        |us, rate: u64| Step { at: time(us), rate: Some(Rate::from_bits_per_second(rate * k)), delay: Some(time(us)) };
+    let step = |us, rate: u64| ScheduleStep {
+        at: time(us),
+        rate: Some(Rate::from_bits_per_second(rate * k)),
+        delay: Some(time(us)),
+    };
     let steps = vec![step(2000, 8_000_000), step(5000, 4_000_000), step(6000, 0)];
-    let schedule = Schedule::new(steps, Some(time(7000))).unwrap();
-    let courses = [(8_000_000, Course::Constant), (4_000_000, Course::Steps(schedule)), (16_000_000, Course::Constant)];
+    let schedule = LinkSchedule::new(steps, Some(time(7000))).unwrap();
+    let courses = [
+        (8_000_000, LinkProfile::Constant),
+        (4_000_000, LinkProfile::Steps(schedule)),
+        (16_000_000, LinkProfile::Constant),
+    ];
     for (from, (rate, course)) in (0..).zip(courses) {
         let mut link = link(from, from + 1, rate * k, Limit::Packets(8), course);
         link.delay = time(700);
@@ -120,21 +130,21 @@ fn chain(k: u64, idle_hosts: u32, seed: u64) -> (Network<Recorder>, World) {
     }
     for host in 4..4 + idle_hosts {
         network.add_node(false);
-        network.add_link(link(host, 1, 8_000_000 * k, Limit::Packets(8), Course::Constant));
-        network.add_link(link(1, host, 8_000_000 * k, Limit::Packets(8), Course::Constant));
+        network.add_link(link(host, 1, 8_000_000 * k, Limit::Packets(8), LinkProfile::Constant));
+        network.add_link(link(1, host, 8_000_000 * k, Limit::Packets(8), LinkProfile::Constant));
         network.declare_conversation(NodeId(0), NodeId(host));
     }
-    let mut stream = Stream::new(seed, "script", "test");
+    let mut stream = RandomStream::new(seed, "script", "test");
     let mut us = 0;
     let script = (0..2000u32).map(|n| {
-        us += stream.below(2000);
-        let ip_bytes = 28 + stream.below(1400) as u32;
+        us += stream.uniform_below(2000);
+        let ip_bytes = 28 + stream.uniform_below(1400) as u32;
         let at = Instant::ZERO + time(us);
         Send { at, flow: FlowId(2 * (n % 3)), from: NodeId(0), to: NodeId(3), ip_bytes, tcp: false }
     });
     let mut world = World::new(script.collect());
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     let end = Instant::from_nanos(1 << 60);
     network.run(&mut world, end, end);
     (network, world)

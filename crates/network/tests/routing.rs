@@ -4,7 +4,7 @@
 
 use crate::common::segment::{add, resolved};
 use crate::common::{Recorder, World, constant_rate};
-use fullpipe_network::{Attachment, Limit, LinkSpecification, Network};
+use fullpipe_network::{Limit, LinkSpecification, Network, NextHop};
 use fullpipe_record::DropReason;
 use fullpipe_units::{Duration, Instant, LinkId, NodeId, Rate};
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn link(from: usize, to: usize) -> LinkSpecification {
         queue: Limit::Unlimited,
         discipline: None,
         loss: None,
-        course: fullpipe_network::Course::Constant,
+        course: fullpipe_network::LinkProfile::Constant,
         impairments: None,
     }
 }
@@ -65,7 +65,7 @@ proptest! {
                 }
             }
         }
-        network.finish();
+        network.finalize();
         for middle in (0..count).filter(|n| routers[*n]) {
             for from in 0..count {
                 for to in 0..count {
@@ -80,9 +80,9 @@ proptest! {
                 let mut at = NodeId(from as u32);
                 for hop in &path {
                     at = match hop {
-                        Attachment::Link(link) => NodeId(ends[link.index()] as u32),
-                        Attachment::Station { station, .. } => stations[*station as usize],
-                        Attachment::Medium { .. } | Attachment::Translation | Attachment::None => at,
+                        NextHop::Link(link) => NodeId(ends[link.index()] as u32),
+                        NextHop::Station { station, .. } => stations[*station as usize],
+                        NextHop::Medium { .. } | NextHop::Translation | NextHop::None => at,
                     };
                 }
                 if *hops < FAR {
@@ -107,8 +107,8 @@ fn of_equal_routes_the_one_declared_first_is_used() {
         for (from, to) in [(0, first), (first, 3), (0, second), (second, 3)] {
             network.add_link(link(from, to));
         }
-        network.finish();
-        assert_eq!(network.path(NodeId(0), NodeId(3)), [Attachment::Link(LinkId(0)), Attachment::Link(LinkId(1))]);
+        network.finalize();
+        assert_eq!(network.path(NodeId(0), NodeId(3)), [NextHop::Link(LinkId(0)), NextHop::Link(LinkId(1))]);
     }
 }
 
@@ -124,7 +124,7 @@ fn packets_to_unreachable_destinations_are_dropped_and_do_not_loop() {
     }
     let mut world = World::new(constant_rate(NodeId(0), NodeId(3), 100, Duration::from_millis(1), 1));
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     // 100 bytes take 0.8 ms per link: a loop would be visible within a second.
     let end = Instant::from_nanos(1_000_000_000);
     assert!(!network.run(&mut world, end, end), "no event may be left");

@@ -7,11 +7,12 @@ use crate::common::{Recorder, Send, World};
 use bytes::Bytes;
 use etherparse::{IpNumber, Ipv4Header, Ipv6Header, SlicedPacket, TcpHeader, TransportSlice, UdpHeader, ip_number};
 use fullpipe_network::{
-    Blackhole, Content, Course, Droplist, Endpoint, Ends, Frames, Handle, Hosts, Impairments, Limit, LinkSpecification,
-    Network, Packet, PayloadCorruption, Rebinding, RebindingSide, Selection, Side,
+    Blackhole, Droplist, Endpoint, EndpointPair, FrameFilter, FrameSelection, HostEndpoints, Impairments, Limit,
+    LinkProfile, LinkSpecification, Network, Packet, PacketContent, PacketHandle, PayloadCorruption, Rebinding,
+    RebindingDirection, SideDataHandle,
 };
 use fullpipe_record::{DropReason, Observer};
-use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId, NodeId, Rate};
+use fullpipe_units::{Duration, EcnCodepoint, FlowId, Instant, LinkId, NodeId, Rate};
 use fullpipe_wire::{self as wire, IpVersion};
 
 const MS: u64 = 1_000_000;
@@ -32,7 +33,7 @@ fn link(from: u32, to: u32, impairments: Impairments) -> LinkSpecification {
         queue: Limit::Unlimited,
         discipline: None,
         loss: None,
-        course: Course::Constant,
+        course: LinkProfile::Constant,
         impairments: impairments.build(3, "path").1,
     }
 }
@@ -44,8 +45,8 @@ type Received = (Instant, NodeId, Vec<u8>);
 #[derive(Debug, Default)]
 struct Keep(Vec<Received>);
 
-impl<O: Observer> Hosts<O> for Keep {
-    fn receive(&mut self, network: &mut Network<O>, node: NodeId, handle: Handle) {
+impl<O: Observer> HostEndpoints<O> for Keep {
+    fn receive(&mut self, network: &mut Network<O>, node: NodeId, handle: PacketHandle) {
         let captured = network.captured(node, handle).expect("the flow is in the directory");
         let mut bytes = Vec::new();
         captured.write(usize::MAX, &mut bytes).expect("the packet can be written");
@@ -53,7 +54,7 @@ impl<O: Observer> Hosts<O> for Keep {
         network.arena.release(handle);
     }
 
-    fn timer(&mut self, _: &mut Network<O>, _: fullpipe_engine::EventId) {}
+    fn on_timer(&mut self, _: &mut Network<O>, _: fullpipe_engine::EventId) {}
 }
 
 /// Two nodes, one inside and one outside.
@@ -73,13 +74,13 @@ impl Bench {
         network.add_link(link(0, 1, there));
         network.add_link(link(1, 0, back));
         network.declare_conversation(CLIENT, SERVER);
-        network.finish();
-        let ends = |source: NodeId, destination: NodeId| Ends {
+        network.finalize();
+        let ends = |source: NodeId, destination: NodeId| EndpointPair {
             source: Endpoint { node: source, port: 1 },
             destination: Endpoint { node: destination, port: 2 },
         };
         // Addresses are in the bytes; the directory only contains the origin of a packet.
-        network.directory.declare(FlowId(0), ends(CLIENT, SERVER));
+        network.directory.add(FlowId(0), ends(CLIENT, SERVER));
         Bench { network, hosts: Keep::default() }
     }
 
@@ -88,22 +89,22 @@ impl Bench {
         self.network.run(&mut self.hosts, now, Instant::NEVER);
         self.network.advance(now);
         let summary = wire::Summary::of(&bytes).expect("the bytes are an IP packet");
-        let content = Content::Wire {
+        let content = PacketContent::RawIp {
             payload_bytes: summary.payload_bytes,
             protocol: summary.protocol,
             flags: 0,
             dont_fragment: summary.dont_fragment,
             origin: from,
             about: None,
-            purpose: fullpipe_network::Purpose::Arrive,
+            purpose: fullpipe_network::PacketDisposition::Deliver,
         };
         let (flow, to) = if from == CLIENT { (FlowId(0), SERVER) } else { (FlowId(1), CLIENT) };
         let payload = self.network.arena.store_payload(Some(Bytes::from(bytes)));
         let packet = Packet {
             payload,
             version: summary.version,
-            codepoint: Codepoint::NotEct,
-            options: Side::NONE,
+            codepoint: EcnCodepoint::NotEct,
+            options: SideDataHandle::NONE,
             ..Packet::new(flow, to, summary.total_bytes, content)
         };
         self.network.send(from, &packet);
@@ -111,7 +112,7 @@ impl Bench {
 
     fn end(mut self) -> (Network<Recorder>, Vec<Received>) {
         self.network.run(&mut self.hosts, at(100_000), Instant::NEVER);
-        self.network.observer.check_conservation(&self.network.remaining());
+        self.network.observer.check_conservation(&self.network.remaining_packets());
         (self.network, self.hosts.0)
     }
 }
@@ -183,7 +184,7 @@ fn sockets(bytes: &[u8]) -> (std::net::SocketAddr, std::net::SocketAddr) {
 
 #[test]
 fn a_droplist_of_udp_counts_only_datagrams_of_either_ip_version() {
-    let droplist = Droplist { data_only: false, frames: Frames::Udp, numbers: vec![2, 4] };
+    let droplist = Droplist { data_only: false, frames: FrameFilter::Udp, numbers: vec![2, 4] };
     let mut bench = Bench::new(Impairments::default().with(droplist), Impairments::default());
     let script = [tcp(), udp(IpVersion::V4, (1, 2), b"1"), tcp(), udp(IpVersion::V6, (1, 2), b"2"), tcp()];
     for (n, bytes) in script.into_iter().enumerate() {
@@ -216,7 +217,7 @@ fn black_holes_repeat_and_remove_arrivals_or_departures() {
             .collect();
         let mut world = World::new(script);
         world.declare(&mut network);
-        network.finish();
+        network.finalize();
         network.run(&mut world, at(1000), at(1000));
         let arrived: Vec<u64> = world.received_of(0).iter().map(|at| (at / MS - 16) / 10).collect();
         let lost: Vec<u64> = (0..20).filter(|n| !arrived.contains(n)).collect();
@@ -225,7 +226,7 @@ fn black_holes_repeat_and_remove_arrivals_or_departures() {
 }
 
 fn corruption(delivered: bool) -> Impairments {
-    let selection = Selection { probability: 1.0, largest_burst: None, frames: Frames::Udp };
+    let selection = FrameSelection { probability: 1.0, largest_burst: None, frames: FrameFilter::Udp };
     let corruption = PayloadCorruption { selection, window_bytes: 51, spare_version_negotiation: true, delivered };
     Impairments::default().with(corruption)
 }
@@ -271,10 +272,10 @@ fn a_corrupted_datagram_can_be_dropped_at_the_link() {
     bench.send(at(1), CLIENT, tcp());
     let (network, received) = bench.end();
     assert_eq!(received.len(), 1);
-    assert_eq!(network.observer.drops(), [(DropReason::Corrupted, 1)].into());
+    assert_eq!(network.observer.drops(), [(DropReason::Corruption, 1)].into());
 }
 
-fn rebinding(side: RebindingSide, address: bool) -> Impairments {
+fn rebinding(side: RebindingDirection, address: bool) -> Impairments {
     let first = Duration::from_secs(1);
     let rebinding = Rebinding { number: 0, side, first, every: Duration::ZERO, address };
     Impairments { rebinding: Some(rebinding), ..Impairments::default() }
@@ -295,8 +296,10 @@ fn a_rebinding_changes_the_source_outside_and_restores_the_destination_of_replie
     for (version, address) in
         [(IpVersion::V4, false), (IpVersion::V4, true), (IpVersion::V6, false), (IpVersion::V6, true)]
     {
-        let mut bench =
-            Bench::new(rebinding(RebindingSide::Outward, address), rebinding(RebindingSide::Inward, address));
+        let mut bench = Bench::new(
+            rebinding(RebindingDirection::Outbound, address),
+            rebinding(RebindingDirection::Inbound, address),
+        );
         let hello = udp(version, (4000, 443), b"hello");
         bench.send(at(0), CLIENT, hello.clone());
         bench.send(at(500), SERVER, answer(&hello, b"early"));
@@ -315,7 +318,7 @@ fn a_rebinding_changes_the_source_outside_and_restores_the_destination_of_replie
         assert_eq!(to, sockets(&hello).1);
         assert_ne!(new.port(), old.port());
         assert_eq!(new.ip() != old.ip(), address);
-        assert_eq!(bench.network.rebound_host(new.ip()), Some(CLIENT));
+        assert_eq!(bench.network.host_behind_rebinding(new.ip()), Some(CLIENT));
         bench.send(at(1100), SERVER, answer(&rebound, b"new"));
         let (network, received) = bench.end();
         let (_, node, bytes) = &received[3];
@@ -327,7 +330,8 @@ fn a_rebinding_changes_the_source_outside_and_restores_the_destination_of_replie
 
 #[test]
 fn a_rebinding_does_not_affect_tcp() {
-    let mut bench = Bench::new(rebinding(RebindingSide::Outward, true), rebinding(RebindingSide::Inward, true));
+    let mut bench =
+        Bench::new(rebinding(RebindingDirection::Outbound, true), rebinding(RebindingDirection::Inbound, true));
     bench.send(at(2000), CLIENT, tcp());
     let (_, received) = bench.end();
     assert_eq!(received[0].2, tcp());

@@ -56,7 +56,7 @@ fn simulate(plan: &Plan, script: Vec<Send>) -> (Network<Recorder>, World) {
     let mut world = World::new(script);
     world.echo_bytes = plan.echo_bytes;
     world.declare(&mut network);
-    network.finish();
+    network.finalize();
     let end = Instant::from_nanos(plan.end_ns);
     network.run(&mut world, end, end);
     (network, world)
@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn the_medium_keeps_its_laws(plan in plan()) {
         let (network, world) = simulate(&plan, script(&plan, false));
-        network.observer.check_conservation(&network.remaining());
+        network.observer.check_conservation(&network.remaining_packets());
         let mut free: BTreeMap<LinkId, u64> = BTreeMap::new();
         for (link, _, wire_bytes, offered, start, finish, arrival) in network.observer.transmissions() {
             prop_assert!((64..=1518).contains(&wire_bytes));

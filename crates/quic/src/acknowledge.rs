@@ -4,11 +4,11 @@
 //! end of a recovery, one call of the control, timers.
 
 use crate::Connection;
-use crate::congestion::{Batch, EcnState};
-use crate::connection::{Violation, unusual};
-use crate::space::{Id, Note, Sent, Stretch, Thresholds, flag};
+use crate::congestion::{AckResult, EcnState};
+use crate::connection::{TransportError, unusual};
+use crate::space::{FrameRecord, LossPeriod, LossThresholds, SentPacket, SpaceId, flag};
 use crate::status::{LostPacket, State};
-use crate::stream::{Ask, Piece};
+use crate::stream::{ControlFrameState, StreamChunk};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::QuicPacketType;
 use fullpipe_wire::quic::{AckRange, EcnCounts};
@@ -22,32 +22,32 @@ impl Connection {
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
-        id: Id,
+        id: SpaceId,
         ranges: &[AckRange],
         delay: u64,
         ecn: Option<EcnCounts>,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), TransportError> {
         let mut batch = self.path.batch();
         let server = self.server;
         let largest = ranges[0].1;
         let Connection { path, data, streams, opening, mtu, statistics, .. } = self;
         let layer = match id {
-            Id::Data => &mut *data,
+            SpaceId::Data => &mut *data,
             _ => {
                 let Some(opening) = opening.as_deref_mut() else { return Ok(()) };
-                let layer = if id == Id::Initial { &mut opening.initial } else { &mut opening.handshake };
+                let layer = if id == SpaceId::Initial { &mut opening.initial } else { &mut opening.handshake };
                 let Some(layer) = layer else { return Ok(()) };
                 layer
             }
         };
         // RFC 9000 section 13.1.
         if largest >= layer.space.next_number {
-            return Err(Violation::Protocol);
+            return Err(TransportError::Protocol);
         }
         let mut largest_sent_at = None;
         let mut probe_arrived = false;
         // Successive pieces of a stream are acknowledged together.
-        let mut pending: Option<(u64, Piece)> = None;
+        let mut pending: Option<(u64, StreamChunk)> = None;
         let smoothed = path.rtt.smoothed();
         for (first, last) in ranges.iter().rev() {
             layer.space.acknowledge(*first, *last, |sent, sample| {
@@ -93,7 +93,7 @@ impl Connection {
         if let Some(sent_at) = largest_sent_at
             && largest >= self.path.first_number
         {
-            if id == Id::Data {
+            if id == SpaceId::Data {
                 ack_delay = self.ack_delay(delay);
                 if self.opening.is_none() {
                     ack_delay = ack_delay.min(self.peer_max_ack_delay);
@@ -114,11 +114,11 @@ impl Connection {
         self.path.finish(now, &batch, rtt, ack_delay, marks);
         self.path.update_pacing(&self.config);
         // RFC 9002 section 6.2.1: a client does not reset the backoff until the server is known to have validated its address.
-        if server || self.opening.as_ref().is_none_or(|opening| opening.validated || id == Id::Handshake) {
+        if server || self.opening.as_ref().is_none_or(|opening| opening.validated || id == SpaceId::Handshake) {
             self.pto_count = 0;
         }
         if !server
-            && id == Id::Handshake
+            && id == SpaceId::Handshake
             && let Some(opening) = self.opening.as_deref_mut()
         {
             opening.validated = true;
@@ -165,7 +165,7 @@ impl Connection {
 
     /// Packets that were declared lost have arrived. If none is missing any more, the recovery was spurious and is undone.
     #[inline]
-    fn judge_losses(&mut self, now: Instant, id: Id, ranges: &[AckRange]) {
+    fn judge_losses(&mut self, now: Instant, id: SpaceId, ranges: &[AckRange]) {
         if self.layer(id).is_some_and(|layer| layer.space.has_lost()) {
             let patience = self.path.rtt.pto().saturating_mul(2);
             self.judge_losses_slowly(now, id, ranges, patience);
@@ -174,7 +174,7 @@ impl Connection {
 
     #[cold]
     #[inline(never)]
-    fn judge_losses_slowly(&mut self, now: Instant, id: Id, ranges: &[AckRange], patience: Duration) {
+    fn judge_losses_slowly(&mut self, now: Instant, id: SpaceId, ranges: &[AckRange], patience: Duration) {
         let Some(layer) = self.layer(id) else { return };
         let arrived: usize = ranges.iter().map(|(first, last)| layer.space.recover(*first, *last)).sum();
         let all = !layer.space.has_lost();
@@ -190,7 +190,7 @@ impl Connection {
     /// Handles the notes of packets that have arrived, or of a probe of the path's MTU.
     #[cold]
     #[inline(never)]
-    fn take_arrived_notes(&mut self, now: Instant, id: Id, probe: bool) {
+    fn take_arrived_notes(&mut self, now: Instant, id: SpaceId, probe: bool) {
         if probe {
             self.unusual |= unusual::MTU;
             if self.mtu.on_probe_acknowledged() {
@@ -202,32 +202,32 @@ impl Connection {
         }
     }
 
-    fn on_note_arrived(&mut self, id: Id, note: Note) {
+    fn on_note_arrived(&mut self, id: SpaceId, note: FrameRecord) {
         match note {
-            Note::Stream(stream, piece) => self.streams.on_acknowledged(u64::from(stream), &piece.into()),
-            Note::Crypto(piece) => {
+            FrameRecord::Stream(stream, piece) => self.streams.on_acknowledged(u64::from(stream), &piece.into()),
+            FrameRecord::Crypto(piece) => {
                 if let Some(layer) = self.layer(id) {
                     layer.crypto().out.on_acknowledged(&piece.into());
                 }
             }
-            Note::Ack(largest) => {
+            FrameRecord::Ack(largest) => {
                 if let Some(layer) = self.layer(id) {
                     layer.received.on_ack_acknowledged(largest);
                 }
             }
-            Note::Reset(stream) => {
+            FrameRecord::ResetStream(stream) => {
                 if let Some(index) = self.streams.find(stream)
                     && let Some(stream) = self.streams.get_mut(index)
                 {
-                    stream.sending.reset = Ask::Done;
+                    stream.sending.reset = ControlFrameState::Acknowledged;
                     self.streams.settle(index);
                 }
             }
-            Note::Stop(stream) => {
+            FrameRecord::StopSending(stream) => {
                 if let Some(index) = self.streams.find(stream)
                     && let Some(stream) = self.streams.get_mut(index)
                 {
-                    stream.receiving.stop = Ask::Done;
+                    stream.receiving.stop = ControlFrameState::Acknowledged;
                 }
             }
             _ => {}
@@ -235,20 +235,20 @@ impl Connection {
     }
 
     #[inline]
-    fn find_losses(&mut self, now: Instant, id: Id, batch: &mut Batch) {
+    fn find_losses(&mut self, now: Instant, id: SpaceId, batch: &mut AckResult) {
         let rtt = self.path.rtt;
         let packets = self.packet_threshold;
-        let thresholds = || Thresholds { packets, delay: rtt.loss_delay() };
-        let mut lost: Vec<Sent> = Vec::new();
-        let mut stretch = Stretch::default();
+        let thresholds = || LossThresholds { packets, delay: rtt.loss_delay() };
+        let mut lost: Vec<SentPacket> = Vec::new();
+        let mut stretch = LossPeriod::default();
         let Connection { path, data, opening, .. } = self;
         let layer = match (id, opening.as_deref_mut()) {
-            (Id::Data, _) => &mut *data,
-            (Id::Initial, Some(opening)) => match &mut opening.initial {
+            (SpaceId::Data, _) => &mut *data,
+            (SpaceId::Initial, Some(opening)) => match &mut opening.initial {
                 Some(layer) => layer,
                 None => return,
             },
-            (Id::Handshake, Some(opening)) => match &mut opening.handshake {
+            (SpaceId::Handshake, Some(opening)) => match &mut opening.handshake {
                 Some(layer) => layer,
                 None => return,
             },
@@ -272,11 +272,11 @@ impl Connection {
 
     #[cold]
     #[inline(never)]
-    fn note_lost(&mut self, id: Id, lost: &[Sent]) {
+    fn note_lost(&mut self, id: SpaceId, lost: &[SentPacket]) {
         let packet_type = match id {
-            Id::Initial => QuicPacketType::Initial,
-            Id::Handshake => QuicPacketType::Handshake,
-            Id::Data => QuicPacketType::OneRtt,
+            SpaceId::Initial => QuicPacketType::Initial,
+            SpaceId::Handshake => QuicPacketType::Handshake,
+            SpaceId::Data => QuicPacketType::OneRtt,
         };
         let largest = self.layer(id).and_then(|layer| layer.space.largest_acknowledged).unwrap_or(0);
         let threshold = self.packet_threshold;
@@ -292,7 +292,7 @@ impl Connection {
 
     #[cold]
     #[inline(never)]
-    fn on_lost(&mut self, now: Instant, id: Id, batch: &Batch, lost: &[Sent], stretch: &Stretch) {
+    fn on_lost(&mut self, now: Instant, id: SpaceId, batch: &AckResult, lost: &[SentPacket], stretch: &LossPeriod) {
         let mut newest = None;
         for sent in lost {
             if sent.has(flag::MTU_PROBE) {
@@ -323,7 +323,7 @@ impl Connection {
     }
 
     /// Schedules the content of a packet for retransmission, if it is still needed (RFC 9000 section 13.3).
-    fn send_again(&mut self, id: Id, sent: &Sent) {
+    fn send_again(&mut self, id: SpaceId, sent: &SentPacket) {
         if let Some((stream, piece)) = sent.piece() {
             return self.streams.on_lost(stream, &piece);
         }
@@ -331,42 +331,48 @@ impl Connection {
     }
 
     /// Schedules the content of a packet other than its piece of a stream for retransmission.
-    pub(crate) fn notes_again(&mut self, id: Id, number: u64) {
+    pub(crate) fn notes_again(&mut self, id: SpaceId, number: u64) {
         while let Some(note) = self.layer(id).and_then(|layer| layer.space.take_note(number)) {
             self.note_again(id, note);
         }
     }
 
-    pub(crate) fn note_again(&mut self, id: Id, note: Note) {
+    pub(crate) fn note_again(&mut self, id: SpaceId, note: FrameRecord) {
         match note {
-            Note::Stream(stream, piece) => self.streams.on_lost(u64::from(stream), &piece.into()),
-            Note::Crypto(piece) => {
+            FrameRecord::Stream(stream, piece) => self.streams.on_lost(u64::from(stream), &piece.into()),
+            FrameRecord::Crypto(piece) => {
                 if let Some(layer) = self.layer(id) {
                     layer.crypto().out.on_lost(&piece.into());
                 }
             }
             // The current value is sent, if it is still needed.
-            Note::MaxData => self.streams.limit_due = true,
-            Note::MaxStreamData(stream) => self.control_again(stream, |stream| {
-                stream.receiving.limit_due = stream.receiving.final_size.is_none() && stream.receiving.stop == Ask::No;
+            FrameRecord::MaxData => self.streams.limit_due = true,
+            FrameRecord::MaxStreamData(stream) => self.control_again(stream, |stream| {
+                stream.receiving.limit_due =
+                    stream.receiving.final_size.is_none() && stream.receiving.stop == ControlFrameState::NotRequested;
             }),
-            Note::MaxStreams(kind) => self.streams.remote[usize::from(kind)].due = true,
-            Note::Reset(stream) => self.control_again(stream, |stream| {
-                if stream.sending.reset == Ask::Sent {
-                    stream.sending.reset = Ask::Due;
+            FrameRecord::MaxStreams(kind) => self.streams.remote[usize::from(kind)].due = true,
+            FrameRecord::ResetStream(stream) => self.control_again(stream, |stream| {
+                if stream.sending.reset == ControlFrameState::Sent {
+                    stream.sending.reset = ControlFrameState::Due;
                 }
             }),
-            Note::Stop(stream) => self.control_again(stream, |stream| {
-                if stream.receiving.stop == Ask::Sent && !stream.receiving.is_complete() {
-                    stream.receiving.stop = Ask::Due;
+            FrameRecord::StopSending(stream) => self.control_again(stream, |stream| {
+                if stream.receiving.stop == ControlFrameState::Sent && !stream.receiving.is_complete() {
+                    stream.receiving.stop = ControlFrameState::Due;
                 }
             }),
-            Note::DataBlocked => self.streams.blocked_at = None,
-            Note::StreamDataBlocked(stream) => self.control_again(stream, |stream| stream.sending.blocked_due = true),
-            Note::StreamsBlocked(kind) => self.streams.local[usize::from(kind)].due = true,
-            Note::Datagram(_) => self.statistics.datagrams_lost += 1,
-            Note::Ack(_) | Note::Unrepeated => return,
-            Note::NewConnectionId(_) | Note::RetireConnectionId(_) | Note::HandshakeDone | Note::AckFrequency => {
+            FrameRecord::DataBlocked => self.streams.blocked_at = None,
+            FrameRecord::StreamDataBlocked(stream) => {
+                self.control_again(stream, |stream| stream.sending.blocked_due = true)
+            }
+            FrameRecord::StreamsBlocked(kind) => self.streams.local[usize::from(kind)].due = true,
+            FrameRecord::Datagram(_) => self.statistics.datagrams_lost += 1,
+            FrameRecord::Ack(_) | FrameRecord::NotRetransmitted => return,
+            FrameRecord::NewConnectionId(_)
+            | FrameRecord::RetireConnectionId(_)
+            | FrameRecord::HandshakeDone
+            | FrameRecord::AckFrequency => {
                 self.note_due(note);
             }
         }
@@ -384,7 +390,7 @@ impl Connection {
 
     /// Declares packets lost by the time threshold.
     pub(crate) fn on_loss_timer(&mut self, now: Instant) {
-        for id in [Id::Initial, Id::Handshake, Id::Data] {
+        for id in [SpaceId::Initial, SpaceId::Handshake, SpaceId::Data] {
             if self.layer(id).is_some_and(|layer| layer.space.loss_at <= now) {
                 let mut batch = self.path.batch();
                 self.find_losses(now, id, &mut batch);
@@ -413,7 +419,7 @@ impl Connection {
             }
             None => {
                 // RFC 9002 section 6.2.2.1: the client sends, so that a server that waits for address validation can continue.
-                let id = if self.layer(Id::Handshake).is_some() { Id::Handshake } else { Id::Initial };
+                let id = if self.layer(SpaceId::Handshake).is_some() { SpaceId::Handshake } else { SpaceId::Initial };
                 if let Some(layer) = self.layer(id) {
                     layer.probes = 1;
                 }
@@ -426,12 +432,12 @@ impl Connection {
     }
 
     /// The time and the packet number space of the next probe, from the outstanding packets.
-    fn probe_deadline(&self) -> Option<(Instant, Id)> {
+    fn probe_deadline(&self) -> Option<(Instant, SpaceId)> {
         let duration = self.path.rtt.pto();
         let backed_off = |duration: Duration| duration.saturating_mul(1 << self.pto_count.min(20));
         let mut due = None;
         if let Some(opening) = &self.opening {
-            for (layer, id) in [(&opening.initial, Id::Initial), (&opening.handshake, Id::Handshake)] {
+            for (layer, id) in [(&opening.initial, SpaceId::Initial), (&opening.handshake, SpaceId::Handshake)] {
                 if let Some(layer) = layer
                     && (layer.space.outstanding > 0 || layer.has_crypto())
                 {
@@ -451,7 +457,7 @@ impl Connection {
         }
         if self.data.space.outstanding > 0 {
             let with_delay = duration.saturating_add(self.peer_max_ack_delay);
-            due = Some((self.data.space.last_eliciting_at.saturating_add(backed_off(with_delay)), Id::Data));
+            due = Some((self.data.space.last_eliciting_at.saturating_add(backed_off(with_delay)), SpaceId::Data));
         }
         due
     }
@@ -493,7 +499,7 @@ impl Connection {
     }
 
     /// A probe has no new data to send: it repeats the oldest outstanding data, which is the most likely to be lost.
-    pub(crate) fn repeat_oldest(&mut self, id: Id) {
+    pub(crate) fn repeat_oldest(&mut self, id: SpaceId) {
         let Some(layer) = self.layer(id) else { return };
         let Some(oldest) = layer.space.on_their_way().next().copied() else { return };
         if let Some((stream, piece)) = oldest.piece() {
@@ -501,7 +507,7 @@ impl Connection {
         }
         let notes = layer.space.notes(oldest.number);
         for note in notes {
-            if !matches!(note, Note::Datagram(_)) {
+            if !matches!(note, FrameRecord::Datagram(_)) {
                 self.note_again(id, note);
             }
         }

@@ -1,9 +1,9 @@
 //! The settings of one end of a connection, and their keys in a scenario.
 
-use crate::scheduler::{Retransmission, RoundRobin, StreamScheduler};
+use crate::scheduler::{RetransmissionOrder, RoundRobin, StreamScheduler};
 use fullpipe_schema::component::choices;
-use fullpipe_schema::settings::{Access, Key, Setting, named, set_named};
-use fullpipe_schema::{Choice, Kind, at, named, setting_keys};
+use fullpipe_schema::settings::{FieldAccess, SettingKey, SettingValue, choice_name, set_from_choice};
+use fullpipe_schema::{Choice, FieldKind, at, named, setting_keys};
 use fullpipe_transport::quic::{self, DATAGRAM};
 use fullpipe_units::Duration;
 use fullpipe_wire::TransportParameters;
@@ -112,7 +112,7 @@ pub struct Config {
     /// Selects the stream that sends next.
     pub scheduler: StreamScheduler,
     /// When lost data is retransmitted.
-    pub retransmission: Retransmission,
+    pub retransmission: RetransmissionOrder,
     /// Whether the application receives the bytes of a stream in the order of their arrival instead of the stream's order.
     pub unordered: bool,
     /// Largest DATAGRAM frame in bytes that the end accepts (RFC 9221); 0 for none.
@@ -153,7 +153,7 @@ impl Default for Config {
             zero_rtt: false,
             retry: false,
             scheduler: StreamScheduler::new(RoundRobin::default()),
-            retransmission: Retransmission::default(),
+            retransmission: RetransmissionOrder::default(),
             unordered: false,
             max_datagram_frame_bytes: 65_535,
             seed: 0,
@@ -183,9 +183,9 @@ impl Config {
 }
 
 /// Whether lost data waits for the scheduler.
-static RETRANSMISSION: [(Choice, Retransmission); 2] = [
-    (Choice::new("first", "before all other data."), Retransmission::First),
-    (Choice::new("scheduled", "when the scheduler selects its stream."), Retransmission::Scheduled),
+static RETRANSMISSION: [(Choice, RetransmissionOrder); 2] = [
+    (Choice::new("first", "before all other data."), RetransmissionOrder::First),
+    (Choice::new("scheduled", "when the scheduler selects its stream."), RetransmissionOrder::Scheduled),
 ];
 
 /// Whether the client sends 0-RTT data, and whether the server sends a Retry packet.
@@ -199,51 +199,51 @@ static HANDSHAKES: [(Choice, (bool, bool)); 3] = named! {
 };
 
 /// The keys of every QUIC connection, including the real stack.
-pub(crate) static CONNECTION_KEYS: [Key<Config>; 6] = setting_keys! {
+pub(crate) static CONNECTION_KEYS: [SettingKey<Config>; 6] = setting_keys! {
     quic::initial_window(at!(initial_window_packets));
     /// UDP payload of a full packet before the path is known to support larger ones.
     "initial_mtu": DATAGRAM, setting => at!(initial_mtu_bytes);
-    quic::largest_mtu(Access {
+    quic::largest_mtu(FieldAccess {
         get: |config, kind| config.largest_mtu_bytes.unwrap_or(config.initial_mtu_bytes).write(kind),
         set: |config, value| {
-            let largest: Option<u16> = value.map(Setting::read);
+            let largest: Option<u16> = value.map(SettingValue::from_value);
             config.largest_mtu_bytes = largest.filter(|largest| *largest > config.initial_mtu_bytes);
         },
     });
     /// Send buffer of a stream: data that is not acknowledged yet. The same amount can wait for space in it.
-    "send_buffer": Kind::size(16, 16 << 30), setting => at!(send_buffer_bytes);
+    "send_buffer": FieldKind::size(16, 16 << 30), setting => at!(send_buffer_bytes);
     /// Receive window of a stream: data in flight or unread (flow control).
-    "receive_buffer": Kind::size(1200, 1 << 30), setting => at!(receive_buffer_bytes);
+    "receive_buffer": FieldKind::size(1200, 1 << 30), setting => at!(receive_buffer_bytes);
     /// Time without packets after which the connection ends; 0s disables the time-out.
-    "idle_timeout": Kind::DURATION, setting => at!(idle_timeout);
+    "idle_timeout": FieldKind::DURATION, setting => at!(idle_timeout);
 };
 
 /// The key of the server's certificates, also for the real stack.
-pub(crate) static CERTIFICATE_KEYS: [Key<Config>; 1] = setting_keys! {
+pub(crate) static CERTIFICATE_KEYS: [SettingKey<Config>; 1] = setting_keys! {
     /// Size of the server's certificate chain; with `cryptography = "tls"` 400 to 60 000 bytes.
-    "certificates": Kind::size(0, 1 << 20), setting => at!(handshake.certificate_bytes);
+    "certificates": FieldKind::size(0, 1 << 20), setting => at!(handshake.certificate_bytes);
 };
 
 /// The keys of the model only, in addition to those of [`crate::scheduler`].
-pub(crate) static MODEL_KEYS: [Key<Config>; 14] = setting_keys! {
+pub(crate) static MODEL_KEYS: [SettingKey<Config>; 14] = setting_keys! {
     /// When lost data is retransmitted.
-    "retransmission": Kind::Choice(&choices(&RETRANSMISSION)), setting => at!(retransmission, RETRANSMISSION);
+    "retransmission": FieldKind::Choice(&choices(&RETRANSMISSION)), setting => at!(retransmission, RETRANSMISSION);
     /// The kind of handshake.
-    "handshake": Kind::Choice(&choices(&HANDSHAKES)), setting => Access {
-        get: |config, _| named(&(config.zero_rtt, config.retry), &HANDSHAKES),
+    "handshake": FieldKind::Choice(&choices(&HANDSHAKES)), setting => FieldAccess {
+        get: |config, _| choice_name(&(config.zero_rtt, config.retry), &HANDSHAKES),
         set: |config, value| {
             let mut both = (false, false);
-            set_named(&mut both, value, &HANDSHAKES);
+            set_from_choice(&mut both, value, &HANDSHAKES);
             (config.zero_rtt, config.retry) = both;
         },
     };
     /// Ack-eliciting packets after which an acknowledgement is sent immediately (RFC 9000 section 13.2.2).
-    "ack_every" ["packets"]: Kind::integer(1, 1000), setting => at!(ack_every_packets);
+    "ack_every" ["packets"]: FieldKind::integer(1, 1000), setting => at!(ack_every_packets);
     /// Longest delay of an acknowledgement (RFC 9000 section 13.2.1); below 16.384 s.
-    "max_ack_delay": Kind::DURATION, setting => at!(max_ack_delay);
+    "max_ack_delay": FieldKind::DURATION, setting => at!(max_ack_delay);
     /// Ack-eliciting packets that the peer is requested to receive without an acknowledgement (ACK_FREQUENCY,
     /// draft-ietf-quic-ack-frequency-11); 0 sends no request.
-    "ack_frequency" ["packets"]: Kind::integer(0, 1000), setting => Access {
+    "ack_frequency" ["packets"]: FieldKind::integer(0, 1000), setting => FieldAccess {
         get: |config, kind| config.ack_frequency.map_or(0, |asked| asked.threshold).write(kind),
         // Applied after `max_ack_delay`.
         set: |config, value| {
@@ -253,29 +253,29 @@ pub(crate) static MODEL_KEYS: [Key<Config>; 14] = setting_keys! {
         },
     };
     /// Whether packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).
-    "ecn": Kind::Boolean, setting => at!(ecn);
+    "ecn": FieldKind::Boolean, setting => at!(ecn);
     /// Whether packets are paced if the control does not require it (RFC 9002 section 7.7).
-    "pacing": Kind::Boolean, setting => at!(pacing);
+    "pacing": FieldKind::Boolean, setting => at!(pacing);
     /// Packets that may leave in one burst when paced, or the data of 2 ms if that is more, but at most the data of 10 ms.
-    "pacing_burst" ["packets"]: Kind::integer(1, 1000), setting => at!(pacing_burst_packets);
+    "pacing_burst" ["packets"]: FieldKind::integer(1, 1000), setting => at!(pacing_burst_packets);
     /// Whether packets are also paced before the first round-trip sample, as if the round trip took 333 ms; noq does so.
-    "pace_first_flight": Kind::Boolean, setting => at!(pace_first_flight);
+    "pace_first_flight": FieldKind::Boolean, setting => at!(pace_first_flight);
     /// Whether delivery-rate samples over less than the smallest round-trip time are used, as in the ns-3 QUIC module, whose
     /// smallest round-trip time stays 0. Otherwise they are discarded, as BBR requires.
-    "keep_short_rate_samples": Kind::Boolean, optional "false" => Access {
+    "keep_short_rate_samples": FieldKind::Boolean, optional "false" => FieldAccess {
         get: |config, kind| config.keep_short_rate_samples.then_some(true)?.write(kind),
         set: |config, value| config.keep_short_rate_samples = value.is_some_and(bool::read),
     };
     /// Streams of each type that the peer may have open at a time.
-    "max_streams": Kind::integer(1, 1 << 20), setting => at!(max_streams);
+    "max_streams": FieldKind::integer(1, 1 << 20), setting => at!(max_streams);
     /// Initial receive window. It doubles up to the buffer size while the application reads it within two round-trip times. With
     /// 0B it is the whole buffer.
-    "initial_receive_window": Kind::size(0, 1 << 30), setting => Access {
+    "initial_receive_window": FieldKind::size(0, 1 << 30), setting => FieldAccess {
         get: |config, kind| config.initial_receive_window_bytes.unwrap_or(0).write(kind),
         set: |config, value| config.initial_receive_window_bytes = value.map(u64::read).filter(|bytes| *bytes > 0),
     };
     /// Receive window of a connection: data of all streams in flight or unread.
-    "connection_receive_buffer": Kind::size(1200, 1 << 40), setting => at!(connection_receive_buffer_bytes);
+    "connection_receive_buffer": FieldKind::size(1200, 1 << 40), setting => at!(connection_receive_buffer_bytes);
     /// Whether the application receives the bytes of a stream in the order of their arrival.
-    "unordered": Kind::Boolean, setting => at!(unordered);
+    "unordered": FieldKind::Boolean, setting => at!(unordered);
 };

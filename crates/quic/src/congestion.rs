@@ -10,11 +10,11 @@
 //! it, the window counts as used; if there was no data, it does not.
 
 use crate::Config;
-use crate::rtt::Rtt;
-use crate::space::{Id, Run, Sample, Sent, flag};
+use crate::rtt::RttEstimator;
+use crate::space::{PacketRun, RateSampleState, SentPacket, SpaceId, flag};
 use fullpipe_congestion::pacing::Pacer;
-use fullpipe_congestion::{AckReport, Congestion, Controller, Delivered, Driver, PacketState, PlainAck};
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_congestion::{AckReport, CongestionEvent, Controller, DeliveredPackets, Driver, PacketState, PlainAck};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wire::quic::EcnCounts;
 
 /// The state of ECN validation (RFC 9000 section 13.4.2 and appendix A.4).
@@ -51,8 +51,8 @@ const TESTING_DATAGRAMS: u64 = 10;
 
 /// The results of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Batch {
-    pub(crate) delivered: Delivered,
+pub(crate) struct AckResult {
+    pub(crate) delivered: DeliveredPackets,
     /// The number and the time of the newly acknowledged packet that was sent last.
     pub(crate) newest: Option<(u64, Instant)>,
     pub(crate) prior_in_flight_bytes: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Batch {
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) driver: Driver,
-    pub(crate) rtt: Rtt,
+    pub(crate) rtt: RttEstimator,
     pub(crate) in_flight_bytes: u64,
     /// Whether window or pacer stopped the last attempt to send.
     limited: bool,
@@ -96,7 +96,7 @@ impl Path {
             driver.keep_short_rate_samples();
         }
         Path {
-            rtt: Rtt::new(config.initial_rtt),
+            rtt: RttEstimator::new(config.initial_rtt),
             in_flight_bytes: 0,
             limited: false,
             pacer: (config.pacing || driver.needs_pacing()).then(|| Box::new(Pacer::new(0))),
@@ -163,7 +163,13 @@ impl Path {
 
     /// Handles the departure of a packet that counts as in flight. Returns the state to store for it, and its codepoint.
     #[inline]
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, number: u64, config: &Config) -> (Sent, Option<Sample>) {
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        number: u64,
+        config: &Config,
+    ) -> (SentPacket, Option<RateSampleState>) {
         if self.driver.restart_if_idle(now, self.in_flight_bytes, self.rtt.has_sample()) {
             self.update_pacing(config);
         }
@@ -172,35 +178,35 @@ impl Path {
         if let Some(pacer) = &mut self.pacer {
             pacer.on_sent(now, bytes);
         }
-        if self.driver.follows_departures() {
+        if self.driver.needs_on_sent() {
             self.update_pacing(config);
         }
-        let ect = if self.codepoint() == Codepoint::NotEct { 0 } else { flag::ECT };
+        let ect = if self.codepoint() == EcnCodepoint::NotEct { 0 } else { flag::ECT };
         if ect != 0
             && let Some(counts) = &mut self.ecn_counts
         {
             counts.packets_sent += 1;
         }
-        (Sent::new(number, &state, ect), self.driver.takes_rate_samples().then(|| Sample::new(&state)))
+        (SentPacket::new(number, &state, ect), self.driver.takes_rate_samples().then(|| RateSampleState::new(&state)))
     }
 
     /// The codepoint of the next packet.
     #[inline]
-    pub(crate) fn codepoint(&self) -> Codepoint {
-        if self.ecn == EcnState::Off { Codepoint::NotEct } else { self.marked_codepoint() }
+    pub(crate) fn codepoint(&self) -> EcnCodepoint {
+        if self.ecn == EcnState::Off { EcnCodepoint::NotEct } else { self.marked_codepoint() }
     }
 
     #[inline(never)]
-    fn marked_codepoint(&self) -> Codepoint {
+    fn marked_codepoint(&self) -> EcnCodepoint {
         let marked = match self.ecn {
             EcnState::Off | EcnState::Failed => false,
             EcnState::Testing => self.ecn_counts.as_ref().is_some_and(|counts| counts.tests > 0),
             EcnState::Capable => true,
         };
         match self.driver.control.codepoint {
-            _ if !marked => Codepoint::NotEct,
-            Codepoint::Ect1 => Codepoint::Ect1,
-            _ => Codepoint::Ect0,
+            _ if !marked => EcnCodepoint::NotEct,
+            EcnCodepoint::Ect1 => EcnCodepoint::Ect1,
+            _ => EcnCodepoint::Ect0,
         }
     }
 
@@ -220,9 +226,9 @@ impl Path {
         }
     }
 
-    pub(crate) fn batch(&self) -> Batch {
-        Batch {
-            delivered: Delivered::default(),
+    pub(crate) fn batch(&self) -> AckResult {
+        AckResult {
+            delivered: DeliveredPackets::default(),
             newest: None,
             prior_in_flight_bytes: self.in_flight_bytes,
             ect_packets: 0,
@@ -232,7 +238,13 @@ impl Path {
 
     /// Handles a newly acknowledged packet.
     #[inline]
-    pub(crate) fn on_acknowledged(&mut self, now: Instant, sent: &Sent, sample: Option<&Sample>, batch: &mut Batch) {
+    pub(crate) fn on_acknowledged(
+        &mut self,
+        now: Instant,
+        sent: &SentPacket,
+        sample: Option<&RateSampleState>,
+        batch: &mut AckResult,
+    ) {
         let bytes = u64::from(sent.bytes);
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
         if batch.newest.is_none_or(|(number, _)| number < sent.number) {
@@ -244,7 +256,13 @@ impl Path {
     }
 
     /// Handles a lost packet.
-    pub(crate) fn on_lost(&mut self, now: Instant, sent: &Sent, sample: Option<&Sample>, batch: &mut Batch) {
+    pub(crate) fn on_lost(
+        &mut self,
+        now: Instant,
+        sent: &SentPacket,
+        sample: Option<&RateSampleState>,
+        batch: &mut AckResult,
+    ) {
         let bytes = u64::from(sent.bytes);
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
         if sent.has(flag::MTU_PROBE) {
@@ -265,12 +283,12 @@ impl Path {
         &mut self,
         now: Instant,
         sent_at: Instant,
-        batch: &Batch,
+        batch: &AckResult,
         ecn: bool,
         persistent: bool,
     ) -> bool {
         let in_flight_bytes = self.in_flight_bytes + batch.lost_bytes;
-        let congestion = Congestion { now, in_flight_bytes, lost_bytes: batch.lost_bytes, ecn, persistent };
+        let congestion = CongestionEvent { now, in_flight_bytes, lost_bytes: batch.lost_bytes, ecn, persistent };
         let begins = self.driver.on_congestion(&congestion, sent_at);
         self.recoveries += u64::from(begins);
         self.persistent += u64::from(begins && persistent);
@@ -295,7 +313,7 @@ impl Path {
     /// Processes the ECN counts of a packet number space (RFC 9000 section 13.4.2.1) and returns the number of newly marked
     /// packets. Must be called only for frames that increase the largest acknowledged number, because others may be old.
     #[cold]
-    pub(crate) fn on_ecn(&mut self, space: Id, counts: Option<EcnCounts>, batch: &Batch) -> u64 {
+    pub(crate) fn on_ecn(&mut self, space: SpaceId, counts: Option<EcnCounts>, batch: &AckResult) -> u64 {
         if matches!(self.ecn, EcnState::Off | EcnState::Failed) || batch.ect_packets == 0 && counts.is_none() {
             return 0;
         }
@@ -304,7 +322,7 @@ impl Path {
             return 0;
         };
         let seen = validation.seen[space as usize];
-        let ours = if self.driver.control.codepoint == Codepoint::Ect1 {
+        let ours = if self.driver.control.codepoint == EcnCodepoint::Ect1 {
             [(counts.ect1, seen.ect1), (counts.ect0, seen.ect0)]
         } else {
             [(counts.ect0, seen.ect0), (counts.ect1, seen.ect1)]
@@ -329,13 +347,13 @@ impl Path {
     pub(crate) fn finish(
         &mut self,
         now: Instant,
-        batch: &Batch,
+        batch: &AckResult,
         rtt: Option<Duration>,
         ack_delay: Duration,
         ce_packets: u64,
     ) {
         if let Some((_, sent_at)) = batch.newest {
-            self.driver.end_recovery_by(now, sent_at, self.in_flight_bytes);
+            self.driver.end_recovery_on_ack(now, sent_at, self.in_flight_bytes);
         }
         let report = AckReport {
             now,
@@ -359,7 +377,7 @@ impl Path {
     /// Has the same effect for a [`Run`] as acknowledging its packets one by one, [`Path::on_rtt`] and [`Path::finish`]. It
     /// requires that there are no recovery, losses and marks.
     #[inline]
-    pub(crate) fn on_run_acknowledged(&mut self, now: Instant, run: &Run, ack_delay: Duration) {
+    pub(crate) fn on_run_acknowledged(&mut self, now: Instant, run: &PacketRun, ack_delay: Duration) {
         let mut batch = self.batch();
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(run.bytes);
         let state = PacketState { bytes: run.bytes, delivered_bytes: run.delivered_bytes, ..PacketState::default() };
@@ -414,8 +432,8 @@ impl Path {
     pub(crate) fn begin_anew(&mut self, next_number: u64, config: &Config) {
         self.first_number = next_number;
         self.in_flight_bytes = 0;
-        self.driver.begin_path(self.driver.control.mss_bytes * config.initial_window_packets.max(2));
-        self.rtt = Rtt::new(config.initial_rtt);
+        self.driver.reset_for_new_path(self.driver.control.mss_bytes * config.initial_window_packets.max(2));
+        self.rtt = RttEstimator::new(config.initial_rtt);
         self.established = false;
         if let Some(pacer) = &mut self.pacer {
             **pacer = Pacer::new(0);

@@ -6,17 +6,17 @@
 
 use crate::congestion::Path;
 use crate::migration::Migration;
-use crate::mtu::PathMtu;
-use crate::opening::{Layer, Opening};
-use crate::received::Policy;
+use crate::mtu::PathMtuDiscovery;
+use crate::opening::{EncryptionLevel, HandshakeState};
+use crate::received::AckPolicy;
 use crate::scheduler::Scheduler;
-use crate::space::{Id, Note, Sent};
-use crate::status::{Inspect, LostPacket, State, Statistics};
-use crate::stream::{Ask, is_unidirectional};
-use crate::streams::{Streams, Windows};
+use crate::space::{FrameRecord, SentPacket, SpaceId};
+use crate::status::{LostPacket, SenderSnapshot, State, Statistics};
+use crate::stream::{ControlFrameState, is_unidirectional};
+use crate::streams::{FlowControlWindows, Streams};
 use crate::{AckFrequency, Config};
 use fullpipe_congestion::Controller;
-use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
+use fullpipe_transport::{CloseReason, Payload, Priority, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::quic::{MAX_VARINT, TransportParameters, varint_bytes};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) mod unusual {
 /// Transport error codes (RFC 9000 section 20.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Violation {
+pub(crate) enum TransportError {
     FlowControl = 0x3,
     StreamLimit = 0x4,
     StreamState = 0x5,
@@ -59,7 +59,7 @@ pub(crate) enum Violation {
 
 /// The close of a connection by this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Close {
+pub(crate) struct CloseState {
     pub(crate) application: bool,
     pub(crate) error: u64,
     /// Whether CONNECTION_CLOSE is to be sent.
@@ -70,11 +70,11 @@ pub(crate) struct Close {
 
 /// State that few connections need, or that is needed rarely.
 #[derive(Debug)]
-pub(crate) struct Rare {
-    pub(crate) close: Option<Close>,
+pub(crate) struct ColdState {
+    pub(crate) close: Option<CloseState>,
     pub(crate) migration: Migration,
     /// Control frames to be sent that belong to no stream.
-    pub(crate) notes_due: Vec<Note>,
+    pub(crate) notes_due: Vec<FrameRecord>,
     /// Lengths of the DATAGRAM frames to be sent.
     pub(crate) datagrams: std::collections::VecDeque<u64>,
     /// Lengths of the received DATAGRAM frames that the application has not fetched.
@@ -100,15 +100,15 @@ pub(crate) enum PeerParameters {
 
 /// The state that a client keeps about a server for 0-RTT (RFC 9000 section 7.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ZeroRttEntry {
     /// The server's transport parameters.
     pub parameters: TransportParameters,
 }
 
-impl Entry {
+impl ZeroRttEntry {
     /// The state that a client would keep about a server with these settings.
-    pub fn of_server(config: &Config) -> Entry {
-        Entry { parameters: config.parameters() }
+    pub fn from_server_config(config: &Config) -> ZeroRttEntry {
+        ZeroRttEntry { parameters: config.parameters() }
     }
 }
 
@@ -124,11 +124,11 @@ pub struct Connection {
     /// See [`unusual`].
     pub(crate) unusual: u16,
     pub(crate) path: Path,
-    pub(crate) data: Layer,
+    pub(crate) data: EncryptionLevel,
     pub(crate) streams: Streams,
-    pub(crate) mtu: PathMtu,
+    pub(crate) mtu: PathMtuDiscovery,
     /// When acknowledgements in the application data space are sent.
-    pub(crate) policy: Policy,
+    pub(crate) policy: AckPolicy,
     pub(crate) packet_threshold: u64,
     pub(crate) peer_max_ack_delay: Duration,
     pub(crate) peer_ack_delay_exponent: u8,
@@ -151,8 +151,8 @@ pub struct Connection {
     /// The stream to which the [`Stream`] methods apply, and the time of the call.
     selected: u32,
     now: Instant,
-    pub(crate) opening: Option<Box<Opening>>,
-    pub(crate) rare: Box<Rare>,
+    pub(crate) opening: Option<Box<HandshakeState>>,
+    pub(crate) rare: Box<ColdState>,
     pub(crate) statistics: Statistics,
 }
 
@@ -163,7 +163,7 @@ impl Connection {
         config: Arc<Config>,
         controller: Box<dyn Controller>,
         now: Instant,
-        known: Option<Entry>,
+        known: Option<ZeroRttEntry>,
     ) -> Connection {
         let mut connection = Connection::new(config, controller, false, now);
         let client_hello_bytes = connection.config.handshake.client_hello_bytes;
@@ -193,7 +193,7 @@ impl Connection {
     }
 
     fn new(config: Arc<Config>, controller: Box<dyn Controller>, server: bool, now: Instant) -> Connection {
-        let windows = Windows::of(&config);
+        let windows = FlowControlWindows::of(&config);
         let idle_timeout = config.idle_timeout;
         let mut path = Path::new(&config, controller);
         path.update_pacing(&config);
@@ -202,7 +202,7 @@ impl Connection {
             state: State::Opening,
             unusual: unusual::OPENING,
             path,
-            data: Layer::new(),
+            data: EncryptionLevel::new(),
             streams: Streams::new(
                 server,
                 config.scheduler.create(),
@@ -211,8 +211,12 @@ impl Connection {
                 config.max_streams,
                 config.send_buffer_bytes,
             ),
-            mtu: PathMtu::new(config.initial_mtu_bytes, config.largest_mtu_bytes),
-            policy: Policy { every: config.ack_every_packets.max(1), max_delay: config.max_ack_delay, reordering: 1 },
+            mtu: PathMtuDiscovery::new(config.initial_mtu_bytes, config.largest_mtu_bytes),
+            policy: AckPolicy {
+                every: config.ack_every_packets.max(1),
+                max_delay: config.max_ack_delay,
+                reordering: 1,
+            },
             packet_threshold: config.packet_threshold.max(1),
             peer_max_ack_delay: Duration::from_millis(25),
             peer_ack_delay_exponent: 3,
@@ -228,8 +232,8 @@ impl Connection {
             over_at: Instant::NEVER,
             selected: u32::MAX,
             now,
-            opening: Some(Box::new(Opening::new())),
-            rare: Box::new(Rare {
+            opening: Some(Box::new(HandshakeState::new())),
+            rare: Box::new(ColdState {
                 close: None,
                 migration: Migration::new(config.seed),
                 notes_due: Vec::new(),
@@ -267,13 +271,13 @@ impl Connection {
     }
 
     /// The number of open streams.
-    pub fn live_streams(&self) -> usize {
+    pub fn active_streams(&self) -> usize {
         self.streams.live()
     }
 
     /// The state that a client may keep for 0-RTT; `None` before the handshake is complete.
-    pub fn entry(&self) -> Option<Entry> {
-        self.peer().map(|parameters| Entry { parameters })
+    pub fn zero_rtt_entry(&self) -> Option<ZeroRttEntry> {
+        self.peer().map(|parameters| ZeroRttEntry { parameters })
     }
 
     /// The peer's transport parameters, once they are known.
@@ -342,7 +346,7 @@ impl Connection {
     }
 
     /// The length in bytes of the next received DATAGRAM frame.
-    pub fn poll_datagram(&mut self) -> Option<u64> {
+    pub fn receive_datagram(&mut self) -> Option<u64> {
         self.rare.datagrams_received.pop_front()
     }
 
@@ -365,7 +369,7 @@ impl Connection {
 
     /// Closes the connection because the peer violated the protocol.
     #[cold]
-    pub(crate) fn fail(&mut self, now: Instant, violation: Violation) {
+    pub(crate) fn fail(&mut self, now: Instant, violation: TransportError) {
         self.close_with(now, false, violation as u64, CloseReason::Aborted);
     }
 
@@ -374,7 +378,7 @@ impl Connection {
         if matches!(self.state, State::Closing | State::Draining | State::Closed) {
             return;
         }
-        self.rare.close = Some(Close { application, error, due: true, again_from: Instant::ZERO });
+        self.rare.close = Some(CloseState { application, error, due: true, again_from: Instant::ZERO });
         self.begin_end(now, State::Closing, reason);
     }
 
@@ -403,7 +407,11 @@ impl Connection {
     }
 
     /// Applies the peer's transport parameters: limits and delays.
-    pub(crate) fn take_parameters(&mut self, now: Instant, parameters: &TransportParameters) -> Result<(), Violation> {
+    pub(crate) fn take_parameters(
+        &mut self,
+        now: Instant,
+        parameters: &TransportParameters,
+    ) -> Result<(), TransportError> {
         // RFC 9000 section 18.2.
         if parameters.max_udp_payload_size < 1200
             || parameters.ack_delay_exponent > 20
@@ -412,7 +420,7 @@ impl Connection {
             || parameters.initial_max_streams_bidi.max(parameters.initial_max_streams_uni) > 1 << 60
             || parameters.initial_max_data.max(parameters.initial_max_stream_data) > MAX_VARINT
         {
-            return Err(Violation::TransportParameter);
+            return Err(TransportError::TransportParameter);
         }
         self.rare.peer = match *parameters == self.config.parameters() {
             true => PeerParameters::Ours,
@@ -443,7 +451,7 @@ impl Connection {
             self.idle_at = now.saturating_add(self.idle_timeout);
         }
         if let (Some(AckFrequency { .. }), Some(_)) = (self.config.ack_frequency, parameters.min_ack_delay_us) {
-            self.note_due(Note::AckFrequency);
+            self.note_due(FrameRecord::AckFrequency);
         }
         Ok(())
     }
@@ -460,16 +468,16 @@ impl Connection {
     /// Schedules all 0-RTT data for retransmission, because the server rejected it or sent a Retry packet. This does not indicate
     /// congestion.
     pub(crate) fn send_early_data_again(&mut self) {
-        let sent: Vec<Sent> = self.data.space.on_their_way().copied().collect();
+        let sent: Vec<SentPacket> = self.data.space.on_their_way().copied().collect();
         for sent in sent {
-            self.notes_again(Id::Data, sent.number);
+            self.notes_again(SpaceId::Data, sent.number);
         }
         let lost = self.data.space.discard();
         self.path.on_discarded(lost);
     }
 
     /// Queues a control frame.
-    pub(crate) fn note_due(&mut self, note: Note) {
+    pub(crate) fn note_due(&mut self, note: FrameRecord) {
         if !self.rare.notes_due.contains(&note) {
             self.rare.notes_due.push(note);
         }
@@ -483,9 +491,9 @@ impl Connection {
     }
 
     /// The next event with the index of its stream. After the close of a stream is reported, its index may be reused.
-    pub fn poll_event(&mut self) -> Option<(u32, Event)> {
+    pub fn poll_event(&mut self) -> Option<(u32, TransportEvent)> {
         let event = self.streams.poll_event();
-        if let Some((_, Event::Closed(_))) = event {
+        if let Some((_, TransportEvent::Closed(_))) = event {
             self.after_stream();
         }
         event
@@ -517,7 +525,7 @@ impl Connection {
 
     /// The deadline of [`Connection::handle_timeout`] for rare events: probe, idle time-out, end.
     #[inline]
-    pub fn far_deadline(&self) -> Instant {
+    pub fn slow_timer_deadline(&self) -> Instant {
         let far = self.pto_at.min(self.idle_at).min(self.over_at);
         if self.has_rare_deadline { far.min(self.rare_deadline()) } else { far }
     }
@@ -530,7 +538,7 @@ impl Connection {
     /// The deadline of [`Connection::handle_timeout`] for frequent events: an acknowledgement, the pacer, a loss by the time
     /// threshold.
     #[inline]
-    pub fn near_deadline(&self) -> Instant {
+    pub fn fast_timer_deadline(&self) -> Instant {
         let soon = self.data.received.ack_at.min(self.path.pace_at).min(self.data.space.loss_at);
         if self.opening.is_some() { self.near_deadline_of_opening(soon) } else { soon }
     }
@@ -545,7 +553,7 @@ impl Connection {
 
     fn loss_of_opening(&self) -> Instant {
         let Some(opening) = &self.opening else { return Instant::NEVER };
-        let of = |layer: &Option<Layer>| layer.as_ref().map_or(Instant::NEVER, |layer| layer.space.loss_at);
+        let of = |layer: &Option<EncryptionLevel>| layer.as_ref().map_or(Instant::NEVER, |layer| layer.space.loss_at);
         of(&opening.initial).min(of(&opening.handshake))
     }
 
@@ -589,16 +597,16 @@ impl Connection {
         }
     }
 
-    pub(crate) fn windows(&self) -> Windows {
-        Windows::of(&self.config)
+    pub(crate) fn windows(&self) -> FlowControlWindows {
+        FlowControlWindows::of(&self.config)
     }
 
     /// The layer of a packet number space: one of the handshake while it has keys, or that of application data.
-    pub(crate) fn layer(&mut self, id: Id) -> Option<&mut Layer> {
+    pub(crate) fn layer(&mut self, id: SpaceId) -> Option<&mut EncryptionLevel> {
         match id {
-            Id::Data => Some(&mut self.data),
-            Id::Initial => self.opening.as_mut()?.initial.as_mut(),
-            Id::Handshake => self.opening.as_mut()?.handshake.as_mut(),
+            SpaceId::Data => Some(&mut self.data),
+            SpaceId::Initial => self.opening.as_mut()?.initial.as_mut(),
+            SpaceId::Handshake => self.opening.as_mut()?.handshake.as_mut(),
         }
     }
 
@@ -614,9 +622,9 @@ impl Connection {
     }
 
     /// A snapshot of the sender's state.
-    pub fn inspect(&self) -> Inspect {
+    pub fn inspect(&self) -> SenderSnapshot {
         let rtt = &self.path.rtt;
-        Inspect {
+        SenderSnapshot {
             cwnd_bytes: self.path.driver.control.cwnd_bytes,
             ssthresh_bytes: self.path.driver.control.ssthresh_bytes,
             in_flight_bytes: self.path.in_flight_bytes,
@@ -633,7 +641,7 @@ impl Connection {
     }
 
     /// Records losses from now on for [`Connection::take_losses`], such as for an observer.
-    pub fn note_losses(&mut self) {
+    pub fn record_losses(&mut self) {
         self.rare.losses_noted.get_or_insert_default();
     }
 
@@ -648,8 +656,8 @@ impl Connection {
     }
 
     /// The bytes in flight according to the packet records; tests compare them with the counter.
-    pub fn in_flight_bytes_by_record(&self) -> u64 {
-        let of = |layer: &Layer| layer.space.on_their_way().map(|sent| u64::from(sent.bytes)).sum::<u64>();
+    pub fn count_in_flight_bytes(&self) -> u64 {
+        let of = |layer: &EncryptionLevel| layer.space.on_their_way().map(|sent| u64::from(sent.bytes)).sum::<u64>();
         let opening = self.opening.iter().flat_map(|opening| [&opening.initial, &opening.handshake]);
         of(&self.data) + opening.flatten().map(of).sum::<u64>()
     }
@@ -660,7 +668,7 @@ impl Stream for Connection {
         let buffer = self.config.send_buffer_bytes;
         let Some(stream) = self.streams.get(self.selected) else { return 0 };
         let sending = &stream.sending;
-        if sending.finished || sending.reset != Ask::No || stream.closed {
+        if sending.finished || sending.reset != ControlFrameState::NotRequested || stream.closed {
             return 0;
         }
         buffer.saturating_sub(sending.held_bytes())
@@ -697,7 +705,7 @@ impl Stream for Connection {
 
     fn readable_bytes(&self) -> u64 {
         self.streams.get(self.selected).map_or(0, |stream| {
-            if stream.receiving.reset || stream.receiving.stop != Ask::No {
+            if stream.receiving.reset || stream.receiving.stop != ControlFrameState::NotRequested {
                 0
             } else {
                 stream.receiving.readable_bytes()
@@ -708,7 +716,7 @@ impl Stream for Connection {
     fn read(&mut self, max_bytes: u64) -> Option<Payload> {
         let (selected, now) = (self.selected, self.now);
         let stream = self.streams.get_mut(selected)?;
-        if stream.receiving.reset || stream.receiving.stop != Ask::No {
+        if stream.receiving.reset || stream.receiving.stop != ControlFrameState::NotRequested {
             return None;
         }
         let payload = stream.receiving.take(max_bytes)?;
@@ -724,7 +732,7 @@ impl Stream for Connection {
     fn finish(&mut self) {
         let selected = self.selected;
         if let Some(stream) = self.streams.get_mut(selected)
-            && stream.sending.reset == Ask::No
+            && stream.sending.reset == ControlFrameState::NotRequested
         {
             stream.sending.finished = true;
         }
@@ -739,11 +747,11 @@ impl Stream for Connection {
         let Some(stream) = self.streams.get_mut(selected) else { return };
         let one_way = is_unidirectional(stream.id);
         let (has_out, has_in) = (!one_way || local, !one_way || !local);
-        if has_out && stream.sending.reset == Ask::No && !stream.sending.is_over() {
-            stream.sending.reset = Ask::Due;
+        if has_out && stream.sending.reset == ControlFrameState::NotRequested && !stream.sending.is_over() {
+            stream.sending.reset = ControlFrameState::Due;
         }
-        if has_in && stream.receiving.stop == Ask::No && !stream.receiving.is_complete() {
-            stream.receiving.stop = Ask::Due;
+        if has_in && stream.receiving.stop == ControlFrameState::NotRequested && !stream.receiving.is_complete() {
+            stream.receiving.stop = ControlFrameState::Due;
         }
         self.streams.requeue(selected);
         self.streams.control(selected);

@@ -4,14 +4,14 @@
 //! connection with the error code of the RFC. No input has a worse effect.
 
 use crate::Connection;
-use crate::connection::{Violation, unusual};
-use crate::opening::{AT_ONCE, Layer};
-use crate::space::{Id, Note};
+use crate::connection::{TransportError, unusual};
+use crate::opening::{AT_ONCE, EncryptionLevel};
+use crate::space::{FrameRecord, SpaceId};
 use crate::status::State;
-use crate::stream::{Ask, Breach, Piece, event, is_unidirectional};
-use crate::streams::Misnamed;
+use crate::stream::{ControlFrameState, StreamChunk, StreamViolation, event, is_unidirectional};
+use crate::streams::StreamIdError;
 use fullpipe_transport::CloseReason;
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wire::quic::{AckRange, MAX_VARINT, varint_bytes};
 use fullpipe_wire::tcp::MAX_SACK_BLOCKS;
 use fullpipe_wire::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SegmentOptions};
@@ -19,20 +19,20 @@ use fullpipe_wire::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, Q
 /// The maximum number of DATAGRAM frames that wait for the application.
 const MOST_DATAGRAMS: usize = 1024;
 
-impl From<Breach> for Violation {
-    fn from(breach: Breach) -> Violation {
+impl From<StreamViolation> for TransportError {
+    fn from(breach: StreamViolation) -> TransportError {
         match breach {
-            Breach::FlowControl => Violation::FlowControl,
-            Breach::FinalSize => Violation::FinalSize,
+            StreamViolation::FlowControl => TransportError::FlowControl,
+            StreamViolation::FinalSize => TransportError::FinalSize,
         }
     }
 }
 
-impl From<Misnamed> for Violation {
-    fn from(misnamed: Misnamed) -> Violation {
+impl From<StreamIdError> for TransportError {
+    fn from(misnamed: StreamIdError) -> TransportError {
         match misnamed {
-            Misnamed::TooMany => Violation::StreamLimit,
-            Misnamed::NotOpened => Violation::StreamState,
+            StreamIdError::LimitExceeded => TransportError::StreamLimit,
+            StreamIdError::NotOpened => TransportError::StreamState,
         }
     }
 }
@@ -42,18 +42,22 @@ impl Connection {
     /// stream that has been read, on a connection without other work. [`Connection::take_expected`] then has the effect of
     /// [`Connection::handle_datagram`], of fetching its event, and of reading all data.
     #[inline(always)]
-    pub fn expects(&self, header: &QuicHeader, codepoint: Codepoint) -> bool {
+    pub fn is_fast_path_datagram(&self, header: &QuicHeader, codepoint: EcnCodepoint) -> bool {
         header.form == QuicForm::Stream
             && self.unusual == 0
             && !header.fin
             && header.path == self.peer_path
             && self.data.received.expects(header.number, header.number_bytes, codepoint)
-            && self.streams.expects(u64::from(header.stream), header.place(), u64::from(header.length))
+            && self.streams.expects(
+                u64::from(header.stream),
+                header.offset_or_largest_acked(),
+                u64::from(header.length),
+            )
     }
 
     /// Processes a datagram that [`Connection::expects`] accepts, and reads all data. Returns the number of bytes read.
     #[inline(always)]
-    pub fn take_expected(&mut self, now: Instant, header: &QuicHeader, udp_payload_bytes: u32) -> u64 {
+    pub fn receive_fast_path(&mut self, now: Instant, header: &QuicHeader, udp_payload_bytes: u32) -> u64 {
         let length = u64::from(header.length);
         self.statistics.received_bytes += u64::from(udp_payload_bytes);
         self.statistics.received_packets += 1;
@@ -77,7 +81,7 @@ impl Connection {
         ranges: Option<&SegmentOptions>,
         datagram: Option<&QuicDatagram>,
         udp_payload_bytes: u32,
-        codepoint: Codepoint,
+        codepoint: EcnCodepoint,
     ) {
         self.statistics.received_bytes += u64::from(udp_payload_bytes);
         if self.unusual & (unusual::OPENING | unusual::CLOSING | unusual::PATH) == 0
@@ -96,7 +100,7 @@ impl Connection {
         now: Instant,
         header: &QuicHeader,
         ranges: Option<&SegmentOptions>,
-        codepoint: Codepoint,
+        codepoint: EcnCodepoint,
     ) {
         let number = self.data.received.decode(header.number, header.number_bytes);
         if self.data.received.has(number) {
@@ -115,8 +119,9 @@ impl Connection {
     }
 
     #[inline]
-    fn take_piece(&mut self, now: Instant, header: &QuicHeader) -> Result<(), Violation> {
-        let piece = Piece { offset: header.place(), length: u64::from(header.length), fin: header.fin };
+    fn take_piece(&mut self, now: Instant, header: &QuicHeader) -> Result<(), TransportError> {
+        let piece =
+            StreamChunk { offset: header.offset_or_largest_acked(), length: u64::from(header.length), fin: header.fin };
         self.on_stream(now, u64::from(header.stream), piece, None)
     }
 
@@ -126,8 +131,8 @@ impl Connection {
         now: Instant,
         header: &QuicHeader,
         further: Option<&SegmentOptions>,
-    ) -> Result<(), Violation> {
-        let (largest, delay) = (header.place(), u64::from(header.stream));
+    ) -> Result<(), TransportError> {
+        let (largest, delay) = (header.offset_or_largest_acked(), u64::from(header.stream));
         if header.ranges == 0
             && let Some(first) = largest.checked_sub(u64::from(header.first_range))
             && self.take_plain_ack(now, first, largest, delay)
@@ -143,9 +148,9 @@ impl Connection {
         now: Instant,
         header: &QuicHeader,
         further: Option<&SegmentOptions>,
-    ) -> Result<(), Violation> {
-        let (ranges, count) = short_ranges(header, further).ok_or(Violation::FrameEncoding)?;
-        self.on_ack(now, Id::Data, &ranges[..count], u64::from(header.stream), None)
+    ) -> Result<(), TransportError> {
+        let (ranges, count) = short_ranges(header, further).ok_or(TransportError::FrameEncoding)?;
+        self.on_ack(now, SpaceId::Data, &ranges[..count], u64::from(header.stream), None)
     }
 
     /// Processes any other datagram.
@@ -157,7 +162,7 @@ impl Connection {
         ranges: Option<&SegmentOptions>,
         datagram: Option<&QuicDatagram>,
         udp_payload_bytes: u32,
-        codepoint: Codepoint,
+        codepoint: EcnCodepoint,
     ) {
         match self.state {
             State::Closing => return self.answer_after_close(now),
@@ -176,7 +181,7 @@ impl Connection {
             let frame = match header.form {
                 QuicForm::Stream => QuicFrame::Stream {
                     stream: u64::from(header.stream),
-                    offset: header.place(),
+                    offset: header.offset_or_largest_acked(),
                     length: u64::from(header.length),
                     fin: header.fin,
                     explicit_length: false,
@@ -184,7 +189,7 @@ impl Connection {
                 },
                 _ => match short_ack(header, ranges) {
                     Some(frame) => frame,
-                    None => return self.fail(now, Violation::FrameEncoding),
+                    None => return self.fail(now, TransportError::FrameEncoding),
                 },
             };
             let packet = QuicPacket {
@@ -214,16 +219,16 @@ impl Connection {
         packet: &QuicPacket,
         path: u8,
         udp_payload_bytes: u32,
-        codepoint: Codepoint,
+        codepoint: EcnCodepoint,
     ) {
-        let Some(id) = Id::of(packet.packet_type) else {
+        let Some(id) = SpaceId::of(packet.packet_type) else {
             if packet.packet_type == QuicPacketType::Retry {
                 self.on_retry(packet.token);
             }
             return;
         };
         if packet.packet_type == QuicPacketType::Initial && self.is_forged(packet.token) {
-            return self.fail(now, Violation::InvalidToken);
+            return self.fail(now, TransportError::InvalidToken);
         }
         if !self.may_read(packet, udp_payload_bytes) {
             self.statistics.unreadable_packets += 1;
@@ -242,15 +247,15 @@ impl Connection {
         let newest = layer.received.largest().is_none_or(|largest| number > largest);
         // RFC 9000 section 12.4: a packet contains at least one frame.
         if packet.frames.is_empty() {
-            return self.fail(now, Violation::Protocol);
+            return self.fail(now, TransportError::Protocol);
         }
         let eliciting = packet.frames.iter().any(QuicFrame::is_ack_eliciting);
-        let policy = if id == Id::Data { policy } else { AT_ONCE };
+        let policy = if id == SpaceId::Data { policy } else { AT_ONCE };
         layer.received.insert(now, number, eliciting, codepoint, &policy);
         self.statistics.received_packets += 1;
         self.sent_since_heard = false;
         self.restart_idle(now);
-        if id == Id::Handshake && self.server {
+        if id == SpaceId::Handshake && self.server {
             self.on_handshake_packet();
         }
         for frame in &packet.frames {
@@ -261,7 +266,7 @@ impl Connection {
                 return;
             }
         }
-        if self.server && id == Id::Data && path != self.peer_path && self.opening.is_none() {
+        if self.server && id == SpaceId::Data && path != self.peer_path && self.opening.is_none() {
             let probing = packet.frames.iter().all(QuicFrame::is_probing);
             self.on_moved(now, path, newest && !probing, udp_payload_bytes);
         }
@@ -301,29 +306,29 @@ impl Connection {
         }
     }
 
-    fn on_frame(&mut self, now: Instant, packet: QuicPacketType, frame: &QuicFrame) -> Result<(), Violation> {
+    fn on_frame(&mut self, now: Instant, packet: QuicPacketType, frame: &QuicFrame) -> Result<(), TransportError> {
         if !is_allowed(packet, frame) {
-            return Err(Violation::Protocol);
+            return Err(TransportError::Protocol);
         }
         if !is_encodable(frame) {
-            return Err(Violation::FrameEncoding);
+            return Err(TransportError::FrameEncoding);
         }
         match frame {
             QuicFrame::Padding(_) | QuicFrame::Ping => Ok(()),
             QuicFrame::Ack { delay, ranges, ecn } => {
-                let Some(id) = Id::of(packet) else { return Ok(()) };
+                let Some(id) = SpaceId::of(packet) else { return Ok(()) };
                 if !are_descending(ranges) {
-                    return Err(Violation::FrameEncoding);
+                    return Err(TransportError::FrameEncoding);
                 }
                 self.on_ack(now, id, ranges, *delay, *ecn)
             }
             QuicFrame::Crypto { offset, length, ends, parameters } => {
-                let Some(id) = Id::of(packet) else { return Ok(()) };
-                let piece = Piece { offset: *offset, length: *length, fin: *ends };
+                let Some(id) = SpaceId::of(packet) else { return Ok(()) };
+                let piece = StreamChunk { offset: *offset, length: *length, fin: *ends };
                 self.on_crypto(now, id, &piece, parameters.as_deref())
             }
             QuicFrame::Stream { stream, offset, length, fin, content, .. } => {
-                let piece = Piece { offset: *offset, length: *length, fin: *fin };
+                let piece = StreamChunk { offset: *offset, length: *length, fin: *fin };
                 self.on_stream(now, *stream, piece, content.clone())
             }
             QuicFrame::ResetStream { stream, final_size, .. } => self.on_reset(now, *stream, *final_size),
@@ -336,7 +341,7 @@ impl Connection {
             QuicFrame::MaxStreamData { stream, maximum } => self.on_max_stream_data(now, *stream, *maximum),
             QuicFrame::MaxStreams { bidirectional, maximum } => {
                 if *maximum > 1 << 60 {
-                    return Err(Violation::FrameEncoding);
+                    return Err(TransportError::FrameEncoding);
                 }
                 let kind = &self.streams.local[usize::from(!bidirectional)];
                 if *maximum > kind.limit {
@@ -345,10 +350,10 @@ impl Connection {
                 }
                 Ok(())
             }
-            QuicFrame::StreamsBlocked { limit, .. } if *limit > 1 << 60 => Err(Violation::FrameEncoding),
+            QuicFrame::StreamsBlocked { limit, .. } if *limit > 1 << 60 => Err(TransportError::FrameEncoding),
             QuicFrame::StreamDataBlocked { stream, .. } => {
                 if is_unidirectional(*stream) && self.streams.is_local(*stream) {
-                    return Err(Violation::StreamState);
+                    return Err(TransportError::StreamState);
                 }
                 self.streams.named(*stream, &self.windows(), now)?;
                 Ok(())
@@ -356,7 +361,7 @@ impl Connection {
             QuicFrame::DataBlocked(_) | QuicFrame::StreamsBlocked { .. } => Ok(()),
             QuicFrame::NewConnectionId { sequence, retire_prior_to, length } => {
                 if *retire_prior_to > *sequence || *length == 0 || *length > 20 {
-                    return Err(Violation::FrameEncoding);
+                    return Err(TransportError::FrameEncoding);
                 }
                 self.on_new_connection_id(*sequence, *retire_prior_to)
             }
@@ -375,21 +380,21 @@ impl Connection {
             }
             QuicFrame::HandshakeDone => {
                 if self.server {
-                    return Err(Violation::Protocol);
+                    return Err(TransportError::Protocol);
                 }
                 self.confirm(now);
                 Ok(())
             }
             QuicFrame::NewToken(length) => {
                 if self.server {
-                    return Err(Violation::Protocol);
+                    return Err(TransportError::Protocol);
                 }
-                if *length == 0 { Err(Violation::FrameEncoding) } else { Ok(()) }
+                if *length == 0 { Err(TransportError::FrameEncoding) } else { Ok(()) }
             }
             QuicFrame::Datagram { length, explicit_length } => {
                 // RFC 9221 section 3: DATAGRAM frames are not permitted, or not of this size.
                 if frame_bytes_beyond(*length, *explicit_length, self.config.max_datagram_frame_bytes) {
-                    return Err(Violation::Protocol);
+                    return Err(TransportError::Protocol);
                 }
                 self.statistics.datagrams_received += 1;
                 self.rare.datagrams_received.push_back(*length);
@@ -415,14 +420,14 @@ impl Connection {
         &mut self,
         now: Instant,
         id: u64,
-        piece: Piece,
+        piece: StreamChunk,
         content: Option<bytes::Bytes>,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), TransportError> {
         let index = match self.streams.find(id) {
             Some(index) => index,
             None => {
                 if is_unidirectional(id) && self.streams.is_local(id) {
-                    return Err(Violation::StreamState);
+                    return Err(TransportError::StreamState);
                 }
                 let windows = self.windows();
                 match self.streams.named(id, &windows, now)? {
@@ -435,16 +440,17 @@ impl Connection {
         let Some(stream) = self.streams.get_mut(index) else { return Ok(()) };
         if is_unidirectional(id) && stream.receiving.reset && stream.receiving.final_size.is_none() {
             // A local unidirectional stream: the peer cannot send on it.
-            return Err(Violation::StreamState);
+            return Err(TransportError::StreamState);
         }
         let grown = stream.receiving.receive(&piece, content, unordered)?;
-        let readable =
-            !stream.receiving.reset && stream.receiving.stop == Ask::No && stream.receiving.readable_bytes() > 0;
+        let readable = !stream.receiving.reset
+            && stream.receiving.stop == ControlFrameState::NotRequested
+            && stream.receiving.readable_bytes() > 0;
         let finished = stream.receiving.is_complete() && !stream.receiving.told_finished && !stream.receiving.reset;
         stream.receiving.told_finished |= finished;
         self.streams.received_bytes += grown;
         if self.streams.received_bytes > self.streams.receive_limit {
-            return Err(Violation::FlowControl);
+            return Err(TransportError::FlowControl);
         }
         if readable {
             self.streams.notice(index, event::READABLE);
@@ -456,24 +462,24 @@ impl Connection {
         Ok(())
     }
 
-    fn on_reset(&mut self, now: Instant, id: u64, final_size: u64) -> Result<(), Violation> {
+    fn on_reset(&mut self, now: Instant, id: u64, final_size: u64) -> Result<(), TransportError> {
         if is_unidirectional(id) && self.streams.is_local(id) {
-            return Err(Violation::StreamState);
+            return Err(TransportError::StreamState);
         }
         let Some(index) = self.streams.named(id, &self.windows(), now)? else { return Ok(()) };
         let Some(stream) = self.streams.get_mut(index) else { return Ok(()) };
         let grown = stream.receiving.reset(final_size)?;
         self.streams.received_bytes += grown;
         if self.streams.received_bytes > self.streams.receive_limit {
-            return Err(Violation::FlowControl);
+            return Err(TransportError::FlowControl);
         }
         // A peer that resets its direction does not read the other either: both directions end, as after a TCP reset.
         if !is_unidirectional(id)
             && let Some(stream) = self.streams.get_mut(index)
-            && stream.sending.reset == Ask::No
+            && stream.sending.reset == ControlFrameState::NotRequested
             && !stream.sending.is_over()
         {
-            stream.sending.reset = Ask::Due;
+            stream.sending.reset = ControlFrameState::Due;
             self.streams.control(index);
             self.unusual |= unusual::CONTROL;
         }
@@ -482,17 +488,17 @@ impl Connection {
         Ok(())
     }
 
-    fn on_stop_sending(&mut self, now: Instant, id: u64) -> Result<(), Violation> {
+    fn on_stop_sending(&mut self, now: Instant, id: u64) -> Result<(), TransportError> {
         if is_unidirectional(id) && !self.streams.is_local(id) {
-            return Err(Violation::StreamState);
+            return Err(TransportError::StreamState);
         }
         let Some(index) = self.streams.named(id, &self.windows(), now)? else { return Ok(()) };
         if let Some(stream) = self.streams.get_mut(index)
-            && stream.sending.reset == Ask::No
+            && stream.sending.reset == ControlFrameState::NotRequested
             && !stream.sending.is_over()
         {
             // RFC 9000 section 3.5.
-            stream.sending.reset = Ask::Due;
+            stream.sending.reset = ControlFrameState::Due;
             self.streams.requeue(index);
             self.streams.control(index);
             self.unusual |= unusual::CONTROL;
@@ -500,9 +506,9 @@ impl Connection {
         Ok(())
     }
 
-    fn on_max_stream_data(&mut self, now: Instant, id: u64, maximum: u64) -> Result<(), Violation> {
+    fn on_max_stream_data(&mut self, now: Instant, id: u64, maximum: u64) -> Result<(), TransportError> {
         if is_unidirectional(id) && !self.streams.is_local(id) {
-            return Err(Violation::StreamState);
+            return Err(TransportError::StreamState);
         }
         let Some(index) = self.streams.named(id, &self.windows(), now)? else { return Ok(()) };
         if let Some(stream) = self.streams.get_mut(index) {
@@ -519,10 +525,10 @@ impl Connection {
         threshold: u64,
         delay_us: u64,
         reordering: u64,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), TransportError> {
         // draft-ietf-quic-ack-frequency section 4: not below our min_ack_delay of 1 ms.
         if !(1000..=MAX_VARINT / 1000).contains(&delay_us) {
-            return Err(Violation::Protocol);
+            return Err(TransportError::Protocol);
         }
         if self.rare.ack_frequency_sequence.is_some_and(|last| last >= sequence) {
             return Ok(());
@@ -537,16 +543,16 @@ impl Connection {
     fn on_crypto(
         &mut self,
         now: Instant,
-        id: Id,
-        piece: &Piece,
+        id: SpaceId,
+        piece: &StreamChunk,
         parameters: Option<&fullpipe_wire::TransportParameters>,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), TransportError> {
         let Some(layer) = self.layer(id) else { return Ok(()) };
         let incoming = &mut layer.crypto().incoming;
         let was_complete = incoming.is_complete();
         match incoming.receive(piece, None, false) {
             // RFC 9000 section 7.5.
-            Err(Breach::FlowControl) => return Err(Violation::CryptoBufferExceeded),
+            Err(StreamViolation::FlowControl) => return Err(TransportError::CryptoBufferExceeded),
             received => received?,
         };
         if piece.fin
@@ -558,8 +564,8 @@ impl Connection {
         let Some(layer) = self.layer(id) else { return Ok(()) };
         if !was_complete && layer.crypto().incoming.is_complete() {
             // RFC 9000 section 7.4: a complete flight contains the transport parameters.
-            if !self.knows_peer() && (id == Id::Initial) == self.server && id != Id::Data {
-                return Err(Violation::TransportParameter);
+            if !self.knows_peer() && (id == SpaceId::Initial) == self.server && id != SpaceId::Data {
+                return Err(TransportError::TransportParameter);
             }
             self.on_flight(now, id);
         }
@@ -567,24 +573,24 @@ impl Connection {
     }
 
     /// All messages of an encryption level have arrived.
-    fn on_flight(&mut self, now: Instant, id: Id) {
+    fn on_flight(&mut self, now: Instant, id: SpaceId) {
         let sizes = self.config.handshake;
         let (server, zero_rtt) = (self.server, self.config.zero_rtt);
         let Some(opening) = self.opening.as_deref_mut() else { return };
         match (id, server) {
-            (Id::Initial, true) => {
+            (SpaceId::Initial, true) => {
                 opening.begun = true;
                 opening.zero_rtt = zero_rtt;
                 if let Some(initial) = &mut opening.initial {
                     initial.write(sizes.server_hello_bytes);
                 }
-                let mut handshake = Layer::new();
+                let mut handshake = EncryptionLevel::new();
                 handshake.write(sizes.server_flight_bytes + sizes.certificate_bytes);
                 opening.handshake = Some(handshake);
                 opening.may_send_data = true;
             }
-            (Id::Initial, false) => opening.handshake = Some(Layer::new()),
-            (Id::Handshake, false) => {
+            (SpaceId::Initial, false) => opening.handshake = Some(EncryptionLevel::new()),
+            (SpaceId::Handshake, false) => {
                 if let Some(handshake) = &mut opening.handshake {
                     handshake.write(sizes.client_finished_bytes);
                 }
@@ -592,13 +598,13 @@ impl Connection {
                 opening.may_read_data = true;
                 self.complete(now);
             }
-            (Id::Handshake, true) => {
+            (SpaceId::Handshake, true) => {
                 opening.may_read_data = true;
                 self.complete(now);
-                self.note_due(Note::HandshakeDone);
+                self.note_due(FrameRecord::HandshakeDone);
                 self.confirm(now);
             }
-            (Id::Data, _) => {}
+            (SpaceId::Data, _) => {}
         }
     }
 
@@ -617,8 +623,8 @@ impl Connection {
         if self.opening.is_none() || self.state == State::Opening {
             return;
         }
-        self.discard(Id::Initial);
-        self.discard(Id::Handshake);
+        self.discard(SpaceId::Initial);
+        self.discard(SpaceId::Handshake);
         self.opening = None;
         self.unusual &= !unusual::OPENING;
         self.unusual |= unusual::MTU;
@@ -627,9 +633,9 @@ impl Connection {
     }
 
     /// Discards the keys of a level and its packets in flight (RFC 9001 section 4.9, RFC 9002 section 6.4).
-    pub(crate) fn discard(&mut self, id: Id) {
+    pub(crate) fn discard(&mut self, id: SpaceId) {
         let Some(opening) = self.opening.as_deref_mut() else { return };
-        let layer = if id == Id::Initial { opening.initial.take() } else { opening.handshake.take() };
+        let layer = if id == SpaceId::Initial { opening.initial.take() } else { opening.handshake.take() };
         if let Some(mut layer) = layer {
             self.path.on_discarded(layer.space.discard());
             self.pto_count = 0;
@@ -641,7 +647,7 @@ impl Connection {
         if let Some(opening) = self.opening.as_deref_mut() {
             opening.validated = true;
         }
-        self.discard(Id::Initial);
+        self.discard(SpaceId::Initial);
     }
 
     /// Handles a Retry packet. RFC 9000 section 17.2.5.2: only the first is processed, and none after another packet.
@@ -657,7 +663,7 @@ impl Connection {
             // Packet numbers continue (section 17.2.5.3).
             let next_number = initial.space.next_number;
             self.path.on_discarded(initial.space.discard());
-            let mut again = Layer::new();
+            let mut again = EncryptionLevel::new();
             again.space.next_number = next_number;
             again.write(client_hello_bytes);
             opening.initial = Some(again);
@@ -773,7 +779,7 @@ fn short_ranges(
     header: &QuicHeader,
     further: Option<&SegmentOptions>,
 ) -> Option<([AckRange; 1 + MAX_SACK_BLOCKS], usize)> {
-    let largest = header.place();
+    let largest = header.offset_or_largest_acked();
     let first = largest.checked_sub(u64::from(header.first_range))?;
     let mut ranges = [(first, largest); 1 + MAX_SACK_BLOCKS];
     let mut count = 1;

@@ -37,13 +37,13 @@ mod stream;
 mod streams;
 
 pub use config::{AckFrequency, Config, HandshakeSizes};
-pub use connection::{Connection, Entry};
+pub use connection::{Connection, ZeroRttEntry};
 pub use input::acknowledged_ranges;
-pub use output::{Beside, NextDatagram, Transmit};
+pub use output::{DatagramContents, NextDatagram, Transmit};
 pub use settings::Settings;
-pub use status::{Inspect, LostPacket, State, Statistics};
+pub use status::{LostPacket, SenderSnapshot, State, Statistics};
 
 /// Bytes of memory that a connection needs for each outstanding packet.
-pub const PACKET_RECORD_BYTES: usize = size_of::<space::Sent>();
+pub const PACKET_RECORD_BYTES: usize = size_of::<space::SentPacket>();
 /// Bytes of memory that a connection needs for each of its streams.
 pub const STREAM_BYTES: usize = size_of::<stream::Stream>();

@@ -8,10 +8,10 @@
 //! last validated address. Clients respond to challenges; they do not migrate on their own.
 
 use crate::Connection;
-use crate::connection::{Violation, unusual};
+use crate::connection::{TransportError, unusual};
 use crate::output::SMALLEST_DATAGRAM;
-use crate::rtt::Rtt;
-use crate::space::Note;
+use crate::rtt::RttEstimator;
+use crate::space::FrameRecord;
 use fullpipe_units::Instant;
 use fullpipe_wire::{QuicFrame, QuicPacket};
 use std::collections::{BTreeSet, VecDeque};
@@ -163,18 +163,18 @@ impl Connection {
             let sequence = self.rare.migration.issued;
             self.rare.migration.issued += 1;
             self.rare.migration.live.insert(sequence);
-            self.note_due(Note::NewConnectionId(sequence));
+            self.note_due(FrameRecord::NewConnectionId(sequence));
         }
     }
 
-    pub(crate) fn on_new_connection_id(&mut self, sequence: u64, retire_prior_to: u64) -> Result<(), Violation> {
+    pub(crate) fn on_new_connection_id(&mut self, sequence: u64, retire_prior_to: u64) -> Result<(), TransportError> {
         // Section 19.15: an end with empty connection IDs cannot be given others.
         if self.config.connection_id_bytes == 0 {
-            return Err(Violation::Protocol);
+            return Err(TransportError::Protocol);
         }
         let migration = &mut self.rare.migration;
         if sequence < migration.retired_below {
-            self.note_due(Note::RetireConnectionId(sequence));
+            self.note_due(FrameRecord::RetireConnectionId(sequence));
             return Ok(());
         }
         if migration.given_back.contains(sequence) {
@@ -188,11 +188,11 @@ impl Connection {
         while migration.spare.pop_first_below(floor).is_some() {}
         while migration.given_back.pop_first_below(floor).is_some() {}
         while let Some(sequence) = self.rare.migration.known.pop_first_below(floor) {
-            self.note_due(Note::RetireConnectionId(sequence));
+            self.note_due(FrameRecord::RetireConnectionId(sequence));
         }
         let too_many = self.rare.migration.known.len() > self.config.active_connection_ids.max(2);
         if too_many {
-            return Err(Violation::ConnectionIdLimit);
+            return Err(TransportError::ConnectionIdLimit);
         }
         if self.peer_connection_id < floor {
             self.take_spare_id();
@@ -206,10 +206,10 @@ impl Connection {
         true
     }
 
-    pub(crate) fn on_retire_connection_id(&mut self, sequence: u64) -> Result<(), Violation> {
+    pub(crate) fn on_retire_connection_id(&mut self, sequence: u64) -> Result<(), TransportError> {
         // Section 19.16.
         if sequence >= self.rare.migration.issued {
-            return Err(Violation::Protocol);
+            return Err(TransportError::Protocol);
         }
         if self.rare.migration.live.remove(sequence) {
             self.issue_connection_ids();
@@ -266,7 +266,7 @@ impl Connection {
             return;
         }
         // Section 8.2.4: the round-trip time of the new path is unknown.
-        let pto = self.path.rtt.pto().max(Rtt::new(self.config.initial_rtt).pto());
+        let pto = self.path.rtt.pto().max(RttEstimator::new(self.config.initial_rtt).pto());
         let migration = &mut self.rare.migration;
         let data = migration.next_challenge();
         let before = migration.validation.map_or(self.peer_path, |validation| validation.before);
@@ -287,7 +287,7 @@ impl Connection {
         if self.take_spare_id() {
             self.rare.migration.known.remove(old);
             self.rare.migration.given_back.insert(old);
-            self.note_due(Note::RetireConnectionId(old));
+            self.note_due(FrameRecord::RetireConnectionId(old));
         }
         self.data.space.leave_path();
         self.mtu.begin_anew();

@@ -19,7 +19,7 @@ const BLACK_HOLE: u8 = 3;
 
 /// The state of the search.
 #[derive(Clone, Debug)]
-pub(crate) struct PathMtu {
+pub(crate) struct PathMtuDiscovery {
     base: u16,
     /// The validated size.
     current: u16,
@@ -33,11 +33,11 @@ pub(crate) struct PathMtu {
     begin_at: Instant,
 }
 
-impl PathMtu {
+impl PathMtuDiscovery {
     /// Creates the state. Datagrams of `base` bytes pass; `most` is the largest permitted size.
-    pub(crate) fn new(base: u16, most: Option<u16>) -> PathMtu {
+    pub(crate) fn new(base: u16, most: Option<u16>) -> PathMtuDiscovery {
         let most = most.unwrap_or(base).max(base);
-        PathMtu {
+        PathMtuDiscovery {
             base,
             current: base,
             upper: most,
@@ -56,7 +56,7 @@ impl PathMtu {
 
     /// Resets the state for a new path.
     pub(crate) fn begin_anew(&mut self) {
-        *self = PathMtu::new(self.base, Some(self.most));
+        *self = PathMtuDiscovery::new(self.base, Some(self.most));
     }
 
     /// When the search restarts after a reset.

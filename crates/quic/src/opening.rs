@@ -10,9 +10,9 @@
 //! A server sends at most three times the bytes received until the client's address is validated (section 8.1), by a Handshake
 //! packet or a token from Retry.
 
-use crate::received::{Policy, Received};
-use crate::space::Space;
-use crate::stream::{Receiving, Sending};
+use crate::received::{AckPolicy, ReceiveSpace};
+use crate::space::SendSpace;
+use crate::stream::{ReceiveHalf, SendHalf};
 use fullpipe_transport::Payload;
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::QuicPacketType;
@@ -21,36 +21,36 @@ use fullpipe_wire::QuicPacketType;
 const CRYPTO_BYTES: u64 = 1 << 20;
 
 /// The policy for acknowledgements of the handshake: immediately (RFC 9000 section 13.2.1).
-pub(crate) const AT_ONCE: Policy = Policy { every: 1, max_delay: Duration::ZERO, reordering: 1 };
+pub(crate) const AT_ONCE: AckPolicy = AckPolicy { every: 1, max_delay: Duration::ZERO, reordering: 1 };
 
 /// A CRYPTO stream.
 #[derive(Debug)]
-pub(crate) struct Crypto {
-    pub(crate) out: Sending,
-    pub(crate) incoming: Receiving,
+pub(crate) struct CryptoStream {
+    pub(crate) out: SendHalf,
+    pub(crate) incoming: ReceiveHalf,
 }
 
 /// An encryption level with its packets and its CRYPTO stream.
 #[derive(Debug)]
-pub(crate) struct Layer {
-    pub(crate) space: Space,
-    pub(crate) received: Received,
+pub(crate) struct EncryptionLevel {
+    pub(crate) space: SendSpace,
+    pub(crate) received: ReceiveSpace,
     /// The CRYPTO stream, allocated when it is first used. The application data level never uses it.
-    crypto: Option<Box<Crypto>>,
+    crypto: Option<Box<CryptoStream>>,
     /// The number of packets to send independently of the window.
     pub(crate) probes: u8,
 }
 
-impl Layer {
-    pub(crate) fn new() -> Layer {
-        Layer { space: Space::new(), received: Received::new(), crypto: None, probes: 0 }
+impl EncryptionLevel {
+    pub(crate) fn new() -> EncryptionLevel {
+        EncryptionLevel { space: SendSpace::new(), received: ReceiveSpace::new(), crypto: None, probes: 0 }
     }
 
     /// The CRYPTO stream.
-    pub(crate) fn crypto(&mut self) -> &mut Crypto {
+    pub(crate) fn crypto(&mut self) -> &mut CryptoStream {
         self.crypto.get_or_insert_with(|| {
-            let incoming = Receiving::new(CRYPTO_BYTES, Instant::ZERO);
-            Box::new(Crypto { out: Sending::new(u64::MAX), incoming })
+            let incoming = ReceiveHalf::new(CRYPTO_BYTES, Instant::ZERO);
+            Box::new(CryptoStream { out: SendHalf::new(u64::MAX), incoming })
         })
     }
 
@@ -69,9 +69,9 @@ impl Layer {
 
 /// State that is discarded when the handshake is confirmed.
 #[derive(Debug)]
-pub(crate) struct Opening {
-    pub(crate) initial: Option<Layer>,
-    pub(crate) handshake: Option<Layer>,
+pub(crate) struct HandshakeState {
+    pub(crate) initial: Option<EncryptionLevel>,
+    pub(crate) handshake: Option<EncryptionLevel>,
     /// Server: bytes that it may still send.
     pub(crate) credit: u64,
     /// Server: whether the client's address is validated. Client: whether the server is known to have validated it (RFC 9002
@@ -91,10 +91,10 @@ pub(crate) struct Opening {
     pub(crate) retry_due: bool,
 }
 
-impl Opening {
-    pub(crate) fn new() -> Opening {
-        Opening {
-            initial: Some(Layer::new()),
+impl HandshakeState {
+    pub(crate) fn new() -> HandshakeState {
+        HandshakeState {
+            initial: Some(EncryptionLevel::new()),
             handshake: None,
             credit: 0,
             validated: false,

@@ -9,11 +9,11 @@
 use crate::Connection;
 use crate::connection::unusual;
 use crate::rtt::GRANULARITY;
-use crate::space::{Id, Note, flag};
-use crate::spare::Spare;
+use crate::space::{FrameRecord, SpaceId, flag};
+use crate::spare::BufferPool;
 use crate::status::State;
-use crate::stream::{Ask, Piece};
-use fullpipe_units::{Codepoint, Instant};
+use crate::stream::{ControlFrameState, StreamChunk};
+use fullpipe_units::{EcnCodepoint, Instant};
 use fullpipe_wire::quic::{TAG_BYTES, stream_header_bytes, varint_bytes};
 use fullpipe_wire::tcp::MAX_SACK_BLOCKS;
 use fullpipe_wire::{
@@ -31,25 +31,25 @@ pub struct Transmit {
     /// The header.
     pub header: QuicHeader,
     /// The data that accompanies the header.
-    pub beside: Beside,
+    pub beside: DatagramContents,
 }
 
 /// The data that accompanies the header of a datagram to send.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct DatagramContents {
     /// The ranges of a short ACK after the first, as far as the header states that they exist.
     pub ranges: SegmentOptions,
     /// The packets, if the header states that there are any.
     pub datagram: Option<QuicDatagram>,
     /// Memory for later packets.
-    spare: Spare,
+    spare: BufferPool,
     /// The UDP payload of the datagram in bytes.
     pub udp_payload_bytes: u32,
     /// The ECN bits of the IP packet that contains the datagram.
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
 }
 
-impl Beside {
+impl DatagramContents {
     /// Returns the memory of an unused datagram, for later ones.
     pub fn recycle(&mut self, datagram: QuicDatagram) {
         self.spare.recycle(datagram);
@@ -74,20 +74,20 @@ enum Next {
 #[derive(Debug)]
 struct Draft {
     frames: Vec<QuicFrame>,
-    notes: Vec<Note>,
+    notes: Vec<FrameRecord>,
     /// The remaining bytes for frames.
     room: u32,
     eliciting: bool,
 }
 
 impl Draft {
-    fn new(room: u32, spare: &mut Spare) -> Draft {
+    fn new(room: u32, spare: &mut BufferPool) -> Draft {
         let frames = spare.frames.pop().unwrap_or_else(|| Vec::with_capacity(2));
         Draft { frames, notes: std::mem::take(&mut spare.notes), room, eliciting: false }
     }
 
     /// Adds a frame if it fits; returns whether it does.
-    fn add(&mut self, frame: QuicFrame, note: Note) -> bool {
+    fn add(&mut self, frame: QuicFrame, note: FrameRecord) -> bool {
         let bytes = frame.bytes();
         if bytes > self.room {
             return false;
@@ -108,7 +108,7 @@ impl Connection {
 
     /// As [`Connection::poll_transmit`], for a host that provides the location of the header.
     #[inline]
-    pub fn poll_datagram_into(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
+    pub fn poll_datagram_into(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         match self.next_datagram(now) {
             Some(next) => self.fill_datagram(now, next, header, out),
             None => false,
@@ -147,7 +147,7 @@ impl Connection {
         now: Instant,
         next: NextDatagram,
         header: &mut QuicHeader,
-        out: &mut Beside,
+        out: &mut DatagramContents,
     ) -> bool {
         match next.0 {
             Next::Data(index) => self.send_data(now, index, header, out),
@@ -161,7 +161,7 @@ impl Connection {
 
     /// The next datagram of any kind.
     #[inline(never)]
-    fn poll_other(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
+    fn poll_other(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         if self.unusual != 0
             && let Some(decided) = self.poll_unusual(now, header, out)
         {
@@ -195,7 +195,7 @@ impl Connection {
 
     /// Sends a packet with data of a stream, in the short form if it has one frame without content.
     #[inline]
-    fn send_data(&mut self, now: Instant, index: u32, header: &mut QuicHeader, out: &mut Beside) -> bool {
+    fn send_data(&mut self, now: Instant, index: u32, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         if self.data.received.has_fresh() {
             return self.send_full(now, header, out, false);
         }
@@ -236,13 +236,13 @@ impl Connection {
             connection_id: self.peer_connection_id as u8,
             ..QuicHeader::default()
         };
-        header.set_place(piece.offset);
+        header.set_offset_or_largest_acked(piece.offset);
         self.fill(out, bytes, codepoint);
         true
     }
 
     #[inline]
-    fn note_piece(&mut self, piece: &Piece, index: u32) {
+    fn note_piece(&mut self, piece: &StreamChunk, index: u32) {
         let sent_before = self.streams.get(index).map_or(0, |stream| stream.sending.sent);
         if piece.offset < sent_before {
             self.statistics.stream_bytes_resent += piece.length;
@@ -252,14 +252,14 @@ impl Connection {
     }
 
     #[inline]
-    fn fill(&mut self, out: &mut Beside, bytes: u32, codepoint: Codepoint) {
+    fn fill(&mut self, out: &mut DatagramContents, bytes: u32, codepoint: EcnCodepoint) {
         out.datagram = None;
         out.udp_payload_bytes = bytes;
         out.codepoint = codepoint;
         self.statistics.sent_packets += 1;
         self.statistics.sent_datagrams += 1;
         self.statistics.sent_bytes += u64::from(bytes);
-        if codepoint != Codepoint::NotEct {
+        if codepoint != EcnCodepoint::NotEct {
             self.path.on_marked_datagram();
         }
         if self.unusual & unusual::PATH != 0 {
@@ -280,7 +280,7 @@ impl Connection {
 
     /// Sends a separate acknowledgement, in the short form if it fits.
     #[inline]
-    fn send_ack(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) {
+    fn send_ack(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) {
         let ranges = self.data.received.ranges();
         if ranges.len() > 1 + MAX_SACK_BLOCKS || ranges.is_empty() || self.data.received.ecn().is_some() {
             self.send_full(now, header, out, true);
@@ -307,15 +307,15 @@ impl Connection {
             connection_id: self.peer_connection_id as u8,
             ..QuicHeader::default()
         };
-        header.set_place(largest);
+        header.set_offset_or_largest_acked(largest);
         if self.data.received.on_ack_sent(true) {
             // Adds an ack-eliciting frame, so that the peer reports what it has received.
-            self.note_due(Note::Unrepeated);
+            self.note_due(FrameRecord::NotRetransmitted);
         }
         self.data.space.next_number += 1;
         let overhead = 1 + u32::from(self.config.connection_id_bytes) + u32::from(number_bytes) + TAG_BYTES;
         let codepoint = self.path.codepoint();
-        if codepoint != Codepoint::NotEct {
+        if codepoint != EcnCodepoint::NotEct {
             self.path.on_marked_without_record();
         }
         self.fill(out, overhead + bytes, codepoint);
@@ -324,7 +324,7 @@ impl Connection {
     /// Sends an unusual packet if there is one. `Some` if this decides whether a datagram leaves.
     #[cold]
     #[inline(never)]
-    fn poll_unusual(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> Option<bool> {
+    fn poll_unusual(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) -> Option<bool> {
         if self.unusual & unusual::FINISHED != 0 {
             self.unusual &= !unusual::FINISHED;
             self.close_if_done(now);
@@ -348,7 +348,7 @@ impl Connection {
             if self.data.probes > 0 {
                 self.data.probes -= 1;
                 if self.streams.choose().is_none() && self.rare.notes_due.is_empty() {
-                    self.repeat_oldest(Id::Data);
+                    self.repeat_oldest(SpaceId::Data);
                 }
                 let room = u32::from(self.mtu.current());
                 if let Some(packet) = self.build(now, QuicPacketType::OneRtt, room, true, true, &mut out.spare) {
@@ -377,7 +377,7 @@ impl Connection {
     /// Sends a probe of the path's MTU. Data is sent first (`leads` is then false), so that no short response waits for the
     /// window space of a probe. The probe waits at most a round-trip time, because otherwise constant data would prevent probes.
     #[cold]
-    fn poll_mtu(&mut self, now: Instant, leads: bool, header: &mut QuicHeader, out: &mut Beside) -> bool {
+    fn poll_mtu(&mut self, now: Instant, leads: bool, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         let may = (leads || self.streams.choose().is_none()) && self.path.window_allows();
         match self.mtu.next_probe(now) {
             Some(bytes) if may && !self.rare.migration.is_validating() => {
@@ -415,7 +415,7 @@ impl Connection {
     /// Sends a packet with all frames that are due. Returns whether there were any.
     #[cold]
     #[inline(never)]
-    fn send_full(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside, only_ack: bool) -> bool {
+    fn send_full(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents, only_ack: bool) -> bool {
         let room = u32::from(self.mtu.current());
         match self.build(now, QuicPacketType::OneRtt, room, !only_ack, false, &mut out.spare) {
             Some(packet) => {
@@ -427,11 +427,11 @@ impl Connection {
     }
 
     /// Completes a datagram with these packets.
-    fn hand_out(&mut self, header: &mut QuicHeader, out: &mut Beside, packets: Vec<QuicPacket>) -> bool {
+    fn hand_out(&mut self, header: &mut QuicHeader, out: &mut DatagramContents, packets: Vec<QuicPacket>) -> bool {
         let bytes = packets.iter().map(|packet| packet.bytes).sum();
         *header = QuicHeader { form: QuicForm::Packets, ..QuicHeader::default() };
         out.codepoint = self.path.codepoint();
-        if out.codepoint != Codepoint::NotEct {
+        if out.codepoint != EcnCodepoint::NotEct {
             self.path.on_marked_datagram();
         }
         out.udp_payload_bytes = bytes;
@@ -477,10 +477,10 @@ impl Connection {
         room: u32,
         data: bool,
         probe: bool,
-        spare: &mut Spare,
+        spare: &mut BufferPool,
     ) -> Option<QuicPacket> {
-        let id = Id::of(packet_type)?;
-        let exponent = if id == Id::Data { self.config.ack_delay_exponent } else { 3 };
+        let id = SpaceId::of(packet_type)?;
+        let exponent = if id == SpaceId::Data { self.config.ack_delay_exponent } else { 3 };
         let may_acknowledge = packet_type != QuicPacketType::ZeroRtt;
         let layer = self.layer(id)?;
         let number_bytes = layer.space.number_bytes();
@@ -498,15 +498,15 @@ impl Connection {
             && !layer.received.ranges().is_empty();
         if acknowledges {
             let frame = QuicFrame::Ack {
-                delay: if id == Id::Data { layer.received.delay(now, exponent) } else { 0 },
+                delay: if id == SpaceId::Data { layer.received.delay(now, exponent) } else { 0 },
                 ranges: layer.received.ack_ranges(spare.ranges.pop().unwrap_or_default()),
                 ecn: layer.received.ecn(),
             };
             let largest = layer.received.largest().unwrap_or(0);
-            acknowledges = draft.add(frame, Note::Ack(largest));
+            acknowledges = draft.add(frame, FrameRecord::Ack(largest));
         }
         if data {
-            if id == Id::Data {
+            if id == SpaceId::Data {
                 self.add_control(&mut draft);
                 self.add_streams(&mut draft);
             } else {
@@ -514,13 +514,13 @@ impl Connection {
             }
         }
         if probe && !draft.eliciting {
-            draft.add(QuicFrame::Ping, Note::Unrepeated);
+            draft.add(QuicFrame::Ping, FrameRecord::NotRetransmitted);
         }
         if acknowledges {
             let alone = !draft.eliciting;
-            let asks = self.layer(id)?.received.on_ack_sent(alone && id == Id::Data);
+            let asks = self.layer(id)?.received.on_ack_sent(alone && id == SpaceId::Data);
             if asks {
-                draft.add(QuicFrame::Ping, Note::Unrepeated);
+                draft.add(QuicFrame::Ping, FrameRecord::NotRetransmitted);
             }
         }
         if draft.frames.is_empty() {
@@ -567,15 +567,15 @@ impl Connection {
     fn count_sent(
         &mut self,
         now: Instant,
-        id: Id,
+        id: SpaceId,
         number: u64,
         bytes: u32,
         eliciting: bool,
-        notes: &[Note],
+        notes: &[FrameRecord],
         flags: u8,
     ) {
         self.statistics.sent_packets += 1;
-        if !eliciting && self.path.codepoint() != Codepoint::NotEct {
+        if !eliciting && self.path.codepoint() != EcnCodepoint::NotEct {
             self.path.on_marked_without_record();
         }
         let sent = eliciting.then(|| self.path.on_sent(now, u64::from(bytes), number, &self.config));
@@ -596,14 +596,14 @@ impl Connection {
         let mut due = std::mem::take(&mut self.rare.notes_due);
         for note in due.drain(..) {
             let frame = match &note {
-                Note::HandshakeDone => QuicFrame::HandshakeDone,
-                Note::NewConnectionId(sequence) => QuicFrame::NewConnectionId {
+                FrameRecord::HandshakeDone => QuicFrame::HandshakeDone,
+                FrameRecord::NewConnectionId(sequence) => QuicFrame::NewConnectionId {
                     sequence: *sequence,
                     retire_prior_to: 0,
                     length: self.config.connection_id_bytes,
                 },
-                Note::RetireConnectionId(sequence) => QuicFrame::RetireConnectionId(*sequence),
-                Note::AckFrequency => match self.config.ack_frequency {
+                FrameRecord::RetireConnectionId(sequence) => QuicFrame::RetireConnectionId(*sequence),
+                FrameRecord::AckFrequency => match self.config.ack_frequency {
                     Some(asked) => QuicFrame::AckFrequency {
                         sequence: 0,
                         threshold: asked.threshold,
@@ -618,14 +618,16 @@ impl Connection {
                 self.rare.notes_due.push(note);
             }
         }
-        if self.streams.limit_due && draft.add(QuicFrame::MaxData(self.streams.receive_limit), Note::MaxData) {
+        if self.streams.limit_due && draft.add(QuicFrame::MaxData(self.streams.receive_limit), FrameRecord::MaxData) {
             self.streams.limit_due = false;
         }
         for (kind, bidirectional) in [(0, true), (1, false)] {
             let remote = self.streams.remote[kind];
             if remote.due
-                && draft
-                    .add(QuicFrame::MaxStreams { bidirectional, maximum: remote.limit }, Note::MaxStreams(kind as u8))
+                && draft.add(
+                    QuicFrame::MaxStreams { bidirectional, maximum: remote.limit },
+                    FrameRecord::MaxStreams(kind as u8),
+                )
             {
                 self.streams.remote[kind].due = false;
             }
@@ -633,7 +635,7 @@ impl Connection {
             if local.due
                 && draft.add(
                     QuicFrame::StreamsBlocked { bidirectional, limit: local.limit },
-                    Note::StreamsBlocked(kind as u8),
+                    FrameRecord::StreamsBlocked(kind as u8),
                 )
             {
                 self.streams.local[kind].due = false;
@@ -642,7 +644,7 @@ impl Connection {
         let blocked_at = self.streams.send_limit;
         if self.streams.is_blocked()
             && self.streams.blocked_at != Some(blocked_at)
-            && draft.add(QuicFrame::DataBlocked(blocked_at), Note::DataBlocked)
+            && draft.add(QuicFrame::DataBlocked(blocked_at), FrameRecord::DataBlocked)
         {
             self.streams.blocked_at = Some(blocked_at);
         }
@@ -663,7 +665,7 @@ impl Connection {
                 self.statistics.datagrams_lost += 1;
                 continue;
             }
-            if !draft.add(frame, Note::Datagram(length)) {
+            if !draft.add(frame, FrameRecord::Datagram(length)) {
                 break;
             }
             self.rare.datagrams.pop_front();
@@ -675,10 +677,10 @@ impl Connection {
         let Some(stream) = self.streams.get_mut(index) else { return true };
         let id = stream.id;
         let mut all = true;
-        if stream.sending.reset == Ask::Due {
+        if stream.sending.reset == ControlFrameState::Due {
             let frame = QuicFrame::ResetStream { stream: id, error: 0, final_size: stream.sending.sent };
-            if draft.add(frame, Note::Reset(id)) {
-                stream.sending.reset = Ask::Sent;
+            if draft.add(frame, FrameRecord::ResetStream(id)) {
+                stream.sending.reset = ControlFrameState::Sent;
             } else {
                 all = false;
             }
@@ -687,22 +689,22 @@ impl Connection {
             let frame = QuicFrame::StreamDataBlocked { stream: id, limit: stream.sending.limit };
             // Not needed if the limit has increased since.
             let blocked = stream.sending.sent < stream.sending.written && stream.sending.sent >= stream.sending.limit;
-            if !blocked || draft.add(frame, Note::StreamDataBlocked(id)) {
+            if !blocked || draft.add(frame, FrameRecord::StreamDataBlocked(id)) {
                 stream.sending.blocked_due = false;
             } else {
                 all = false;
             }
         }
-        if stream.receiving.stop == Ask::Due {
-            if draft.add(QuicFrame::StopSending { stream: id, error: 0 }, Note::Stop(id)) {
-                stream.receiving.stop = Ask::Sent;
+        if stream.receiving.stop == ControlFrameState::Due {
+            if draft.add(QuicFrame::StopSending { stream: id, error: 0 }, FrameRecord::StopSending(id)) {
+                stream.receiving.stop = ControlFrameState::Sent;
             } else {
                 all = false;
             }
         }
         if stream.receiving.limit_due {
             let frame = QuicFrame::MaxStreamData { stream: id, maximum: stream.receiving.limit };
-            if draft.add(frame, Note::MaxStreamData(id)) {
+            if draft.add(frame, FrameRecord::MaxStreamData(id)) {
                 stream.receiving.limit_due = false;
             } else {
                 all = false;
@@ -741,7 +743,7 @@ impl Connection {
                 explicit_length,
                 content,
             };
-            if !draft.add(frame, Note::Stream(id as u32, piece.into())) {
+            if !draft.add(frame, FrameRecord::Stream(id as u32, piece.into())) {
                 return;
             }
             self.note_piece(&piece, index);
@@ -750,9 +752,9 @@ impl Connection {
     }
 
     /// Adds a CRYPTO frame, if a flight has remaining data.
-    fn add_crypto(&mut self, id: Id, draft: &mut Draft) {
+    fn add_crypto(&mut self, id: SpaceId, draft: &mut Draft) {
         // The transport parameters are in ClientHello, and in the server's EncryptedExtensions.
-        let holds_parameters = (id == Id::Initial) != self.server;
+        let holds_parameters = (id == SpaceId::Initial) != self.server;
         let config = self.config.clone();
         let Some(layer) = self.layer(id) else { return };
         if !layer.has_crypto() {
@@ -765,14 +767,14 @@ impl Connection {
         let Some(piece) = crypto.next_piece(u64::from(most), u64::MAX) else { return };
         let parameters = (holds_parameters && piece.fin).then(|| Box::new(config.parameters()));
         let frame = QuicFrame::Crypto { offset: piece.offset, length: piece.length, ends: piece.fin, parameters };
-        if draft.add(frame, Note::Crypto(piece.into())) {
+        if draft.add(frame, FrameRecord::Crypto(piece.into())) {
             crypto.on_sent(&piece);
         }
     }
 
     /// Sends a datagram of the handshake, with packets of all levels that have frames to send (RFC 9000 section 12.2).
     #[cold]
-    fn poll_opening(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
+    fn poll_opening(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         let mut most = u32::from(self.mtu.current());
         let Some(opening) = self.opening.as_deref_mut() else { return false };
         if std::mem::take(&mut opening.retry_due) {
@@ -803,11 +805,11 @@ impl Connection {
         let mut packets = out.spare.packets.pop().unwrap_or_default();
         // Exactly as many as there are: with ten thousand handshakes at once, 40 000 datagrams are on their way.
         let (mut pads, mut held) = (false, false);
-        for id in [Id::Initial, Id::Handshake, Id::Data] {
+        for id in [SpaceId::Initial, SpaceId::Handshake, SpaceId::Data] {
             let used: u32 = packets.iter().map(|packet| packet.bytes).sum();
             let Some(packet_type) = self.type_of(id) else { continue };
             // RFC 9000 section 14.1: a packet that cannot be padded waits, except for acknowledgements.
-            let too_small = id == Id::Initial && self.server && most < SMALLEST_DATAGRAM;
+            let too_small = id == SpaceId::Initial && self.server && most < SMALLEST_DATAGRAM;
             let probes = self.layer(id).map_or(0, |layer| layer.probes);
             let probe = probes > 0 && !too_small;
             if probe {
@@ -823,10 +825,10 @@ impl Connection {
             held |= !data;
             let Some(packet) = self.build(now, packet_type, most - used, data, probe, &mut out.spare) else { continue };
             // RFC 9000 section 14.1: applies to a client's Initial packets, and to a server's that elicit acknowledgements.
-            pads |= id == Id::Initial && (!self.server || packet.frames.iter().any(QuicFrame::is_ack_eliciting));
-            if id == Id::Handshake && !self.server {
+            pads |= id == SpaceId::Initial && (!self.server || packet.frames.iter().any(QuicFrame::is_ack_eliciting));
+            if id == SpaceId::Handshake && !self.server {
                 // RFC 9001 section 4.9.1.
-                self.discard(Id::Initial);
+                self.discard(SpaceId::Initial);
             }
             packets.reserve_exact(1);
             packets.push(packet);
@@ -854,7 +856,7 @@ impl Connection {
 
     /// Padding counts as in flight with its packet (RFC 9002 section 2).
     fn count_padding(&mut self, packet_type: QuicPacketType, padding: u32) {
-        let Some(id) = Id::of(packet_type) else { return };
+        let Some(id) = SpaceId::of(packet_type) else { return };
         if let Some(layer) = self.layer(id)
             && layer.space.grow_last(padding)
         {
@@ -863,21 +865,35 @@ impl Connection {
     }
 
     /// The type of packets in which the frames of a space can be sent now, if any.
-    fn type_of(&self, id: Id) -> Option<QuicPacketType> {
+    fn type_of(&self, id: SpaceId) -> Option<QuicPacketType> {
         let opening = self.opening.as_deref()?;
         match id {
-            Id::Initial => opening.initial.as_ref().map(|_| QuicPacketType::Initial),
-            Id::Handshake => opening.handshake.as_ref().map(|_| QuicPacketType::Handshake),
-            Id::Data => opening.sends_data(),
+            SpaceId::Initial => opening.initial.as_ref().map(|_| QuicPacketType::Initial),
+            SpaceId::Handshake => opening.handshake.as_ref().map(|_| QuicPacketType::Handshake),
+            SpaceId::Data => opening.sends_data(),
         }
     }
 
-    fn send_mtu_probe(&mut self, now: Instant, bytes: u16, header: &mut QuicHeader, out: &mut Beside) -> bool {
+    fn send_mtu_probe(
+        &mut self,
+        now: Instant,
+        bytes: u16,
+        header: &mut QuicHeader,
+        out: &mut DatagramContents,
+    ) -> bool {
         let number_bytes = self.data.space.number_bytes();
         let number = self.data.space.next_number;
         let overhead = self.overhead(QuicPacketType::OneRtt, number_bytes);
         let frames = vec![QuicFrame::Ping, QuicFrame::Padding(u32::from(bytes) - overhead - 1)];
-        self.count_sent(now, Id::Data, number, u32::from(bytes), true, &[Note::Unrepeated], flag::MTU_PROBE);
+        self.count_sent(
+            now,
+            SpaceId::Data,
+            number,
+            u32::from(bytes),
+            true,
+            &[FrameRecord::NotRetransmitted],
+            flag::MTU_PROBE,
+        );
         self.mtu.on_probe_sent(bytes);
         let packet = QuicPacket {
             packet_type: QuicPacketType::OneRtt,
@@ -906,7 +922,7 @@ impl Connection {
         if padded > bytes {
             frames.push(QuicFrame::Padding(padded - bytes));
         }
-        self.count_sent(now, Id::Data, number, padded, true, &[Note::Unrepeated], 0);
+        self.count_sent(now, SpaceId::Data, number, padded, true, &[FrameRecord::NotRetransmitted], 0);
         Some(QuicPacket {
             packet_type: QuicPacketType::OneRtt,
             number: number as u32,
@@ -919,15 +935,15 @@ impl Connection {
     }
 
     /// Sends CONNECTION_CLOSE in all packet types that the peer may be able to read (RFC 9000 section 10.2.3).
-    fn poll_close(&mut self, header: &mut QuicHeader, out: &mut Beside) -> bool {
+    fn poll_close(&mut self, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         let Some(close) = &mut self.rare.close else { return false };
         if !std::mem::take(&mut close.due) {
             return false;
         }
         let (application, error) = (close.application, close.error);
         let mut packets = Vec::new();
-        for id in [Id::Initial, Id::Handshake, Id::Data] {
-            let packet_type = if self.opening.is_none() && id == Id::Data {
+        for id in [SpaceId::Initial, SpaceId::Handshake, SpaceId::Data] {
+            let packet_type = if self.opening.is_none() && id == SpaceId::Data {
                 Some(QuicPacketType::OneRtt)
             } else {
                 self.type_of(id).filter(|packet_type| *packet_type != QuicPacketType::ZeroRtt)

@@ -8,8 +8,8 @@
 //! Packets below then count as duplicates. An end that only receives needs acknowledgements of its own acknowledgements. While it
 //! has more than one range, it adds a PING to an acknowledgement from time to time (section 13.2.4).
 
-use fullpipe_transport::ranges::Ranges;
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_transport::ranges::RangeSet;
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wire::quic::{AckRange, EcnCounts};
 
 /// The maximum number of ranges that are stored and sent.
@@ -19,7 +19,7 @@ const ALONE: u32 = 32;
 
 /// The policy for acknowledgements.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Policy {
+pub(crate) struct AckPolicy {
     /// The number of ack-eliciting packets after which an acknowledgement is sent immediately.
     pub(crate) every: u64,
     pub(crate) max_delay: Duration,
@@ -29,8 +29,8 @@ pub(crate) struct Policy {
 
 /// The receiving side of a space.
 #[derive(Debug, Default)]
-pub(crate) struct Received {
-    ranges: Ranges,
+pub(crate) struct ReceiveSpace {
+    ranges: RangeSet,
     largest: Option<u64>,
     largest_at: Instant,
     /// All packets below count as received.
@@ -46,9 +46,9 @@ pub(crate) struct Received {
     alone: u32,
 }
 
-impl Received {
-    pub(crate) fn new() -> Received {
-        Received { ack_at: Instant::NEVER, ..Received::default() }
+impl ReceiveSpace {
+    pub(crate) fn new() -> ReceiveSpace {
+        ReceiveSpace { ack_at: Instant::NEVER, ..ReceiveSpace::default() }
     }
 
     /// The packet number of a truncated one (RFC 9000 appendix A.3).
@@ -82,7 +82,14 @@ impl Received {
 
     /// Adds a packet that arrives for the first time.
     #[inline]
-    pub(crate) fn insert(&mut self, now: Instant, number: u64, eliciting: bool, codepoint: Codepoint, policy: &Policy) {
+    pub(crate) fn insert(
+        &mut self,
+        now: Instant,
+        number: u64,
+        eliciting: bool,
+        codepoint: EcnCodepoint,
+        policy: &AckPolicy,
+    ) {
         let before = self.largest;
         if !self.ranges.extend_last(number, number + 1) {
             self.insert_elsewhere(number);
@@ -91,7 +98,7 @@ impl Received {
             self.largest = Some(number);
             self.largest_at = now;
         }
-        if codepoint != Codepoint::NotEct {
+        if codepoint != EcnCodepoint::NotEct {
             self.count_mark(codepoint);
         }
         self.fresh = true;
@@ -101,7 +108,7 @@ impl Received {
         self.eliciting += 1;
         let expected = before.map_or(0, |largest| largest + 1);
         let at_once = self.eliciting >= policy.every
-            || codepoint == Codepoint::Ce
+            || codepoint == EcnCodepoint::Ce
             || policy.reordering > 0 && number != expected && self.is_out_of_order(number, expected, policy.reordering);
         if at_once {
             self.ack_at = now;
@@ -111,13 +118,13 @@ impl Received {
     }
 
     #[inline(never)]
-    fn count_mark(&mut self, codepoint: Codepoint) {
+    fn count_mark(&mut self, codepoint: EcnCodepoint) {
         let ecn = self.ecn.get_or_insert_default();
         match codepoint {
-            Codepoint::NotEct => {}
-            Codepoint::Ect0 => ecn.ect0 += 1,
-            Codepoint::Ect1 => ecn.ect1 += 1,
-            Codepoint::Ce => ecn.ce += 1,
+            EcnCodepoint::NotEct => {}
+            EcnCodepoint::Ect0 => ecn.ect0 += 1,
+            EcnCodepoint::Ect1 => ecn.ect1 += 1,
+            EcnCodepoint::Ce => ecn.ce += 1,
         }
     }
 
@@ -131,15 +138,15 @@ impl Received {
 
     /// Whether a packet is the next one according to its truncated number, and not marked.
     #[inline(always)]
-    pub(crate) fn expects(&self, truncated: u32, bytes: u8, codepoint: Codepoint) -> bool {
+    pub(crate) fn expects(&self, truncated: u32, bytes: u8, codepoint: EcnCodepoint) -> bool {
         let Some(largest) = self.largest else { return false };
         let mask = u32::MAX >> (8 * (4 - u32::from(bytes.clamp(1, 4))));
-        codepoint == Codepoint::NotEct && (truncated ^ (largest + 1) as u32) & mask == 0
+        codepoint == EcnCodepoint::NotEct && (truncated ^ (largest + 1) as u32) & mask == 0
     }
 
     /// As [`Received::insert`], for an ack-eliciting packet that [`Received::expects`] accepts.
     #[inline(always)]
-    pub(crate) fn insert_expected(&mut self, now: Instant, policy: &Policy) {
+    pub(crate) fn insert_expected(&mut self, now: Instant, policy: &AckPolicy) {
         let number = self.largest.map_or(0, |largest| largest + 1);
         if !self.ranges.extend_last(number, number + 1) {
             self.insert_elsewhere(number);
@@ -246,14 +253,14 @@ impl Received {
 mod tests {
     use super::*;
 
-    const POLICY: Policy = Policy { every: 2, max_delay: Duration::from_millis(25), reordering: 1 };
+    const POLICY: AckPolicy = AckPolicy { every: 2, max_delay: Duration::from_millis(25), reordering: 1 };
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    fn with_largest(largest: u64) -> Received {
-        Received { largest: Some(largest), ..Received::new() }
+    fn with_largest(largest: u64) -> ReceiveSpace {
+        ReceiveSpace { largest: Some(largest), ..ReceiveSpace::new() }
     }
 
     #[test]
@@ -264,34 +271,34 @@ mod tests {
         assert_eq!(with_largest(255).decode(0, 1), 256);
         assert_eq!(with_largest(256).decode(255, 1), 255);
         assert_eq!(with_largest(0).decode(127, 1), 127);
-        assert_eq!(Received::new().decode(3, 1), 3);
+        assert_eq!(ReceiveSpace::new().decode(3, 1), 3);
     }
 
     #[test]
     fn every_second_packet_is_acknowledged_at_once() {
-        let mut received = Received::new();
-        received.insert(at(0), 0, true, Codepoint::NotEct, &POLICY);
+        let mut received = ReceiveSpace::new();
+        received.insert(at(0), 0, true, EcnCodepoint::NotEct, &POLICY);
         assert_eq!(received.ack_at, at(25));
-        received.insert(at(1), 1, true, Codepoint::NotEct, &POLICY);
+        received.insert(at(1), 1, true, EcnCodepoint::NotEct, &POLICY);
         assert!(received.is_due(at(1)));
         assert_eq!(received.ack_ranges(Vec::new()), [(0, 1)]);
         received.on_ack_sent(true);
         // A packet that is not ack-eliciting is acknowledged only with the next one.
-        received.insert(at(2), 2, false, Codepoint::NotEct, &POLICY);
+        received.insert(at(2), 2, false, EcnCodepoint::NotEct, &POLICY);
         assert!(received.ack_at.is_never());
         assert!(!received.has_fresh());
     }
 
     #[test]
     fn gaps_and_marks_are_told_at_once() {
-        let mut received = Received::new();
+        let mut received = ReceiveSpace::new();
         for (number, codepoint, due) in [
-            (0, Codepoint::Ect0, false),
-            (2, Codepoint::Ect0, true),
-            (3, Codepoint::Ect0, false),
-            (1, Codepoint::Ect0, true),
-            (4, Codepoint::Ce, true),
-            (5, Codepoint::Ect0, false),
+            (0, EcnCodepoint::Ect0, false),
+            (2, EcnCodepoint::Ect0, true),
+            (3, EcnCodepoint::Ect0, false),
+            (1, EcnCodepoint::Ect0, true),
+            (4, EcnCodepoint::Ce, true),
+            (5, EcnCodepoint::Ect0, false),
         ] {
             received.insert(at(0), number, true, codepoint, &POLICY);
             assert_eq!(received.is_due(at(0)), due, "{number}");
@@ -302,9 +309,9 @@ mod tests {
 
     #[test]
     fn old_ranges_are_forgotten_once_the_peer_has_heard_of_them() {
-        let mut received = Received::new();
+        let mut received = ReceiveSpace::new();
         for number in [0, 1, 3, 4, 6, 7] {
-            received.insert(at(0), number, true, Codepoint::NotEct, &POLICY);
+            received.insert(at(0), number, true, EcnCodepoint::NotEct, &POLICY);
         }
         received.on_ack_acknowledged(4);
         assert_eq!(received.ack_ranges(Vec::new()), [(6, 7), (3, 4)]);
@@ -313,9 +320,9 @@ mod tests {
 
     #[test]
     fn only_so_many_ranges_are_kept() {
-        let mut received = Received::new();
+        let mut received = ReceiveSpace::new();
         for number in 0..100 {
-            received.insert(at(0), 2 * number, true, Codepoint::NotEct, &POLICY);
+            received.insert(at(0), 2 * number, true, EcnCodepoint::NotEct, &POLICY);
         }
         assert_eq!(received.ranges().len(), MOST_RANGES);
         assert!(received.has(1), "packets below count as received");
@@ -324,10 +331,10 @@ mod tests {
 
     #[test]
     fn an_end_that_only_receives_asks_now_and_then() {
-        let mut received = Received::new();
-        received.insert(at(0), 0, true, Codepoint::NotEct, &POLICY);
+        let mut received = ReceiveSpace::new();
+        received.insert(at(0), 0, true, EcnCodepoint::NotEct, &POLICY);
         assert!((0..100).all(|_| !received.on_ack_sent(true)), "a single range needs no PING");
-        received.insert(at(0), 2, true, Codepoint::NotEct, &POLICY);
+        received.insert(at(0), 2, true, EcnCodepoint::NotEct, &POLICY);
         let asked = (0..96).filter(|_| received.on_ack_sent(true)).count();
         assert_eq!(asked, 3);
     }

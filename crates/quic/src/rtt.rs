@@ -8,7 +8,7 @@ pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
 
 /// The estimator.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rtt {
+pub(crate) struct RttEstimator {
     smoothed: Duration,
     variation: Duration,
     latest: Duration,
@@ -23,9 +23,9 @@ fn pto(smoothed: Duration, variation: Duration) -> Duration {
     smoothed.saturating_add(variation.saturating_mul(4).max(GRANULARITY))
 }
 
-impl Rtt {
-    pub(crate) fn new(initial: Duration) -> Rtt {
-        Rtt {
+impl RttEstimator {
+    pub(crate) fn new(initial: Duration) -> RttEstimator {
+        RttEstimator {
             smoothed: initial,
             variation: initial / 2,
             latest: Duration::ZERO,
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn it_follows_the_rfc() {
-        let mut rtt = Rtt::new(ms(333));
+        let mut rtt = RttEstimator::new(ms(333));
         // Section 6.2.2 and 6.2.1: 333 + 4 * 166.5 = 999 ms.
         assert_eq!(rtt.pto(), ms(999));
         rtt.on_sample(Instant::ZERO, ms(100), ms(50));
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn no_time_out_is_below_the_granularity() {
-        let mut rtt = Rtt::new(ms(333));
+        let mut rtt = RttEstimator::new(ms(333));
         for _ in 0..100 {
             rtt.on_sample(Instant::ZERO, Duration::from_micros(100), Duration::ZERO);
         }

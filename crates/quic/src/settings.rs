@@ -4,18 +4,19 @@
 use crate::config::{CERTIFICATE_KEYS, CONNECTION_KEYS, Config, MODEL_KEYS};
 use crate::scheduler::{self, SCHEDULERS};
 use fullpipe_congestion::catalogue::CHOICES;
-use fullpipe_schema::component::{Invalid, Reader, choices};
-use fullpipe_schema::distributions::{TIME_OR_RANDOM, distribution};
-use fullpipe_schema::settings::{Key, Keys, Part, SettingsTable, fields};
+use fullpipe_schema::component::{InvalidSettings, SettingsReader, choices};
+use fullpipe_schema::distributions::{TIME_OR_RANDOM, check_distribution};
+use fullpipe_schema::settings::{SettingKey, SettingKeys, SettingsPart, SettingsTable, fields};
 use fullpipe_schema::{
-    self as schema, Check, Choice, Data, Field, Kind, Place, Table, Tree, at, default_data, named, setting_keys,
+    self as schema, Choice, Diagnostics, Field, FieldKind, SourceLocation, Table, Tree, ValueData, at, named,
+    parse_default, setting_keys,
 };
 use fullpipe_transport::quic::{self, Cryptography, GRANULARITY};
 use fullpipe_units::{Distribution, Duration};
 
 /// The implementation of the ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stack {
+pub enum QuicStack {
     /// The real stack.
     Noq,
     /// The model of this crate.
@@ -26,7 +27,7 @@ pub enum Stack {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The implementation of the ends.
-    pub stack: Stack,
+    pub stack: QuicStack,
     /// Name of the congestion control.
     pub congestion: String,
     /// HyStart++ (RFC 9406) in controls that have slow start.
@@ -45,7 +46,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            stack: Stack::Noq,
+            stack: QuicStack::Noq,
             congestion: "cubic".into(),
             hystart: true,
             reaction: Distribution::Constant { value: 0.0 },
@@ -57,23 +58,23 @@ impl Default for Settings {
 }
 
 /// The implementations of the ends.
-pub static STACKS: [(Choice, Stack); 2] = named! {
+pub static STACKS: [(Choice, QuicStack); 2] = named! {
     /// the real stack noq, in virtual time.
-    "noq" => Stack::Noq;
+    "noq" => QuicStack::Noq;
     /// the model: streams, schedulers, any congestion control; no cryptography, sizes as on the wire.
-    "model" => Stack::Model;
+    "model" => QuicStack::Model;
 };
 
-static ENDS: [Key<Settings>; 3] = setting_keys! {
+static ENDS: [SettingKey<Settings>; 3] = setting_keys! {
     /// The implementation of both ends.
-    "stack": Kind::Choice(&choices(&STACKS)), setting => at!(stack, STACKS);
+    "stack": FieldKind::Choice(&choices(&STACKS)), setting => at!(stack, STACKS);
     /// Congestion control. noq always paces. It does not report the number of marked packets, so controls that need it (`dctcp`)
     /// are rejected.
-    "congestion": Kind::Choice(CHOICES), setting => at!(congestion);
+    "congestion": FieldKind::Choice(CHOICES), setting => at!(congestion);
     quic::hystart(at!(hystart));
 };
 
-static PROGRAM: [Key<Settings>; 2] = setting_keys! {
+static PROGRAM: [SettingKey<Settings>; 2] = setting_keys! {
     /// Time that an end takes from the arrival of a datagram to its reaction (`stack = "noq"`), constant or random. Datagrams
     /// that arrive in this time are processed together, as in a program that reads its socket: packets that arrive at once cause
     /// fewer acknowledgements.
@@ -83,40 +84,40 @@ static PROGRAM: [Key<Settings>; 2] = setting_keys! {
     "timer_granularity": GRANULARITY, setting => at!(timer_granularity);
 };
 
-static CRYPTOGRAPHY: [Key<Settings>; 1] = [quic::cryptography(at!(cryptography, quic::CRYPTOGRAPHY))];
+static CRYPTOGRAPHY: [SettingKey<Settings>; 1] = [quic::cryptography(at!(cryptography, quic::CRYPTOGRAPHY))];
 
 /// The key that names a stream scheduler.
 static SCHEDULER: [Field; 1] = [Field::setting(
     SCHEDULERS.key,
-    Kind::Choice(&scheduler::NAMES),
+    FieldKind::Choice(&scheduler::NAMES),
     "The scheduler that selects the stream that sends next. This key and all below apply to the model only.",
 )];
 
 /// The keys that select a stream scheduler. When settings are written, its further keys have their defaults.
 struct SchedulerKeys;
 
-impl Keys<Config> for SchedulerKeys {
+impl SettingKeys<Config> for SchedulerKeys {
     fn fields(&self) -> Vec<Field> {
         SCHEDULER.to_vec()
     }
 
     fn write(&self, config: &Config, tree: &mut Tree) {
-        tree.fill(SCHEDULERS.key, Data::Choice(config.scheduler.create().name()));
+        tree.fill(SCHEDULERS.key, ValueData::Choice(config.scheduler.create().name()));
         for field in &scheduler::KEYS {
-            if let schema::Default::Inherited(value) = field.default {
-                tree.fill(field.key, default_data(&field.kind, value));
+            if let schema::DefaultValue::Inherited(value) = field.default {
+                tree.fill(field.key, parse_default(&field.kind, value));
             }
         }
     }
 
-    fn read(&self, config: &mut Config, reader: &mut Reader<'_, '_>) -> Result<(), Invalid> {
+    fn read(&self, config: &mut Config, reader: &mut SettingsReader<'_, '_>) -> Result<(), InvalidSettings> {
         config.scheduler = SCHEDULERS.read(reader, &())?;
         Ok(())
     }
 }
 
-const fn of_connection(keys: &'static dyn Keys<Config>) -> Part<Settings, Config> {
-    Part { keys, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection }
+const fn of_connection(keys: &'static dyn SettingKeys<Config>) -> SettingsPart<Settings, Config> {
+    SettingsPart { keys, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection }
 }
 
 /// The table of a scenario file.
@@ -134,7 +135,7 @@ pub static QUIC: Table = Table {
         &scheduler::KEYS,
         &fields(&MODEL_KEYS),
     ],
-    defaults: Some(|| SETTINGS.defaults(Place::default())),
+    defaults: Some(|| SETTINGS.defaults(SourceLocation::default())),
     ..Table::EMPTY
 };
 
@@ -161,31 +162,31 @@ fn of_model() -> impl Iterator<Item = &'static Field> {
 }
 
 /// Whether a key applies to the model only.
-pub fn is_of_model(key: &str) -> bool {
+pub fn is_model_key(key: &str) -> bool {
     of_model().any(|field| field.key == key)
 }
 
 /// Checks a filled table for contradictory keys; `path` is the path of the table.
-pub fn check(tree: &Tree, path: &str, check: &mut Check) {
-    if tree.chosen("stack", &STACKS) == Stack::Model {
-        if tree.chosen("cryptography", &quic::CRYPTOGRAPHY) != Cryptography::Null {
+pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
+    if tree.choice_value("stack", &STACKS) == QuicStack::Model {
+        if tree.choice_value("cryptography", &quic::CRYPTOGRAPHY) != Cryptography::Null {
             let message = "the QUIC model does not support cryptography".to_string();
             let expected = vec!["cryptography = \"null\"".into(), "stack = \"noq\"".into()];
-            check.error(tree.place_of("cryptography"), &format!("{path}.cryptography"), message, expected);
+            check.add_error(tree.location_of("cryptography"), &format!("{path}.cryptography"), message, expected);
         }
         if tree.duration("max_ack_delay") >= MOST_ACK_DELAY {
             let message = format!("{path}.max_ack_delay = {} is too long", tree.duration("max_ack_delay"));
             let expected = vec!["less than 16.384s (RFC 9000 section 18.2)".into()];
-            check.error(tree.place_of("max_ack_delay"), &format!("{path}.max_ack_delay"), message, expected);
+            check.add_error(tree.location_of("max_ack_delay"), &format!("{path}.max_ack_delay"), message, expected);
         }
         return;
     }
-    distribution(tree, "reaction", path, check);
+    check_distribution(tree, "reaction", path, check);
     let untouched = SETTINGS.defaults(tree.place);
     for field in of_model().filter(|field| tree.get(field.key) != untouched.get(field.key)) {
         let message = format!("{} applies to the QUIC model only, but {path} has stack = \"noq\"", field.key);
         let expected = vec!["stack = \"model\"".into()];
-        check.error(tree.place_of(field.key), &format!("{path}.{}", field.key), message, expected);
+        check.add_error(tree.location_of(field.key), &format!("{path}.{}", field.key), message, expected);
     }
 }
 
@@ -195,6 +196,6 @@ pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     if let Some(stack) = inherited.and_then(|inherited| inherited.get("stack")) {
         tree.fill("stack", stack.data.clone());
     }
-    let model = tree.get("stack").is_some_and(|stack| stack.chosen(&STACKS) == Stack::Model);
-    SETTINGS.fill(tree, inherited, |key| model || !is_of_model(key));
+    let model = tree.get("stack").is_some_and(|stack| stack.choice_value(&STACKS) == QuicStack::Model);
+    SETTINGS.fill(tree, inherited, |key| model || !is_model_key(key));
 }

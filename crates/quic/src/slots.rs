@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Streams by index. The first is stored inline, because most connections have only one.
 #[derive(Debug, Default)]
-pub(crate) struct Slots {
+pub(crate) struct StreamTable {
     first: Option<Stream>,
     /// Whether the first stream ever existed.
     begun: bool,
@@ -22,7 +22,7 @@ struct MoreSlots {
     by_id: BTreeMap<u64, u32>,
 }
 
-impl Slots {
+impl StreamTable {
     #[inline(always)]
     pub(crate) fn get(&self, index: u32) -> Option<&Stream> {
         if index == 0 { self.first.as_ref() } else { self.get_further(index) }
@@ -141,14 +141,14 @@ impl Queue {
 
 /// The indices of streams with data to send, in the order of IDs. A single one is stored inline.
 #[derive(Debug, Default)]
-pub(crate) struct Ready {
+pub(crate) struct ReadyStreams {
     single: [u32; 1],
     count: u32,
     /// All of them, once there were several.
     several: Option<Box<Vec<u32>>>,
 }
 
-impl Ready {
+impl ReadyStreams {
     #[inline(always)]
     pub(crate) fn as_slice(&self) -> &[u32] {
         match &self.several {
@@ -184,7 +184,7 @@ impl Ready {
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = Ready::default();
+        *self = ReadyStreams::default();
     }
 
     pub(crate) fn retain(&mut self, mut keeps: impl FnMut(&u32) -> bool) {

@@ -5,8 +5,8 @@
 //! begins at an outstanding packet. Packets that elicit no acknowledgement have no record. The content of a packet is in its
 //! record if it is one piece of a stream, otherwise in a separate note.
 
-use crate::rtt::Rtt;
-use crate::stream::Piece;
+use crate::rtt::RttEstimator;
+use crate::stream::StreamChunk;
 use fullpipe_congestion::PacketState;
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::QuicPacketType;
@@ -14,19 +14,19 @@ use std::collections::VecDeque;
 
 /// A packet number space (RFC 9000 section 12.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Id {
+pub(crate) enum SpaceId {
     Initial,
     Handshake,
     Data,
 }
 
-impl Id {
+impl SpaceId {
     /// The space of a packet of this type; Retry and Version Negotiation have none.
-    pub(crate) fn of(packet_type: QuicPacketType) -> Option<Id> {
+    pub(crate) fn of(packet_type: QuicPacketType) -> Option<SpaceId> {
         match packet_type {
-            QuicPacketType::Initial => Some(Id::Initial),
-            QuicPacketType::Handshake => Some(Id::Handshake),
-            QuicPacketType::ZeroRtt | QuicPacketType::OneRtt => Some(Id::Data),
+            QuicPacketType::Initial => Some(SpaceId::Initial),
+            QuicPacketType::Handshake => Some(SpaceId::Handshake),
+            QuicPacketType::ZeroRtt | QuicPacketType::OneRtt => Some(SpaceId::Data),
             QuicPacketType::Retry | QuicPacketType::VersionNegotiation => None,
         }
     }
@@ -55,9 +55,9 @@ pub(crate) mod flag {
 /// Content of a packet other than the piece of a stream in its record. It takes 24 bytes, because stream IDs are below 2^32 in
 /// the model, and the data of a frame fits into a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Note {
-    Stream(u32, PackedPiece),
-    Crypto(PackedPiece),
+pub(crate) enum FrameRecord {
+    Stream(u32, PackedChunk),
+    Crypto(PackedChunk),
     /// An acknowledgement up to this number.
     Ack(u64),
     MaxData,
@@ -66,36 +66,36 @@ pub(crate) enum Note {
     StreamsBlocked(u8),
     DataBlocked,
     StreamDataBlocked(u64),
-    Reset(u64),
-    Stop(u64),
+    ResetStream(u64),
+    StopSending(u64),
     NewConnectionId(u64),
     RetireConnectionId(u64),
     HandshakeDone,
     AckFrequency,
     /// Frames that are never retransmitted: PING, PATH_CHALLENGE and PATH_RESPONSE, DATAGRAM, padding.
-    Unrepeated,
+    NotRetransmitted,
     Datagram(u64),
 }
 
-const _: () = assert!(size_of::<Note>() == 24, "notes are small");
+const _: () = assert!(size_of::<FrameRecord>() == 24, "notes are small");
 
 /// A [`Piece`] that fits into a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PackedPiece {
+pub(crate) struct PackedChunk {
     offset: u64,
     length: u16,
     fin: bool,
 }
 
-impl From<Piece> for PackedPiece {
-    fn from(piece: Piece) -> PackedPiece {
-        PackedPiece { offset: piece.offset, length: piece.length as u16, fin: piece.fin }
+impl From<StreamChunk> for PackedChunk {
+    fn from(piece: StreamChunk) -> PackedChunk {
+        PackedChunk { offset: piece.offset, length: piece.length as u16, fin: piece.fin }
     }
 }
 
-impl From<PackedPiece> for Piece {
-    fn from(piece: PackedPiece) -> Piece {
-        Piece { offset: piece.offset, length: u64::from(piece.length), fin: piece.fin }
+impl From<PackedChunk> for StreamChunk {
+    fn from(piece: PackedChunk) -> StreamChunk {
+        StreamChunk { offset: piece.offset, length: u64::from(piece.length), fin: piece.fin }
     }
 }
 
@@ -104,14 +104,14 @@ impl From<PackedPiece> for Piece {
 struct Noted {
     number: u64,
     /// `None` if the note was taken.
-    note: Option<Note>,
+    note: Option<FrameRecord>,
     /// Whether the packet was acknowledged and the note is to be taken.
     arrived: bool,
 }
 
 /// The record of a packet in flight.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentPacket {
     pub(crate) number: u64,
     pub(crate) sent_at: Instant,
     delivered_bytes: u64,
@@ -129,16 +129,16 @@ pub(crate) struct Sent {
 
 /// The state of a packet in flight for delivery-rate samples; stored only if samples are taken.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
+pub(crate) struct RateSampleState {
     delivered_at: Instant,
     first_sent_at: Instant,
     lost_bytes: u32,
 }
 
-impl Sample {
+impl RateSampleState {
     #[inline]
-    pub(crate) fn new(state: &PacketState) -> Sample {
-        Sample {
+    pub(crate) fn new(state: &PacketState) -> RateSampleState {
+        RateSampleState {
             delivered_at: state.delivered_at,
             first_sent_at: state.first_sent_at,
             lost_bytes: state.lost_bytes as u32,
@@ -146,10 +146,10 @@ impl Sample {
     }
 }
 
-impl Sent {
+impl SentPacket {
     #[inline]
-    pub(crate) fn new(number: u64, state: &PacketState, flags: u8) -> Sent {
-        Sent {
+    pub(crate) fn new(number: u64, state: &PacketState, flags: u8) -> SentPacket {
+        SentPacket {
             number,
             sent_at: state.sent_at,
             delivered_bytes: state.delivered_bytes,
@@ -164,9 +164,9 @@ impl Sent {
 
     /// Adds a piece of a stream.
     #[inline]
-    pub(crate) fn with_piece(self, stream: u64, piece: &Piece) -> Sent {
+    pub(crate) fn with_piece(self, stream: u64, piece: &StreamChunk) -> SentPacket {
         let fin = if piece.fin { flag::FIN } else { 0 };
-        Sent {
+        SentPacket {
             stream: stream as u32,
             offset: piece.offset,
             length: piece.length as u16,
@@ -182,15 +182,15 @@ impl Sent {
 
     /// The piece of a stream in the record.
     #[inline]
-    pub(crate) fn piece(&self) -> Option<(u64, Piece)> {
-        let piece = Piece { offset: self.offset, length: u64::from(self.length), fin: self.has(flag::FIN) };
+    pub(crate) fn piece(&self) -> Option<(u64, StreamChunk)> {
+        let piece = StreamChunk { offset: self.offset, length: u64::from(self.length), fin: self.has(flag::FIN) };
         self.has(flag::STREAM).then_some((u64::from(self.stream), piece))
     }
 
     /// The state of the packet for the congestion control. `lost_bytes` is the connection's current count of lost bytes. If no
     /// rate samples are taken, `delivered_at` and `first_sent_at` are zero, because no control reads them.
     #[inline]
-    pub(crate) fn state(&self, sample: Option<&Sample>, lost_bytes: u64) -> PacketState {
+    pub(crate) fn state(&self, sample: Option<&RateSampleState>, lost_bytes: u64) -> PacketState {
         let state = PacketState {
             sent_at: self.sent_at,
             bytes: u64::from(self.bytes),
@@ -213,18 +213,18 @@ impl Sent {
 
 /// The thresholds of loss detection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Thresholds {
+pub(crate) struct LossThresholds {
     pub(crate) packets: u64,
     pub(crate) delay: Duration,
 }
 
 /// The sending side of a space.
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct SendSpace {
     pub(crate) next_number: u64,
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentPacket>,
     /// Samples of the packets in `sent`, if they are taken.
-    samples: Option<Box<VecDeque<Sample>>>,
+    samples: Option<Box<VecDeque<RateSampleState>>>,
     /// Notes of packets, in the order of packet numbers.
     notes: VecDeque<Noted>,
     /// Number of notes of acknowledged packets that are to be taken, and the smallest packet number among them.
@@ -243,7 +243,7 @@ pub(crate) struct Space {
 
 /// Successive packets, each with a piece of the same stream that begins where the previous one ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct PacketRun {
     pub(crate) packets: u32,
     /// Bytes of all packets, and of the largest.
     pub(crate) bytes: u64,
@@ -253,7 +253,7 @@ pub(crate) struct Run {
     pub(crate) delivered_bytes: u64,
     /// The stream of which they contain pieces.
     pub(crate) stream: u64,
-    pub(crate) piece: Piece,
+    pub(crate) piece: StreamChunk,
 }
 
 /// Reserves capacity for one more element: half of the current length if the buffer is full. Buffers that double would be half
@@ -271,9 +271,9 @@ fn grow<T>(ring: &mut VecDeque<T>) {
     ring.reserve_exact((ring.len() / 2).max(2));
 }
 
-impl Space {
-    pub(crate) fn new() -> Space {
-        Space {
+impl SendSpace {
+    pub(crate) fn new() -> SendSpace {
+        SendSpace {
             next_number: 0,
             sent: VecDeque::new(),
             samples: None,
@@ -303,7 +303,7 @@ impl Space {
 
     /// Records a packet that leaves.
     #[inline]
-    pub(crate) fn push(&mut self, sent: Sent, sample: Option<Sample>) {
+    pub(crate) fn push(&mut self, sent: SentPacket, sample: Option<RateSampleState>) {
         self.last_eliciting_at = sent.sent_at;
         self.outstanding += 1;
         reserve_one(&mut self.sent);
@@ -314,7 +314,7 @@ impl Space {
     }
 
     /// Records a packet with notes that leaves.
-    pub(crate) fn push_noted(&mut self, mut sent: Sent, sample: Option<Sample>, notes: &[Note]) {
+    pub(crate) fn push_noted(&mut self, mut sent: SentPacket, sample: Option<RateSampleState>, notes: &[FrameRecord]) {
         for &note in notes {
             reserve_one(&mut self.notes);
             self.notes.push_back(Noted { number: sent.number, note: Some(note), arrived: false });
@@ -336,7 +336,7 @@ impl Space {
     }
 
     /// Takes the next note of a lost packet.
-    pub(crate) fn take_note(&mut self, number: u64) -> Option<Note> {
+    pub(crate) fn take_note(&mut self, number: u64) -> Option<FrameRecord> {
         let start = self.notes.partition_point(|noted| noted.number < number);
         let of_packet = self.notes.iter_mut().skip(start).take_while(|noted| noted.number == number);
         let note = of_packet.into_iter().find_map(|noted| noted.note.take());
@@ -352,11 +352,11 @@ impl Space {
 
     /// Takes the next note of an acknowledged packet.
     #[inline]
-    pub(crate) fn take_arrived_note(&mut self) -> Option<Note> {
+    pub(crate) fn take_arrived_note(&mut self) -> Option<FrameRecord> {
         if self.arrived_notes == 0 { None } else { self.find_arrived_note() }
     }
 
-    fn find_arrived_note(&mut self) -> Option<Note> {
+    fn find_arrived_note(&mut self) -> Option<FrameRecord> {
         let start = self.notes.partition_point(|noted| noted.number < self.arrived_from);
         let noted = self.notes.iter_mut().skip(start).find(|noted| noted.arrived)?;
         noted.arrived = false;
@@ -389,12 +389,12 @@ impl Space {
     }
 
     /// The notes of a packet that is still in flight.
-    pub(crate) fn notes(&self, number: u64) -> Vec<Note> {
+    pub(crate) fn notes(&self, number: u64) -> Vec<FrameRecord> {
         self.notes.iter().filter(|noted| noted.number == number).filter_map(|noted| noted.note).collect()
     }
 
     /// The packets in flight, oldest first.
-    pub(crate) fn on_their_way(&self) -> impl Iterator<Item = &Sent> {
+    pub(crate) fn on_their_way(&self) -> impl Iterator<Item = &SentPacket> {
         self.sent.iter().filter(|sent| !sent.has(flag::ACKNOWLEDGED | flag::LOST))
     }
 
@@ -419,7 +419,12 @@ impl Space {
 
     /// Acknowledges a range, both ends included, and passes each newly acknowledged packet to `told`, in order.
     #[inline]
-    pub(crate) fn acknowledge(&mut self, first: u64, last: u64, mut told: impl FnMut(&Sent, Option<&Sample>)) {
+    pub(crate) fn acknowledge(
+        &mut self,
+        first: u64,
+        last: u64,
+        mut told: impl FnMut(&SentPacket, Option<&RateSampleState>),
+    ) {
         let mut index = self.position(first);
         while let Some(sent) = self.sent.get_mut(index)
             && sent.number <= last
@@ -444,7 +449,7 @@ impl Space {
     /// Removes all packets up to one if they are a [`Run`] that a range of numbers acknowledges as a whole. No packet before it
     /// may be missing, and there may be no notes, losses, marks or samples. With `None`, nothing has changed.
     #[inline]
-    pub(crate) fn take_run(&mut self, first: u64, last: u64) -> Option<Run> {
+    pub(crate) fn take_run(&mut self, first: u64, last: u64) -> Option<PacketRun> {
         // If the records wrap around the end of the buffer, `acknowledge` processes them.
         let records = self.sent.as_slices().0;
         let oldest = records.first()?;
@@ -457,14 +462,14 @@ impl Space {
         if !is_complete || is_old || self.has_lost() || self.samples.is_some() {
             return None;
         }
-        let mut run = Run {
+        let mut run = PacketRun {
             packets: packets as u32,
             bytes: 0,
             largest_bytes: 0,
             sent_at: newest.sent_at,
             delivered_bytes: newest.delivered_bytes,
             stream: u64::from(oldest.stream),
-            piece: Piece { offset: oldest.offset, length: 0, fin: false },
+            piece: StreamChunk { offset: oldest.offset, length: 0, fin: false },
         };
         for sent in records {
             let is_plain = sent.flags & !(flag::APP_LIMITED | flag::FIN) == flag::STREAM;
@@ -515,8 +520,8 @@ impl Space {
     pub(crate) fn detect(
         &mut self,
         now: Instant,
-        thresholds: impl Fn() -> Thresholds,
-        mut told: impl FnMut(&Sent, Option<&Sample>, bool),
+        thresholds: impl Fn() -> LossThresholds,
+        mut told: impl FnMut(&SentPacket, Option<&RateSampleState>, bool),
     ) {
         self.loss_at = Instant::NEVER;
         let Some(largest) = self.largest_acknowledged else { return };
@@ -576,15 +581,15 @@ impl Space {
 
 /// A contiguous period of losses in one detection, in which no packet was acknowledged (RFC 9002 section 7.6).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stretch {
+pub(crate) struct LossPeriod {
     begin: Option<Instant>,
     longest: Duration,
 }
 
-impl Stretch {
+impl LossPeriod {
     /// Adds the next lost packet; `broken` if a packet between it and the last was acknowledged.
     #[inline]
-    pub(crate) fn add(&mut self, sent: &Sent, rtt: &Rtt, broken: bool) {
+    pub(crate) fn add(&mut self, sent: &SentPacket, rtt: &RttEstimator, broken: bool) {
         if rtt.first_at().is_none_or(|first| sent.sent_at < first) {
             return;
         }
@@ -607,7 +612,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// A packet whose properties are the bits of a number; `offset` is where its piece of the stream begins.
-    fn sent(number: u64, bits: u8, offset: u64) -> Sent {
+    fn sent(number: u64, bits: u8, offset: u64) -> SentPacket {
         let state = PacketState {
             bytes: 100 + u64::from(bits & 3),
             sent_at: Instant::from_nanos(10 * number),
@@ -615,25 +620,25 @@ mod tests {
             app_limited: bits & 4 != 0,
             ..PacketState::default()
         };
-        let sent = Sent::new(number, &state, if bits > 250 { flag::ECT } else { 0 });
-        let piece = Piece { offset: offset + u64::from(bits == 250), length: 50, fin: bits == 249 };
+        let sent = SentPacket::new(number, &state, if bits > 250 { flag::ECT } else { 0 });
+        let piece = StreamChunk { offset: offset + u64::from(bits == 250), length: 50, fin: bits == 249 };
         sent.with_piece(u64::from(bits == 248), &piece)
     }
 
     /// The results of [`Space::acknowledge`] and [`Space::detect`] for a range, as a [`Run`], and the number of lost packets.
-    fn acknowledge(space: &mut Space, first: u64, last: u64, now: Instant) -> (Option<Run>, usize) {
-        let mut run: Option<Run> = None;
+    fn acknowledge(space: &mut SendSpace, first: u64, last: u64, now: Instant) -> (Option<PacketRun>, usize) {
+        let mut run: Option<PacketRun> = None;
         space.acknowledge(first, last, |sent, _| {
-            let (stream, piece) = sent.piece().unwrap_or((0, Piece { offset: 0, length: 0, fin: false }));
+            let (stream, piece) = sent.piece().unwrap_or((0, StreamChunk { offset: 0, length: 0, fin: false }));
             let (sent_at, delivered_bytes) = (sent.sent_at, sent.delivered_bytes);
             let before = run.map_or((0, 0, 0), |run| (run.packets, run.bytes, run.largest_bytes));
             let piece = match run {
                 Some(run) => {
-                    Piece { length: run.piece.length + piece.length, fin: run.piece.fin | piece.fin, ..run.piece }
+                    StreamChunk { length: run.piece.length + piece.length, fin: run.piece.fin | piece.fin, ..run.piece }
                 }
                 None => piece,
             };
-            run = Some(Run {
+            run = Some(PacketRun {
                 packets: before.0 + 1,
                 bytes: before.1 + u64::from(sent.bytes),
                 largest_bytes: before.2.max(sent.bytes),
@@ -646,19 +651,19 @@ mod tests {
         let largest = space.largest_acknowledged.map_or(last, |before| before.max(last));
         space.largest_acknowledged = Some(largest);
         let mut lost = 0;
-        let thresholds = || Thresholds { packets: 3, delay: Duration::from_nanos(70) };
+        let thresholds = || LossThresholds { packets: 3, delay: Duration::from_nanos(70) };
         space.detect(now, thresholds, |_, _, _| lost += 1);
         (run, lost)
     }
 
     #[test]
     fn packets_acknowledged_in_order_are_a_run_and_those_beyond_a_gap_are_not() {
-        let mut space = Space::new();
+        let mut space = SendSpace::new();
         for number in 0..6 {
             space.push(sent(number, 0, 50 * number), None);
         }
         let run = space.take_run(0, 1).expect("the first two");
-        assert_eq!((run.packets, run.bytes, run.piece), (2, 200, Piece { offset: 0, length: 100, fin: false }));
+        assert_eq!((run.packets, run.bytes, run.piece), (2, 200, StreamChunk { offset: 0, length: 100, fin: false }));
         assert_eq!(space.take_run(3, 3), None, "packet 2 is missing");
         assert_eq!(space.take_run(2, 6), None, "packet 6 was not sent");
         assert_eq!(space.take_run(0, 5).map(|run| run.packets), Some(4), "ranges repeat what was acknowledged");
@@ -672,12 +677,12 @@ mod tests {
             counts in prop::collection::vec(0usize..4, 1..30),
             fates in prop::collection::vec((any::<bool>(), 0u64..30, 0u64..4), 1..30),
         ) {
-            let (mut space, mut expected) = (Space::new(), BTreeMap::new());
+            let (mut space, mut expected) = (SendSpace::new(), BTreeMap::new());
             let mut value = 0;
             for (number, &count) in counts.iter().enumerate() {
-                let notes: Vec<Note> = (0..count as u64).map(|place| Note::Ack(value + place)).collect();
+                let notes: Vec<FrameRecord> = (0..count as u64).map(|place| FrameRecord::Ack(value + place)).collect();
                 value += count as u64;
-                let sent = Sent::new(number as u64, &PacketState::default(), 0);
+                let sent = SentPacket::new(number as u64, &PacketState::default(), 0);
                 if count == 0 {
                     space.push(sent, None);
                 } else {
@@ -713,7 +718,7 @@ mod tests {
         fn a_run_agrees_with_its_packets_one_by_one(
             steps in prop::collection::vec((0usize..4, any::<u8>(), 0u64..6, 0u64..3, prop::bool::weighted(0.9)), 1..40),
         ) {
-            let [mut short, mut long] = [Space::new(), Space::new()];
+            let [mut short, mut long] = [SendSpace::new(), SendSpace::new()];
             let (mut next, mut offset, mut acknowledged) = (0, 0, 0);
             for (packets, bits, behind, ahead, in_order) in steps {
                 for _ in 0..packets {
@@ -722,7 +727,7 @@ mod tests {
                     let packet = sent(next, bits, offset);
                     for space in [&mut short, &mut long] {
                         if bits == 246 {
-                            space.push_noted(packet, None, &[Note::MaxData]);
+                            space.push_noted(packet, None, &[FrameRecord::MaxData]);
                         } else {
                             space.push(packet, None);
                         }

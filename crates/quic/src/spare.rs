@@ -1,6 +1,6 @@
 //! A pool of empty vectors for packets that need more than a header.
 
-use crate::space::Note;
+use crate::space::FrameRecord;
 use fullpipe_wire::quic::AckRange;
 use fullpipe_wire::{QuicDatagram, QuicFrame, QuicPacket};
 
@@ -10,14 +10,14 @@ const SPARES: usize = 8;
 /// A pool of empty vectors. With many losses, most acknowledgements and retransmissions have a [`QuicDatagram`], and without the
 /// pool, allocations were a sixth of all instructions.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spare {
+pub(crate) struct BufferPool {
     pub(crate) packets: Vec<Vec<QuicPacket>>,
     pub(crate) frames: Vec<Vec<QuicFrame>>,
     pub(crate) ranges: Vec<Vec<AckRange>>,
-    pub(crate) notes: Vec<Note>,
+    pub(crate) notes: Vec<FrameRecord>,
 }
 
-impl Spare {
+impl BufferPool {
     /// Returns a vector with one packet.
     pub(crate) fn one_packet(&mut self, packet: QuicPacket) -> Vec<QuicPacket> {
         let mut packets = self.packets.pop().unwrap_or_else(|| Vec::with_capacity(1));

@@ -88,7 +88,7 @@ pub struct LostPacket {
 
 /// The values that a probe of a flow can sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inspect {
+pub struct SenderSnapshot {
     /// Congestion window in bytes.
     pub cwnd_bytes: u64,
     /// Slow-start threshold in bytes; `u64::MAX` before the first reduction.

@@ -10,7 +10,7 @@
 
 use bytes::Bytes;
 use fullpipe_transport::buffers::ByteStore;
-use fullpipe_transport::ranges::Ranges;
+use fullpipe_transport::ranges::RangeSet;
 use fullpipe_transport::{CloseReason, Payload, Priority};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -36,27 +36,27 @@ pub(crate) mod event {
 
 /// The state of a request with an error code for one direction: RESET_STREAM or STOP_SENDING.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum ControlFrameState {
     #[default]
-    No,
+    NotRequested,
     /// The frame is to be sent.
     Due,
     /// The frame was sent and is not acknowledged.
     Sent,
     /// The frame was acknowledged.
-    Done,
+    Acknowledged,
 }
 
 /// When data was written, and the number of the write on the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct WriteRecord {
     pub(crate) at: Instant,
     pub(crate) order: u64,
 }
 
 /// The sending part of a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Sending {
+pub(crate) struct SendHalf {
     /// The application has written all bytes below this offset.
     pub(crate) written: u64,
     /// All bytes below this offset were sent at least once.
@@ -64,9 +64,9 @@ pub(crate) struct Sending {
     /// All bytes below this offset were acknowledged.
     pub(crate) acknowledged_below: u64,
     /// The ranges acknowledged above that.
-    acknowledged: Ranges,
+    acknowledged: RangeSet,
     /// The ranges that were lost and not yet retransmitted.
-    pub(crate) lost: Ranges,
+    pub(crate) lost: RangeSet,
     /// The peer's flow control limit.
     pub(crate) limit: u64,
     /// Whether the application has finished writing.
@@ -74,37 +74,37 @@ pub(crate) struct Sending {
     /// Whether FIN was sent, and is neither lost nor to be sent again.
     pub(crate) fin_sent: bool,
     pub(crate) fin_acknowledged: bool,
-    pub(crate) reset: Ask,
+    pub(crate) reset: ControlFrameState,
     /// The limit for which STREAM_DATA_BLOCKED was sent.
     pub(crate) blocked_at: Option<u64>,
     pub(crate) blocked_due: bool,
     bytes: Option<Box<ByteStore>>,
     /// The ends of writes, oldest first, for schedulers that use write times.
-    writes: Option<Box<VecDeque<(u64, Written)>>>,
+    writes: Option<Box<VecDeque<(u64, WriteRecord)>>>,
     /// Room in the send buffer below which the application does not receive an event.
     pub(crate) writable_threshold: u64,
 }
 
 /// A piece of a stream to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct StreamChunk {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) fin: bool,
 }
 
-impl Piece {
+impl StreamChunk {
     /// Whether another piece of the stream begins where this one ends.
     #[inline(always)]
-    pub(crate) fn precedes(&self, next: &Piece) -> bool {
+    pub(crate) fn precedes(&self, next: &StreamChunk) -> bool {
         self.offset + self.length == next.offset
     }
 }
 
-impl Sending {
+impl SendHalf {
     /// The initial state, with this limit of the peer.
-    pub(crate) fn new(limit: u64) -> Sending {
-        Sending { limit, ..Sending::default() }
+    pub(crate) fn new(limit: u64) -> SendHalf {
+        SendHalf { limit, ..SendHalf::default() }
     }
 
     /// Bytes in the send buffer that are not acknowledged.
@@ -113,7 +113,7 @@ impl Sending {
     }
 
     /// Appends data. `written` is the write time, for a scheduler that uses it.
-    pub(crate) fn write(&mut self, payload: Payload, written: Option<Written>) {
+    pub(crate) fn write(&mut self, payload: Payload, written: Option<WriteRecord>) {
         let offset = self.written;
         self.written += payload.len();
         if let Payload::Bytes(bytes) = payload {
@@ -129,13 +129,13 @@ impl Sending {
     }
 
     /// The write of the byte at an offset, and where that write ends, if they are recorded.
-    pub(crate) fn written_at(&self, offset: u64) -> (Written, u64) {
-        let Some(writes) = &self.writes else { return (Written::default(), u64::MAX) };
+    pub(crate) fn written_at(&self, offset: u64) -> (WriteRecord, u64) {
+        let Some(writes) = &self.writes else { return (WriteRecord::default(), u64::MAX) };
         let index = writes.partition_point(|(end, _)| *end <= offset);
         match writes.get(index) {
             Some((end, written)) => (*written, *end),
             // Only the end of the stream remains.
-            None => (writes.back().map_or(Written::default(), |(_, written)| *written), u64::MAX),
+            None => (writes.back().map_or(WriteRecord::default(), |(_, written)| *written), u64::MAX),
         }
     }
 
@@ -148,7 +148,7 @@ impl Sending {
     /// Whether there is any data or FIN to send.
     #[inline(always)]
     pub(crate) fn has_any(&self) -> bool {
-        (!self.lost.is_empty() || self.has_new()) && self.reset == Ask::No
+        (!self.lost.is_empty() || self.has_new()) && self.reset == ControlFrameState::NotRequested
     }
 
     /// The offset of the next data to send.
@@ -158,20 +158,20 @@ impl Sending {
 
     /// The next piece with at most `max_bytes`, of which `new_bytes` may be new; `None` if there is none.
     #[inline]
-    pub(crate) fn next_piece(&self, max_bytes: u64, new_bytes: u64) -> Option<Piece> {
+    pub(crate) fn next_piece(&self, max_bytes: u64, new_bytes: u64) -> Option<StreamChunk> {
         if let Some(&(start, end)) = self.lost.as_slice().first() {
             let length = (end - start).min(max_bytes);
             let fin = self.finished && start + length == self.written && !self.fin_acknowledged;
-            return (length > 0).then_some(Piece { offset: start, length, fin });
+            return (length > 0).then_some(StreamChunk { offset: start, length, fin });
         }
         let length = self.written.min(self.limit).saturating_sub(self.sent).min(max_bytes).min(new_bytes);
         let fin = self.finished && !self.fin_sent && self.sent + length == self.written;
-        (length > 0 || fin).then_some(Piece { offset: self.sent, length, fin })
+        (length > 0 || fin).then_some(StreamChunk { offset: self.sent, length, fin })
     }
 
     /// Records that a piece was sent. Returns the number of its new bytes.
     #[inline]
-    pub(crate) fn on_sent(&mut self, piece: &Piece) -> u64 {
+    pub(crate) fn on_sent(&mut self, piece: &StreamChunk) -> u64 {
         let end = piece.offset + piece.length;
         if !self.lost.is_empty() {
             self.lost.remove(piece.offset, end);
@@ -188,7 +188,7 @@ impl Sending {
     ///
     /// Returns whether there may be less data to send than before, because data to be retransmitted has arrived after all.
     #[inline]
-    pub(crate) fn on_acknowledged(&mut self, piece: &Piece) -> bool {
+    pub(crate) fn on_acknowledged(&mut self, piece: &StreamChunk) -> bool {
         let end = piece.offset + piece.length;
         let mut less = false;
         if piece.fin {
@@ -212,7 +212,7 @@ impl Sending {
             self.acknowledged.remove_below(self.acknowledged_below);
         }
         if let Some(bytes) = &mut self.bytes {
-            bytes.forget_below(self.acknowledged_below);
+            bytes.remove_below(self.acknowledged_below);
         }
         if let Some(writes) = &mut self.writes {
             while writes.front().is_some_and(|(end, _)| *end <= self.acknowledged_below) {
@@ -230,13 +230,13 @@ impl Sending {
     }
 
     /// Marks a piece as lost, except for bytes that have been acknowledged since.
-    pub(crate) fn on_lost(&mut self, piece: &Piece) {
+    pub(crate) fn on_lost(&mut self, piece: &StreamChunk) {
         if piece.fin && !self.fin_acknowledged {
             self.fin_sent = false;
         }
         let (mut start, end) = (piece.offset.max(self.acknowledged_below), piece.offset + piece.length);
         while start < end {
-            let (arrived, next) = match self.acknowledged.overlap(start, end) {
+            let (arrived, next) = match self.acknowledged.first_overlap(start, end) {
                 Some((from, to)) => (from, to),
                 None => (end, end),
             };
@@ -252,27 +252,27 @@ impl Sending {
     }
 
     /// The content of a piece, if the stream has content.
-    pub(crate) fn content(&self, piece: &Piece) -> Option<Bytes> {
+    pub(crate) fn content(&self, piece: &StreamChunk) -> Option<Bytes> {
         self.bytes.as_ref()?.slice(piece.offset, piece.length)
     }
 
     /// Whether all data was acknowledged, or is no longer needed.
     pub(crate) fn is_over(&self) -> bool {
-        self.reset == Ask::Done
+        self.reset == ControlFrameState::Acknowledged
             || self.finished
                 && self.fin_acknowledged
                 && self.acknowledged_below == self.written
-                && self.reset == Ask::No
+                && self.reset == ControlFrameState::NotRequested
     }
 }
 
 /// The receiving part of a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Receiving {
+pub(crate) struct ReceiveHalf {
     /// All bytes below this offset have arrived.
     pub(crate) next: u64,
     /// The ranges that have arrived beyond a gap.
-    arrived: Ranges,
+    arrived: RangeSet,
     /// All bytes below this offset were read.
     pub(crate) read: u64,
     /// Unread ranges in the order of their arrival, if the application reads in this order.
@@ -288,7 +288,7 @@ pub(crate) struct Receiving {
     /// Whether the peer has reset the stream.
     pub(crate) reset: bool,
     /// The state of STOP_SENDING.
-    pub(crate) stop: Ask,
+    pub(crate) stop: ControlFrameState,
     /// The window: the distance of the limit from the offset read.
     pub(crate) window: u64,
     window_since: Instant,
@@ -300,31 +300,36 @@ pub(crate) struct Receiving {
 
 /// A protocol violation in received data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Breach {
+pub(crate) enum StreamViolation {
     /// The data exceeds the limit.
     FlowControl,
     /// The final size differs from an earlier one.
     FinalSize,
 }
 
-impl Receiving {
-    pub(crate) fn new(window: u64, now: Instant) -> Receiving {
-        Receiving { limit: window, window, window_since: now, ..Receiving::default() }
+impl ReceiveHalf {
+    pub(crate) fn new(window: u64, now: Instant) -> ReceiveHalf {
+        ReceiveHalf { limit: window, window, window_since: now, ..ReceiveHalf::default() }
     }
 
     /// Handles a received piece; returns the growth of the highest offset.
     #[inline]
-    pub(crate) fn receive(&mut self, piece: &Piece, content: Option<Bytes>, unordered: bool) -> Result<u64, Breach> {
-        let end = piece.offset.checked_add(piece.length).ok_or(Breach::FlowControl)?;
+    pub(crate) fn receive(
+        &mut self,
+        piece: &StreamChunk,
+        content: Option<Bytes>,
+        unordered: bool,
+    ) -> Result<u64, StreamViolation> {
+        let end = piece.offset.checked_add(piece.length).ok_or(StreamViolation::FlowControl)?;
         if self.final_size.is_some() || piece.fin {
             self.check_final_size(end, piece.fin)?;
         }
         if end > self.limit {
-            return Err(Breach::FlowControl);
+            return Err(StreamViolation::FlowControl);
         }
         let grown = end.saturating_sub(self.highest);
         self.highest = self.highest.max(end);
-        if self.stop != Ask::No {
+        if self.stop != ControlFrameState::NotRequested {
             // The application does not read it.
             self.next = self.highest;
             return Ok(grown);
@@ -351,10 +356,10 @@ impl Receiving {
     }
 
     #[cold]
-    fn check_final_size(&mut self, end: u64, fin: bool) -> Result<(), Breach> {
+    fn check_final_size(&mut self, end: u64, fin: bool) -> Result<(), StreamViolation> {
         match self.final_size {
-            Some(size) if end > size || fin && end != size => Err(Breach::FinalSize),
-            None if fin && end < self.highest => Err(Breach::FinalSize),
+            Some(size) if end > size || fin && end != size => Err(StreamViolation::FinalSize),
+            None if fin && end < self.highest => Err(StreamViolation::FinalSize),
             _ => {
                 if fin {
                     self.final_size = Some(end);
@@ -365,12 +370,12 @@ impl Receiving {
     }
 
     /// Handles RESET_STREAM; returns the growth of the highest offset.
-    pub(crate) fn reset(&mut self, final_size: u64) -> Result<u64, Breach> {
+    pub(crate) fn reset(&mut self, final_size: u64) -> Result<u64, StreamViolation> {
         if self.final_size.is_some_and(|size| size != final_size) || final_size < self.highest {
-            return Err(Breach::FinalSize);
+            return Err(StreamViolation::FinalSize);
         }
         if final_size > self.limit {
-            return Err(Breach::FlowControl);
+            return Err(StreamViolation::FlowControl);
         }
         self.final_size = Some(final_size);
         let grown = final_size - self.highest;
@@ -398,7 +403,7 @@ impl Receiving {
             && self.limit - self.limit.min(offset) >= length
             && self.final_size.is_none()
             && !self.reset
-            && self.stop == Ask::No
+            && self.stop == ControlFrameState::NotRequested
             && self.bytes.is_none()
     }
 
@@ -449,7 +454,10 @@ impl Receiving {
 
     /// Whether no more data will be read.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_complete() && (self.reset || self.stop != Ask::No || self.read == self.next && self.has_no_parts())
+        self.is_complete()
+            && (self.reset
+                || self.stop != ControlFrameState::NotRequested
+                || self.read == self.next && self.has_no_parts())
     }
 
     fn has_no_parts(&self) -> bool {
@@ -466,7 +474,7 @@ impl Receiving {
     /// `tuning`.
     #[inline(never)]
     pub(crate) fn move_limit(&mut self, now: Instant, smoothed_rtt: Duration, most: u64, tuning: bool) {
-        if self.final_size.is_some() || self.stop != Ask::No || !self.wants_limit() {
+        if self.final_size.is_some() || self.stop != ControlFrameState::NotRequested || !self.wants_limit() {
             return;
         }
         if tuning {
@@ -485,8 +493,8 @@ impl Receiving {
 pub(crate) struct Stream {
     pub(crate) id: u64,
     pub(crate) priority: Priority,
-    pub(crate) sending: Sending,
-    pub(crate) receiving: Receiving,
+    pub(crate) sending: SendHalf,
+    pub(crate) receiving: ReceiveHalf,
     /// See [`event`].
     pub(crate) events: u8,
     /// Whether the stream is in the queue of streams with data to send.
@@ -512,7 +520,7 @@ impl Stream {
             reason
         } else if self.receiving.reset {
             CloseReason::Reset
-        } else if self.sending.reset != Ask::No {
+        } else if self.sending.reset != ControlFrameState::NotRequested {
             CloseReason::Aborted
         } else {
             reason
@@ -524,13 +532,13 @@ impl Stream {
 mod tests {
     use super::*;
 
-    fn piece(offset: u64, length: u64, fin: bool) -> Piece {
-        Piece { offset, length, fin }
+    fn piece(offset: u64, length: u64, fin: bool) -> StreamChunk {
+        StreamChunk { offset, length, fin }
     }
 
     #[test]
     fn what_is_lost_goes_before_what_is_new() {
-        let mut half = Sending { limit: 100, ..Sending::default() };
+        let mut half = SendHalf { limit: 100, ..SendHalf::default() };
         half.write(Payload::Length(50), None);
         half.finished = true;
         assert_eq!(half.next_piece(20, 100), Some(piece(0, 20, false)));
@@ -556,7 +564,7 @@ mod tests {
 
     #[test]
     fn what_has_arrived_meanwhile_is_not_sent_again() {
-        let mut half = Sending { limit: 100, ..Sending::default() };
+        let mut half = SendHalf { limit: 100, ..SendHalf::default() };
         half.write(Payload::Length(100), None);
         half.on_sent(&piece(0, 100, false));
         half.on_acknowledged(&piece(20, 10, false));
@@ -568,33 +576,33 @@ mod tests {
     #[test]
     fn the_end_of_a_stream_stays_where_it_is() {
         // RFC 9000 section 4.5.
-        let mut half = Receiving::new(1000, Instant::ZERO);
+        let mut half = ReceiveHalf::new(1000, Instant::ZERO);
         assert_eq!(half.receive(&piece(0, 10, false), None, false), Ok(10));
         assert_eq!(half.receive(&piece(20, 10, true), None, false), Ok(20));
-        assert_eq!(half.receive(&piece(20, 11, false), None, false), Err(Breach::FinalSize));
-        assert_eq!(half.receive(&piece(10, 5, true), None, false), Err(Breach::FinalSize));
-        assert_eq!(half.reset(31), Err(Breach::FinalSize));
+        assert_eq!(half.receive(&piece(20, 11, false), None, false), Err(StreamViolation::FinalSize));
+        assert_eq!(half.receive(&piece(10, 5, true), None, false), Err(StreamViolation::FinalSize));
+        assert_eq!(half.reset(31), Err(StreamViolation::FinalSize));
         assert_eq!(half.receive(&piece(10, 10, false), None, false), Ok(0));
         assert!(half.is_complete() && !half.is_over());
         assert_eq!(half.take(100), Some(Payload::Length(30)));
         assert!(half.is_over());
-        let mut half = Receiving::new(1000, Instant::ZERO);
+        let mut half = ReceiveHalf::new(1000, Instant::ZERO);
         assert_eq!(half.receive(&piece(0, 10, false), None, false), Ok(10));
-        assert_eq!(half.receive(&piece(0, 5, true), None, false), Err(Breach::FinalSize));
+        assert_eq!(half.receive(&piece(0, 5, true), None, false), Err(StreamViolation::FinalSize));
     }
 
     #[test]
     fn nothing_is_taken_beyond_the_limit() {
-        let mut half = Receiving::new(100, Instant::ZERO);
+        let mut half = ReceiveHalf::new(100, Instant::ZERO);
         assert_eq!(half.receive(&piece(50, 50, false), None, false), Ok(100));
-        assert_eq!(half.receive(&piece(50, 51, false), None, false), Err(Breach::FlowControl));
-        assert_eq!(half.receive(&piece(u64::MAX, 2, false), None, false), Err(Breach::FlowControl));
-        assert_eq!(half.reset(101), Err(Breach::FlowControl));
+        assert_eq!(half.receive(&piece(50, 51, false), None, false), Err(StreamViolation::FlowControl));
+        assert_eq!(half.receive(&piece(u64::MAX, 2, false), None, false), Err(StreamViolation::FlowControl));
+        assert_eq!(half.reset(101), Err(StreamViolation::FlowControl));
     }
 
     #[test]
     fn unordered_bytes_are_read_as_they_come() {
-        let mut half = Receiving::new(100, Instant::ZERO);
+        let mut half = ReceiveHalf::new(100, Instant::ZERO);
         half.receive(&piece(30, 10, false), None, true).unwrap();
         assert_eq!((half.readable_bytes(), half.take(4)), (10, Some(Payload::Length(4))));
         half.receive(&piece(0, 32, false), None, true).unwrap();
@@ -608,7 +616,7 @@ mod tests {
     #[test]
     fn a_window_that_is_read_fast_doubles() {
         let rtt = Duration::from_millis(10);
-        let mut half = Receiving::new(100, Instant::ZERO);
+        let mut half = ReceiveHalf::new(100, Instant::ZERO);
         half.receive(&piece(0, 100, false), None, false).unwrap();
         half.take(24);
         half.move_limit(Instant::ZERO + rtt, rtt, 1000, true);

@@ -2,10 +2,13 @@
 //! 2, 4 and 19).
 
 use crate::Config;
-use crate::scheduler::{Candidate, Retransmission, Scheduler};
-use crate::slots::{Queue, Ready, Slots};
-use crate::stream::{Ask, Piece, Receiving, Sending, Stream, Written, event, is_server_initiated, is_unidirectional};
-use fullpipe_transport::{CloseReason, Event, Payload, Priority};
+use crate::scheduler::{Candidate, RetransmissionOrder, Scheduler};
+use crate::slots::{Queue, ReadyStreams, StreamTable};
+use crate::stream::{
+    ControlFrameState, ReceiveHalf, SendHalf, Stream, StreamChunk, WriteRecord, event, is_server_initiated,
+    is_unidirectional,
+};
+use fullpipe_transport::{CloseReason, Payload, Priority, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 
 /// The index of no stream.
@@ -13,7 +16,7 @@ const NONE: u32 = u32::MAX;
 
 /// The streams of one type that one side opens.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Opened {
+pub(crate) struct StreamCounts {
     /// Number of streams opened so far.
     pub(crate) count: u64,
     /// Number of these streams that are over.
@@ -34,26 +37,26 @@ struct Choice {
 /// All streams of a connection.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    slots: Slots,
+    slots: StreamTable,
     /// The ID and the index of the stream that was looked up last.
     recent: (u64, u32),
     server: bool,
     /// Streams that this end opens: bidirectional, unidirectional.
-    pub(crate) local: [Opened; 2],
+    pub(crate) local: [StreamCounts; 2],
     /// Streams that the peer opens.
-    pub(crate) remote: [Opened; 2],
+    pub(crate) remote: [StreamCounts; 2],
     /// The number of the peer's streams that may be open at a time.
     max_streams: u64,
     /// Streams with data to send, in the order of IDs.
-    ready: Ready,
+    ready: ReadyStreams,
     /// Streams with events.
     noticed: Queue,
     scheduler: Box<dyn Scheduler>,
-    retransmission: Retransmission,
+    retransmission: RetransmissionOrder,
     /// Whether the scheduler uses write times.
     pub(crate) timed: bool,
     /// The last write, and its stream.
-    last_write: (Written, u32),
+    last_write: (WriteRecord, u32),
     /// The initial limit for data that this end may send on a stream.
     pub(crate) peer_stream_window: u64,
     /// The limit for data sent on all streams, and the data sent, as sums of highest offsets.
@@ -80,7 +83,7 @@ pub(crate) struct Streams {
 
 /// The sizes of receive windows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Windows {
+pub(crate) struct FlowControlWindows {
     pub(crate) stream_bytes: u64,
     pub(crate) connection_bytes: u64,
     pub(crate) most_stream_bytes: u64,
@@ -88,11 +91,11 @@ pub(crate) struct Windows {
     pub(crate) tuning: bool,
 }
 
-impl Windows {
+impl FlowControlWindows {
     /// The sizes from the settings.
-    pub(crate) fn of(config: &Config) -> Windows {
+    pub(crate) fn of(config: &Config) -> FlowControlWindows {
         let parameters = config.parameters();
-        Windows {
+        FlowControlWindows {
             stream_bytes: parameters.initial_max_stream_data,
             connection_bytes: parameters.initial_max_data,
             most_stream_bytes: config.receive_buffer_bytes,
@@ -106,26 +109,26 @@ impl Streams {
     pub(crate) fn new(
         server: bool,
         scheduler: Box<dyn Scheduler>,
-        retransmission: Retransmission,
-        windows: &Windows,
+        retransmission: RetransmissionOrder,
+        windows: &FlowControlWindows,
         max_streams: u64,
         send_buffer_bytes: u64,
     ) -> Self {
         let timed = scheduler.uses_write_times();
-        let allowed = Opened { limit: max_streams, ..Opened::default() };
+        let allowed = StreamCounts { limit: max_streams, ..StreamCounts::default() };
         Streams {
-            slots: Slots::default(),
+            slots: StreamTable::default(),
             recent: (u64::MAX, NONE),
             server,
-            local: [Opened::default(); 2],
+            local: [StreamCounts::default(); 2],
             remote: [allowed; 2],
             max_streams,
-            ready: Ready::default(),
+            ready: ReadyStreams::default(),
             noticed: Queue::default(),
             scheduler,
             retransmission,
             timed,
-            last_write: (Written::default(), NONE),
+            last_write: (WriteRecord::default(), NONE),
             peer_stream_window: 0,
             send_limit: 0,
             sent_bytes: 0,
@@ -187,7 +190,7 @@ impl Streams {
         &mut self,
         bidirectional: bool,
         unknown: Option<u64>,
-        windows: &Windows,
+        windows: &FlowControlWindows,
         now: Instant,
     ) -> Option<u32> {
         let kind = &mut self.local[usize::from(!bidirectional)];
@@ -243,12 +246,12 @@ impl Streams {
         }
     }
 
-    fn insert(&mut self, id: u64, windows: &Windows, now: Instant) -> u32 {
+    fn insert(&mut self, id: u64, windows: &FlowControlWindows, now: Instant) -> u32 {
         let mut stream = Stream {
             id,
             priority: Priority::default(),
-            sending: Sending::new(self.peer_stream_window),
-            receiving: Receiving::new(windows.stream_bytes, now),
+            sending: SendHalf::new(self.peer_stream_window),
+            receiving: ReceiveHalf::new(windows.stream_bytes, now),
             events: 0,
             queued: false,
             held: false,
@@ -260,7 +263,7 @@ impl Streams {
             if self.is_local(id) {
                 stream.receiving.reset = true;
             } else {
-                stream.sending.reset = Ask::Done;
+                stream.sending.reset = ControlFrameState::Acknowledged;
             }
         }
         self.slots.insert(stream)
@@ -269,19 +272,24 @@ impl Streams {
     /// The index of the stream in a frame. A new stream of the peer is opened, with all of its type with smaller IDs (RFC 9000
     /// section 2.1). `Ok(None)` if the stream is over. It is an error if the stream exceeds the limit, or if it is a local stream
     /// that was not opened.
-    pub(crate) fn named(&mut self, id: u64, windows: &Windows, now: Instant) -> Result<Option<u32>, Misnamed> {
+    pub(crate) fn named(
+        &mut self,
+        id: u64,
+        windows: &FlowControlWindows,
+        now: Instant,
+    ) -> Result<Option<u32>, StreamIdError> {
         if let Some(index) = self.find(id) {
             return Ok(Some(index));
         }
         let (kind, number) = (usize::from(is_unidirectional(id)), id / 4);
         if self.is_local(id) {
-            return if number < self.local[kind].count { Ok(None) } else { Err(Misnamed::NotOpened) };
+            return if number < self.local[kind].count { Ok(None) } else { Err(StreamIdError::NotOpened) };
         }
         if number < self.remote[kind].count {
             return Ok(None);
         }
         if number >= self.remote[kind].limit {
-            return Err(Misnamed::TooMany);
+            return Err(StreamIdError::LimitExceeded);
         }
         while self.remote[kind].count <= number {
             let id = self.remote[kind].count * 4 + (id & 3);
@@ -330,7 +338,7 @@ impl Streams {
     }
 
     /// The next event. The close event removes a stream that is over.
-    pub(crate) fn poll_event(&mut self) -> Option<(u32, Event)> {
+    pub(crate) fn poll_event(&mut self) -> Option<(u32, TransportEvent)> {
         while let Some(index) = self.noticed.front() {
             let Some(stream) = self.slots.get_mut(index) else {
                 self.noticed.pop_front();
@@ -339,11 +347,11 @@ impl Streams {
             let bit = stream.events & stream.events.wrapping_neg();
             stream.events &= !bit;
             let told = match bit {
-                event::CONNECTED => Event::Connected,
-                event::READABLE => Event::Readable,
-                event::WRITABLE => Event::Writable,
-                event::PEER_FINISHED => Event::PeerFinished,
-                event::CLOSED => Event::Closed(stream.close_reason(self.reason)),
+                event::CONNECTED => TransportEvent::Connected,
+                event::READABLE => TransportEvent::Readable,
+                event::WRITABLE => TransportEvent::Writable,
+                event::PEER_FINISHED => TransportEvent::PeerFinished,
+                event::CLOSED => TransportEvent::Closed(stream.close_reason(self.reason)),
                 _ => {
                     stream.noticed = false;
                     self.noticed.pop_front();
@@ -409,7 +417,10 @@ impl Streams {
         let was_queued = std::mem::replace(&mut stream.queued, has_any);
         if !has_any {
             let sending = &mut stream.sending;
-            if sending.sent < sending.written && sending.blocked_at != Some(sending.limit) && sending.reset == Ask::No {
+            if sending.sent < sending.written
+                && sending.blocked_at != Some(sending.limit)
+                && sending.reset == ControlFrameState::NotRequested
+            {
                 sending.blocked_at = Some(sending.limit);
                 sending.blocked_due = true;
                 self.control(index);
@@ -443,7 +454,7 @@ impl Streams {
         let written = self.timed.then(|| {
             let (last, stream) = self.last_write;
             let same = stream == index && last.at == now;
-            let written = Written { at: now, order: last.order + u64::from(!same) };
+            let written = WriteRecord { at: now, order: last.order + u64::from(!same) };
             self.last_write = (written, index);
             written
         });
@@ -466,7 +477,7 @@ impl Streams {
 
     /// Whether any data remains to be sent after a piece of this stream.
     #[inline]
-    pub(crate) fn has_more_after(&self, index: u32, piece: &Piece) -> bool {
+    pub(crate) fn has_more_after(&self, index: u32, piece: &StreamChunk) -> bool {
         self.ready.as_slice().len() > 1
             || self.get(index).is_some_and(|stream| {
                 let sending = &stream.sending;
@@ -495,7 +506,7 @@ impl Streams {
         let may = |stream: &Stream| {
             may_send_new || !stream.sending.lost.is_empty() || stream.sending.sent == stream.sending.written
         };
-        let lost_first = self.retransmission == Retransmission::First
+        let lost_first = self.retransmission == RetransmissionOrder::First
             && self
                 .ready
                 .as_slice()
@@ -509,7 +520,7 @@ impl Streams {
             if !may(stream) || lost_first && !lost {
                 continue;
             }
-            let (Written { at, order }, _) = stream.sending.written_at(stream.sending.next_offset());
+            let (WriteRecord { at, order }, _) = stream.sending.written_at(stream.sending.next_offset());
             let Stream { id, priority, .. } = *stream;
             candidates.push(Candidate { stream: id, priority, written_at: at, order, lost });
             places.push(index);
@@ -523,7 +534,7 @@ impl Streams {
 
     /// Records that a piece of a stream was sent.
     #[inline]
-    pub(crate) fn on_sent(&mut self, index: u32, piece: &Piece) {
+    pub(crate) fn on_sent(&mut self, index: u32, piece: &StreamChunk) {
         let Some(stream) = self.slots.get_mut(index) else { return };
         self.sent_bytes += stream.sending.on_sent(piece);
         self.scheduler.on_sent(stream.id, &stream.priority, piece.length);
@@ -532,7 +543,7 @@ impl Streams {
 
     /// Records that a piece of a stream has arrived.
     #[inline]
-    pub(crate) fn on_acknowledged(&mut self, id: u64, piece: &Piece) {
+    pub(crate) fn on_acknowledged(&mut self, id: u64, piece: &StreamChunk) {
         let Some(index) = self.find(id) else { return };
         let has_several = self.slots.has_several();
         let Some(stream) = self.slots.get_mut(index) else { return };
@@ -556,7 +567,7 @@ impl Streams {
     }
 
     /// Records that a piece of a stream was lost, or is to be sent again as a probe.
-    pub(crate) fn on_lost(&mut self, id: u64, piece: &Piece) {
+    pub(crate) fn on_lost(&mut self, id: u64, piece: &StreamChunk) {
         let Some(index) = self.find(id) else { return };
         if let Some(stream) = self.slots.get_mut(index) {
             stream.sending.on_lost(piece);
@@ -597,7 +608,7 @@ impl Streams {
             && stream.receiving.wants_limit()
         {
             let was_due = stream.receiving.limit_due;
-            let windows = Windows::of(config);
+            let windows = FlowControlWindows::of(config);
             stream.receiving.move_limit(now, rtt, windows.most_stream_bytes, windows.tuning);
             if stream.receiving.limit_due && !was_due {
                 self.control(index);
@@ -605,14 +616,14 @@ impl Streams {
         }
         let wanted = self.read_bytes.saturating_add(self.window);
         if wanted.saturating_sub(self.receive_limit) >= self.window / 4 {
-            self.move_limit(now, rtt, &Windows::of(config));
+            self.move_limit(now, rtt, &FlowControlWindows::of(config));
         }
     }
 
     /// Advances the connection's limit after a read, as for a stream.
     #[cold]
     #[inline(never)]
-    fn move_limit(&mut self, now: Instant, rtt: Duration, windows: &Windows) {
+    fn move_limit(&mut self, now: Instant, rtt: Duration, windows: &FlowControlWindows) {
         if windows.tuning {
             if now.saturating_since(self.window_since) < rtt.saturating_mul(2) {
                 self.window = self.window.saturating_mul(2).min(windows.most_connection_bytes);
@@ -663,9 +674,9 @@ impl Streams {
 
 /// The error for a stream ID that a frame must not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Misnamed {
+pub(crate) enum StreamIdError {
     /// The ID exceeds MAX_STREAMS.
-    TooMany,
+    LimitExceeded,
     /// A local stream that was not opened.
     NotOpened,
 }
@@ -675,7 +686,7 @@ mod tests {
     use super::*;
     use crate::scheduler;
 
-    const WINDOWS: Windows = Windows {
+    const WINDOWS: FlowControlWindows = FlowControlWindows {
         stream_bytes: 1000,
         connection_bytes: 1000,
         most_stream_bytes: 1000,
@@ -684,7 +695,8 @@ mod tests {
     };
 
     fn client() -> (Streams, u32) {
-        let mut streams = Streams::new(false, Box::new(scheduler::Fifo), Retransmission::First, &WINDOWS, 10, 1 << 20);
+        let mut streams =
+            Streams::new(false, Box::new(scheduler::Fifo), RetransmissionOrder::First, &WINDOWS, 10, 1 << 20);
         streams.set_peer_limits(1000, 1000, 10, 10);
         let index = streams.open(true, None, &WINDOWS, Instant::ZERO).expect("the peer allows ten");
         (streams, index)
@@ -695,7 +707,7 @@ mod tests {
     fn a_stream_whose_losses_have_arrived_after_all_has_nothing_to_send() {
         let (mut streams, index) = client();
         streams.write(index, Payload::Length(300), Instant::ZERO);
-        let piece = |offset| Piece { offset, length: 100, fin: false };
+        let piece = |offset| StreamChunk { offset, length: 100, fin: false };
         for offset in [0, 100, 200] {
             assert_eq!(streams.choose(), Some(index));
             streams.on_sent(index, &piece(offset));
@@ -714,7 +726,7 @@ mod tests {
     fn nothing_new_leaves_beyond_the_credit_of_the_connection_but_what_was_lost_does() {
         let (mut streams, index) = client();
         streams.write(index, Payload::Length(2000), Instant::ZERO);
-        let all = Piece { offset: 0, length: 1000, fin: false };
+        let all = StreamChunk { offset: 0, length: 1000, fin: false };
         streams.on_sent(index, &all);
         assert_eq!((streams.choose(), streams.sent_bytes), (None, 1000));
         streams.on_lost(0, &all);

@@ -3,16 +3,16 @@
 
 use fullpipe_quic::scheduler::{Edf, NAMES, SCHEDULERS, StreamScheduler};
 use fullpipe_quic::settings::{QUIC, SETTINGS};
-use fullpipe_schema::component::Reader;
-use fullpipe_schema::{Check, Errors, load};
+use fullpipe_schema::component::SettingsReader;
+use fullpipe_schema::{Diagnostics, Errors, load};
 use fullpipe_units::Duration;
 
 fn read(text: &str) -> Result<StreamScheduler, Errors> {
     let loaded = load(&QUIC, text, "quic.toml", &[])?;
-    let (mut check, mut tree) = (Check::new(&loaded.sources), loaded.root.clone());
+    let (mut check, mut tree) = (Diagnostics::new(&loaded.sources), loaded.root.clone());
     SETTINGS.fill(&mut tree, None, |_| true);
-    let settings = SETTINGS.read(&mut Reader { tree: &tree, path: "quic", check: &mut check });
-    check.done()?;
+    let settings = SETTINGS.read(&mut SettingsReader { tree: &tree, path: "quic", check: &mut check });
+    check.finish()?;
     Ok(settings.expect("without an error there are settings").connection.scheduler)
 }
 

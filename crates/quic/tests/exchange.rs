@@ -3,9 +3,9 @@
 
 use crate::common::{Pair, PathModel};
 use bytes::Bytes;
-use fullpipe_quic::scheduler::{self, Retransmission, StreamScheduler};
-use fullpipe_quic::{AckFrequency, Config, Inspect, State};
-use fullpipe_transport::{Event, Payload};
+use fullpipe_quic::scheduler::{self, RetransmissionOrder, StreamScheduler};
+use fullpipe_quic::{AckFrequency, Config, SenderSnapshot, State};
+use fullpipe_transport::{Payload, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::{QuicForm, QuicFrame, QuicPacket, QuicPacketType};
 use proptest::prelude::*;
@@ -171,13 +171,13 @@ impl World {
                 self.live[end].insert(index, id);
             }
             match event {
-                Event::PeerFinished => {
+                TransportEvent::PeerFinished => {
                     let id = self.live[end][&index];
                     let flow = self.flows.entry((1 - end, id)).or_default();
                     assert!(flow.finished && !flow.told_finished, "stream {id} has not ended, or has ended before");
                     flow.told_finished = true;
                 }
-                Event::Closed(_) => {
+                TransportEvent::Closed(_) => {
                     self.live[end].remove(&index);
                 }
                 _ => {}
@@ -195,8 +195,10 @@ impl World {
             for (_, flight) in &self.pair.sent[end][from..] {
                 assert!(flight.bytes <= 1452);
                 if flight.header.form == QuicForm::Stream {
-                    let (id, last) =
-                        (u64::from(flight.header.stream), flight.header.place() + u64::from(flight.header.length));
+                    let (id, last) = (
+                        u64::from(flight.header.stream),
+                        flight.header.offset_or_largest_acked() + u64::from(flight.header.length),
+                    );
                     self.credit[1 - end].take(id, last, (id & 1 == 1) == (end == 1));
                 }
                 let takes = self.takes_early_data;
@@ -212,7 +214,7 @@ impl World {
         }
         let (client, server) = (&self.pair.client, &self.pair.server);
         for connection in [client, server] {
-            assert_eq!(connection.inspect().in_flight_bytes, connection.in_flight_bytes_by_record());
+            assert_eq!(connection.inspect().in_flight_bytes, connection.count_in_flight_bytes());
             if !self.closing {
                 assert!(matches!(connection.state(), State::Opening | State::Open), "{connection:?}");
             }
@@ -390,8 +392,8 @@ fn configs() -> impl Strategy<Value = Config> {
         StreamScheduler::new(scheduler::Pfifo),
         StreamScheduler::new(scheduler::Edf { latency: Duration::from_millis(20) }),
         StreamScheduler::new(scheduler::RoundRobin::default()),
-        StreamScheduler::new(scheduler::Weighted::default()),
-        StreamScheduler::new(scheduler::Priorities::default()),
+        StreamScheduler::new(scheduler::WeightedFair::default()),
+        StreamScheduler::new(scheduler::ExtensiblePriorities::default()),
     ];
     let schedulers = prop::sample::select(schedulers.to_vec());
     let others = (schedulers, any::<bool>(), prop::bool::weighted(0.2), any::<bool>(), any::<u64>());
@@ -417,7 +419,7 @@ fn configs() -> impl Strategy<Value = Config> {
             ecn,
             pacing,
             scheduler,
-            retransmission: if first { Retransmission::First } else { Retransmission::Scheduled },
+            retransmission: if first { RetransmissionOrder::First } else { RetransmissionOrder::Scheduled },
             unordered,
             largest_mtu_bytes: searches.then_some(1452),
             idle_timeout: Duration::ZERO,
@@ -543,7 +545,7 @@ fn course(configs: &[Config; 2], path: &PathModel, control: &str, seed: u64, man
             let now = pair.now;
             let Some(left) = left.get_mut(&index).filter(|left| end == 0 && **left > 0) else { continue };
             let Some(stream) = pair.client.stream(now, index) else { continue };
-            if !matches!(event, Event::Connected | Event::Writable) {
+            if !matches!(event, TransportEvent::Connected | TransportEvent::Writable) {
                 continue;
             }
             if manner == Manner::Hinted {
@@ -564,8 +566,8 @@ fn course(configs: &[Config; 2], path: &PathModel, control: &str, seed: u64, man
     }
     let mut text = format!("{:?} {:?} {:?}", pair.sent, pair.received, pair.now);
     for connection in [&pair.client, &pair.server] {
-        let seen = Inspect { delivery_rate_bps: 0, ..connection.inspect() };
-        text += &format!("{seen:?} {:?} {:?}", connection.statistics(), connection.far_deadline());
+        let seen = SenderSnapshot { delivery_rate_bps: 0, ..connection.inspect() };
+        text += &format!("{seen:?} {:?} {:?}", connection.statistics(), connection.slow_timer_deadline());
     }
     (text, pair.expected)
 }

@@ -3,7 +3,7 @@
 use crate::common::{Pair, PathModel};
 use fullpipe_quic::scheduler::{Fifo, StreamScheduler};
 use fullpipe_quic::{Config, HandshakeSizes, State};
-use fullpipe_transport::{Event, Payload};
+use fullpipe_transport::{Payload, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::QuicFrame;
 
@@ -22,7 +22,7 @@ fn a_transfer_larger_than_all_windows_arrives() {
     });
     assert_eq!(left, 0);
     assert_eq!(pair.client.state(), State::Open);
-    assert!(pair.events[1].contains(&Event::PeerFinished));
+    assert!(pair.events[1].contains(&TransportEvent::PeerFinished));
 }
 
 #[test]

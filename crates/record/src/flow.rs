@@ -6,7 +6,7 @@
 
 use crate::histogram::DelayHistogram;
 use crate::observer::{DropReason, Observer, PacketView};
-use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId};
+use fullpipe_units::{Duration, EcnCodepoint, FlowId, Instant, LinkId};
 use std::collections::BTreeMap;
 
 /// Counters of one direction of one conversation.
@@ -141,7 +141,7 @@ impl FlowMonitor {
 
     /// Returns the counters of a flow for the measured interval. `earlier` holds its counters at the start of the interval. Times and the
     /// last delay cover the whole run.
-    pub fn since(&self, flow: FlowId, earlier: &FlowCounters) -> FlowCounters {
+    pub fn measured_counters(&self, flow: FlowId, earlier: &FlowCounters) -> FlowCounters {
         let whole = self.flow(flow);
         FlowCounters {
             tx_packets: whole.tx_packets - earlier.tx_packets,
@@ -157,7 +157,7 @@ impl FlowMonitor {
     }
 
     /// Allocates state for flows below `count`. A packet of a flow with a higher number is a bug of the caller.
-    pub fn grow(&mut self, count: usize) {
+    pub fn reserve_flows(&mut self, count: usize) {
         if count > self.flows.len() {
             self.flows.resize(count, Counted::default());
         }
@@ -188,7 +188,7 @@ impl FlowMonitor {
 
 impl Observer for FlowMonitor {
     #[inline(always)]
-    fn sent(&mut self, now: Instant, packet: &PacketView) {
+    fn on_sent(&mut self, now: Instant, packet: &PacketView) {
         let flow = &mut self.flows[packet.flow.index()];
         if flow.tx_packets == 0 {
             flow.first_tx = now;
@@ -211,7 +211,7 @@ impl Observer for FlowMonitor {
     }
 
     #[inline(always)]
-    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+    fn on_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
         let flow = &mut self.flows[packet.flow.index()];
         let delay = now - sent;
         if now >= self.measured_from {
@@ -226,18 +226,18 @@ impl Observer for FlowMonitor {
         flow.rx_bytes += u64::from(packet.ip_bytes);
         flow.delay_sum += delay;
         flow.last_delay = delay;
-        flow.marked_packets += u64::from(packet.codepoint == Codepoint::Ce);
+        flow.marked_packets += u64::from(packet.codepoint == EcnCodepoint::Ce);
         flow.last_rx = now;
     }
 
-    fn dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
+    fn on_dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
         count(&mut self.lost, packet.flow);
         if now < self.measured_from {
             *self.lost_before.entry(packet.flow).or_default() += 1;
         }
     }
 
-    fn duplicated(&mut self, _arrival: Instant, packet: &PacketView, _link: LinkId) {
+    fn on_duplicated(&mut self, _arrival: Instant, packet: &PacketView, _link: LinkId) {
         count(&mut self.duplicates, packet.flow);
     }
 }
@@ -255,18 +255,18 @@ mod tests {
     use super::*;
 
     fn packet() -> PacketView {
-        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None }
+        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: EcnCodepoint::NotEct, tcp: None }
     }
 
     #[test]
     fn a_burst_counts_like_its_packets_one_by_one() {
         let (mut at_once, mut singly) = (FlowMonitor::new(), FlowMonitor::new());
-        at_once.grow(1);
-        singly.grow(1);
+        at_once.reserve_flows(1);
+        singly.reserve_flows(1);
         for (now, packets) in [(7, 3), (9, 1), (12, 2)] {
             let now = Instant::from_nanos(now);
             assert!(at_once.sent_burst(now, &packet(), packets, 60));
-            (0..packets).for_each(|_| singly.sent(now, &packet()));
+            (0..packets).for_each(|_| singly.on_sent(now, &packet()));
             assert_eq!(at_once.flow(FlowId(0)), singly.flow(FlowId(0)));
         }
         assert_eq!(singly.flow(FlowId(0)).tx_packets, 6);
@@ -276,15 +276,15 @@ mod tests {
     fn delay_and_jitter_match_a_calculation_by_hand() {
         // Three packets sent at 0, 10, 20 ns, received at 5, 18, 22: delays 5, 8, 2; jitter |8-5| + |2-8| = 9.
         let mut monitor = FlowMonitor::new();
-        monitor.grow(1);
+        monitor.reserve_flows(1);
         for (sent, received, bits) in [(0, 5, 0b11), (10, 18, 0b10), (20, 22, 0b11)] {
-            monitor.sent(Instant::from_nanos(sent), &packet());
-            let arrived = PacketView { codepoint: Codepoint::from_bits(bits), ..packet() };
-            monitor.delivered(Instant::from_nanos(received), &arrived, Instant::from_nanos(sent));
+            monitor.on_sent(Instant::from_nanos(sent), &packet());
+            let arrived = PacketView { codepoint: EcnCodepoint::from_bits(bits), ..packet() };
+            monitor.on_delivered(Instant::from_nanos(received), &arrived, Instant::from_nanos(sent));
         }
         assert_eq!(monitor.flow(FlowId(0)).marked_packets, 2);
-        monitor.sent(Instant::from_nanos(30), &packet());
-        monitor.dropped(Instant::from_nanos(30), &packet(), None, DropReason::QueueFull);
+        monitor.on_sent(Instant::from_nanos(30), &packet());
+        monitor.on_dropped(Instant::from_nanos(30), &packet(), None, DropReason::QueueFull);
         let flow = monitor.flow(FlowId(0));
         assert_eq!(
             (flow.tx_packets, flow.tx_bytes, flow.rx_packets, flow.rx_bytes, flow.lost_packets),
@@ -301,11 +301,11 @@ mod tests {
     #[test]
     fn percentiles_cover_the_packets_received_in_the_measured_interval() {
         let mut monitor = FlowMonitor::new();
-        monitor.grow(1);
+        monitor.reserve_flows(1);
         monitor.measure_from(Instant::from_nanos(18));
         // The delays are 15, 8 and 2. The packet with 15 arrives a nanosecond before the interval, and the one with 8 at its start.
         for (sent, received) in [(2, 17), (10, 18), (20, 22)] {
-            monitor.delivered(Instant::from_nanos(received), &packet(), Instant::from_nanos(sent));
+            monitor.on_delivered(Instant::from_nanos(received), &packet(), Instant::from_nanos(sent));
         }
         let percentile = |percent| monitor.delays(FlowId(0)).unwrap().percentile(percent).unwrap().as_nanos();
         assert_eq!([50, 51, 100].map(percentile), [2, 8, 8]);

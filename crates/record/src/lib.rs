@@ -12,5 +12,5 @@ pub mod qlog;
 
 pub use flow::{FlowCounters, FlowMonitor};
 pub use histogram::DelayHistogram;
-pub use link::{Amount, LinkMonitor, LinkSummary};
+pub use link::{LinkMonitor, LinkSummary, TrafficVolume};
 pub use observer::{DropReason, Observer, PacketView, Protocol, TcpView, Transmission};

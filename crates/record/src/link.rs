@@ -26,14 +26,14 @@ use std::collections::VecDeque;
 /// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Amount {
+pub struct TrafficVolume {
     /// Number of packets.
     pub packets: u64,
     /// Bytes on the wire.
     pub bytes: u64,
 }
 
-impl Amount {
+impl TrafficVolume {
     fn add(&mut self, wire_bytes: u32) {
         self.packets += 1;
         self.bytes += u64::from(wire_bytes);
@@ -55,13 +55,13 @@ pub struct LinkSummary {
     /// End of the window.
     pub to: Instant,
     /// Packets that waited when the window started.
-    pub waiting_first: Amount,
+    pub waiting_first: TrafficVolume,
     /// Packets that waited when the window ended.
-    pub waiting_last: Amount,
+    pub waiting_last: TrafficVolume,
     /// Packets that arrived at the queue.
-    pub arrivals: Amount,
+    pub arrivals: TrafficVolume,
     /// Packets that left the queue for the transmitter.
-    pub departed: Amount,
+    pub departed: TrafficVolume,
     /// Packets dropped by the queue or its discipline.
     pub dropped_packets: u64,
     /// Packets that the discipline marked CE ("congestion experienced") as they departed.
@@ -82,7 +82,7 @@ pub struct LinkSummary {
 
 impl LinkSummary {
     /// Returns the length of the window.
-    pub fn measured(&self) -> Duration {
+    pub fn measured_duration(&self) -> Duration {
         self.to.saturating_since(self.from)
     }
 
@@ -98,12 +98,12 @@ impl LinkSummary {
 
     /// Returns the departed bits per second; `None` if the window has no length, as for the following methods.
     pub fn throughput_bps(&self) -> Option<f64> {
-        ratio(self.departed.bytes as f64 * 8e9, self.measured().as_nanos() as f64)
+        ratio(self.departed.bytes as f64 * 8e9, self.measured_duration().as_nanos() as f64)
     }
 
     /// Returns the fraction of the window in which the transmitter was busy.
-    pub fn utilisation(&self) -> Option<f64> {
-        ratio(self.busy.as_nanos() as f64, self.measured().as_nanos() as f64)
+    pub fn utilization(&self) -> Option<f64> {
+        ratio(self.busy.as_nanos() as f64, self.measured_duration().as_nanos() as f64)
     }
 
     /// Returns the mean time from arrival to departure of the departed packets, in seconds; `None` if no packet departed.
@@ -113,12 +113,12 @@ impl LinkSummary {
 
     /// Returns the time average of the number of waiting packets.
     pub fn mean_queue_packets(&self) -> Option<f64> {
-        ratio(self.packet_ns as f64, self.measured().as_nanos() as f64)
+        ratio(self.packet_ns as f64, self.measured_duration().as_nanos() as f64)
     }
 
     /// Returns the time average of the number of waiting bytes.
     pub fn mean_queue_bytes(&self) -> Option<f64> {
-        ratio(self.byte_ns as f64, self.measured().as_nanos() as f64)
+        ratio(self.byte_ns as f64, self.measured_duration().as_nanos() as f64)
     }
 }
 
@@ -140,7 +140,7 @@ struct Departure {
 struct Watch {
     link: LinkId,
     now: Instant,
-    waiting: Amount,
+    waiting: TrafficVolume,
     /// Whether the window has started and `summary.waiting_first` is set.
     begun: bool,
     /// Packets whose departure was reported before it happens, in order.
@@ -156,7 +156,7 @@ impl Watch {
         Watch {
             link,
             now: Instant::ZERO,
-            waiting: Amount::default(),
+            waiting: TrafficVolume::default(),
             begun: false,
             ahead: VecDeque::new(),
             busy_until: Instant::ZERO,
@@ -259,19 +259,19 @@ impl LinkMonitor {
 }
 
 impl Observer for LinkMonitor {
-    fn offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
+    fn on_offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
         if let Some(watch) = self.watch(link) {
             watch.arrive(now, wire_bytes);
         }
     }
 
-    fn link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, _reason: DropReason) {
+    fn on_link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, _reason: DropReason) {
         if let Some(watch) = self.watch(link) {
             watch.dropped(now, wire_bytes);
         }
     }
 
-    fn marked(&mut self, now: Instant, _packet: &PacketView, link: LinkId) {
+    fn on_marked(&mut self, now: Instant, _packet: &PacketView, link: LinkId) {
         if let Some(watch) = self.watch(link)
             && watch.advance(now)
         {
@@ -279,7 +279,7 @@ impl Observer for LinkMonitor {
         }
     }
 
-    fn transmitted(&mut self, frame: &Transmission) {
+    fn on_transmitted(&mut self, frame: &Transmission) {
         if let Some(watch) = self.watch(frame.link) {
             let Transmission { offered, start, finish, wire_bytes, .. } = *frame;
             watch.ahead.push_back(Departure { offered, start, finish, wire_bytes });
@@ -315,8 +315,8 @@ mod tests {
         let mut monitor = monitor(from);
         (0..4).for_each(|number| monitor.passed(&frame(0, number * MS)));
         monitor.passed(&Transmission { link: LinkId(4), ..frame(0, 0) });
-        monitor.offered(at(1_200_000), LINK, 1000);
-        monitor.link_dropped(at(1_200_000), LINK, 1000, DropReason::QueueFull);
+        monitor.on_offered(at(1_200_000), LINK, 1000);
+        monitor.on_link_dropped(at(1_200_000), LINK, 1000, DropReason::QueueFull);
         monitor.summaries(at(to)).next().expect("one link").1
     }
 
@@ -331,12 +331,12 @@ mod tests {
         assert_eq!((whole.waiting_first.packets, whole.waiting_last.packets), (0, 0));
         assert_eq!(
             (whole.arrivals, whole.departed),
-            (Amount { packets: 5, bytes: 5000 }, Amount { packets: 4, bytes: 4000 })
+            (TrafficVolume { packets: 5, bytes: 5000 }, TrafficVolume { packets: 4, bytes: 4000 })
         );
         // Delays 0 + 1 + 2 + 3 ms; 3, 2 and 1 packets wait for a millisecond each.
         assert_eq!((whole.delay_sum_ns, whole.packet_ns, whole.byte_ns), (6_000_000, 6_000_000, 6_000_000_000));
         assert_eq!((whole.mean_queue_delay_s(), whole.mean_queue_packets()), (Some(0.0015), Some(1.2)));
-        assert_eq!((whole.utilisation(), whole.throughput_bps()), (Some(0.8), Some(6_400_000.0)));
+        assert_eq!((whole.utilization(), whole.throughput_bps()), (Some(0.8), Some(6_400_000.0)));
         assert_eq!((whole.drop_ratio(), whole.mark_ratio()), (Some(0.2), Some(0.0)));
         assert!(balanced(&whole));
     }
@@ -345,7 +345,10 @@ mod tests {
     fn events_before_the_window_do_not_count() {
         // At 1.5 ms two packets wait: both for half a millisecond, then the last one for another. The transmitter is busy from 1.5 to 4 ms.
         let late = four(1_500_000, 5 * MS);
-        assert_eq!((late.waiting_first, late.arrivals), (Amount { packets: 2, bytes: 2000 }, Amount::default()));
+        assert_eq!(
+            (late.waiting_first, late.arrivals),
+            (TrafficVolume { packets: 2, bytes: 2000 }, TrafficVolume::default())
+        );
         assert_eq!((late.departed.packets, late.dropped_packets, late.delay_sum_ns), (2, 0, 5_000_000));
         assert_eq!((late.packet_ns, late.busy.as_nanos()), (2_000_000, 2_500_000));
         assert_eq!((late.drop_ratio(), late.mean_queue_delay_s()), (None, Some(0.0025)));
@@ -366,31 +369,31 @@ mod tests {
         for (to, departed, busy) in [(3 * MS, 4, 3 * MS), (3 * MS - 1, 3, 3 * MS - 1), (3 * MS + 1, 4, 3 * MS + 1)] {
             let summary = four(0, to);
             assert_eq!((summary.departed.packets, summary.waiting_last.packets), (departed, 4 - departed), "{to}");
-            assert_eq!((summary.busy.as_nanos(), summary.utilisation()), (busy, Some(1.0)));
+            assert_eq!((summary.busy.as_nanos(), summary.utilization()), (busy, Some(1.0)));
             assert!(balanced(&summary));
         }
         // The summary is empty if the run ended before the window.
         let never = four(9 * MS, 5 * MS);
         assert_eq!(never, LinkSummary { from: at(9 * MS), to: at(9 * MS), ..LinkSummary::default() });
-        assert_eq!((never.throughput_bps(), never.utilisation(), never.mean_queue_packets()), (None, None, None));
+        assert_eq!((never.throughput_bps(), never.utilization(), never.mean_queue_packets()), (None, None, None));
     }
 
     #[test]
     fn the_waiting_time_of_a_packet_that_a_discipline_drops_counts() {
         let mut monitor = monitor(2);
-        monitor.offered(at(0), LINK, 100);
-        monitor.offered(at(5), LINK, 300);
-        monitor.link_dropped(at(9), LINK, 100, DropReason::Discipline);
+        monitor.on_offered(at(0), LINK, 100);
+        monitor.on_offered(at(5), LINK, 300);
+        monitor.on_link_dropped(at(9), LINK, 100, DropReason::QueueDiscipline);
         let packet = PacketView {
             flow: Default::default(),
             ip_bytes: 298,
             payload_bytes: 0,
-            codepoint: fullpipe_units::Codepoint::Ce,
+            codepoint: fullpipe_units::EcnCodepoint::Ce,
             tcp: None,
         };
-        monitor.marked(at(12), &packet, LINK);
-        monitor.transmitted(&Transmission { wire_bytes: 300, ..frame(5, 12) });
-        monitor.offered(at(15), LINK, 50);
+        monitor.on_marked(at(12), &packet, LINK);
+        monitor.on_transmitted(&Transmission { wire_bytes: 300, ..frame(5, 12) });
+        monitor.on_offered(at(15), LINK, 50);
         let summary = monitor.summaries(at(20)).next().expect("one link").1;
         // The first packet waits from 2 to 9, the second from 5 to 12, the third from 15 to 20.
         assert_eq!((summary.packet_ns, summary.byte_ns), (7 + 7 + 5, 700 + 2100 + 250));

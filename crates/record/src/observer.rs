@@ -3,7 +3,7 @@
 //! The time of an event can be later than the simulation's clock, by up to a packet's transit time through a chain of links that was
 //! computed at once. Within one link and within the arrivals of one flow, times are in order.
 
-use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
+use fullpipe_units::{EcnCodepoint, FlowId, Instant, LinkId};
 
 /// The transport protocol of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,19 +21,19 @@ pub enum DropReason {
     /// The queue was full.
     QueueFull,
     /// A queue discipline dropped it although there was room (active queue management).
-    Discipline,
+    QueueDiscipline,
     /// The link's loss model removed it.
     Loss,
     /// Bits were flipped, and the link's frame check or the destination's checksum detected it.
-    Corrupted,
+    Corruption,
     /// It was waiting for address resolution, and the queue for that was full.
-    Resolution,
+    AddressResolution,
     /// The shared medium was busy at every attempt to transmit it.
     Collision,
     /// All its transmissions on the radio channel failed.
     Radio,
     /// It exceeded the link's MTU and must not be fragmented.
-    TooBig,
+    PacketTooBig,
     /// Reassembly timed out because a fragment was missing.
     Reassembly,
     /// A NAT had no mapping for it and could not or must not create one.
@@ -67,7 +67,7 @@ pub struct PacketView {
     /// Size of the transport payload in bytes.
     pub payload_bytes: u32,
     /// ECN codepoint of the IP header.
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
     /// TCP fields; `None` if the packet is not a TCP packet.
     pub tcp: Option<TcpView>,
 }
@@ -114,7 +114,7 @@ pub trait Observer {
 
     /// The source passed a packet to the network.
     #[inline(always)]
-    fn sent(&mut self, _now: Instant, _packet: &PacketView) {}
+    fn on_sent(&mut self, _now: Instant, _packet: &PacketView) {}
 
     /// The source passed `packets` TCP segments (at least one) to the network that differ only in their sequence
     /// numbers: `first`, and others whose number increases by `step_bytes` each. Returns whether the observer has processed all of them, as
@@ -126,40 +126,40 @@ pub trait Observer {
 
     /// A whole packet arrived at its destination host; `sent` is the time at which it was passed to the network.
     #[inline(always)]
-    fn delivered(&mut self, _now: Instant, _packet: &PacketView, _sent: Instant) {}
+    fn on_delivered(&mut self, _now: Instant, _packet: &PacketView, _sent: Instant) {}
 
     /// A packet was dropped, on `link` if it was dropped on a link. The drop of a fragment drops its packet.
     #[inline(always)]
-    fn dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {}
+    fn on_dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {}
 
     /// A frame arrived at a link's queue; it will be transmitted or dropped. For one link, `now` of this method, of
     /// [`Observer::link_dropped`] and of [`Observer::marked`] never decreases.
     #[inline(always)]
-    fn offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
+    fn on_offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
 
     /// A frame was dropped before it was transmitted: at a link's queue, on a busy medium, or on a radio channel. A frame that a loss
     /// model removes has been transmitted; only [`Observer::dropped`] reports it.
     #[inline(always)]
-    fn link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
+    fn on_link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
 
     /// A link's queue discipline set CE ("congestion experienced") on a packet that it transmits now; `packet` already has it.
     #[inline(always)]
-    fn marked(&mut self, _now: Instant, _packet: &PacketView, _link: LinkId) {}
+    fn on_marked(&mut self, _now: Instant, _packet: &PacketView, _link: LinkId) {}
 
     /// A link made a copy of a packet, which arrives at the far end at `arrival`. One more packet of the flow is then in flight.
     #[inline(always)]
-    fn duplicated(&mut self, _arrival: Instant, _packet: &PacketView, _link: LinkId) {}
+    fn on_duplicated(&mut self, _arrival: Instant, _packet: &PacketView, _link: LinkId) {}
 
     /// A frame was transmitted.
     #[inline(always)]
-    fn transmitted(&mut self, _transmission: &Transmission) {}
+    fn on_transmitted(&mut self, _transmission: &Transmission) {}
 
     /// A frame arrived at a link's queue, and the times of its transmission are known at once. Combines [`Observer::offered`] and
     /// [`Observer::transmitted`], for observers that can process both in one step at lower cost.
     #[inline(always)]
     fn passed(&mut self, transmission: &Transmission) {
-        self.offered(transmission.offered, transmission.link, transmission.wire_bytes);
-        self.transmitted(transmission);
+        self.on_offered(transmission.offered, transmission.link, transmission.wire_bytes);
+        self.on_transmitted(transmission);
     }
 }
 
@@ -180,13 +180,13 @@ macro_rules! to_both {
 /// A pair of observers; both receive every event.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     to_both! {
-        sent(now: Instant, packet: &PacketView);
-        delivered(now: Instant, packet: &PacketView, sent: Instant);
-        dropped(now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason);
-        offered(now: Instant, link: LinkId, wire_bytes: u32);
-        link_dropped(now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason);
-        marked(now: Instant, packet: &PacketView, link: LinkId);
-        duplicated(arrival: Instant, packet: &PacketView, link: LinkId);
-        transmitted(transmission: &Transmission);
+        on_sent(now: Instant, packet: &PacketView);
+        on_delivered(now: Instant, packet: &PacketView, sent: Instant);
+        on_dropped(now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason);
+        on_offered(now: Instant, link: LinkId, wire_bytes: u32);
+        on_link_dropped(now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason);
+        on_marked(now: Instant, packet: &PacketView, link: LinkId);
+        on_duplicated(arrival: Instant, packet: &PacketView, link: LinkId);
+        on_transmitted(transmission: &Transmission);
     }
 }

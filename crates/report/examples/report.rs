@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             copy
         }
     };
-    let built = fullpipe_report::build(&folder)?;
+    let built = fullpipe_report::write_report(&folder)?;
     println!("{} and {} plots", built.html.display(), built.plots.len());
     for reason in built.distrust {
         println!("not to be trusted: {reason}");

@@ -129,7 +129,7 @@ fn some_runs(rows: &[ResultRow]) -> String {
     match rows {
         [] => "no runs".to_owned(),
         [first, more @ ..] => {
-            let point = if first.point.is_empty() { String::new() } else { format!("{}, ", first.point.words()) };
+            let point = if first.point.is_empty() { String::new() } else { format!("{}, ", first.point.describe()) };
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
             format!("{point}seed {}{more}", first.seed)
         }

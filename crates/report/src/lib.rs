@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Built {
+pub struct ReportFiles {
     /// The page.
     pub html: PathBuf,
     /// The plots, in the order of the page.
@@ -53,15 +53,15 @@ pub struct Options<'a> {
 ///
 /// # Errors
 /// If a record is missing, unreadable or does not match its declaration, or if a file of the report cannot be written.
-pub fn build(folder: &Path) -> Result<Built, ReportError> {
-    build_with(folder, Options::default())
+pub fn write_report(folder: &Path) -> Result<ReportFiles, ReportError> {
+    write_report_with(folder, Options::default())
 }
 
 /// As [`build`], with additional content.
 ///
 /// # Errors
 /// As [`build`].
-pub fn build_with(folder: &Path, options: Options<'_>) -> Result<Built, ReportError> {
+pub fn write_report_with(folder: &Path, options: Options<'_>) -> Result<ReportFiles, ReportError> {
     let records = Records::read(folder)?;
     let figures = plot::draw_all(&records)?;
     let comparison = options.compare.map(|other| compare::compare(&records, other)).transpose()?;
@@ -100,7 +100,7 @@ pub fn build_with(folder: &Path, options: Options<'_>) -> Result<Built, ReportEr
         records.runs.iter().flat_map(|r| r.distrust().into_iter().map(|why| format!("run {}: {why}", r.key))).collect();
     distrust.extend(records.nothing_delivered().map(|warning| warning.text.clone()));
     let differences = comparison.map_or_else(Vec::new, |comparison| comparison.differences);
-    Ok(Built { html: file, plots, distrust, differences })
+    Ok(ReportFiles { html: file, plots, distrust, differences })
 }
 
 /// Removes the plots of an earlier report, because they do not belong to the new one. Other files are kept.

@@ -24,7 +24,7 @@ enum Prefixes {
 
 /// A unit with the prefix for a set of values.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Scaled {
+pub(crate) struct ScaledUnit {
     /// The unit in a heading: "Mbit/s"; empty for a dimensionless number.
     pub(crate) label: String,
     /// Exponent of the power of ten by which values are divided.
@@ -65,7 +65,7 @@ impl Unit {
 
     /// The prefix for values of up to `largest`. The largest value is then at least 1 and below 1000, if there is such
     /// a prefix.
-    pub(crate) fn scale_for(&self, largest: f64) -> Scaled {
+    pub(crate) fn scale_for(&self, largest: f64) -> ScaledUnit {
         let thousands = thousands_below(largest.abs());
         let prefix = match (self.prefixes, thousands) {
             (Prefixes::Large, n @ 1..=5) => ["k", "M", "G", "T", "P"][n as usize - 1],
@@ -77,19 +77,19 @@ impl Unit {
             (Prefixes::Power, n) => {
                 let power = format!("10{}", superscript(n * 3));
                 let label = if self.base.is_empty() { power } else { format!("{power} {}", self.base) };
-                return Scaled { label, exponent: n * 3 };
+                return ScaledUnit { label, exponent: n * 3 };
             }
         };
-        Scaled { label: format!("{prefix}{}", self.base), exponent: thousands * 3 }
+        ScaledUnit { label: format!("{prefix}{}", self.base), exponent: thousands * 3 }
     }
 
     /// The unit without a prefix.
-    pub(crate) fn unscaled(&self) -> Scaled {
-        Scaled { label: self.base.clone(), exponent: 0 }
+    pub(crate) fn unscaled(&self) -> ScaledUnit {
+        ScaledUnit { label: self.base.clone(), exponent: 0 }
     }
 }
 
-impl Scaled {
+impl ScaledUnit {
     /// A value in this unit.
     pub(crate) fn value(&self, base_value: f64) -> f64 {
         // A single correctly rounded operation with an exact power of ten, so that 0.3 s is exactly 300 ms.

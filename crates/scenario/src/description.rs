@@ -5,9 +5,9 @@
 use fullpipe_network::access::AccessNetwork;
 pub use fullpipe_network::discipline::settings::Discipline;
 use fullpipe_network::impairment::Impairments;
-use fullpipe_network::routing::{Edge, Routing};
-use fullpipe_network::{self as network, Course, EthernetSpecification, NatSpecification, Way};
-pub use fullpipe_quic::settings::{Settings as Quic, Stack};
+use fullpipe_network::routing::{Edge, RoutingTables};
+use fullpipe_network::{self as network, EthernetSpecification, LinkProfile, MediumDirection, NatSpecification};
+pub use fullpipe_quic::settings::{QuicStack, Settings as Quic};
 use fullpipe_schema::quantity::format_link_queue_limit;
 pub use fullpipe_tcp::Settings as Tcp;
 pub use fullpipe_transport::tunnel::Mode as TunnelMode;
@@ -56,7 +56,7 @@ pub struct Scenario {
     /// Links to measure, and from when on.
     pub measurement: Measurement,
     /// Handling of the wall clock in real time.
-    pub real_time: RealTime,
+    pub real_time: RealTimeSettings,
     /// Real programs on hosts, in the order of the file.
     pub programs: Vec<Program>,
 }
@@ -64,14 +64,14 @@ pub struct Scenario {
 impl Scenario {
     /// Files that the scenario refers to and whose content is not in the resolved file. First come connection traces,
     /// in the order of the flows; they are read during the run. Then come fading traces.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
+    pub fn referenced_files(&self) -> impl Iterator<Item = &Path> {
         let flows = self.flows.iter().filter_map(|flow| flow.workload.file());
         flows.chain(self.access.iter().flat_map(|access| access.files()))
     }
 
     /// The routes of the network, without building the network.
     #[doc(hidden)]
-    pub fn routing(&self) -> Routing {
+    pub fn routing(&self) -> RoutingTables {
         routing(&self.nodes, &self.links, &self.ethernets, &self.access)
     }
 
@@ -88,12 +88,12 @@ impl Scenario {
 
     /// Whether a node is real software in real time and not our model: a program, a kernel socket, or a host beyond an
     /// interface.
-    pub fn is_real(&self, node: NodeId) -> bool {
+    pub fn is_real_host(&self, node: NodeId) -> bool {
         self.nodes.get(node.index()).is_some_and(|node| node.real)
     }
 
     /// The reason why the scenario cannot run in virtual time; `None` if it can.
-    pub fn needs_real_time(&self) -> Option<String> {
+    pub fn real_time_reason(&self) -> Option<String> {
         // If a program reports metrics of a flow, the model can run that flow instead. Programs in the background
         // support them.
         let tells = |program: &Program| program.figures_of.is_some();
@@ -107,7 +107,7 @@ impl Scenario {
             let node = self.nodes.iter().find(|node| node.interface().is_some())?;
             return Some(format!("the scenario has no flow, only the real host {} behind an interface", node.name));
         }
-        let flow = self.flows.iter().find(|flow| [flow.from_by, flow.to_by].contains(&Player::Program))?;
+        let flow = self.flows.iter().find(|flow| [flow.from_by, flow.to_by].contains(&EndpointBackend::Program))?;
         Some(format!("a real program is an end of flow {}", flow.name))
     }
 }
@@ -118,28 +118,28 @@ pub(crate) fn routing(
     links: &[Link],
     ethernets: &[EthernetSpecification],
     access: &[AccessNetwork],
-) -> Routing {
+) -> RoutingTables {
     let mut edges = vec![Vec::new(); nodes.len()];
     for (number, link) in links.iter().enumerate() {
-        edges[link.from.index()].push(Edge { to: link.to, by: network::Attachment::Link(LinkId(number as u32)) });
+        edges[link.from.index()].push(Edge { to: link.to, by: network::NextHop::Link(LinkId(number as u32)) });
     }
     for (segment, ethernet) in ethernets.iter().enumerate() {
         for from in &ethernet.hosts {
             for (station, to) in ethernet.hosts.iter().enumerate().filter(|(_, to)| *to != from) {
-                let by = network::Attachment::Station { segment: segment as u32, station: station as u32 };
+                let by = network::NextHop::Station { segment: segment as u32, station: station as u32 };
                 edges[from.index()].push(Edge { to: *to, by });
             }
         }
     }
     for (medium, access) in access.iter().enumerate() {
         for (station, node) in access.stations().iter().enumerate() {
-            let by = |way| network::Attachment::Medium { medium: medium as u16, way, station: station as u32 };
-            edges[access.hub().index()].push(Edge { to: *node, by: by(Way::Down) });
-            edges[node.index()].push(Edge { to: access.hub(), by: by(Way::Up) });
+            let by = |way| network::NextHop::Medium { medium: medium as u16, way, station: station as u32 };
+            edges[access.hub().index()].push(Edge { to: *node, by: by(MediumDirection::Downlink) });
+            edges[node.index()].push(Edge { to: access.hub(), by: by(MediumDirection::Uplink) });
         }
     }
     let forwards: Vec<bool> = nodes.iter().map(|node| node.router).collect();
-    Routing::new(&edges, &forwards)
+    RoutingTables::new(&edges, &forwards)
 }
 
 /// A host or a router.
@@ -153,7 +153,7 @@ pub struct Node {
     /// Whether the node is real software in real time (see [`Scenario::is_real`]).
     pub real: bool,
     /// Addresses and interface in the file. Few nodes have them, so they are stored separately.
-    pub identity: Option<Box<Identity>>,
+    pub identity: Option<Box<NodeAddressing>>,
 }
 
 impl Node {
@@ -177,7 +177,7 @@ impl Node {
 /// Addresses of a node and its interface, if the file states them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Identity {
+pub struct NodeAddressing {
     /// IPv4 address.
     pub ipv4: Option<Ipv4Addr>,
     /// IPv6 address.
@@ -211,7 +211,7 @@ pub struct Link {
     /// dropping packets. `None`: the device queue alone.
     pub discipline: Option<Discipline>,
     /// Changes of rate and delay over time.
-    pub course: Course,
+    pub course: LinkProfile,
     /// Impairments of frames after their transmission.
     pub impairments: Impairments,
 }
@@ -273,9 +273,9 @@ pub struct Flow {
     /// Port of the acceptor at `to`.
     pub port: u16,
     /// What runs the end at `from` in real time.
-    pub from_by: Player,
+    pub from_by: EndpointBackend,
     /// What runs the end at `to` in real time.
-    pub to_by: Player,
+    pub to_by: EndpointBackend,
 }
 
 /// Whether the end at `from` and the end at `to` of a flow send most of its data. The direction from such an end is a
@@ -306,7 +306,7 @@ pub fn direction_name(flow: &str, end: usize) -> String {
 
 /// What runs an end of a flow in real time. In virtual time, the model runs kernel ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Player {
+pub enum EndpointBackend {
     /// The model.
     Model,
     /// A socket of this machine's kernel, with the flow's workload.
@@ -351,7 +351,7 @@ impl Transport {
 #[non_exhaustive]
 pub struct Probe {
     /// The subject.
-    pub subject: Subject,
+    pub subject: ProbeSubject,
     /// For a flow, the end (0: `from`, 1: `to`). Packet metrics count the packets that this end sends; other metrics
     /// are of its own state.
     pub end: usize,
@@ -365,10 +365,10 @@ impl Probe {
     /// The name of the subject in `series.csv`.
     pub fn subject_name(&self, scenario: &Scenario) -> String {
         match self.subject {
-            Subject::Flow(flow) => direction_name(&scenario.flows[flow].name, self.end),
-            Subject::Link(link) => scenario.links[link].name.clone(),
-            Subject::Ethernet(segment) => scenario.ethernets[segment].name.clone(),
-            Subject::Station { access, station, way } => {
+            ProbeSubject::Flow(flow) => direction_name(&scenario.flows[flow].name, self.end),
+            ProbeSubject::Link(link) => scenario.links[link].name.clone(),
+            ProbeSubject::Ethernet(segment) => scenario.ethernets[segment].name.clone(),
+            ProbeSubject::Station { access, station, way } => {
                 station_name(&scenario.nodes[scenario.access[access].stations()[station].index()].name, way)
             }
         }
@@ -387,7 +387,7 @@ pub struct Measurement {
 
 /// The subject of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum ProbeSubject {
     /// A flow, as an index into [`Scenario::flows`].
     Flow(usize),
     /// A link direction, as an index into [`Scenario::links`].
@@ -401,22 +401,22 @@ pub enum Subject {
         /// Number of the station in the access network.
         station: usize,
         /// The direction.
-        way: Way,
+        way: MediumDirection,
     },
 }
 
 /// The name of a direction to or from a station in probes. The downlink has the name of the station's host.
-pub fn station_name(host: &str, way: Way) -> String {
+pub fn station_name(host: &str, way: MediumDirection) -> String {
     match way {
-        Way::Down => host.to_owned(),
-        Way::Up => format!("{host}.{}", way.name()),
+        MediumDirection::Downlink => host.to_owned(),
+        MediumDirection::Uplink => format!("{host}.{}", way.name()),
     }
 }
 
 /// Handling of the wall clock in real time, and what the run records.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct RealTime {
+pub struct RealTimeSettings {
     /// The consequence if the run fell behind real time.
     pub policy: LatenessPolicy,
     /// An event or packet is late if its lateness exceeds this time.
@@ -426,9 +426,9 @@ pub struct RealTime {
     /// A gap in the emulator's event loop that is longer than this is a stall.
     pub stall_after: Duration,
     /// How the model's clock treats a stall.
-    pub after_stall: AfterStall,
+    pub after_stall: StallPolicy,
     /// How the namespaces of hosts are attached to the emulator.
-    pub attachment: Attachment,
+    pub attachment: InterfaceKind,
     /// Whether the run records every arrival with its timestamp, for replay in virtual time.
     pub record_arrivals: bool,
 }
@@ -444,7 +444,7 @@ pub enum LatenessPolicy {
 
 /// How the namespaces of hosts are attached to the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attachment {
+pub enum InterfaceKind {
     /// A pair of virtual Ethernet interfaces and a packet socket.
     Veth,
     /// A TUN device.
@@ -453,7 +453,7 @@ pub enum Attachment {
 
 /// How the model's clock treats a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterStall {
+pub enum StallPolicy {
     /// The clock includes the stall, and overdue packets leave immediately.
     CatchUp,
     /// The clock is paused during the stall.
@@ -477,7 +477,7 @@ pub struct Program {
     /// Names of the programs that must be ready before this program starts. The dependencies contain no cycle.
     pub after: Vec<String>,
     /// The condition for readiness.
-    pub ready: Ready,
+    pub ready: ReadyCondition,
     /// Time limit for readiness, from the start of the program.
     pub ready_timeout: Duration,
     /// Earliest start, in time of the run.
@@ -503,7 +503,7 @@ impl Program {
             environment: Vec::new(),
             directory: ".".to_owned(),
             after: Vec::new(),
-            ready: Ready::Started,
+            ready: ReadyCondition::Started,
             ready_timeout: timeout,
             start: Duration::ZERO,
             timeout,
@@ -518,16 +518,16 @@ impl Program {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// The program and its arguments: at least one word, and the first word is not empty.
-    Words(Vec<String>),
+    Arguments(Vec<String>),
     /// A command line for the shell.
     Shell(String),
 }
 
 impl Command {
     /// The program and its arguments. A shell command line is an argument of `/bin/sh -c`.
-    pub fn words(&self) -> Vec<String> {
+    pub fn argv(&self) -> Vec<String> {
         match self {
-            Command::Words(words) => words.clone(),
+            Command::Arguments(words) => words.clone(),
             Command::Shell(text) => vec!["/bin/sh".into(), "-c".into(), text.clone()],
         }
     }
@@ -535,7 +535,7 @@ impl Command {
 
 /// The condition for the readiness of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ready {
+pub enum ReadyCondition {
     /// The program has started.
     Started,
     /// The program listens on this TCP port.

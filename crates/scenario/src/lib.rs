@@ -10,5 +10,5 @@ pub mod simulator;
 
 pub use description::Scenario;
 pub use fullpipe_schema as schema;
-pub use language::{Language, Loaded, load, probe_metrics, reference_markdown, root_table};
+pub use language::{Language, LoadedScenario, load, probe_metrics, reference_markdown, root_table};
 pub use schema::{Error, Errors, Override, matches};

@@ -13,11 +13,11 @@ mod quantity;
 mod tests;
 
 use crate::schema::node::quote;
-use options::Options;
+use options::OptionParser;
 use std::fmt::{self, Write};
 
 /// The names of the scenarios.
-pub const NAMES: [&str; 8] = [
+pub const SCENARIO_NAMES: [&str; 8] = [
     "simple-p2p",
     "drop-rate",
     "corrupt-rate",
@@ -30,19 +30,19 @@ pub const NAMES: [&str; 8] = [
 
 /// The error in a scenario string, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong(String);
+pub struct ScenarioStringError(String);
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ScenarioStringError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for ScenarioStringError {}
 
 /// The client and the server.
 #[derive(Clone, Copy, Debug)]
-pub enum Hosts<'a> {
+pub enum HostSetup<'a> {
     /// Hosts beyond two interfaces of this machine.
     Interfaces {
         /// The interface of the client.
@@ -83,8 +83,8 @@ const DURATION: &str = "36000s";
 /// let wrong = translate("simple-p2p --delay=15ms --queue=25", hosts, 1).unwrap_err();
 /// assert!(wrong.to_string().contains("--bandwidth"));
 /// ```
-pub fn translate(text: &str, hosts: Hosts<'_>, seed: u64) -> Result<String, Wrong> {
-    let mut options = Options::parse(text)?;
+pub fn translate(text: &str, hosts: HostSetup<'_>, seed: u64) -> Result<String, ScenarioStringError> {
+    let mut options = OptionParser::parse(text)?;
     let path = Path::of(&mut options)?;
     let extra = extra(&mut options)?;
     options.done()?;
@@ -102,7 +102,7 @@ struct Path {
 }
 
 impl Path {
-    fn of(options: &mut Options) -> Result<Self, Wrong> {
+    fn of(options: &mut OptionParser) -> Result<Self, ScenarioStringError> {
         Ok(Path {
             delay: quantity::time_text(options.required(
                 "delay",
@@ -134,7 +134,7 @@ struct Extra {
     more: String,
 }
 
-fn extra(options: &mut Options) -> Result<Extra, Wrong> {
+fn extra(options: &mut OptionParser) -> Result<Extra, ScenarioStringError> {
     match options.name() {
         "drop-rate" => each_way(options, |rate, burst| {
             format!("loss = {{ kind = \"bernoulli\", probability = {rate}{burst}, protocol = \"udp\" }}\n")
@@ -169,8 +169,8 @@ fn extra(options: &mut Options) -> Result<Extra, Wrong> {
 /// A corrupted byte is within the first 51 bytes of a payload.
 const CORRUPTED_BYTES: u32 = 51;
 
-fn each_way(options: &mut Options, key: impl Fn(String, String) -> String) -> Result<Extra, Wrong> {
-    let mut one = |to: &str| -> Result<String, Wrong> {
+fn each_way(options: &mut OptionParser, key: impl Fn(String, String) -> String) -> Result<Extra, ScenarioStringError> {
+    let mut one = |to: &str| -> Result<String, ScenarioStringError> {
         let rate = options.required(&format!("rate_to_{to}"), "how many in a hundred", quantity::per_cent)?;
         let burst = options.optional(&format!("burst_to_{to}"), quantity::count)?;
         let burst = burst.map_or_else(String::new, |burst| format!(", largest_burst = {burst}"));
@@ -179,7 +179,7 @@ fn each_way(options: &mut Options, key: impl Fn(String, String) -> String) -> Re
     Ok(Extra { to_client: one("client")?, to_server: one("server")?, ..Extra::default() })
 }
 
-fn droplist(options: &mut Options, option: &str) -> Result<String, Wrong> {
+fn droplist(options: &mut OptionParser, option: &str) -> Result<String, ScenarioStringError> {
     let numbers = options.optional(option, quantity::counts)?.unwrap_or_default();
     if numbers.is_empty() {
         return Ok(String::new());
@@ -187,12 +187,12 @@ fn droplist(options: &mut Options, option: &str) -> Result<String, Wrong> {
     Ok(format!("loss = {{ kind = \"droplist\", frames = {numbers:?}, data_only = false, protocol = \"udp\" }}\n"))
 }
 
-fn blackhole(options: &mut Options) -> Result<Extra, Wrong> {
+fn blackhole(options: &mut OptionParser) -> Result<Extra, ScenarioStringError> {
     let on = options.required("on", "how long the link is on", quantity::nanoseconds)?;
     let off = options.required("off", "how long it is off then", quantity::some_time)?;
     let repeat = options.optional("repeat", quantity::positive)?.unwrap_or(1);
     let direction = options.choice("direction", ["both", "toclient", "toserver"])?;
-    let end = on.checked_add(off).ok_or_else(|| Wrong("--on and --off together are too long".into()))?;
+    let end = on.checked_add(off).ok_or_else(|| ScenarioStringError("--on and --off together are too long".into()))?;
     let [from, until] = [on, end].map(quantity::time_text);
     let key = format!(
         "blackholes = [{{ from = \"{from}\", until = \"{until}\", period = \"{until}\", times = {repeat}, of = \"arrivals\" }}]\n"
@@ -201,7 +201,7 @@ fn blackhole(options: &mut Options) -> Result<Extra, Wrong> {
     Ok(Extra { to_client: of("toserver"), to_server: of("toclient"), ..Extra::default() })
 }
 
-fn rebind(options: &mut Options) -> Result<Extra, Wrong> {
+fn rebind(options: &mut OptionParser) -> Result<Extra, ScenarioStringError> {
     let first = options.required("first-rebind", "when the translator rebinds first", quantity::some_time)?;
     let every = options.optional("rebind-freq", quantity::nanoseconds)?.filter(|every| *every > 0);
     let every = every.map_or_else(String::new, |every| format!(", every = \"{}\"", quantity::time_text(every)));
@@ -253,13 +253,20 @@ fn udp_cross_traffic(rate: &str, start: &str) -> String {
     )
 }
 
-fn write_file(out: &mut String, text: &str, hosts: Hosts<'_>, seed: u64, path: &Path, extra: &Extra) -> fmt::Result {
+fn write_file(
+    out: &mut String,
+    text: &str,
+    hosts: HostSetup<'_>,
+    seed: u64,
+    path: &Path,
+    extra: &Extra,
+) -> fmt::Result {
     let title: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let title: String = title.chars().filter(|letter| !"\"\\'".contains(*letter) && !letter.is_control()).collect();
     writeln!(out, "title = \"{title}\"\nduration = \"{DURATION}\"\nseed = {seed}\n")?;
     let interfaces = match hosts {
-        Hosts::Interfaces { left, right } => [left, right].map(|name| format!("interface = {}\n", quote(name))),
-        Hosts::Programs { .. } => [String::new(), String::new()],
+        HostSetup::Interfaces { left, right } => [left, right].map(|name| format!("interface = {}\n", quote(name))),
+        HostSetup::Programs { .. } => [String::new(), String::new()],
     };
     let [client, server] = [["193.167.0.100", "fd00:cafe:cafe::100"], ["193.167.100.100", "fd00:cafe:cafe:100::100"]];
     for (host, [ipv4, ipv6], interface) in [("client", client, &interfaces[0]), ("server", server, &interfaces[1])] {
@@ -281,7 +288,7 @@ fn write_file(out: &mut String, text: &str, hosts: Hosts<'_>, seed: u64, path: &
     out.write_str(&free_link("left-access", "client", "left"))?;
     out.write_str(&free_link("right-access", "right", "server"))?;
     out.write_str(&extra.more)?;
-    if let Hosts::Programs { client, server } = hosts {
+    if let HostSetup::Programs { client, server } = hosts {
         let program = |name: &str, command: &str| {
             format!("\n[[program]]\nname = \"{name}\"\nhost = \"{name}\"\ncommand = {}\n", quote(command))
         };

@@ -1,9 +1,11 @@
 //! Tests the keys of transports: each key sets its own field only, has a unique name, and settings are unchanged after
 //! they are written and read.
 
-use fullpipe_schema::component::Reader;
-use fullpipe_schema::settings::{Access, Key, SettingsTable, fields};
-use fullpipe_schema::{Check, Data, Field, Kind, Loaded, Place, Table, Tree, Value, at, load, resolved};
+use fullpipe_schema::component::SettingsReader;
+use fullpipe_schema::settings::{FieldAccess, SettingKey, SettingsTable, fields};
+use fullpipe_schema::{
+    Diagnostics, Field, FieldKind, LoadedFile, SourceLocation, Table, Tree, Value, ValueData, at, load, resolved_toml,
+};
 use fullpipe_transport::tunnel;
 use fullpipe_units::{Duration, QueueLimit};
 use std::fmt::Debug;
@@ -12,10 +14,10 @@ use {fullpipe_quic as quic, fullpipe_tcp as tcp};
 /// Writes these settings as a file and reads them again, then sets each key to another value. Returns the first fault.
 fn verify<S: Default + PartialEq + Debug>(of: &SettingsTable<S>, settings: &S) -> Result<(), String> {
     let usual = of.write(settings);
-    let text = resolved(of.table, &usual);
-    let Loaded { root, sources, .. } = load(of.table, &text, "file", &[]).map_err(|errors| errors.to_string())?;
+    let text = resolved_toml(of.table, &usual);
+    let LoadedFile { root, sources, .. } = load(of.table, &text, "file", &[]).map_err(|errors| errors.to_string())?;
     let read = |tree: &Tree| {
-        let mut check = Check::new(&sources);
+        let mut check = Diagnostics::new(&sources);
         of.read(&mut Reader { tree, path: "", check: &mut check }).expect("the keys are consistent")
     };
     let again = read(&root);
@@ -30,7 +32,7 @@ fn verify<S: Default + PartialEq + Debug>(of: &SettingsTable<S>, settings: &S) -
         seen.push(field.key);
         let mut tree = usual.clone();
         let data = another(&field.kind, usual.get(field.key).map(|value| &value.data));
-        tree.set(field.key, Value { data, place: Place::default(), given: true });
+        tree.set(field.key, Value { data, place: SourceLocation::default(), given: true });
         let changed = read(&tree);
         if changed == *settings {
             return Err(format!("{} sets nothing", field.key));
@@ -43,29 +45,29 @@ fn verify<S: Default + PartialEq + Debug>(of: &SettingsTable<S>, settings: &S) -
 }
 
 /// A value of this kind that differs from the given one.
-fn another(kind: &Kind, usual: Option<&Data>) -> Data {
+fn another(kind: &FieldKind, usual: Option<&ValueData>) -> ValueData {
     let next = |value: u64, min: u64, max: u64| if value < max { value + 1 } else { min };
     match (kind, usual) {
-        (Kind::Boolean, usual) => Data::Boolean(usual != Some(&Data::Boolean(true))),
-        (Kind::Integer { min, .. }, None) => Data::Integer(*min),
-        (Kind::Integer { min, max }, Some(Data::Integer(value))) => {
-            Data::Integer(if value < max { value + 1 } else { *min })
+        (FieldKind::Boolean, usual) => ValueData::Boolean(usual != Some(&ValueData::Boolean(true))),
+        (FieldKind::Integer { min, .. }, None) => ValueData::Integer(*min),
+        (FieldKind::Integer { min, max }, Some(ValueData::Integer(value))) => {
+            ValueData::Integer(if value < max { value + 1 } else { *min })
         }
-        (Kind::Size { min, .. }, None) => Data::Size(*min),
-        (Kind::Size { min, max }, Some(Data::Size(value))) => Data::Size(next(*value, *min, *max)),
-        (Kind::Duration { min, .. }, None) => Data::Duration(*min),
-        (Kind::Duration { min, max }, Some(Data::Duration(value))) => {
-            Data::Duration(Duration::from_nanos(next(value.as_nanos(), min.as_nanos(), max.as_nanos())))
+        (FieldKind::Size { min, .. }, None) => ValueData::Size(*min),
+        (FieldKind::Size { min, max }, Some(ValueData::Size(value))) => ValueData::Size(next(*value, *min, *max)),
+        (FieldKind::Duration { min, .. }, None) => ValueData::Duration(*min),
+        (FieldKind::Duration { min, max }, Some(ValueData::Duration(value))) => {
+            ValueData::Duration(Duration::from_nanos(next(value.as_nanos(), min.as_nanos(), max.as_nanos())))
         }
-        (Kind::QueueLimit, usual) => {
-            let limit = Data::QueueLimit(QueueLimit::Bytes(1000));
-            if usual == Some(&limit) { Data::QueueLimit(QueueLimit::Unlimited) } else { limit }
+        (FieldKind::QueueLimit, usual) => {
+            let limit = ValueData::QueueLimit(QueueLimit::Bytes(1000));
+            if usual == Some(&limit) { ValueData::QueueLimit(QueueLimit::Unlimited) } else { limit }
         }
-        (Kind::Choice(list), usual) => {
-            let names = list.iter().filter(|choice| choice.available).map(|choice| Data::Choice(choice.name));
+        (FieldKind::Choice(list), usual) => {
+            let names = list.iter().filter(|choice| choice.available).map(|choice| ValueData::Choice(choice.name));
             names.into_iter().find(|name| usual != Some(name)).expect("the key has at least two names")
         }
-        (Kind::Either(first, _), usual) => another(first, usual),
+        (FieldKind::Either(first, _), usual) => another(first, usual),
         (kind, usual) => panic!("no other value of {kind:?} than {usual:?}"),
     }
 }
@@ -93,8 +95,8 @@ struct Two {
     other: bool,
 }
 
-const fn key(name: &'static str, access: Access<Two>) -> Key<Two> {
-    Key::setting(name, Kind::Boolean, "", access)
+const fn key(name: &'static str, access: FieldAccess<Two>) -> SettingKey<Two> {
+    SettingKey::setting(name, FieldKind::Boolean, "", access)
 }
 
 /// A declaration with a mistake, in a table.
@@ -118,7 +120,7 @@ fn verify_detects_a_mistake_in_a_declaration() {
     assert_eq!(same, Err("one sets nothing".to_string()));
     let ignored = mistaken!(
         key("one", at!(one)),
-        key("other", Access { get: |_, _| Some(Data::Boolean(false)), set: |_, _| {} })
+        key("other", FieldAccess { get: |_, _| Some(ValueData::Boolean(false)), set: |_, _| {} })
     );
     assert_eq!(ignored, Err("other sets nothing".to_string()));
 }

@@ -1,9 +1,9 @@
 //! Tests the scenario files of the repository, and the descriptions of a few small files.
 
 use fullpipe_network::discipline::fifo::FifoSpecification;
-use fullpipe_network::{BernoulliLoss, Frames, Impairments, Limit, PeriodicLoss, Selection};
+use fullpipe_network::{BernoulliLoss, FrameFilter, FrameSelection, Impairments, Limit, PeriodicLoss};
 use fullpipe_scenario::description::*;
-use fullpipe_scenario::{Loaded, Override, load};
+use fullpipe_scenario::{LoadedScenario, Override, load};
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_workload::{BulkSpec, ConstantRateSpec, IdleSpec};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn file(name: &str) -> Scenario {
     load(&text, name, &[]).unwrap_or_else(|errors| panic!("{errors}")).scenario
 }
 
-fn good(text: &str) -> Loaded {
+fn good(text: &str) -> LoadedScenario {
     load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
@@ -244,7 +244,7 @@ fn parking_lot_has_cross_traffic_at_every_bottleneck() {
 }
 
 fn bernoulli(probability: f64) -> Impairments {
-    let selection = Selection { probability, largest_burst: None, frames: Frames::All };
+    let selection = FrameSelection { probability, largest_burst: None, frames: FrameFilter::All };
     Impairments::default().with(BernoulliLoss { selection })
 }
 
@@ -296,7 +296,7 @@ fn ethernet_file_has_the_described_segment() {
     assert_eq!(segment.arp.request_jitter, Duration::from_millis(10));
     let fifo = Arc::new(FifoSpecification { limit: Limit::Packets(10_240) }) as Discipline;
     assert_eq!(segment.discipline, Some(fifo));
-    assert_eq!(scenario.probes[0].subject, Subject::Ethernet(0));
+    assert_eq!(scenario.probes[0].subject, ProbeSubject::Ethernet(0));
     let set = [Override { path: "topology.hosts".into(), value: "3".into() }];
     let error = load(text, "test.toml", &set).unwrap_err();
     assert!(error.to_string().contains("unknown host or router \"client\""), "{error}");
@@ -322,18 +322,18 @@ fn probe_pattern_samples_the_metrics_that_each_flow_has() {
          [[probe]]\nflow = '*'\nmetrics = ['cwnd_bytes', 'drops']\n[[probe]]\nflow = '*'\n\
          metrics = ['control_state', 'proxy_cwnd_bytes']\n"
     );
-    let probes: Vec<(Subject, usize, Vec<String>)> =
+    let probes: Vec<(ProbeSubject, usize, Vec<String>)> =
         good(&text).scenario.probes.into_iter().map(|probe| (probe.subject, probe.end, probe.metrics)).collect();
     let metrics = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
     let expected = [
-        (Subject::Flow(0), 0, metrics(&["cwnd_bytes", "drops"])),
+        (ProbeSubject::Flow(0), 0, metrics(&["cwnd_bytes", "drops"])),
         // Both ends send, and a tunnel without flows could carry data in both directions.
-        (Subject::Flow(1), 0, metrics(&["drops"])),
-        (Subject::Flow(1), 1, metrics(&["drops"])),
-        (Subject::Flow(2), 0, metrics(&["cwnd_bytes", "drops"])),
-        (Subject::Flow(2), 1, metrics(&["drops"])),
-        (Subject::Flow(0), 0, metrics(&["control_state"])),
-        (Subject::Flow(2), 0, metrics(&["proxy_cwnd_bytes"])),
+        (ProbeSubject::Flow(1), 0, metrics(&["drops"])),
+        (ProbeSubject::Flow(1), 1, metrics(&["drops"])),
+        (ProbeSubject::Flow(2), 0, metrics(&["cwnd_bytes", "drops"])),
+        (ProbeSubject::Flow(2), 1, metrics(&["drops"])),
+        (ProbeSubject::Flow(0), 0, metrics(&["control_state"])),
+        (ProbeSubject::Flow(2), 0, metrics(&["proxy_cwnd_bytes"])),
     ];
     assert_eq!(probes, expected);
     // A metric that no flow has is an error, as without a pattern.
@@ -421,9 +421,9 @@ fn patterns_pair_hosts_in_natural_order() {
         .probes
         .iter()
         .map(|probe| match probe.subject {
-            Subject::Flow(flow) => scenario.flows[flow].name.clone(),
-            Subject::Link(link) => scenario.links[link].name.clone(),
-            Subject::Ethernet(_) | Subject::Station { .. } => String::new(),
+            ProbeSubject::Flow(flow) => scenario.flows[flow].name.clone(),
+            ProbeSubject::Link(link) => scenario.links[link].name.clone(),
+            ProbeSubject::Ethernet(_) | ProbeSubject::Station { .. } => String::new(),
         })
         .collect();
     let expected =

@@ -3,7 +3,7 @@
 //! For each former key there are two files in `former`: `KEY.toml` in the spelling of the previous version, and
 //! `KEY.now.toml` in the current spelling. Both give the same scenario.
 
-use fullpipe_scenario::schema::{Field, Kind, Table};
+use fullpipe_scenario::schema::{Field, FieldKind, Table};
 use fullpipe_scenario::{load, root_table};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,18 +16,18 @@ fn former_keys(table: &'static Table, known: &mut Vec<&'static Table>, found: &m
     known.push(table);
     let of_variants =
         table.variants.into_iter().flat_map(|variants| variants.list).flat_map(|variant| variant.fields());
-    let fields: Vec<&'static Field> = table.common().chain(of_variants).collect();
+    let fields: Vec<&'static Field> = table.common_fields().chain(of_variants).collect();
     for field in fields {
         found.extend(field.former.iter().map(|former| former.key));
         tables_of(&field.kind).into_iter().for_each(|below| former_keys(below, known, found));
     }
 }
 
-fn tables_of(kind: &'static Kind) -> Vec<&'static Table> {
+fn tables_of(kind: &'static FieldKind) -> Vec<&'static Table> {
     match kind {
-        Kind::Table(table) | Kind::Tables(table) => vec![table],
-        Kind::List(kind) | Kind::Map(kind) => tables_of(kind),
-        Kind::Either(first, second) => [tables_of(first), tables_of(second)].concat(),
+        FieldKind::Table(table) | FieldKind::Tables(table) => vec![table],
+        FieldKind::List(kind) | FieldKind::Map(kind) => tables_of(kind),
+        FieldKind::Either(first, second) => [tables_of(first), tables_of(second)].concat(),
         _ => Vec::new(),
     }
 }

@@ -1,27 +1,27 @@
 //! Tests the descriptions of files with LTE access networks.
 
-use fullpipe_lte::bearer::{Addresses, Classifier, PacketFilter, Ports, Qci, Ways};
+use fullpipe_lte::bearer::{AddressMask, Classifier, FilterDirection, PacketFilter, PortRange, Qci};
 use fullpipe_lte::component::LTE;
 use fullpipe_lte::component::{FadingSource, LteSettings};
-use fullpipe_lte::config::{Course, CqiSource, FadingBegins, Position};
-use fullpipe_lte::connection::{Attach, Signalling};
+use fullpipe_lte::config::{CqiSource, FadingStart, Position, Trajectory};
+use fullpipe_lte::connection::{AttachProcedure, SignalingMode};
 use fullpipe_lte::radio::antenna::TransmissionMode;
-use fullpipe_lte::radio::fading::{Places, Profile};
+use fullpipe_lte::radio::fading::{DelayProfile, TraceSampling};
 use fullpipe_lte::radio::path_loss::PathLoss;
-use fullpipe_lte::rlc::Mode;
+use fullpipe_lte::rlc::RlcMode;
 use fullpipe_lte::scheduler::catalogue;
-use fullpipe_lte::scheduler::catalogue::Parameters;
+use fullpipe_lte::scheduler::catalogue::SchedulerParameters;
 use fullpipe_lte::scheduler::{ChannelAwareness, FrequencyMetric, TokenBankLimits};
-use fullpipe_network::Way;
+use fullpipe_network::MediumDirection;
 use fullpipe_scenario::description::*;
-use fullpipe_scenario::schema::{Choice, Default, Field, Kind, Table, Variant};
-use fullpipe_scenario::{Loaded, Override, load};
+use fullpipe_scenario::schema::{Choice, DefaultValue, Field, FieldKind, Table, Variant};
+use fullpipe_scenario::{LoadedScenario, Override, load};
 use fullpipe_units::{Distribution, Duration, Rate};
 use fullpipe_workload::ConstantRateSpec;
 use std::any::Any;
 use std::path::Path;
 
-fn good(text: &str) -> Loaded {
+fn good(text: &str) -> LoadedScenario {
     load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
@@ -30,7 +30,7 @@ fn settings(scenario: &Scenario) -> &LteSettings {
     (&*scenario.access[0] as &dyn Any).downcast_ref().expect("the access network is LTE")
 }
 
-fn carriers(settings: &LteSettings) -> [fullpipe_lte::config::Carrier; 2] {
+fn carriers(settings: &LteSettings) -> [fullpipe_lte::config::CellCarrier; 2] {
     [settings.config.cells[0].downlink, settings.config.cells[0].uplink]
 }
 
@@ -51,7 +51,7 @@ fn lte_bench_scenarios_have_the_documented_values() {
         let scenario = good(&std::fs::read_to_string(folder.join(format!("lte-{count}.toml"))).unwrap()).scenario;
         let lte = settings(&scenario);
         let fading =
-            FadingSource::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: Some(10) };
+            FadingSource::Generator { profile: DelayProfile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: Some(10) };
         assert_eq!((resource_blocks(lte), &lte.fading[0], lte.stations.len()), ([100, 100], &fading, count));
         let distance = |ue: usize| lte.config.ues[ue].course.points[0].1.x;
         assert_eq!((distance(0), distance(count - 1)), (nearest, farthest));
@@ -85,8 +85,8 @@ fn lte_file_has_the_described_network() {
     assert_eq!(access.stations.iter().map(|node| node.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     // 24 of 25 resource blocks form whole groups: at most 17 568 bits per millisecond, 219 600 bytes in 100 ms.
     assert_eq!(lte.ues[0].bearers[0].limits.max_buffer_bytes, Some(219_600));
-    let subjects: Vec<Subject> = scenario.probes.iter().map(|probe| probe.subject).collect();
-    assert_eq!(subjects, Way::ALL.map(|way| Subject::Station { access: 0, station: 1, way }));
+    let subjects: Vec<ProbeSubject> = scenario.probes.iter().map(|probe| probe.subject).collect();
+    assert_eq!(subjects, MediumDirection::ALL.map(|way| ProbeSubject::Station { access: 0, station: 1, way }));
     assert_eq!(scenario.flows.len(), 5);
 
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tone.fad");
@@ -103,19 +103,20 @@ fn lte_file_has_the_described_network() {
     let points = [(0.0, 50.0, 0.0), (10.0, 150.0, 20.0), (20.5, 150.0, 200.0)];
     assert_eq!(ue.course.points, points.map(|(at, x, y)| (at, Position { x, y, z: 1.5 })));
     assert_eq!(ue.bearers[0].limits.max_buffer_bytes, Some(10_240));
-    let FadingSource::Trace { path, trace: read, places: Places::Windows { milliseconds: 3 } } = &fading[0] else {
+    let FadingSource::Trace { path, trace: read, places: TraceSampling::Windows { milliseconds: 3 } } = &fading[0]
+    else {
         panic!("{:?}", fading[0])
     };
-    assert_eq!((path, read.resource_blocks(), read.milliseconds()), (&trace, 25, 12));
-    assert_eq!(scenario.files().collect::<Vec<_>>(), [trace.as_path()]);
+    assert_eq!((path, read.resource_blocks(), read.duration_ms()), (&trace, 25, 12));
+    assert_eq!(scenario.referenced_files().collect::<Vec<_>>(), [trace.as_path()]);
     assert_eq!(
         fading[1],
-        FadingSource::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None }
+        FadingSource::Generator { profile: DelayProfile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None }
     );
 }
 
 /// A network with `keys`, and with one cell and one UE that have the given keys.
-fn lte(keys: &str, cell: &str, ue: &str) -> Loaded {
+fn lte(keys: &str, cell: &str, ue: &str) -> LoadedScenario {
     good(&format!(
         "[[host]]\nname = 'server'\n[[router]]\nname = 'pgw'\n[[host]]\nname = 'phone'\n[[link]]\nname = 'sgi'\nfrom = 'server'\nto = \
          'pgw'\nrate = '1Gbit/s'\ndelay = '10ms'\n[[lte]]\nname = 'access'\ngateway = 'pgw'\n{keys}\n\
@@ -126,7 +127,7 @@ fn lte(keys: &str, cell: &str, ue: &str) -> Loaded {
 #[test]
 fn preset_table_i_has_the_published_radio_parameters() {
     // Scharnitzky et al., Table I, row by row. In the text of the paper the UE is at 99 m.
-    let lte_of = |loaded: Loaded| settings(&loaded.scenario).clone();
+    let lte_of = |loaded: LoadedScenario| settings(&loaded.scenario).clone();
     let table = lte("preset = 'table-i'", "", "");
     assert!(table.resolved.contains("allow_nonstandard_bandwidth = true"));
     let radio = lte_of(table);
@@ -141,18 +142,18 @@ fn preset_table_i_has_the_published_radio_parameters() {
     // Helper: PDSCH for CQI false.
     assert_eq!(cell.cqi_source, CqiSource::Control);
     // eNB RRC: RLC_UM_ALWAYS; transmission mode 0, which is the first mode.
-    assert_eq!((bearer.mode, ue.transmission_mode), (Mode::Unacknowledged, TransmissionMode::SingleAntenna));
+    assert_eq!((bearer.mode, ue.transmission_mode), (RlcMode::Unacknowledged, TransmissionMode::SingleAntenna));
     // Drop-tail queue: 16 packets.
     assert_eq!((bearer.limits.max_buffer_bytes, bearer.limits.max_buffer_sdus), (None, Some(16)));
     // Scheduler, path loss, fading.
     assert_eq!((cell.scheduler.as_str(), config.path_loss), ("pf", PathLoss::Friis { smallest_db: 0.0 }));
-    let epa = FadingSource::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None };
+    let epa = FadingSource::Generator { profile: DelayProfile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None };
     assert_eq!(radio.fading, [epa.clone(), epa]);
     // eNB device: bandwidth and EARFCN of both directions.
     // Channels 9895 and 27785 of band 31: 462.5 MHz and 452.5 MHz, plus 25 steps of 100 kHz.
     assert_eq!((resource_blocks(&radio), megahertz(&radio)), ([25, 25], [465.0, 455.0]));
     let at = |x| Position { x, y: 0.0, z: 1.5 };
-    assert_eq!((&ue.course, cell.position), (&Course::at(at(99.0)), at(0.0)));
+    assert_eq!((&ue.course, cell.position), (&Trajectory::stationary(at(99.0)), at(0.0)));
 
     // 100 resource blocks in both directions, more than band 31 has.
     assert_eq!(resource_blocks(&lte_of(lte("preset = 'table-i'\nresource_blocks = 100", "", ""))), [100, 100]);
@@ -169,7 +170,7 @@ fn preset_table_i_has_the_published_radio_parameters() {
     let bearer = &ue.bearers[0];
     assert_eq!((resource_blocks(&other), megahertz(&other)), ([50, 25], [2140.0, 1950.0]));
     assert_eq!(config.path_loss, PathLoss::Kun2600);
-    let etu = FadingSource::Generated { profile: Profile::ExtendedTypicalUrban, speed_kmh: 30.0, repeat_s: None };
+    let etu = FadingSource::Generator { profile: DelayProfile::ExtendedTypicalUrban, speed_kmh: 30.0, repeat_s: None };
     assert_eq!((&other.fading, config.errors.data, config.errors.control), (&[etu.clone(), etu], false, false));
     assert_eq!((cell.power_dbm, cell.noise_figure_db), (43.0, 4.0));
     assert_eq!((cell.scheduler.as_str(), cell.cqi_source), ("rr", CqiSource::Mixed));
@@ -180,7 +181,7 @@ fn preset_table_i_has_the_published_radio_parameters() {
     assert_eq!(ue.transmission_mode, TransmissionMode::TransmitDiversity);
     assert_eq!(
         (bearer.mode, bearer.limits.max_buffer_bytes, bearer.limits.max_buffer_sdus),
-        (Mode::Acknowledged, Some(1_000_000), None)
+        (RlcMode::Acknowledged, Some(1_000_000), None)
     );
     // A preset in an inner table also has precedence.
     let smaller = lte_of(lte("preset = 'table-i'", "", "distance = 500\nrlc = { preset = 'reference-buffer' }"));
@@ -193,22 +194,22 @@ fn preset_table_i_has_the_published_radio_parameters() {
 #[test]
 fn fading_begins_selects_the_start_of_fading() {
     let begins = |keys: &str| settings(&lte(keys, "", "distance = 99").scenario).config.fading_begins;
-    assert_eq!(begins(""), FadingBegins::Run);
-    assert_eq!(begins("fading_begins = 'first-packet'"), FadingBegins::Packet { least_bytes: 1 });
+    assert_eq!(begins(""), FadingStart::Run);
+    assert_eq!(begins("fading_begins = 'first-packet'"), FadingStart::Packet { least_bytes: 1 });
     let large = begins("fading_begins = 'first-packet'\nfading_begins_with = '500B'");
-    assert_eq!(large, FadingBegins::Packet { least_bytes: 500 });
+    assert_eq!(large, FadingStart::Packet { least_bytes: 500 });
 }
 
 #[test]
 fn attach_and_signalling_select_how_bearers_are_established() {
     let of = |keys: &str| settings(&lte("", "", &format!("distance = 99\n{keys}")).scenario).clone();
-    assert_eq!(of("").config.ues[0].attach, Attach::Ideal);
+    assert_eq!(of("").config.ues[0].attach, AttachProcedure::Ideal);
     assert_eq!(of("attach = 'known-cell'").switched_on_s, [Distribution::Constant { value: 0.0 }]);
     let searches = of("attach = 'cell-search'\nswitched_on = { kind = 'uniform', low = '1s', high = '3s' }");
-    assert!(matches!(searches.config.ues[0].attach, Attach::CellSearch { .. }));
+    assert!(matches!(searches.config.ues[0].attach, AttachProcedure::CellSearch { .. }));
     assert_eq!(searches.switched_on_s, [Distribution::Uniform { low: 1.0, high: 3.0 }]);
     let signalling = |keys: &str| settings(&lte(keys, "", "distance = 99").scenario).config.signalling;
-    assert_eq!([signalling(""), signalling("signalling = 'radio'")], [Signalling::Ideal, Signalling::Radio]);
+    assert_eq!([signalling(""), signalling("signalling = 'radio'")], [SignalingMode::Ideal, SignalingMode::Radio]);
 }
 
 #[test]
@@ -228,16 +229,19 @@ fn ue_has_its_default_and_dedicated_bearers() {
     let [_, voice] = &settings.config.ues[0].bearers[..] else { panic!("there is one dedicated bearer") };
     assert_eq!((voice.qci.number(), voice.guaranteed), (1, Rate::from_bits_per_second(64_000)));
     // The UE's RLC settings of the default bearer do not apply to this bearer.
-    assert_eq!((voice.mode, voice.limits.max_buffer_sdus), (Mode::Unacknowledged, Some(10)));
+    assert_eq!((voice.mode, voice.limits.max_buffer_sdus), (RlcMode::Unacknowledged, Some(10)));
     // The addresses of the first host are 10.0.0.1 and fd66:756c:6c70::1.
-    let one = |address: &str, bits| Some(Addresses::prefix(address.parse().unwrap(), bits).unwrap());
-    let downlink =
-        PacketFilter { ways: Ways::Downlink, local_ports: Ports::new(5000, 5003).unwrap(), ..PacketFilter::ANY };
+    let one = |address: &str, bits| Some(AddressMask::prefix(address.parse().unwrap(), bits).unwrap());
+    let downlink = PacketFilter {
+        ways: FilterDirection::Downlink,
+        local_ports: PortRange::new(5000, 5003).unwrap(),
+        ..PacketFilter::ANY
+    };
     let mut classifier = Classifier::with_default_bearer();
     let filters = [
         PacketFilter { remote: one("10.0.0.1", 32), ..downlink },
         PacketFilter { remote: one("fd66:756c:6c70::1", 128), ..downlink },
-        PacketFilter { remote: one("192.0.2.0", 24), remote_ports: Ports::one(80), ..PacketFilter::ANY },
+        PacketFilter { remote: one("192.0.2.0", 24), remote_ports: PortRange::one(80), ..PacketFilter::ANY },
     ];
     classifier.add(2, &filters).unwrap();
     assert_eq!(settings.classifiers, [classifier]);
@@ -252,19 +256,19 @@ fn ue_has_its_default_and_dedicated_bearers() {
 fn scheduler_parameters_of_a_cell_reach_the_scheduler() {
     let cell = |keys: &str| settings(&lte("", keys, "distance = 99").scenario).config.cells[0].clone();
     let plain = cell("");
-    assert_eq!((plain.scheduler_parameters, plain.downlink_groups), (Parameters::default(), None));
+    assert_eq!((plain.scheduler_parameters, plain.downlink_groups), (SchedulerParameters::default(), None));
     let bank =
         cell("scheduler = 'td-tbfq'\ntoken_pool = '10kB'\ntoken_credit = '20kB'\ntoken_debt = 0\ngroups = [2, 11]");
     let token_bank = TokenBankLimits { pool_bytes: 10_000, credit_bytes: 20_000, debt_bytes: 0 };
-    assert_eq!(bank.scheduler_parameters, Parameters { token_bank, ..Parameters::default() });
+    assert_eq!(bank.scheduler_parameters, SchedulerParameters { token_bank, ..SchedulerParameters::default() });
     assert_eq!(bank.downlink_groups, Some((2, 10)));
     let sets = cell("scheduler = 'pss'\nfrequency_metric = 'co-it-a'\nmultiplexed_ues = 3").scheduler_parameters;
     let frequency_metric = FrequencyMetric::CoItA;
-    assert_eq!(sets, Parameters { frequency_metric, multiplexed_ues: 3, ..Parameters::default() });
+    assert_eq!(sets, SchedulerParameters { frequency_metric, multiplexed_ues: 3, ..SchedulerParameters::default() });
     let aware =
         cell("scheduler = 'cqa'\nchannel_awareness = 'proportional-fair'\nwaiting_unit = '20ms'").scheduler_parameters;
     let channel_awareness = ChannelAwareness::ProportionalFair;
-    assert_eq!(aware, Parameters { channel_awareness, waiting_unit_ms: 20, ..Parameters::default() });
+    assert_eq!(aware, SchedulerParameters { channel_awareness, waiting_unit_ms: 20, ..SchedulerParameters::default() });
 }
 
 /// The names that keys of a table and of its inner tables accept: for each key its path and its values as TOML.
@@ -273,12 +277,12 @@ fn names(table: &'static Table, path: &str) -> Vec<(String, Vec<String>)> {
         choices.iter().filter(|choice| choice.available).map(|choice| format!("'{}'", choice.name)).collect()
     };
     let mut found = Vec::new();
-    for Field { key, kind, .. } in table.common() {
+    for Field { key, kind, .. } in table.common_fields() {
         let path = format!("{path}.{key}");
         match kind {
-            Kind::Choice(choices) => found.push((path, quoted(choices))),
-            Kind::Tables(table) => found.extend(names(table, &format!("{path}.0"))),
-            Kind::Table(table) => {
+            FieldKind::Choice(choices) => found.push((path, quoted(choices))),
+            FieldKind::Tables(table) => found.extend(names(table, &format!("{path}.0"))),
+            FieldKind::Table(table) => {
                 found.extend(names(table, &path));
                 let Some(variants) = table.variants else { continue };
                 let whole = |variant: &Variant, more: &str| {
@@ -286,7 +290,7 @@ fn names(table: &'static Table, path: &str) -> Vec<(String, Vec<String>)> {
                 };
                 found.push((path.clone(), variants.list.iter().map(|variant| whole(variant, "")).collect()));
                 for (variant, field) in variants.list.iter().flat_map(|v| v.fields().map(move |field| (v, field))) {
-                    if let Kind::Choice(choices) = &field.kind {
+                    if let FieldKind::Choice(choices) = &field.kind {
                         let value = |name: &String| whole(variant, &format!(", {} = {name}", field.key));
                         found.push((path.clone(), quoted(choices).iter().map(value).collect()));
                     }
@@ -300,7 +304,7 @@ fn names(table: &'static Table, path: &str) -> Vec<(String, Vec<String>)> {
 
 /// The required keys of a variant.
 fn least(variant: &Variant) -> String {
-    let required = variant.fields().filter(|field| matches!(field.default, Default::Required));
+    let required = variant.fields().filter(|field| matches!(field.default, DefaultValue::Required));
     let value = |field: &Field| match field.key {
         "loss" => ", loss = 100".to_owned(),
         "file" => format!(", file = '{}/tests/data/tone.fad', continuous = true", env!("CARGO_MANIFEST_DIR")),

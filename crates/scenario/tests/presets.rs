@@ -1,11 +1,11 @@
 //! Tests the TCP presets value by value, and the precedence of TCP settings.
 
 use fullpipe_scenario::description::{Flow, Tcp, Transport};
-use fullpipe_scenario::{Loaded, load};
-use fullpipe_tcp::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
+use fullpipe_scenario::{LoadedScenario, load};
+use fullpipe_tcp::{Config, EcnFeedback, EcnMode, KeepAlive, LossDetection};
 use fullpipe_units::Duration;
 
-fn good(text: &str) -> Loaded {
+fn good(text: &str) -> LoadedScenario {
     load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
@@ -128,7 +128,7 @@ fn presets_have_the_documented_values() {
             eifel: true,                        // tcp_packet_delayed
             frto: true,                         // tcp_frto 2
             limited_transmit: true,             // RFC 3042 in tcp_fastretrans_alert's state Disorder
-            ecn: Ecn::Passive,                  // tcp_ecn 2
+            ecn: EcnMode::Passive,              // tcp_ecn 2
             ecn_feedback: EcnFeedback::Classic, // RFC 3168: Linux 6.12 has no AccECN
             proportional_ecn_reduction: true,   // tcp_cwnd_reduction in state CWR
         },
@@ -183,7 +183,7 @@ fn presets_have_the_documented_values() {
             eifel: false,
             frto: false,
             limited_transmit: true, // Base: LimitedTransmit
-            ecn: Ecn::Off,          // TcpSocketState's UseEcn
+            ecn: EcnMode::Off,      // TcpSocketState's UseEcn
             ecn_feedback: EcnFeedback::Classic,
             proportional_ecn_reduction: false, // the window falls at once, in state CA_CWR
         },
@@ -275,8 +275,8 @@ fn each_setting_sets_its_own_field() {
         ("frto = false", |tcp| tcp.connection.frto = false),
         ("limited_transmit = false", |tcp| tcp.connection.limited_transmit = false),
         ("black_hole_timeouts = 7", |tcp| tcp.connection.black_hole_timeouts = Some(7)),
-        ("ecn = 'off'", |tcp| tcp.connection.ecn = Ecn::Off),
-        ("ecn = 'active'", |tcp| tcp.connection.ecn = Ecn::Active),
+        ("ecn = 'off'", |tcp| tcp.connection.ecn = EcnMode::Off),
+        ("ecn = 'active'", |tcp| tcp.connection.ecn = EcnMode::Active),
         ("ecn_feedback = 'dctcp'", |tcp| tcp.connection.ecn_feedback = EcnFeedback::Dctcp),
         ("ecn_feedback = 'accurate'", |tcp| tcp.connection.ecn_feedback = EcnFeedback::Accurate),
         ("proportional_ecn_reduction = false", |tcp| tcp.connection.proportional_ecn_reduction = false),

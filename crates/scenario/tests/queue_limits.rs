@@ -1,10 +1,10 @@
 //! Tests queue limits of links: one key for all disciplines, and multiples of a bandwidth-delay product.
 
-use fullpipe_network::discipline::settings::Capacity;
+use fullpipe_network::discipline::settings::QueueCapacity;
 use fullpipe_scenario::description::{Link, QueueLimit, Scenario};
-use fullpipe_scenario::{Loaded, Override, load};
+use fullpipe_scenario::{LoadedScenario, Override, load};
 
-fn good(text: &str) -> Loaded {
+fn good(text: &str) -> LoadedScenario {
     let loaded = load(text, "limits.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     // The resolved file describes the same scenario, with the multiples and not with bytes.
     let again = load(&loaded.resolved, "resolved.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
@@ -125,11 +125,14 @@ fn discipline_limit_applies_to_every_discipline() {
         for limit in ["9packets", "50kB", "40ms", "1BDP"] {
             let loaded = good(&dumbbell(&format!("discipline = {{ kind = '{kind}', {bands} limit = '{limit}' }}")));
             let bottleneck = link(&loaded.scenario, "bottleneck");
-            let device = fullpipe_network::Limit::at(bottleneck.queue, bottleneck.rate);
-            let capacity = bottleneck.discipline.as_ref().map_or(Capacity::of(device), |settings| settings.capacity());
+            let device = fullpipe_network::Limit::from_queue_limit(bottleneck.queue, bottleneck.rate);
+            let capacity = bottleneck
+                .discipline
+                .as_ref()
+                .map_or(QueueCapacity::from_limit(device), |settings| settings.capacity());
             let expected = match limit {
-                "9packets" => Capacity { packets: Some(9), bytes: None },
-                _ => Capacity { packets: None, bytes: Some(50_000) },
+                "9packets" => QueueCapacity { packets: Some(9), bytes: None },
+                _ => QueueCapacity { packets: None, bytes: Some(50_000) },
             };
             assert_eq!(capacity, expected, "{kind}: {limit}");
             assert_eq!(loaded.hints, []);

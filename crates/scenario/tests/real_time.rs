@@ -1,7 +1,7 @@
 //! Tests the keys for real time, and the behavior of the same file in virtual time.
 
 use fullpipe_scenario::description::*;
-use fullpipe_scenario::{Loaded, load};
+use fullpipe_scenario::{LoadedScenario, load};
 use fullpipe_units::{Duration, NodeId};
 
 const NETWORK: &str = "\
@@ -13,7 +13,7 @@ bottleneck = { rate = '10Mbit/s', delay = '8ms' }
 ";
 
 /// Loads a file and its resolved file, and checks that both are equal.
-fn good(text: &str) -> Loaded {
+fn good(text: &str) -> LoadedScenario {
     let loaded = load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     let again = load(&loaded.resolved, "resolved.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(again.scenario, loaded.scenario);
@@ -26,14 +26,16 @@ fn node(scenario: &Scenario, name: &str) -> NodeId {
 }
 
 /// The settings for real time: lateness limits, their consequences, and the attachment of hosts.
-fn settings(read: &RealTime) -> (Duration, f64, Duration, LatenessPolicy, AfterStall, Attachment, bool) {
-    let RealTime { policy, late_after, late_share, stall_after, after_stall, attachment, record_arrivals, .. } = *read;
+fn settings(read: &RealTimeSettings) -> (Duration, f64, Duration, LatenessPolicy, StallPolicy, InterfaceKind, bool) {
+    let RealTimeSettings {
+        policy, late_after, late_share, stall_after, after_stall, attachment, record_arrivals, ..
+    } = *read;
     (late_after, late_share, stall_after, policy, after_stall, attachment, record_arrivals)
 }
 
 fn real(scenario: &Scenario) -> Vec<&str> {
     let nodes = scenario.nodes.iter().enumerate();
-    nodes.filter(|(n, _)| scenario.is_real(NodeId(*n as u32))).map(|(_, node)| node.name.as_str()).collect()
+    nodes.filter(|(n, _)| scenario.is_real_host(NodeId(*n as u32))).map(|(_, node)| node.name.as_str()).collect()
 }
 
 #[test]
@@ -41,12 +43,12 @@ fn file_without_real_time_keys_has_the_documented_defaults() {
     let loaded = good(&format!("{NETWORK}[[flow]]\nfrom = 'left1'\nto = 'right1'\n"));
     let scenario = &loaded.scenario;
     let [late, stall] = [1, 25].map(Duration::from_millis);
-    let expected = (late, 0.01, stall, LatenessPolicy::BestEffort, AfterStall::CatchUp, Attachment::Veth, false);
+    let expected = (late, 0.01, stall, LatenessPolicy::BestEffort, StallPolicy::CatchUp, InterfaceKind::Veth, false);
     assert_eq!(settings(&scenario.real_time), expected);
     assert!(scenario.programs.is_empty() && real(scenario).is_empty());
-    assert_eq!(scenario.needs_real_time(), None);
+    assert_eq!(scenario.real_time_reason(), None);
     let flow = &scenario.flows[0];
-    assert_eq!((flow.from_by, flow.to_by, flow.port), (Player::Model, Player::Model, 9));
+    assert_eq!((flow.from_by, flow.to_by, flow.port), (EndpointBackend::Model, EndpointBackend::Model, 9));
     for line in ["late_share = 0.01", "after_stall = \"catch-up\"", "from_by = \"model\"", "port = 9"] {
         assert!(loaded.resolved.lines().any(|written| written == line), "{line} is not in\n{}", loaded.resolved);
     }
@@ -59,7 +61,7 @@ fn each_real_time_key_sets_its_own_field() {
                 record_arrivals = true\n";
     let loaded = good(&format!("{NETWORK}[[flow]]\nfrom = 'left1'\nto = 'right1'\n[real_time]\n{keys}"));
     let [late, stall] = [2, 3].map(Duration::from_millis);
-    let expected = (late, 0.5, stall, LatenessPolicy::HardLimit, AfterStall::Pause, Attachment::Tun, true);
+    let expected = (late, 0.5, stall, LatenessPolicy::HardLimit, StallPolicy::Pause, InterfaceKind::Tun, true);
     assert_eq!(settings(&loaded.scenario.real_time), expected);
 }
 
@@ -99,16 +101,16 @@ exit_status = 4
     };
     let shell = Command::Shell("serve | tee log".into());
     assert_eq!(what(server), ("right1".into(), node(scenario, "right1"), shell, vec![], ".".into(), vec![]));
-    assert_eq!(when(server), (Ready::Output("listening".into()), 2.0, 0.0, 7.0, true, 0, None));
-    let words = Command::Words(vec!["fetch".into(), String::new(), "it".into()]);
+    assert_eq!(when(server), (ReadyCondition::Output("listening".into()), 2.0, 0.0, 7.0, true, 0, None));
+    let words = Command::Arguments(vec!["fetch".into(), String::new(), "it".into()]);
     let environment = vec![("A".into(), "1=2".into()), ("B".into(), String::new())];
     let host = node(scenario, "left1");
     assert_eq!(what(client), ("client".into(), host, words, environment, "pages".into(), vec!["right1".into()]));
-    assert_eq!(when(client), (Ready::Started, 10.0, 1.0, 3.0, false, 4, None));
-    assert_eq!(scenario.programs[0].command.words(), ["/bin/sh", "-c", "serve | tee log"]);
-    assert_eq!(scenario.programs[1].command.words(), ["fetch", "", "it"]);
+    assert_eq!(when(client), (ReadyCondition::Started, 10.0, 1.0, 3.0, false, 4, None));
+    assert_eq!(scenario.programs[0].command.argv(), ["/bin/sh", "-c", "serve | tee log"]);
+    assert_eq!(scenario.programs[1].command.argv(), ["fetch", "", "it"]);
     assert_eq!(real(scenario), ["left1", "right1"]);
-    assert_eq!(scenario.needs_real_time().as_deref(), Some("right1 is a real program"));
+    assert_eq!(scenario.real_time_reason().as_deref(), Some("right1 is a real program"));
     // A program in the background accepts any exit status, so the resolved file contains none.
     assert_eq!(loaded.resolved.matches("exit_status").count(), 1);
 }
@@ -116,10 +118,10 @@ exit_status = 4
 #[test]
 fn each_kind_of_readiness_is_read() {
     for (text, expected) in [
-        ("kind = 'started'", Ready::Started),
-        ("kind = 'tcp-port', port = 1", Ready::TcpPort(1)),
-        ("kind = 'udp-port', port = 65535", Ready::UdpPort(65_535)),
-        ("kind = 'exit'", Ready::Exit),
+        ("kind = 'started'", ReadyCondition::Started),
+        ("kind = 'tcp-port', port = 1", ReadyCondition::TcpPort(1)),
+        ("kind = 'udp-port', port = 65535", ReadyCondition::UdpPort(65_535)),
+        ("kind = 'exit'", ReadyCondition::Exit),
     ] {
         let program = format!("[[program]]\nhost = 'left1'\ncommand = 'a'\nready = {{ {text} }}\n");
         assert_eq!(good(&format!("{NETWORK}{program}")).scenario.programs[0].ready, expected);
@@ -133,8 +135,8 @@ fn kernel_ends_are_real_hosts_and_also_run_in_virtual_time() {
                  rate = '1Mbit/s'\nto_by = 'kernel'\n";
     let scenario = good(&format!("{NETWORK}{flows}")).scenario;
     assert_eq!(real(&scenario), ["left1", "right2"]);
-    assert_eq!(scenario.needs_real_time(), None);
-    assert_eq!((scenario.flows[0].from_by, scenario.flows[0].to_by), (Player::Kernel, Player::Model));
+    assert_eq!(scenario.real_time_reason(), None);
+    assert_eq!((scenario.flows[0].from_by, scenario.flows[0].to_by), (EndpointBackend::Kernel, EndpointBackend::Model));
     assert_eq!((scenario.flows[0].port, scenario.flows[1].port), (5001, 9));
 }
 
@@ -176,7 +178,7 @@ fn host_beyond_an_interface_runs_a_program_end() {
     let scenario = good(&format!("{network}[[flow]]\nfrom = 'a'\nto = 'b'\nfrom_by = 'program'\n")).scenario;
     assert_eq!(scenario.nodes[0].interface(), Some("eth0"));
     assert_eq!(real(&scenario), ["a"]);
-    let reason = scenario.needs_real_time();
+    let reason = scenario.real_time_reason();
     assert_eq!(reason.as_deref(), Some("a real program is an end of flow flow1"));
 }
 
@@ -197,10 +199,10 @@ fn programs_play_tunnels_and_what_goes_through_them() {
     );
     assert_eq!(loaded.scenario.flows[1].via, Some(0));
     // The model can therefore run all of them.
-    assert_eq!(loaded.scenario.needs_real_time(), None);
+    assert_eq!(loaded.scenario.real_time_reason(), None);
     let silent = "[[program]]\nname = 'silent'\nhost = 'left1'\ncommand = ['x']\n";
     let loaded = good(&format!("{NETWORK}{tunnel}{through}{programs}{silent}"));
-    assert_eq!(loaded.scenario.needs_real_time().as_deref(), Some("silent is a real program"));
+    assert_eq!(loaded.scenario.real_time_reason().as_deref(), Some("silent is a real program"));
     let loaded = good(&format!("{NETWORK}{tunnel}{through}{programs}{silent}background = true\n"));
-    assert_eq!(loaded.scenario.needs_real_time(), None);
+    assert_eq!(loaded.scenario.real_time_reason(), None);
 }

@@ -1,12 +1,12 @@
 //! Errors that involve several keys, collected while a checked [`Tree`] is converted into typed settings.
 
-use crate::error::{COMPARED, Error, Errors, Hint, MOST_ERRORS, nearest, some_of};
-use crate::node::{Place, Sources};
+use crate::error::{Error, Errors, Hint, MAX_COMPARED_NAMES, MOST_ERRORS, abbreviate_names, nearest_name};
+use crate::node::{SourceLocation, Sources};
 use crate::tree::Tree;
 
 /// Collects errors that involve several keys. [`load`](crate::load) reports errors within one key before that.
 #[derive(Debug)]
-pub struct Check<'a> {
+pub struct Diagnostics<'a> {
     /// The source texts that a [`Place`] refers to.
     pub sources: &'a Sources,
     errors: Vec<Error>,
@@ -14,40 +14,40 @@ pub struct Check<'a> {
     pub hints: Vec<Hint>,
 }
 
-impl<'a> Check<'a> {
+impl<'a> Diagnostics<'a> {
     /// Creates a check without errors.
     pub fn new(sources: &'a Sources) -> Self {
-        Check { sources, errors: Vec::new(), hints: Vec::new() }
+        Diagnostics { sources, errors: Vec::new(), hints: Vec::new() }
     }
 
     /// Whether the limit of errors is reached; further errors are dropped.
-    pub fn full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.errors.len() >= MOST_ERRORS
     }
 
     /// Adds an error.
-    pub fn push(&mut self, error: Error) {
-        if !self.full() {
+    pub fn push_error(&mut self, error: Error) {
+        if !self.is_full() {
             self.errors.push(error);
         }
     }
 
     /// Adds an error about the text at a place. An error equal to the previous one is dropped: one table can declare
     /// many links, and each of them would report it.
-    pub fn error(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
+    pub fn add_error(&mut self, place: SourceLocation, path: &str, message: impl Into<String>, expected: Vec<String>) {
         let error = self.sources.error(place, path, message, expected);
         if self.errors.last() != Some(&error) {
-            self.push(error);
+            self.push_error(error);
         }
     }
 
     /// Adds an error at the value of a key in the table at `path`.
-    pub fn error_at(&mut self, tree: &Tree, path: &str, key: &str, message: impl Into<String>, expected: &str) {
-        self.error(tree.place_of(key), &format!("{path}.{key}"), message, vec![expected.to_string()]);
+    pub fn add_error_at(&mut self, tree: &Tree, path: &str, key: &str, message: impl Into<String>, expected: &str) {
+        self.add_error(tree.location_of(key), &format!("{path}.{key}"), message, vec![expected.to_string()]);
     }
 
     /// Adds a hint about the text at a place, once. One table can declare many links.
-    pub fn hint(&mut self, place: Place, path: &str, message: impl Into<String>) {
+    pub fn add_hint(&mut self, place: SourceLocation, path: &str, message: impl Into<String>) {
         let hint = self.sources.hint(place, path, message);
         if !self.hints.contains(&hint) {
             self.hints.push(hint);
@@ -55,24 +55,30 @@ impl<'a> Check<'a> {
     }
 
     /// Adds an error about an unknown name, with the nearest valid name and some of the others.
-    pub fn unknown_name<'n>(
+    pub fn add_unknown_name<'n>(
         &mut self,
-        place: Place,
+        place: SourceLocation,
         path: &str,
         message: String,
         name: &str,
         names: impl ExactSizeIterator<Item = &'n str> + Clone,
     ) {
-        if !self.full() {
-            let mut error = self.sources.error(place, path, message, some_of(names.clone()));
-            error.suggestion = nearest(name, names.take(COMPARED)).map(|name| format!("\"{name}\""));
-            self.push(error);
+        if !self.is_full() {
+            let mut error = self.sources.error(place, path, message, abbreviate_names(names.clone()));
+            error.suggestion = nearest_name(name, names.take(MAX_COMPARED_NAMES)).map(|name| format!("\"{name}\""));
+            self.push_error(error);
         }
     }
 
     /// Adds an error about a missing value.
-    pub fn missing(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
-        if !self.full() {
+    pub fn add_missing(
+        &mut self,
+        place: SourceLocation,
+        path: &str,
+        message: impl Into<String>,
+        expected: Vec<String>,
+    ) {
+        if !self.is_full() {
             let mut error = self.sources.error(place, path, message, expected);
             error.found = String::new();
             self.errors.push(error);
@@ -80,7 +86,7 @@ impl<'a> Check<'a> {
     }
 
     /// Number of errors so far.
-    pub fn count(&self) -> usize {
+    pub fn error_count(&self) -> usize {
         self.errors.len()
     }
 
@@ -93,7 +99,7 @@ impl<'a> Check<'a> {
     ///
     /// # Errors
     /// The errors, in the order of the file.
-    pub fn done(self) -> Result<(), Errors> {
+    pub fn finish(self) -> Result<(), Errors> {
         if self.errors.is_empty() { Ok(()) } else { Err(Errors::sorted(self.errors)) }
     }
 }

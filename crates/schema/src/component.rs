@@ -46,9 +46,9 @@
 //! assert_eq!(errors.0[0].suggestion.as_deref(), Some("\"constant\""));
 //! ```
 
-use crate::check::Check;
+use crate::check::Diagnostics;
 use crate::tree::{Tree, Value};
-use crate::{Choice, Field, Kind, Variant};
+use crate::{Choice, Field, FieldKind, Variant};
 use std::any::Any;
 use std::fmt;
 
@@ -93,15 +93,15 @@ pub struct Component<S: 'static, C: 'static> {
     /// The declaration.
     pub declaration: Declaration,
     /// Converts the checked keys into settings.
-    pub read: fn(&mut Reader<'_, '_>, &C) -> Result<S, Invalid>,
+    pub read: fn(&mut SettingsReader<'_, '_>, &C) -> Result<S, InvalidSettings>,
 }
 
 /// Creates a component without a version and a source of its own.
-pub const fn choice<S, C>(
+pub const fn choice_component<S, C>(
     name: &'static str,
     text: &'static str,
     fields: &'static [&'static [Field]],
-    read: fn(&mut Reader<'_, '_>, &C) -> Result<S, Invalid>,
+    read: fn(&mut SettingsReader<'_, '_>, &C) -> Result<S, InvalidSettings>,
 ) -> Component<S, C> {
     Component { declaration: Declaration { name, text, fields, ..Declaration::EMPTY }, read }
 }
@@ -114,47 +114,47 @@ impl<S, C> fmt::Debug for Component<S, C> {
 
 /// The error that keys of a table contradict each other. The [`Check`] contains the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Invalid;
+pub struct InvalidSettings;
 
 /// A checked table whose keys are being converted, with its path for errors.
 #[derive(Debug)]
-pub struct Reader<'a, 'c> {
+pub struct SettingsReader<'a, 'c> {
     /// Its checked keys.
     pub tree: &'a Tree,
     /// Its dotted path, for errors.
     pub path: &'a str,
     /// Collects errors.
-    pub check: &'a mut Check<'c>,
+    pub check: &'a mut Diagnostics<'c>,
 }
 
-impl<'c> Reader<'_, 'c> {
+impl<'c> SettingsReader<'_, 'c> {
     /// Returns the dotted path of a key.
     pub fn path_of(&self, key: &str) -> String {
         format!("{}.{key}", self.path)
     }
 
     /// Creates a reader of a table within this one.
-    pub fn within<'b>(&'b mut self, tree: &'b Tree, path: &'b str) -> Reader<'b, 'c> {
-        Reader { tree, path, check: self.check }
+    pub fn nested<'b>(&'b mut self, tree: &'b Tree, path: &'b str) -> SettingsReader<'b, 'c> {
+        SettingsReader { tree, path, check: self.check }
     }
 
     /// Adds an error at the value of one of the keys.
-    pub fn error(&mut self, key: &str, message: impl Into<String>, expected: &str) -> Invalid {
-        self.check.error_at(self.tree, self.path, key, message, expected);
-        Invalid
+    pub fn add_error(&mut self, key: &str, message: impl Into<String>, expected: &str) -> InvalidSettings {
+        self.check.add_error_at(self.tree, self.path, key, message, expected);
+        InvalidSettings
     }
 }
 
 /// All components of one kind, in the order of lists and the reference page.
 #[derive(Debug)]
-pub struct Catalogue<S: 'static, C: 'static> {
+pub struct Catalog<S: 'static, C: 'static> {
     /// The key that holds a component's name.
     pub key: &'static str,
     /// The components, in groups that several catalogues can share.
     pub components: &'static [&'static [&'static Component<S, C>]],
 }
 
-impl<S, C> Catalogue<S, C> {
+impl<S, C> Catalog<S, C> {
     /// The components in order.
     pub fn iter(&self) -> impl Iterator<Item = &'static Component<S, C>> + use<S, C> {
         self.components.iter().flat_map(|group| group.iter().copied())
@@ -172,7 +172,7 @@ impl<S, C> Catalogue<S, C> {
     ///
     /// # Panics
     /// If the table's variants are not those of this catalogue ([`variants`]).
-    pub fn read(&self, reader: &mut Reader<'_, '_>, context: &C) -> Result<S, Invalid> {
+    pub fn read(&self, reader: &mut SettingsReader<'_, '_>, context: &C) -> Result<S, InvalidSettings> {
         let name = reader.tree.choice(self.key);
         let component = self.iter().find(|component| component.declaration.name == name);
         let component =
@@ -202,7 +202,7 @@ pub const fn variants<S, C, const N: usize>(components: &[&[&Component<S, C>]]) 
 }
 
 /// The choices of a key that names a component ([`variants`]) if the component's keys are in the same table ([`fields`]).
-pub const fn names<const N: usize>(variants: &[Variant; N]) -> [Choice; N] {
+pub const fn choice_names<const N: usize>(variants: &[Variant; N]) -> [Choice; N] {
     let mut list = [Choice::new("", ""); N];
     let mut n = 0;
     while n < N {
@@ -215,7 +215,7 @@ pub const fn names<const N: usize>(variants: &[Variant; N]) -> [Choice; N] {
 /// The keys of all variants, for a table that has all of them independently of the choice. `N` is their number
 /// ([`field_count`]).
 pub const fn fields<const N: usize>(variants: &[Variant]) -> [Field; N] {
-    let mut list = [Field::optional("", Kind::Raw, "", ""); N];
+    let mut list = [Field::optional("", FieldKind::Raw, "", ""); N];
     let (mut variant, mut n) = (0, 0);
     while variant < variants.len() {
         let mut group = 0;
@@ -234,7 +234,7 @@ pub const fn fields<const N: usize>(variants: &[Variant]) -> [Field; N] {
 }
 
 /// Number of keys of all variants.
-pub const fn field_count(variants: &[Variant]) -> usize {
+pub const fn variant_field_count(variants: &[Variant]) -> usize {
     let (mut variant, mut n) = (0, 0);
     while variant < variants.len() {
         let mut group = 0;
@@ -263,7 +263,7 @@ impl Value {
     ///
     /// # Panics
     /// If the list ([`choices`]) does not contain the name.
-    pub fn chosen<T: Clone>(&self, values: &[(Choice, T)]) -> T {
+    pub fn choice_value<T: Clone>(&self, values: &[(Choice, T)]) -> T {
         let name = self.choice();
         let found = values.iter().find(|(choice, _)| choice.name == name);
         found.unwrap_or_else(|| panic!("{name} is in the schema but not in the list")).1.clone()
@@ -275,25 +275,25 @@ impl Tree {
     ///
     /// # Panics
     /// If the list from which the schema's choices were made ([`choices`]) does not contain the name.
-    pub fn chosen<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> T {
-        self.required(key).chosen(values)
+    pub fn choice_value<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> T {
+        self.required(key).choice_value(values)
     }
 
     /// As [`Tree::chosen`], for a key that may be absent.
-    pub fn chosen_if_given<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> Option<T> {
-        self.get(key).map(|_| self.chosen(key, values))
+    pub fn optional_choice_value<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> Option<T> {
+        self.get(key).map(|_| self.choice_value(key, values))
     }
 }
 
 /// Equality of trait objects: with `trait Settings: Comparable`, `impl PartialEq for dyn Settings` can use
 /// [`Comparable::equals`].
-pub trait Comparable: Any {
+pub trait DynPartialEq: Any {
     /// Whether both values have the same type and are equal.
-    fn equals(&self, other: &dyn Any) -> bool;
+    fn dyn_eq(&self, other: &dyn Any) -> bool;
 }
 
-impl<T: Any + PartialEq> Comparable for T {
-    fn equals(&self, other: &dyn Any) -> bool {
+impl<T: Any + PartialEq> DynPartialEq for T {
+    fn dyn_eq(&self, other: &dyn Any) -> bool {
         other.downcast_ref::<T>().is_some_and(|other| self == other)
     }
 }

@@ -1,27 +1,27 @@
 //! Random sizes, times and numbers in a file: a plain quantity, or a table that names a distribution.
 
-use crate::component::{Invalid, Reader};
-use crate::settings::Setting;
-use crate::{Check, Data, Field, Kind, Table, Tree, Value, Variant, Variants};
+use crate::component::{InvalidSettings, SettingsReader};
+use crate::settings::SettingValue;
+use crate::{Diagnostics, Field, FieldKind, Table, Tree, Value, ValueData, Variant, Variants};
 use fullpipe_units::{Distribution, Duration, math};
 
 /// A shape parameter.
-const SHAPE: Kind = Kind::number(0.01, 1000.0);
+const SHAPE: FieldKind = FieldKind::number(0.01, 1000.0);
 /// The standard deviation of a logarithm.
-const SIGMA: Kind = Kind::number(0.0, 20.0);
+const SIGMA: FieldKind = FieldKind::number(0.0, 20.0);
 /// A size drawn from a distribution: up to 2^50 bytes.
-const BYTES: Kind = Kind::size(0, 1 << 50);
+const BYTES: FieldKind = FieldKind::size(0, 1 << 50);
 /// A number drawn from a distribution.
-const NUMBER: Kind = Kind::number(0.0, 1e6);
+const NUMBER: FieldKind = FieldKind::number(0.0, 1e6);
 /// A time drawn from a distribution.
-const TIME: Kind = Kind::duration(Duration::ZERO, Duration::from_secs(10_000_000));
+const TIME: FieldKind = FieldKind::duration(Duration::ZERO, Duration::from_secs(10_000_000));
 
 /// A size: constant or drawn.
-pub const SIZE_OR_RANDOM: Kind = Kind::Either(&Kind::size(1, 1 << 50), &Kind::Table(&SIZES));
+pub const SIZE_OR_RANDOM: FieldKind = FieldKind::Either(&FieldKind::size(1, 1 << 50), &FieldKind::Table(&SIZES));
 /// A time: constant or drawn.
-pub const TIME_OR_RANDOM: Kind = Kind::Either(&TIME, &Kind::Table(&TIMES));
+pub const TIME_OR_RANDOM: FieldKind = FieldKind::Either(&TIME, &FieldKind::Table(&TIMES));
 /// A number: constant or drawn.
-pub const COUNT_OR_RANDOM: Kind = Kind::Either(&NUMBER, &Kind::Table(&COUNTS));
+pub const COUNT_OR_RANDOM: FieldKind = FieldKind::Either(&NUMBER, &FieldKind::Table(&COUNTS));
 
 macro_rules! distributions {
     ($name:ident, $kind:expr, $title:literal, $text:literal) => {
@@ -116,9 +116,9 @@ distributions!(TIMES, TIME, "random time", "A time drawn anew each time.");
 /// A plain value in bytes or seconds, or as a number.
 fn plain(value: &Value) -> f64 {
     match &value.data {
-        Data::Size(bytes) => *bytes as f64,
-        Data::Duration(time) => time.as_secs_f64(),
-        Data::Number(number) => *number,
+        ValueData::Size(bytes) => *bytes as f64,
+        ValueData::Duration(time) => time.as_secs_f64(),
+        ValueData::Number(number) => *number,
         other => unreachable!("the schema allows sizes, durations and numbers, not {other:?}"),
     }
 }
@@ -148,40 +148,45 @@ fn drawn(tree: &Tree) -> Distribution {
 }
 
 /// A time in seconds. Only a constant can be written.
-impl Setting for Distribution {
-    fn read(value: &Value) -> Self {
+impl SettingValue for Distribution {
+    fn from_value(value: &Value) -> Self {
         match &value.data {
-            Data::Table(table) => drawn(table),
+            ValueData::Table(table) => drawn(table),
             _ => Distribution::Constant { value: plain(value) },
         }
     }
 
-    fn write(&self, _: &Kind) -> Option<Data> {
+    fn to_data(&self, _: &FieldKind) -> Option<ValueData> {
         match self {
-            Distribution::Constant { value } => Some(Data::Duration(Duration::from_secs_f64(*value))),
+            Distribution::Constant { value } => Some(ValueData::Duration(Duration::from_secs_f64(*value))),
             _ => None,
         }
     }
 }
 
 /// Returns the distribution of a key, in bytes, seconds or as a number, after [`distribution`] has accepted it.
-pub fn checked(tree: &Tree, key: &str) -> Distribution {
+pub fn read_distribution(tree: &Tree, key: &str) -> Distribution {
     match tree.get(key) {
-        Some(value) => Distribution::read(value),
+        Some(value) => Distribution::from_value(value),
         None => Distribution::Constant { value: 0.0 },
     }
 }
 
 /// Returns the distribution that a key describes, in bytes, seconds or as a number. `None` on an error.
-pub fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Option<Distribution> {
+pub fn check_distribution(tree: &Tree, key: &str, path: &str, check: &mut Diagnostics) -> Option<Distribution> {
     let value = tree.get(key)?;
-    let Data::Table(table) = &value.data else { return Some(checked(tree, key)) };
+    let ValueData::Table(table) = &value.data else { return Some(read_distribution(tree, key)) };
     let path = format!("{path}.{key}");
     if table.choice("kind") == "empirical" && table.list("values").len() != table.list("probabilities").len() {
         let (values, probabilities) = (table.list("values").len(), table.list("probabilities").len());
         let plural = if probabilities == 1 { "probability" } else { "probabilities" };
         let message = format!("{path} has {values} values, but {probabilities} {plural}");
-        check.error(table.place_of("probabilities"), &path, message, vec!["one probability for each value".into()]);
+        check.add_error(
+            table.location_of("probabilities"),
+            &path,
+            message,
+            vec!["one probability for each value".into()],
+        );
         return None;
     }
     let distribution = drawn(table);
@@ -191,20 +196,20 @@ pub fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Op
             let found: Vec<String> = table
                 .iter()
                 .filter(|(key, value)| *key != "kind" && value.given)
-                .map(|(key, value)| format!("{key} = {}", check.sources.found(value.place)))
+                .map(|(key, value)| format!("{key} = {}", check.sources.excerpt(value.place)))
                 .collect();
-            check.error(value.place, &path, format!("{path} has {}, but {rule}", found.join(" and ")), Vec::new());
+            check.add_error(value.place, &path, format!("{path} has {}, but {rule}", found.join(" and ")), Vec::new());
             None
         }
     }
 }
 
-impl Reader<'_, '_> {
+impl SettingsReader<'_, '_> {
     /// Reads a random size, time or number.
     ///
     /// # Errors
     /// If the value of the key is not a distribution.
-    pub fn distribution(&mut self, key: &str) -> Result<Distribution, Invalid> {
-        distribution(self.tree, key, self.path, self.check).ok_or(Invalid)
+    pub fn distribution(&mut self, key: &str) -> Result<Distribution, InvalidSettings> {
+        check_distribution(self.tree, key, self.path, self.check).ok_or(InvalidSettings)
     }
 }

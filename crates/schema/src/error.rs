@@ -119,10 +119,10 @@ impl fmt::Display for Errors {
 impl std::error::Error for Errors {}
 
 /// The number of names among which [`nearest`] searches. It suffices for any file written by hand.
-pub const COMPARED: usize = 2000;
+pub const MAX_COMPARED_NAMES: usize = 2000;
 
 /// The first eight names, and how many others there are, for [`Error::expected`].
-pub fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
+pub fn abbreviate_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
     const FEW: usize = 8;
     let more = names.len().saturating_sub(FEW);
     let mut some: Vec<String> = names.take(FEW).map(|name| format!("\"{name}\"")).collect();
@@ -136,7 +136,7 @@ pub fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String>
 /// distance may be at most a third of the length of `found`. A distance of two is always accepted, or one if `found`
 /// has fewer than four characters. If `found` begins with a number, candidates with other digits are different values:
 /// "20" is not a misspelling of "30".
-pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_name<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = found.chars().count();
     if length > 64 {
         return None;
@@ -163,15 +163,15 @@ mod tests {
     #[test]
     fn nearest_returns_only_candidates_within_the_distance_limit() {
         let names = ["cubic", "newreno", "linux-reno"];
-        assert_eq!(nearest("cubci", names), Some("cubic"));
-        assert_eq!(nearest("CUBIC", names), Some("cubic"));
-        assert_eq!(nearest("reno", names), None);
-        assert_eq!(nearest("linuxreno", names), Some("linux-reno"));
-        assert_eq!(nearest("", names), None);
-        assert_eq!(nearest("20", ["10", "30"]), None);
-        assert_eq!(nearest("3Mbit/s", ["1Mbit/s", "2Mbit/s"]), None);
-        assert_eq!(nearest("3mbit/s", ["1Mbit/s", "3Mbit/s"]), Some("3Mbit/s"));
-        assert_eq!(nearest(&"x".repeat(1_000_000), names), None);
+        assert_eq!(nearest_name("cubci", names), Some("cubic"));
+        assert_eq!(nearest_name("CUBIC", names), Some("cubic"));
+        assert_eq!(nearest_name("reno", names), None);
+        assert_eq!(nearest_name("linuxreno", names), Some("linux-reno"));
+        assert_eq!(nearest_name("", names), None);
+        assert_eq!(nearest_name("20", ["10", "30"]), None);
+        assert_eq!(nearest_name("3Mbit/s", ["1Mbit/s", "2Mbit/s"]), None);
+        assert_eq!(nearest_name("3mbit/s", ["1Mbit/s", "3Mbit/s"]), Some("3Mbit/s"));
+        assert_eq!(nearest_name(&"x".repeat(1_000_000), names), None);
     }
 
     #[test]

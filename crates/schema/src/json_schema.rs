@@ -8,9 +8,9 @@
 //! excludes the keys of the other variants, so that an error is reported at the key and not at the whole table.
 
 use crate::quantity;
-use crate::tree::{Data, Tree};
-use crate::walk::default_data;
-use crate::{Choice, Default, Field, Kind, LONGEST_LIST, Table, Variants};
+use crate::tree::{Tree, ValueData};
+use crate::walk::parse_default;
+use crate::{Choice, DefaultValue, Field, FieldKind, MAX_LIST_LENGTH, Table, Variants};
 use fullpipe_units::Duration;
 use serde_json::{Map, Value, json};
 
@@ -61,7 +61,7 @@ fn table_schema(table: &'static Table, tables: &mut Tables) -> Map<String, Value
     if let Some(variants) = table.variants {
         properties.insert(variants.key.into(), variant_key(variants));
     }
-    for field in table.common() {
+    for field in table.common_fields() {
         let schema = field_schema(field, defaults.as_ref(), tables);
         add_field(field, schema, &mut properties);
     }
@@ -86,7 +86,7 @@ fn table_schema(table: &'static Table, tables: &mut Tables) -> Map<String, Value
         conditions = variants.list.iter().map(|variant| condition(variants, variant.name, tables)).collect();
     }
     let mut required: Vec<Value> =
-        table.common().filter(|field| is_required(field)).map(|field| json!(field.key)).collect();
+        table.common_fields().filter(|field| is_required(field)).map(|field| json!(field.key)).collect();
     if let Some(variants) = table.variants.filter(|variants| variants.default.is_none()) {
         required.push(json!(variants.key));
     }
@@ -121,7 +121,7 @@ fn add_former(field: &'static Field, properties: &mut Map<String, Value>) {
 }
 
 fn is_required(field: &Field) -> bool {
-    matches!(field.default, Default::Required) && field.former.is_empty()
+    matches!(field.default, DefaultValue::Required) && field.former.is_empty()
 }
 
 /// The schema of the key that selects a variant.
@@ -169,12 +169,14 @@ fn field_schema(field: &'static Field, defaults: Option<&Tree>, tables: &mut Tab
     }
     let mut default = None;
     match field.default {
-        Default::Absent(effect) => text += &format!(" Default: {effect}."),
-        Default::Value(value) | Default::Inherited(value) => default = to_json(&default_data(&field.kind, value)),
-        Default::Setting => {
+        DefaultValue::Absent(effect) => text += &format!(" Default: {effect}."),
+        DefaultValue::Value(value) | DefaultValue::Inherited(value) => {
+            default = to_json(&parse_default(&field.kind, value))
+        }
+        DefaultValue::Setting => {
             default = defaults.and_then(|defaults| defaults.get(field.key)).and_then(|value| to_json(&value.data));
         }
-        Default::Required | Default::Empty => {}
+        DefaultValue::Required | DefaultValue::Empty => {}
     }
     let schema = kind_schema(&field.kind, tables);
     let mut schema = match schema {
@@ -195,29 +197,29 @@ fn field_schema(field: &'static Field, defaults: Option<&Tree>, tables: &mut Tab
 }
 
 /// A default in the form of a value in a file.
-fn to_json(data: &Data) -> Option<Value> {
+fn to_json(data: &ValueData) -> Option<Value> {
     Some(match data {
-        Data::Text(text) => json!(text),
-        Data::Boolean(boolean) => json!(boolean),
-        Data::Integer(number) => json!(number),
-        Data::Number(number) => json!(number),
-        Data::Duration(duration) => json!(duration.to_string()),
-        Data::Rate(rate) => json!(rate.to_string()),
-        Data::Size(bytes) => json!(quantity::format_size(*bytes)),
-        Data::QueueLimit(limit) => json!(quantity::format_queue_limit(*limit)),
-        Data::LinkQueueLimit(limit) => json!(quantity::format_link_queue_limit(*limit)),
-        Data::Choice(name) => json!(name),
-        Data::List(list) => Value::Array(list.iter().map(|value| to_json(&value.data)).collect::<Option<_>>()?),
-        Data::Table(_) | Data::Tables(_) | Data::Map(_) | Data::Raw(_) => return None,
+        ValueData::Text(text) => json!(text),
+        ValueData::Boolean(boolean) => json!(boolean),
+        ValueData::Integer(number) => json!(number),
+        ValueData::Number(number) => json!(number),
+        ValueData::Duration(duration) => json!(duration.to_string()),
+        ValueData::Rate(rate) => json!(rate.to_string()),
+        ValueData::Size(bytes) => json!(quantity::format_size(*bytes)),
+        ValueData::QueueLimit(limit) => json!(quantity::format_queue_limit(*limit)),
+        ValueData::LinkQueueLimit(limit) => json!(quantity::format_link_queue_limit(*limit)),
+        ValueData::Choice(name) => json!(name),
+        ValueData::List(list) => Value::Array(list.iter().map(|value| to_json(&value.data)).collect::<Option<_>>()?),
+        ValueData::Table(_) | ValueData::Tables(_) | ValueData::Map(_) | ValueData::Raw(_) => return None,
     })
 }
 
-fn kind_schema(kind: &'static Kind, tables: &mut Tables) -> Value {
+fn kind_schema(kind: &'static FieldKind, tables: &mut Tables) -> Value {
     match kind {
-        Kind::Text => json!({ "type": "string" }),
-        Kind::Name => json!({ "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]{0,63}$" }),
-        Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Integer { min, max } => {
+        FieldKind::Text => json!({ "type": "string" }),
+        FieldKind::Name => json!({ "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]{0,63}$" }),
+        FieldKind::Boolean => json!({ "type": "boolean" }),
+        FieldKind::Integer { min, max } => {
             let mut schema = json!({ "type": "integer" });
             if *min > i64::MIN {
                 schema["minimum"] = json!(min);
@@ -227,7 +229,7 @@ fn kind_schema(kind: &'static Kind, tables: &mut Tables) -> Value {
             }
             schema
         }
-        Kind::Number { min, max } => {
+        FieldKind::Number { min, max } => {
             let mut schema = json!({ "type": "number" });
             if min.is_finite() {
                 schema["minimum"] = json!(min);
@@ -237,7 +239,7 @@ fn kind_schema(kind: &'static Kind, tables: &mut Tables) -> Value {
             }
             schema
         }
-        Kind::Duration { min, .. } => {
+        FieldKind::Duration { min, .. } => {
             let mut schema = json!({ "type": "string", "pattern": quantity::duration_pattern() });
             if *min > Duration::ZERO {
                 // A duration above zero contains a digit above zero.
@@ -245,23 +247,29 @@ fn kind_schema(kind: &'static Kind, tables: &mut Tables) -> Value {
             }
             schema
         }
-        Kind::Rate => json!({ "type": "string", "pattern": quantity::rate_pattern() }),
+        FieldKind::Rate => json!({ "type": "string", "pattern": quantity::rate_pattern() }),
         // The bounds apply to an integer, the pattern to a text.
-        Kind::Size { min, max } => {
+        FieldKind::Size { min, max } => {
             json!({ "type": ["string", "integer"], "pattern": quantity::size_pattern(), "minimum": min, "maximum": max })
         }
-        Kind::QueueLimit => json!({ "type": "string", "pattern": quantity::queue_limit_pattern() }),
-        Kind::LinkQueueLimit => json!({ "type": "string", "pattern": quantity::link_queue_limit_pattern() }),
-        Kind::Choice(choices) => {
+        FieldKind::QueueLimit => json!({ "type": "string", "pattern": quantity::queue_limit_pattern() }),
+        FieldKind::LinkQueueLimit => json!({ "type": "string", "pattern": quantity::link_queue_limit_pattern() }),
+        FieldKind::Choice(choices) => {
             let available: Vec<Choice> = choices.iter().copied().filter(|choice| choice.available).collect();
             Value::Object(choice(&available))
         }
-        Kind::Table(table) => tables.reference(table),
-        Kind::Tables(table) => json!({ "type": "array", "items": tables.reference(table), "maxItems": LONGEST_LIST }),
-        Kind::List(kind) => json!({ "type": "array", "items": kind_schema(kind, tables), "maxItems": LONGEST_LIST }),
-        Kind::Map(kind) => json!({ "type": "object", "additionalProperties": kind_schema(kind, tables) }),
-        Kind::Either(first, second) => json!({ "anyOf": [kind_schema(first, tables), kind_schema(second, tables)] }),
-        Kind::Raw => json!({}),
+        FieldKind::Table(table) => tables.reference(table),
+        FieldKind::Tables(table) => {
+            json!({ "type": "array", "items": tables.reference(table), "maxItems": MAX_LIST_LENGTH })
+        }
+        FieldKind::List(kind) => {
+            json!({ "type": "array", "items": kind_schema(kind, tables), "maxItems": MAX_LIST_LENGTH })
+        }
+        FieldKind::Map(kind) => json!({ "type": "object", "additionalProperties": kind_schema(kind, tables) }),
+        FieldKind::Either(first, second) => {
+            json!({ "anyOf": [kind_schema(first, tables), kind_schema(second, tables)] })
+        }
+        FieldKind::Raw => json!({}),
     }
 }
 
@@ -281,14 +289,14 @@ fn choice(choices: &[Choice]) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Content, FormerKey, Variant, keys};
+    use crate::{FormerKey, NodeContent, Variant, keys};
 
     static PART: Table = Table {
         name: "part",
         text: "A part.",
         fields: &[keys! {
             /// Its name.
-            "name": Kind::Name, required;
+            "name": FieldKind::Name, required;
         }],
         variants: Some(&Variants {
             key: "kind",
@@ -301,7 +309,7 @@ mod tests {
                     "with a time.",
                     &[keys! {
                         /// The time.
-                        "value": Kind::INTERVAL, required;
+                        "value": FieldKind::INTERVAL, required;
                     }],
                 ),
                 Variant::new(
@@ -309,7 +317,7 @@ mod tests {
                     "with a size.",
                     &[keys! {
                         /// The size.
-                        "value": Kind::SIZE, default "5kB";
+                        "value": FieldKind::SIZE, default "5kB";
                     }],
                 ),
             ],
@@ -320,14 +328,14 @@ mod tests {
     static FILE: Table = Table {
         fields: &[keys! {
             /// Parts.
-            "part": Kind::Tables(&PART), empty;
+            "part": FieldKind::Tables(&PART), empty;
             /// The best part.
-            "best": Kind::Table(&PART), optional "none";
-            Field::default("share", Kind::PROBABILITY, "0.5", "A share.").formerly(FORMER);
+            "best": FieldKind::Table(&PART), optional "none";
+            Field::default("share", FieldKind::PROBABILITY, "0.5", "A share.").with_former_keys(FORMER);
         }],
         ..Table::EMPTY
     };
-    const FORMER: &[FormerKey] = &[FormerKey { key: "part_of_all", value: Content::clone }];
+    const FORMER: &[FormerKey] = &[FormerKey { key: "part_of_all", value: NodeContent::clone }];
 
     #[test]
     fn schema_has_tables_as_definitions_and_variants_as_conditions() {

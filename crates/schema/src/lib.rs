@@ -42,33 +42,33 @@ pub mod settings;
 pub mod tree;
 mod walk;
 
-pub use check::Check;
-pub use error::{Error, Errors, Hint, nearest, some_of};
+pub use check::Diagnostics;
+pub use error::{Error, Errors, Hint, abbreviate_names, nearest_name};
 pub use json_schema::json_schema;
-pub use load::{Loaded, load};
-pub use node::{Content, Entry, Node, Override, Place, Sources};
-pub use pattern::{is_pattern, matches, natural_order};
-pub use reference::{kind_text, reference};
-pub use resolve::{one_line, resolved};
+pub use load::{LoadedFile, load};
+pub use node::{Entry, Node, NodeContent, Override, SourceLocation, Sources};
+pub use pattern::{compare_natural, is_pattern, matches};
+pub use reference::{describe_kind, render_reference};
+pub use resolve::{format_inline, resolved_toml};
 pub use settings::SettingsTable;
-pub use tree::{Data, Named, Tree, Value};
-pub use walk::{default_data, is_name};
+pub use tree::{NamedValue, Tree, Value, ValueData};
+pub use walk::{is_name, parse_default};
 
 use fullpipe_units::{Duration, Rate};
 
 /// The longest duration that a file may contain: 10^8 s, more than three years. Sums of a few such durations stay far
 /// below 2^64 ns.
-pub const LONGEST: Duration = Duration::from_secs(100_000_000);
+pub const MAX_DURATION: Duration = Duration::from_secs(100_000_000);
 /// The highest rate that a file may contain: 1000 Tbit/s.
-pub const FASTEST: Rate = Rate::from_bits_per_second(1_000_000_000_000_000);
+pub const MAX_RATE: Rate = Rate::from_bits_per_second(1_000_000_000_000_000);
 /// The largest size that a file may contain: 10^18 bytes.
-pub const LARGEST: u64 = 1_000_000_000_000_000_000;
+pub const MAX_SIZE: u64 = 1_000_000_000_000_000_000;
 /// The largest number of elements of a list in a file.
-pub const LONGEST_LIST: usize = 1_000_000;
+pub const MAX_LIST_LENGTH: usize = 1_000_000;
 
 /// The values that a field accepts.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum FieldKind {
     /// Any text.
     Text,
     /// A name: a letter, then letters, digits, `-` and `_`; at most 64 characters.
@@ -117,47 +117,48 @@ pub enum Kind {
     /// An array of tables.
     Tables(&'static Table),
     /// An array of at most [`LONGEST_LIST`] values of one kind.
-    List(&'static Kind),
+    List(&'static FieldKind),
     /// A table whose keys are chosen by the author of the file.
-    Map(&'static Kind),
+    Map(&'static FieldKind),
     /// The first kind if the value's TOML type fits it, otherwise the second.
-    Either(&'static Kind, &'static Kind),
+    Either(&'static FieldKind, &'static FieldKind),
     /// Any TOML value.
     Raw,
 }
 
-impl Kind {
+impl FieldKind {
     /// Any duration up to [`LONGEST`].
-    pub const DURATION: Kind = Kind::duration(Duration::ZERO, LONGEST);
+    pub const DURATION: FieldKind = FieldKind::duration(Duration::ZERO, MAX_DURATION);
     /// A number, or a quantity with a unit, such as "20Mbit/s". Another key defines the kind of the quantity.
-    pub const NUMBER_OR_QUANTITY: Kind = Kind::Either(&Kind::number(f64::NEG_INFINITY, f64::INFINITY), &Kind::Text);
+    pub const NUMBER_OR_QUANTITY: FieldKind =
+        FieldKind::Either(&FieldKind::number(f64::NEG_INFINITY, f64::INFINITY), &FieldKind::Text);
     /// A duration that is not zero.
-    pub const INTERVAL: Kind = Kind::duration(Duration::from_nanos(1), LONGEST);
+    pub const INTERVAL: FieldKind = FieldKind::duration(Duration::from_nanos(1), MAX_DURATION);
     /// A rate.
-    pub const RATE: Kind = Kind::Rate;
+    pub const RATE: FieldKind = FieldKind::Rate;
     /// A size that is not zero.
-    pub const SIZE: Kind = Kind::size(1, LARGEST);
+    pub const SIZE: FieldKind = FieldKind::size(1, MAX_SIZE);
     /// A probability.
-    pub const PROBABILITY: Kind = Kind::number(0.0, 1.0);
+    pub const PROBABILITY: FieldKind = FieldKind::number(0.0, 1.0);
 
     /// An integer within bounds.
-    pub const fn integer(min: i64, max: i64) -> Kind {
-        Kind::Integer { min, max }
+    pub const fn integer(min: i64, max: i64) -> FieldKind {
+        FieldKind::Integer { min, max }
     }
 
     /// A finite number within bounds.
-    pub const fn number(min: f64, max: f64) -> Kind {
-        Kind::Number { min, max }
+    pub const fn number(min: f64, max: f64) -> FieldKind {
+        FieldKind::Number { min, max }
     }
 
     /// A duration within bounds.
-    pub const fn duration(min: Duration, max: Duration) -> Kind {
-        Kind::Duration { min, max }
+    pub const fn duration(min: Duration, max: Duration) -> FieldKind {
+        FieldKind::Duration { min, max }
     }
 
     /// A size in bytes within bounds.
-    pub const fn size(min: u64, max: u64) -> Kind {
-        Kind::Size { min, max }
+    pub const fn size(min: u64, max: u64) -> FieldKind {
+        FieldKind::Size { min, max }
     }
 }
 
@@ -179,14 +180,14 @@ impl Choice {
     }
 
     /// A name that is reserved for a later version.
-    pub const fn later(name: &'static str) -> Self {
+    pub const fn reserved(name: &'static str) -> Self {
         Choice { name, text: "", available: false }
     }
 }
 
 /// The value of a field that is absent from a file.
 #[derive(Clone, Copy, Debug)]
-pub enum Default {
+pub enum DefaultValue {
     /// The field is required.
     Required,
     /// This value. For texts, names, choices and quantities it is the content of the TOML string; otherwise it is TOML,
@@ -211,9 +212,9 @@ pub struct Field {
     /// The key.
     pub key: &'static str,
     /// The values that it accepts.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// Its value if it is absent from the file.
-    pub default: Default,
+    pub default: DefaultValue,
     /// Its unit ("segments"), if the value is written without a unit.
     pub unit: &'static str,
     /// Its meaning, for the reference page.
@@ -229,42 +230,42 @@ pub struct FormerKey {
     pub key: &'static str,
     /// Converts the value into the value of the current key. A value that the former key did not accept is not
     /// converted, and the current key reports the error.
-    pub value: fn(&Content) -> Content,
+    pub value: fn(&NodeContent) -> NodeContent,
 }
 
 impl Field {
     /// A required field.
-    pub const fn required(key: &'static str, kind: Kind, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Required, unit: "", text, former: &[] }
+    pub const fn required(key: &'static str, kind: FieldKind, text: &'static str) -> Self {
+        Field { key, kind, default: DefaultValue::Required, unit: "", text, former: &[] }
     }
 
     /// A field with a default value.
-    pub const fn default(key: &'static str, kind: Kind, value: &'static str, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Value(value), unit: "", text, former: &[] }
+    pub const fn default(key: &'static str, kind: FieldKind, value: &'static str, text: &'static str) -> Self {
+        Field { key, kind, default: DefaultValue::Value(value), unit: "", text, former: &[] }
     }
 
     /// A table, array of tables, map or list that is empty if it is absent from the file.
-    pub const fn empty(key: &'static str, kind: Kind, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Empty, unit: "", text, former: &[] }
+    pub const fn empty(key: &'static str, kind: FieldKind, text: &'static str) -> Self {
+        Field { key, kind, default: DefaultValue::Empty, unit: "", text, former: &[] }
     }
 
     /// A field that may be absent; `absent` describes the effect of its absence.
-    pub const fn optional(key: &'static str, kind: Kind, absent: &'static str, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Absent(absent), unit: "", text, former: &[] }
+    pub const fn optional(key: &'static str, kind: FieldKind, absent: &'static str, text: &'static str) -> Self {
+        Field { key, kind, default: DefaultValue::Absent(absent), unit: "", text, former: &[] }
     }
 
     /// A field of a [`SettingsTable`] with its default value.
-    pub const fn inherited(key: &'static str, kind: Kind, value: &'static str, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Inherited(value), unit: "", text, former: &[] }
+    pub const fn inherited(key: &'static str, kind: FieldKind, value: &'static str, text: &'static str) -> Self {
+        Field { key, kind, default: DefaultValue::Inherited(value), unit: "", text, former: &[] }
     }
 
     /// A field whose default is the default value of the table's settings ([`Table::defaults`]).
-    pub const fn setting(key: &'static str, kind: Kind, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Setting, unit: "", text, former: &[] }
+    pub const fn setting(key: &'static str, kind: FieldKind, text: &'static str) -> Self {
+        Field { key, kind, default: DefaultValue::Setting, unit: "", text, former: &[] }
     }
 
     /// Sets the former spellings of the key.
-    pub const fn formerly(mut self, former: &'static [FormerKey]) -> Self {
+    pub const fn with_former_keys(mut self, former: &'static [FormerKey]) -> Self {
         self.former = former;
         self
     }
@@ -275,7 +276,7 @@ impl Field {
     }
 
     /// Sets the unit.
-    pub const fn unit(mut self, unit: &'static str) -> Self {
+    pub const fn with_unit(mut self, unit: &'static str) -> Self {
         self.unit = unit;
         self
     }
@@ -341,7 +342,7 @@ macro_rules! named {
 
 /// Returns the lines of a doc comment without the leading space of the first line.
 #[doc(hidden)]
-pub const fn joined(lines: &'static str) -> &'static str {
+pub const fn join_doc_lines(lines: &'static str) -> &'static str {
     lines.trim_ascii_start()
 }
 
@@ -367,7 +368,7 @@ impl Table {
     pub const EMPTY: Table = Table { name: "", text: "", fields: &[], variants: None, later: &[], defaults: None };
 
     /// The fields that the table has for every variant.
-    pub fn common(&self) -> impl Iterator<Item = &'static Field> {
+    pub fn common_fields(&self) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().flat_map(|group| group.iter())
     }
 }

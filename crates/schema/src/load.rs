@@ -2,15 +2,15 @@
 
 use crate::Table;
 use crate::error::{Error, Errors, Hint};
-use crate::node::{Node, Override, Place, Sources, quote};
+use crate::node::{Node, Override, SourceLocation, Sources, quote};
 use crate::overrides;
 use crate::tree::Tree;
-use crate::walk::{Path, Walker, is_name};
+use crate::walk::{KeyPath, Walker, is_name};
 use toml_edit::Document;
 
 /// A checked file.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedFile {
     /// Its values.
     pub root: Tree,
     /// The source texts that its places refer to, for the errors of later checks.
@@ -26,10 +26,11 @@ const LONGEST_FILE: usize = 256 << 20;
 ///
 /// # Errors
 /// All errors of the file, in the order of the file, up to a hundred. If the file is not valid TOML, only the first error.
-pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
+pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<LoadedFile, Errors> {
     if text.len() > LONGEST_FILE {
         let sources = Sources::new(file, "", &[]);
-        let error = sources.error(Place::default(), "", "the file is too large", vec!["at most 256 MiB".into()]);
+        let error =
+            sources.error(SourceLocation::default(), "", "the file is too large", vec!["at most 256 MiB".into()]);
         return Err(Errors(vec![error]));
     }
     let sources = Sources::new(file, text, overrides);
@@ -38,11 +39,11 @@ pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Overrid
     drop(document);
     let mut errors = overrides::apply(schema, &mut root, &sources, overrides);
     let mut walker = Walker { sources: &sources, errors: Vec::new(), hints: Vec::new() };
-    let tree = walker.table(schema, &root, &Path::Root);
+    let tree = walker.table(schema, &root, &KeyPath::Root);
     errors.append(&mut walker.errors);
     let hints = walker.hints;
     match tree {
-        Some(root) if errors.is_empty() => Ok(Loaded { root, sources, hints }),
+        Some(root) if errors.is_empty() => Ok(LoadedFile { root, sources, hints }),
         _ => Err(Errors::sorted(errors)),
     }
 }
@@ -60,12 +61,12 @@ fn syntax_error(error: &toml_edit::TomlError, sources: &Sources, text: &str) -> 
         end = start;
         start = line + text[line..end].len() - text[line..end].trim_start().len();
     }
-    let place = Place::File { start: start as u32, end: end as u32 };
+    let place = SourceLocation::File { start: start as u32, end: end as u32 };
     let (message, expected) = match error.message().split_once(", expected ") {
         Some((message, expected)) => (message, expected.split(", ").map(str::to_string).collect()),
         None => (error.message(), Vec::new()),
     };
-    let found = sources.found(place);
+    let found = sources.excerpt(place);
     let value = || vec!["a value such as 5, true or \"text\"".to_string()];
     let (message, expected) = match message {
         "duplicate key" => (format!("duplicate key {found}"), vec!["each key once".to_string()]),

@@ -38,11 +38,11 @@ pub struct ProbeMetric<R: 'static> {
     /// The declaration.
     pub declaration: MetricDeclaration,
     /// How the metric is read from the report.
-    pub reading: Reading<R>,
+    pub reading: MetricReader<R>,
 }
 
 /// How a metric is read from a report of type `R`.
-pub enum Reading<R: 'static> {
+pub enum MetricReader<R: 'static> {
     /// The value. `None` if there is no value yet; then no sample is written.
     Value(fn(&R) -> Option<f64>),
     /// Bytes since the start. The sample is the rate since the previous sample, in bit/s.
@@ -51,7 +51,7 @@ pub enum Reading<R: 'static> {
     Sample(fn(&R) -> Option<Sample>),
     /// The sum and the number of some times since the start. The sample is the mean of the times since the previous
     /// sample, in seconds. If there are none, no sample is written.
-    MeanTime(fn(&R) -> Times),
+    MeanTime(fn(&R) -> TimeSum),
 }
 
 /// The value that a metric reads from a report.
@@ -63,19 +63,19 @@ pub enum Sample {
     Bytes(u64),
     /// Times since the start. The written sample is the mean of the times since the previous one, in seconds. If there
     /// are none, no sample is written.
-    Times(Times),
+    TimeSum(TimeSum),
 }
 
 /// A sum of times, such as the waiting times of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct TimeSum {
     /// Their sum.
     pub sum: Duration,
     /// Their number.
     pub count: u64,
 }
 
-impl Times {
+impl TimeSum {
     /// Adds a time.
     pub fn add(&mut self, time: Duration) {
         self.sum += time;
@@ -83,7 +83,7 @@ impl Times {
     }
 
     /// The mean of the times added after `earlier`, in seconds; `None` if there are none.
-    pub fn mean_since(self, earlier: Times) -> Option<f64> {
+    pub fn mean_since(self, earlier: TimeSum) -> Option<f64> {
         let count = self.count.checked_sub(earlier.count).filter(|count| *count > 0)?;
         Some((self.sum - earlier.sum).as_secs_f64() / count as f64)
     }
@@ -92,16 +92,16 @@ impl Times {
 impl<R> ProbeMetric<R> {
     /// A metric that has a value at each instant.
     pub const fn value(declaration: MetricDeclaration, value: fn(&R) -> Option<f64>) -> Self {
-        ProbeMetric { declaration, reading: Reading::Value(value) }
+        ProbeMetric { declaration, reading: MetricReader::Value(value) }
     }
 
     /// The current value.
     pub fn sample(&self, report: &R) -> Option<Sample> {
         match self.reading {
-            Reading::Value(value) => value(report).map(Sample::Value),
-            Reading::Rate(bytes) => Some(Sample::Bytes(bytes(report))),
-            Reading::Sample(sample) => sample(report),
-            Reading::MeanTime(times) => Some(Sample::Times(times(report))),
+            MetricReader::Value(value) => value(report).map(Sample::Value),
+            MetricReader::Rate(bytes) => Some(Sample::Bytes(bytes(report))),
+            MetricReader::Sample(sample) => sample(report),
+            MetricReader::MeanTime(times) => Some(Sample::TimeSum(times(report))),
         }
     }
 

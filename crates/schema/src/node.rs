@@ -2,12 +2,12 @@
 //!
 //! `toml_edit`'s own tree loses its spans when it is edited. This tree keeps the places when overrides edit it.
 
-use crate::error::{Error, Errors, Hint, nearest};
+use crate::error::{Error, Errors, Hint, nearest_name};
 use toml_edit::{Document, Item, Table, Value};
 
 /// Where a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SourceLocation {
     /// Bytes of the file.
     File {
         /// Index of the first byte.
@@ -16,12 +16,12 @@ pub enum Place {
         end: u32,
     },
     /// The override with this index.
-    Set(u32),
+    Override(u32),
 }
 
-impl Default for Place {
+impl Default for SourceLocation {
     fn default() -> Self {
-        Place::File { start: 0, end: 0 }
+        SourceLocation::File { start: 0, end: 0 }
     }
 }
 
@@ -29,14 +29,14 @@ impl Default for Place {
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The value.
-    pub content: Content,
+    pub content: NodeContent,
     /// Its place.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// The content of a TOML value.
 #[derive(Clone, Debug)]
-pub enum Content {
+pub enum NodeContent {
     /// A string.
     Text(String),
     /// An integer.
@@ -59,7 +59,7 @@ pub struct Entry {
     /// The key.
     pub key: String,
     /// Where the key is.
-    pub key_place: Place,
+    pub key_place: SourceLocation,
     /// The value.
     pub node: Node,
 }
@@ -77,51 +77,53 @@ impl PartialEq for Entry {
     }
 }
 
-impl PartialEq for Content {
+impl PartialEq for NodeContent {
     /// Numbers are compared by their bits, so that a NaN equals itself.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Content::Text(a), Content::Text(b)) | (Content::Datetime(a), Content::Datetime(b)) => a == b,
-            (Content::Integer(a), Content::Integer(b)) => a == b,
-            (Content::Float(a), Content::Float(b)) => a.to_bits() == b.to_bits(),
-            (Content::Boolean(a), Content::Boolean(b)) => a == b,
-            (Content::Array(a), Content::Array(b)) => a == b,
-            (Content::Table(a), Content::Table(b)) => a == b,
+            (NodeContent::Text(a), NodeContent::Text(b)) | (NodeContent::Datetime(a), NodeContent::Datetime(b)) => {
+                a == b
+            }
+            (NodeContent::Integer(a), NodeContent::Integer(b)) => a == b,
+            (NodeContent::Float(a), NodeContent::Float(b)) => a.to_bits() == b.to_bits(),
+            (NodeContent::Boolean(a), NodeContent::Boolean(b)) => a == b,
+            (NodeContent::Array(a), NodeContent::Array(b)) => a == b,
+            (NodeContent::Table(a), NodeContent::Table(b)) => a == b,
             _ => false,
         }
     }
 }
 
-fn file_place(span: Option<std::ops::Range<usize>>) -> Option<Place> {
+fn file_place(span: Option<std::ops::Range<usize>>) -> Option<SourceLocation> {
     let span = span?;
-    Some(Place::File { start: u32::try_from(span.start).ok()?, end: u32::try_from(span.end).ok()? })
+    Some(SourceLocation::File { start: u32::try_from(span.start).ok()?, end: u32::try_from(span.end).ok()? })
 }
 
 impl Node {
     /// The tree of a parsed file.
     pub(crate) fn from_document(document: &Document<&str>) -> Self {
-        Node::from_table(document.as_table(), Place::default())
+        Node::from_table(document.as_table(), SourceLocation::default())
     }
 
-    fn from_item(item: &Item, parent: Place) -> Self {
+    fn from_item(item: &Item, parent: SourceLocation) -> Self {
         match item {
-            Item::None => Node { content: Content::Table(Vec::new()), place: parent },
+            Item::None => Node { content: NodeContent::Table(Vec::new()), place: parent },
             Item::Value(value) => Node::from_value(value, parent),
             Item::Table(table) => Node::from_table(table, parent),
             Item::ArrayOfTables(tables) => {
                 let list: Vec<Node> = tables.iter().map(|table| Node::from_table(table, parent)).collect();
                 let place = list.first().map_or(parent, |first| first.place);
-                Node { content: Content::Array(list), place }
+                Node { content: NodeContent::Array(list), place }
             }
         }
     }
 
-    fn entry(key: &toml_edit::Key, item: &Item, parent: Place) -> Entry {
+    fn entry(key: &toml_edit::Key, item: &Item, parent: SourceLocation) -> Entry {
         let key_place = file_place(key.span()).unwrap_or(parent);
         Entry { key: key.get().to_string(), key_place, node: Node::from_item(item, key_place) }
     }
 
-    fn from_table(table: &Table, parent: Place) -> Self {
+    fn from_table(table: &Table, parent: SourceLocation) -> Self {
         let own = file_place(table.span());
         let entries: Vec<Entry> = table
             .iter()
@@ -130,19 +132,19 @@ impl Node {
             .collect();
         // A table without its own header, such as `a` in `[a.b]`, has the place of its first entry.
         let place = own.or_else(|| entries.first().map(|entry| entry.key_place)).unwrap_or(parent);
-        Node { content: Content::Table(entries), place }
+        Node { content: NodeContent::Table(entries), place }
     }
 
-    fn from_value(value: &Value, parent: Place) -> Self {
+    fn from_value(value: &Value, parent: SourceLocation) -> Self {
         let place = file_place(value.span()).unwrap_or(parent);
         let content = match value {
-            Value::String(text) => Content::Text(text.value().clone()),
-            Value::Integer(number) => Content::Integer(*number.value()),
-            Value::Float(number) => Content::Float(*number.value()),
-            Value::Boolean(boolean) => Content::Boolean(*boolean.value()),
-            Value::Datetime(datetime) => Content::Datetime(datetime.value().to_string()),
-            Value::Array(list) => Content::Array(list.iter().map(|value| Node::from_value(value, place)).collect()),
-            Value::InlineTable(table) => Content::Table(
+            Value::String(text) => NodeContent::Text(text.value().clone()),
+            Value::Integer(number) => NodeContent::Integer(*number.value()),
+            Value::Float(number) => NodeContent::Float(*number.value()),
+            Value::Boolean(boolean) => NodeContent::Boolean(*boolean.value()),
+            Value::Datetime(datetime) => NodeContent::Datetime(datetime.value().to_string()),
+            Value::Array(list) => NodeContent::Array(list.iter().map(|value| Node::from_value(value, place)).collect()),
+            Value::InlineTable(table) => NodeContent::Table(
                 table
                     .iter()
                     .filter_map(|(key, _)| table.get_key_value(key))
@@ -154,20 +156,20 @@ impl Node {
     }
 
     /// The value of an override: TOML, or a bare word, which becomes a string.
-    pub(crate) fn from_override(text: &str, place: Place) -> Self {
+    pub(crate) fn from_override(text: &str, place: SourceLocation) -> Self {
         let mut node = match text.trim().parse::<Value>() {
             Ok(value) => Node::from_value(&value, place),
-            Err(_) => Node { content: Content::Text(text.to_string()), place },
+            Err(_) => Node { content: NodeContent::Text(text.to_string()), place },
         };
         node.move_to(place);
         node
     }
 
-    fn move_to(&mut self, place: Place) {
+    fn move_to(&mut self, place: SourceLocation) {
         self.place = place;
         match &mut self.content {
-            Content::Array(list) => list.iter_mut().for_each(|node| node.move_to(place)),
-            Content::Table(entries) => entries.iter_mut().for_each(|entry| {
+            NodeContent::Array(list) => list.iter_mut().for_each(|node| node.move_to(place)),
+            NodeContent::Table(entries) => entries.iter_mut().for_each(|entry| {
                 entry.key_place = place;
                 entry.node.move_to(place);
             }),
@@ -178,7 +180,7 @@ impl Node {
     /// The value of a key; `None` if this is not a table or does not have the key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.content {
-            Content::Table(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node),
+            NodeContent::Table(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node),
             _ => None,
         }
     }
@@ -186,7 +188,7 @@ impl Node {
     /// The text; `None` if this is not a string.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
-            Content::Text(text) => Some(text),
+            NodeContent::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -194,29 +196,29 @@ impl Node {
     /// The TOML type with its indefinite article, for messages.
     pub fn type_name(&self) -> &'static str {
         match self.content {
-            Content::Text(_) => "a string",
-            Content::Integer(_) => "an integer",
-            Content::Float(_) => "a floating-point number",
-            Content::Boolean(_) => "a boolean",
-            Content::Datetime(_) => "a date or time",
-            Content::Array(_) => "an array",
-            Content::Table(_) => "a table",
+            NodeContent::Text(_) => "a string",
+            NodeContent::Integer(_) => "an integer",
+            NodeContent::Float(_) => "a floating-point number",
+            NodeContent::Boolean(_) => "a boolean",
+            NodeContent::Datetime(_) => "a date or time",
+            NodeContent::Array(_) => "an array",
+            NodeContent::Table(_) => "a table",
         }
     }
 
     /// This value as TOML on one line.
     pub fn to_toml(&self) -> String {
         match &self.content {
-            Content::Text(text) => quote(text),
-            Content::Integer(number) => number.to_string(),
-            Content::Float(number) => format_float(*number),
-            Content::Boolean(boolean) => boolean.to_string(),
-            Content::Datetime(text) => text.clone(),
-            Content::Array(list) => {
+            NodeContent::Text(text) => quote(text),
+            NodeContent::Integer(number) => number.to_string(),
+            NodeContent::Float(number) => format_float(*number),
+            NodeContent::Boolean(boolean) => boolean.to_string(),
+            NodeContent::Datetime(text) => text.clone(),
+            NodeContent::Array(list) => {
                 format!("[{}]", list.iter().map(Node::to_toml).collect::<Vec<_>>().join(", "))
             }
-            Content::Table(entries) if entries.is_empty() => "{}".to_string(),
-            Content::Table(entries) => {
+            NodeContent::Table(entries) if entries.is_empty() => "{}".to_string(),
+            NodeContent::Table(entries) => {
                 let pairs: Vec<String> = entries
                     .iter()
                     .map(|entry| format!("{} = {}", quote_key(&entry.key), entry.node.to_toml()))
@@ -332,10 +334,10 @@ impl Sources {
     }
 
     /// The first line of the text at a place, shortened if it is long.
-    pub fn found(&self, place: Place) -> String {
+    pub fn excerpt(&self, place: SourceLocation) -> String {
         let text = match place {
-            Place::File { start, end } => self.text.get(start as usize..end as usize).unwrap_or(""),
-            Place::Set(index) => self.overrides.get(index as usize).map_or("", |set| &set.value),
+            SourceLocation::File { start, end } => self.text.get(start as usize..end as usize).unwrap_or(""),
+            SourceLocation::Override(index) => self.overrides.get(index as usize).map_or("", |set| &set.value),
         };
         let line = text.lines().next().unwrap_or("");
         match line.char_indices().nth(LONGEST_FOUND) {
@@ -345,19 +347,19 @@ impl Sources {
     }
 
     /// Creates a hint about the text at a place.
-    pub fn hint(&self, place: Place, path: &str, message: impl Into<String>) -> Hint {
+    pub fn hint(&self, place: SourceLocation, path: &str, message: impl Into<String>) -> Hint {
         let Error { file, line, path, message, .. } = self.error(place, path, message, Vec::new());
         Hint { file, line, path, message }
     }
 
     /// Creates an error at a place. The text at the place is the wrong token.
-    pub fn error(&self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) -> Error {
+    pub fn error(&self, place: SourceLocation, path: &str, message: impl Into<String>, expected: Vec<String>) -> Error {
         let (file, line, column) = match place {
-            Place::File { start, .. } => {
+            SourceLocation::File { start, .. } => {
                 let (line, column) = self.position(start as usize);
                 (self.file.clone(), line, column)
             }
-            Place::Set(index) => {
+            SourceLocation::Override(index) => {
                 let set = self.overrides.get(index as usize);
                 (set.map_or("--set".to_string(), |set| format!("--set {}={}", set.path, set.value)), 0, 0)
             }
@@ -367,7 +369,7 @@ impl Sources {
             line,
             column,
             path: path.to_string(),
-            found: self.found(place),
+            found: self.excerpt(place),
             expected,
             message: message.into(),
             suggestion: None,
@@ -377,14 +379,14 @@ impl Sources {
     /// Creates an error about an unknown name, with the nearest valid name.
     pub fn unknown_name(
         &self,
-        place: Place,
+        place: SourceLocation,
         path: &str,
         message: impl Into<String>,
         name: &str,
         valid: &[&str],
     ) -> Error {
         let mut error = self.error(place, path, message, valid.iter().map(|name| (*name).to_string()).collect());
-        error.suggestion = nearest(name, valid.iter().copied()).map(str::to_string);
+        error.suggestion = nearest_name(name, valid.iter().copied()).map(str::to_string);
         error
     }
 }

@@ -1,10 +1,10 @@
 //! `--set PATH=VALUE`: puts a value into the tree of a file before the file is checked. The schema defines the valid paths.
 
-use crate::error::{Error, nearest};
-use crate::node::{Content, Entry, Node, Override, Place, Sources};
+use crate::error::{Error, nearest_name};
+use crate::node::{Entry, Node, NodeContent, Override, SourceLocation, Sources};
 use crate::pattern;
 use crate::walk::{unknown_key, with_article};
-use crate::{Kind, Table, Variant};
+use crate::{FieldKind, Table, Variant};
 
 /// Applies the overrides in order and returns the errors in their paths. If the path of an override does not exist yet,
 /// the override is applied after the others, because one of them may select the variant with its key. An override has
@@ -16,7 +16,7 @@ pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, 
         let mut errors = Vec::new();
         let before = waiting.len();
         waiting.retain(|&index| {
-            let (set, place) = (&overrides[index], Place::Set(index as u32));
+            let (set, place) = (&overrides[index], SourceLocation::Override(index as u32));
             let setter = Setter { sources, place, path: &set.path, value: Node::from_override(&set.value, place) };
             let own = segments(&set.path);
             let replaced =
@@ -50,7 +50,7 @@ fn segments(path: &str) -> Vec<String> {
 
 struct Setter<'a> {
     sources: &'a Sources,
-    place: Place,
+    place: SourceLocation,
     path: &'a str,
     value: Node,
 }
@@ -69,7 +69,7 @@ impl Setter<'_> {
             *node = self.value.clone();
             return Ok(());
         };
-        if !matches!(node.content, Content::Table(_)) {
+        if !matches!(node.content, NodeContent::Table(_)) {
             let message = format!("{} does not exist: {key} would be a key of {}", self.path, node.type_name());
             return Err(self.error(key, message, vec![with_article(schema.name)]));
         }
@@ -85,8 +85,10 @@ impl Setter<'_> {
             *self.entry(node, key) = self.value.clone();
             return Ok(());
         }
-        let field =
-            schema.common().chain(variant.into_iter().flat_map(Variant::fields)).find(|field| field.is_named(key));
+        let field = schema
+            .common_fields()
+            .chain(variant.into_iter().flat_map(Variant::fields))
+            .find(|field| field.is_named(key));
         let Some(field) = field else {
             let error = unknown_key(self.sources, schema, variant, key, self.place, self.path);
             let mut error = error.map(Box::new).unwrap_or_else(|| {
@@ -97,7 +99,7 @@ impl Setter<'_> {
         };
         if rest.is_empty() {
             // This also replaces a value under another spelling of the key.
-            if let Content::Table(entries) = &mut node.content {
+            if let NodeContent::Table(entries) = &mut node.content {
                 entries.retain(|entry| entry.key == *key || !field.is_named(&entry.key));
             }
             *self.entry(node, key) = self.value.clone();
@@ -108,30 +110,30 @@ impl Setter<'_> {
 
     /// Returns the value of a key. If the key is absent, adds an empty table under it.
     fn entry<'n>(&self, node: &'n mut Node, key: &str) -> &'n mut Node {
-        if !matches!(node.content, Content::Table(_)) {
+        if !matches!(node.content, NodeContent::Table(_)) {
             return node;
         }
         let Content::Table(entries) = &mut node.content else { unreachable!("the node is a table") };
         let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
-            let node = Node { content: Content::Table(Vec::new()), place: self.place };
+            let node = Node { content: NodeContent::Table(Vec::new()), place: self.place };
             entries.push(Entry { key: key.to_string(), key_place: self.place, node });
             entries.len() - 1
         });
         &mut entries[at].node
     }
 
-    fn in_kind(&self, kind: &'static Kind, node: &mut Node, key: &str, rest: &[String]) -> Outcome {
+    fn in_kind(&self, kind: &'static FieldKind, node: &mut Node, key: &str, rest: &[String]) -> Outcome {
         match kind {
-            Kind::Table(table) => self.in_table(table, node, rest),
-            Kind::Tables(table) if pattern::is_pattern(&rest[0]) => {
+            FieldKind::Table(table) => self.in_table(table, node, rest),
+            FieldKind::Tables(table) if pattern::is_pattern(&rest[0]) => {
                 let elements = self.matching(node, key, &rest[0])?;
                 elements.into_iter().try_for_each(|element| self.in_table(table, element, &rest[1..]))
             }
-            Kind::Tables(table) => {
+            FieldKind::Tables(table) => {
                 let element = self.element(node, key, &rest[0])?;
                 self.in_table(table, element, &rest[1..])
             }
-            Kind::List(kind) => {
+            FieldKind::List(kind) => {
                 let element = self.element(node, key, &rest[0])?;
                 if rest.len() == 1 {
                     *element = self.value.clone();
@@ -139,7 +141,7 @@ impl Setter<'_> {
                 }
                 self.in_kind(kind, element, key, &rest[1..])
             }
-            Kind::Map(kind) => {
+            FieldKind::Map(kind) => {
                 let entry = self.entry(node, &rest[0]);
                 if rest.len() == 1 {
                     *entry = self.value.clone();
@@ -147,19 +149,19 @@ impl Setter<'_> {
                 }
                 self.in_kind(kind, entry, &rest[0], &rest[1..])
             }
-            Kind::Either(first, second) => {
+            FieldKind::Either(first, second) => {
                 let fits = crate::walk::type_fits(second, &node.content);
                 self.in_kind(if fits { second } else { first }, node, key, rest)
             }
-            Kind::Raw => {
+            FieldKind::Raw => {
                 let mut node = node;
                 for (n, part) in rest.iter().enumerate() {
-                    if matches!(node.content, Content::Array(_)) {
+                    if matches!(node.content, NodeContent::Array(_)) {
                         node = self.element(node, if n == 0 { key } else { &rest[n - 1] }, part)?;
                         continue;
                     }
-                    if !matches!(node.content, Content::Table(_)) {
-                        *node = Node { content: Content::Table(Vec::new()), place: self.place };
+                    if !matches!(node.content, NodeContent::Table(_)) {
+                        *node = Node { content: NodeContent::Table(Vec::new()), place: self.place };
                     }
                     node = self.entry(node, part);
                 }
@@ -172,7 +174,7 @@ impl Setter<'_> {
 
     /// All elements of an array whose names match a pattern; an error if none matches.
     fn matching<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<Vec<&'n mut Node>, Box<Error>> {
-        let Content::Array(list) = &mut node.content else {
+        let NodeContent::Array(list) = &mut node.content else {
             return Err(self.error(part, format!("no {key} matches {part}: the file has no {key}"), Vec::new()));
         };
         let name = |node: &Node| node.get("name").and_then(Node::as_text).map(str::to_string);
@@ -188,9 +190,9 @@ impl Setter<'_> {
     /// An element of an array, selected by its index or its name.
     fn element<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<&'n mut Node, Box<Error>> {
         let list: &[Node] = match &node.content {
-            Content::Array(list) => list,
+            NodeContent::Array(list) => list,
             // The file has no such array, so `entry` added an empty table.
-            Content::Table(entries) if entries.is_empty() => &[],
+            NodeContent::Table(entries) if entries.is_empty() => &[],
             _ => return Err(self.error(part, format!("{key} is not an array"), Vec::new())),
         };
         let named = |node: &Node| node.get("name").and_then(Node::as_text).map(str::to_string);
@@ -198,7 +200,7 @@ impl Setter<'_> {
         let at = at.or_else(|| part.parse::<usize>().ok().filter(|index| *index < list.len()));
         let names: Vec<String> = list.iter().filter_map(named).take(20).collect();
         let length = list.len();
-        if let (Some(at), Content::Array(list)) = (at, &mut node.content) {
+        if let (Some(at), NodeContent::Array(list)) = (at, &mut node.content) {
             return Ok(&mut list[at]);
         }
         let mut expected = names.clone();
@@ -210,7 +212,7 @@ impl Setter<'_> {
             _ => format!("unknown {key} {part}"),
         };
         let mut error = self.error(part, message, expected);
-        error.suggestion = nearest(part, names.iter().map(String::as_str)).map(str::to_string);
+        error.suggestion = nearest_name(part, names.iter().map(String::as_str)).map(str::to_string);
         Err(error)
     }
 }

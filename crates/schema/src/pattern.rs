@@ -34,7 +34,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// Compares names in natural order: runs of digits are compared as numbers.
-pub fn natural_order(a: &str, b: &str) -> Ordering {
+pub fn compare_natural(a: &str, b: &str) -> Ordering {
     let (mut rest_a, mut rest_b) = (a, b);
     loop {
         let (piece_a, digits_a) = piece(rest_a);
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn natural_order_compares_runs_of_digits_as_numbers() {
         let mut names = vec!["left10", "left2", "left", "left1", "leg1", "left02", "a", "left1b", "left1a"];
-        names.sort_by(|a, b| natural_order(a, b));
+        names.sort_by(|a, b| compare_natural(a, b));
         assert_eq!(names, ["a", "left", "left1", "left1a", "left1b", "left02", "left2", "left10", "leg1"]);
     }
 
@@ -115,10 +115,10 @@ mod tests {
 
         #[test]
         fn natural_order_is_a_total_order(a in "[a01]{0,6}", b in "[a01]{0,6}", c in "[a01]{0,6}") {
-            prop_assert_eq!(natural_order(&a, &b), natural_order(&b, &a).reverse());
-            prop_assert_eq!(natural_order(&a, &b).is_eq(), a == b);
-            if natural_order(&a, &b).is_le() && natural_order(&b, &c).is_le() {
-                prop_assert!(natural_order(&a, &c).is_le());
+            prop_assert_eq!(compare_natural(&a, &b), compare_natural(&b, &a).reverse());
+            prop_assert_eq!(compare_natural(&a, &b).is_eq(), a == b);
+            if compare_natural(&a, &b).is_le() && compare_natural(&b, &c).is_le() {
+                prop_assert!(compare_natural(&a, &c).is_le());
             }
         }
     }

@@ -1,21 +1,21 @@
 //! Durations, rates, sizes and queue limits as text: a decimal number and a unit, "12.5us". The arithmetic is exact: a
 //! text that is not a whole number of nanoseconds, bits per second or bytes is rejected, not rounded.
 
-use crate::error::nearest;
+use crate::error::nearest_name;
 use fullpipe_units::{BdpMultiple, Duration, LinkQueueLimit, QueueLimit, Rate};
 
 /// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Malformed {
+pub struct QuantityError {
     /// The reason, if it is more specific than a wrong syntax or unit.
     pub reason: Option<String>,
     /// A valid text that was probably intended.
     pub suggestion: Option<String>,
 }
 
-impl Malformed {
+impl QuantityError {
     fn because(reason: impl Into<String>) -> Self {
-        Malformed { reason: Some(reason.into()), suggestion: None }
+        QuantityError { reason: Some(reason.into()), suggestion: None }
     }
 }
 
@@ -76,38 +76,38 @@ fn split(text: &str) -> (&str, &str) {
 const NOT_WHOLE: &str = "it is not a multiple of the smallest unit";
 
 /// The exact product of `number` and `scale`.
-fn scaled(number: &str, scale: u64) -> Result<u64, Malformed> {
+fn scaled(number: &str, scale: u64) -> Result<u64, QuantityError> {
     if number.starts_with('-') {
-        return Err(Malformed::because("it is negative"));
+        return Err(QuantityError::because("it is negative"));
     }
     let number = number.strip_prefix('+').unwrap_or(number);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let fraction = fraction.trim_end_matches('0');
     let digits_only = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty() || !digits_only(whole) || !digits_only(fraction) {
-        return Err(Malformed { reason: None, suggestion: None });
+        return Err(QuantityError { reason: None, suggestion: None });
     }
     let whole = whole.trim_start_matches('0');
     if whole.len() > 20 {
-        return Err(Malformed::because("it is too large"));
+        return Err(QuantityError::because("it is too large"));
     }
     if fraction.len() > 15 {
-        return Err(Malformed::because("it has more than 15 decimal places"));
+        return Err(QuantityError::because("it has more than 15 decimal places"));
     }
     let mut value: u128 = 0;
     for digit in whole.bytes().chain(fraction.bytes()) {
         value = value * 10 + u128::from(digit - b'0');
     }
     // At most 35 digits fit into 128 bits. Their product with the scale may not, so it is checked.
-    let product = value.checked_mul(u128::from(scale)).ok_or_else(|| Malformed::because("it is too large"))?;
+    let product = value.checked_mul(u128::from(scale)).ok_or_else(|| QuantityError::because("it is too large"))?;
     let divisor = 10u128.pow(fraction.len() as u32);
     if product % divisor != 0 {
-        return Err(Malformed::because(NOT_WHOLE));
+        return Err(QuantityError::because(NOT_WHOLE));
     }
-    u64::try_from(product / divisor).map_err(|_| Malformed::because("it is too large"))
+    u64::try_from(product / divisor).map_err(|_| QuantityError::because("it is too large"))
 }
 
-fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), Malformed> {
+fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), QuantityError> {
     let (number, unit) = split(text);
     for (family, list) in units.iter().enumerate() {
         if let Some((_, scale)) = list.iter().find(|(name, _)| *name == unit) {
@@ -118,7 +118,7 @@ fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), Malformed> {
             };
             return match scaled(number, *scale) {
                 Err(error) if error.reason.as_deref() == Some(NOT_WHOLE) => {
-                    Err(Malformed::because(format!("it is not a multiple of {smallest}")))
+                    Err(QuantityError::because(format!("it is not a multiple of {smallest}")))
                 }
                 scaled => scaled.map(|value| (value, family)),
             };
@@ -126,21 +126,21 @@ fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), Malformed> {
     }
     // The unit is wrong. If the number is valid, suggest it with the nearest unit.
     if scaled(number, 1_000_000_000).is_err() {
-        return Err(Malformed { reason: None, suggestion: None });
+        return Err(QuantityError { reason: None, suggestion: None });
     }
     if unit.is_empty() {
-        return Err(Malformed::because("it has no unit"));
+        return Err(QuantityError::because("it has no unit"));
     }
     let names = units.iter().flat_map(|list| list.iter()).map(|(name, _)| *name);
     let reason = (unit.len() <= 20).then(|| format!("it has the unknown unit {unit}"));
-    Err(Malformed { reason, suggestion: nearest(unit, names).map(|unit| format!("\"{number}{unit}\"")) })
+    Err(QuantityError { reason, suggestion: nearest_name(unit, names).map(|unit| format!("\"{number}{unit}\"")) })
 }
 
 /// Parses a duration such as "10ms".
 ///
 /// # Errors
 /// If the text is not a duration, or not a whole number of nanoseconds below 2^64.
-pub fn parse_duration(text: &str) -> Result<Duration, Malformed> {
+pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     parse(text, &[DURATIONS]).map(|(nanoseconds, _)| Duration::from_nanos(nanoseconds))
 }
 
@@ -148,13 +148,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, Malformed> {
 ///
 /// # Errors
 /// If the text is not a rate, or not a whole number of bits per second below 2^64.
-pub fn parse_rate(text: &str) -> Result<Rate, Malformed> {
+pub fn parse_rate(text: &str) -> Result<Rate, QuantityError> {
     let (number, unit) = split(text);
     // The nearest unit to "MB/s" would be "Mb/s", an eighth of the intended rate, so there is no suggestion.
     if scaled(number, 1_000_000_000).is_ok()
         && ["B/s", "Bps", "byte/s", "bytes/s"].iter().any(|end| unit.ends_with(end))
     {
-        return Err(Malformed::because("it counts bytes per second instead of bits per second"));
+        return Err(QuantityError::because("it counts bytes per second instead of bits per second"));
     }
     parse(text, &[RATES]).map(|(bits, _)| Rate::from_bits_per_second(bits))
 }
@@ -163,7 +163,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, Malformed> {
 ///
 /// # Errors
 /// If the text is not a size, or not a whole number of bytes below 2^64.
-pub fn parse_size(text: &str) -> Result<u64, Malformed> {
+pub fn parse_size(text: &str) -> Result<u64, QuantityError> {
     parse(text, &[SIZES]).map(|(bytes, _)| bytes)
 }
 
@@ -171,7 +171,7 @@ pub fn parse_size(text: &str) -> Result<u64, Malformed> {
 ///
 /// # Errors
 /// If the text is not a queue limit.
-pub fn parse_queue_limit(text: &str) -> Result<QueueLimit, Malformed> {
+pub fn parse_queue_limit(text: &str) -> Result<QueueLimit, QuantityError> {
     if text.trim() == "unlimited" {
         return Ok(QueueLimit::Unlimited);
     }
@@ -180,11 +180,11 @@ pub fn parse_queue_limit(text: &str) -> Result<QueueLimit, Malformed> {
 }
 
 /// A queue limit from its value and the index of its unit family: packets, sizes or durations.
-fn fixed(value: u64, family: usize) -> Result<QueueLimit, Malformed> {
+fn fixed(value: u64, family: usize) -> Result<QueueLimit, QuantityError> {
     match family {
         0 => match u32::try_from(value) {
             Ok(packets) => Ok(QueueLimit::Packets(packets)),
-            Err(_) => Err(Malformed::because("it is too large")),
+            Err(_) => Err(QuantityError::because("it is too large")),
         },
         1 => Ok(QueueLimit::Bytes(value)),
         _ => Ok(QueueLimit::Time(Duration::from_nanos(value))),
@@ -195,7 +195,7 @@ fn fixed(value: u64, family: usize) -> Result<QueueLimit, Malformed> {
 ///
 /// # Errors
 /// If the text is neither a queue limit nor such a multiple.
-pub fn parse_link_queue_limit(text: &str) -> Result<LinkQueueLimit, Malformed> {
+pub fn parse_link_queue_limit(text: &str) -> Result<LinkQueueLimit, QuantityError> {
     if text.trim() == "unlimited" {
         return Ok(LinkQueueLimit::Fixed(QueueLimit::Unlimited));
     }
@@ -251,7 +251,7 @@ pub fn format_size(bytes: u64) -> String {
 
 /// Formats a size for a message without rounding: in bytes below 100 kB, otherwise with few digits before the point.
 /// Examples: "65537B", "1.234567MB".
-pub fn readable_size(bytes: u64) -> String {
+pub fn format_readable_size(bytes: u64) -> String {
     if bytes < 100_000 {
         return format!("{bytes}B");
     }
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn reason(error: Malformed) -> String {
+    fn reason(error: QuantityError) -> String {
         error.reason.unwrap_or_default()
     }
 
@@ -346,7 +346,7 @@ mod tests {
         for text in ["10MB/s", "10MBps", "1B/s"] {
             assert_eq!(
                 parse_rate(text),
-                Err(Malformed::because("it counts bytes per second instead of bits per second")),
+                Err(QuantityError::because("it counts bytes per second instead of bits per second")),
                 "{text}"
             );
         }
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(parse_size("32MiB"), Ok(33_554_432));
         assert_eq!(format_size(0), "0B");
         for (bytes, text) in [(65_537, "65537B"), (250_000, "250kB"), (1_234_567, "1.234567MB"), (5_000_000, "5MB")] {
-            assert_eq!(readable_size(bytes), text);
+            assert_eq!(format_readable_size(bytes), text);
             assert_eq!(parse_size(text), Ok(bytes));
         }
         assert_eq!(parse_size("64KB").unwrap_err().suggestion, Some("\"64kB\"".into()));

@@ -2,13 +2,13 @@
 
 use crate::node::quote;
 use crate::quantity::format_size;
-use crate::resolve::one_line;
+use crate::resolve::format_inline;
 use crate::tree::Tree;
-use crate::{Default, Field, Kind, Table};
+use crate::{DefaultValue, Field, FieldKind, Table};
 
 /// The reference page with one section for each table of the schema, in order of first mention. The first section is
 /// the file itself.
-pub fn reference(schema: &'static Table) -> String {
+pub fn render_reference(schema: &'static Table) -> String {
     let mut page = String::new();
     let mut queue: Vec<(&'static Table, String)> = vec![(schema, String::new())];
     let mut next = 0;
@@ -28,18 +28,18 @@ pub fn reference(schema: &'static Table) -> String {
 }
 
 fn all_fields(table: &'static Table) -> Vec<&'static Field> {
-    let mut fields: Vec<&'static Field> = table.common().collect();
+    let mut fields: Vec<&'static Field> = table.common_fields().collect();
     if let Some(variants) = table.variants {
         fields.extend(variants.list.iter().flat_map(|variant| variant.fields()));
     }
     fields
 }
 
-fn tables_of(kind: &Kind) -> Vec<&'static Table> {
+fn tables_of(kind: &FieldKind) -> Vec<&'static Table> {
     match kind {
-        Kind::Table(table) | Kind::Tables(table) => vec![table],
-        Kind::List(kind) | Kind::Map(kind) => tables_of(kind),
-        Kind::Either(first, second) => {
+        FieldKind::Table(table) | FieldKind::Tables(table) => vec![table],
+        FieldKind::List(kind) | FieldKind::Map(kind) => tables_of(kind),
+        FieldKind::Either(first, second) => {
             let mut both = tables_of(first);
             both.extend(tables_of(second));
             both
@@ -63,7 +63,7 @@ fn section(table: &'static Table, page: &mut String) {
             variants.key, variants.text
         ));
     }
-    let common: Vec<&'static Field> = table.common().collect();
+    let common: Vec<&'static Field> = table.common_fields().collect();
     rows(table, &common, page);
     if let Some(variants) = table.variants {
         for variant in variants.list {
@@ -83,7 +83,7 @@ fn rows(table: &'static Table, fields: &[&'static Field], page: &mut String) {
     let defaults = table.defaults.map(|defaults| defaults());
     page.push_str("| key | type | default | meaning |\n|---|---|---|---|\n");
     for field in fields {
-        let mut kind = kind_text(&field.kind);
+        let mut kind = describe_kind(&field.kind);
         if !field.unit.is_empty() {
             kind = format!("{kind}, in {}", field.unit);
         }
@@ -96,59 +96,61 @@ fn rows(table: &'static Table, fields: &[&'static Field], page: &mut String) {
 
 fn default_text(field: &'static Field, defaults: Option<&Tree>) -> String {
     match field.default {
-        Default::Required => "required".to_string(),
-        Default::Empty => "empty".to_string(),
-        Default::Absent(text) => text.to_string(),
-        Default::Setting => {
+        DefaultValue::Required => "required".to_string(),
+        DefaultValue::Empty => "empty".to_string(),
+        DefaultValue::Absent(text) => text.to_string(),
+        DefaultValue::Setting => {
             let value = defaults.and_then(|defaults| defaults.get(field.key));
             let value = value.unwrap_or_else(|| panic!("the settings of the table lack the key {}", field.key));
-            format!("`{}`", one_line(Some(&field.kind), value))
+            format!("`{}`", format_inline(Some(&field.kind), value))
         }
-        Default::Value(value) | Default::Inherited(value) => match field.kind {
-            Kind::Boolean | Kind::Integer { .. } | Kind::Number { .. } | Kind::List(_) => format!("`{value}`"),
-            Kind::Either(Kind::Integer { .. }, _) => format!("`{value}`"),
+        DefaultValue::Value(value) | DefaultValue::Inherited(value) => match field.kind {
+            FieldKind::Boolean | FieldKind::Integer { .. } | FieldKind::Number { .. } | FieldKind::List(_) => {
+                format!("`{value}`")
+            }
+            FieldKind::Either(FieldKind::Integer { .. }, _) => format!("`{value}`"),
             _ => format!("`{}`", quote(value)),
         },
     }
 }
 
 /// A kind in words, in Markdown. Tables are links to their sections.
-pub fn kind_text(kind: &Kind) -> String {
+pub fn describe_kind(kind: &FieldKind) -> String {
     match kind {
-        Kind::Text => "text".to_string(),
-        Kind::Name => "name".to_string(),
-        Kind::Boolean => "boolean".to_string(),
-        Kind::Integer { min, max } => match (*min > i64::MIN, *max < i64::MAX) {
+        FieldKind::Text => "text".to_string(),
+        FieldKind::Name => "name".to_string(),
+        FieldKind::Boolean => "boolean".to_string(),
+        FieldKind::Integer { min, max } => match (*min > i64::MIN, *max < i64::MAX) {
             (true, true) => format!("integer, {min} to {max}"),
             (true, false) => format!("integer, at least {min}"),
             (false, true) => format!("integer, at most {max}"),
             (false, false) => "integer".to_string(),
         },
-        Kind::Number { min, max } => match (min.is_finite(), max.is_finite()) {
+        FieldKind::Number { min, max } => match (min.is_finite(), max.is_finite()) {
             (true, true) => format!("number, {min} to {max}"),
             (true, false) => format!("number, at least {min}"),
             (false, true) => format!("number, at most {max}"),
             (false, false) => "number".to_string(),
         },
-        Kind::Duration { min, max } => {
+        FieldKind::Duration { min, max } => {
             let above = match min.as_nanos() {
                 0 => String::new(),
                 1 => ", above 0".to_string(),
                 _ => format!(", at least {min}"),
             };
-            let below = if *max < crate::LONGEST { format!(", at most {max}") } else { String::new() };
+            let below = if *max < crate::MAX_DURATION { format!(", at most {max}") } else { String::new() };
             format!("duration{above}{below}")
         }
-        Kind::Rate => "rate".to_string(),
-        Kind::Size { min, max } => match (*min > 1, *max < crate::LARGEST) {
+        FieldKind::Rate => "rate".to_string(),
+        FieldKind::Size { min, max } => match (*min > 1, *max < crate::MAX_SIZE) {
             (true, true) => format!("size, {} to {}", format_size(*min), format_size(*max)),
             (true, false) => format!("size, at least {}", format_size(*min)),
             (false, true) => format!("size, at most {}", format_size(*max)),
             (false, false) => "size".to_string(),
         },
-        Kind::QueueLimit => "queue limit".to_string(),
-        Kind::LinkQueueLimit => "queue limit or BDP".to_string(),
-        Kind::Choice(choices) => {
+        FieldKind::QueueLimit => "queue limit".to_string(),
+        FieldKind::LinkQueueLimit => "queue limit or BDP".to_string(),
+        FieldKind::Choice(choices) => {
             let names: Vec<String> = choices
                 .iter()
                 .filter(|choice| choice.available)
@@ -156,12 +158,12 @@ pub fn kind_text(kind: &Kind) -> String {
                 .collect();
             names.join(", ")
         }
-        Kind::Table(table) => format!("table: {}", link(table)),
-        Kind::Tables(table) => format!("tables: {}", link(table)),
-        Kind::List(kind) => format!("list of {}", kind_text(kind)),
-        Kind::Map(kind) => format!("names, each with {}", kind_text(kind)),
-        Kind::Either(first, second) => format!("{}; or {}", kind_text(first), kind_text(second)),
-        Kind::Raw => "any value".to_string(),
+        FieldKind::Table(table) => format!("table: {}", link(table)),
+        FieldKind::Tables(table) => format!("tables: {}", link(table)),
+        FieldKind::List(kind) => format!("list of {}", describe_kind(kind)),
+        FieldKind::Map(kind) => format!("names, each with {}", describe_kind(kind)),
+        FieldKind::Either(first, second) => format!("{}; or {}", describe_kind(first), describe_kind(second)),
+        FieldKind::Raw => "any value".to_string(),
     }
 }
 
@@ -171,7 +173,7 @@ fn link(table: &Table) -> String {
 
 fn choices(field: &Field, page: &mut String) {
     let list = match &field.kind {
-        Kind::Choice(list) | Kind::List(Kind::Choice(list)) => list,
+        FieldKind::Choice(list) | FieldKind::List(FieldKind::Choice(list)) => list,
         _ => return,
     };
     let described: Vec<_> = list.iter().filter(|choice| choice.available && !choice.text.is_empty()).collect();

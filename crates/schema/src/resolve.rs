@@ -3,11 +3,11 @@
 
 use crate::node::{format_float, quote, quote_key};
 use crate::quantity::{format_link_queue_limit, format_queue_limit, format_size};
-use crate::tree::{Data, Tree, Value};
-use crate::{Field, Kind, Table};
+use crate::tree::{Tree, Value, ValueData};
+use crate::{Field, FieldKind, Table};
 
 /// Returns the TOML file with the values of `tree`, including all defaults.
-pub fn resolved(schema: &'static Table, tree: &Tree) -> String {
+pub fn resolved_toml(schema: &'static Table, tree: &Tree) -> String {
     let mut text = String::new();
     table(schema, tree, "", &mut text);
     text
@@ -16,7 +16,7 @@ pub fn resolved(schema: &'static Table, tree: &Tree) -> String {
 /// The fields of a tree in the order of the schema.
 fn fields<'a>(schema: &'static Table, tree: &'a Tree) -> Vec<(&'static str, Option<&'static Field>, &'a Value)> {
     let mut list = Vec::new();
-    let mut fields: Vec<&'static Field> = schema.common().collect();
+    let mut fields: Vec<&'static Field> = schema.common_fields().collect();
     if let Some(variants) = schema.variants
         && let Some(value) = tree.get(variants.key)
     {
@@ -32,13 +32,13 @@ fn fields<'a>(schema: &'static Table, tree: &'a Tree) -> Vec<(&'static str, Opti
 }
 
 /// The kind of a value. For [`Kind::Either`] it is one of its two kinds.
-fn actual(kind: &'static Kind, data: &Data) -> &'static Kind {
+fn actual(kind: &'static FieldKind, data: &ValueData) -> &'static FieldKind {
     match kind {
-        Kind::Either(first, second) => {
+        FieldKind::Either(first, second) => {
             let first_fits = match (first, data) {
-                (Kind::Tables(_), Data::Tables(_)) | (Kind::Table(_), Data::Table(_)) => true,
-                (Kind::Tables(_) | Kind::Table(_), _) => false,
-                (_, Data::Tables(_) | Data::Table(_)) => false,
+                (FieldKind::Tables(_), ValueData::Tables(_)) | (FieldKind::Table(_), ValueData::Table(_)) => true,
+                (FieldKind::Tables(_) | FieldKind::Table(_), _) => false,
+                (_, ValueData::Tables(_) | ValueData::Table(_)) => false,
                 _ => true,
             };
             actual(if first_fits { first } else { second }, data)
@@ -53,7 +53,7 @@ fn table(schema: &'static Table, tree: &Tree, prefix: &str, text: &mut String) {
     let fields = fields(schema, tree);
     for (key, field, value) in &fields {
         if !under_header(field.map(|field| &field.kind), value) {
-            let written = one_line(field.map(|field| &field.kind), value);
+            let written = format_inline(field.map(|field| &field.kind), value);
             text.push_str(&format!("{} = {written}\n", quote_key(key)));
         }
     }
@@ -67,27 +67,27 @@ fn table(schema: &'static Table, tree: &Tree, prefix: &str, text: &mut String) {
 }
 
 /// A value under its own headers.
-fn below_header(kind: &'static Kind, data: &Data, path: &str, text: &mut String) {
+fn below_header(kind: &'static FieldKind, data: &ValueData, path: &str, text: &mut String) {
     match (actual(kind, data), data) {
-        (Kind::Table(schema), Data::Table(tree)) => {
+        (FieldKind::Table(schema), ValueData::Table(tree)) => {
             header(&format!("[{path}]"), text);
             table(schema, tree, &format!("{path}."), text);
         }
-        (Kind::Tables(schema), Data::Tables(trees)) => {
+        (FieldKind::Tables(schema), ValueData::Tables(trees)) => {
             for tree in trees {
                 header(&format!("[[{path}]]"), text);
                 table(schema, tree, &format!("{path}."), text);
             }
         }
-        (Kind::Map(kind), Data::Map(map)) => named(kind, map, path, text),
+        (FieldKind::Map(kind), ValueData::Map(map)) => named(kind, map, path, text),
         _ => {}
     }
 }
 
-fn named(kind: &'static Kind, map: &[crate::Named], path: &str, text: &mut String) {
+fn named(kind: &'static FieldKind, map: &[crate::NamedValue], path: &str, text: &mut String) {
     header(&format!("[{path}]"), text);
     for entry in map.iter().filter(|entry| !under_header(Some(kind), &entry.value)) {
-        text.push_str(&format!("{} = {}\n", quote_key(&entry.name), one_line(Some(kind), &entry.value)));
+        text.push_str(&format!("{} = {}\n", quote_key(&entry.name), format_inline(Some(kind), &entry.value)));
     }
     for entry in map.iter().filter(|entry| under_header(Some(kind), &entry.value)) {
         let path = format!("{path}.{}", quote_key(&entry.name));
@@ -105,16 +105,16 @@ fn header(header: &str, text: &mut String) {
 
 /// Whether a value gets its own header. A table of up to three fields without such values is written inline. An empty
 /// array of tables can only be written as `[]`.
-fn under_header(kind: Option<&'static Kind>, value: &Value) -> bool {
+fn under_header(kind: Option<&'static FieldKind>, value: &Value) -> bool {
     match (kind.map(|kind| actual(kind, &value.data)), &value.data) {
-        (Some(Kind::Table(schema)), Data::Table(tree)) => {
+        (Some(FieldKind::Table(schema)), ValueData::Table(tree)) => {
             let fields = fields(schema, tree);
             fields.len() > 3 || fields.iter().any(|(_, field, value)| under_header(field.map(|f| &f.kind), value))
         }
-        (Some(Kind::Tables(schema)), Data::Tables(trees)) => {
+        (Some(FieldKind::Tables(schema)), ValueData::Tables(trees)) => {
             trees.iter().any(|tree| under_header_as_table(schema, tree))
         }
-        (_, Data::Map(_)) => true,
+        (_, ValueData::Map(_)) => true,
         _ => false,
     }
 }
@@ -125,45 +125,45 @@ fn under_header_as_table(schema: &'static Table, tree: &Tree) -> bool {
 }
 
 /// A value as TOML on one line. `kind` is `None` for the key that selects the variant of a table.
-pub fn one_line(kind: Option<&'static Kind>, value: &Value) -> String {
+pub fn format_inline(kind: Option<&'static FieldKind>, value: &Value) -> String {
     let kind = kind.map(|kind| actual(kind, &value.data));
     match &value.data {
-        Data::Text(text) => quote(text),
-        Data::Boolean(boolean) => boolean.to_string(),
-        Data::Integer(number) => number.to_string(),
-        Data::Number(number) => format_float(*number),
-        Data::Duration(duration) => quote(&duration.to_string()),
-        Data::Rate(rate) => quote(&rate.to_string()),
-        Data::Size(bytes) => quote(&format_size(*bytes)),
-        Data::QueueLimit(limit) => quote(&format_queue_limit(*limit)),
-        Data::LinkQueueLimit(limit) => quote(&format_link_queue_limit(*limit)),
-        Data::Choice(name) => quote(name),
-        Data::Raw(node) => node.to_toml(),
-        Data::List(list) => {
+        ValueData::Text(text) => quote(text),
+        ValueData::Boolean(boolean) => boolean.to_string(),
+        ValueData::Integer(number) => number.to_string(),
+        ValueData::Number(number) => format_float(*number),
+        ValueData::Duration(duration) => quote(&duration.to_string()),
+        ValueData::Rate(rate) => quote(&rate.to_string()),
+        ValueData::Size(bytes) => quote(&format_size(*bytes)),
+        ValueData::QueueLimit(limit) => quote(&format_queue_limit(*limit)),
+        ValueData::LinkQueueLimit(limit) => quote(&format_link_queue_limit(*limit)),
+        ValueData::Choice(name) => quote(name),
+        ValueData::Raw(node) => node.to_toml(),
+        ValueData::List(list) => {
             let element = match kind {
-                Some(Kind::List(element)) => Some(*element),
+                Some(FieldKind::List(element)) => Some(*element),
                 _ => None,
             };
-            format!("[{}]", list.iter().map(|value| one_line(element, value)).collect::<Vec<_>>().join(", "))
+            format!("[{}]", list.iter().map(|value| format_inline(element, value)).collect::<Vec<_>>().join(", "))
         }
-        Data::Table(tree) => match kind {
-            Some(Kind::Table(schema)) => inline(schema, tree),
+        ValueData::Table(tree) => match kind {
+            Some(FieldKind::Table(schema)) => inline(schema, tree),
             _ => "{}".to_string(),
         },
-        Data::Tables(trees) => match kind {
-            Some(Kind::Tables(schema)) => {
+        ValueData::Tables(trees) => match kind {
+            Some(FieldKind::Tables(schema)) => {
                 format!("[{}]", trees.iter().map(|tree| inline(schema, tree)).collect::<Vec<_>>().join(", "))
             }
             _ => "[]".to_string(),
         },
-        Data::Map(map) => {
+        ValueData::Map(map) => {
             let element = match kind {
-                Some(Kind::Map(element)) => Some(*element),
+                Some(FieldKind::Map(element)) => Some(*element),
                 _ => None,
             };
             let pairs: Vec<String> = map
                 .iter()
-                .map(|entry| format!("{} = {}", quote_key(&entry.name), one_line(element, &entry.value)))
+                .map(|entry| format!("{} = {}", quote_key(&entry.name), format_inline(element, &entry.value)))
                 .collect();
             if pairs.is_empty() { "{}".to_string() } else { format!("{{ {} }}", pairs.join(", ")) }
         }
@@ -173,7 +173,7 @@ pub fn one_line(kind: Option<&'static Kind>, value: &Value) -> String {
 fn inline(schema: &'static Table, tree: &Tree) -> String {
     let pairs: Vec<String> = fields(schema, tree)
         .into_iter()
-        .map(|(key, field, value)| format!("{} = {}", quote_key(key), one_line(field.map(|f| &f.kind), value)))
+        .map(|(key, field, value)| format!("{} = {}", quote_key(key), format_inline(field.map(|f| &f.kind), value)))
         .collect();
     if pairs.is_empty() { "{}".to_string() } else { format!("{{ {} }}", pairs.join(", ")) }
 }

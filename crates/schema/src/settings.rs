@@ -56,36 +56,36 @@
 //! assert!(reference(&SERVER).contains("| `wait` | duration | `\"3ms\"` | How long. |"));
 //! ```
 
-use crate::component::{Invalid, Reader};
-use crate::{Choice, Data, Field, Kind, Place, Table, Tree, Value};
+use crate::component::{InvalidSettings, SettingsReader};
+use crate::{Choice, Field, FieldKind, SourceLocation, Table, Tree, Value, ValueData};
 use fullpipe_units::{Duration, QueueLimit};
 use std::fmt;
 
 /// A key of settings of type `S`: its declaration and the corresponding field.
-pub struct Key<S: 'static> {
+pub struct SettingKey<S: 'static> {
     /// The declaration.
     pub field: Field,
     /// Reads and writes the field.
-    pub access: Access<S>,
+    pub access: FieldAccess<S>,
 }
 
-impl<S> Key<S> {
+impl<S> SettingKey<S> {
     /// A key whose default is the default value of the settings.
-    pub const fn setting(key: &'static str, kind: Kind, text: &'static str, access: Access<S>) -> Self {
-        Key { field: Field::setting(key, kind, text), access }
+    pub const fn setting(key: &'static str, kind: FieldKind, text: &'static str, access: FieldAccess<S>) -> Self {
+        SettingKey { field: Field::setting(key, kind, text), access }
     }
 
     /// Sets the unit.
-    pub const fn unit(self, unit: &'static str) -> Self {
-        Key { field: self.field.unit(unit), access: self.access }
+    pub const fn with_unit(self, unit: &'static str) -> Self {
+        SettingKey { field: self.field.with_unit(unit), access: self.access }
     }
 }
 
 /// How a key reads and writes a field of settings of type `S` ([`at!`](crate::at!)).
 #[derive(Clone, Copy, Debug)]
-pub struct Access<S: 'static> {
+pub struct FieldAccess<S: 'static> {
     /// Returns the value in a file that corresponds to these settings; `None` if the key is absent from the file.
-    pub get: fn(&S, &Kind) -> Option<Data>,
+    pub get: fn(&S, &FieldKind) -> Option<ValueData>,
     /// Sets the field to the value in a file.
     pub set: fn(&mut S, Option<&Value>),
 }
@@ -128,33 +128,33 @@ macro_rules! at {
 }
 
 /// A type of a settings field whose values can be written in a file.
-pub trait Setting: Sized {
+pub trait SettingValue: Sized {
     /// Converts a value of a file.
-    fn read(value: &Value) -> Self;
+    fn from_value(value: &Value) -> Self;
 
     /// Returns the value in a file, for a key of this kind; `None` if the key is absent from the file.
-    fn write(&self, kind: &Kind) -> Option<Data>;
+    fn to_data(&self, kind: &FieldKind) -> Option<ValueData>;
 
     /// Sets the field to a value of a file. If the key is absent, the field is unchanged.
     fn assign(&mut self, value: Option<&Value>) {
         if let Some(value) = value {
-            *self = Self::read(value);
+            *self = Self::from_value(value);
         }
     }
 }
 
 /// A key that may be absent.
-impl<T: Setting> Setting for Option<T> {
-    fn read(value: &Value) -> Self {
-        Some(T::read(value))
+impl<T: SettingValue> SettingValue for Option<T> {
+    fn from_value(value: &Value) -> Self {
+        Some(T::from_value(value))
     }
 
-    fn write(&self, kind: &Kind) -> Option<Data> {
-        self.as_ref()?.write(kind)
+    fn to_data(&self, kind: &FieldKind) -> Option<ValueData> {
+        self.as_ref()?.to_data(kind)
     }
 
     fn assign(&mut self, value: Option<&Value>) {
-        *self = value.map(T::read);
+        *self = value.map(T::from_value);
     }
 }
 
@@ -203,42 +203,42 @@ macro_rules! integers {
 integers! { u16 u32 u64 usize }
 
 /// A text, or one of the names of the kind.
-impl Setting for String {
-    fn read(value: &Value) -> Self {
+impl SettingValue for String {
+    fn from_value(value: &Value) -> Self {
         match &value.data {
-            Data::Choice(name) => (*name).to_string(),
+            ValueData::Choice(name) => (*name).to_string(),
             _ => value.text().to_string(),
         }
     }
 
-    fn write(&self, kind: &Kind) -> Option<Data> {
+    fn to_data(&self, kind: &FieldKind) -> Option<ValueData> {
         match kind {
-            Kind::Choice(list) => {
-                list.iter().find(|choice| choice.name == self).map(|choice| Data::Choice(choice.name))
+            FieldKind::Choice(list) => {
+                list.iter().find(|choice| choice.name == self).map(|choice| ValueData::Choice(choice.name))
             }
-            _ => Some(Data::Text(self.clone())),
+            _ => Some(ValueData::Text(self.clone())),
         }
     }
 }
 
 /// The name of a value.
-pub fn named<T: PartialEq>(value: &T, names: &[(Choice, T)]) -> Option<Data> {
-    names.iter().find(|(_, other)| other == value).map(|(choice, _)| Data::Choice(choice.name))
+pub fn choice_name<T: PartialEq>(value: &T, names: &[(Choice, T)]) -> Option<ValueData> {
+    names.iter().find(|(_, other)| other == value).map(|(choice, _)| ValueData::Choice(choice.name))
 }
 
 /// Sets the field to the value of a name. If the key is absent, the field is unchanged.
 ///
 /// # Panics
 /// If the list ([`choices`](crate::component::choices)) does not contain the name.
-pub fn set_named<T: Clone>(field: &mut T, value: Option<&Value>, names: &[(Choice, T)]) {
+pub fn set_from_choice<T: Clone>(field: &mut T, value: Option<&Value>, names: &[(Choice, T)]) {
     if let Some(value) = value {
-        *field = value.chosen(names);
+        *field = value.choice_value(names);
     }
 }
 
 /// The declarations of keys, for a table.
-pub const fn fields<S, const N: usize>(keys: &[Key<S>; N]) -> [Field; N] {
-    let mut list = [Field::empty("", Kind::Raw, ""); N];
+pub const fn fields<S, const N: usize>(keys: &[SettingKey<S>; N]) -> [Field; N] {
+    let mut list = [Field::empty("", FieldKind::Raw, ""); N];
     let mut n = 0;
     while n < N {
         list[n] = keys[n].field;
@@ -248,7 +248,7 @@ pub const fn fields<S, const N: usize>(keys: &[Key<S>; N]) -> [Field; N] {
 }
 
 /// Keys of settings of type `S`, or of a part of these settings.
-pub trait Keys<S>: Sync {
+pub trait SettingKeys<S>: Sync {
     /// The declarations of the keys.
     fn fields(&self) -> Vec<Field>;
 
@@ -259,10 +259,10 @@ pub trait Keys<S>: Sync {
     ///
     /// # Errors
     /// [`Invalid`] if keys contradict each other.
-    fn read(&self, settings: &mut S, reader: &mut Reader<'_, '_>) -> Result<(), Invalid>;
+    fn read(&self, settings: &mut S, reader: &mut SettingsReader<'_, '_>) -> Result<(), InvalidSettings>;
 }
 
-impl<S, const N: usize> Keys<S> for [Key<S>; N] {
+impl<S, const N: usize> SettingKeys<S> for [SettingKey<S>; N] {
     fn fields(&self) -> Vec<Field> {
         fields(self).to_vec()
     }
@@ -275,23 +275,23 @@ impl<S, const N: usize> Keys<S> for [Key<S>; N] {
         }
     }
 
-    fn read(&self, settings: &mut S, reader: &mut Reader<'_, '_>) -> Result<(), Invalid> {
+    fn read(&self, settings: &mut S, reader: &mut SettingsReader<'_, '_>) -> Result<(), InvalidSettings> {
         self.iter().for_each(|key| (key.access.set)(settings, reader.tree.get(key.field.key)));
         Ok(())
     }
 }
 
 /// Keys of a part `P` of settings of type `S`, such as settings that another crate declares.
-pub struct Part<S: 'static, P: 'static> {
+pub struct SettingsPart<S: 'static, P: 'static> {
     /// The keys.
-    pub keys: &'static dyn Keys<P>,
+    pub keys: &'static dyn SettingKeys<P>,
     /// Returns the part.
     pub get: fn(&S) -> &P,
     /// Returns the part for modification.
     pub get_mut: fn(&mut S) -> &mut P,
 }
 
-impl<S, P> Keys<S> for Part<S, P> {
+impl<S, P> SettingKeys<S> for SettingsPart<S, P> {
     fn fields(&self) -> Vec<Field> {
         self.keys.fields()
     }
@@ -300,7 +300,7 @@ impl<S, P> Keys<S> for Part<S, P> {
         self.keys.write((self.get)(settings), tree);
     }
 
-    fn read(&self, settings: &mut S, reader: &mut Reader<'_, '_>) -> Result<(), Invalid> {
+    fn read(&self, settings: &mut S, reader: &mut SettingsReader<'_, '_>) -> Result<(), InvalidSettings> {
         self.keys.read((self.get_mut)(settings), reader)
     }
 }
@@ -310,7 +310,7 @@ pub struct SettingsTable<S: 'static> {
     /// The table.
     pub table: &'static Table,
     /// Its keys with the corresponding fields.
-    pub keys: &'static [&'static dyn Keys<S>],
+    pub keys: &'static [&'static dyn SettingKeys<S>],
 }
 
 impl<S> fmt::Debug for SettingsTable<S> {
@@ -323,12 +323,12 @@ impl<S> SettingsTable<S> {
     /// Returns the table that states these settings, without a place.
     pub fn write(&self, settings: &S) -> Tree {
         let mut tree = Tree::default();
-        self.fill_in(&mut tree, settings);
+        self.fill_from(&mut tree, settings);
         tree
     }
 
     /// Fills in every absent key of a table from these settings.
-    pub fn fill_in(&self, tree: &mut Tree, settings: &S) {
+    pub fn fill_from(&self, tree: &mut Tree, settings: &S) {
         self.keys.iter().for_each(|keys| keys.write(settings, tree));
     }
 }
@@ -342,19 +342,19 @@ impl<S: Default> SettingsTable<S> {
                 tree.fill(key, value.data.clone());
             }
         }
-        self.fill_in(tree, &S::default());
+        self.fill_from(tree, &S::default());
     }
 
     /// Returns a table in which every key has its default.
-    pub fn defaults(&self, place: Place) -> Tree {
-        let mut tree = Tree::at(place);
+    pub fn defaults(&self, place: SourceLocation) -> Tree {
+        let mut tree = Tree::empty_at(place);
         self.fill(&mut tree, None, |_| true);
         tree
     }
 
     /// Returns the table for all flows, with its defaults filled in.
-    pub fn common(&self, root: &Tree) -> Tree {
-        let Some(Data::Table(given)) = root.get(self.table.name).map(|value| &value.data) else {
+    pub fn common_settings(&self, root: &Tree) -> Tree {
+        let Some(ValueData::Table(given)) = root.get(self.table.name).map(|value| &value.data) else {
             return self.defaults(root.place);
         };
         let mut tree = given.clone();
@@ -366,7 +366,7 @@ impl<S: Default> SettingsTable<S> {
     ///
     /// # Errors
     /// [`Invalid`] if keys contradict each other.
-    pub fn read(&self, reader: &mut Reader<'_, '_>) -> Result<S, Invalid> {
+    pub fn read(&self, reader: &mut SettingsReader<'_, '_>) -> Result<S, InvalidSettings> {
         let mut settings = S::default();
         self.keys.iter().try_for_each(|keys| keys.read(&mut settings, reader))?;
         Ok(settings)

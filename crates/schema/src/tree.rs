@@ -1,22 +1,22 @@
 //! The content of a file after the check against a schema: typed values with their places, with defaults filled in.
 
-use crate::node::{Node, Place};
+use crate::node::{Node, SourceLocation};
 use fullpipe_units::{Duration, LinkQueueLimit, QueueLimit, Rate};
 
 /// A checked value.
 #[derive(Clone, Debug)]
 pub struct Value {
     /// The value.
-    pub data: Data,
+    pub data: ValueData,
     /// Its place. The place of a default is that of its table.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Whether the value is in the file or an override; false for a default.
     pub given: bool,
 }
 
 /// A typed value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Data {
+pub enum ValueData {
     /// A text or a name.
     Text(String),
     /// A boolean.
@@ -44,18 +44,18 @@ pub enum Data {
     /// An array of values of one kind.
     List(Vec<Value>),
     /// Names chosen by the author of the file, with their values, in the order of the file.
-    Map(Vec<Named>),
+    Map(Vec<NamedValue>),
     /// Any TOML value.
     Raw(Node),
 }
 
 /// A value under a name that is chosen by the author of the file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Named {
+pub struct NamedValue {
     /// The name.
     pub name: String,
     /// The place of the name.
-    pub name_place: Place,
+    pub name_place: SourceLocation,
     /// The value.
     pub value: Value,
 }
@@ -71,7 +71,7 @@ impl PartialEq for Value {
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     /// The place of its header, or of its opening brace.
-    pub place: Place,
+    pub place: SourceLocation,
     fields: Vec<(&'static str, Value)>,
 }
 
@@ -142,14 +142,14 @@ accessors! {
     /// The values.
     list: List -> &[Value], |value| value;
     /// The named values.
-    map: Map -> &[Named], |value| value;
+    map: Map -> &[NamedValue], |value| value;
     /// The TOML.
     raw: Raw -> &Node, |value| value;
 }
 
 impl Tree {
     /// Creates an empty table at a place.
-    pub fn at(place: Place) -> Self {
+    pub fn empty_at(place: SourceLocation) -> Self {
         Tree { place, fields: Vec::new() }
     }
 
@@ -166,7 +166,7 @@ impl Tree {
     /// Mutable access to the table of a key, if present.
     pub fn table_mut(&mut self, key: &str) -> Option<&mut Tree> {
         match &mut self.get_mut(key)?.data {
-            Data::Table(tree) => Some(tree),
+            ValueData::Table(tree) => Some(tree),
             _ => None,
         }
     }
@@ -174,7 +174,7 @@ impl Tree {
     /// Mutable access to the tables of a key; empty if the key is absent.
     pub fn tables_mut(&mut self, key: &str) -> &mut [Tree] {
         match self.get_mut(key).map(|value| &mut value.data) {
-            Some(Data::Tables(tables)) => tables,
+            Some(ValueData::Tables(tables)) => tables,
             _ => &mut [],
         }
     }
@@ -185,7 +185,7 @@ impl Tree {
     }
 
     /// The place of a key's value, or of the table if the key is absent.
-    pub fn place_of(&self, key: &str) -> Place {
+    pub fn location_of(&self, key: &str) -> SourceLocation {
         self.get(key).map_or(self.place, |value| value.place)
     }
 
@@ -203,7 +203,7 @@ impl Tree {
     }
 
     /// Fills in a default that depends on other values, if the key is absent.
-    pub fn fill(&mut self, key: &'static str, data: Data) {
+    pub fn fill(&mut self, key: &'static str, data: ValueData) {
         if self.get(key).is_none() {
             let place = self.place;
             self.fields.push((key, Value { data, place, given: false }));

@@ -1,34 +1,34 @@
 //! Checks a file against a schema: returns a [`Tree`] of the values, or one [`Error`] for each mistake.
 
-use crate::error::{Error, Hint, MOST_ERRORS, nearest};
-use crate::node::{Content, Entry, Node, Place, Sources};
-use crate::quantity::{self, Malformed, format_size};
-use crate::tree::{Data, Named, Tree, Value};
-use crate::{Choice, Default, FASTEST, Field, Kind, LONGEST, LONGEST_LIST, Table, Variant};
+use crate::error::{Error, Hint, MOST_ERRORS, nearest_name};
+use crate::node::{Entry, Node, NodeContent, SourceLocation, Sources};
+use crate::quantity::{self, QuantityError, format_size};
+use crate::tree::{NamedValue, Tree, Value, ValueData};
+use crate::{Choice, DefaultValue, Field, FieldKind, MAX_DURATION, MAX_LIST_LENGTH, MAX_RATE, Table, Variant};
 use fullpipe_units::{Duration, LinkQueueLimit, QueueLimit};
 use std::fmt;
 
 /// The dotted path of a value, for errors.
-pub(crate) enum Path<'a> {
+pub(crate) enum KeyPath<'a> {
     Root,
-    Key(&'a Path<'a>, &'a str),
-    Index(&'a Path<'a>, usize),
+    Key(&'a KeyPath<'a>, &'a str),
+    Index(&'a KeyPath<'a>, usize),
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for KeyPath<'_> {
     /// Formats "flow.0.start", as `--set` accepts it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parent = match self {
-            Path::Root => return Ok(()),
-            Path::Key(parent, _) | Path::Index(parent, _) => parent,
+            KeyPath::Root => return Ok(()),
+            KeyPath::Key(parent, _) | KeyPath::Index(parent, _) => parent,
         };
-        if !matches!(parent, Path::Root) {
+        if !matches!(parent, KeyPath::Root) {
             write!(formatter, "{parent}.")?;
         }
         match self {
-            Path::Root => Ok(()),
-            Path::Key(_, key) => formatter.write_str(&crate::node::quote_key(key)),
-            Path::Index(_, index) => write!(formatter, "{index}"),
+            KeyPath::Root => Ok(()),
+            KeyPath::Key(_, key) => formatter.write_str(&crate::node::quote_key(key)),
+            KeyPath::Index(_, index) => write!(formatter, "{index}"),
         }
     }
 }
@@ -82,42 +82,44 @@ fn grouped(number: i64) -> String {
 }
 
 /// The values that a kind accepts, in words. For a choice these are its names.
-pub(crate) fn expected(kind: &Kind) -> Vec<String> {
+pub(crate) fn expected(kind: &FieldKind) -> Vec<String> {
     let one = match kind {
-        Kind::Text => "a string".to_string(),
-        Kind::Name => "a name: a letter, then letters, digits, \"-\" and \"_\", at most 64 characters".to_string(),
-        Kind::Boolean => return vec!["true".to_string(), "false".to_string()],
-        Kind::Integer { min, max } => between("an integer", [*min, *max], [i64::MIN, i64::MAX], grouped),
-        Kind::Number { min, max } => {
+        FieldKind::Text => "a string".to_string(),
+        FieldKind::Name => "a name: a letter, then letters, digits, \"-\" and \"_\", at most 64 characters".to_string(),
+        FieldKind::Boolean => return vec!["true".to_string(), "false".to_string()],
+        FieldKind::Integer { min, max } => between("an integer", [*min, *max], [i64::MIN, i64::MAX], grouped),
+        FieldKind::Number { min, max } => {
             between("a number", [*min, *max], [f64::NEG_INFINITY, f64::INFINITY], |number| number.to_string())
         }
-        Kind::Duration { min, max } if *min == Duration::from_nanos(1) && *max == LONGEST => {
+        FieldKind::Duration { min, max } if *min == Duration::from_nanos(1) && *max == MAX_DURATION => {
             "a duration above zero such as \"10ms\"".to_string()
         }
-        Kind::Duration { min, max } => {
-            between("a duration such as \"10ms\"", [*min, *max], [Duration::ZERO, LONGEST], hours)
+        FieldKind::Duration { min, max } => {
+            between("a duration such as \"10ms\"", [*min, *max], [Duration::ZERO, MAX_DURATION], hours)
         }
-        Kind::Rate => "a rate such as \"100Mbit/s\"".to_string(),
-        Kind::Size { min, max } => {
+        FieldKind::Rate => "a rate such as \"100Mbit/s\"".to_string(),
+        FieldKind::Size { min, max } => {
             // An example outside the bounds would mislead.
             let what = if (*min..=*max).contains(&250_000) { "a size such as \"250kB\"" } else { "a size" };
-            between(what, [*min, *max], [1, crate::LARGEST], format_size)
+            between(what, [*min, *max], [1, crate::MAX_SIZE], format_size)
         }
-        Kind::QueueLimit => "a queue limit such as \"100packets\", \"250kB\", \"100ms\" or \"unlimited\"".to_string(),
-        Kind::LinkQueueLimit => {
+        FieldKind::QueueLimit => {
+            "a queue limit such as \"100packets\", \"250kB\", \"100ms\" or \"unlimited\"".to_string()
+        }
+        FieldKind::LinkQueueLimit => {
             "a queue limit such as \"100packets\", \"250kB\", \"100ms\", \"2BDP\" or \"unlimited\"".to_string()
         }
-        Kind::Choice(choices) => return available(choices).map(|name| format!("\"{name}\"")).collect(),
-        Kind::Table(table) => format!("a table ({})", table.name),
-        Kind::Tables(table) => format!("an array of tables ({})", table.name),
-        Kind::List(element) => format!("an array, each element {}", expected(element).join(" or ")),
-        Kind::Map(element) => format!("a table of names, each with {}", expected(element).join(" or ")),
-        Kind::Either(first, second) => {
+        FieldKind::Choice(choices) => return available(choices).map(|name| format!("\"{name}\"")).collect(),
+        FieldKind::Table(table) => format!("a table ({})", table.name),
+        FieldKind::Tables(table) => format!("an array of tables ({})", table.name),
+        FieldKind::List(element) => format!("an array, each element {}", expected(element).join(" or ")),
+        FieldKind::Map(element) => format!("a table of names, each with {}", expected(element).join(" or ")),
+        FieldKind::Either(first, second) => {
             let mut both = expected(first);
             both.extend(expected(second));
             return both;
         }
-        Kind::Raw => "a value".to_string(),
+        FieldKind::Raw => "a value".to_string(),
     };
     vec![one]
 }
@@ -127,23 +129,23 @@ fn available(choices: &'static [Choice]) -> impl Iterator<Item = &'static str> {
 }
 
 /// Whether a kind accepts the TOML type of a value.
-pub(crate) fn type_fits(kind: &Kind, content: &Content) -> bool {
+pub(crate) fn type_fits(kind: &FieldKind, content: &NodeContent) -> bool {
     match kind {
-        Kind::Text
-        | Kind::Name
-        | Kind::Choice(_)
-        | Kind::Rate
-        | Kind::QueueLimit
-        | Kind::LinkQueueLimit
-        | Kind::Duration { .. } => matches!(content, Content::Text(_)),
-        Kind::Boolean => matches!(content, Content::Boolean(_)),
-        Kind::Integer { .. } => matches!(content, Content::Integer(_)),
-        Kind::Number { .. } => matches!(content, Content::Integer(_) | Content::Float(_)),
-        Kind::Size { .. } => matches!(content, Content::Integer(_) | Content::Text(_)),
-        Kind::Table(_) | Kind::Map(_) => matches!(content, Content::Table(_)),
-        Kind::Tables(_) | Kind::List(_) => matches!(content, Content::Array(_)),
-        Kind::Either(first, second) => type_fits(first, content) || type_fits(second, content),
-        Kind::Raw => true,
+        FieldKind::Text
+        | FieldKind::Name
+        | FieldKind::Choice(_)
+        | FieldKind::Rate
+        | FieldKind::QueueLimit
+        | FieldKind::LinkQueueLimit
+        | FieldKind::Duration { .. } => matches!(content, NodeContent::Text(_)),
+        FieldKind::Boolean => matches!(content, NodeContent::Boolean(_)),
+        FieldKind::Integer { .. } => matches!(content, NodeContent::Integer(_)),
+        FieldKind::Number { .. } => matches!(content, NodeContent::Integer(_) | NodeContent::Float(_)),
+        FieldKind::Size { .. } => matches!(content, NodeContent::Integer(_) | NodeContent::Text(_)),
+        FieldKind::Table(_) | FieldKind::Map(_) => matches!(content, NodeContent::Table(_)),
+        FieldKind::Tables(_) | FieldKind::List(_) => matches!(content, NodeContent::Array(_)),
+        FieldKind::Either(first, second) => type_fits(first, content) || type_fits(second, content),
+        FieldKind::Raw => true,
     }
 }
 
@@ -165,17 +167,19 @@ impl Walker<'_> {
     }
 
     /// Adds an error about a value: "PATH = X REASON".
-    fn wrong(&mut self, node: &Node, path: &Path, reason: &str, kind: &Kind, suggestion: Option<String>) {
+    fn wrong(&mut self, node: &Node, path: &KeyPath, reason: &str, kind: &FieldKind, suggestion: Option<String>) {
         if self.full() {
             return;
         }
         let path = path.to_string();
-        let found = self.sources.found(node.place);
+        let found = self.sources.excerpt(node.place);
         // Reasons are sentences that begin with "it".
         let reason = reason.strip_prefix("it ").unwrap_or(reason);
         let message = match (kind, &node.content) {
-            (Kind::Choice(_), Content::Text(_)) if reason.is_empty() => format!("unknown value {found} for {path}"),
-            (_, Content::Table(_) | Content::Array(_)) => format!("{path} {reason}"),
+            (FieldKind::Choice(_), NodeContent::Text(_)) if reason.is_empty() => {
+                format!("unknown value {found} for {path}")
+            }
+            (_, NodeContent::Table(_) | NodeContent::Array(_)) => format!("{path} {reason}"),
             _ if reason.is_empty() => format!("{path} = {found} is not a number with a unit"),
             _ => format!("{path} = {found} {reason}"),
         };
@@ -184,17 +188,17 @@ impl Walker<'_> {
         self.push(error);
     }
 
-    fn wrong_type(&mut self, node: &Node, path: &Path, kind: &Kind) {
+    fn wrong_type(&mut self, node: &Node, path: &KeyPath, kind: &FieldKind) {
         // An integer without a unit has no suggestion, because the unit is unknown. Zero is an exception: it is the
         // same in every unit.
         let suggestion = match (kind, &node.content) {
-            (Kind::Duration { .. }, Content::Integer(0)) => Some("\"0s\"".to_string()),
-            (Kind::Boolean, Content::Text(text)) => nearest(text, ["true", "false"]).map(str::to_string),
-            (Kind::Tables(_), Content::Table(_)) if matches!(path, Path::Key(Path::Root, _)) => {
+            (FieldKind::Duration { .. }, NodeContent::Integer(0)) => Some("\"0s\"".to_string()),
+            (FieldKind::Boolean, NodeContent::Text(text)) => nearest_name(text, ["true", "false"]).map(str::to_string),
+            (FieldKind::Tables(_), NodeContent::Table(_)) if matches!(path, KeyPath::Key(KeyPath::Root, _)) => {
                 Some(format!("[[{path}]]"))
             }
             // A name instead of the table that it selects.
-            (Kind::Table(table), Content::Text(text)) => table
+            (FieldKind::Table(table), NodeContent::Text(text)) => table
                 .variants
                 .filter(|variants| variants.find(text).is_some())
                 .map(|variants| format!("{{ {} = {} }}", variants.key, crate::node::quote(text))),
@@ -203,7 +207,7 @@ impl Walker<'_> {
         self.wrong(node, path, &format!("it is {}", node.type_name()), kind, suggestion);
     }
 
-    fn missing(&mut self, place: Place, path: &Path, expected: Vec<String>) {
+    fn missing(&mut self, place: SourceLocation, path: &KeyPath, expected: Vec<String>) {
         if self.full() {
             return;
         }
@@ -214,12 +218,12 @@ impl Walker<'_> {
     }
 
     /// Checks a table. Returns `None` if it has an error.
-    pub(crate) fn table(&mut self, schema: &'static Table, node: &Node, path: &Path) -> Option<Tree> {
-        let Content::Table(entries) = &node.content else {
-            self.wrong_type(node, path, &Kind::Table(schema));
+    pub(crate) fn table(&mut self, schema: &'static Table, node: &Node, path: &KeyPath) -> Option<Tree> {
+        let NodeContent::Table(entries) = &node.content else {
+            self.wrong_type(node, path, &FieldKind::Table(schema));
             return None;
         };
-        let mut tree = Tree::at(node.place);
+        let mut tree = Tree::empty_at(node.place);
         let mut good = true;
         let mut variant = None;
         if let Some(variants) = schema.variants {
@@ -228,12 +232,15 @@ impl Walker<'_> {
                 Some(found) => {
                     variant = Some(found);
                     let place = entry.map_or(node.place, |entry| entry.node.place);
-                    tree.set(variants.key, Value { data: Data::Choice(found.name), place, given: entry.is_some() });
+                    tree.set(
+                        variants.key,
+                        Value { data: ValueData::Choice(found.name), place, given: entry.is_some() },
+                    );
                 }
                 None => good = false,
             }
         }
-        let declared = || schema.common().chain(variant.into_iter().flat_map(Variant::fields));
+        let declared = || schema.common_fields().chain(variant.into_iter().flat_map(Variant::fields));
         for entry in entries {
             let known = declared().any(|field| field.is_named(&entry.key))
                 || schema.variants.is_some_and(|variants| variants.key == entry.key);
@@ -246,7 +253,7 @@ impl Walker<'_> {
         }
         for field in declared() {
             let former = self.former(field, entries, path, &mut good);
-            let path = Path::Key(path, field.key);
+            let path = KeyPath::Key(path, field.key);
             let entry = entries.iter().find(|entry| entry.key == field.key);
             let value = match entry.map(|entry| &entry.node).or(former.as_ref()) {
                 Some(node) => self.value(&field.kind, node, &path),
@@ -265,14 +272,14 @@ impl Walker<'_> {
     }
 
     /// The value of a field under a former spelling of its key, with a hint. It is an error to use both spellings.
-    fn former(&mut self, field: &'static Field, entries: &[Entry], path: &Path, good: &mut bool) -> Option<Node> {
+    fn former(&mut self, field: &'static Field, entries: &[Entry], path: &KeyPath, good: &mut bool) -> Option<Node> {
         if field.former.is_empty() {
             return None;
         }
         let mut named = entries.iter().filter(|entry| field.is_named(&entry.key));
         let entry = named.find(|entry| entry.key != field.key)?;
         let former = field.former.iter().find(|former| former.key == entry.key)?;
-        let (old, path) = (&entry.key, Path::Key(path, &entry.key).to_string());
+        let (old, path) = (&entry.key, KeyPath::Key(path, &entry.key).to_string());
         if entries.iter().filter(|entry| field.is_named(&entry.key)).count() > 1 {
             *good = false;
             let message = format!("{path} is the former spelling of {}, which the table also has", field.key);
@@ -294,10 +301,10 @@ impl Walker<'_> {
         schema: &'static Table,
         node: &Node,
         entry: Option<&Entry>,
-        path: &Path,
+        path: &KeyPath,
     ) -> Option<&'static Variant> {
         let variants = schema.variants?;
-        let path = Path::Key(path, variants.key);
+        let path = KeyPath::Key(path, variants.key);
         let names = || variants.list.iter().map(|variant| format!("\"{}\"", variant.name)).collect::<Vec<_>>();
         let Some(entry) = entry else {
             let found = variants.default.and_then(|default| variants.find(default));
@@ -310,7 +317,7 @@ impl Walker<'_> {
         if found.is_none() && !self.full() {
             let path = path.to_string();
             let place = entry.node.place;
-            let token = self.sources.found(place);
+            let token = self.sources.excerpt(place);
             let text = entry.node.as_text();
             let error = if text.is_some_and(|name| variants.later.contains(&name)) {
                 let message = format!("{path} = {token} is not supported in this version");
@@ -322,7 +329,7 @@ impl Walker<'_> {
                 };
                 let mut error = self.sources.error(place, &path, message, names());
                 let valid = variants.list.iter().map(|variant| variant.name);
-                error.suggestion = text.and_then(|text| nearest(text, valid)).map(|name| format!("\"{name}\""));
+                error.suggestion = text.and_then(|text| nearest_name(text, valid)).map(|name| format!("\"{name}\""));
                 error
             };
             self.push(error);
@@ -330,28 +337,34 @@ impl Walker<'_> {
         found
     }
 
-    fn unknown_key(&mut self, schema: &'static Table, variant: Option<&'static Variant>, entry: &Entry, path: &Path) {
-        let full_path = Path::Key(path, &entry.key).to_string();
+    fn unknown_key(
+        &mut self,
+        schema: &'static Table,
+        variant: Option<&'static Variant>,
+        entry: &Entry,
+        path: &KeyPath,
+    ) {
+        let full_path = KeyPath::Key(path, &entry.key).to_string();
         let error = unknown_key(self.sources, schema, variant, &entry.key, entry.key_place, &full_path);
         self.errors.extend(error);
     }
 
-    fn default(&mut self, field: &'static Field, place: Place, path: &Path) -> Result<Option<Value>, ()> {
+    fn default(&mut self, field: &'static Field, place: SourceLocation, path: &KeyPath) -> Result<Option<Value>, ()> {
         let data = match field.default {
-            Default::Required => {
+            DefaultValue::Required => {
                 self.missing(place, path, expected(&field.kind));
                 return Err(());
             }
-            Default::Absent(_) | Default::Inherited(_) | Default::Setting => return Ok(None),
-            Default::Value(text) => default_data(&field.kind, text),
-            Default::Empty => match &field.kind {
-                Kind::Table(table) => {
-                    let empty = Node { content: Content::Table(Vec::new()), place };
-                    Data::Table(self.table(table, &empty, path).ok_or(())?)
+            DefaultValue::Absent(_) | DefaultValue::Inherited(_) | DefaultValue::Setting => return Ok(None),
+            DefaultValue::Value(text) => parse_default(&field.kind, text),
+            DefaultValue::Empty => match &field.kind {
+                FieldKind::Table(table) => {
+                    let empty = Node { content: NodeContent::Table(Vec::new()), place };
+                    ValueData::Table(self.table(table, &empty, path).ok_or(())?)
                 }
-                Kind::Tables(_) => Data::Tables(Vec::new()),
-                Kind::Map(_) => Data::Map(Vec::new()),
-                Kind::List(_) => Data::List(Vec::new()),
+                FieldKind::Tables(_) => ValueData::Tables(Vec::new()),
+                FieldKind::Map(_) => ValueData::Map(Vec::new()),
+                FieldKind::List(_) => ValueData::List(Vec::new()),
                 other => panic!("{} cannot be empty by default: {other:?}", field.key),
             },
         };
@@ -359,55 +372,57 @@ impl Walker<'_> {
     }
 
     /// Checks a value of a kind. Returns `None` if it has an error.
-    pub(crate) fn value(&mut self, kind: &'static Kind, node: &Node, path: &Path) -> Option<Value> {
+    pub(crate) fn value(&mut self, kind: &'static FieldKind, node: &Node, path: &KeyPath) -> Option<Value> {
         let data = self.data(kind, node, path)?;
         Some(Value { data, place: node.place, given: true })
     }
 
-    fn data(&mut self, kind: &'static Kind, node: &Node, path: &Path) -> Option<Data> {
+    fn data(&mut self, kind: &'static FieldKind, node: &Node, path: &KeyPath) -> Option<ValueData> {
         if !type_fits(kind, &node.content) {
             self.wrong_type(node, path, kind);
             return None;
         }
         let (outcome, suggestion) = match (kind, &node.content) {
-            (Kind::Table(table), _) => return self.table(table, node, path).map(Data::Table),
-            (Kind::Tables(table), Content::Array(list)) => {
+            (FieldKind::Table(table), _) => return self.table(table, node, path).map(ValueData::Table),
+            (FieldKind::Tables(table), NodeContent::Array(list)) => {
                 let mut trees = Vec::new();
                 let mut good = self.length(list, node, path, kind);
-                for (index, element) in list.iter().enumerate().take(LONGEST_LIST) {
-                    match self.table(table, element, &Path::Index(path, index)) {
+                for (index, element) in list.iter().enumerate().take(MAX_LIST_LENGTH) {
+                    match self.table(table, element, &KeyPath::Index(path, index)) {
                         Some(tree) => trees.push(tree),
                         None => good = false,
                     }
                 }
-                return good.then_some(Data::Tables(trees));
+                return good.then_some(ValueData::Tables(trees));
             }
-            (Kind::List(element_kind), Content::Array(list)) => {
+            (FieldKind::List(element_kind), NodeContent::Array(list)) => {
                 let mut values = Vec::new();
                 let mut good = self.length(list, node, path, kind);
-                for (index, element) in list.iter().enumerate().take(LONGEST_LIST) {
-                    match self.value(element_kind, element, &Path::Index(path, index)) {
+                for (index, element) in list.iter().enumerate().take(MAX_LIST_LENGTH) {
+                    match self.value(element_kind, element, &KeyPath::Index(path, index)) {
                         Some(value) => values.push(value),
                         None => good = false,
                     }
                 }
-                return good.then_some(Data::List(values));
+                return good.then_some(ValueData::List(values));
             }
-            (Kind::Map(element_kind), Content::Table(entries)) => {
+            (FieldKind::Map(element_kind), NodeContent::Table(entries)) => {
                 let mut map = Vec::new();
                 for entry in entries {
-                    if let Some(value) = self.value(element_kind, &entry.node, &Path::Key(path, &entry.key)) {
-                        map.push(Named { name: entry.key.clone(), name_place: entry.key_place, value });
+                    if let Some(value) = self.value(element_kind, &entry.node, &KeyPath::Key(path, &entry.key)) {
+                        map.push(NamedValue { name: entry.key.clone(), name_place: entry.key_place, value });
                     }
                 }
-                return (map.len() == entries.len()).then_some(Data::Map(map));
+                return (map.len() == entries.len()).then_some(ValueData::Map(map));
             }
-            (Kind::Either(first, second), content) => {
+            (FieldKind::Either(first, second), content) => {
                 let kind = if type_fits(first, content) { first } else { second };
                 return self.data(kind, node, path);
             }
-            (Kind::Raw, _) => return Some(Data::Raw(node.clone())),
-            (Kind::Choice(choices), Content::Text(text)) => return self.choose(choices, text, node, path, kind),
+            (FieldKind::Raw, _) => return Some(ValueData::Raw(node.clone())),
+            (FieldKind::Choice(choices), NodeContent::Text(text)) => {
+                return self.choose(choices, text, node, path, kind);
+            }
             (_, content) => scalar(kind, content),
         };
         match outcome {
@@ -419,11 +434,11 @@ impl Walker<'_> {
         }
     }
 
-    fn length(&mut self, list: &[Node], node: &Node, path: &Path, kind: &Kind) -> bool {
-        if list.len() > LONGEST_LIST {
-            self.wrong(node, path, &format!("it has more than {LONGEST_LIST} elements"), kind, None);
+    fn length(&mut self, list: &[Node], node: &Node, path: &KeyPath, kind: &FieldKind) -> bool {
+        if list.len() > MAX_LIST_LENGTH {
+            self.wrong(node, path, &format!("it has more than {MAX_LIST_LENGTH} elements"), kind, None);
         }
-        list.len() <= LONGEST_LIST
+        list.len() <= MAX_LIST_LENGTH
     }
 
     fn choose(
@@ -431,14 +446,14 @@ impl Walker<'_> {
         choices: &'static [Choice],
         text: &str,
         node: &Node,
-        path: &Path,
-        kind: &Kind,
-    ) -> Option<Data> {
+        path: &KeyPath,
+        kind: &FieldKind,
+    ) -> Option<ValueData> {
         match choices.iter().find(|choice| choice.name == text) {
-            Some(choice) if choice.available => return Some(Data::Choice(choice.name)),
+            Some(choice) if choice.available => return Some(ValueData::Choice(choice.name)),
             Some(_) => self.wrong(node, path, "it is not supported in this version", kind, None),
             None => {
-                let suggestion = nearest(text, available(choices)).map(|name| format!("\"{name}\""));
+                let suggestion = nearest_name(text, available(choices)).map(|name| format!("\"{name}\""));
                 self.wrong(node, path, "", kind, suggestion);
             }
         }
@@ -452,12 +467,12 @@ pub(crate) fn unknown_key(
     schema: &'static Table,
     variant: Option<&'static Variant>,
     key: &str,
-    place: Place,
+    place: SourceLocation,
     path: &str,
 ) -> Option<Error> {
     let table = if schema.name.is_empty() { "this file".to_string() } else { with_article(schema.name) };
     let mut valid: Vec<&str> = schema.variants.iter().map(|variants| variants.key).collect();
-    valid.extend(schema.common().map(|field| field.key));
+    valid.extend(schema.common_fields().map(|field| field.key));
     if schema.later.contains(&key) {
         let valid = valid.iter().map(|key| (*key).to_string()).collect();
         return Some(sources.error(place, path, format!("{path} is not supported in this version"), valid));
@@ -488,67 +503,69 @@ pub(crate) fn unknown_key(
 }
 
 /// Checks a value without parts. Returns the value or the reason, and a suggestion.
-fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<String>) {
+fn scalar(kind: &FieldKind, content: &NodeContent) -> (Result<ValueData, String>, Option<String>) {
     let result = match (kind, content) {
-        (Kind::Text, Content::Text(text)) => Ok(Data::Text(text.clone())),
-        (Kind::Name, Content::Text(text)) => {
+        (FieldKind::Text, NodeContent::Text(text)) => Ok(ValueData::Text(text.clone())),
+        (FieldKind::Name, NodeContent::Text(text)) => {
             if is_name(text) {
-                Ok(Data::Text(text.clone()))
+                Ok(ValueData::Text(text.clone()))
             } else {
                 Err("it is not a valid name".to_string())
             }
         }
-        (Kind::Boolean, Content::Boolean(boolean)) => Ok(Data::Boolean(*boolean)),
-        (Kind::Integer { min, max }, Content::Integer(number)) => {
-            within(number, min, max).map(|number| Data::Integer(*number))
+        (FieldKind::Boolean, NodeContent::Boolean(boolean)) => Ok(ValueData::Boolean(*boolean)),
+        (FieldKind::Integer { min, max }, NodeContent::Integer(number)) => {
+            within(number, min, max).map(|number| ValueData::Integer(*number))
         }
-        (Kind::Number { min, max }, Content::Integer(number)) => {
-            within(&(*number as f64), min, max).map(|number| Data::Number(*number))
+        (FieldKind::Number { min, max }, NodeContent::Integer(number)) => {
+            within(&(*number as f64), min, max).map(|number| ValueData::Number(*number))
         }
-        (Kind::Number { min, max }, Content::Float(number)) => {
+        (FieldKind::Number { min, max }, NodeContent::Float(number)) => {
             // Adding zero converts minus zero to zero, which prevents `-0.0` in the output.
             if number.is_nan() || number.is_infinite() {
                 Err("it is not a finite number".to_string())
             } else {
-                within(&(*number + 0.0), min, max).map(|number| Data::Number(*number))
+                within(&(*number + 0.0), min, max).map(|number| ValueData::Number(*number))
             }
         }
-        (Kind::Size { min, max }, Content::Integer(number)) => match u64::try_from(*number) {
-            Ok(bytes) => within(&bytes, min, max).map(|bytes| Data::Size(*bytes)),
+        (FieldKind::Size { min, max }, NodeContent::Integer(number)) => match u64::try_from(*number) {
+            Ok(bytes) => within(&bytes, min, max).map(|bytes| ValueData::Size(*bytes)),
             Err(_) => Err("it is negative".to_string()),
         },
-        (Kind::Size { min, max }, Content::Text(text)) => {
-            return quantity_of(quantity::parse_size(text), |bytes| within(bytes, min, max).map(|b| Data::Size(*b)));
-        }
-        (Kind::Duration { min, max }, Content::Text(text)) => {
-            return quantity_of(quantity::parse_duration(text), |duration| {
-                within(duration, min, max).map(|duration| Data::Duration(*duration))
+        (FieldKind::Size { min, max }, NodeContent::Text(text)) => {
+            return quantity_of(quantity::parse_size(text), |bytes| {
+                within(bytes, min, max).map(|b| ValueData::Size(*b))
             });
         }
-        (Kind::Rate, Content::Text(text)) => {
+        (FieldKind::Duration { min, max }, NodeContent::Text(text)) => {
+            return quantity_of(quantity::parse_duration(text), |duration| {
+                within(duration, min, max).map(|duration| ValueData::Duration(*duration))
+            });
+        }
+        (FieldKind::Rate, NodeContent::Text(text)) => {
             return quantity_of(quantity::parse_rate(text), |rate| {
                 if rate.bits_per_second() == 0 {
                     Err("it is below 1 bit/s".to_string())
-                } else if *rate > FASTEST {
+                } else if *rate > MAX_RATE {
                     Err("it is above 1000Tbit/s".to_string())
                 } else {
-                    Ok(Data::Rate(*rate))
+                    Ok(ValueData::Rate(*rate))
                 }
             });
         }
-        (Kind::QueueLimit, Content::Text(text)) => {
+        (FieldKind::QueueLimit, NodeContent::Text(text)) => {
             return quantity_of(quantity::parse_queue_limit(text), |limit| {
-                acceptable(*limit).map(|()| Data::QueueLimit(*limit))
+                acceptable(*limit).map(|()| ValueData::QueueLimit(*limit))
             });
         }
-        (Kind::LinkQueueLimit, Content::Text(text)) => {
+        (FieldKind::LinkQueueLimit, NodeContent::Text(text)) => {
             return quantity_of(quantity::parse_link_queue_limit(text), |limit| {
                 match limit {
                     LinkQueueLimit::Fixed(limit) => acceptable(*limit)?,
                     LinkQueueLimit::Bdp(multiple) if multiple.millionths() == 0 => return Err("it is zero".to_string()),
                     LinkQueueLimit::Bdp(_) => {}
                 }
-                Ok(Data::LinkQueueLimit(*limit))
+                Ok(ValueData::LinkQueueLimit(*limit))
             });
         }
         _ => Err(String::new()),
@@ -562,15 +579,15 @@ fn acceptable(limit: QueueLimit) -> Result<(), String> {
         QueueLimit::Packets(0) | QueueLimit::Bytes(0) | QueueLimit::Time(Duration::ZERO) => {
             Err("it is zero".to_string())
         }
-        QueueLimit::Time(duration) if duration > LONGEST => Err(format!("it is above {}", hours(LONGEST))),
+        QueueLimit::Time(duration) if duration > MAX_DURATION => Err(format!("it is above {}", hours(MAX_DURATION))),
         _ => Ok(()),
     }
 }
 
 fn quantity_of<T>(
-    parsed: Result<T, Malformed>,
-    check: impl FnOnce(&T) -> Result<Data, String>,
-) -> (Result<Data, String>, Option<String>) {
+    parsed: Result<T, QuantityError>,
+    check: impl FnOnce(&T) -> Result<ValueData, String>,
+) -> (Result<ValueData, String>, Option<String>) {
     match parsed {
         Ok(value) => (check(&value), None),
         Err(malformed) => (Err(malformed.reason.unwrap_or_default()), malformed.suggestion),
@@ -599,18 +616,18 @@ pub fn is_name(text: &str) -> bool {
 ///
 /// # Panics
 /// If the kind does not accept the default. A test checks the default of every field.
-pub fn default_data(kind: &Kind, text: &str) -> Data {
+pub fn parse_default(kind: &FieldKind, text: &str) -> ValueData {
     let content = match kind {
-        Kind::Choice(choices) => {
+        FieldKind::Choice(choices) => {
             let choice = choices.iter().find(|choice| choice.name == text);
-            return Data::Choice(choice.expect("a default is one of the choices").name);
+            return ValueData::Choice(choice.expect("a default is one of the choices").name);
         }
-        Kind::List(_) if text == "[]" => return Data::List(Vec::new()),
-        Kind::Boolean => Content::Boolean(text == "true"),
-        Kind::Integer { .. } => Content::Integer(text.parse().expect("a default is an integer")),
-        Kind::Number { .. } => Content::Float(text.parse().expect("a default is a number")),
-        Kind::Either(first, _) => return default_data(first, text),
-        _ => Content::Text(text.to_string()),
+        FieldKind::List(_) if text == "[]" => return ValueData::List(Vec::new()),
+        FieldKind::Boolean => NodeContent::Boolean(text == "true"),
+        FieldKind::Integer { .. } => NodeContent::Integer(text.parse().expect("a default is an integer")),
+        FieldKind::Number { .. } => NodeContent::Float(text.parse().expect("a default is a number")),
+        FieldKind::Either(first, _) => return parse_default(first, text),
+        _ => NodeContent::Text(text.to_string()),
     };
     match scalar(kind, &content).0 {
         Ok(data) => data,

@@ -2,7 +2,7 @@
 //! waiting payloads of equal size share a system call. Datagrams are not fragmented and not marked as ECN-capable.
 
 use bytes::Bytes;
-use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Sent};
+use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, SendResult};
 use noq::udp::{self, RecvMeta, Transmit, UdpSocketState};
 use std::cell::RefCell;
 use std::fmt;
@@ -24,7 +24,7 @@ const SEND_BYTES: usize = 60_000;
 
 /// A connected UDP socket.
 #[derive(Debug)]
-pub(crate) struct Connected {
+pub(crate) struct ConnectedUdpSocket {
     socket: Arc<UdpSocket>,
     state: UdpSocketState,
     peer: SocketAddr,
@@ -54,8 +54,8 @@ thread_local! {
     static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Connected {
-    pub(crate) fn new(peer: SocketAddr) -> io::Result<Connected> {
+impl ConnectedUdpSocket {
+    pub(crate) fn new(peer: SocketAddr) -> io::Result<ConnectedUdpSocket> {
         let any: SocketAddr = match peer {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -66,7 +66,7 @@ impl Connected {
         let state = UdpSocketState::new((&socket).into())?;
         let socket = Arc::new(UdpSocket::from_std(socket)?);
         let error = Mutex::new(ErrorWatch::new(&socket));
-        Ok(Connected { socket, state, peer, error })
+        Ok(ConnectedUdpSocket { socket, state, peer, error })
     }
 
     fn send(&self, contents: &[u8], segment_size: Option<usize>) -> io::Result<()> {
@@ -75,19 +75,19 @@ impl Connected {
     }
 
     /// Sends one payload, or several payloads of equal size in one call.
-    fn send_first(&self, payloads: &[Bytes]) -> io::Result<Sent> {
+    fn send_first(&self, payloads: &[Bytes]) -> io::Result<SendResult> {
         let count = together(payloads, self.state.max_gso_segments().get());
         if count > 1 {
             match self.send(&payloads[..count].concat(), Some(payloads[0].len())) {
-                Ok(()) => return Ok(Sent { consumed: count, too_large: 0 }),
+                Ok(()) => return Ok(SendResult { consumed: count, too_large: 0 }),
                 // Sending one at a time identifies the payload that fails.
                 Err(error) if is_of_the_group(&error) => {}
                 Err(error) => return Err(error),
             }
         }
         match self.send(&payloads[0], None) {
-            Ok(()) => Ok(Sent { consumed: 1, too_large: 0 }),
-            Err(error) if is_too_large(&error) => Ok(Sent { consumed: 1, too_large: 1 }),
+            Ok(()) => Ok(SendResult { consumed: 1, too_large: 0 }),
+            Err(error) if is_too_large(&error) => Ok(SendResult { consumed: 1, too_large: 1 }),
             Err(error) => Err(error),
         }
     }
@@ -161,7 +161,7 @@ fn is_too_large(error: &io::Error) -> bool {
     udp::is_msg_size_err(error)
 }
 
-impl ConnectedSocket for Connected {
+impl ConnectedSocket for ConnectedUdpSocket {
     fn poll_receive(&self, context: &mut Context<'_>, into: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
         loop {
             match self.socket.poll_recv_ready(context) {
@@ -175,9 +175,9 @@ impl ConnectedSocket for Connected {
         }
     }
 
-    fn poll_send(&self, context: &mut Context<'_>, payloads: &[Bytes]) -> Poll<io::Result<Sent>> {
+    fn poll_send(&self, context: &mut Context<'_>, payloads: &[Bytes]) -> Poll<io::Result<SendResult>> {
         if payloads.is_empty() {
-            return Poll::Ready(Ok(Sent::default()));
+            return Poll::Ready(Ok(SendResult::default()));
         }
         loop {
             ready!(self.socket.poll_send_ready(context))?;
@@ -226,7 +226,7 @@ mod tests {
     fn payloads_arrive_unchanged() {
         runtime().block_on(async {
             let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-            let socket = Arc::new(Connected::new(peer.local_addr().unwrap()).unwrap());
+            let socket = Arc::new(ConnectedUdpSocket::new(peer.local_addr().unwrap()).unwrap());
             peer.connect(socket.local_address().unwrap()).await.unwrap();
             let lengths = [1200, 1200, 1200, 700, 0, 65_507, 1, 1300, 1300];
             let mut payloads = sizes(&lengths);
@@ -254,11 +254,11 @@ mod tests {
     fn oversized_payload_is_counted_and_closed_port_is_an_error() {
         runtime().block_on(async {
             let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-            let socket = Connected::new(peer.local_addr().unwrap()).unwrap();
+            let socket = ConnectedUdpSocket::new(peer.local_addr().unwrap()).unwrap();
             // Two bytes above the maximum of an IPv4 datagram.
             let payloads = sizes(&[65_509, 10]);
             let sent = poll_fn(|context| socket.poll_send(context, &payloads)).await.unwrap();
-            assert_eq!(sent, Sent { consumed: 1, too_large: 1 });
+            assert_eq!(sent, SendResult { consumed: 1, too_large: 1 });
             drop(peer);
             let sent = poll_fn(|context| socket.poll_send(context, &payloads[1..])).await.unwrap();
             assert_eq!(sent.consumed, 1);

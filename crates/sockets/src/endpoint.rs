@@ -18,7 +18,7 @@ fn settings() -> io::Result<noq::EndpointConfig> {
 ///
 /// # Errors
 /// If the socket cannot be bound.
-pub fn server(
+pub fn bind_server(
     environment: &dyn Environment,
     local: SocketAddr,
     mut configuration: noq::ServerConfig,
@@ -33,18 +33,21 @@ pub fn server(
 ///
 /// # Errors
 /// If no socket can be created.
-pub fn client(environment: &dyn Environment, peer: SocketAddr) -> io::Result<noq::Endpoint> {
+pub fn bind_client(environment: &dyn Environment, peer: SocketAddr) -> io::Result<noq::Endpoint> {
     let any: SocketAddr = match peer {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    on_socket(environment, environment.bind(any)?)
+    client_on_socket(environment, environment.bind(any)?)
 }
 
 /// Creates a client endpoint on an existing socket.
 ///
 /// # Errors
 /// If the socket has no address.
-pub fn on_socket(environment: &dyn Environment, socket: Box<dyn noq::AsyncUdpSocket>) -> io::Result<noq::Endpoint> {
+pub fn client_on_socket(
+    environment: &dyn Environment,
+    socket: Box<dyn noq::AsyncUdpSocket>,
+) -> io::Result<noq::Endpoint> {
     noq::Endpoint::new_with_abstract_socket(settings()?, None, socket, environment.runtime())
 }

@@ -1,6 +1,6 @@
 //! The environment on tokio. It must be used within a tokio runtime with sockets and timers enabled.
 
-use crate::connected::Connected;
+use crate::connected::ConnectedUdpSocket;
 use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment};
 use noq::Runtime;
 use std::io;
@@ -13,9 +13,9 @@ const RESOLVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sockets, timers and tasks of the current tokio runtime.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tokio;
+pub struct TokioEnvironment;
 
-impl Environment for Tokio {
+impl Environment for TokioEnvironment {
     fn runtime(&self) -> Arc<dyn Runtime> {
         Arc::new(noq::TokioRuntime)
     }
@@ -29,7 +29,7 @@ impl Environment for Tokio {
     }
 
     fn connect(&self, peer: SocketAddr) -> io::Result<Arc<dyn ConnectedSocket>> {
-        Ok(Arc::new(Connected::new(peer)?))
+        Ok(Arc::new(ConnectedUdpSocket::new(peer)?))
     }
 
     fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {

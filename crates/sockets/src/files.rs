@@ -1,7 +1,7 @@
 //! HTTP/3 server content from the files of a directory.
 
 use bytes::Bytes;
-use fullpipe_masque::http3::{Body, Content, ContentError};
+use fullpipe_masque::http3::{Body, ContentError, ContentSource};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ const PIECE: usize = 64 << 10;
 
 /// A directory. Symbolic links to targets outside it are not followed.
 #[derive(Clone, Debug)]
-pub struct Directory(PathBuf);
+pub struct DirectoryContent(PathBuf);
 
-impl Directory {
+impl DirectoryContent {
     /// Opens the directory `root`.
     ///
     /// # Errors
     /// If `root` is not a directory or cannot be read.
-    pub fn new(root: &Path) -> io::Result<Directory> {
+    pub fn new(root: &Path) -> io::Result<DirectoryContent> {
         let root = root.canonicalize()?;
         root.read_dir()?;
-        Ok(Directory(root))
+        Ok(DirectoryContent(root))
     }
 }
 
-impl Content for Directory {
+impl ContentSource for DirectoryContent {
     fn open(&self, path: &str) -> Result<Box<dyn Body>, ContentError> {
         let open = || {
             let path = self.0.join(path.trim_start_matches('/')).canonicalize()?;
@@ -56,7 +56,7 @@ impl Body for OpenFile {
         self.length
     }
 
-    fn next(&mut self) -> io::Result<Bytes> {
+    fn next_chunk(&mut self) -> io::Result<Bytes> {
         let mut piece = vec![0; PIECE.min(usize::try_from(self.left).unwrap_or(PIECE))];
         self.file.read_exact(&mut piece)?;
         self.left -= piece.len() as u64;

@@ -9,7 +9,7 @@ use fullpipe_masque::http3::Body;
 use std::io;
 
 /// Maximum length of a body.
-pub const MOST_BYTES: u64 = 10_000_000_000;
+pub const MAX_BODY_BYTES: u64 = 10_000_000_000;
 
 /// Bytes generated at a time.
 const PIECE: u64 = 64 << 10;
@@ -19,10 +19,10 @@ const WORD: usize = size_of::<u64>();
 
 /// Length of the body at a path: N of `/bytes/N`, up to [`MOST_BYTES`].
 #[must_use]
-pub fn length_at(path: &str) -> Option<u64> {
+pub fn body_length(path: &str) -> Option<u64> {
     let number = path.strip_prefix("/bytes/")?;
     let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-    number.parse().ok().filter(|length| is_number && *length <= MOST_BYTES)
+    number.parse().ok().filter(|length| is_number && *length <= MAX_BODY_BYTES)
 }
 
 fn word(number: u64) -> [u8; WORD] {
@@ -48,23 +48,23 @@ fn fill(position: u64, piece: &mut [u8]) {
 
 /// A body that is being sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Generated {
+pub(crate) struct GeneratedBody {
     length: u64,
     at: u64,
 }
 
-impl Generated {
-    pub(crate) fn new(length: u64) -> Generated {
-        Generated { length, at: 0 }
+impl GeneratedBody {
+    pub(crate) fn new(length: u64) -> GeneratedBody {
+        GeneratedBody { length, at: 0 }
     }
 }
 
-impl Body for Generated {
+impl Body for GeneratedBody {
     fn length(&self) -> u64 {
         self.length
     }
 
-    fn next(&mut self) -> io::Result<Bytes> {
+    fn next_chunk(&mut self) -> io::Result<Bytes> {
         let mut piece = vec![0; PIECE.min(self.length - self.at) as usize];
         fill(self.at, &mut piece);
         self.at += piece.len() as u64;
@@ -74,22 +74,22 @@ impl Body for Generated {
 
 /// Checks whether received bytes are such a body.
 #[derive(Clone, Debug)]
-pub struct Check {
+pub struct BodyVerifier {
     length: u64,
     at: u64,
     /// Position of the first wrong byte.
     wrong: Option<u64>,
 }
 
-impl Check {
+impl BodyVerifier {
     /// Creates the check of a body of this length.
     #[must_use]
-    pub fn new(length: u64) -> Check {
-        Check { length, at: 0, wrong: None }
+    pub fn new(length: u64) -> BodyVerifier {
+        BodyVerifier { length, at: 0, wrong: None }
     }
 
     /// Checks the next piece.
-    pub fn add(&mut self, piece: &[u8]) {
+    pub fn update(&mut self, piece: &[u8]) {
         if self.wrong.is_none() {
             let mut expected = vec![0; piece.len()];
             fill(self.at, &mut expected);
@@ -120,10 +120,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn body(length: u64) -> Vec<u8> {
-        let mut body = Generated::new(length);
+        let mut body = GeneratedBody::new(length);
         let mut all = Vec::new();
         loop {
-            match body.next().unwrap() {
+            match body.next_chunk().unwrap() {
                 piece if piece.is_empty() => return all,
                 piece => all.extend_from_slice(&piece),
             }
@@ -142,11 +142,13 @@ mod tests {
 
     #[test]
     fn path_with_anything_but_a_number_is_rejected() {
-        for (path, length) in [("/bytes/0", 0), ("/bytes/100000000", 100_000_000), ("/bytes/10000000000", MOST_BYTES)] {
-            assert_eq!(length_at(path), Some(length));
+        for (path, length) in
+            [("/bytes/0", 0), ("/bytes/100000000", 100_000_000), ("/bytes/10000000000", MAX_BODY_BYTES)]
+        {
+            assert_eq!(body_length(path), Some(length));
         }
         for path in ["/bytes/", "/bytes/10000000001", "/bytes/+5", "/bytes/-1", "/bytes/1/2", "/byte/1", "bytes/1"] {
-            assert_eq!(length_at(path), None, "{path}");
+            assert_eq!(body_length(path), None, "{path}");
         }
     }
 
@@ -162,13 +164,13 @@ mod tests {
         #[test]
         fn correct_body_is_accepted_for_any_split(length in 0u64..400, cuts in prop::collection::vec(1usize..40, 0..20)) {
             let body = body(length);
-            let (mut check, mut rest) = (Check::new(length), &body[..]);
+            let (mut check, mut rest) = (BodyVerifier::new(length), &body[..]);
             for cut in cuts {
                 let (piece, others) = rest.split_at(cut.min(rest.len()));
-                check.add(piece);
+                check.update(piece);
                 rest = others;
             }
-            check.add(rest);
+            check.update(rest);
             prop_assert_eq!(check.finish(), Ok(()));
         }
 
@@ -177,10 +179,10 @@ mod tests {
             let mut body = body(length);
             let place = place.index(body.len());
             body[place] ^= 1 << bit;
-            let mut check = Check::new(length);
+            let mut check = BodyVerifier::new(length);
             let (first, second) = body.split_at(body.len() / 3);
-            check.add(first);
-            check.add(second);
+            check.update(first);
+            check.update(second);
             prop_assert_eq!(check.finish(), Err(format!("the body is not the one asked for: byte {place} (from 0) is another")));
         }
     }
@@ -188,8 +190,8 @@ mod tests {
     #[test]
     fn too_long_and_too_short_bodies_are_reported() {
         for (length, came) in [(10, 9), (10, 11), (1, 0)] {
-            let mut check = Check::new(length);
-            check.add(&body(came));
+            let mut check = BodyVerifier::new(length);
+            check.update(&body(came));
             let told = format!("the body is not the one asked for: it has {came} bytes, not {length}");
             assert_eq!(check.finish(), Err(told));
         }

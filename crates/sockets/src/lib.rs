@@ -11,5 +11,5 @@ pub mod generated;
 pub mod programs;
 pub mod tls;
 
-pub use environment::Tokio;
-pub use files::Directory;
+pub use environment::TokioEnvironment;
+pub use files::DirectoryContent;

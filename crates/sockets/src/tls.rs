@@ -40,7 +40,7 @@ fn wrong(path: &Path, error: impl fmt::Display) -> Error {
 
 /// Identity of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Identity {
+pub enum ServerCredentials {
     /// The certificate chain and the private key in these PEM files.
     Files {
         /// Certificate chain.
@@ -52,14 +52,14 @@ pub enum Identity {
     SelfSigned(Vec<String>),
 }
 
-impl Identity {
+impl ServerCredentials {
     fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
         match self {
-            Identity::Files { chain, key } => {
+            ServerCredentials::Files { chain, key } => {
                 let certificates = certificates(chain)?;
                 Ok((certificates, PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error))?))
             }
-            Identity::SelfSigned(names) => {
+            ServerCredentials::SelfSigned(names) => {
                 let made = rcgen::generate_simple_self_signed(names.as_slice())
                     .map_err(|error| Error(format!("no certificate for {}: {error}", names.join(", "))))?;
                 let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
@@ -71,21 +71,21 @@ impl Identity {
     /// Error of its key file, with the description `error`.
     fn wrong(&self, error: impl fmt::Display) -> Error {
         match self {
-            Identity::Files { key, .. } => wrong(key, error),
-            Identity::SelfSigned(_) => Error(error.to_string()),
+            ServerCredentials::Files { key, .. } => wrong(key, error),
+            ServerCredentials::SelfSigned(_) => Error(error.to_string()),
         }
     }
 }
 
 /// Certificates that a client trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trust {
+pub enum ServerVerification {
     /// Those that the system trusts.
-    System,
+    SystemRoots,
     /// The authorities, or the certificates themselves, in a PEM file.
-    Authorities(PathBuf),
+    CaFile(PathBuf),
     /// All certificates, for laboratories.
-    Anybody,
+    Disabled,
 }
 
 fn provider() -> Arc<CryptoProvider> {
@@ -102,7 +102,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
 ///
 /// # Errors
 /// If the files cannot be read, key and certificate do not match, or no certificate can contain the names.
-pub fn server(identity: &Identity) -> Result<noq::ServerConfig, Error> {
+pub fn server_config(identity: &ServerCredentials) -> Result<noq::ServerConfig, Error> {
     let (certificates, private) = identity.read()?;
     let mut tls = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -123,20 +123,20 @@ pub fn server(identity: &Identity) -> Result<noq::ServerConfig, Error> {
 ///
 /// # Errors
 /// If the authorities cannot be read.
-pub fn client(trust: &Trust) -> Result<noq::ClientConfig, Error> {
+pub fn client_config(trust: &ServerVerification) -> Result<noq::ClientConfig, Error> {
     let builder = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| Error(error.to_string()))?;
     let mut tls = match trust {
-        Trust::Anybody => {
+        ServerVerification::Disabled => {
             let verifier = Arc::new(AcceptAnybody(provider()));
             builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
         }
-        Trust::Authorities(path) => {
+        ServerVerification::CaFile(path) => {
             let verifier = Arc::new(AcceptKnown::new(certificates(path)?, path)?);
             builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
         }
-        Trust::System => builder.with_root_certificates(system_roots()?).with_no_client_auth(),
+        ServerVerification::SystemRoots => builder.with_root_certificates(system_roots()?).with_no_client_auth(),
     };
     tls.alpn_protocols = vec![PROTOCOL.to_vec()];
     let tls = noq::crypto::rustls::QuicClientConfig::try_from(tls).map_err(|error| Error(error.to_string()))?;
@@ -284,15 +284,15 @@ mod tests {
 
     #[test]
     fn generated_certificate_has_the_requested_names() {
-        let identity = Identity::SelfSigned(["a.example", "192.0.2.1", "::1"].map(String::from).to_vec());
+        let identity = ServerCredentials::SelfSigned(["a.example", "192.0.2.1", "::1"].map(String::from).to_vec());
         let (certificates, _) = identity.read().unwrap();
         let certificate = ParsedCertificate::try_from(&certificates[0]).unwrap();
         let is_for =
             |name: &'static str| verify_server_name(&certificate, &ServerName::try_from(name).unwrap()).is_ok();
         assert!(is_for("a.example") && is_for("192.0.2.1") && is_for("::1"));
         assert!(!is_for("b.example") && !is_for("192.0.2.2"));
-        assert!(server(&identity).is_ok());
-        let refused = server(&Identity::SelfSigned(vec!["\u{e4}.example".into()])).err().unwrap();
+        assert!(server_config(&identity).is_ok());
+        let refused = server_config(&ServerCredentials::SelfSigned(vec!["\u{e4}.example".into()])).err().unwrap();
         assert!(refused.to_string().starts_with("no certificate for \u{e4}.example: "), "{refused}");
     }
 

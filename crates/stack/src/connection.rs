@@ -16,14 +16,14 @@
 //! be due before the acknowledgment that moved it. Such a timer fires at once. If the stack sets it again at the same
 //! instant, it fires a nanosecond later so that time advances; the stack's pacer rounds waiting times down.
 
-use crate::entropy::Entropy;
-use crate::journal::{Entry, Journal};
+use crate::entropy::RandomStreams;
+use crate::journal::{PacketLog, PacketLogEntry};
 use crate::settings::Settings;
 use bytes::{Bytes, BytesMut};
 use fullpipe_control::clock::{self, from_std, to_std};
-use fullpipe_control::{Adapter, Inspection, Maker, RoundTrips};
-use fullpipe_transport::{CloseReason, Event, Payload, Stream};
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_control::{Adapter, ControlFactory, ControlState, RttStatistics};
+use fullpipe_transport::{CloseReason, Payload, Stream, TransportEvent};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use noq_proto::{
     ConnectionError, ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, FourTuple, PathId,
     StreamEvent, StreamId, Transmit, VarInt,
@@ -49,12 +49,12 @@ pub struct Datagram {
     /// The payload.
     pub payload: Bytes,
     /// The ECN codepoint.
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
 }
 
 /// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct ConnectionStatistics {
     /// QUIC packets sent.
     pub sent_packets: u64,
     /// QUIC packets declared lost; their data is retransmitted.
@@ -73,13 +73,13 @@ pub struct Statistics {
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum ConnectionState {
     /// No connection was requested yet.
-    Waiting,
+    Listening,
     /// The handshake is not complete.
-    Opening,
+    Handshaking,
     /// The handshake is complete.
-    Open,
+    Established,
     /// One end has closed the connection or timed out.
     Closing,
     /// The connection has ended and has no further output.
@@ -95,13 +95,13 @@ struct Inner {
 /// One end of a connection.
 pub struct Connection {
     endpoint: Endpoint,
-    round_trips: RoundTrips,
+    round_trips: RttStatistics,
     /// `None` at a server before its first connection.
     inner: Option<Box<Inner>>,
     client: bool,
     path: FourTuple,
     stream: Option<StreamId>,
-    events: VecDeque<Event>,
+    events: VecDeque<TransportEvent>,
     /// Datagrams that the endpoint itself sends in response.
     responses: VecDeque<Datagram>,
     /// Buffer into which the stack writes a datagram. It is reused, because every second call writes none. Before, it
@@ -114,7 +114,7 @@ pub struct Connection {
     now: Instant,
     /// Time at which the stack's timers were last served.
     served: Option<Instant>,
-    journal: Option<Journal>,
+    journal: Option<PacketLog>,
 }
 
 /// State of the sending direction.
@@ -171,12 +171,12 @@ impl Connection {
     /// Returns the stack's message if `remote` is not a valid destination (port 0 or no address).
     pub fn client(
         settings: &Settings,
-        control: Maker,
-        entropy: &Entropy,
+        control: ControlFactory,
+        entropy: &RandomStreams,
         now: Instant,
         [local, remote]: [SocketAddr; 2],
     ) -> Result<Connection, String> {
-        let made = settings.endpoint(control);
+        let made = settings.endpoint_settings(control);
         let mut endpoint = Endpoint::new(Arc::new(made.endpoint(entropy)), None, true);
         let config = made.client(entropy);
         let (handle, connection) =
@@ -190,11 +190,11 @@ impl Connection {
     /// Creates the server end, which waits at `local` for a connection from `remote`.
     pub fn server(
         settings: &Settings,
-        control: Maker,
-        entropy: &Entropy,
+        control: ControlFactory,
+        entropy: &RandomStreams,
         [local, remote]: [SocketAddr; 2],
     ) -> Connection {
-        let made = settings.endpoint(control);
+        let made = settings.endpoint_settings(control);
         let config = Arc::new(made.server(entropy));
         let endpoint = Endpoint::new(Arc::new(made.endpoint(entropy)), Some(config), true);
         Connection::new(settings, endpoint, made.round_trips, false, [local, remote])
@@ -203,7 +203,7 @@ impl Connection {
     fn new(
         settings: &Settings,
         endpoint: Endpoint,
-        round_trips: RoundTrips,
+        round_trips: RttStatistics,
         client: bool,
         [local, remote]: [SocketAddr; 2],
     ) -> Connection {
@@ -232,7 +232,7 @@ impl Connection {
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         self.now = now;
         self.incoming.drained = false;
-        self.note(|| Entry::DatagramReceived { bytes: datagram.payload.len(), codepoint: datagram.codepoint });
+        self.note(|| PacketLogEntry::DatagramReceived { bytes: datagram.payload.len(), codepoint: datagram.codepoint });
         let data = datagram.payload.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
         let mut answer = Vec::new();
         let ecn = EcnCodepoint::from_bits(datagram.codepoint.bits());
@@ -275,12 +275,12 @@ impl Connection {
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         let next = self.next_datagram(now);
         if let Some(Datagram { payload, codepoint }) = &next {
-            self.note(|| Entry::DatagramSent { bytes: payload.len(), codepoint: *codepoint });
+            self.note(|| PacketLogEntry::DatagramSent { bytes: payload.len(), codepoint: *codepoint });
         }
         next
     }
 
-    fn note(&self, entry: impl FnOnce() -> Entry) {
+    fn note(&self, entry: impl FnOnce() -> PacketLogEntry) {
         if let Some(journal) = &self.journal {
             journal.note(entry());
         }
@@ -301,7 +301,7 @@ impl Connection {
     }
 
     /// Returns the next event for the application.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<TransportEvent> {
         self.events.pop_front()
     }
 
@@ -316,23 +316,23 @@ impl Connection {
     }
 
     /// Counters since the beginning.
-    pub fn statistics(&mut self) -> Statistics {
-        let Some(inner) = &mut self.inner else { return Statistics::default() };
+    pub fn statistics(&mut self) -> ConnectionStatistics {
+        let Some(inner) = &mut self.inner else { return ConnectionStatistics::default() };
         let all = inner.connection.stats();
         let path = inner.connection.path_stats(PathId::ZERO).unwrap_or_default();
-        Statistics {
+        ConnectionStatistics {
             sent_packets: all.sent_packets,
             lost_packets: all.lost_packets,
             congestion_events: path.congestion_events,
             spurious_congestion_events: path.spurious_congestion_events,
             mtu_bytes: path.current_mtu,
-            smoothed_rtt: clock::duration(path.rtt),
+            smoothed_rtt: clock::duration_from_std(path.rtt),
             mean_rtt: self.round_trips.mean(),
         }
     }
 
     /// Current state of the congestion control; `None` before and after the connection.
-    pub fn inspect(&self) -> Option<Inspection> {
+    pub fn inspect(&self) -> Option<ControlState> {
         let control = self.inner.as_ref()?.connection.congestion_state(PathId::ZERO)?;
         control.clone_box().into_any().downcast::<Adapter>().ok().map(|adapter| adapter.inspect())
     }
@@ -344,13 +344,13 @@ impl Connection {
     }
 
     /// State of the connection.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ConnectionState {
         match &self.inner {
-            None => State::Waiting,
-            Some(inner) if inner.connection.is_drained() => State::Drained,
-            Some(inner) if inner.connection.is_closed() => State::Closing,
-            Some(inner) if inner.connection.is_handshaking() => State::Opening,
-            Some(_) => State::Open,
+            None => ConnectionState::Listening,
+            Some(inner) if inner.connection.is_drained() => ConnectionState::Drained,
+            Some(inner) if inner.connection.is_closed() => ConnectionState::Closing,
+            Some(inner) if inner.connection.is_handshaking() => ConnectionState::Handshaking,
+            Some(_) => ConnectionState::Established,
         }
     }
 
@@ -360,7 +360,7 @@ impl Connection {
         if connection.is_handshaking() {
             return None;
         }
-        connection.rtt(PathId::ZERO).map(clock::duration)
+        connection.rtt(PathId::ZERO).map(clock::duration_from_std)
     }
 
     // Internals -------------------------------------------------------------------------------------------------------
@@ -397,13 +397,13 @@ impl Connection {
                 let inner = self.inner.as_mut().expect("the connection has reported an event");
                 // A peer that permits no streams is not one of this crate.
                 self.stream = inner.connection.streams().open(Dir::Bi);
-                self.events.push_back(Event::Connected);
+                self.events.push_back(TransportEvent::Connected);
                 self.make_room();
             }
             noq_proto::Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) if self.stream.is_none() => {
                 let inner = self.inner.as_mut().expect("the connection has reported an event");
                 self.stream = inner.connection.streams().accept(Dir::Bi);
-                self.events.push_back(Event::Connected);
+                self.events.push_back(TransportEvent::Connected);
                 self.make_room();
                 self.take_arrivals();
             }
@@ -427,7 +427,7 @@ impl Connection {
             self.ending = Ending::Over;
             self.outgoing.waiting.clear();
             self.outgoing.waiting_bytes = 0;
-            self.events.push_back(Event::Closed(reason));
+            self.events.push_back(TransportEvent::Closed(reason));
         }
     }
 
@@ -450,7 +450,7 @@ impl Connection {
         let before = self.outgoing.waiting_bytes;
         self.flush();
         if self.outgoing.waiting_bytes < before {
-            self.events.push_back(Event::Writable);
+            self.events.push_back(TransportEvent::Writable);
         }
     }
 
@@ -489,10 +489,10 @@ impl Connection {
         let (before, ended) = (self.incoming.ready_bytes, self.incoming.ended);
         let reset = self.read_ahead();
         if self.incoming.ready_bytes > before {
-            self.events.push_back(Event::Readable);
+            self.events.push_back(TransportEvent::Readable);
         }
         if self.incoming.ended && !ended && !reset {
-            self.events.push_back(Event::PeerFinished);
+            self.events.push_back(TransportEvent::PeerFinished);
         }
         if reset {
             self.ending = if self.ending == Ending::Over { Ending::Over } else { Ending::Abort };
@@ -582,7 +582,7 @@ impl Stream for Connection {
         let ended = self.incoming.ended;
         let reset = self.read_ahead();
         if self.incoming.ended && !ended && !reset {
-            self.events.push_back(Event::PeerFinished);
+            self.events.push_back(TransportEvent::PeerFinished);
         }
         Some(Payload::Bytes(piece))
     }
@@ -600,7 +600,7 @@ impl Stream for Connection {
 }
 
 fn datagram(transmit: &Transmit, buffer: &[u8]) -> Datagram {
-    let codepoint = transmit.ecn.map_or(Codepoint::NotEct, |ecn| Codepoint::from_bits(ecn as u8));
+    let codepoint = transmit.ecn.map_or(EcnCodepoint::NotEct, |ecn| EcnCodepoint::from_bits(ecn as u8));
     Datagram { payload: Bytes::copy_from_slice(&buffer[..transmit.size]), codepoint }
 }
 

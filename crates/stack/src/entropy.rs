@@ -3,7 +3,7 @@
 //! same bytes.
 
 use crate::null::TokenKey;
-use fullpipe_units::Stream;
+use fullpipe_units::RandomStream;
 use noq_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig, TimeSource};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,30 +13,30 @@ const CONNECTION_ID_BYTES: usize = 8;
 
 /// Named random streams of one endpoint.
 #[derive(Clone, Debug)]
-pub struct Entropy {
+pub struct RandomStreams {
     seed: u64,
     name: String,
 }
 
-impl Entropy {
+impl RandomStreams {
     /// The streams of the endpoint `name` in the run with this seed.
-    pub fn new(seed: u64, name: &str) -> Entropy {
-        Entropy { seed, name: name.to_owned() }
+    pub fn new(seed: u64, name: &str) -> RandomStreams {
+        RandomStreams { seed, name: name.to_owned() }
     }
 
     /// The stream for one purpose, from its beginning.
-    pub(crate) fn stream(&self, purpose: &str) -> Stream {
-        Stream::new(self.seed, &self.name, purpose)
+    pub(crate) fn stream(&self, purpose: &str) -> RandomStream {
+        RandomStream::new(self.seed, &self.name, purpose)
     }
 
     /// A stream that all endpoints of the run share.
-    pub(crate) fn of_the_run(&self, purpose: &str) -> Stream {
-        Stream::new(self.seed, "all endpoints", purpose)
+    pub(crate) fn of_the_run(&self, purpose: &str) -> RandomStream {
+        RandomStream::new(self.seed, "all endpoints", purpose)
     }
 
     /// The key of this endpoint's tokens.
     pub(crate) fn token_key(&self) -> Arc<TokenKey> {
-        Arc::new(TokenKey(self.stream("tokens").bits()))
+        Arc::new(TokenKey(self.stream("tokens").next_u64()))
     }
 
     /// The endpoint configuration with its random parts.
@@ -58,18 +58,18 @@ impl Entropy {
 }
 
 /// Fills a buffer with random bytes.
-pub(crate) fn fill(stream: &mut Stream, buffer: &mut [u8]) {
+pub(crate) fn fill(stream: &mut RandomStream, buffer: &mut [u8]) {
     for piece in buffer.chunks_mut(8) {
-        piece.copy_from_slice(&stream.bits().to_le_bytes()[..piece.len()]);
+        piece.copy_from_slice(&stream.next_u64().to_le_bytes()[..piece.len()]);
     }
 }
 
-fn identifier(stream: &mut Stream) -> ConnectionId {
-    ConnectionId::new(&stream.bits().to_le_bytes())
+fn identifier(stream: &mut RandomStream) -> ConnectionId {
+    ConnectionId::new(&stream.next_u64().to_le_bytes())
 }
 
 /// Generator of random connection IDs.
-struct Identifiers(Stream);
+struct Identifiers(RandomStream);
 
 impl ConnectionIdGenerator for Identifiers {
     fn generate_cid(&mut self) -> ConnectionId {

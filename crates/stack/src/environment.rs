@@ -4,8 +4,8 @@ use crate::connection::Datagram;
 use crate::host::{Binding, VirtualRuntime};
 use bytes::Bytes;
 use fullpipe_control::clock::from_std;
-use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment, Sent};
-use fullpipe_units::{Codepoint, Instant};
+use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment, SendResult};
+use fullpipe_units::{EcnCodepoint, Instant};
 use noq::{AsyncUdpSocket, Runtime};
 use std::collections::BTreeMap;
 use std::io;
@@ -80,14 +80,14 @@ impl ConnectedSocket for VirtualConnected {
         })
     }
 
-    fn poll_send(&self, _context: &mut Context<'_>, payloads: &[Bytes]) -> Poll<io::Result<Sent>> {
-        let mut sent = Sent { consumed: payloads.len(), too_large: 0 };
+    fn poll_send(&self, _context: &mut Context<'_>, payloads: &[Bytes]) -> Poll<io::Result<SendResult>> {
+        let mut sent = SendResult { consumed: payloads.len(), too_large: 0 };
         for payload in payloads {
             if payload.len() > MOST_BYTES {
                 sent.too_large += 1;
                 continue;
             }
-            let datagram = Datagram { payload: payload.clone(), codepoint: Codepoint::NotEct };
+            let datagram = Datagram { payload: payload.clone(), codepoint: EcnCodepoint::NotEct };
             self.binding.send(None, self.peer, datagram);
         }
         Poll::Ready(Ok(sent))

@@ -9,13 +9,13 @@
 //! that of the first link.
 
 use crate::connection::Datagram;
-use crate::entropy::Entropy;
+use crate::entropy::RandomStreams;
 use crate::executor::{Executor, Timer, locked};
-use crate::journal::{Entry, Journal};
+use crate::journal::{PacketLog, PacketLogEntry};
 use crate::settings::EndpointSettings;
 use bytes::Bytes;
 use fullpipe_control::clock::{from_std, to_std};
-use fullpipe_units::{Codepoint, Instant};
+use fullpipe_units::{EcnCodepoint, Instant};
 use noq::udp::{EcnCodepoint, RecvMeta, Transmit};
 use noq::{AsyncTimer, AsyncUdpSocket, Runtime, UdpSender};
 use std::collections::{BTreeMap, VecDeque};
@@ -32,7 +32,7 @@ const FIRST_PORT: u16 = 49_152;
 
 /// A datagram with its source and destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Addressed {
+pub struct AddressedDatagram {
     /// Source address.
     pub source: SocketAddr,
     /// Destination address.
@@ -76,7 +76,7 @@ struct Sockets {
     bound: Vec<Option<Bound>>,
     places: BTreeMap<SocketAddr, usize>,
     next_port: u16,
-    output: VecDeque<Addressed>,
+    output: VecDeque<AddressedDatagram>,
     statistics: HostStatistics,
 }
 
@@ -122,7 +122,7 @@ impl Host {
     }
 
     /// Processes an arrived datagram.
-    pub fn handle_datagram(&mut self, now: Instant, arrived: Addressed) {
+    pub fn handle_datagram(&mut self, now: Instant, arrived: AddressedDatagram) {
         let waker = locked(&self.shared.sockets).receive(arrived);
         if let Some(waker) = waker {
             waker.wake();
@@ -143,7 +143,7 @@ impl Host {
     }
 
     /// Returns the next datagram to send.
-    pub fn poll_transmit(&mut self) -> Option<Addressed> {
+    pub fn poll_transmit(&mut self) -> Option<AddressedDatagram> {
         locked(&self.shared.sockets).output.pop_front()
     }
 
@@ -166,7 +166,7 @@ impl Drop for Host {
 
 impl Sockets {
     /// Delivers a datagram to its socket and returns the waker to call.
-    fn receive(&mut self, Addressed { source, destination, datagram }: Addressed) -> Option<Waker> {
+    fn receive(&mut self, AddressedDatagram { source, destination, datagram }: AddressedDatagram) -> Option<Waker> {
         let everywhere = || {
             let any: IpAddr = match destination {
                 SocketAddr::V4(_) => IpAddr::from([0; 4]),
@@ -263,7 +263,7 @@ impl VirtualRuntime {
         Ok(Box::new(self.socket(local, None)?))
     }
 
-    fn socket(&self, local: SocketAddr, journal: Option<Journal>) -> io::Result<VirtualSocket> {
+    fn socket(&self, local: SocketAddr, journal: Option<PacketLog>) -> io::Result<VirtualSocket> {
         Ok(VirtualSocket { binding: Arc::new(self.bound(local, None)?), journal })
     }
 
@@ -287,7 +287,7 @@ impl VirtualRuntime {
     pub fn endpoint(
         &self,
         settings: &EndpointSettings,
-        entropy: &Entropy,
+        entropy: &RandomStreams,
         local: SocketAddr,
         serves: bool,
     ) -> io::Result<noq::Endpoint> {
@@ -387,7 +387,7 @@ impl Binding {
         } else {
             sockets.source(self.local, wanted)
         };
-        sockets.output.push_back(Addressed { source, destination, datagram });
+        sockets.output.push_back(AddressedDatagram { source, destination, datagram });
     }
 }
 
@@ -405,11 +405,11 @@ impl Drop for Binding {
 struct VirtualSocket {
     binding: Arc<Binding>,
     /// Journal for an observer of the datagrams, if any.
-    journal: Option<Journal>,
+    journal: Option<PacketLog>,
 }
 
 impl VirtualSocket {
-    fn note(&self, entry: impl FnOnce() -> Entry) {
+    fn note(&self, entry: impl FnOnce() -> PacketLogEntry) {
         if let Some(journal) = &self.journal {
             journal.note(entry());
         }
@@ -440,7 +440,7 @@ impl AsyncUdpSocket for VirtualSocket {
         }
         let mut count = 0;
         let polled = self.binding.poll_receive(context, |source, Datagram { payload, codepoint }| {
-            self.note(|| Entry::DatagramReceived { bytes: payload.len(), codepoint });
+            self.note(|| PacketLogEntry::DatagramReceived { bytes: payload.len(), codepoint });
             let (buffer, meta) = (&mut bufs[count], &mut meta[count]);
             let length = payload.len().min(buffer.len());
             buffer[..length].copy_from_slice(&payload[..length]);
@@ -467,11 +467,11 @@ impl AsyncUdpSocket for VirtualSocket {
 
 impl UdpSender for VirtualSocket {
     fn poll_send(self: Pin<&mut Self>, transmit: &Transmit<'_>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let codepoint = transmit.ecn.map_or(Codepoint::NotEct, |ecn| Codepoint::from_bits(ecn as u8));
+        let codepoint = transmit.ecn.map_or(EcnCodepoint::NotEct, |ecn| EcnCodepoint::from_bits(ecn as u8));
         let segment = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         for piece in transmit.contents.chunks(segment) {
             let datagram = Datagram { payload: Bytes::copy_from_slice(piece), codepoint };
-            self.note(|| Entry::DatagramSent { bytes: piece.len(), codepoint });
+            self.note(|| PacketLogEntry::DatagramSent { bytes: piece.len(), codepoint });
             self.binding.send(transmit.src_ip, transmit.destination, datagram);
         }
         Poll::Ready(Ok(()))

@@ -5,7 +5,7 @@
 //! stack. The stack reports losses to the congestion control, which records them (`control.rs`).
 
 use bytes::BytesMut;
-use fullpipe_units::Codepoint;
+use fullpipe_units::EcnCodepoint;
 use noq_proto::crypto::{
     self, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session, UnsupportedVersion,
 };
@@ -16,27 +16,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// An event at one end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum PacketLogEntry {
     /// A UDP datagram was received. The entries of its readable packets follow.
     DatagramReceived {
         /// Size of its payload in bytes.
         bytes: usize,
         /// Its ECN codepoint.
-        codepoint: Codepoint,
+        codepoint: EcnCodepoint,
     },
     /// The packets built since the previous entry of this kind are sent in a UDP datagram.
     DatagramSent {
         /// Size of its payload in bytes.
         bytes: usize,
         /// Its ECN codepoint.
-        codepoint: Codepoint,
+        codepoint: EcnCodepoint,
     },
     /// A packet was built.
-    Sent(Packet),
+    PacketSent(PlaintextPacket),
     /// A packet was received and decrypted.
-    Received(Packet),
+    PacketReceived(PlaintextPacket),
     /// A packet was declared lost.
-    Lost {
+    PacketLost {
         /// Its packet number; the packet number space is unknown.
         number: u64,
         /// Its bytes that counted as in flight.
@@ -46,7 +46,7 @@ pub enum Entry {
 
 /// A packet in plaintext.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct PlaintextPacket {
     /// Its full packet number.
     pub number: u64,
     /// Its header, including the packet number.
@@ -59,15 +59,15 @@ pub struct Packet {
 
 /// The entries of one end, shared between its parts. Clones refer to the same journal.
 #[derive(Clone, Debug, Default)]
-pub struct Journal(Arc<Mutex<Vec<Entry>>>);
+pub struct PacketLog(Arc<Mutex<Vec<PacketLogEntry>>>);
 
-impl Journal {
-    pub(crate) fn note(&self, entry: Entry) {
+impl PacketLog {
+    pub(crate) fn note(&self, entry: PacketLogEntry) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
     }
 
     /// Removes and returns the entries since the last call, in order.
-    pub fn take(&self) -> Vec<Entry> {
+    pub fn take(&self) -> Vec<PacketLogEntry> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -81,17 +81,17 @@ impl Journal {
     }
 
     fn watch_key(&self, key: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
-        Box::new(Watched { inner: key, journal: self.clone() })
+        Box::new(PacketLogger { inner: key, journal: self.clone() })
     }
 }
 
 /// A wrapped object whose calls are recorded.
-pub(crate) struct Watched<T> {
-    pub(crate) journal: Journal,
+pub(crate) struct PacketLogger<T> {
+    pub(crate) journal: PacketLog,
     pub(crate) inner: T,
 }
 
-impl crypto::ClientConfig for Watched<Arc<dyn crypto::ClientConfig>> {
+impl crypto::ClientConfig for PacketLogger<Arc<dyn crypto::ClientConfig>> {
     fn start_session(
         &self,
         version: u32,
@@ -99,11 +99,11 @@ impl crypto::ClientConfig for Watched<Arc<dyn crypto::ClientConfig>> {
         params: &TransportParameters,
     ) -> Result<Box<dyn Session>, ConnectError> {
         let inner = self.inner.start_session(version, server_name, params)?;
-        Ok(Box::new(Watched { inner, journal: self.journal.clone() }))
+        Ok(Box::new(PacketLogger { inner, journal: self.journal.clone() }))
     }
 }
 
-impl crypto::ServerConfig for Watched<Arc<dyn crypto::ServerConfig>> {
+impl crypto::ServerConfig for PacketLogger<Arc<dyn crypto::ServerConfig>> {
     fn initial_keys(&self, version: u32, dst_cid: ConnectionId) -> Result<Keys, UnsupportedVersion> {
         self.inner.initial_keys(version, dst_cid).map(|keys| self.journal.watch(keys))
     }
@@ -113,11 +113,11 @@ impl crypto::ServerConfig for Watched<Arc<dyn crypto::ServerConfig>> {
     }
 
     fn start_session(&self, version: u32, params: &TransportParameters) -> Box<dyn Session> {
-        Box::new(Watched { inner: self.inner.start_session(version, params), journal: self.journal.clone() })
+        Box::new(PacketLogger { inner: self.inner.start_session(version, params), journal: self.journal.clone() })
     }
 }
 
-impl Session for Watched<Box<dyn Session>> {
+impl Session for PacketLogger<Box<dyn Session>> {
     fn initial_keys(&self, dst_cid: ConnectionId, side: Side) -> Keys {
         self.journal.watch(self.inner.initial_keys(dst_cid, side))
     }
@@ -172,10 +172,10 @@ impl Session for Watched<Box<dyn Session>> {
     }
 }
 
-impl PacketKey for Watched<Box<dyn PacketKey>> {
+impl PacketKey for PacketLogger<Box<dyn PacketKey>> {
     fn encrypt(&self, path_id: PathId, packet: u64, buf: &mut [u8], header_len: usize) {
         let payload = header_len..buf.len().saturating_sub(self.inner.tag_len());
-        self.journal.note(Entry::Sent(Packet {
+        self.journal.note(PacketLogEntry::PacketSent(PlaintextPacket {
             number: packet,
             header: buf.get(..header_len).unwrap_or_default().to_vec(),
             payload: buf.get(payload).unwrap_or_default().to_vec(),
@@ -188,7 +188,7 @@ impl PacketKey for Watched<Box<dyn PacketKey>> {
         let bytes = header.len() + payload.len();
         self.inner.decrypt(path_id, packet, header, payload)?;
         let (header, payload) = (header.to_vec(), payload.to_vec());
-        self.journal.note(Entry::Received(Packet { number: packet, header, payload, bytes }));
+        self.journal.note(PacketLogEntry::PacketReceived(PlaintextPacket { number: packet, header, payload, bytes }));
         Ok(())
     }
 

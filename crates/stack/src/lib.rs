@@ -25,9 +25,9 @@ mod settings;
 mod tls;
 pub mod tunnel;
 
-pub use connection::{Connection, Datagram, State, Statistics};
-pub use entropy::Entropy;
+pub use connection::{Connection, ConnectionState, ConnectionStatistics, Datagram};
+pub use entropy::RandomStreams;
 pub use environment::VirtualEnvironment;
-pub use fullpipe_control::{Inspection, Maker, RoundTrips, refusal};
-pub use host::{Addressed, Host, HostSettings, HostStatistics, VirtualRuntime};
-pub use settings::{Cryptography, EndpointSettings, Settings, certificate_refusal};
+pub use fullpipe_control::{ControlFactory, ControlState, RttStatistics, unsupported_reason};
+pub use host::{AddressedDatagram, Host, HostSettings, HostStatistics, VirtualRuntime};
+pub use settings::{Cryptography, EndpointSettings, Settings, certificate_size_error};

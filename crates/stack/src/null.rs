@@ -48,12 +48,12 @@ const FINISHED_BYTES: usize = 32;
 
 /// Configuration of both ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Null {
+pub(crate) struct NullConfig {
     /// Size of the server's certificate in bytes.
     pub(crate) certificate_bytes: usize,
 }
 
-impl crypto::ClientConfig for Null {
+impl crypto::ClientConfig for NullConfig {
     fn start_session(
         &self,
         _version: u32,
@@ -64,7 +64,7 @@ impl crypto::ClientConfig for Null {
     }
 }
 
-impl crypto::ServerConfig for Null {
+impl crypto::ServerConfig for NullConfig {
     fn initial_keys(&self, _version: u32, _dst_cid: ConnectionId) -> Result<Keys, UnsupportedVersion> {
         Ok(keys())
     }

@@ -1,11 +1,11 @@
 //! Settings of an endpoint, and their conversion to the stack's configuration.
 
-use crate::entropy::{Entropy, FixedDate};
-use crate::journal::{Entry, Journal, Watched};
-use crate::null::Null;
+use crate::entropy::{FixedDate, RandomStreams};
+use crate::journal::{PacketLog, PacketLogEntry, PacketLogger};
+use crate::null::NullConfig;
 use crate::tls;
-use fullpipe_control::clock::std_duration;
-use fullpipe_control::{Factory, LossListener, Maker, RoundTrips};
+use fullpipe_control::clock::duration_to_std;
+use fullpipe_control::{AdapterFactory, ControlFactory, LossListener, RttStatistics};
 pub use fullpipe_transport::quic::Cryptography;
 use fullpipe_units::Duration;
 use noq_proto::{ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 const MOST_CERTIFICATE_BYTES: u64 = 16_000_000;
 
 /// Reason why a certificate cannot have this size, as a sentence; `None` if it can.
-pub fn certificate_refusal(cryptography: Cryptography, certificate_bytes: u64) -> Option<String> {
+pub fn certificate_size_error(cryptography: Cryptography, certificate_bytes: u64) -> Option<String> {
     let possible = match cryptography {
         Cryptography::Null => 0..=MOST_CERTIFICATE_BYTES,
         Cryptography::Tls => tls::CERTIFICATE_BYTES,
@@ -46,7 +46,7 @@ pub struct Settings {
     /// Protection of packets; must be the same at both ends.
     pub cryptography: Cryptography,
     /// Journal for an observer of packets and losses, if any.
-    pub journal: Option<Journal>,
+    pub journal: Option<PacketLog>,
 }
 
 impl Default for Settings {
@@ -68,10 +68,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    fn transport(&self, control: Maker, round_trips: &RoundTrips) -> Arc<TransportConfig> {
+    fn transport(&self, control: ControlFactory, round_trips: &RttStatistics) -> Arc<TransportConfig> {
         let mut config = TransportConfig::default();
-        let factory = Factory::new(control, self.initial_window_packets, round_trips.clone())
-            .with_losses(self.journal.clone().map(listener));
+        let factory = AdapterFactory::new(control, self.initial_window_packets, round_trips.clone())
+            .with_loss_listener(self.journal.clone().map(listener));
         config
             .initial_mtu(self.initial_mtu_bytes)
             .mtu_discovery_config(self.largest_mtu_bytes.map(|bytes| {
@@ -89,13 +89,13 @@ impl Settings {
     }
 
     fn idle(&self) -> Option<IdleTimeout> {
-        if self.idle_timeout.is_zero() { None } else { IdleTimeout::try_from(std_duration(self.idle_timeout)).ok() }
+        if self.idle_timeout.is_zero() { None } else { IdleTimeout::try_from(duration_to_std(self.idle_timeout)).ok() }
     }
 
     /// Settings for endpoints of asynchronous programs, with this congestion control.
-    pub fn endpoint(&self, control: Maker) -> EndpointSettings {
+    pub fn endpoint_settings(&self, control: ControlFactory) -> EndpointSettings {
         let largest = self.largest_mtu_bytes.unwrap_or(0).max(self.initial_mtu_bytes).max(1472);
-        let round_trips = RoundTrips::default();
+        let round_trips = RttStatistics::default();
         EndpointSettings {
             transport: self.transport(control, &round_trips),
             round_trips,
@@ -113,7 +113,7 @@ pub struct EndpointSettings {
     /// The stack's transport configuration.
     pub transport: Arc<TransportConfig>,
     /// Round-trip times of its connections.
-    pub round_trips: RoundTrips,
+    pub round_trips: RttStatistics,
     /// Largest UDP payload that it accepts, in bytes: at least 1200.
     pub largest_payload_bytes: u16,
     /// Size of the server's certificate in bytes: up to 16 million, or 400 to 60 000 with TLS. Other values are
@@ -122,43 +122,43 @@ pub struct EndpointSettings {
     /// Protection of packets; must be the same at both ends.
     pub cryptography: Cryptography,
     /// Journal for an observer of packets, if any.
-    pub journal: Option<Journal>,
+    pub journal: Option<PacketLog>,
 }
 
 impl EndpointSettings {
-    fn null(&self) -> Arc<Null> {
-        Arc::new(Null { certificate_bytes: self.certificate_bytes.min(MOST_CERTIFICATE_BYTES) as usize })
+    fn null(&self) -> Arc<NullConfig> {
+        Arc::new(NullConfig { certificate_bytes: self.certificate_bytes.min(MOST_CERTIFICATE_BYTES) as usize })
     }
 
     /// The configuration that both kinds of endpoints share.
-    pub(crate) fn endpoint(&self, entropy: &Entropy) -> EndpointConfig {
+    pub(crate) fn endpoint(&self, entropy: &RandomStreams) -> EndpointConfig {
         let mut config = entropy.endpoint_config();
         // This fails only below 1200 bytes.
         let _ = config.max_udp_payload_size(self.largest_payload_bytes.max(1200));
         config
     }
 
-    pub(crate) fn client(&self, entropy: &Entropy) -> ClientConfig {
+    pub(crate) fn client(&self, entropy: &RandomStreams) -> ClientConfig {
         let cryptography: Arc<dyn noq_proto::crypto::ClientConfig> = match self.cryptography {
             Cryptography::Null => self.null(),
             Cryptography::Tls => Arc::new(tls::Client::new(entropy)),
         };
         let mut config = ClientConfig::new(match self.journal.clone() {
             None => cryptography,
-            Some(journal) => Arc::new(Watched { journal, inner: cryptography }),
+            Some(journal) => Arc::new(PacketLogger { journal, inner: cryptography }),
         });
         config.transport_config(Arc::clone(&self.transport)).initial_dst_cid_provider(entropy.first_identifiers());
         config
     }
 
-    pub(crate) fn server(&self, entropy: &Entropy) -> ServerConfig {
+    pub(crate) fn server(&self, entropy: &RandomStreams) -> ServerConfig {
         let cryptography: Arc<dyn noq_proto::crypto::ServerConfig> = match self.cryptography {
             Cryptography::Null => self.null(),
             Cryptography::Tls => Arc::new(tls::Server::new(entropy, self.certificate_bytes)),
         };
         let cryptography = match self.journal.clone() {
             None => cryptography,
-            Some(journal) => Arc::new(Watched { journal, inner: cryptography }),
+            Some(journal) => Arc::new(PacketLogger { journal, inner: cryptography }),
         };
         let mut config = ServerConfig::new(cryptography, entropy.token_key());
         config.transport_config(Arc::clone(&self.transport)).time_source(Arc::new(FixedDate));
@@ -170,9 +170,9 @@ impl EndpointSettings {
 }
 
 /// Records losses in a journal.
-pub(crate) fn listener(journal: Journal) -> LossListener {
+pub(crate) fn listener(journal: PacketLog) -> LossListener {
     Arc::new(move |number, bytes| {
-        journal.note(Entry::Lost { number, bytes: u16::try_from(bytes).unwrap_or(u16::MAX) });
+        journal.note(PacketLogEntry::PacketLost { number, bytes: u16::try_from(bytes).unwrap_or(u16::MAX) });
     })
 }
 

@@ -20,8 +20,8 @@
 //! Keys that follow from a published seed protect nothing. Therefore nothing of this module is exported from the crate:
 //! it is used only by endpoints whose packets go to the simulated network.
 
-use crate::entropy::{Entropy, FixedDate, fill};
-use fullpipe_units::Stream;
+use crate::entropy::{FixedDate, RandomStreams, fill};
+use fullpipe_units::RandomStream;
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::crypto::{
     self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session, UnsupportedVersion,
@@ -56,11 +56,11 @@ pub(crate) const CERTIFICATE_BYTES: RangeInclusive<u64> = 400..=60_000;
 
 thread_local! {
     /// Random stream of the session that is active in this thread.
-    static DRAWING: RefCell<Option<Stream>> = const { RefCell::new(None) };
+    static DRAWING: RefCell<Option<RandomStream>> = const { RefCell::new(None) };
 }
 
 /// Runs a call into the library that draws from this stream.
-fn drawing<R>(stream: &mut Stream, call: impl FnOnce() -> R) -> R {
+fn drawing<R>(stream: &mut RandomStream, call: impl FnOnce() -> R) -> R {
     DRAWING.set(Some(stream.clone()));
     let result = call();
     if let Some(drawn) = DRAWING.take() {
@@ -143,7 +143,7 @@ impl TimeProvider for FixedDate {
 }
 
 /// The private key of all servers of a run: an Ed25519 seed in PKCS #8 (RFC 8410 section 7).
-fn private_key(entropy: &Entropy) -> PrivatePkcs8KeyDer<'static> {
+fn private_key(entropy: &RandomStreams) -> PrivatePkcs8KeyDer<'static> {
     let mut der = vec![0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
     let mut seed = [0; 32];
     fill(&mut entropy.of_the_run("certificate"), &mut seed);
@@ -187,17 +187,17 @@ fn filled_certificate(key: &rcgen::KeyPair, serial_bytes: usize, filling: usize)
 
 /// The streams of an endpoint's sessions, in the order in which the sessions begin.
 struct Sessions {
-    entropy: Entropy,
+    entropy: RandomStreams,
     side: &'static str,
     begun: AtomicU64,
 }
 
 impl Sessions {
-    fn new(entropy: &Entropy, side: &'static str) -> Sessions {
+    fn new(entropy: &RandomStreams, side: &'static str) -> Sessions {
         Sessions { entropy: entropy.clone(), side, begun: AtomicU64::new(0) }
     }
 
-    fn next(&self) -> Stream {
+    fn next(&self) -> RandomStream {
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         self.entropy.stream(&format!("{} session {number}", self.side))
     }
@@ -210,7 +210,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(entropy: &Entropy) -> Client {
+    pub(crate) fn new(entropy: &RandomStreams) -> Client {
         let provider = provider();
         let key = provider
             .key_provider
@@ -250,7 +250,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Creates the configuration with a certificate of this size, or the nearest possible one.
-    pub(crate) fn new(entropy: &Entropy, certificate_bytes: u64) -> Server {
+    pub(crate) fn new(entropy: &RandomStreams, certificate_bytes: u64) -> Server {
         let private = private_key(entropy);
         let key = rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&private, &rcgen::PKCS_ED25519)
             .expect("the key is a valid Ed25519 key");
@@ -333,7 +333,7 @@ impl ServerCertVerifier for OfThisRun {
 /// A session with its random stream.
 struct Seeded {
     inner: Box<dyn Session>,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 impl Session for Seeded {
@@ -398,7 +398,7 @@ mod tests {
     use super::*;
 
     fn key(seed: u64) -> rcgen::KeyPair {
-        let private = private_key(&Entropy::new(seed, "any"));
+        let private = private_key(&RandomStreams::new(seed, "any"));
         rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&private, &rcgen::PKCS_ED25519)
             .expect("the key is a valid Ed25519 key")
     }
@@ -446,8 +446,8 @@ mod tests {
 
     #[test]
     fn sessions_of_an_endpoint_draw_from_different_streams() {
-        let [client, server] = ["client", "server"].map(|side| Sessions::new(&Entropy::new(1, "end"), side));
-        let drawn = [client.next().bits(), client.next().bits(), server.next().bits()];
+        let [client, server] = ["client", "server"].map(|side| Sessions::new(&RandomStreams::new(1, "end"), side));
+        let drawn = [client.next().next_u64(), client.next().next_u64(), server.next().next_u64()];
         assert!(drawn[0] != drawn[1] && drawn[0] != drawn[2], "{drawn:?}");
     }
 
@@ -455,12 +455,12 @@ mod tests {
     fn drawing_outside_a_session_fails() {
         let mut buffer = [0; 8];
         assert!(Drawn.fill(&mut buffer).is_err() && X25519.start().is_err());
-        let mut stream = Stream::new(1, "a", "b");
+        let mut stream = RandomStream::new(1, "a", "b");
         let mut same = stream.clone();
         drawing(&mut stream, || Drawn.fill(&mut buffer)).expect("a session is active");
-        assert_eq!(u64::from_le_bytes(buffer), same.bits());
+        assert_eq!(u64::from_le_bytes(buffer), same.next_u64());
         drawing(&mut stream, || Drawn.fill(&mut buffer)).expect("a session is active");
-        assert_eq!(u64::from_le_bytes(buffer), same.bits(), "the stream continues");
+        assert_eq!(u64::from_le_bytes(buffer), same.next_u64(), "the stream continues");
         assert!(Drawn.fill(&mut buffer).is_err());
     }
 }

@@ -8,15 +8,17 @@
 //! A client has one connection to its proxy. It opens a request for each request number with a payload to send.
 //! Payloads sent before the proxy has responded wait in order.
 
-use crate::entropy::Entropy;
+use crate::entropy::RandomStreams;
 use crate::environment::VirtualEnvironment;
 use crate::executor::locked;
 use crate::host::{Host, VirtualRuntime};
-use crate::journal::Journal;
+use crate::journal::PacketLog;
 use crate::settings::{EndpointSettings, listener, variable};
 use bytes::Bytes;
-use fullpipe_control::clock::{duration, std_duration};
-use fullpipe_control::{Factory, Inspection, Maker, Newest, RoundTrips, Uncontrolled};
+use fullpipe_control::clock::{duration_from_std, duration_to_std};
+use fullpipe_control::{
+    AdapterFactory, ControlFactory, ControlState, LatestControl, NoCongestionControl, RttStatistics,
+};
 use fullpipe_masque::client::{Client, Tunnel};
 use fullpipe_masque::configuration::{self, Mode, Mtu};
 use fullpipe_masque::environment::Environment;
@@ -50,16 +52,16 @@ pub struct TunnelSettings {
     /// Settings from the scenario.
     pub tunnel: Arc<Settings>,
     /// The congestion control; `None` disables congestion control and pacing.
-    pub control: Option<Maker>,
+    pub control: Option<ControlFactory>,
     /// Journal for an observer of this end's packets and losses, if any.
-    pub journal: Option<Journal>,
+    pub journal: Option<PacketLog>,
 }
 
 /// State that one end's connection exposes.
 #[derive(Clone, Debug, Default)]
 struct Told {
-    round_trips: RoundTrips,
-    newest: Newest,
+    round_trips: RttStatistics,
+    newest: LatestControl,
 }
 
 impl fmt::Debug for TunnelSettings {
@@ -72,11 +74,18 @@ impl TunnelSettings {
     fn congestion(&self, told: &Told) -> Arc<dyn ControllerFactory + Send + Sync> {
         match &self.control {
             Some(maker) => {
-                let factory =
-                    Factory::new(Arc::clone(maker), self.tunnel.initial_window_packets, told.round_trips.clone());
-                Arc::new(factory.with_newest(told.newest.clone()).with_losses(self.journal.clone().map(listener)))
+                let factory = AdapterFactory::new(
+                    Arc::clone(maker),
+                    self.tunnel.initial_window_packets,
+                    told.round_trips.clone(),
+                );
+                Arc::new(
+                    factory
+                        .with_latest_control(told.newest.clone())
+                        .with_loss_listener(self.journal.clone().map(listener)),
+                )
             }
-            None => Arc::new(Uncontrolled),
+            None => Arc::new(NoCongestionControl),
         }
     }
 
@@ -87,9 +96,9 @@ impl TunnelSettings {
             congestion: Some(self.congestion(told)),
             queue_limit: match settings.queue_limit {
                 units::QueueLimit::Bytes(bytes) => QueueLimit::Bytes(bytes),
-                units::QueueLimit::Time(time) => QueueLimit::Time(std_duration(time)),
+                units::QueueLimit::Time(time) => QueueLimit::Time(duration_to_std(time)),
                 // The scenario language rejects limits in packets.
-                units::QueueLimit::Unlimited | units::QueueLimit::Packets(_) => QueueLimit::None,
+                units::QueueLimit::Unlimited | units::QueueLimit::Packets(_) => QueueLimit::Unlimited,
             },
             drop_policy: settings.drop_policy,
             // A limit that a study does not set is unlimited.
@@ -99,7 +108,7 @@ impl TunnelSettings {
             datagram_buffer: settings.datagram_buffer_bytes,
             stream_buffer: settings.send_buffer_bytes,
             receive_window: settings.receive_buffer_bytes,
-            connection_idle: std_duration(settings.idle_timeout),
+            connection_idle: duration_to_std(settings.idle_timeout),
             keep_alive: None,
         }
     }
@@ -135,7 +144,7 @@ pub struct TunnelStatistics {
     pub mean_rtt: Option<Duration>,
 }
 
-fn statistics(metrics: &Metrics, round_trips: &RoundTrips) -> TunnelStatistics {
+fn statistics(metrics: &Metrics, round_trips: &RttStatistics) -> TunnelStatistics {
     let counters = TunnelCounters {
         dropped_too_large: metrics.dropped_too_large_total.get(),
         dropped_queue: metrics.dropped_queue_total.get()
@@ -164,13 +173,13 @@ impl TunnelProxy {
     pub fn start(
         host: &Host,
         settings: &TunnelSettings,
-        entropy: &Entropy,
+        entropy: &RandomStreams,
         listen: SocketAddr,
     ) -> io::Result<TunnelProxy> {
         let (runtime, told) = (host.runtime(), Told::default());
         let mut configuration = configuration::Proxy::new(template(listen)?);
         configuration.policy.allow_private = true;
-        configuration.idle_timeout = std_duration(settings.tunnel.idle_timeout);
+        configuration.idle_timeout = duration_to_std(settings.tunnel.idle_timeout);
         configuration.max_requests = u64::from(MOST_REQUESTS);
         configuration.max_requests_per_connection = MOST_REQUESTS;
         configuration.tunnel = settings.configuration(&told);
@@ -188,7 +197,7 @@ impl TunnelProxy {
     }
 
     /// Current state of its connection's congestion control; `None` without a connection or without congestion control.
-    pub fn inspect(&self) -> Option<Inspection> {
+    pub fn inspect(&self) -> Option<ControlState> {
         self.told.newest.inspect()
     }
 }
@@ -263,7 +272,7 @@ impl TunnelClient {
     pub fn start(
         host: &Host,
         settings: &TunnelSettings,
-        entropy: &Entropy,
+        entropy: &RandomStreams,
         local: SocketAddr,
         proxy: SocketAddr,
     ) -> io::Result<TunnelClient> {
@@ -319,12 +328,12 @@ impl TunnelClient {
     }
 
     /// Returns the next payload from a target, and the number of its request.
-    pub fn poll_arrived(&self) -> Option<(u32, Bytes)> {
+    pub fn poll_receive(&self) -> Option<(u32, Bytes)> {
         self.shared.state().arrived.pop_front()
     }
 
     /// Closes a request that is no longer needed.
-    pub fn close(&self, request: u32) {
+    pub fn close_request(&self, request: u32) {
         let mut state = self.shared.state();
         let old = state.requests.insert(request, Request::Over);
         let carrier = state.carriers.remove(&request);
@@ -345,14 +354,14 @@ impl TunnelClient {
     }
 
     /// Current state of its connection's congestion control; `None` without a connection or without congestion control.
-    pub fn inspect(&self) -> Option<Inspection> {
+    pub fn inspect(&self) -> Option<ControlState> {
         self.shared.told.newest.inspect()
     }
 
     /// Smoothed round-trip time to the proxy; `None` before the connection is open.
     pub fn smoothed_rtt(&self) -> Option<Duration> {
         match &self.shared.state().connection {
-            Link::Open(client) => client.connection().rtt(PathId::ZERO).map(duration),
+            Link::Open(client) => client.connection().rtt(PathId::ZERO).map(duration_from_std),
             Link::Opening | Link::Lost => None,
         }
     }
@@ -429,7 +438,7 @@ impl Shared {
         let client = poll_fn(|context| self.poll_client(context)).await;
         let tunnel = match (client, Target::new(&host, &target.port().to_string())) {
             (Some(client), Ok(target)) => match mode {
-                Some(mode) => client.open_in(&target, mode).await.ok(),
+                Some(mode) => client.open_with_mode(&target, mode).await.ok(),
                 None => client.open(&target).await.ok(),
             },
             _ => None,

@@ -5,18 +5,20 @@
 //! ```
 
 use fullpipe_archive::SUMMARY;
-use fullpipe_study::{Files, FinishedRun, Options, Progress, Settings, StudyError, VirtualLaboratory, open, run};
+use fullpipe_study::{
+    FileSystem, FinishedRun, StudyError, StudyObserver, StudyOptions, UserSettings, VirtualTimeRunner, load_file, run,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 struct Lines;
 
-impl Progress for Lines {
-    fn finished(&mut self, run: &FinishedRun<'_>) {
+impl StudyObserver for Lines {
+    fn on_run_finished(&mut self, run: &FinishedRun<'_>) {
         eprintln!("[{}/{}] {}", run.finished, run.total, run.label);
     }
-    fn message(&mut self, text: &str) {
+    fn on_message(&mut self, text: &str) {
         eprintln!("{text}");
     }
 }
@@ -38,14 +40,14 @@ fn example() -> Result<u8, StudyError> {
     let file = PathBuf::from(given.as_deref().unwrap_or(default));
     let folder = arguments.next().map_or_else(|| std::env::temp_dir().join("fullpipe-example-study"), PathBuf::from);
 
-    let laboratory = VirtualLaboratory::new("example");
-    let mut study = open(&file)?;
-    let settings = Settings { quick: given.is_none(), ..Settings::default() };
+    let laboratory = VirtualTimeRunner::new("example");
+    let mut study = load_file(&file)?;
+    let settings = UserSettings { quick: given.is_none(), ..UserSettings::default() };
     for message in study.apply(&settings, &laboratory)? {
         eprintln!("{message}");
     }
-    let options = Options { jobs: 2, ..Options::default() };
-    let outcome = run(&study, &laboratory, &folder, &Files::new(), &options, &mut Lines, &AtomicBool::new(false))?;
+    let options = StudyOptions { jobs: 2, ..StudyOptions::default() };
+    let outcome = run(&study, &laboratory, &folder, &FileSystem::new(), &options, &mut Lines, &AtomicBool::new(false))?;
     print!("{}", String::from_utf8_lossy(&SUMMARY.to_bytes(&outcome.rows)));
     for (run, reason) in outcome.failed.iter().chain(&outcome.untrusted) {
         eprintln!("{run}: {reason}");

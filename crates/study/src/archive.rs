@@ -11,9 +11,9 @@
 //! and the report are removed first, so that no table is beside a study to which it does not belong.
 
 use crate::error::StudyError;
-use crate::files::{Files, Refused, UNFINISHED};
-use crate::port::{Attach, RunOptions, RunRecords};
-use crate::tables::{TABLES, Tables, WantedSeries};
+use crate::files::{FileOperationError, FileSystem, UNFINISHED};
+use crate::port::{RunFileSink, RunOptions, RunRecords};
+use crate::tables::{MetricTables, TABLES, WantedSeries};
 use fullpipe_archive::{
     CPU, CpuRow, EXPECTATIONS, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord, RunRecord,
     SERIES, SUMMARY, StudyRecord,
@@ -29,8 +29,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub(crate) const ROBUSTNESS_PAGE: &str = "robustness.md";
 
 /// The location of the files that a run writes while it runs.
-pub(crate) struct Place {
-    pub(crate) attach: Attach,
+pub(crate) struct UnfinishedRun {
+    pub(crate) attach: RunFileSink,
     /// Set when the first data is written.
     begun: Arc<OnceLock<()>>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Place {
 /// An open folder of records.
 pub(crate) struct Archive {
     folder: PathBuf,
-    files: Files,
+    files: FileSystem,
     /// CPU time of runs in seconds, by key, from an existing `cpu.csv`. It is read on demand, because only earlier runs need it
     /// and it has a row for each run of the folder.
     cpu_before: OnceLock<BTreeMap<String, f64>>,
@@ -50,13 +50,13 @@ pub(crate) struct Archive {
 
 /// A finished run.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct StoredRun {
     /// The contents of the tables that metrics use, by file name, without samples.
     pub(crate) tables: BTreeMap<&'static str, Vec<u8>>,
     pub(crate) run: RunRecord,
 }
 
-impl Finished {
+impl StoredRun {
     /// Whether the run fell behind real time: it has a lateness record that does not state that it was on time.
     pub(crate) fn is_late(&self) -> bool {
         self.run.lateness.as_ref().is_some_and(|lateness| !lateness.on_time)
@@ -65,7 +65,7 @@ impl Finished {
 
 impl Archive {
     /// Opens or creates a folder for a study whose resolved text is `study_text`.
-    pub(crate) fn open(folder: &Path, study_text: &str, files: Files) -> Result<Self, StudyError> {
+    pub(crate) fn open(folder: &Path, study_text: &str, files: FileSystem) -> Result<Self, StudyError> {
         let study_file = folder.join(StudyRecord::FILE);
         match std::fs::metadata(folder) {
             Ok(metadata) if !metadata.is_dir() => {
@@ -111,7 +111,7 @@ impl Archive {
     }
 
     /// The run with this key, if it is complete and was made with all that `options` require.
-    pub(crate) fn find(&self, key: &str, options: &RunOptions) -> Result<Option<Finished>, Refused> {
+    pub(crate) fn find(&self, key: &str, options: &RunOptions) -> Result<Option<StoredRun>, FileOperationError> {
         let folder = self.run_folder(key);
         let file = folder.join(RunRecord::FILE);
         let Some(run) = self.files.read(&file)?.and_then(|bytes| RunRecord::parse(&file, &bytes).ok()) else {
@@ -124,12 +124,12 @@ impl Archive {
         for name in TABLES {
             tables.extend(self.files.read(&folder.join(name))?.map(|content| (name, content)));
         }
-        Ok(tables.contains_key(FLOWS.file).then_some(Finished { tables, run }))
+        Ok(tables.contains_key(FLOWS.file).then_some(StoredRun { tables, run }))
     }
 
     /// The tables of a finished run, with the samples of the wanted series.
-    pub(crate) fn tables(&self, finished: &Finished, wanted: &WantedSeries) -> Result<Tables, String> {
-        let tables = Tables::parse(&finished.tables).map_err(|error| error.to_string())?;
+    pub(crate) fn tables(&self, finished: &StoredRun, wanted: &WantedSeries) -> Result<MetricTables, String> {
+        let tables = MetricTables::parse(&finished.tables).map_err(|error| error.to_string())?;
         if wanted.is_empty() {
             return Ok(tables);
         }
@@ -142,11 +142,11 @@ impl Archive {
 
     /// A location for the files that the run with this key may write while it runs. [`Archive::store`] keeps them, and
     /// [`Archive::discard`] removes them.
-    pub(crate) fn begin(&self, key: &str) -> Place {
+    pub(crate) fn begin(&self, key: &str) -> UnfinishedRun {
         let place = Arc::new(OnceLock::new());
         let (files, folder, begun) = (self.files.clone(), self.unfinished(key), place.clone());
-        let attach = Attach::new(move |name, bytes| {
-            let other = |refused: Refused| io::Error::other(refused.to_string());
+        let attach = RunFileSink::new(move |name, bytes| {
+            let other = |refused: FileOperationError| io::Error::other(refused.to_string());
             // Most runs write no files while they run. Those that do use one thread.
             if begun.get().is_none() {
                 files.begin(&folder).map_err(other)?;
@@ -154,7 +154,7 @@ impl Archive {
             }
             files.append(&folder.join(name), bytes).map_err(other)
         });
-        Place { attach, begun: place }
+        UnfinishedRun { attach, begun: place }
     }
 
     /// SHA-256 of the files of the run with this key that metrics use; `None` if one cannot be read.
@@ -172,7 +172,7 @@ impl Archive {
     }
 
     /// Removes the files of an unfinished run with this key.
-    pub(crate) fn discard(&self, key: &str) -> Result<(), Refused> {
+    pub(crate) fn discard(&self, key: &str) -> Result<(), FileOperationError> {
         self.files.remove(&self.unfinished(key))
     }
 
@@ -184,8 +184,8 @@ impl Archive {
         seed: u64,
         options: &RunOptions,
         records: RunRecords,
-        place: &Place,
-    ) -> Result<Finished, Refused> {
+        place: &UnfinishedRun,
+    ) -> Result<StoredRun, FileOperationError> {
         let (key, build) = (key.to_owned(), build.to_owned());
         let run = RunRecord { key, build, seed, options: wanted(options), ..records.run };
         let cpu_s = records.cpu_s;
@@ -198,11 +198,11 @@ impl Archive {
         }
         let of_metrics = |name: &String| TABLES.into_iter().find(|known| known == name);
         let tables = content.into_iter().filter_map(|(name, content)| Some((of_metrics(&name)?, content)));
-        Ok(Finished { tables: tables.collect(), run })
+        Ok(StoredRun { tables: tables.collect(), run })
     }
 
     /// Adds the CPU time of a run to `cpu.csv`; a run that is made again gets another row.
-    fn note_cpu(&self, key: &str, cpu_s: f64) -> Result<(), Refused> {
+    fn note_cpu(&self, key: &str, cpu_s: f64) -> Result<(), FileOperationError> {
         // The lock also separates the rows of several threads. A panic elsewhere cannot corrupt the data.
         let mut known = self.cpu.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.folder.join(CPU.file);
@@ -224,7 +224,7 @@ impl Archive {
     }
 
     /// Writes the tables of the whole study.
-    pub(crate) fn write(&self, tables: &[(&str, Vec<u8>)]) -> Result<(), Refused> {
+    pub(crate) fn write(&self, tables: &[(&str, Vec<u8>)]) -> Result<(), FileOperationError> {
         let mut changed = Vec::new();
         for (name, content) in tables {
             if self.files.read(&self.folder.join(name))?.as_ref() != Some(content) {
@@ -246,9 +246,9 @@ fn cpu_times(content: Vec<u8>) -> BTreeMap<String, f64> {
 /// The record of the options for `run.json`.
 fn wanted(options: &RunOptions) -> RunOptionsRecord {
     let pcap = match options.pcap {
-        None => PacketCapture::No,
-        Some(0) => PacketCapture::Whole,
-        Some(snap_bytes) => PacketCapture::UpTo(snap_bytes.into()),
+        None => PacketCapture::None,
+        Some(0) => PacketCapture::WholePackets,
+        Some(snap_bytes) => PacketCapture::Truncated(snap_bytes.into()),
     };
     RunOptionsRecord { audit: options.audit, pcap, qlog: options.qlog, record: options.record }
 }
@@ -256,13 +256,18 @@ fn wanted(options: &RunOptions) -> RunOptionsRecord {
 /// Whether a run that was made with these options has all that is required now.
 fn serves(made_with: &RunOptionsRecord, wanted: &RunOptionsRecord) -> bool {
     (made_with.audit || !wanted.audit)
-        && made_with.pcap.serves(wanted.pcap)
+        && made_with.pcap.covers(wanted.pcap)
         && (made_with.qlog || !wanted.qlog)
         && (made_with.record || !wanted.record)
 }
 
 /// Rejects a folder with content other than the study with this resolved text.
-fn refuse_foreign(folder: &Path, study_text: &str, study_file: Option<&[u8]>, files: &Files) -> Result<(), StudyError> {
+fn refuse_foreign(
+    folder: &Path,
+    study_text: &str,
+    study_file: Option<&[u8]>,
+    files: &FileSystem,
+) -> Result<(), StudyError> {
     let place = folder.display();
     let Some(text) = study_file else {
         let mut names = files.names_in(folder)?.into_iter();

@@ -49,7 +49,7 @@ fn quantity_in_unit(text: &str, unit: &str) -> Result<f64, String> {
     let Some((dimension, one)) = base_of(unit) else {
         return Err(format!(": the unit of the metric is {unit}"));
     };
-    let because = |malformed: quantity::Malformed| {
+    let because = |malformed: quantity::QuantityError| {
         let reason = malformed.reason.map_or_else(String::new, |reason| format!(": {reason}"));
         let near = malformed.suggestion.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
         reason.to_string() + &near

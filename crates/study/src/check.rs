@@ -1,11 +1,11 @@
 //! Checks of claims before any run: the experiments, metrics, axes and values in them exist, and lists that are combined have
 //! equal lengths. The checks use the whole study, not a shortened one.
 
-use crate::evaluate::{self, Environment, compare};
+use crate::evaluate::{self, EvaluationContext, compare};
 use crate::expression::{Comparison, Filter, Literal, Lookup};
 use crate::study::{Claim, Experiment, Level, Study};
-use crate::verdict::{MINIMUM, needed_for_parts};
-use fullpipe_scenario::schema::{Error, Place, Sources};
+use crate::verdict::{MIN_REPLICATIONS, replications_for_parts};
+use fullpipe_scenario::schema::{Error, SourceLocation, Sources};
 
 /// Whether a level passes a filter.
 pub(crate) fn passes(filter: &Filter, level: &Level) -> bool {
@@ -27,7 +27,12 @@ pub(crate) fn point_passes(lookup: &Lookup, experiment: &Experiment, levels: &[u
 }
 
 /// Checks all claims. `place` returns the position of a character of a claim's expression in the file.
-pub(crate) fn claims(study: &Study, errors: &mut Vec<Error>, place: impl Fn(&str, usize) -> Place, sources: &Sources) {
+pub(crate) fn claims(
+    study: &Study,
+    errors: &mut Vec<Error>,
+    place: impl Fn(&str, usize) -> SourceLocation,
+    sources: &Sources,
+) {
     for claim in &study.claims {
         let before = errors.len();
         for lookup in claim.expression.lookups() {
@@ -37,7 +42,7 @@ pub(crate) fn claims(study: &Study, errors: &mut Vec<Error>, place: impl Fn(&str
             }
         }
         if errors.len() == before
-            && let Err(error) = evaluate::truth(&claim.expression, &Shapes(study))
+            && let Err(error) = evaluate::evaluate_truth(&claim.expression, &Shapes(study))
         {
             errors.push(sources.error(place(&claim.name, error.column), "expression", error.message, Vec::new()));
         }
@@ -50,14 +55,14 @@ impl Study {
     pub fn undecidable_claims(&self) -> Vec<String> {
         let warning = |claim: &Claim| {
             let parts = evaluate::parts(&claim.expression, &Shapes(self)).map_or(1, |parts| parts.truths.len());
-            let needed = needed_for_parts(parts);
+            let needed = replications_for_parts(parts);
             let lookups = claim.expression.lookups().into_iter();
             let experiments = lookups.filter_map(|lookup| self.experiment(&lookup.experiment));
             let fewest =
                 experiments.filter(|experiment| experiment.runs > 1).min_by_key(|experiment| experiment.runs)?;
             let (name, runs) = (&claim.name, fewest.runs);
             (runs < needed as u64).then(|| {
-                let many = if needed > MINIMUM { format!(" with {parts} parts") } else { String::new() };
+                let many = if needed > MIN_REPLICATIONS { format!(" with {parts} parts") } else { String::new() };
                 format!(
                     "claim {name}: experiment {} has {runs} runs per point; a claim over random runs{many} needs {needed} and is \
                      undecided otherwise",
@@ -111,7 +116,7 @@ fn lookup_exists(study: &Study, lookup: &Lookup) -> Result<(), Unknown> {
 /// Answers every lookup with as many numbers as the study will have.
 struct Shapes<'a>(&'a Study);
 
-impl Environment for Shapes<'_> {
+impl EvaluationContext for Shapes<'_> {
     fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
         let Some(experiment) = self.0.experiment(&lookup.experiment) else { return Vec::new() };
         let points = experiment.combinations().iter().filter(|levels| point_passes(lookup, experiment, levels)).count();

@@ -26,7 +26,7 @@ pub struct ExperimentCost {
 
 impl ExperimentCost {
     /// The cost of a single run.
-    pub fn of_run(cost: Cost) -> ExperimentCost {
+    pub fn from_run(cost: Cost) -> ExperimentCost {
         let (events, work, bounds) = (cost.events, cost.work, cost.bounds.clone());
         ExperimentCost { runs: 1, events, work, bounds, largest: cost, ..ExperimentCost::default() }
     }
@@ -53,7 +53,7 @@ impl ExperimentCost {
 
 /// The estimated cost of each experiment of a plan, in the order of the study. It excludes the runs with random starts that
 /// claims over deterministic points need, because the deterministic points are known only after the runs.
-pub fn of_experiments(plan: &Plan) -> Vec<ExperimentCost> {
+pub fn estimate_experiments(plan: &Plan) -> Vec<ExperimentCost> {
     let mut costs: Vec<ExperimentCost> = Vec::new();
     for run in &plan.runs {
         let Some(point) = run.points.first().and_then(|point| plan.points.get(*point)) else { continue };
@@ -73,37 +73,36 @@ pub fn of_experiments(plan: &Plan) -> Vec<ExperimentCost> {
 /// If a run needs more than the whole memory. Upper bounds do not count, because such a run may need less.
 pub(crate) fn jobs_within(plan: &Plan, memory_bytes: u64, jobs: usize) -> Result<usize, StudyError> {
     let largest = plan.runs.iter().max_by(|a, b| {
-        let bytes = |run: &PlannedRun| run.scenario.cost.certain_bytes();
+        let bytes = |run: &PlannedRun| run.scenario.cost.estimated_bytes();
         bytes(a).total_cmp(&bytes(b))
     });
     let Some(run) = largest else { return Ok(jobs) };
-    match refusal(&run.scenario.cost, memory_bytes) {
-        Some(reason) => Err(StudyError::Machine(format!("{}: {reason}", run.label))),
+    match memory_shortage(&run.scenario.cost, memory_bytes) {
+        Some(reason) => Err(StudyError::System(format!("{}: {reason}", run.label))),
         None => {
-            let at_a_time = memory_bytes as f64 / run.scenario.cost.certain_bytes().max(1.0);
+            let at_a_time = memory_bytes as f64 / run.scenario.cost.estimated_bytes().max(1.0);
             Ok((at_a_time as usize).clamp(1, jobs.max(1)))
         }
     }
 }
 
 /// The reason why a machine with this much memory cannot make a run; `None` if it can.
-pub fn refusal(cost: &Cost, memory_bytes: u64) -> Option<String> {
-    let needed = cost.certain_bytes();
+pub fn memory_shortage(cost: &Cost, memory_bytes: u64) -> Option<String> {
+    let needed = cost.estimated_bytes();
     (needed > memory_bytes as f64).then(|| {
-        let dominates =
-            cost.memory.iter().find(|part| !part.is_bound).map_or_else(String::new, |part| {
-                format!(", {} for {}", bytes_in_words(part.bytes()), part_in_words(part))
-            });
+        let dominates = cost.memory.iter().find(|part| !part.is_bound).map_or_else(String::new, |part| {
+            format!(", {} for {}", format_bytes(part.bytes()), format_memory_part(part))
+        });
         format!(
             "the run needs about {} of memory{dominates}; this machine has {} (--ignore-memory runs it all the same)",
-            bytes_in_words(needed),
-            bytes_in_words(memory_bytes as f64)
+            format_bytes(needed),
+            format_bytes(memory_bytes as f64)
         )
     })
 }
 
 /// A part of the memory in words: `10 000 000 flows × 3.0 kB`.
-pub fn part_in_words(part: &MemoryPart) -> String {
+pub fn format_memory_part(part: &MemoryPart) -> String {
     let digits = format!("{:.0}", part.count);
     let mut count = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -112,11 +111,11 @@ pub fn part_in_words(part: &MemoryPart) -> String {
         }
         count.push(digit);
     }
-    format!("{count} {} × {}", part.what, bytes_in_words(part.bytes_each))
+    format!("{count} {} × {}", part.what, format_bytes(part.bytes_each))
 }
 
 /// Bytes with two or three significant digits and their unit: `3.0 kB`.
-pub fn bytes_in_words(bytes: f64) -> String {
+pub fn format_bytes(bytes: f64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
     let (mut value, mut unit) = (bytes, 0);
     while value >= 999.5 && unit + 1 < UNITS.len() {
@@ -129,22 +128,22 @@ pub fn bytes_in_words(bytes: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::laboratory::VirtualLaboratory;
-    use crate::plan::plan;
+    use crate::laboratory::VirtualTimeRunner;
+    use crate::plan::make_plan;
     use crate::port::ScenarioSource;
-    use crate::run::single;
+    use crate::run::single_run_study;
 
     fn idle() -> Plan {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/bench/tcp-idle.toml");
         let text = std::fs::read_to_string(file).expect("a scenario of the workspace");
         let source = ScenarioSource { name: "tcp-idle".into(), origin: "scenario.toml".into(), text, folder: None };
-        plan(&single("tcp-idle", "", source, 1), &VirtualLaboratory::new("test")).expect("it is right")
+        make_plan(&single_run_study("tcp-idle", "", source, 1), &VirtualTimeRunner::new("test")).expect("it is right")
     }
 
     #[test]
     fn a_run_that_exceeds_the_memory_is_refused_and_names_what_needs_most() {
         match jobs_within(&idle(), 50_000_000, 4) {
-            Err(StudyError::Machine(reason)) => {
+            Err(StudyError::System(reason)) => {
                 assert!(reason.contains("100 000 flows × ") && reason.contains("has 50 MB"), "{reason}");
             }
             other => panic!("{other:?}"),
@@ -154,7 +153,7 @@ mod tests {
     #[test]
     fn as_many_runs_are_made_at_once_as_the_memory_is_sufficient_for() {
         let plan = idle();
-        let needed = plan.runs[0].scenario.cost.certain_bytes();
+        let needed = plan.runs[0].scenario.cost.estimated_bytes();
         for (times, jobs) in [(1.1, 1), (2.5, 2), (100.0, 4)] {
             assert_eq!(jobs_within(&plan, (times * needed) as u64, 4).expect("one fits"), jobs);
         }
@@ -163,6 +162,6 @@ mod tests {
     #[test]
     fn sizes_have_few_digits_and_a_unit() {
         let cases = [(3040.0, "3.0 kB"), (999_700.0, "1.0 MB"), (24.4e9, "24 GB"), (12.0, "12 B"), (162e6, "162 MB")];
-        cases.iter().for_each(|(bytes, text)| assert_eq!(bytes_in_words(*bytes), *text));
+        cases.iter().for_each(|(bytes, text)| assert_eq!(format_bytes(*bytes), *text));
     }
 }

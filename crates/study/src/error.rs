@@ -1,6 +1,6 @@
 //! The errors that end a study, grouped by who must act.
 
-use crate::files::Refused;
+use crate::files::FileOperationError;
 use fullpipe_scenario::schema::Errors;
 use std::fmt;
 
@@ -8,13 +8,13 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StudyError {
     /// A file is invalid; its author must correct it.
-    File(Errors),
+    InvalidFile(Errors),
     /// The command line or the call is invalid; the caller must correct it.
     Usage(String),
     /// The folder for records has other content, or another process uses it.
     Folder(String),
     /// The machine rejected an operation: disk, permission, memory.
-    Machine(String),
+    System(String),
     /// The study was interrupted. The finished runs are kept.
     Interrupted {
         /// The number of finished runs.
@@ -29,8 +29,8 @@ impl StudyError {
     /// interruption.
     pub fn exit_status(&self) -> u8 {
         match self {
-            StudyError::File(_) | StudyError::Usage(_) | StudyError::Folder(_) => 2,
-            StudyError::Machine(_) => 1,
+            StudyError::InvalidFile(_) | StudyError::Usage(_) | StudyError::Folder(_) => 2,
+            StudyError::System(_) => 1,
             StudyError::Interrupted { .. } => 130,
         }
     }
@@ -39,8 +39,8 @@ impl StudyError {
 impl fmt::Display for StudyError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StudyError::File(errors) => write!(formatter, "{errors}"),
-            StudyError::Usage(message) | StudyError::Folder(message) | StudyError::Machine(message) => {
+            StudyError::InvalidFile(errors) => write!(formatter, "{errors}"),
+            StudyError::Usage(message) | StudyError::Folder(message) | StudyError::System(message) => {
                 formatter.write_str(message)
             }
             StudyError::Interrupted { finished, total } => write!(
@@ -55,12 +55,12 @@ impl std::error::Error for StudyError {}
 
 impl From<Errors> for StudyError {
     fn from(errors: Errors) -> Self {
-        StudyError::File(errors)
+        StudyError::InvalidFile(errors)
     }
 }
 
-impl From<Refused> for StudyError {
-    fn from(refused: Refused) -> Self {
-        StudyError::Machine(refused.to_string())
+impl From<FileOperationError> for StudyError {
+    fn from(refused: FileOperationError) -> Self {
+        StudyError::System(refused.to_string())
     }
 }

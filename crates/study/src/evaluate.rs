@@ -1,14 +1,14 @@
 //! Evaluation of the expressions of `expression.rs`. It is total and has no side effects; its input is an [`Environment`].
 
 use crate::expression::{
-    Arithmetic, Comparison, Expression, ExpressionError, Function, Logic, Lookup, Node, Operation,
+    Arithmetic, Comparison, Expression, ExpressionError, ExpressionNode, Function, Logic, Lookup, Operation,
 };
 use crate::statistics;
 use crate::verdict::Formula;
 use fullpipe_units::math;
 
 /// The data to which an expression can refer. An implementation provides the data that it has; all other data is missing.
-pub trait Environment {
+pub trait EvaluationContext {
     /// A column of `flows.csv`, of `links.csv` (`link_...`) or of application metrics (`figure_...`), for the flows or links that
     /// match a pattern, in the order of the file.
     fn column(&self, _column: &str, _pattern: &str) -> Vec<Option<f64>> {
@@ -19,7 +19,7 @@ pub trait Environment {
         Vec::new()
     }
     /// The samples of a series within the measured interval, in order.
-    fn measured(&self, _subject: &str, _metric: &str) -> Vec<Option<f64>> {
+    fn measured_series(&self, _subject: &str, _metric: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
     /// A figure of the lateness record.
@@ -27,7 +27,7 @@ pub trait Environment {
         None
     }
     /// The value of an axis or a parameter.
-    fn name(&self, _name: &str) -> Option<f64> {
+    fn variable(&self, _name: &str) -> Option<f64> {
         None
     }
     /// A metric at points.
@@ -40,7 +40,10 @@ pub trait Environment {
 ///
 /// # Errors
 /// If the result is more than one value, or lists of different lengths meet.
-pub fn number(expression: &Expression, environment: &dyn Environment) -> Result<Option<f64>, ExpressionError> {
+pub fn evaluate_number(
+    expression: &Expression,
+    environment: &dyn EvaluationContext,
+) -> Result<Option<f64>, ExpressionError> {
     match evaluate(&expression.root, environment)? {
         Value::Numbers(numbers) => single(&numbers, expression.root.column, "`sum`, `mean`, `min` or `max`"),
         Value::Truths(_) => Ok(None),
@@ -51,7 +54,10 @@ pub fn number(expression: &Expression, environment: &dyn Environment) -> Result<
 ///
 /// # Errors
 /// If the result is more than one value, or lists of different lengths meet.
-pub fn truth(expression: &Expression, environment: &dyn Environment) -> Result<Option<bool>, ExpressionError> {
+pub fn evaluate_truth(
+    expression: &Expression,
+    environment: &dyn EvaluationContext,
+) -> Result<Option<bool>, ExpressionError> {
     match evaluate(&expression.root, environment)? {
         Value::Truths(truths) => single(&truths, expression.root.column, "`all` or `any`"),
         Value::Numbers(_) => Ok(None),
@@ -60,7 +66,7 @@ pub fn truth(expression: &Expression, environment: &dyn Environment) -> Result<O
 
 /// The parts of a claim: how they combine, and the truth value and the position of each.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct ClaimParts {
     pub(crate) formula: Formula,
     pub(crate) truths: Vec<Option<bool>>,
     /// For each part: the column of its comparison, its index in the list of results, and the length of the list.
@@ -72,8 +78,11 @@ pub(crate) struct Parts {
 ///
 /// # Errors
 /// As [`truth`].
-pub(crate) fn parts(expression: &Expression, environment: &dyn Environment) -> Result<Parts, ExpressionError> {
-    let mut parts = Parts { formula: Formula::All(Vec::new()), truths: Vec::new(), places: Vec::new() };
+pub(crate) fn parts(
+    expression: &Expression,
+    environment: &dyn EvaluationContext,
+) -> Result<ClaimParts, ExpressionError> {
+    let mut parts = ClaimParts { formula: Formula::All(Vec::new()), truths: Vec::new(), places: Vec::new() };
     let mut formulas = parts.of(&expression.root, environment)?;
     if formulas.len() > 1 {
         let truths = vec![None::<bool>; formulas.len()];
@@ -103,14 +112,18 @@ fn combined(all: bool, formulas: Vec<Formula>) -> Formula {
     }
 }
 
-impl Parts {
+impl ClaimParts {
     fn add(&mut self, truth: Option<bool>, place: (usize, usize, usize)) -> Formula {
         self.truths.push(truth);
         self.places.push(place);
         Formula::Part(self.truths.len() - 1)
     }
 
-    fn of(&mut self, node: &Node, environment: &dyn Environment) -> Result<Vec<Formula>, ExpressionError> {
+    fn of(
+        &mut self,
+        node: &ExpressionNode,
+        environment: &dyn EvaluationContext,
+    ) -> Result<Vec<Formula>, ExpressionError> {
         Ok(match &node.operation {
             Operation::Not(inner) => {
                 let inner = self.of(inner, environment)?;
@@ -159,7 +172,7 @@ enum Value {
     Truths(Vec<Option<bool>>),
 }
 
-fn numbers(node: &Node, environment: &dyn Environment) -> Result<Vec<Option<f64>>, ExpressionError> {
+fn numbers(node: &ExpressionNode, environment: &dyn EvaluationContext) -> Result<Vec<Option<f64>>, ExpressionError> {
     match evaluate(node, environment)? {
         Value::Numbers(numbers) => Ok(numbers),
         // The parser has checked kinds.
@@ -167,7 +180,7 @@ fn numbers(node: &Node, environment: &dyn Environment) -> Result<Vec<Option<f64>
     }
 }
 
-fn truths(node: &Node, environment: &dyn Environment) -> Result<Vec<Option<bool>>, ExpressionError> {
+fn truths(node: &ExpressionNode, environment: &dyn EvaluationContext) -> Result<Vec<Option<bool>>, ExpressionError> {
     match evaluate(node, environment)? {
         Value::Truths(truths) => Ok(truths),
         Value::Numbers(numbers) => Ok(vec![None; numbers.len()]),
@@ -198,16 +211,16 @@ fn pairwise<T: Copy, U>(
     }
 }
 
-fn evaluate(node: &Node, environment: &dyn Environment) -> Result<Value, ExpressionError> {
+fn evaluate(node: &ExpressionNode, environment: &dyn EvaluationContext) -> Result<Value, ExpressionError> {
     Ok(match &node.operation {
         Operation::Number(number) => Value::Numbers(vec![Some(*number)]),
-        Operation::Truth(truth) => Value::Truths(vec![Some(*truth)]),
-        Operation::Name(name) => Value::Numbers(vec![environment.name(name).and_then(finite)]),
+        Operation::Boolean(truth) => Value::Truths(vec![Some(*truth)]),
+        Operation::Name(name) => Value::Numbers(vec![environment.variable(name).and_then(finite)]),
         Operation::Column { column, pattern } => Value::Numbers(environment.column(column, pattern)),
         Operation::Series { subject, metric, from_s, to_s } => {
             Value::Numbers(environment.series(subject, metric, *from_s, *to_s))
         }
-        Operation::Measured { subject, metric } => Value::Numbers(environment.measured(subject, metric)),
+        Operation::Measured { subject, metric } => Value::Numbers(environment.measured_series(subject, metric)),
         Operation::Lateness(name) => Value::Numbers(vec![environment.lateness(name).and_then(finite)]),
         Operation::Lookup(lookup) => Value::Numbers(environment.lookup(lookup)),
         Operation::Negate(inner) => Value::Numbers(each(numbers(inner, environment)?, |number| -number)),
@@ -287,9 +300,9 @@ fn each(values: Vec<Option<f64>>, with: impl Fn(f64) -> f64) -> Vec<Option<f64>>
 
 fn call(
     function: Function,
-    arguments: &[Node],
+    arguments: &[ExpressionNode],
     column: usize,
-    environment: &dyn Environment,
+    environment: &dyn EvaluationContext,
 ) -> Result<Value, ExpressionError> {
     if matches!(function, Function::All | Function::Any) {
         let mut all = Vec::new();
@@ -327,9 +340,9 @@ fn call(
             one(complete(&first).zip(probability).and_then(|(values, p)| statistics::quantile(&values, p)))
         }
         Function::Count => one(Some(first.len() as f64)),
-        Function::Jain => one(complete(&first).and_then(|values| statistics::jain(&values))),
+        Function::Jain => one(complete(&first).and_then(|values| statistics::jain_index(&values))),
         Function::Present => first.into_iter().filter(Option::is_some).collect(),
-        Function::Deviation => one(complete(&first).and_then(|values| statistics::deviation(&values))),
+        Function::Deviation => one(complete(&first).and_then(|values| statistics::standard_deviation(&values))),
         Function::Part => {
             let place = |index: usize| single(lists.get(index).map_or(&[][..], Vec::as_slice), column, "one number");
             let (number, of) = (place(1)?, place(2)?);
@@ -383,13 +396,13 @@ pub(crate) fn end_of(pattern: &str) -> (&str, Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::{Purpose, parse};
+    use crate::expression::{ExpressionPurpose, parse};
     use proptest::prelude::*;
 
     /// Three flows a, b, b.reverse with goodput 3, missing, 5 and 10, 20, 30 received packets; `x` is 7.
     struct World;
 
-    impl Environment for World {
+    impl EvaluationContext for World {
         fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
             let rows = [("a", Some(3.0), 10.0), ("b", None, 20.0), ("b.reverse", Some(5.0), 30.0)];
             rows.iter()
@@ -407,7 +420,7 @@ mod tests {
         fn lateness(&self, name: &str) -> Option<f64> {
             (name == "events.p90_s").then_some(0.25)
         }
-        fn name(&self, name: &str) -> Option<f64> {
+        fn variable(&self, name: &str) -> Option<f64> {
             (name == "x").then_some(7.0)
         }
         fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
@@ -421,11 +434,11 @@ mod tests {
     }
 
     fn metric(text: &str) -> Option<f64> {
-        number(&parse(text, Purpose::Metric).unwrap(), &World).unwrap()
+        evaluate_number(&parse(text, ExpressionPurpose::Metric).unwrap(), &World).unwrap()
     }
 
     fn claim(text: &str) -> Option<bool> {
-        truth(&parse(text, Purpose::Claim).unwrap(), &World).unwrap()
+        evaluate_truth(&parse(text, ExpressionPurpose::Claim).unwrap(), &World).unwrap()
     }
 
     #[test]
@@ -477,7 +490,7 @@ mod tests {
         assert_eq!(metric("sum(part(series('l', 'm'), 3, 3))"), Some(49.0 + 64.0 + 81.0));
         assert_eq!(metric("count(part(series('l', 'm'), 1, 1))"), Some(10.0));
         for wrong in ["part(x, 0, 3)", "part(x, 4, 3)", "part(x, 1.5, 3)", "part(x, nothing, 3)"] {
-            let error = number(&parse(wrong, Purpose::Metric).unwrap(), &World).unwrap_err();
+            let error = evaluate_number(&parse(wrong, ExpressionPurpose::Metric).unwrap(), &World).unwrap_err();
             assert!(error.message.contains("which part"), "{wrong}: {error}");
         }
         // 1, 4, 9 (1 + 4 + 9 = 14): deviations from 14/3 are -11/3, -2/3, 13/3; squares sum to 294/9, over 2 is 49/3.
@@ -543,7 +556,7 @@ mod tests {
 
     #[test]
     fn claims_fall_into_parts() {
-        let parts = |text: &str| parts(&parse(text, Purpose::Claim).unwrap(), &World).unwrap();
+        let parts = |text: &str| parts(&parse(text, ExpressionPurpose::Claim).unwrap(), &World).unwrap();
         let found = parts("all(metric('e', 'two') > 1) and 1 < 2 < 3 and not (x < 1 or any(x > metric('e', 'two')))");
         // Two points, a chain as one part, and three alternatives.
         let part = Formula::Part;
@@ -557,65 +570,70 @@ mod tests {
 
     #[test]
     fn lists_that_do_not_fit_are_errors() {
-        let error = |text: &str| truth(&parse(text, Purpose::Claim).unwrap(), &World).unwrap_err();
+        let error = |text: &str| evaluate_truth(&parse(text, ExpressionPurpose::Claim).unwrap(), &World).unwrap_err();
         let found = error("all(metric('e', 'runs1') > metric('e', 'two'))");
         assert_eq!((found.column, found.message.contains("3 values")), (26, true), "{found}");
         assert!(error("metric('e', 'two') > 0").message.contains("`all` or `any`"));
-        let many = number(&parse("rx_packets['*']", Purpose::Metric).unwrap(), &World).unwrap_err();
+        let many = evaluate_number(&parse("rx_packets['*']", ExpressionPurpose::Metric).unwrap(), &World).unwrap_err();
         assert!(many.message.contains("2 values") && many.message.contains("`sum`"), "{many}");
     }
 
     #[test]
     fn errors_name_the_column_what_was_found_and_what_was_expected() {
         for (text, purpose, column, part) in [
-            ("1 +", Purpose::Metric, 4, "found the end, expected a number"),
-            ("1 + * 2", Purpose::Metric, 5, "found `*`"),
-            ("(1 + 2", Purpose::Metric, 7, "expected `)`"),
-            ("1 2", Purpose::Metric, 3, "found the number 2, expected an operator"),
-            ("1 < 2", Purpose::Metric, 3, "a metric needs a number"),
-            ("1 + 2", Purpose::Claim, 3, "a claim needs something true or false"),
-            ("1 < 2 + (3 < 4)", Purpose::Claim, 12, "arithmetic needs a number"),
-            ("1 = 2", Purpose::Claim, 3, "expected `==`"),
-            ("not 1", Purpose::Claim, 5, "`not` needs"),
-            ("1 and 1 < 2", Purpose::Claim, 1, "`and` needs"),
-            ("sqr(2)", Purpose::Metric, 1, "did you mean `sqrt`?"),
-            ("sqrt(2, 3)", Purpose::Metric, 1, "`sqrt` takes one argument, found 2"),
-            ("sum()", Purpose::Metric, 1, "at least 1 argument"),
-            ("rx_packts['a']", Purpose::Metric, 1, "did you mean `rx_packets`?"),
-            ("1 + rx_packets", Purpose::Metric, 15, "expected `[\"FLOW\"]`"),
-            ("rx_packets[a]", Purpose::Metric, 12, "a name of a flow or link in quotation marks"),
-            ("figure_rebufer_s['a']", Purpose::Metric, 1, "did you mean `rebuffer_s`?"),
-            ("measured('core', 'drops') > 1", Purpose::Claim, 1, "`measured` sees one run"),
-            ("lateness('events.p90')", Purpose::Metric, 10, "did you mean `events.p90_s`?"),
-            ("lateness('p90_s')", Purpose::Metric, 10, "expected on_time, own_drops"),
-            ("lateness(x)", Purpose::Metric, 10, "a figure of the account of lateness in quotation marks"),
-            ("lateness('on_time'", Purpose::Metric, 19, "expected `)` to end `lateness`"),
-            ("lateness('on_time') == 1", Purpose::Claim, 1, "`lateness` sees one run"),
-            ("part(1, 2)", Purpose::Metric, 1, "`part` takes three arguments, found 2"),
-            ("link_drops['core']", Purpose::Metric, 1, "`drops` is not a column of numbers in links.csv"),
-            ("link_link['core']", Purpose::Metric, 1, "expected link_ and one of from_s, to_s"),
-            ("link_utilization['core']", Purpose::Metric, 1, "did you mean `utilisation`"),
-            ("rx_packets['a'", Purpose::Metric, 15, "expected `]`"),
-            ("rx_packets['a'] > 1", Purpose::Claim, 1, "a claim is about metrics at points"),
-            ("metric('a', 'b')", Purpose::Metric, 1, "belongs in a claim"),
-            ("series('a', 'b') > 1", Purpose::Claim, 1, "belongs in a metric"),
-            ("metric('a') > 1", Purpose::Claim, 11, "and a metric's name"),
-            ("metric('a', 'b', 'men') > 1", Purpose::Claim, 18, "did you mean `mean`?"),
-            ("metric('a', 'b', 'low') > 1", Purpose::Claim, 18, "compare the mean itself"),
-            ("metric('a', 'b', 'max') > 1", Purpose::Claim, 18, "extremes depend on the number of runs"),
-            ("metric('a', 'b', 'n') > 1", Purpose::Claim, 18, "enough replications"),
-            ("max(runs('a', 'b')) > 1", Purpose::Claim, 1, "write `mean`, `median` or `deviation`"),
-            ("min(1, present(runs('a', 'b'))) > 1", Purpose::Claim, 1, "write `mean`, `median` or `deviation`"),
-            ("all(runs('a', 'b') > 1)", Purpose::Claim, 20, "comparison of single runs is refused"),
-            ("paired_low(runs('a', 'b'), 1) > 1", Purpose::Claim, 1, "write a difference of means"),
-            ("ratio_high(runs('a', 'b'), 1) > 1", Purpose::Claim, 1, "write a ratio of medians"),
-            ("metric('a', 'b', count) > 1", Purpose::Claim, 23, "expected `=` after the axis `count`"),
-            ("metric('a', 'b', count > 'x') > 1", Purpose::Claim, 26, "expected a number"),
-            ("'a' > 1", Purpose::Claim, 1, "found the text"),
-            ("1.2.3", Purpose::Metric, 1, "`1.2.3` is not a number"),
-            ("2 $ 3", Purpose::Metric, 3, "`$` means nothing"),
-            ("rx_packets['a]", Purpose::Metric, 12, "no closing quotation mark"),
-            ("1e999", Purpose::Metric, 1, "not a number"),
+            ("1 +", ExpressionPurpose::Metric, 4, "found the end, expected a number"),
+            ("1 + * 2", ExpressionPurpose::Metric, 5, "found `*`"),
+            ("(1 + 2", ExpressionPurpose::Metric, 7, "expected `)`"),
+            ("1 2", ExpressionPurpose::Metric, 3, "found the number 2, expected an operator"),
+            ("1 < 2", ExpressionPurpose::Metric, 3, "a metric needs a number"),
+            ("1 + 2", ExpressionPurpose::Claim, 3, "a claim needs something true or false"),
+            ("1 < 2 + (3 < 4)", ExpressionPurpose::Claim, 12, "arithmetic needs a number"),
+            ("1 = 2", ExpressionPurpose::Claim, 3, "expected `==`"),
+            ("not 1", ExpressionPurpose::Claim, 5, "`not` needs"),
+            ("1 and 1 < 2", ExpressionPurpose::Claim, 1, "`and` needs"),
+            ("sqr(2)", ExpressionPurpose::Metric, 1, "did you mean `sqrt`?"),
+            ("sqrt(2, 3)", ExpressionPurpose::Metric, 1, "`sqrt` takes one argument, found 2"),
+            ("sum()", ExpressionPurpose::Metric, 1, "at least 1 argument"),
+            ("rx_packts['a']", ExpressionPurpose::Metric, 1, "did you mean `rx_packets`?"),
+            ("1 + rx_packets", ExpressionPurpose::Metric, 15, "expected `[\"FLOW\"]`"),
+            ("rx_packets[a]", ExpressionPurpose::Metric, 12, "a name of a flow or link in quotation marks"),
+            ("figure_rebufer_s['a']", ExpressionPurpose::Metric, 1, "did you mean `rebuffer_s`?"),
+            ("measured('core', 'drops') > 1", ExpressionPurpose::Claim, 1, "`measured` sees one run"),
+            ("lateness('events.p90')", ExpressionPurpose::Metric, 10, "did you mean `events.p90_s`?"),
+            ("lateness('p90_s')", ExpressionPurpose::Metric, 10, "expected on_time, own_drops"),
+            ("lateness(x)", ExpressionPurpose::Metric, 10, "a figure of the account of lateness in quotation marks"),
+            ("lateness('on_time'", ExpressionPurpose::Metric, 19, "expected `)` to end `lateness`"),
+            ("lateness('on_time') == 1", ExpressionPurpose::Claim, 1, "`lateness` sees one run"),
+            ("part(1, 2)", ExpressionPurpose::Metric, 1, "`part` takes three arguments, found 2"),
+            ("link_drops['core']", ExpressionPurpose::Metric, 1, "`drops` is not a column of numbers in links.csv"),
+            ("link_link['core']", ExpressionPurpose::Metric, 1, "expected link_ and one of from_s, to_s"),
+            ("link_utilization['core']", ExpressionPurpose::Metric, 1, "did you mean `utilisation`"),
+            ("rx_packets['a'", ExpressionPurpose::Metric, 15, "expected `]`"),
+            ("rx_packets['a'] > 1", ExpressionPurpose::Claim, 1, "a claim is about metrics at points"),
+            ("metric('a', 'b')", ExpressionPurpose::Metric, 1, "belongs in a claim"),
+            ("series('a', 'b') > 1", ExpressionPurpose::Claim, 1, "belongs in a metric"),
+            ("metric('a') > 1", ExpressionPurpose::Claim, 11, "and a metric's name"),
+            ("metric('a', 'b', 'men') > 1", ExpressionPurpose::Claim, 18, "did you mean `mean`?"),
+            ("metric('a', 'b', 'low') > 1", ExpressionPurpose::Claim, 18, "compare the mean itself"),
+            ("metric('a', 'b', 'max') > 1", ExpressionPurpose::Claim, 18, "extremes depend on the number of runs"),
+            ("metric('a', 'b', 'n') > 1", ExpressionPurpose::Claim, 18, "enough replications"),
+            ("max(runs('a', 'b')) > 1", ExpressionPurpose::Claim, 1, "write `mean`, `median` or `deviation`"),
+            (
+                "min(1, present(runs('a', 'b'))) > 1",
+                ExpressionPurpose::Claim,
+                1,
+                "write `mean`, `median` or `deviation`",
+            ),
+            ("all(runs('a', 'b') > 1)", ExpressionPurpose::Claim, 20, "comparison of single runs is refused"),
+            ("paired_low(runs('a', 'b'), 1) > 1", ExpressionPurpose::Claim, 1, "write a difference of means"),
+            ("ratio_high(runs('a', 'b'), 1) > 1", ExpressionPurpose::Claim, 1, "write a ratio of medians"),
+            ("metric('a', 'b', count) > 1", ExpressionPurpose::Claim, 23, "expected `=` after the axis `count`"),
+            ("metric('a', 'b', count > 'x') > 1", ExpressionPurpose::Claim, 26, "expected a number"),
+            ("'a' > 1", ExpressionPurpose::Claim, 1, "found the text"),
+            ("1.2.3", ExpressionPurpose::Metric, 1, "`1.2.3` is not a number"),
+            ("2 $ 3", ExpressionPurpose::Metric, 3, "`$` means nothing"),
+            ("rx_packets['a]", ExpressionPurpose::Metric, 12, "no closing quotation mark"),
+            ("1e999", ExpressionPurpose::Metric, 1, "not a number"),
         ] {
             let error = parse(text, purpose).unwrap_err();
             assert_eq!(error.column, column, "{text}: {error}");
@@ -626,11 +644,11 @@ mod tests {
     #[test]
     fn depth_is_limited() {
         let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
-        assert!(parse(&deep, Purpose::Metric).unwrap_err().message.contains("nested deeper"));
-        assert!(parse(&"-".repeat(5000), Purpose::Metric).unwrap_err().message.contains("nested deeper"));
-        assert!(parse(&"not ".repeat(5000), Purpose::Claim).unwrap_err().message.contains("nested deeper"));
+        assert!(parse(&deep, ExpressionPurpose::Metric).unwrap_err().message.contains("nested deeper"));
+        assert!(parse(&"-".repeat(5000), ExpressionPurpose::Metric).unwrap_err().message.contains("nested deeper"));
+        assert!(parse(&"not ".repeat(5000), ExpressionPurpose::Claim).unwrap_err().message.contains("nested deeper"));
         let long = vec!["1"; 5000].join("+");
-        assert!(parse(&long, Purpose::Metric).unwrap_err().message.contains("more than 200"));
+        assert!(parse(&long, ExpressionPurpose::Metric).unwrap_err().message.contains("more than 200"));
     }
 
     #[test]
@@ -656,10 +674,10 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(text in "[a-z0-9 ()<>=+*/^.,'\\[\\]-]{0,60}") {
-            for purpose in [Purpose::Metric, Purpose::Claim] {
+            for purpose in [ExpressionPurpose::Metric, ExpressionPurpose::Claim] {
                 if let Ok(expression) = parse(&text, purpose) {
-                    let _ = number(&expression, &World);
-                    let _ = truth(&expression, &World);
+                    let _ = evaluate_number(&expression, &World);
+                    let _ = evaluate_truth(&expression, &World);
                 }
             }
         }
@@ -670,11 +688,11 @@ mod tests {
             "rx_packets['*']", "goodput_bps['b']", "lateness('on_time')", "metric('e', 'two')", "runs('e', 'runs1')", "true", "quantile(",
         ]), 0..20)) {
             let text = words.join(" ");
-            for purpose in [Purpose::Metric, Purpose::Claim] {
+            for purpose in [ExpressionPurpose::Metric, ExpressionPurpose::Claim] {
                 match parse(&text, purpose) {
                     Ok(expression) => {
-                        let _ = number(&expression, &World);
-                        let _ = truth(&expression, &World);
+                        let _ = evaluate_number(&expression, &World);
+                        let _ = evaluate_truth(&expression, &World);
                     }
                     Err(error) => prop_assert!(error.column <= text.chars().count() + 1),
                 }

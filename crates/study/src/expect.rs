@@ -4,18 +4,20 @@
 use crate::bound::{expected_of, in_unit};
 use crate::flow_values::{RunTables, flow_metrics, flow_unit, never_has};
 use crate::plan::Plan;
-use crate::study::{Expectation, Experiment, Metric, Study, Subjects, label_of};
-use fullpipe_archive::{Bound, ExpectRecord, ExpectationRow, SummaryRow, of_key};
-use fullpipe_scenario::Loaded;
-use fullpipe_scenario::schema::{Content, Error, Errors, Node, Sources, Tree, Value, matches, nearest, some_of};
-use fullpipe_units::words::{in_words, with_digits};
+use crate::study::{Expectation, ExpectationTarget, Experiment, Metric, Study, label_of};
+use fullpipe_archive::{Bound, ExpectRecord, ExpectationRow, SummaryRow, read_key};
+use fullpipe_scenario::LoadedScenario;
+use fullpipe_scenario::schema::{
+    Error, Errors, Node, NodeContent, Sources, Tree, Value, abbreviate_names, matches, nearest_name,
+};
+use fullpipe_units::words::{format_quantity, format_with_digits};
 use std::path::Path;
 
 /// The expectations of a scenario that is run on its own.
 ///
 /// # Errors
 /// If a metric is unknown, or if a bound is not a quantity in its unit.
-pub fn of_scenario(loaded: &Loaded) -> Result<Vec<Expectation>, Errors> {
+pub fn scenario_expectations(loaded: &LoadedScenario) -> Result<Vec<Expectation>, Errors> {
     let (mut expectations, mut errors) = (Vec::new(), Vec::new());
     for (index, tree) in loaded.expectations.iter().enumerate() {
         let path = format!("expect.{index}");
@@ -23,13 +25,13 @@ pub fn of_scenario(loaded: &Loaded) -> Result<Vec<Expectation>, Errors> {
         let Some(unit) = flow_unit(metric) else {
             let names = flow_metrics();
             let message = format!("unknown metric {metric}");
-            let expected = some_of(names.iter().copied());
-            let place = tree.place_of("metric");
+            let expected = abbreviate_names(names.iter().copied());
+            let place = tree.location_of("metric");
             let mut error = loaded.sources.error(place, &format!("{path}.metric"), message, expected);
             // A name without its unit is too different from the whole name to be suggested.
             let without_unit =
                 names.iter().find(|name| name.strip_prefix(metric).is_some_and(|unit| unit.starts_with('_')));
-            let near = without_unit.copied().or_else(|| nearest(metric, names.iter().copied()));
+            let near = without_unit.copied().or_else(|| nearest_name(metric, names.iter().copied()));
             error.suggestion = near.map(|name| format!("\"{name}\""));
             errors.push(error);
             continue;
@@ -42,11 +44,11 @@ pub fn of_scenario(loaded: &Loaded) -> Result<Vec<Expectation>, Errors> {
             selected.find_map(|(flow, _)| never_has(metric, is_reverse, &loaded.scenario, flow))
         {
             let key = if tree.is_given("flow") { "flow" } else { "metric" };
-            errors.push(loaded.sources.error(tree.place_of(key), &format!("{path}.{key}"), message, expected));
+            errors.push(loaded.sources.error(tree.location_of(key), &format!("{path}.{key}"), message, expected));
             continue;
         }
         let [min, max] = bounds(tree, &path, unit, &loaded.sources, &mut errors);
-        let of = Subjects::Flows(tree.text("flow").to_owned());
+        let of = ExpectationTarget::Flows(tree.text("flow").to_owned());
         expectations.push(Expectation { metric: metric.to_owned(), unit: unit.to_owned(), min, max, of, record: None });
     }
     if errors.is_empty() { Ok(expectations) } else { Err(Errors(errors)) }
@@ -63,7 +65,7 @@ pub(crate) fn of_study(
     // Records may be of a part of a study, whose expectations were checked when it was whole.
     let is_whole = root.text("build").is_empty();
     let mut expectations = Vec::new();
-    let records: Vec<ExpectRecord> = of_key(root, "expect");
+    let records: Vec<ExpectRecord> = read_key(root, "expect");
     let trees = root.get("expect").map(Value::tables).unwrap_or_default();
     for (index, (record, tree)) in records.into_iter().zip(trees).enumerate() {
         let path = format!("expect.{index}");
@@ -80,7 +82,7 @@ pub(crate) fn of_study(
         }
         let Some(metric) = metrics.iter().find(|metric| metric.name == record.metric) else {
             let names: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
-            unknown(errors, tree.place_of("metric"), "metric", "metric", &record.metric, &names);
+            unknown(errors, tree.location_of("metric"), "metric", "metric", &record.metric, &names);
             continue;
         };
         let is_selected = |experiment: &&Experiment| {
@@ -112,7 +114,7 @@ pub(crate) fn of_study(
             }
             filters.push((entry.name.clone(), labels));
         }
-        let of = Subjects::Points { experiments: record.experiments.clone(), filters };
+        let of = ExpectationTarget::Points { experiments: record.experiments.clone(), filters };
         if errors.len() == before && is_whole && !selected.iter().any(|experiment| has_point(experiment, &of)) {
             let message = format!("no point with the metric {} is selected", record.metric);
             errors.push(sources.error(tree.place, &path, message, Vec::new()));
@@ -131,13 +133,13 @@ pub(crate) fn of_study(
 /// The values of a filter: one, or a list.
 fn values(node: &Node) -> &[Node] {
     match &node.content {
-        Content::Array(nodes) => nodes,
+        NodeContent::Array(nodes) => nodes,
         _ => std::slice::from_ref(node),
     }
 }
 
-fn has_point(experiment: &Experiment, of: &Subjects) -> bool {
-    let Subjects::Points { filters, .. } = of else { return false };
+fn has_point(experiment: &Experiment, of: &ExpectationTarget) -> bool {
+    let ExpectationTarget::Points { filters, .. } = of else { return false };
     experiment.combinations().iter().any(|levels| {
         filters.iter().all(|(name, labels)| {
             experiment.axis(name).is_some_and(|(index, axis)| {
@@ -151,10 +153,10 @@ fn has_point(experiment: &Experiment, of: &Subjects) -> bool {
 fn bounds(tree: &Tree, path: &str, unit: &str, sources: &Sources, errors: &mut Vec<Error>) -> [Option<f64>; 2] {
     let bounds = ["min", "max"].map(|key| {
         let value = tree.get(key)?;
-        match in_unit(&Bound::of(value), unit) {
+        match in_unit(&Bound::from_checked_value(value), unit) {
             Ok(number) => Some(number),
             Err(reason) => {
-                let message = format!("found {} for {key}{reason}", sources.found(value.place));
+                let message = format!("found {} for {key}{reason}", sources.excerpt(value.place));
                 let expected = vec![expected_of(unit)];
                 errors.push(sources.error(value.place, &format!("{path}.{key}"), message, expected));
                 None
@@ -164,25 +166,25 @@ fn bounds(tree: &Tree, path: &str, unit: &str, sources: &Sources, errors: &mut V
     if let [Some(min), Some(max)] = bounds
         && min > max
     {
-        let message = format!("min is above max ({})", in_words(max, unit));
-        errors.push(sources.error(tree.place_of("min"), &format!("{path}.min"), message, Vec::new()));
+        let message = format!("min is above max ({})", format_quantity(max, unit));
+        errors.push(sources.error(tree.location_of("min"), &format!("{path}.min"), message, Vec::new()));
     }
     bounds
 }
 
 /// Formats two different values with enough digits to differ.
 fn both_in_words(value: f64, bound: f64, unit: &str) -> (String, String) {
-    let words = |digits| (with_digits(value, unit, digits), with_digits(bound, unit, digits));
+    let words = |digits| (format_with_digits(value, unit, digits), format_with_digits(bound, unit, digits));
     (4..17).map(words).find(|(value, bound)| value != bound).unwrap_or_else(|| words(17))
 }
 
 impl Expectation {
     /// The metric with its subjects.
-    pub fn name(&self) -> String {
+    pub fn label(&self) -> String {
         match &self.of {
-            Subjects::Flows(pattern) if pattern == "*" => format!("{} of all flows", self.metric),
-            Subjects::Flows(pattern) => format!("{} of {pattern}", self.metric),
-            Subjects::Points { experiments, filters } => {
+            ExpectationTarget::Flows(pattern) if pattern == "*" => format!("{} of all flows", self.metric),
+            ExpectationTarget::Flows(pattern) => format!("{} of {pattern}", self.metric),
+            ExpectationTarget::Points { experiments, filters } => {
                 let mut conditions = Vec::new();
                 if !experiments.is_empty() {
                     conditions.push(experiments.join("|"));
@@ -245,7 +247,7 @@ impl Expectation {
 
     fn not_checked(&self, note: &str) -> ExpectationRow {
         ExpectationRow {
-            expectation: self.name(),
+            expectation: self.label(),
             unit: self.unit.clone(),
             min: self.min,
             max: self.max,
@@ -259,16 +261,16 @@ impl Expectation {
 /// The rows of `expectations.csv`. `rows` are those of `summary.csv`.
 pub(crate) fn rows(study: &Study, plan: &Plan, rows: &[SummaryRow], folder: &Path) -> Vec<ExpectationRow> {
     // Only a single run has expectations of flows.
-    let needs_run = study.expectations.iter().any(|expectation| matches!(expectation.of, Subjects::Flows(_)));
+    let needs_run = study.expectations.iter().any(|expectation| matches!(expectation.of, ExpectationTarget::Flows(_)));
     let run = plan.runs.first().filter(|_| needs_run);
     let tables = run.map(|run| RunTables::read(&folder.join("runs").join(&run.key)));
     let row = |expectation: &Expectation| match &expectation.of {
-        Subjects::Flows(pattern) => match &tables {
+        ExpectationTarget::Flows(pattern) => match &tables {
             Some(Ok(tables)) => expectation.row(tables.values(&expectation.metric, pattern)),
             Some(Err(error)) => expectation.not_checked(&format!("the run has no result: {error}")),
             None => expectation.not_checked("there is no run"),
         },
-        Subjects::Points { experiments, filters } => {
+        ExpectationTarget::Points { experiments, filters } => {
             let is_selected = |row: &&SummaryRow| {
                 let experiment = row.point.experiment().or(study.selected.first().map(String::as_str));
                 row.metric == expectation.metric
@@ -289,7 +291,7 @@ mod tests {
     use super::*;
 
     fn expectation(unit: &str, min: Option<f64>, max: Option<f64>) -> Expectation {
-        let (metric, of) = ("goodput_bps".to_owned(), Subjects::Flows("*".to_owned()));
+        let (metric, of) = ("goodput_bps".to_owned(), ExpectationTarget::Flows("*".to_owned()));
         Expectation { metric, unit: unit.to_owned(), min, max, of, record: None }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::plan::Plan;
 use crate::statistics::summarize;
-use fullpipe_archive::{Columns, DELAYS, FigureRow, FlowRow, FlowSummaryRow};
+use fullpipe_archive::{Columns, DELAY_COLUMNS, FigureRow, FlowRow, FlowSummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs with more flows have no rows. A table of them would be too long to read, and results of large studies would not fit into
@@ -19,16 +19,16 @@ struct Key {
 
 /// The values of a run, in the order of its tables.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Experience(Vec<(Key, f64)>);
+pub(crate) struct FlowSummary(Vec<(Key, f64)>);
 
-impl Experience {
+impl FlowSummary {
     /// Collects the values of a run from its tables.
     pub(crate) fn of(flows: &Columns, figures: &[FigureRow]) -> Self {
-        let texts = |column: &str| flows.find_texts(column).unwrap_or_default();
+        let texts = |column: &str| flows.find_text_column(column).unwrap_or_default();
         let (names, hosts) = (texts(FlowRow::flow().name), texts(FlowRow::destination().name));
         // Each flow and each further connection of a flow has up to two rows.
         if names.iter().filter(|name| !name.ends_with(".reverse") && !name.contains('#')).count() > MOST_FLOWS {
-            return Experience::default();
+            return FlowSummary::default();
         }
         let mut values = Vec::new();
         for row in figures {
@@ -42,13 +42,13 @@ impl Experience {
             if further.contains(of_flow.split_once('#').map_or(of_flow, |(name, _)| name)) {
                 continue;
             }
-            for metric in DELAYS {
+            for metric in DELAY_COLUMNS {
                 let value = flows.find_column(metric).ok().and_then(|column| column.get(row)).copied();
                 let key = Key { flow: flow.clone(), host: host.clone(), metric: metric.to_owned() };
                 values.extend(value.filter(|value| !value.is_nan()).map(|value| (key, value)));
             }
         }
-        Experience(values)
+        FlowSummary(values)
     }
 }
 
@@ -65,7 +65,7 @@ fn unit_of(metric: &str) -> String {
 }
 
 /// The rows of `flow_summary.csv`. `counting` returns the values of the runs of a point that count.
-pub(crate) fn rows<'a>(plan: &Plan, counting: impl Fn(usize) -> Vec<&'a Experience>) -> Vec<FlowSummaryRow> {
+pub(crate) fn rows<'a>(plan: &Plan, counting: impl Fn(usize) -> Vec<&'a FlowSummary>) -> Vec<FlowSummaryRow> {
     let mut rows = Vec::new();
     for (index, point) in plan.points.iter().enumerate() {
         let mut order: Vec<&Key> = Vec::new();
@@ -124,7 +124,7 @@ mod tests {
         };
         let figures = [figure(Some(1.5)), figure(None)];
         let rows = ["game", "web", "web.reverse", "web#2", "web#2.reverse"].map(flow);
-        let experience = Experience::of(&FLOWS.gather(rows), &figures);
+        let experience = FlowSummary::of(&FLOWS.gather(rows), &figures);
         let found: Vec<(&str, &str, &str, f64)> = experience
             .0
             .iter()
@@ -132,7 +132,7 @@ mod tests {
             .collect();
         assert_eq!(found, [("web", "client", "page_load_mean_s", 1.5), ("game", "player", "delay_p95_s", 0.02)]);
         let many = FLOWS.gather((0..101).map(|n| flow(&format!("game.{n}"))));
-        assert_eq!(Experience::of(&many, &figures), Experience::default());
+        assert_eq!(FlowSummary::of(&many, &figures), FlowSummary::default());
     }
 
     #[test]

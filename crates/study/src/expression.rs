@@ -71,7 +71,7 @@ impl ExpressionError {
 
 /// The purpose of an expression, which determines the data to which it may refer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum ExpressionPurpose {
     /// A metric: one number of one run.
     Metric,
     /// A claim: a condition over the points of a study.
@@ -80,17 +80,17 @@ pub enum Purpose {
 
 /// The kind of a value: number or truth value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A number.
     Number,
     /// A truth value.
-    Truth,
+    Boolean,
 }
 
 /// An expression that has been parsed and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
-    pub(crate) root: Node,
+    pub(crate) root: ExpressionNode,
 }
 
 impl Expression {
@@ -145,7 +145,7 @@ impl Expression {
 
     /// Whether the expression computes a median or a percentile, or reads a column with one in its name (`..._median_...`,
     /// `p99_...`).
-    pub fn takes_quantiles(&self) -> bool {
+    pub fn uses_quantiles(&self) -> bool {
         let is_percentile = |word: &str| word.strip_prefix('p').is_some_and(|rank| rank.parse::<u32>().is_ok());
         let says_so = |name: &str| name.split('_').any(|word| word == "median" || is_percentile(word));
         let mut found = false;
@@ -160,7 +160,7 @@ impl Expression {
     }
 
     /// The names of axes and parameters in the expression, with their columns.
-    pub fn names(&self) -> Vec<(&str, usize)> {
+    pub fn variables(&self) -> Vec<(&str, usize)> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
             if let Operation::Name(name) = &node.operation {
@@ -173,14 +173,14 @@ impl Expression {
 
 /// A part of an expression with its position.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct ExpressionNode {
     pub(crate) column: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     pub(crate) operation: Operation,
 }
 
-impl Node {
-    fn visit<'a>(&'a self, visitor: &mut impl FnMut(&'a Node)) {
+impl ExpressionNode {
+    fn visit<'a>(&'a self, visitor: &mut impl FnMut(&'a ExpressionNode)) {
         visitor(self);
         match &self.operation {
             Operation::Negate(inner) | Operation::Not(inner) => inner.visit(visitor),
@@ -194,7 +194,7 @@ impl Node {
             }
             Operation::Call(_, arguments) => arguments.iter().for_each(|node| node.visit(visitor)),
             Operation::Number(_)
-            | Operation::Truth(_)
+            | Operation::Boolean(_)
             | Operation::Name(_)
             | Operation::Column { .. }
             | Operation::Series { .. }
@@ -208,19 +208,19 @@ impl Node {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operation {
     Number(f64),
-    Truth(bool),
+    Boolean(bool),
     Name(String),
     Column { column: String, pattern: String },
     Series { subject: String, metric: String, from_s: f64, to_s: f64 },
     Measured { subject: String, metric: String },
     Lateness(String),
     Lookup(Lookup),
-    Negate(Box<Node>),
-    Not(Box<Node>),
-    Arithmetic(Arithmetic, Box<Node>, Box<Node>),
-    Logic(Logic, Box<Node>, Box<Node>),
-    Comparison(Box<Node>, Vec<(Comparison, Node)>),
-    Call(Function, Vec<Node>),
+    Negate(Box<ExpressionNode>),
+    Not(Box<ExpressionNode>),
+    Arithmetic(Arithmetic, Box<ExpressionNode>, Box<ExpressionNode>),
+    Logic(Logic, Box<ExpressionNode>, Box<ExpressionNode>),
+    Comparison(Box<ExpressionNode>, Vec<(Comparison, ExpressionNode)>),
+    Call(Function, Vec<ExpressionNode>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,23 +328,23 @@ pub(crate) enum Function {
 const MANY: usize = usize::MAX;
 
 /// Functions by name: the kind of their arguments and of their result, and the minimum and maximum number of arguments.
-pub(crate) const FUNCTIONS: [(&str, Function, Kind, usize, usize); 18] = [
-    ("abs", Function::Abs, Kind::Number, 1, 1),
-    ("sqrt", Function::Sqrt, Kind::Number, 1, 1),
-    ("log10", Function::Log10, Kind::Number, 1, 1),
-    ("ln", Function::Ln, Kind::Number, 1, 1),
-    ("exp", Function::Exp, Kind::Number, 1, 1),
-    ("sum", Function::Sum, Kind::Number, 1, MANY),
-    ("mean", Function::Mean, Kind::Number, 1, MANY),
-    ("min", Function::Min, Kind::Number, 1, MANY),
-    ("max", Function::Max, Kind::Number, 1, MANY),
-    ("median", Function::Median, Kind::Number, 1, MANY),
-    ("quantile", Function::Quantile, Kind::Number, 2, 2),
-    ("count", Function::Count, Kind::Number, 1, 1),
-    ("present", Function::Present, Kind::Number, 1, 1),
-    ("all", Function::All, Kind::Truth, 1, MANY),
-    ("any", Function::Any, Kind::Truth, 1, MANY),
-    ("jain", Function::Jain, Kind::Number, 1, 1),
-    ("deviation", Function::Deviation, Kind::Number, 1, 1),
-    ("part", Function::Part, Kind::Number, 3, 3),
+pub(crate) const FUNCTIONS: [(&str, Function, ValueKind, usize, usize); 18] = [
+    ("abs", Function::Abs, ValueKind::Number, 1, 1),
+    ("sqrt", Function::Sqrt, ValueKind::Number, 1, 1),
+    ("log10", Function::Log10, ValueKind::Number, 1, 1),
+    ("ln", Function::Ln, ValueKind::Number, 1, 1),
+    ("exp", Function::Exp, ValueKind::Number, 1, 1),
+    ("sum", Function::Sum, ValueKind::Number, 1, MANY),
+    ("mean", Function::Mean, ValueKind::Number, 1, MANY),
+    ("min", Function::Min, ValueKind::Number, 1, MANY),
+    ("max", Function::Max, ValueKind::Number, 1, MANY),
+    ("median", Function::Median, ValueKind::Number, 1, MANY),
+    ("quantile", Function::Quantile, ValueKind::Number, 2, 2),
+    ("count", Function::Count, ValueKind::Number, 1, 1),
+    ("present", Function::Present, ValueKind::Number, 1, 1),
+    ("all", Function::All, ValueKind::Boolean, 1, MANY),
+    ("any", Function::Any, ValueKind::Boolean, 1, MANY),
+    ("jain", Function::Jain, ValueKind::Number, 1, 1),
+    ("deviation", Function::Deviation, ValueKind::Number, 1, 1),
+    ("part", Function::Part, ValueKind::Number, 3, 3),
 ];

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// A step that is about to be executed. Of all reads, only those of an archive are steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum FileOperation<'a> {
     /// Creates a folder.
     CreateFolder(&'a Path),
     /// Creates an empty file.
@@ -35,27 +35,27 @@ pub enum Step<'a> {
     List(&'a Path),
 }
 
-impl Step<'_> {
+impl FileOperation<'_> {
     /// Whether the step changes the disk.
-    pub fn is_change(&self) -> bool {
-        !matches!(self, Step::Read(_) | Step::List(_))
+    pub fn modifies_disk(&self) -> bool {
+        !matches!(self, FileOperation::Read(_) | FileOperation::List(_))
     }
 }
 
 /// Called before each step; its error is returned as the error of the step.
-pub type Hook = Arc<dyn Fn(Step<'_>) -> io::Result<()> + Send + Sync>;
+pub type FileHook = Arc<dyn Fn(FileOperation<'_>) -> io::Result<()> + Send + Sync>;
 
 /// Access to the disk.
 #[derive(Clone, Default)]
-pub struct Files {
-    hook: Option<Hook>,
+pub struct FileSystem {
+    hook: Option<FileHook>,
     /// The number of bytes per write; a test sets a small number to interrupt within a file.
     chunk_bytes: Option<usize>,
 }
 
 /// A failed operation on the disk, with the path.
 #[derive(Debug)]
-pub struct Refused {
+pub struct FileOperationError {
     /// The operation in words.
     pub what: String,
     /// The path.
@@ -64,7 +64,7 @@ pub struct Refused {
     pub reason: io::Error,
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for FileOperationError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let reason = match self.reason.kind() {
             io::ErrorKind::StorageFull => "the disk is full".to_owned(),
@@ -78,58 +78,64 @@ impl std::fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for FileOperationError {}
 
 /// The prefix of names of all unfinished files and folders.
 pub(crate) const UNFINISHED: &str = ".unfinished-";
 
-impl Files {
+impl FileSystem {
     /// Access to the disk without a hook.
     pub fn new() -> Self {
-        Files::default()
+        FileSystem::default()
     }
 
     /// Access to the disk with a hook that is called before each step. Files are written in pieces of `chunk_bytes`.
-    pub fn with_hook(hook: Hook, chunk_bytes: usize) -> Self {
-        Files { hook: Some(hook), chunk_bytes: Some(chunk_bytes.max(1)) }
+    pub fn with_hook(hook: FileHook, chunk_bytes: usize) -> Self {
+        FileSystem { hook: Some(hook), chunk_bytes: Some(chunk_bytes.max(1)) }
     }
 
     fn step<T>(
         &self,
         what: &str,
         path: &Path,
-        step: Step<'_>,
+        step: FileOperation<'_>,
         make: impl FnOnce() -> io::Result<T>,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, FileOperationError> {
         let asked = self.hook.as_ref().map_or(Ok(()), |hook| hook(step));
-        asked.and_then(|()| make()).map_err(|reason| Refused { what: what.to_owned(), path: path.to_owned(), reason })
+        asked.and_then(|()| make()).map_err(|reason| FileOperationError {
+            what: what.to_owned(),
+            path: path.to_owned(),
+            reason,
+        })
     }
 
     /// Creates a folder and its parents; it may already exist.
-    pub(crate) fn create_folder(&self, path: &Path) -> Result<(), Refused> {
+    pub(crate) fn create_folder(&self, path: &Path) -> Result<(), FileOperationError> {
         if path.is_dir() {
             return Ok(());
         }
-        self.step("create the folder", path, Step::CreateFolder(path), || fs::create_dir_all(path))
+        self.step("create the folder", path, FileOperation::CreateFolder(path), || fs::create_dir_all(path))
     }
 
     /// Creates or overwrites files, then syncs them; not atomic. All files are written before the first sync, because a disk then
     /// needs less time.
-    fn write<'a>(&self, files: impl Iterator<Item = (PathBuf, &'a [u8])>) -> Result<(), Refused> {
+    fn write<'a>(&self, files: impl Iterator<Item = (PathBuf, &'a [u8])>) -> Result<(), FileOperationError> {
         let mut written = Vec::new();
         for (path, content) in files {
-            let mut file = self.step("create", &path, Step::CreateFile(&path), || File::create(&path))?;
+            let mut file = self.step("create", &path, FileOperation::CreateFile(&path), || File::create(&path))?;
             for chunk in content.chunks(self.chunk_bytes.unwrap_or(usize::MAX)) {
-                self.step("write", &path, Step::Write(&path), || file.write_all(chunk))?;
+                self.step("write", &path, FileOperation::Write(&path), || file.write_all(chunk))?;
             }
             written.push((path, file));
         }
-        written.iter().try_for_each(|(path, file)| self.step("sync", path, Step::SyncFile(path), || file.sync_all()))
+        written
+            .iter()
+            .try_for_each(|(path, file)| self.step("sync", path, FileOperation::SyncFile(path), || file.sync_all()))
     }
 
     /// Syncs a folder, so that the names in it are persistent.
-    fn sync_folder(&self, path: &Path) -> Result<(), Refused> {
-        self.step("sync the folder", path, Step::SyncFolder(path), || match File::open(path) {
+    fn sync_folder(&self, path: &Path) -> Result<(), FileOperationError> {
+        self.step("sync the folder", path, FileOperation::SyncFolder(path), || match File::open(path) {
             Ok(folder) if cfg!(unix) => folder.sync_all(),
             Ok(_) => Ok(()),
             // Some systems cannot open a folder; their names are persistent without a sync.
@@ -138,24 +144,24 @@ impl Files {
         })
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), Refused> {
-        self.step("put in place", to, Step::Rename(from, to), || fs::rename(from, to))
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FileOperationError> {
+        self.step("put in place", to, FileOperation::Rename(from, to), || fs::rename(from, to))
     }
 
     /// Removes a file, or a folder with its contents; it need not exist.
-    pub(crate) fn remove(&self, path: &Path) -> Result<(), Refused> {
+    pub(crate) fn remove(&self, path: &Path) -> Result<(), FileOperationError> {
         let kind = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata.file_type(),
             Err(_) => return Ok(()),
         };
-        self.step("remove", path, Step::Remove(path), || {
+        self.step("remove", path, FileOperation::Remove(path), || {
             if kind.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
         })
     }
 
     /// Replaces files of a folder. Afterwards, and after an interruption at any time, each file is entirely the old or entirely
     /// the new one.
-    pub(crate) fn replace(&self, folder: &Path, files: &[(&str, &[u8])]) -> Result<(), Refused> {
+    pub(crate) fn replace(&self, folder: &Path, files: &[(&str, &[u8])]) -> Result<(), FileOperationError> {
         if files.is_empty() {
             return Ok(());
         }
@@ -166,30 +172,32 @@ impl Files {
     }
 
     /// Creates a folder for files before `publish` renames it.
-    pub(crate) fn begin(&self, unfinished: &Path) -> Result<(), Refused> {
+    pub(crate) fn begin(&self, unfinished: &Path) -> Result<(), FileOperationError> {
         self.remove(unfinished)?;
         self.create_folder(unfinished)
     }
 
     /// Appends to a file, which is created if it does not exist; without a sync.
-    pub(crate) fn append(&self, path: &Path, content: &[u8]) -> Result<(), Refused> {
+    pub(crate) fn append(&self, path: &Path, content: &[u8]) -> Result<(), FileOperationError> {
         let open = || File::options().append(true).create(true).open(path);
         let mut file = if path.exists() {
-            open().map_err(|reason| Refused { what: "open".to_owned(), path: path.to_owned(), reason })?
+            open().map_err(|reason| FileOperationError { what: "open".to_owned(), path: path.to_owned(), reason })?
         } else {
-            self.step("create", path, Step::CreateFile(path), open)?
+            self.step("create", path, FileOperation::CreateFile(path), open)?
         };
         for chunk in content.chunks(self.chunk_bytes.unwrap_or(usize::MAX)) {
-            self.step("write", path, Step::Write(path), || file.write_all(chunk))?;
+            self.step("write", path, FileOperation::Write(path), || file.write_all(chunk))?;
         }
         Ok(())
     }
 
     /// Syncs the files to which data was appended.
-    fn sync_all(&self, folder: &Path) -> Result<(), Refused> {
+    fn sync_all(&self, folder: &Path) -> Result<(), FileOperationError> {
         for name in self.names_in(folder)? {
             let path = folder.join(name);
-            self.step("sync", &path, Step::SyncFile(&path), || File::options().append(true).open(&path)?.sync_all())?;
+            self.step("sync", &path, FileOperation::SyncFile(&path), || {
+                File::options().append(true).open(&path)?.sync_all()
+            })?;
         }
         Ok(())
     }
@@ -203,7 +211,7 @@ impl Files {
         path: &Path,
         content: &[(String, Vec<u8>)],
         begun: bool,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), FileOperationError> {
         let folder = path.parent().unwrap_or(Path::new(""));
         if begun {
             self.sync_all(unfinished)?;
@@ -225,7 +233,7 @@ impl Files {
     }
 
     /// Removes unfinished files and folders from a folder.
-    pub(crate) fn clean(&self, folder: &Path) -> Result<(), Refused> {
+    pub(crate) fn clean(&self, folder: &Path) -> Result<(), FileOperationError> {
         for name in self.names_in(folder)? {
             if name.starts_with(UNFINISHED) {
                 self.remove(&folder.join(name))?;
@@ -235,7 +243,7 @@ impl Files {
     }
 
     /// The sorted names in a folder; empty if it does not exist.
-    pub(crate) fn names_in(&self, folder: &Path) -> Result<Vec<String>, Refused> {
+    pub(crate) fn names_in(&self, folder: &Path) -> Result<Vec<String>, FileOperationError> {
         let names = || -> io::Result<Vec<String>> {
             let entries = match fs::read_dir(folder) {
                 Ok(entries) => entries,
@@ -247,26 +255,26 @@ impl Files {
             names.sort();
             Ok(names)
         };
-        self.step("list the folder", folder, Step::List(folder), names)
+        self.step("list the folder", folder, FileOperation::List(folder), names)
     }
 
     /// Reads a file; `None` if it does not exist.
-    pub(crate) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, Refused> {
+    pub(crate) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, FileOperationError> {
         let read = || match fs::read(path) {
             Ok(content) => Ok(Some(content)),
             Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(reason) => Err(reason),
         };
-        self.step("read", path, Step::Read(path), read)
+        self.step("read", path, FileOperation::Read(path), read)
     }
 
     /// Opens a file; `None` if it does not exist.
-    pub(crate) fn open(&self, path: &Path) -> Result<Option<File>, Refused> {
+    pub(crate) fn open(&self, path: &Path) -> Result<Option<File>, FileOperationError> {
         let open = || match File::open(path) {
             Ok(file) => Ok(Some(file)),
             Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(reason) => Err(reason),
         };
-        self.step("read", path, Step::Read(path), open)
+        self.step("read", path, FileOperation::Read(path), open)
     }
 }

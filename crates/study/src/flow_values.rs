@@ -3,9 +3,9 @@
 
 use fullpipe_archive::{FIGURES, FLOWS, FigureRow, FlowRow, RecordError};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Player, Program, Transport};
+use fullpipe_scenario::description::{EndpointBackend, Program, Transport};
 use fullpipe_scenario::schema::matches;
-use fullpipe_workload::{Metric, WORKLOADS};
+use fullpipe_workload::{ApplicationMetric, WORKLOADS};
 use std::path::Path;
 
 /// The metrics of flows that are derived from several columns of `flows.csv`, with their units.
@@ -57,7 +57,7 @@ pub(crate) fn never_has(
     let reports = |program: &Program| program.figures_of == Some(flow);
     let has_program = scenario.programs.iter().any(reports);
     // What real programs send is not known before the run.
-    if has_program || [described.from_by, described.to_by].contains(&Player::Program) {
+    if has_program || [described.from_by, described.to_by].contains(&EndpointBackend::Program) {
         return None;
     }
     let (name, workload) = (&described.name, described.workload.name());
@@ -79,7 +79,7 @@ pub(crate) fn never_has(
             _ => None,
         };
     }
-    let declares = |metrics: &[&'static Metric]| metrics.iter().any(|declared| declared.name == metric);
+    let declares = |metrics: &[&'static ApplicationMetric]| metrics.iter().any(|declared| declared.name == metric);
     let owners: Vec<&str> =
         fullpipe_lab::metrics().filter(|(_, metrics)| declares(metrics)).map(|(owner, _)| owner).collect();
     let protocol = described.transport.protocol().name();

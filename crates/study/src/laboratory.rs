@@ -1,10 +1,10 @@
 //! The laboratory of virtual time: runs scenarios of the `scenario` crate with the `lab` crate.
 
-use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
-use fullpipe_archive::json::Counts;
-use fullpipe_archive::{AuditRecord, BdpLimitRecord, ContentRecord, NatRecord, PacketCounts, RunRecord, Value};
+use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
+use fullpipe_archive::json::NamedCounts;
+use fullpipe_archive::{AuditRecord, BdpLimitRecord, CellValue, ContentRecord, NatRecord, PacketCounts, RunRecord};
 use fullpipe_lab::cost::Cost;
-use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Sabotage, Samples};
+use fullpipe_lab::{CaptureOptions, FileAppender, InjectedFault, Options, Outcome, QlogOptions, SampleOutput};
 use fullpipe_scenario::description::direction_name;
 use fullpipe_scenario::schema::Hint;
 use fullpipe_scenario::{Override, Scenario};
@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Runs scenarios in virtual time.
 #[derive(Clone, Debug)]
-pub struct VirtualLaboratory {
+pub struct VirtualTimeRunner {
     build: String,
-    faults: Vec<Sabotage>,
+    faults: Vec<InjectedFault>,
     digests: Arc<Digests>,
     recent: Arc<Recent>,
     hints: Arc<Mutex<BTreeSet<Hint>>>,
@@ -75,10 +75,10 @@ impl Digests {
     }
 }
 
-impl VirtualLaboratory {
+impl VirtualTimeRunner {
     /// Creates a laboratory with this build identity.
     pub fn new(build: impl Into<String>) -> Self {
-        VirtualLaboratory {
+        VirtualTimeRunner {
             build: build.into(),
             faults: Vec::new(),
             digests: Arc::default(),
@@ -105,13 +105,13 @@ impl VirtualLaboratory {
 
     /// The same laboratory with intentional faults in every simulation, for tests of the auditor. They count as part of the
     /// scenario, so that no valid run is confused with one with faults.
-    pub fn with_faults(mut self, faults: Vec<Sabotage>) -> Self {
+    pub fn with_faults(mut self, faults: Vec<InjectedFault>) -> Self {
         self.faults = faults;
         self
     }
 }
 
-impl Laboratory for VirtualLaboratory {
+impl Runner for VirtualTimeRunner {
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
         let loaded =
             fullpipe_scenario::load(&scenario.text, &scenario.name, overrides).map_err(|errors| errors.to_string())?;
@@ -134,7 +134,7 @@ impl Laboratory for VirtualLaboratory {
         let measured = loaded.scenario.measurement.links.iter();
         let links = measured.map(|link| loaded.scenario.links[*link].name.clone()).collect();
         let mut content = loaded.resolved.clone().into_bytes();
-        for file in loaded.scenario.files() {
+        for file in loaded.scenario.referenced_files() {
             content.extend(b"\nfile: ");
             content.extend(self.digests.of(file)?);
         }
@@ -143,9 +143,9 @@ impl Laboratory for VirtualLaboratory {
         }
         let hosts = loaded.scenario.nodes.iter().map(|node| node.name.clone()).collect();
         let measured_interval = loaded.scenario.measured_interval();
-        let cost = Cost::of(&loaded.scenario);
+        let cost = Cost::estimate(&loaded.scenario);
         let (text, folder) = (loaded.resolved, scenario.folder.clone());
-        let unsupported = fullpipe_lab::unsupported(described);
+        let unsupported = fullpipe_lab::unsupported_reason(described);
         // Parsing the resolved text gives an equal scenario.
         self.recent.keep((text.clone(), folder.clone()), Arc::new(loaded.scenario));
         Ok(ResolvedScenario {
@@ -168,7 +168,7 @@ impl Laboratory for VirtualLaboratory {
             return Err(RunError::Interrupted);
         }
         let shared = self.scenario(scenario, options)?;
-        if let Some(reason) = shared.needs_real_time() {
+        if let Some(reason) = shared.real_time_reason() {
             return Err(RunError::Failed(format!("it cannot run in virtual time: {reason}")));
         }
         // A copy only for another seed: with 10 000 flows it takes 12 MB.
@@ -180,23 +180,23 @@ impl Laboratory for VirtualLaboratory {
             Arc::new(own)
         };
         let faults = self.faults.clone();
-        let samples = options.attach.has_place().then(|| Samples { append: append(options) });
+        let samples = options.attach.is_enabled().then(|| SampleOutput { append: append(options) });
         let lab_options = Options { faults, samples, ..lab_options(options) };
         let begun_s = thread_cpu_s();
         let run = || Ok(fullpipe_lab::prepare_shared(own, &lab_options)?.run());
         let (outcome, draws) = fullpipe_units::random::count_draws(run);
         let outcome = outcome.map_err(|error: fullpipe_lab::RunError| RunError::Failed(error.to_string()))?;
         let mut records = records(&outcome, scenario, options, "virtual")?;
-        records.run.random_streams = Some(Counts(draws.into_iter().collect()));
+        records.run.random_streams = Some(NamedCounts(draws.into_iter().collect()));
         records.cpu_s = thread_cpu_s().zip(begun_s).map(|(ended, begun)| ended - begun);
         Ok(records)
     }
 
-    fn random_starts(&self) -> Option<Override> {
+    fn random_starts_override(&self) -> Option<Override> {
         Some(Override { path: "phase_jitter".to_owned(), value: "1.0".to_owned() })
     }
 
-    fn build(&self) -> String {
+    fn build_identity(&self) -> String {
         self.build.clone()
     }
 }
@@ -243,13 +243,13 @@ pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions)
 
 /// The laboratory's options for the options of a run.
 pub(crate) fn lab_options(options: &RunOptions) -> Options {
-    let capture = options.pcap.map(|snap_bytes| Capture { snap_bytes, append: append(options) });
-    let qlog = options.qlog.then(|| Qlog { append: append(options) });
+    let capture = options.pcap.map(|snap_bytes| CaptureOptions { snap_bytes, append: append(options) });
+    let qlog = options.qlog.then(|| QlogOptions { append: append(options) });
     Options { audit_packets: options.audit, capture, qlog, ..Options::default() }
 }
 
 /// The destination of a run's further files.
-pub(crate) fn append(options: &RunOptions) -> Append {
+pub(crate) fn append(options: &RunOptions) -> FileAppender {
     let attach = options.attach.clone();
     Arc::new(move |name, bytes| attach.append(name, bytes))
 }
@@ -261,7 +261,7 @@ pub(crate) fn records(
     options: &RunOptions,
     clock: &str,
 ) -> Result<RunRecords, RunError> {
-    outcome.captured().map_err(|reason| RunError::Machine(reason.to_string()))?;
+    outcome.capture_result().map_err(|reason| RunError::System(reason.to_string()))?;
     let files = outcome.tables().into_iter().map(|(name, content)| (name.to_owned(), content)).collect();
     let mut records = RunRecords { files, ..RunRecords::default() };
     let verdict = outcome.verdict();
@@ -295,7 +295,7 @@ pub(crate) fn records(
         title: outcome.scenario().title.clone(),
         clock: clock.to_owned(),
         // As in a cell, a time is converted to the nearest number, which prints the same nanoseconds.
-        duration_s: outcome.ended().cell().number(),
+        duration_s: outcome.end_time().cell().number(),
         measurement_from_s: outcome.scenario().measurement.from.cell().number(),
         packets: PacketCounts {
             received: totals.packets,
@@ -310,11 +310,11 @@ pub(crate) fn records(
         audit: AuditRecord {
             passed: verdict.passed(),
             packet_by_packet: options.audit,
-            checks: Counts(verdict.checks.iter().map(|(rule, count)| (rule.to_string(), *count)).collect()),
+            checks: NamedCounts(verdict.checks.iter().map(|(rule, count)| (rule.to_string(), *count)).collect()),
             failures,
             failures_not_kept: verdict.failures_not_kept,
         },
-        timeouts: Some(Counts(outcome.timeouts().into_iter().collect())).filter(|timeouts| !timeouts.0.is_empty()),
+        timeouts: Some(NamedCounts(outcome.timeouts().into_iter().collect())).filter(|timeouts| !timeouts.0.is_empty()),
         scenario: scenario.text.clone(),
         warnings: Some(outcome.warnings()).filter(|warnings| !warnings.is_empty()),
         ..records.run
@@ -326,7 +326,7 @@ pub(crate) fn records(
 mod tests {
     use super::*;
 
-    fn resolved(laboratory: &VirtualLaboratory, rate: &str) -> ResolvedScenario {
+    fn resolved(laboratory: &VirtualTimeRunner, rate: &str) -> ResolvedScenario {
         let text = format!(
             r#"
             duration = "1s"
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn the_runs_of_a_point_share_one_scenario() {
-        let laboratory = VirtualLaboratory::new("test");
+        let laboratory = VirtualTimeRunner::new("test");
         let (first, second) = (resolved(&laboratory, "1Mbit/s"), resolved(&laboratory, "2Mbit/s"));
         let options = RunOptions::default();
         let scenario = |resolved| laboratory.scenario(resolved, &options).expect("a good scenario");
@@ -365,11 +365,11 @@ mod tests {
 
     #[test]
     fn runs_with_a_shared_scenario_have_their_own_seeds() {
-        let laboratory = VirtualLaboratory::new("test");
+        let laboratory = VirtualTimeRunner::new("test");
         let scenario = resolved(&laboratory, "1Mbit/s");
-        let alone = VirtualLaboratory::new("test");
+        let alone = VirtualTimeRunner::new("test");
         for seed in [1, 2, 1] {
-            let of = |laboratory: &VirtualLaboratory| {
+            let of = |laboratory: &VirtualTimeRunner| {
                 let records = laboratory.run(&scenario, seed, &RunOptions::default()).expect("a run");
                 (records.files, records.run)
             };

@@ -3,7 +3,7 @@
 //! A name is a number of the record, or a distribution with one of its figures. Truth values are 1 and 0. Quantiles of an empty
 //! distribution are missing. All values are missing without a record, as in virtual time.
 
-use fullpipe_archive::json::Json;
+use fullpipe_archive::json::JsonValue;
 use fullpipe_archive::{LatenessRecord, LatenessSpread};
 use serde_json::Value;
 

@@ -1,15 +1,15 @@
 //! The values of axes, and settings of scenarios, as files and users write them.
 
 use crate::study::{Level, Setting, is_label, label_of, number_of};
-use fullpipe_scenario::schema::{Content, Node};
+use fullpipe_scenario::schema::{Node, NodeContent};
 
 const LEVEL_KEYS: [&str; 4] = ["label", "value", "set", "replications"];
 
 /// Reads a level; an error contains the problem and what is accepted.
 pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
-    let Content::Table(entries) = &node.content else {
+    let NodeContent::Table(entries) = &node.content else {
         let label = label_of(node);
-        if matches!(node.content, Content::Array(_)) || !is_label(&label) {
+        if matches!(node.content, NodeContent::Array(_)) || !is_label(&label) {
             return Err((
                 format!("{} cannot be written in a table", node.to_toml()),
                 "{ label = \"NAME\", value = ... }",
@@ -20,14 +20,15 @@ pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
     if let Some(entry) = entries.iter().find(|entry| !LEVEL_KEYS.contains(&entry.key.as_str())) {
         return Err((format!("{} is not a key of a value of an axis", entry.key), "label, value, set or replications"));
     }
-    let label = node.get("label").filter(|label| !matches!(label.content, Content::Array(_) | Content::Table(_)));
+    let label =
+        node.get("label").filter(|label| !matches!(label.content, NodeContent::Array(_) | NodeContent::Table(_)));
     let label = label.map(label_of).filter(|label| is_label(label));
     let Some(label) = label else {
         return Err(("this value has no label that can stand in a table".to_owned(), "label = \"NAME\""));
     };
     let value = node.get("value").cloned();
     let set = node.get("set");
-    if set.is_some_and(|set| !matches!(set.content, Content::Table(_))) {
+    if set.is_some_and(|set| !matches!(set.content, NodeContent::Table(_))) {
         return Err(("`set` is not a table".to_owned(), "set = { PATH = VALUE }"));
     }
     let replications = node.get("replications");
@@ -39,7 +40,9 @@ pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
         return Err((format!("the value {label} sets nothing"), "value, set or replications"));
     }
     let set = match set.map(|set| &set.content) {
-        Some(Content::Table(entries)) => entries.iter().flat_map(|entry| flattened(&entry.key, &entry.node)).collect(),
+        Some(NodeContent::Table(entries)) => {
+            entries.iter().flat_map(|entry| flattened(&entry.key, &entry.node)).collect()
+        }
         _ => Vec::new(),
     };
     Ok(Level { label, value, set, replications })
@@ -58,7 +61,7 @@ pub(crate) fn wrong_for_fixed_name(name: &str, value: &Node) -> Option<&'static 
 /// a table is the value: `"topology.discipline" = { kind = "fifo", limit = "10packets" }` replaces the whole discipline.
 pub(crate) fn flattened(key: &str, node: &Node) -> Vec<Setting> {
     match &node.content {
-        Content::Table(entries) if !entries.is_empty() && !key.contains('.') => entries
+        NodeContent::Table(entries) if !entries.is_empty() && !key.contains('.') => entries
             .iter()
             .flat_map(|entry| flattened(&entry.key, &entry.node))
             .map(|setting| Setting { path: format!("{key}.{}", setting.path), ..setting })

@@ -37,17 +37,17 @@ mod tables;
 mod words;
 
 pub use error::StudyError;
-pub use files::Files;
+pub use files::FileSystem;
 pub use fullpipe_archive::{ExpectationRow, SummaryRow, Verdict};
 pub use fullpipe_verdict::{self as verdict, statistics};
-pub use laboratory::VirtualLaboratory;
-pub use load::{load, open};
-pub use port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
+pub use laboratory::VirtualTimeRunner;
+pub use load::{load, load_file};
+pub use port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
 #[cfg(all(feature = "real-time", target_os = "linux"))]
-pub use real::{Laboratories, Live, RealLaboratory};
-pub use replay::ReplayLaboratory;
-pub use run::{Options, Outcome, run, single};
-pub use settings::Settings;
-pub use shelf::{Embedded, Folder, Shelf};
+pub use real::{LatenessObserver, RealTimeRunner, RunnerPair};
+pub use replay::ReplayRunner;
+pub use run::{StudyOptions, StudyOutcome, run, single_run_study};
+pub use settings::UserSettings;
+pub use shelf::{EmbeddedStudy, StudyFiles, StudyFolder};
 pub use study::Study;
-pub use sweep::{FinishedRun, Progress};
+pub use sweep::{FinishedRun, StudyObserver};

@@ -3,17 +3,17 @@
 
 use crate::check;
 use crate::expect;
-use crate::expression::{self, Expression, Purpose};
+use crate::expression::{self, Expression, ExpressionPurpose};
 use crate::level::{flattened, level_of, wrong_for_fixed_name};
 use crate::port::ScenarioSource;
 use crate::published;
 use crate::replications;
-use crate::shelf::{Folder, Shelf};
-use crate::study::{Axis, CLOCK, Claim, Experiment, Level, Metric, Seeds, Setting, Study, clocks, label_of};
+use crate::shelf::{StudyFiles, StudyFolder};
+use crate::study::{Axis, CLOCK_AXIS, Claim, Experiment, Level, Metric, SeedSource, Setting, Study, clocks, label_of};
 use fullpipe_archive::{
-    BOX_QUANTILES, ClaimRecord, Clock, MetricRecord, ParameterRecord, Plot, PlotKind, STUDY, of_key,
+    BOX_QUANTILES, ClaimRecord, Clock, MetricRecord, ParameterRecord, Plot, PlotKind, STUDY, read_key,
 };
-use fullpipe_scenario::schema::{self, Data, Error, Errors, Node, Place, Sources, Tree, Value};
+use fullpipe_scenario::schema::{self, Error, Errors, Node, SourceLocation, Sources, Tree, Value, ValueData};
 use std::path::Path;
 
 /// Loads a study from a file on the disk. A study without a name gets that of its folder if the file is `study.toml`, otherwise
@@ -21,13 +21,13 @@ use std::path::Path;
 ///
 /// # Errors
 /// All errors in the file and in the files beside it.
-pub fn open(path: &Path) -> Result<Study, Errors> {
+pub fn load_file(path: &Path) -> Result<Study, Errors> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let shelf = Folder(folder.to_owned());
+    let shelf = StudyFolder(folder.to_owned());
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = shelf.read(&file).map_err(|reason| {
         let sources = Sources::new(&path.display().to_string(), "", &[]);
-        Errors(vec![sources.error(Place::default(), "", format!("cannot be read: {reason}"), Vec::new())])
+        Errors(vec![sources.error(SourceLocation::default(), "", format!("cannot be read: {reason}"), Vec::new())])
     })?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = match folder.canonicalize().ok().as_deref().and_then(Path::file_name) {
@@ -41,7 +41,7 @@ pub fn open(path: &Path) -> Result<Study, Errors> {
 ///
 /// # Errors
 /// All errors in the text and in the files beside it.
-pub fn load(text: &str, file: &str, default_name: &str, shelf: &dyn Shelf) -> Result<Study, Errors> {
+pub fn load(text: &str, file: &str, default_name: &str, shelf: &dyn StudyFiles) -> Result<Study, Errors> {
     let loaded = schema::load(&STUDY, text, file, &[])?;
     let mut loader = Loader { sources: &loaded.sources, text, shelf, replications: Vec::new(), errors: Vec::new() };
     let mut study = loader.study(&loaded.root, default_name);
@@ -73,24 +73,24 @@ const RESERVED: [&str; 8] = ["experiments", "runs", "clock", "experiment", "seed
 struct Loader<'a> {
     sources: &'a Sources,
     text: &'a str,
-    shelf: &'a dyn Shelf,
+    shelf: &'a dyn StudyFiles,
     /// The names of the study's replications.
     replications: Vec<String>,
     errors: Vec<Error>,
 }
 
 impl Loader<'_> {
-    fn wrong(&mut self, place: Place, path: &str, message: impl Into<String>, expected: &[&str]) {
+    fn wrong(&mut self, place: SourceLocation, path: &str, message: impl Into<String>, expected: &[&str]) {
         let expected = expected.iter().map(|text| (*text).to_owned()).collect();
         self.errors.push(self.sources.error(place, path, message, expected));
     }
 
-    fn unknown(&mut self, place: Place, path: &str, message: String, name: &str, valid: &[&str]) {
+    fn unknown(&mut self, place: SourceLocation, path: &str, message: String, name: &str, valid: &[&str]) {
         self.errors.push(self.sources.unknown_name(place, path, message, name, valid));
     }
 
     /// Checks that a name is one of the valid ones.
-    fn exists(&mut self, place: Place, path: &str, what: &str, name: &str, valid: &[&str]) {
+    fn exists(&mut self, place: SourceLocation, path: &str, what: &str, name: &str, valid: &[&str]) {
         if !valid.contains(&name) {
             self.unknown(place, path, format!("there is no {what} {name}"), name, valid);
         }
@@ -104,7 +104,7 @@ impl Loader<'_> {
         let replications = self.replications(root);
         let runs = root.integer("runs").unsigned_abs();
         let quick_runs = root.get("quick_runs").map(|value| value.integer().unsigned_abs());
-        let clock: Clock = of_key(root, "clock");
+        let clock: Clock = read_key(root, "clock");
         let mut experiments: Vec<Experiment> = Vec::new();
         for tree in root.tables("experiment") {
             self.unique(tree, "experiment", experiments.iter().map(|experiment| experiment.name.as_str()));
@@ -113,7 +113,7 @@ impl Loader<'_> {
             experiments.push(experiment);
         }
         if experiments.is_empty() {
-            self.wrong(root.place_of("experiment"), "experiment", "there is no experiment", &["[[experiment]]"]);
+            self.wrong(root.location_of("experiment"), "experiment", "there is no experiment", &["[[experiment]]"]);
         }
         let metrics = self.metrics(root, &experiments, &parameters);
         let names: Vec<&str> = experiments.iter().map(|experiment| experiment.name.as_str()).collect();
@@ -129,7 +129,7 @@ impl Loader<'_> {
             title: root.text("title").to_owned(),
             source: root.text("source").to_owned(),
             description: root.text("description").to_owned(),
-            seeds: if exact { Seeds::Exactly(seed) } else { Seeds::Derived(seed) },
+            seeds: if exact { SeedSource::Fixed(seed) } else { SeedSource::Derived(seed) },
             more_seeds: root
                 .get("more_seeds")
                 .map(|value| value.list().iter().map(|seed| seed.integer().unsigned_abs()).collect())
@@ -148,8 +148,8 @@ impl Loader<'_> {
             claims,
             expectations,
             published: Vec::new(),
-            scenario_settings: of_key(root, "scenario_setting"),
-            left_out: of_key(root, "left_out"),
+            scenario_settings: read_key(root, "scenario_setting"),
+            left_out: read_key(root, "left_out"),
         }
     }
 
@@ -171,7 +171,7 @@ impl Loader<'_> {
         let name = tree.text("name");
         if before.any(|earlier| earlier == name) {
             let message = format!("there are two of the {what} {name}");
-            self.wrong(tree.place_of("name"), what, message, &["each name once"]);
+            self.wrong(tree.location_of("name"), what, message, &["each name once"]);
         }
     }
 
@@ -195,18 +195,19 @@ impl Loader<'_> {
                 self.wrong(entry.name_place, "scenarios", format!("{:?} is not a name", entry.name), &[expected]);
             }
             let (origin, text) = match &entry.value.data {
-                Data::Table(tree) => (tree.text("origin"), tree.text("text").to_owned()),
+                ValueData::Table(tree) => (tree.text("origin"), tree.text("text").to_owned()),
                 _ => {
                     let file = entry.value.text();
                     let text = self.shelf.read(file).unwrap_or_else(|reason| {
-                        let message = format!("the scenario {} cannot be read: {reason}", self.shelf.display(file));
+                        let message =
+                            format!("the scenario {} cannot be read: {reason}", self.shelf.display_name(file));
                         self.wrong(entry.value.place, "scenarios", message, &["a scenario file beside the study"]);
                         String::new()
                     });
                     (file, text)
                 }
             };
-            let (name, folder) = (self.shelf.display(origin), self.shelf.folder());
+            let (name, folder) = (self.shelf.display_name(origin), self.shelf.folder());
             scenarios.push((entry.name.clone(), ScenarioSource { name, origin: origin.to_owned(), text, folder }));
         }
         scenarios
@@ -221,10 +222,10 @@ impl Loader<'_> {
             }
             let before = self.errors.len();
             let rows = match &entry.value.data {
-                Data::Text(file) => match self.shelf.read(file) {
-                    Ok(text) => replications::rows(&text, &self.shelf.display(file), &mut self.errors),
+                ValueData::Text(file) => match self.shelf.read(file) {
+                    Ok(text) => replications::rows(&text, &self.shelf.display_name(file), &mut self.errors),
                     Err(reason) => {
-                        let message = format!("{} cannot be read: {reason}", self.shelf.display(file));
+                        let message = format!("{} cannot be read: {reason}", self.shelf.display_name(file));
                         self.wrong(entry.value.place, "replications", message, &["a CSV file beside the study"]);
                         Vec::new()
                     }
@@ -242,7 +243,7 @@ impl Loader<'_> {
     }
 
     /// Checks that replications with this name exist.
-    fn replications_exist(&mut self, place: Place, name: &str) {
+    fn replications_exist(&mut self, place: SourceLocation, name: &str) {
         let known = std::mem::take(&mut self.replications);
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
         if names.is_empty() {
@@ -255,7 +256,7 @@ impl Loader<'_> {
     }
 
     /// Checks the name of an axis or a parameter, which is also a column, a word in expressions and a name for `--set`.
-    fn usable_name(&mut self, name: &str, place: Place, what: &str) {
+    fn usable_name(&mut self, name: &str, place: SourceLocation, what: &str) {
         if RESERVED.contains(&name) {
             let message = format!("{name} is a reserved name; it cannot be the name of {what}");
             self.wrong(place, what, message, &["another name"]);
@@ -266,7 +267,7 @@ impl Loader<'_> {
     }
 
     fn parameters(&mut self, root: &Tree, scenarios: &[&str]) -> Vec<(String, ParameterRecord)> {
-        let parameters: Vec<(String, ParameterRecord)> = of_key(root, "parameters");
+        let parameters: Vec<(String, ParameterRecord)> = read_key(root, "parameters");
         for entry in root.map("parameters") {
             let tree = entry.value.table();
             self.usable_name(&entry.name, entry.name_place, "a parameter");
@@ -297,7 +298,7 @@ impl Loader<'_> {
         quick_runs: Option<u64>,
     ) -> Experiment {
         let scenario = tree.text("scenario");
-        self.exists(tree.place_of("scenario"), "scenario", "scenario", scenario, scenarios);
+        self.exists(tree.location_of("scenario"), "scenario", "scenario", scenario, scenarios);
         let mut axes: Vec<Axis> = Vec::new();
         for axis in tree.tables("axis") {
             self.unique(axis, "axis", axes.iter().map(|axis| axis.name.as_str()));
@@ -314,7 +315,7 @@ impl Loader<'_> {
         let own = |key: &str| tree.get(key).map(|value| value.integer().unsigned_abs());
         let replications = tree.get("replications").map(|value| value.text().to_owned());
         if let Some(name) = &replications {
-            self.replications_exist(tree.place_of("replications"), name);
+            self.replications_exist(tree.location_of("replications"), name);
         }
         let experiment = Experiment {
             name: tree.text("name").to_owned(),
@@ -335,7 +336,7 @@ impl Loader<'_> {
             quick_points,
             runs: own("runs").unwrap_or(runs),
             quick_runs: own("quick_runs").or(quick_runs),
-            late_runs: of_key(tree, "late_runs"),
+            late_runs: read_key(tree, "late_runs"),
         };
         let count = experiment.axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.levels.len()));
         if experiment.points.is_none() && count.is_none_or(|count| count > 1_000_000) {
@@ -346,9 +347,9 @@ impl Loader<'_> {
 
     fn axis(&mut self, tree: &Tree, parameters: &[(String, ParameterRecord)]) -> Axis {
         let name = tree.text("name").to_owned();
-        let of_clock = name == CLOCK;
+        let of_clock = name == CLOCK_AXIS;
         if !of_clock {
-            self.usable_name(&name, tree.place_of("name"), "an axis");
+            self.usable_name(&name, tree.location_of("name"), "an axis");
         }
         let mut levels: Vec<Level> = Vec::new();
         for value in tree.list("values") {
@@ -364,7 +365,7 @@ impl Loader<'_> {
             }
             levels.push(level);
         }
-        let mut paths: Vec<String> = of_key(tree, "paths");
+        let mut paths: Vec<String> = read_key(tree, "paths");
         if let Some((_, parameter)) = parameters.iter().find(|(known, _)| paths.is_empty() && *known == name) {
             paths.clone_from(&parameter.paths);
         }
@@ -373,7 +374,7 @@ impl Loader<'_> {
         if !of_clock && paths.is_empty() && (levels.is_empty() || !levels.iter().all(sets_itself)) {
             let message = format!("the axis {name} does not say what it sets");
             let expected = ["paths", "the name of a parameter", "values with `set`"];
-            self.wrong(tree.place_of("name"), "axis", message, &expected);
+            self.wrong(tree.location_of("name"), "axis", message, &expected);
         }
         let quick = tree.get("quick").map(|list| {
             let mut kept = Vec::new();
@@ -458,7 +459,7 @@ impl Loader<'_> {
         points
     }
 
-    fn expression(&mut self, tree: &Tree, purpose: Purpose) -> Option<Expression> {
+    fn expression(&mut self, tree: &Tree, purpose: ExpressionPurpose) -> Option<Expression> {
         match expression::parse(tree.text("expression"), purpose) {
             Ok(expression) => Some(expression),
             Err(error) => {
@@ -479,19 +480,19 @@ impl Loader<'_> {
         let words: Vec<&str> = axes().chain(parameters.iter().map(|(name, _)| name.as_str())).collect();
         let experiment_names: Vec<&str> = experiments.iter().map(|experiment| experiment.name.as_str()).collect();
         let mut metrics: Vec<Metric> = Vec::new();
-        let records: Vec<MetricRecord> = of_key(root, "metric");
+        let records: Vec<MetricRecord> = read_key(root, "metric");
         for (record, tree) in records.into_iter().zip(root.tables("metric")) {
             self.unique(tree, "metric", metrics.iter().map(|metric| metric.name.as_str()));
             let name = record.name.as_str();
             if words.contains(&name) || RESERVED.contains(&name) {
                 let message = format!("{name} is the name of another column");
-                self.wrong(tree.place_of("name"), "metric", message, &["another name"]);
+                self.wrong(tree.location_of("name"), "metric", message, &["another name"]);
             }
             for value in tree.list("experiments") {
                 self.exists(value.place, "experiments", "experiment", value.text(), &experiment_names);
             }
-            let Some(expression) = self.expression(tree, Purpose::Metric) else { continue };
-            for (word, column) in expression.names() {
+            let Some(expression) = self.expression(tree, ExpressionPurpose::Metric) else { continue };
+            for (word, column) in expression.variables() {
                 let place = expression_place(self.text, tree, "expression", column);
                 self.exists(place, "expression", "axis or parameter", word, &words);
             }
@@ -503,18 +504,18 @@ impl Loader<'_> {
     fn claims(&mut self, root: &Tree) -> Vec<Claim> {
         let names: Vec<&str> = root.tables("claim").iter().map(|tree| tree.text("name")).collect();
         let mut claims: Vec<Claim> = Vec::new();
-        let records: Vec<ClaimRecord> = of_key(root, "claim");
+        let records: Vec<ClaimRecord> = read_key(root, "claim");
         for (record, tree) in records.into_iter().zip(root.tables("claim")) {
             self.unique(tree, "claim", claims.iter().map(|claim| claim.name.as_str()));
-            let (explained_by, place) = (&record.explained_by, tree.place_of("explained_by"));
+            let (explained_by, place) = (&record.explained_by, tree.location_of("explained_by"));
             if !explained_by.is_empty() {
                 self.exists(place, "explained_by", "claim", explained_by, &names);
             }
             if *explained_by == record.name {
                 self.wrong(place, "explained_by", "a claim cannot explain itself", &["another claim"]);
             }
-            let Some(expression) = self.expression(tree, Purpose::Claim) else { continue };
-            if let Some((word, column)) = expression.names().first() {
+            let Some(expression) = self.expression(tree, ExpressionPurpose::Claim) else { continue };
+            if let Some((word, column)) = expression.variables().first() {
                 let place = expression_place(self.text, tree, "expression", *column);
                 let message = format!("{word} has no value here");
                 self.wrong(place, "expression", message, &["metric(\"EXPERIMENT\", \"METRIC\", AXIS = VALUE)"]);
@@ -530,7 +531,7 @@ impl Loader<'_> {
         axes.push("experiment");
         let metrics: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
         let both: Vec<&str> = axes.iter().chain(&metrics).copied().collect();
-        let plots: Vec<Plot> = of_key(root, "plot");
+        let plots: Vec<Plot> = read_key(root, "plot");
         for (index, (plot, tree)) in plots.iter().zip(root.tables("plot")).enumerate() {
             self.unique(tree, "plot", plots[..index].iter().map(|plot| plot.name.as_str()));
             let kind = plot.kind;
@@ -580,31 +581,31 @@ impl Loader<'_> {
         };
         for key in needed.iter().filter(|key| tree.get(key).is_none_or(|value| !value.given)) {
             let message = format!("a plot of the kind {} needs {key}", kind.name());
-            self.wrong(tree.place_of("kind"), "kind", message, &[key]);
+            self.wrong(tree.location_of("kind"), "kind", message, &[key]);
         }
         let (metrics, labels) = (tree.list("metrics").len(), tree.list("labels").len());
         if kind == PlotKind::Box && metrics > 0 {
             let expected = ["lower whisker, first quartile, median, third quartile, upper whisker"];
             if metrics != BOX_QUANTILES {
                 let message = format!("a box is drawn from {BOX_QUANTILES} metrics, there are {metrics}");
-                self.wrong(tree.place_of("metrics"), "metrics", message, &expected);
+                self.wrong(tree.location_of("metrics"), "metrics", message, &expected);
             }
             if tree.get("y").is_some_and(|value| value.given) {
                 let message = "a box is drawn from y or from metrics, not from both".to_owned();
-                self.wrong(tree.place_of("y"), "y", message, &expected);
+                self.wrong(tree.location_of("y"), "y", message, &expected);
             }
         }
         if labels > 0 && labels != metrics {
             let message = format!("there are {labels} labels for {metrics} metrics");
-            self.wrong(tree.place_of("labels"), "labels", message, &["a label for each metric, in their order"]);
+            self.wrong(tree.location_of("labels"), "labels", message, &["a label for each metric, in their order"]);
         }
     }
 
     fn published(&mut self, root: &Tree, study: &mut Study) {
         match root.get("published") {
-            Some(Value { data: Data::Tables(trees), .. }) => {
+            Some(Value { data: ValueData::Tables(trees), .. }) => {
                 for tree in trees {
-                    let row = published::Row::of_tree(tree, self.sources);
+                    let row = published::PublishedRow::of_tree(tree, self.sources);
                     row.check(study, &mut self.errors);
                 }
             }
@@ -612,13 +613,13 @@ impl Loader<'_> {
                 let file = given.map_or("published.csv", |value| value.text());
                 match self.shelf.read(file) {
                     Ok(text) => {
-                        for row in published::rows(&text, &self.shelf.display(file), &mut self.errors) {
+                        for row in published::rows(&text, &self.shelf.display_name(file), &mut self.errors) {
                             row.check(study, &mut self.errors);
                         }
                     }
                     Err(reason) => {
                         if let Some(given) = given {
-                            let message = format!("{} cannot be read: {reason}", self.shelf.display(file));
+                            let message = format!("{} cannot be read: {reason}", self.shelf.display_name(file));
                             self.wrong(given.place, "published", message, &["a CSV file beside the study"]);
                         }
                     }
@@ -629,9 +630,9 @@ impl Loader<'_> {
 }
 
 /// The position of a character of an expression in the file, or of the whole text if it is written with escapes.
-fn expression_place(file: &str, tree: &Tree, key: &str, column: usize) -> Place {
-    let whole = tree.place_of(key);
-    let Place::File { start, end } = whole else { return whole };
+fn expression_place(file: &str, tree: &Tree, key: &str, column: usize) -> SourceLocation {
+    let whole = tree.location_of(key);
+    let SourceLocation::File { start, end } = whole else { return whole };
     let Some(raw) = file.get(start as usize..end as usize) else { return whole };
     let expression = tree.text(key);
     let quotes = if raw.starts_with("'''") || raw.starts_with("\"\"\"") { 3 } else { 1 };
@@ -652,5 +653,5 @@ fn expression_place(file: &str, tree: &Tree, key: &str, column: usize) -> Place 
     let length = if is_word(first) { rest.find(|c| !is_word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
     let from = start as usize + skipped + offset;
     let to = (from + length.min(rest.len())).min(end as usize);
-    Place::File { start: from as u32, end: to as u32 }
+    SourceLocation::File { start: from as u32, end: to as u32 }
 }

@@ -2,13 +2,13 @@
 //! and key. Points with equal scenarios share their runs.
 
 use crate::error::StudyError;
-use crate::evaluate::{self, Environment, direction_matches, end_of, flow_matches};
+use crate::evaluate::{self, EvaluationContext, direction_matches, end_of, flow_matches};
 use crate::expression::link_column;
-use crate::port::{Laboratory, ResolvedScenario};
+use crate::port::{ResolvedScenario, Runner};
 use crate::published::{pairs, point_label};
-use crate::study::{Experiment, Seeds, Setting, Study, number_of};
+use crate::study::{Experiment, SeedSource, Setting, Study, number_of};
 use fullpipe_archive as archive;
-use fullpipe_scenario::schema::{Override, nearest};
+use fullpipe_scenario::schema::{Override, nearest_name};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub struct PlannedRun {
 
 /// The key of a run: the first 128 bits, in hexadecimal, of SHA-256 over the scenario with the content of every file to which it
 /// refers, the seed and the build.
-pub fn key(content: &[u8], seed: u64, build: &str) -> String {
+pub fn run_key(content: &[u8], seed: u64, build: &str) -> String {
     let mut hash = Sha256::new();
     for part in [b"fullpipe run".as_slice(), content, &seed.to_le_bytes(), build.as_bytes()] {
         hash.update((part.len() as u64).to_le_bytes());
@@ -75,8 +75,8 @@ pub fn key(content: &[u8], seed: u64, build: &str) -> String {
 ///
 /// # Errors
 /// If the scenario is invalid at a point, or a metric refers to a flow that does not exist.
-pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyError> {
-    let build = laboratory.build();
+pub fn make_plan(study: &Study, laboratory: &dyn Runner) -> Result<Plan, StudyError> {
+    let build = laboratory.build_identity();
     let several = study.experiments.len() > 1;
     let mut columns: Vec<String> = several.then(|| archive::Point::EXPERIMENT.to_owned()).into_iter().collect();
     columns.extend(study.axis_names().into_iter().map(str::to_owned));
@@ -84,9 +84,9 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
     let mut by_key: BTreeMap<String, usize> = BTreeMap::new();
     for experiment in study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name)) {
         for levels in experiment.combinations() {
-            let real = experiment.is_real(&levels);
+            let real = experiment.is_real_time(&levels);
             // A check without runs has no laboratory for real time, and needs none.
-            let by_clock = laboratory.real().filter(|_| real);
+            let by_clock = laboratory.real_time_runner().filter(|_| real);
             let nobody = real && by_clock.is_none();
             let laboratory = by_clock.unwrap_or(laboratory);
             let varies = rows_of(experiment, &levels).next().is_some();
@@ -101,7 +101,7 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
             };
             let (mut point, scenario) = scenario_of(0)?;
             check_metrics(study, &point, &scenario)?;
-            let is_exact = matches!(study.seeds, Seeds::Exactly(_));
+            let is_exact = matches!(study.seeds, SeedSource::Fixed(_));
             let (runs_of_one_seed, study_seeds) = match is_exact {
                 true => (1 + study.more_seeds.len() as u64, 1),
                 false => (experiment.runs, study.study_seeds.max(1)),
@@ -111,9 +111,9 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
                 let more = if is_exact { run.checked_sub(1) } else { None };
                 let more = more.and_then(|index| study.more_seeds.get(index as usize)).copied();
                 let seed =
-                    more.unwrap_or_else(|| study.seeds.of_run_under(run / runs_of_one_seed, run % runs_of_one_seed));
+                    more.unwrap_or_else(|| study.seeds.run_seed_under(run / runs_of_one_seed, run % runs_of_one_seed));
                 let scenario = if varies { scenario_of(run)?.1 } else { scenario.clone() };
-                let key = key(&scenario.content, seed, &build);
+                let key = run_key(&scenario.content, seed, &build);
                 let index = *by_key.entry(key.clone()).or_insert_with(|| {
                     let number = match runs {
                         0 | 1 => String::new(),
@@ -148,12 +148,12 @@ pub const PHASE_RUNS: u64 = 10;
 /// If a scenario is invalid with `random_starts`.
 pub(crate) fn with_random_starts(
     study: &Study,
-    laboratory: &dyn Laboratory,
+    laboratory: &dyn Runner,
     plan: &Plan,
     points: &BTreeSet<usize>,
     random_starts: &Override,
 ) -> Result<Plan, StudyError> {
-    let build = laboratory.build();
+    let build = laboratory.build_identity();
     let several = study.experiments.len() > 1;
     let mut starts = Plan { points: Vec::new(), runs: Vec::new(), columns: plan.columns.clone() };
     let mut by_key: BTreeMap<String, usize> = BTreeMap::new();
@@ -164,8 +164,8 @@ pub(crate) fn with_random_starts(
             let (_, mut overrides) = describe(study, experiment, known.levels.clone(), several, run)?;
             overrides.push(random_starts.clone());
             let scenario = Arc::new(resolve(study, experiment, &point, &overrides, laboratory)?);
-            let seed = study.seeds.of_run(run);
-            let key = key(&scenario.content, seed, &build);
+            let seed = study.seeds.run_seed(run);
+            let key = run_key(&scenario.content, seed, &build);
             let index = *by_key.entry(key.clone()).or_insert_with(|| {
                 let (place, number) = (if point.label.is_empty() { &study.name } else { &point.label }, run + 1);
                 let label = format!("{place}, random starts, run {number}");
@@ -266,7 +266,7 @@ fn resolve(
     experiment: &Experiment,
     point: &Point,
     overrides: &[Override],
-    laboratory: &dyn Laboratory,
+    laboratory: &dyn Runner,
 ) -> Result<ResolvedScenario, StudyError> {
     let source = study.scenarios.iter().find(|(name, _)| *name == experiment.scenario).map(|(_, source)| source);
     let Some(source) = source else {
@@ -297,7 +297,7 @@ enum Subject {
     Series,
 }
 
-impl Environment for Names<'_> {
+impl EvaluationContext for Names<'_> {
     fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
         let of_links = link_column(column).is_some();
         let (subject, names) =
@@ -328,10 +328,10 @@ impl Environment for Names<'_> {
         // The number of samples is not known before the run.
         Vec::new()
     }
-    fn measured(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {
+    fn measured_series(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {
         self.series(subject, metric, 0.0, 0.0)
     }
-    fn name(&self, name: &str) -> Option<f64> {
+    fn variable(&self, name: &str) -> Option<f64> {
         self.point.numbers.get(name).copied()
     }
 }
@@ -339,7 +339,7 @@ impl Environment for Names<'_> {
 fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> Result<(), StudyError> {
     for metric in study.metrics.iter().filter(|metric| metric.applies_to(&point.experiment)) {
         let names = Names { scenario, point, unmatched: std::cell::RefCell::new(None) };
-        let outcome = evaluate::number(&metric.expression, &names);
+        let outcome = evaluate::evaluate_number(&metric.expression, &names);
         let series: Vec<String> =
             scenario.series.iter().map(|(subject, metric)| format!("{subject}, {metric}")).collect();
         let problem = match (names.unmatched.into_inner(), outcome) {
@@ -350,7 +350,7 @@ fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> R
                     Subject::Host => (format!("there is no host {name:?}"), &scenario.hosts),
                     Subject::Series => (format!("no [[probe]] of the scenario samples {name:?}"), &series),
                 };
-                let near = nearest(&name, names.iter().map(String::as_str));
+                let near = nearest_name(&name, names.iter().map(String::as_str));
                 let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
                 let known: Vec<&str> = names.iter().take(20).map(String::as_str).collect();
                 if matches!(subject, Subject::Link) && known.is_empty() {

@@ -67,7 +67,7 @@ pub struct RunOptions {
     /// Whether to reuse runs that are not reproducible too: real-time runs.
     pub resume: bool,
     /// The destination of files that are too large for [`RunRecords::files`].
-    pub attach: Attach,
+    pub attach: RunFileSink,
     /// Set by the caller to end a run early; the run then returns [`RunError::Interrupted`].
     pub stop: Arc<AtomicBool>,
 }
@@ -75,18 +75,18 @@ pub struct RunOptions {
 /// The destination of further files of a run, which are written in pieces. They are stored together with the run's records, or
 /// not at all.
 #[derive(Clone, Default)]
-pub struct Attach(Option<Arc<AppendTo>>);
+pub struct RunFileSink(Option<Arc<AppendTo>>);
 
 type AppendTo = dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync;
 
-impl Attach {
+impl RunFileSink {
     /// Creates a destination that appends bytes to the file with a name.
     pub fn new(append: impl Fn(&str, &[u8]) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Attach(Some(Arc::new(append)))
+        RunFileSink(Some(Arc::new(append)))
     }
 
     /// Whether there is a destination.
-    pub fn has_place(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.0.is_some()
     }
 
@@ -102,7 +102,7 @@ impl Attach {
     }
 }
 
-impl fmt::Debug for Attach {
+impl fmt::Debug for RunFileSink {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(if self.0.is_some() { "Attach" } else { "Attach(nowhere)" })
     }
@@ -125,13 +125,13 @@ pub enum RunError {
     /// The run failed.
     Failed(String),
     /// The machine rejected an operation (memory, disk, permission).
-    Machine(String),
+    System(String),
     /// The run was interrupted by [`RunOptions::stop`].
     Interrupted,
 }
 
 /// Resolves and runs scenarios.
-pub trait Laboratory: Sync {
+pub trait Runner: Sync {
     /// Applies overrides, of which later ones have precedence, checks the scenario, and inserts defaults.
     ///
     /// # Errors
@@ -145,21 +145,21 @@ pub trait Laboratory: Sync {
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError>;
 
     /// Whether a repeated run gives the same result. Runs in real time do not.
-    fn repeats(&self) -> bool {
+    fn is_repeatable(&self) -> bool {
         true
     }
 
     /// The override with which each flow of a scenario starts later by a random part of a round trip, to detect phase effects;
     /// `None` if the laboratory does not support it.
-    fn random_starts(&self) -> Option<Override> {
+    fn random_starts_override(&self) -> Option<Override> {
         None
     }
 
     /// The laboratory for runs in real time, if there is one.
-    fn real(&self) -> Option<&dyn Laboratory> {
+    fn real_time_runner(&self) -> Option<&dyn Runner> {
         None
     }
 
     /// The identity of the build: equal builds give equal records.
-    fn build(&self) -> String;
+    fn build_identity(&self) -> String;
 }

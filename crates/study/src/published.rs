@@ -4,19 +4,19 @@
 //! value. Optional columns: tolerance, published_runs (1 if unknown; empty for exact values), source, note, explained_by. Lines
 //! that begin with `#` are comments.
 
-use crate::study::{Axis, Experiment, Published, Study, Tolerance};
+use crate::study::{Axis, Experiment, PublishedResult, Study, Tolerance};
 use crate::words::{list_of, suggestion};
 use fullpipe_archive::Point;
-use fullpipe_scenario::schema::{Error, Place, Sources, Tree, Value, nearest};
+use fullpipe_scenario::schema::{Error, SourceLocation, Sources, Tree, Value, nearest_name};
 
 /// The columns of `published.csv`.
-pub const COLUMNS: [&str; 9] =
+pub const PUBLISHED_COLUMNS: [&str; 9] =
     ["experiment", "point", "metric", "value", "tolerance", "source", "note", "explained_by", PUBLISHED_RUNS];
 const PUBLISHED_RUNS: &str = "published_runs";
 const REQUIRED: [&str; 3] = ["point", "metric", "value"];
 
 /// A published value as written, with the positions for errors.
-pub(crate) struct Row<'a> {
+pub(crate) struct PublishedRow<'a> {
     fields: [String; 9],
     place: RowPlace<'a>,
 }
@@ -27,7 +27,7 @@ enum RowPlace<'a> {
 }
 
 /// The rows of a CSV file; a line that is not a row is an error.
-pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'static>> {
+pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<PublishedRow<'static>> {
     let error = |line: usize, column: usize, found: &str, message: String, expected: Vec<String>| Error {
         file: file.to_owned(),
         line,
@@ -50,12 +50,12 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'
     let header_line = header.position().map_or(1, |position| position.line() as usize);
     let mut bad_header = false;
     for (index, name) in header.iter().enumerate() {
-        if !COLUMNS.contains(&name) {
+        if !PUBLISHED_COLUMNS.contains(&name) {
             let column = column_of(text, header_line, &header, index);
-            let expected = COLUMNS.iter().map(|name| (*name).to_owned()).collect();
+            let expected = PUBLISHED_COLUMNS.iter().map(|name| (*name).to_owned()).collect();
             let mut wrong =
                 error(header_line, column, name, format!("{name} is not a column of published values"), expected);
-            wrong.suggestion = nearest(name, COLUMNS).map(str::to_owned);
+            wrong.suggestion = nearest_name(name, PUBLISHED_COLUMNS).map(str::to_owned);
             errors.push(wrong);
             bad_header = true;
         }
@@ -94,7 +94,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'
         }
         let mut fields: [String; 9] = Default::default();
         let mut columns = [1; 9];
-        for (field, column) in COLUMNS.iter().enumerate() {
+        for (field, column) in PUBLISHED_COLUMNS.iter().enumerate() {
             if let Some(index) = header.iter().position(|name| name == *column) {
                 fields[field] = record.get(index).unwrap_or("").to_owned();
                 columns[field] = column_of(text, line, &record, index);
@@ -103,7 +103,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'
                 "1".clone_into(&mut fields[field]);
             }
         }
-        rows.push(Row { fields, place: RowPlace::Line { file: file.to_owned(), line, columns } });
+        rows.push(PublishedRow { fields, place: RowPlace::Line { file: file.to_owned(), line, columns } });
     }
     rows
 }
@@ -125,11 +125,11 @@ fn column_of(text: &str, line: usize, record: &csv::StringRecord, index: usize) 
     line.get(..at).map_or(1, |before| before.chars().count() + 1)
 }
 
-impl<'a> Row<'a> {
+impl<'a> PublishedRow<'a> {
     /// A row of `[[published]]`.
     pub(crate) fn of_tree(tree: &'a Tree, sources: &'a Sources) -> Self {
         let text = |key: &str| tree.get(key).map_or("", Value::text).to_owned();
-        let fields = COLUMNS.map(|column| match column {
+        let fields = PUBLISHED_COLUMNS.map(|column| match column {
             "value" => tree.number("value").to_string(),
             PUBLISHED_RUNS => match tree.integer(PUBLISHED_RUNS) {
                 0 => String::new(),
@@ -137,20 +137,20 @@ impl<'a> Row<'a> {
             },
             column => text(column),
         });
-        Row { fields, place: RowPlace::Tree(sources, tree) }
+        PublishedRow { fields, place: RowPlace::Tree(sources, tree) }
     }
 
     fn error(&self, field: usize, message: String, expected: Vec<String>) -> Error {
         match &self.place {
             RowPlace::Tree(sources, tree) => {
-                let place: Place = tree.place_of(COLUMNS[field]);
+                let place: SourceLocation = tree.location_of(PUBLISHED_COLUMNS[field]);
                 sources.error(place, "published", message, expected)
             }
             RowPlace::Line { file, line, columns } => Error {
                 file: file.clone(),
                 line: *line,
                 column: columns[field],
-                path: COLUMNS[field].to_owned(),
+                path: PUBLISHED_COLUMNS[field].to_owned(),
                 found: self.fields[field].clone(),
                 expected,
                 message,
@@ -161,7 +161,7 @@ impl<'a> Row<'a> {
 
     fn unknown(&self, field: usize, message: String, valid: &[&str]) -> Error {
         let mut error = self.error(field, message, valid.iter().map(|name| (*name).to_owned()).collect());
-        error.suggestion = nearest(&self.fields[field], valid.iter().copied()).map(str::to_owned);
+        error.suggestion = nearest_name(&self.fields[field], valid.iter().copied()).map(str::to_owned);
         error
     }
 
@@ -169,7 +169,7 @@ impl<'a> Row<'a> {
     pub(crate) fn check(&self, study: &mut Study, errors: &mut Vec<Error>) {
         match self.checked(study) {
             Ok(published) => {
-                let same = |known: &Published| {
+                let same = |known: &PublishedResult| {
                     known.experiment == published.experiment
                         && known.point == published.point
                         && known.metric == published.metric
@@ -185,7 +185,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn checked(&self, study: &Study) -> Result<Published, Box<Error>> {
+    fn checked(&self, study: &Study) -> Result<PublishedResult, Box<Error>> {
         let [experiment_name, point, metric, value, tolerance, source, note, explained_by, runs] = &self.fields;
         let names: Vec<&str> = study.experiments.iter().map(|experiment| experiment.name.as_str()).collect();
         let experiment = match study.experiments.as_slice() {
@@ -226,7 +226,7 @@ impl<'a> Row<'a> {
             let claims: Vec<&str> = study.claims.iter().map(|claim| claim.name.as_str()).collect();
             return Err(Box::new(self.unknown(7, format!("there is no claim {explained_by}"), &claims)));
         }
-        Ok(Published {
+        Ok(PublishedResult {
             experiment: experiment.name.clone(),
             point,
             metric: metric.clone(),

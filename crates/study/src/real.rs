@@ -1,12 +1,12 @@
 //! The laboratory of real time: runs scenarios with the wall clock and with real programs in namespaces of this machine.
 
-use crate::laboratory::{self, VirtualLaboratory};
-use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
+use crate::laboratory::{self, VirtualTimeRunner};
+use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
 use fullpipe_archive::json::Nullable;
 use fullpipe_archive::{
     KernelEndRecord, KernelRecord, LatenessRecord, LatenessSpread, NegotiatedRecord, ProgramRecord,
 };
-use fullpipe_lab::real_time::{self, Lateness, RealOutcome, RealTimeOptions, Spread};
+use fullpipe_lab::real_time::{self, Lateness, LatenessSummary, RealTimeOptions, RealTimeOutcome};
 use fullpipe_scenario::Override;
 use fullpipe_scenario::description::LatenessPolicy;
 use fullpipe_units::{Duration, Instant};
@@ -15,28 +15,28 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A callback that receives the clock and the lateness during a run.
-pub type Live = Box<dyn Fn(Instant, &Lateness) + Send + Sync>;
+pub type LatenessObserver = Box<dyn Fn(Instant, &Lateness) + Send + Sync>;
 
 /// Two laboratories, one for each clock.
-pub struct Laboratories {
-    virtual_time: VirtualLaboratory,
-    real_time: Box<dyn Laboratory>,
+pub struct RunnerPair {
+    virtual_time: VirtualTimeRunner,
+    real_time: Box<dyn Runner>,
 }
 
-impl fmt::Debug for Laboratories {
+impl fmt::Debug for RunnerPair {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Laboratories").field("virtual_time", &self.virtual_time).finish_non_exhaustive()
     }
 }
 
-impl Laboratories {
+impl RunnerPair {
     /// Combines both laboratories.
-    pub fn new(virtual_time: VirtualLaboratory, real_time: Box<dyn Laboratory>) -> Self {
-        Laboratories { virtual_time, real_time }
+    pub fn new(virtual_time: VirtualTimeRunner, real_time: Box<dyn Runner>) -> Self {
+        RunnerPair { virtual_time, real_time }
     }
 }
 
-impl Laboratory for Laboratories {
+impl Runner for RunnerPair {
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
         self.virtual_time.resolve(scenario, overrides)
     }
@@ -45,40 +45,40 @@ impl Laboratory for Laboratories {
         self.virtual_time.run(scenario, seed, options)
     }
 
-    fn random_starts(&self) -> Option<Override> {
-        self.virtual_time.random_starts()
+    fn random_starts_override(&self) -> Option<Override> {
+        self.virtual_time.random_starts_override()
     }
 
-    fn real(&self) -> Option<&dyn Laboratory> {
+    fn real_time_runner(&self) -> Option<&dyn Runner> {
         Some(&*self.real_time)
     }
 
-    fn build(&self) -> String {
-        self.virtual_time.build()
+    fn build_identity(&self) -> String {
+        self.virtual_time.build_identity()
     }
 }
 
 /// Runs scenarios in real time, one at a time.
-pub struct RealLaboratory {
-    resolver: VirtualLaboratory,
-    home: real_time::Home,
-    live: Live,
+pub struct RealTimeRunner {
+    resolver: VirtualTimeRunner,
+    home: real_time::EmulatorNamespace,
+    live: LatenessObserver,
 }
 
-impl fmt::Debug for RealLaboratory {
+impl fmt::Debug for RealTimeRunner {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("RealLaboratory").field("home", &self.home).finish_non_exhaustive()
     }
 }
 
-impl RealLaboratory {
+impl RealTimeRunner {
     /// Creates a laboratory with this build identity, whose hosts are connected in `home`.
-    pub fn new(build: impl Into<String>, home: real_time::Home, live: Live) -> Self {
-        RealLaboratory { resolver: VirtualLaboratory::new(build), home, live }
+    pub fn new(build: impl Into<String>, home: real_time::EmulatorNamespace, live: LatenessObserver) -> Self {
+        RealTimeRunner { resolver: VirtualTimeRunner::new(build), home, live }
     }
 }
 
-impl Laboratory for RealLaboratory {
+impl Runner for RealTimeRunner {
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
         let mut resolved = self.resolver.resolve(scenario, overrides)?;
         resolved.content.extend(b"\nclock: real");
@@ -100,7 +100,7 @@ impl Laboratory for RealLaboratory {
             ..RealTimeOptions::new(&lab_options, &self.home, &mut each)
         };
         let result = real_time::run(Arc::new(loaded), asked).map_err(|error| match error {
-            fullpipe_lab::RunError::Machine(reason) => RunError::Machine(reason),
+            fullpipe_lab::RunError::System(reason) => RunError::System(reason),
             other => RunError::Failed(other.to_string()),
         })?;
         if options.stop.load(Ordering::Relaxed) {
@@ -130,27 +130,24 @@ impl Laboratory for RealLaboratory {
             }
         }
         if policy == LatenessPolicy::HardLimit {
-            records
-                .run
-                .distrust
-                .extend(result.lateness.verdict().reasons.into_iter().map(|why| format!("late: {why}")));
+            records.run.distrust.extend(result.lateness.result().reasons.into_iter().map(|why| format!("late: {why}")));
         }
         Ok(records)
     }
 
-    fn repeats(&self) -> bool {
+    fn is_repeatable(&self) -> bool {
         false
     }
 
-    fn build(&self) -> String {
-        self.resolver.build()
+    fn build_identity(&self) -> String {
+        self.resolver.build_identity()
     }
 }
 
 /// The record of lateness, with the duration of the run and the CPU time of its thread.
 fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRecord {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
-    let spread = |spread: Spread| LatenessSpread {
+    let spread = |spread: LatenessSummary| LatenessSpread {
         count: spread.count,
         late: spread.late,
         p50_s: seconds(spread.p50_nanos),
@@ -159,10 +156,10 @@ fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRec
         p999_s: seconds(spread.p999_nanos),
         max_s: seconds(spread.max_nanos),
     };
-    let verdict = lateness.verdict();
+    let verdict = lateness.result();
     let packets = lateness.packets();
     LatenessRecord {
-        on_time: verdict.on_time(),
+        on_time: verdict.is_on_time(),
         reasons: verdict.reasons,
         packets_late: packets.late,
         packets_p50_us: packets.p50_nanos as f64 / 1e3,
@@ -175,7 +172,7 @@ fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRec
         late_share_allowed: lateness.limits().late_share,
         stall_after_s: lateness.limits().stall_after.as_secs_f64(),
         ran_s: ran.as_secs_f64(),
-        worked_s: lateness.time_worked().as_secs_f64(),
+        worked_s: lateness.busy_time().as_secs_f64(),
         processor_s: processor.as_secs_f64(),
         events: spread(lateness.events()),
         subframes: spread(lateness.subframes()),
@@ -186,7 +183,7 @@ fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRec
 }
 
 /// The record of the kernel endpoints of flows. Their behavior depends on the kernel version.
-fn kernel(result: &RealOutcome) -> Nullable<KernelRecord> {
+fn kernel(result: &RealTimeOutcome) -> Nullable<KernelRecord> {
     if result.kernel.is_empty() {
         return Nullable(None);
     }
@@ -208,7 +205,7 @@ fn kernel(result: &RealOutcome) -> Nullable<KernelRecord> {
     Nullable(Some(KernelRecord { release: release.trim().to_owned(), ends: ends.collect() }))
 }
 
-fn programs(result: &RealOutcome) -> Vec<ProgramRecord> {
+fn programs(result: &RealTimeOutcome) -> Vec<ProgramRecord> {
     let time = |at: Option<Instant>| Nullable(at.map(|at| at.saturating_since(Instant::ZERO).as_secs_f64()));
     let programs = result.programs.iter();
     programs
@@ -225,21 +222,21 @@ fn programs(result: &RealOutcome) -> Vec<ProgramRecord> {
 mod tests {
     use super::*;
     use crate::lateness::{figure, names};
-    use fullpipe_archive::json::Json;
-    use fullpipe_lab::real_time::Limits;
+    use fullpipe_archive::json::JsonValue;
+    use fullpipe_lab::real_time::LatenessLimits;
 
     /// Each distribution has another count, so that a test detects confused ones.
     #[test]
     fn an_account_has_all_figures_that_metrics_may_name() {
-        let mut counted = Lateness::new(Limits::default());
+        let mut counted = Lateness::new(LatenessLimits::default());
         let micros = |number: u64| Duration::from_nanos(number * 1000);
-        counted.event(micros(10));
-        (0..2).for_each(|_| counted.subframe(micros(20)));
-        (0..3).for_each(|_| counted.packet(micros(30)));
-        (0..4).for_each(|_| counted.arrival(micros(40)));
-        counted.worked(micros(50));
-        counted.dropped(6);
-        assert!(counted.gap(Duration::from_millis(70)));
+        counted.record_event(micros(10));
+        (0..2).for_each(|_| counted.record_subframe(micros(20)));
+        (0..3).for_each(|_| counted.record_packet(micros(30)));
+        (0..4).for_each(|_| counted.record_arrival(micros(40)));
+        counted.add_busy_time(micros(50));
+        counted.add_drops(6);
+        assert!(counted.record_gap(Duration::from_millis(70)));
         let account = lateness(&counted, [micros(90), micros(80)]).to_json().expect("an object");
         let missing: Vec<String> = names().filter(|name| figure(&account, name).is_none()).collect();
         assert!(missing.is_empty(), "{missing:?}");

@@ -1,7 +1,7 @@
 //! The laboratory of replays: repeats a real-time run in virtual time with the recorded arrivals.
 
-use crate::laboratory::{self, VirtualLaboratory};
-use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
+use crate::laboratory::{self, VirtualTimeRunner};
+use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
 use fullpipe_lab::real_time;
 use fullpipe_scenario::Override;
 use sha2::{Digest, Sha256};
@@ -11,22 +11,22 @@ use std::sync::atomic::Ordering;
 
 /// Runs scenarios in virtual time with arrivals from a file.
 #[derive(Clone, Debug)]
-pub struct ReplayLaboratory {
-    resolver: VirtualLaboratory,
+pub struct ReplayRunner {
+    resolver: VirtualTimeRunner,
     arrivals: Vec<u8>,
 }
 
-impl ReplayLaboratory {
+impl ReplayRunner {
     /// Creates a laboratory with this build identity and a file that a real-time run of the scenario has written.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn open(build: impl Into<String>, arrivals: &Path) -> std::io::Result<Self> {
-        Ok(ReplayLaboratory { resolver: VirtualLaboratory::new(build), arrivals: std::fs::read(arrivals)? })
+        Ok(ReplayRunner { resolver: VirtualTimeRunner::new(build), arrivals: std::fs::read(arrivals)? })
     }
 }
 
-impl Laboratory for ReplayLaboratory {
+impl Runner for ReplayRunner {
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
         let mut resolved = self.resolver.resolve(scenario, overrides)?;
         resolved.content.extend(b"\narrivals: ");
@@ -50,7 +50,7 @@ impl Laboratory for ReplayLaboratory {
         Ok(records)
     }
 
-    fn build(&self) -> String {
-        self.resolver.build()
+    fn build_identity(&self) -> String {
+        self.resolver.build_identity()
     }
 }

@@ -3,25 +3,25 @@
 
 use crate::level::level_of;
 use crate::published::point_label;
-use crate::study::{Axis, Experiment, Level, Published, Seeds, Setting, Study};
+use crate::study::{Axis, Experiment, Level, PublishedResult, SeedSource, Setting, Study};
 use fullpipe_archive::{
-    AxisOfStudy, AxisRecord, AxisValue, Clock, ExperimentRecord, LateRuns, LongText, Points, PublishedRecord,
-    ScenarioRecord, Settings, StudyRecord,
+    AxisOfStudy, AxisRecord, AxisValue, Clock, ExperimentRecord, LateRuns, MultilineText, Points, PublishedRecord,
+    ScenarioRecord, ScenarioSettings, StudyRecord,
 };
-use fullpipe_scenario::schema::{Content, Entry, Node, Place};
+use fullpipe_scenario::schema::{Entry, Node, NodeContent, SourceLocation};
 
 /// The resolved study as text. `build` is the build that makes its records.
-pub fn resolved(study: &Study, build: &str) -> String {
+pub fn resolved_text(study: &Study, build: &str) -> String {
     let scenario = |(name, source): &(String, crate::ScenarioSource)| {
-        (name.clone(), ScenarioRecord { origin: source.origin.clone(), text: LongText(source.text.clone()) })
+        (name.clone(), ScenarioRecord { origin: source.origin.clone(), text: MultilineText(source.text.clone()) })
     };
     let record = StudyRecord {
         name: Some(study.name.clone()),
         title: study.title.clone(),
         source: study.source.clone(),
         description: study.description.clone(),
-        seed: study.seeds.number(),
-        exact_seed: matches!(study.seeds, Seeds::Exactly(_)).then_some(true),
+        seed: study.seeds.base(),
+        exact_seed: matches!(study.seeds, SeedSource::Fixed(_)).then_some(true),
         more_seeds: Some(study.more_seeds.clone()).filter(|seeds| !seeds.is_empty()),
         study_seeds: Some(study.study_seeds).filter(|seeds| *seeds > 1),
         clock: Clock::Virtual,
@@ -61,7 +61,7 @@ fn replications(study: &Study) -> Vec<(String, Points)> {
 }
 
 /// The published values whose points remain after the user's settings.
-fn present(study: &Study) -> impl Iterator<Item = &Published> {
+fn present(study: &Study) -> impl Iterator<Item = &PublishedResult> {
     study.published.iter().filter(|row| {
         study.experiment(&row.experiment).is_some_and(|experiment| {
             experiment.combinations().iter().any(|levels| point_label(experiment, levels) == row.point)
@@ -69,7 +69,7 @@ fn present(study: &Study) -> impl Iterator<Item = &Published> {
     })
 }
 
-fn published_record(row: Published) -> PublishedRecord {
+fn published_record(row: PublishedResult) -> PublishedRecord {
     PublishedRecord {
         experiment: Some(row.experiment),
         point: row.point,
@@ -136,7 +136,7 @@ fn axis_record(axis: &Axis) -> AxisRecord {
 fn plain(level: &Level) -> Node {
     match &level.value {
         Some(value) if is_plain(level, value) => value.clone(),
-        _ => node(Content::Text(level.label.clone())),
+        _ => node(NodeContent::Text(level.label.clone())),
     }
 }
 
@@ -151,22 +151,22 @@ fn axis_value(level: &Level) -> AxisValue {
         return AxisValue(plain(level));
     }
     let set = settings(&level.set).0.into_iter().map(|(path, value)| entry(&path, value));
-    let set = Some(node(Content::Table(set.collect()))).filter(|_| !level.set.is_empty());
-    let label = Some(node(Content::Text(level.label.clone())));
-    let replications = level.replications.clone().map(|name| node(Content::Text(name)));
+    let set = Some(node(NodeContent::Table(set.collect()))).filter(|_| !level.set.is_empty());
+    let label = Some(node(NodeContent::Text(level.label.clone())));
+    let replications = level.replications.clone().map(|name| node(NodeContent::Text(name)));
     let keys = [("label", label), ("value", level.value.clone()), ("set", set), ("replications", replications)];
     let entries = keys.into_iter().filter_map(|(key, value)| Some(entry(key, value?)));
-    AxisValue(node(Content::Table(entries.collect())))
+    AxisValue(node(NodeContent::Table(entries.collect())))
 }
 
-fn settings(settings: &[Setting]) -> Settings {
-    Settings(settings.iter().map(|setting| (setting.path.clone(), setting.value.clone())).collect())
+fn settings(settings: &[Setting]) -> ScenarioSettings {
+    ScenarioSettings(settings.iter().map(|setting| (setting.path.clone(), setting.value.clone())).collect())
 }
 
-fn node(content: Content) -> Node {
-    Node { content, place: Place::default() }
+fn node(content: NodeContent) -> Node {
+    Node { content, place: SourceLocation::default() }
 }
 
 fn entry(key: &str, node: Node) -> Entry {
-    Entry { key: key.to_owned(), key_place: Place::default(), node }
+    Entry { key: key.to_owned(), key_place: SourceLocation::default(), node }
 }

@@ -5,14 +5,14 @@ use crate::cost;
 use crate::error::StudyError;
 use crate::expect;
 use crate::experience;
-use crate::expression::{Purpose, parse};
-use crate::files::Files;
-use crate::plan::{Plan, plan, with_random_starts};
-use crate::port::{Laboratory, RunOptions, ScenarioSource};
-use crate::resolved::resolved;
-use crate::study::{Experiment, Metric, Seeds, Study};
-use crate::summary::{Measured, SeedVerdicts, cpu_of, json};
-use crate::sweep::{Progress, RunResult, Sweep};
+use crate::expression::{ExpressionPurpose, parse};
+use crate::files::FileSystem;
+use crate::plan::{Plan, make_plan, with_random_starts};
+use crate::port::{RunOptions, Runner, ScenarioSource};
+use crate::resolved::resolved_text;
+use crate::study::{Experiment, Metric, SeedSource, Study};
+use crate::summary::{MeasuredValues, SeedVerdicts, cpu_of, row_to_json};
+use crate::sweep::{RunResult, StudyObserver, Sweep};
 use fullpipe_archive::{
     EXPECTATIONS, ExpectationRow, FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, RunRecord, SUMMARY,
     SummaryRow, Verdict, Warning, WarningKind,
@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 
 /// The options for the execution of a study.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct StudyOptions {
     /// The number of simultaneous runs; results do not depend on it.
     pub jobs: usize,
     /// The options of each run. The study sets the destination of its files and the stop flag.
@@ -34,15 +34,15 @@ pub struct Options {
     pub memory_bytes: Option<u64>,
 }
 
-impl Default for Options {
+impl Default for StudyOptions {
     fn default() -> Self {
-        Options { jobs: 1, run: RunOptions::default(), memory_bytes: None }
+        StudyOptions { jobs: 1, run: RunOptions::default(), memory_bytes: None }
     }
 }
 
 /// The result of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct StudyOutcome {
     /// The rows of `summary.csv`.
     pub rows: Vec<SummaryRow>,
     /// The number of runs that were made.
@@ -69,7 +69,7 @@ pub struct Outcome {
     pub intervals: Vec<(Duration, Duration)>,
 }
 
-impl Outcome {
+impl StudyOutcome {
     /// The exit status: 1 if a run failed, 3 if a run or a verdict is not trusted, 4 if an expectation failed, otherwise 0. A
     /// result that is not trusted neither meets nor fails an expectation, so 3 has precedence over 4.
     pub fn exit_status(&self) -> u8 {
@@ -85,8 +85,8 @@ impl Outcome {
     }
 
     /// The summary as a JSON array.
-    pub fn json(&self) -> serde_json::Value {
-        self.rows.iter().map(|row| json(row, self.quick)).collect()
+    pub fn to_json(&self) -> serde_json::Value {
+        self.rows.iter().map(|row| row_to_json(row, self.quick)).collect()
     }
 }
 
@@ -96,18 +96,18 @@ impl Outcome {
 /// See [`StudyError`]. Failed runs are not an error of the study; the outcome contains them.
 pub fn run(
     study: &Study,
-    laboratory: &dyn Laboratory,
+    laboratory: &dyn Runner,
     folder: &Path,
-    files: &Files,
-    options: &Options,
-    progress: &mut dyn Progress,
+    files: &FileSystem,
+    options: &StudyOptions,
+    progress: &mut dyn StudyObserver,
     stop: &AtomicBool,
-) -> Result<Outcome, StudyError> {
-    let mut plan = plan(study, laboratory)?;
-    let of_more_seeds = with_more_seeds(study, &plan, folder, files, &laboratory.build())?;
+) -> Result<StudyOutcome, StudyError> {
+    let mut plan = make_plan(study, laboratory)?;
+    let of_more_seeds = with_more_seeds(study, &plan, folder, files, &laboratory.build_identity())?;
     let study = of_more_seeds.as_ref().unwrap_or(study);
     if of_more_seeds.is_some() {
-        plan = crate::plan::plan(study, laboratory)?;
+        plan = crate::plan::make_plan(study, laboratory)?;
     }
     if let Some(reason) = plan.runs.iter().find_map(|run| run.scenario.unsupported.clone()) {
         return Err(StudyError::Usage(reason));
@@ -117,11 +117,13 @@ pub fn run(
         None => options.jobs,
     };
     if jobs < options.jobs && plan.runs.len() > jobs {
-        progress
-            .message(&format!("{jobs} of {} runs at a time: more need more memory than the machine has", options.jobs));
+        progress.on_message(&format!(
+            "{jobs} of {} runs at a time: more need more memory than the machine has",
+            options.jobs
+        ));
     }
-    let build = laboratory.build();
-    let archive = Archive::open(folder, &resolved(study, &build), files.clone())?;
+    let build = laboratory.build_identity();
+    let archive = Archive::open(folder, &resolved_text(study, &build), files.clone())?;
     let owned = |(subject, metric): (&str, &str)| (subject.to_owned(), metric.to_owned());
     let sweep = Sweep {
         study,
@@ -133,11 +135,11 @@ pub fn run(
         series: study.metrics.iter().flat_map(|metric| metric.expression.series()).map(owned).collect(),
     };
     let results = sweep.run(jobs, progress, stop)?;
-    let mut measured = Measured::new(study, &plan, &results, |key| archive.digest(key));
+    let mut measured = MeasuredValues::new(study, &plan, &results, |key| archive.digest(key));
     let deterministic = measured.points_of_deterministic_claims();
-    let random_starts = laboratory.random_starts().filter(|_| !deterministic.is_empty());
+    let random_starts = laboratory.random_starts_override().filter(|_| !deterministic.is_empty());
     if random_starts.is_some() && study.quick {
-        progress.message("--quick: claims over deterministic points are not tested with random starts");
+        progress.on_message("--quick: claims over deterministic points are not tested with random starts");
     }
     let starts = match random_starts.filter(|_| !study.quick) {
         None => None,
@@ -154,8 +156,8 @@ pub fn run(
     let (rows, seeds) = measured.rows();
     let mut tables = vec![(Results::FILE, measured.results().to_bytes()), (SUMMARY.file, SUMMARY.to_bytes(&rows))];
     if !seeds.is_empty() {
-        tables.push((ROBUSTNESS.file, ROBUSTNESS.to_bytes(seeds.iter().map(SeedVerdicts::row))));
-        tables.push((ROBUSTNESS_PAGE, SeedVerdicts::table(&study.name, &seeds).into_bytes()));
+        tables.push((ROBUSTNESS.file, ROBUSTNESS.to_bytes(seeds.iter().map(SeedVerdicts::to_row))));
+        tables.push((ROBUSTNESS_PAGE, SeedVerdicts::markdown_table(&study.name, &seeds).into_bytes()));
     }
     let flows = experience::rows(&plan, |point| {
         let experienced = |run: usize| match results.get(run)? {
@@ -172,7 +174,8 @@ pub fn run(
     archive.write(&tables)?;
     let mut warnings = measured.equal_records();
     warnings.extend(of_runs(&plan, &results));
-    let mut outcome = Outcome { quick: study.quick, seeds, warnings, flows, expectations, ..Outcome::default() };
+    let mut outcome =
+        StudyOutcome { quick: study.quick, seeds, warnings, flows, expectations, ..StudyOutcome::default() };
     outcome.untrusted.extend(nothing_delivered(&results));
     let of_starts = starts.iter().flat_map(|(plan, results)| plan.runs.iter().zip(results));
     // A study has few intervals: one, or one per experiment.
@@ -204,10 +207,10 @@ fn with_more_seeds(
     study: &Study,
     plan: &Plan,
     folder: &Path,
-    files: &Files,
+    files: &FileSystem,
     build: &str,
 ) -> Result<Option<Study>, StudyError> {
-    let (Seeds::Exactly(own), [run]) = (study.seeds, plan.runs.as_slice()) else { return Ok(None) };
+    let (SeedSource::Fixed(own), [run]) = (study.seeds, plan.runs.as_slice()) else { return Ok(None) };
     let runs = folder.join("runs");
     // A folder of something else is rejected later, with its reason.
     if !runs.is_dir() {
@@ -217,7 +220,7 @@ fn with_more_seeds(
     for key in files.names_in(&runs)? {
         let file = runs.join(&key).join(RunRecord::FILE);
         let Some(record) = files.read(&file)?.and_then(|bytes| RunRecord::parse(&file, &bytes).ok()) else { continue };
-        let is_same = record.key == key && key == crate::plan::key(&run.scenario.content, record.seed, build);
+        let is_same = record.key == key && key == crate::plan::run_key(&run.scenario.content, record.seed, build);
         if is_same && record.seed != own {
             seeds.push(record.seed);
         }
@@ -257,7 +260,7 @@ fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
     for result in results {
         match result {
             RunResult::Values { warnings, .. } => {
-                texts.push(&warnings.iter().find(|warning| warning.is(WarningKind::NothingDelivered))?.text);
+                texts.push(&warnings.iter().find(|warning| warning.has_kind(WarningKind::NothingDelivered))?.text);
             }
             RunResult::Failed(_) => {}
         }
@@ -306,10 +309,10 @@ const SINGLE_METRICS: [[&str; 4]; 10] = [
 ];
 
 /// The study of a scenario that is run on its own: one point with one run, which has exactly this seed.
-pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> Study {
+pub fn single_run_study(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> Study {
     let metrics = SINGLE_METRICS.map(|metric| metric.map(str::to_owned)).into_iter();
     let metrics = metrics.filter_map(|[name, unit, text, expression]| {
-        let parsed = parse(&expression, Purpose::Metric).ok()?;
+        let parsed = parse(&expression, ExpressionPurpose::Metric).ok()?;
         let record = MetricRecord { name, unit, text, expression, experiments: Vec::new() };
         Some(Metric { record, expression: parsed })
     });
@@ -318,7 +321,7 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
         title: title.to_owned(),
         source: String::new(),
         description: String::new(),
-        seeds: Seeds::Exactly(seed),
+        seeds: SeedSource::Fixed(seed),
         more_seeds: Vec::new(),
         study_seeds: 1,
         raised: 0,

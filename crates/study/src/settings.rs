@@ -7,15 +7,17 @@
 use crate::check::point_passes;
 use crate::error::StudyError;
 use crate::level::{level_of, wrong_for_fixed_name};
-use crate::port::Laboratory;
-use crate::study::{Axis, CLOCK, Experiment, Level, Seeds, Setting, Study, clocks, label_of};
+use crate::port::Runner;
+use crate::study::{Axis, CLOCK_AXIS, Experiment, Level, SeedSource, Setting, Study, clocks, label_of};
 use crate::words::list_of;
 use fullpipe_archive::{Clock, LeftOut, ScenarioSetting};
-use fullpipe_scenario::schema::{self, Content, Error, Errors, Field, Kind, Node, Override, Place, Sources, Table};
+use fullpipe_scenario::schema::{
+    self, Error, Errors, Field, FieldKind, Node, NodeContent, Override, SourceLocation, Sources, Table,
+};
 
 /// The user's options.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct UserSettings {
     /// The options `--set`, in order; of several for one name the last applies.
     pub set: Vec<Override>,
     /// The number of runs per point.
@@ -30,20 +32,21 @@ pub struct Settings {
 
 const FIXED: [&str; 3] = ["experiments", "runs", "clock"];
 
-static ANYTHING: Table = Table { name: "value", fields: &[&[Field::required("value", Kind::Raw, "")]], ..Table::EMPTY };
+static ANYTHING: Table =
+    Table { name: "value", fields: &[&[Field::required("value", FieldKind::Raw, "")]], ..Table::EMPTY };
 
 /// Parses VALUE as TOML; a bare word is a string.
 pub(crate) fn value_of(text: &str) -> Node {
     let loaded = schema::load(&ANYTHING, &format!("value = {text}\n"), "", &[]);
     match loaded {
         Ok(loaded) => loaded.root.raw("value").clone(),
-        Err(_) => Node { content: Content::Text(text.to_owned()), place: Place::default() },
+        Err(_) => Node { content: NodeContent::Text(text.to_owned()), place: SourceLocation::default() },
     }
 }
 
 struct Applier<'a> {
     sources: Sources,
-    settings: &'a Settings,
+    settings: &'a UserSettings,
     messages: Vec<String>,
 }
 
@@ -54,10 +57,10 @@ impl Study {
     ///
     /// # Errors
     /// If a name or a value does not exist, with the nearest one that does.
-    pub fn apply(&mut self, settings: &Settings, laboratory: &dyn Laboratory) -> Result<Vec<String>, StudyError> {
+    pub fn apply(&mut self, settings: &UserSettings, laboratory: &dyn Runner) -> Result<Vec<String>, StudyError> {
         let sources = Sources::new("", "", &settings.set);
         let mut applier = Applier { sources, settings, messages: Vec::new() };
-        applier.all(self, laboratory).map_err(|error| StudyError::File(Errors(vec![*error])))?;
+        applier.all(self, laboratory).map_err(|error| StudyError::InvalidFile(Errors(vec![*error])))?;
         Ok(applier.messages)
     }
 }
@@ -71,10 +74,10 @@ impl Applier<'_> {
     ) -> Box<Error> {
         let path = self.settings.set.get(index).map_or("", |set| &set.path);
         let expected = expected.into_iter().map(Into::into).collect();
-        Box::new(self.sources.error(Place::Set(index as u32), path, message, expected))
+        Box::new(self.sources.error(SourceLocation::Override(index as u32), path, message, expected))
     }
 
-    fn all(&mut self, study: &mut Study, laboratory: &dyn Laboratory) -> Outcome<()> {
+    fn all(&mut self, study: &mut Study, laboratory: &dyn Runner) -> Outcome<()> {
         let mut axes_set: Vec<&str> = Vec::new();
         let mut parameters_set: Vec<&str> = Vec::new();
         let mut runs = self.settings.runs;
@@ -88,7 +91,7 @@ impl Applier<'_> {
             match set.path.as_str() {
                 "experiments" => {}
                 "clock" => {
-                    axes_set.push(CLOCK);
+                    axes_set.push(CLOCK_AXIS);
                     self.clock(study, index, &value)?;
                 }
                 "runs" => runs = runs.or(Some(self.runs(index, &value)?)),
@@ -103,7 +106,7 @@ impl Applier<'_> {
                         axes_set.push(name);
                         self.replace_axis(study, index, name, &value)?;
                     }
-                    if is_parameter && !(is_axis && matches!(value.content, Content::Array(_))) {
+                    if is_parameter && !(is_axis && matches!(value.content, NodeContent::Array(_))) {
                         if let Some(expected) = wrong_for_fixed_name(name, &value) {
                             return Err(self.error(index, format!("{name} cannot be {}", value.to_toml()), [expected]));
                         }
@@ -129,8 +132,8 @@ impl Applier<'_> {
         }
         if let Some(seed) = self.settings.seed {
             study.seeds = match study.seeds {
-                Seeds::Derived(_) => Seeds::Derived(seed),
-                Seeds::Exactly(_) => Seeds::Exactly(seed),
+                SeedSource::Derived(_) => SeedSource::Derived(seed),
+                SeedSource::Fixed(_) => SeedSource::Fixed(seed),
             };
         }
         for index in scenario_sets {
@@ -145,7 +148,7 @@ impl Applier<'_> {
         valid.extend(FIXED);
         valid.push("scenario.PATH");
         let message = format!("the study {} has no axis or parameter {name}", study.name);
-        let mut error = self.sources.unknown_name(Place::Set(index as u32), name, message, name, &valid);
+        let mut error = self.sources.unknown_name(SourceLocation::Override(index as u32), name, message, name, &valid);
         error.found = name.to_owned();
         Box::new(error)
     }
@@ -165,8 +168,13 @@ impl Applier<'_> {
         if let Some(unknown) = chosen.iter().find(|name| !names.contains(name)) {
             let valid: Vec<&str> = names.iter().map(String::as_str).collect();
             let message = format!("there is no experiment {unknown}");
-            let mut error =
-                self.sources.unknown_name(Place::Set(index as u32), "experiments", message, unknown, &valid);
+            let mut error = self.sources.unknown_name(
+                SourceLocation::Override(index as u32),
+                "experiments",
+                message,
+                unknown,
+                &valid,
+            );
             error.found.clone_from(unknown);
             return Err(Box::new(error));
         }
@@ -183,11 +191,17 @@ impl Applier<'_> {
             let expected = Clock::ALL.iter().map(|clock| format!("\"{}\"", clock.name()));
             return Err(self.error(index, format!("found {} for clock", value.to_toml()), expected));
         };
-        if study.axis_names().contains(&CLOCK) {
-            let one = |clock: &Clock| Node { content: Content::Text(clock.name().to_owned()), place: Place::default() };
+        if study.axis_names().contains(&CLOCK_AXIS) {
+            let one = |clock: &Clock| Node {
+                content: NodeContent::Text(clock.name().to_owned()),
+                place: SourceLocation::default(),
+            };
             let wanted = if *clock == Clock::Virtual { &[Clock::Virtual] } else { clocks(*clock) };
-            let wanted = Node { content: Content::Array(wanted.iter().map(one).collect()), place: Place::default() };
-            self.replace_axis(study, index, CLOCK, &wanted)?;
+            let wanted = Node {
+                content: NodeContent::Array(wanted.iter().map(one).collect()),
+                place: SourceLocation::default(),
+            };
+            self.replace_axis(study, index, CLOCK_AXIS, &wanted)?;
         }
         study.experiments.iter_mut().for_each(|experiment| experiment.vary_clock(clocks(*clock)));
         Ok(())
@@ -195,7 +209,7 @@ impl Applier<'_> {
 
     fn runs(&self, index: usize, value: &Node) -> Outcome<u64> {
         match value.content {
-            Content::Integer(runs) if (1..=1_000_000).contains(&runs) => Ok(runs.unsigned_abs()),
+            NodeContent::Integer(runs) if (1..=1_000_000).contains(&runs) => Ok(runs.unsigned_abs()),
             _ => {
                 let message = format!("found {} for runs", value.to_toml());
                 Err(self.error(index, message, ["an integer from 1 to 1000000"]))
@@ -256,8 +270,8 @@ impl Applier<'_> {
                             if level.value.is_some() && axis.paths.is_empty() {
                                 let message = format!("{} is not a value of {name}", level.label);
                                 let mut error = self.error(index, message, valid.clone());
-                                error.suggestion =
-                                    schema::nearest(&level.label, valid.iter().map(String::as_str)).map(str::to_owned);
+                                error.suggestion = schema::nearest_name(&level.label, valid.iter().map(String::as_str))
+                                    .map(str::to_owned);
                                 return Err(error);
                             }
                             if let Some(expected) =
@@ -304,7 +318,7 @@ impl Applier<'_> {
     }
 
     /// Sets a path in every scenario that has it.
-    fn set_scenarios(&mut self, study: &mut Study, index: usize, laboratory: &dyn Laboratory) -> Outcome<()> {
+    fn set_scenarios(&mut self, study: &mut Study, index: usize, laboratory: &dyn Runner) -> Outcome<()> {
         let set = &self.settings.set[index];
         let path = set.path.strip_prefix("scenario.").unwrap_or(&set.path).to_owned();
         let value = value_of(&set.value);
@@ -391,7 +405,7 @@ impl std::fmt::Display for Owner {
 
 fn as_list(value: &Node) -> Vec<&Node> {
     match &value.content {
-        Content::Array(list) => list.iter().collect(),
+        NodeContent::Array(list) => list.iter().collect(),
         _ => vec![value],
     }
 }

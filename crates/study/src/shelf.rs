@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// The location of the files beside a study.
-pub trait Shelf {
+pub trait StudyFiles {
     /// The text of a file with this name in the study's folder.
     ///
     /// # Errors
@@ -11,7 +11,7 @@ pub trait Shelf {
     fn read(&self, name: &str) -> Result<String, String>;
 
     /// The name of the file in errors.
-    fn display(&self, name: &str) -> String;
+    fn display_name(&self, name: &str) -> String;
 
     /// The folder, if there is one.
     fn folder(&self) -> Option<PathBuf>;
@@ -19,9 +19,9 @@ pub trait Shelf {
 
 /// A folder on the disk.
 #[derive(Clone, Debug)]
-pub struct Folder(pub PathBuf);
+pub struct StudyFolder(pub PathBuf);
 
-impl Shelf for Folder {
+impl StudyFiles for StudyFolder {
     fn read(&self, name: &str) -> Result<String, String> {
         match std::fs::read(self.0.join(name)) {
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()),
@@ -30,7 +30,7 @@ impl Shelf for Folder {
         }
     }
 
-    fn display(&self, name: &str) -> String {
+    fn display_name(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 
@@ -41,15 +41,15 @@ impl Shelf for Folder {
 
 /// Embedded files: the study's name, then file names and texts.
 #[derive(Clone, Debug)]
-pub struct Embedded<'a>(pub &'a str, pub &'a [(&'a str, &'a str)]);
+pub struct EmbeddedStudy<'a>(pub &'a str, pub &'a [(&'a str, &'a str)]);
 
-impl Shelf for Embedded<'_> {
+impl StudyFiles for EmbeddedStudy<'_> {
     fn read(&self, name: &str) -> Result<String, String> {
         let found = self.1.iter().find(|(known, _)| *known == name);
         found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "there is no such file".to_owned())
     }
 
-    fn display(&self, name: &str) -> String {
+    fn display_name(&self, name: &str) -> String {
         format!("{}/{name}", self.0)
     }
 

@@ -7,7 +7,7 @@ use crate::verdict::Prediction;
 use fullpipe_archive::{
     ClaimRecord, Clock, ExpectRecord, LateRuns, LeftOut, MetricRecord, ParameterRecord, Plot, ScenarioSetting,
 };
-use fullpipe_scenario::schema::{Content, Node, Place};
+use fullpipe_scenario::schema::{Node, NodeContent, SourceLocation};
 use std::ops::Deref;
 
 /// A whole study.
@@ -22,7 +22,7 @@ pub struct Study {
     /// The description for reports.
     pub description: String,
     /// The seed from which the seeds of runs are derived.
-    pub seeds: Seeds,
+    pub seeds: SeedSource,
     /// Further runs if there is one seed exactly: those of other seeds of the same scenario in the folder of records.
     pub more_seeds: Vec<u64>,
     /// Study seeds under which each run is repeated.
@@ -52,7 +52,7 @@ pub struct Study {
     /// The bounds on metrics.
     pub expectations: Vec<Expectation>,
     /// The published values.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedResult>,
     /// The user's settings of the scenarios.
     pub scenario_settings: Vec<ScenarioSetting>,
     /// The values of axes that the user excluded.
@@ -60,7 +60,7 @@ pub struct Study {
 }
 
 /// The name of the axis that selects the clock.
-pub const CLOCK: &str = "clock";
+pub const CLOCK_AXIS: &str = "clock";
 
 /// The values of the clock axis; empty for virtual time without such an axis.
 pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
@@ -73,38 +73,38 @@ pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
 
 /// The source of the seeds of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seeds {
+pub enum SeedSource {
     /// Run r has the seed [`fullpipe_units::random::run_seed`] of this number and r, at each point.
     Derived(u64),
     /// The run has this seed; further runs have those of [`Study::more_seeds`].
-    Exactly(u64),
+    Fixed(u64),
 }
 
-impl Seeds {
+impl SeedSource {
     /// The seed of run `run`, counted from 0.
-    pub fn of_run(self, run: u64) -> u64 {
+    pub fn run_seed(self, run: u64) -> u64 {
         match self {
-            Seeds::Derived(seed) => fullpipe_units::random::run_seed(seed, run),
-            Seeds::Exactly(seed) => seed,
+            SeedSource::Derived(seed) => fullpipe_units::random::derive_run_seed(seed, run),
+            SeedSource::Fixed(seed) => seed,
         }
     }
 
     /// The seed of run `run` under the study seed with the number `study_seed`; the number 0 is the study's own seed.
-    pub fn of_run_under(self, study_seed: u64, run: u64) -> u64 {
+    pub fn run_seed_under(self, study_seed: u64, run: u64) -> u64 {
         match self {
-            Seeds::Derived(seed) if study_seed > 0 => {
+            SeedSource::Derived(seed) if study_seed > 0 => {
                 let name = format!("study seed {study_seed}");
                 // Keeps 53 bits: TOML and JSON represent these integers exactly.
-                Seeds::Derived(fullpipe_units::random::identity(seed, "study", &name) >> 11).of_run(run)
+                SeedSource::Derived(fullpipe_units::random::derive_number(seed, "study", &name) >> 11).run_seed(run)
             }
-            _ => self.of_run(run),
+            _ => self.run_seed(run),
         }
     }
 
     /// The number in the study.
-    pub fn number(self) -> u64 {
+    pub fn base(self) -> u64 {
         match self {
-            Seeds::Derived(seed) | Seeds::Exactly(seed) => seed,
+            SeedSource::Derived(seed) | SeedSource::Fixed(seed) => seed,
         }
     }
 }
@@ -173,16 +173,16 @@ impl Experiment {
 
     /// Adds the clock as the slowest axis, unless it is an axis already. Without clocks, nothing changes.
     pub(crate) fn vary_clock(&mut self, clocks: &[Clock]) {
-        if clocks.is_empty() || self.axis(CLOCK).is_some() {
+        if clocks.is_empty() || self.axis(CLOCK_AXIS).is_some() {
             return;
         }
         let level = |clock: &Clock| {
             let label = clock.name().to_owned();
-            let value = Some(Node { content: Content::Text(label.clone()), place: Place::default() });
+            let value = Some(Node { content: NodeContent::Text(label.clone()), place: SourceLocation::default() });
             Level { label, value, set: Vec::new(), replications: None }
         };
         let axis = Axis {
-            name: CLOCK.to_owned(),
+            name: CLOCK_AXIS.to_owned(),
             text: "Which clock ran".to_owned(),
             paths: Vec::new(),
             levels: clocks.iter().map(level).collect(),
@@ -196,8 +196,8 @@ impl Experiment {
     }
 
     /// Whether the runs of a point are in real time.
-    pub fn is_real(&self, levels: &[usize]) -> bool {
-        self.axis(CLOCK).is_some_and(|(index, axis)| {
+    pub fn is_real_time(&self, levels: &[usize]) -> bool {
+        self.axis(CLOCK_AXIS).is_some_and(|(index, axis)| {
             levels.get(index).and_then(|level| axis.levels.get(*level)).is_some_and(|level| level.label == "real")
         })
     }
@@ -258,8 +258,8 @@ impl Level {
 /// A value as a number.
 pub(crate) fn number_of(node: &Node) -> Option<f64> {
     match node.content {
-        Content::Integer(integer) => Some(integer as f64),
-        Content::Float(float) => float.is_finite().then_some(float),
+        NodeContent::Integer(integer) => Some(integer as f64),
+        NodeContent::Float(float) => float.is_finite().then_some(float),
         _ => None,
     }
 }
@@ -290,8 +290,8 @@ impl Metric {
     /// How a mean of other runs is predicted: by draws if the metric is a ratio or a share (no unit, or %), a median or a
     /// percentile; otherwise by Student's t.
     pub fn prediction(&self) -> Prediction {
-        let by_draws = self.unit.is_empty() || self.unit == "%" || self.expression.takes_quantiles();
-        if by_draws { Prediction::Draws } else { Prediction::Student }
+        let by_draws = self.unit.is_empty() || self.unit == "%" || self.expression.uses_quantiles();
+        if by_draws { Prediction::Resampling } else { Prediction::Student }
     }
 }
 
@@ -314,7 +314,7 @@ impl Deref for Claim {
 
 /// A published value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Published {
+pub struct PublishedResult {
     /// The name of the experiment.
     pub experiment: String,
     /// The point, as `axis=value;axis=value` in the experiment's order.
@@ -355,7 +355,7 @@ impl Tolerance {
     }
 
     /// The tolerance in the unit of a published value.
-    pub fn around(self, published: f64) -> f64 {
+    pub fn absolute(self, published: f64) -> f64 {
         match self {
             Tolerance::Percent(percent) => published.abs() * percent / 100.0,
             Tolerance::Absolute(absolute) => absolute,
@@ -379,7 +379,7 @@ impl Study {
     }
 
     /// Whether runs of this experiment count even if they fell behind real time.
-    pub fn counts_late(&self, experiment: &str) -> bool {
+    pub fn counts_late_runs(&self, experiment: &str) -> bool {
         self.experiment(experiment).is_some_and(|experiment| experiment.late_runs == LateRuns::Count)
     }
 
@@ -396,7 +396,7 @@ impl Study {
     /// Whether a point of the selected experiments runs in real time.
     pub fn needs_real_time(&self) -> bool {
         let mut chosen = self.experiments.iter().filter(|experiment| self.selected.contains(&experiment.name));
-        chosen.any(|experiment| experiment.combinations().iter().any(|levels| experiment.is_real(levels)))
+        chosen.any(|experiment| experiment.combinations().iter().any(|levels| experiment.is_real_time(levels)))
     }
 
     /// The names of all axes, in the order of their first appearance.
@@ -414,8 +414,8 @@ impl Study {
 /// The text of a value in tables and points: strings without quotation marks, short numbers.
 pub(crate) fn label_of(node: &Node) -> String {
     match &node.content {
-        Content::Text(text) => text.clone(),
-        Content::Float(float) => float.to_string(),
+        NodeContent::Text(text) => text.clone(),
+        NodeContent::Float(float) => float.to_string(),
         _ => node.to_toml(),
     }
 }
@@ -436,14 +436,14 @@ pub struct Expectation {
     /// The largest accepted value.
     pub max: Option<f64>,
     /// The subjects of the metric.
-    pub of: Subjects,
+    pub of: ExpectationTarget,
     /// The table in the study's file; `None` if it is in a scenario's file.
     pub record: Option<ExpectRecord>,
 }
 
 /// The subjects of an expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subjects {
+pub enum ExpectationTarget {
     /// Directions of flows of a single run: a pattern of names, which may end with `.reverse`.
     Flows(String),
     /// Points of a study.

@@ -11,16 +11,17 @@
 //! and contain a value. Otherwise the point supports no verdict, and its row has the values of all runs and a note.
 
 use crate::check::{passes, point_passes};
-use crate::evaluate::{self, Environment, Parts};
+use crate::evaluate::{self, ClaimParts, EvaluationContext};
 use crate::expression::{COMPARISONS, Comparison, ExpressionError, Filter, Literal, Lookup};
 use crate::plan::{PHASE_RUNS, Plan};
-use crate::statistics::{self, RESAMPLES, Resamples, Summary, summarize};
-use crate::study::{Claim, Level, Published, Study};
+use crate::statistics::{self, RESAMPLE_COUNT, Resamples, SampleStatistics, summarize};
+use crate::study::{Claim, Level, PublishedResult, Study};
 use crate::sweep::RunResult;
 use crate::tables::half_tolerance;
 use crate::verdict::{
-    ClaimJudgment, Count, Judgment, MINIMUM, Measurement, PublishedValue, Replications, is_skewed, judge_claim,
-    judge_phase, judge_published, judge_refuted, judge_values, lacks_replications,
+    ClaimJudgment, Judgment, MIN_REPLICATIONS, PointMeasurement, PublishedValue, Replications, ResampleCount,
+    is_skewed, judge_claim, judge_deterministic, judge_phase, judge_published, judge_refuted,
+    missing_replications_reason,
 };
 use crate::words::list_of;
 use fullpipe_archive::{
@@ -33,7 +34,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 /// A row of `summary.csv` as a JSON object. Empty cells are null, and a shortened study has `"quick": true`.
-pub fn json(row: &SummaryRow, quick: bool) -> Value {
+pub fn row_to_json(row: &SummaryRow, quick: bool) -> Value {
     let cell = |column: &Column<SummaryRow>| match (column.cell)(row) {
         // A claim has no point; any other empty text is missing.
         Cell::Text(text) if text.is_empty() && column.name != SummaryRow::point().name => Value::Null,
@@ -75,12 +76,12 @@ impl SeedVerdicts {
     }
 
     fn words(&self, separator: &str) -> String {
-        let words: Vec<&str> = self.of_seeds.iter().map(|verdict| verdict.map_or("none", Verdict::word)).collect();
+        let words: Vec<&str> = self.of_seeds.iter().map(|verdict| verdict.map_or("none", Verdict::name)).collect();
         words.join(separator)
     }
 
     /// The row of `robustness.csv`.
-    pub fn row(&self) -> RobustnessRow {
+    pub fn to_row(&self) -> RobustnessRow {
         RobustnessRow {
             name: self.name.clone(),
             verdicts: self.words(";"),
@@ -93,12 +94,12 @@ impl SeedVerdicts {
     }
 
     /// The rows of `robustness.csv` as a Markdown table.
-    pub fn table(study: &str, all: &[SeedVerdicts]) -> String {
+    pub fn markdown_table(study: &str, all: &[SeedVerdicts]) -> String {
         let mut text = "| study | claim or value | verdict per seed | pooled verdict | agreement | CPU time |\n|---|---|---|---|---|---:|\n"
             .to_owned();
-        for row in all.iter().map(SeedVerdicts::row) {
+        for row in all.iter().map(SeedVerdicts::to_row) {
             let RobustnessRow { name, verdicts, seeds, agreeing, contradicting, .. } = &row;
-            let (verdicts, pooled) = (verdicts.replace(';', ", "), row.pooled.map_or("", Verdict::word));
+            let (verdicts, pooled) = (verdicts.replace(';', ", "), row.pooled.map_or("", Verdict::name));
             let contradicted = if *contradicting > 0 { ", contradicted" } else { "" };
             let name = name.strip_prefix("claim:").unwrap_or(name);
             let cpu = row.cpu_s.map_or("unknown".to_owned(), |cpu_s| format!("{cpu_s:.1} s"));
@@ -112,7 +113,7 @@ impl SeedVerdicts {
 }
 
 /// The values of all metrics at all points, by point, run and metric.
-pub(crate) struct Measured<'a> {
+pub(crate) struct MeasuredValues<'a> {
     study: &'a Study,
     plan: &'a Plan,
     points: Vec<Vec<OfRun<'a>>>,
@@ -153,7 +154,7 @@ enum OfRun<'a> {
 impl<'a> OfRun<'a> {
     fn new(study: &Study, plan: &Plan, results: &'a [RunResult], run: usize, point: usize) -> Self {
         let Some(RunResult::Values { values, distrust, late, .. }) = results.get(run) else { return OfRun::Nothing };
-        let counts_late = plan.points.get(point).is_some_and(|point| study.counts_late(&point.experiment));
+        let counts_late = plan.points.get(point).is_some_and(|point| study.counts_late_runs(&point.experiment));
         let place = plan.runs.get(run).and_then(|run| run.points.iter().position(|known| *known == point));
         match place.and_then(|place| values.get(place)) {
             None => OfRun::Nothing,
@@ -183,7 +184,7 @@ impl<'a> OfRun<'a> {
     }
 }
 
-impl<'a> Measured<'a> {
+impl<'a> MeasuredValues<'a> {
     /// `digest` returns the SHA-256 of the tables of a run, by its key.
     pub(crate) fn new(
         study: &'a Study,
@@ -244,7 +245,7 @@ impl<'a> Measured<'a> {
             let runs = plan.points[point].runs.iter().zip(&points[point]);
             runs.map(|(run, of_run)| of_run.sound().and_then(|_| halves_of(*run, point))).collect()
         };
-        Measured {
+        MeasuredValues {
             study,
             plan,
             cpu_s: results.iter().map(cpu_of).collect(),
@@ -290,20 +291,21 @@ impl<'a> Measured<'a> {
     fn resamples(&self, name: String, n: usize, size: usize) -> Rc<Resamples> {
         let mut known = self.resamples.borrow_mut();
         let key = (name, n, size);
-        known.entry(key).or_insert_with_key(|(name, n, size)| Rc::new(Resamples::of_size(name, *n, *size))).clone()
+        known.entry(key).or_insert_with_key(|(name, n, size)| Rc::new(Resamples::with_size(name, *n, *size))).clone()
     }
 
     /// Judges a metric at a point against a published value; `None` if there is no value.
-    fn judgment(&self, point: usize, metric: usize, published: &Published) -> Option<Judgment> {
-        let Published { value, runs, .. } = *published;
-        let (tolerance, prediction) = (published.tolerance.around(value), self.study.metrics.get(metric)?.prediction());
+    fn judgment(&self, point: usize, metric: usize, published: &PublishedResult) -> Option<Judgment> {
+        let PublishedResult { value, runs, .. } = *published;
+        let (tolerance, prediction) =
+            (published.tolerance.absolute(value), self.study.metrics.get(metric)?.prediction());
         let published = PublishedValue { value, tolerance, runs, prediction };
         let values: Vec<f64> = self.of(point, metric).into_iter().flatten().collect();
         let measured = match self.deterministic(point, metric) {
-            Some(value) => Measurement::Deterministic(value),
+            Some(value) => PointMeasurement::Deterministic(value),
             None if values.is_empty() => return None,
-            None if self.mixed[point] => Measurement::Mixed(&values),
-            None => Measurement::Stochastic(&values),
+            None if self.mixed[point] => PointMeasurement::Mixed(&values),
+            None => PointMeasurement::Stochastic(&values),
         };
         Some(judge_published(measured, &published, self.study.raised))
     }
@@ -314,12 +316,12 @@ impl<'a> Measured<'a> {
         self.points[point].iter().map(value).collect()
     }
 
-    fn summary(&self, point: usize, metric: usize) -> Option<Summary> {
+    fn summary(&self, point: usize, metric: usize) -> Option<SampleStatistics> {
         summary_of(self.of(point, metric))
     }
 
     /// The statistics of a metric at a point over all values, trusted or not.
-    fn summary_of_all(&self, point: usize, metric: usize) -> Option<Summary> {
+    fn summary_of_all(&self, point: usize, metric: usize) -> Option<SampleStatistics> {
         let value = |run: &OfRun<'_>| run.values()?.get(metric).copied().flatten();
         summary_of(self.points[point].iter().map(value).collect())
     }
@@ -416,7 +418,7 @@ impl<'a> Measured<'a> {
         runs.filter(|(_, of_run)| counts(of_run)).map(|(run, _)| *run).collect()
     }
 
-    fn published(&self, point: usize, metric: &str) -> Option<&'a Published> {
+    fn published(&self, point: usize, metric: &str) -> Option<&'a PublishedResult> {
         let point = self.plan.points.get(point)?;
         let mut published = self.study.published.iter();
         published.find(|row| row.experiment == point.experiment && row.point == point.own_label && row.metric == metric)
@@ -478,7 +480,7 @@ impl<'a> Measured<'a> {
             let count = runs.len() / seeds;
             runs.iter().skip(seed * count).take(count).copied().collect()
         }
-        Measured {
+        MeasuredValues {
             study: self.study,
             plan: self.plan,
             points: self.points.iter().map(|runs| of_one(runs, seed, seeds)).collect(),
@@ -531,8 +533,8 @@ impl<'a> Measured<'a> {
                 if missing > 0 && summary.is_some() {
                     notes.push(format!("{missing} of {} runs have no value", point.runs.len()));
                 }
-                if is_random && values.len() >= MINIMUM && values.iter().all(|value| *value == 0.0) {
-                    let (n, most) = (values.len(), 100.0 * statistics::share_at_most(values.len()));
+                if is_random && values.len() >= MIN_REPLICATIONS && values.iter().all(|value| *value == 0.0) {
+                    let (n, most) = (values.len(), 100.0 * statistics::upper_bound_of_share(values.len()));
                     notes.push(format!("0 in all {n} runs: another value in at most {most:.1} % of runs (95 %)"));
                 }
                 notes.extend(self.not_stationary(index, number));
@@ -558,7 +560,7 @@ impl<'a> Measured<'a> {
     fn judge(
         &self,
         (point, metric): (usize, usize),
-        published: &Published,
+        published: &PublishedResult,
         thin: bool,
         row: &mut SummaryRow,
         notes: &mut Vec<String>,
@@ -601,7 +603,7 @@ impl<'a> Measured<'a> {
 
     /// The point at which a claim's variant has a published value of another point. The axes are equal, except those that the
     /// variant sets.
-    fn variant(&self, claim: &Claim, published: &Published) -> Option<(usize, usize)> {
+    fn variant(&self, claim: &Claim, published: &PublishedResult) -> Option<(usize, usize)> {
         let (experiment, set) = claim.variant.split_once(';').unwrap_or((&claim.variant, ""));
         let pairs = |text: &str| -> Vec<(String, String)> {
             let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
@@ -624,8 +626,8 @@ impl<'a> Measured<'a> {
 
     /// Whether a claim explains published values: it matches, it was not chosen after a look at results, and its variant matches
     /// all of them, at least one.
-    fn explains(&self, claim: &Claim, concerns: impl Fn(&Published) -> bool) -> bool {
-        let matches = |published: &Published| {
+    fn explains(&self, claim: &Claim, concerns: impl Fn(&PublishedResult) -> bool) -> bool {
+        let matches = |published: &PublishedResult| {
             let variant = self.variant(claim, published).filter(|(point, _)| !self.is_thin(*point));
             let judgment = variant.and_then(|(point, metric)| self.judgment(point, metric, published));
             judgment.is_some_and(|judgment| judgment.verdict == Verdict::Match)
@@ -643,7 +645,7 @@ impl<'a> Measured<'a> {
     }
 
     /// The note about a variant that moves a value but does not explain it.
-    fn movement(&self, claim: &Claim, published: &Published, from: Option<f64>) -> Option<String> {
+    fn movement(&self, claim: &Claim, published: &PublishedResult, from: Option<f64>) -> Option<String> {
         let ((point, metric), from) = (self.variant(claim, published)?, from?);
         let (to, value) = (self.summary(point, metric)?.mean, published.value);
         ((to - value).abs() < (from - value).abs()).then(|| {
@@ -757,7 +759,7 @@ impl<'a> Measured<'a> {
                     && let Some(explaining) = self.study.claim(&claim.explained_by)
                 {
                     let lookups = claim.expression.lookups();
-                    let concerns = |published: &Published| {
+                    let concerns = |published: &PublishedResult| {
                         lookups.iter().any(|lookup| {
                             lookup.experiment == published.experiment && lookup.metric == published.metric
                         })
@@ -790,14 +792,14 @@ impl<'a> Measured<'a> {
         let measured = evaluate::parts(&claim.expression, &Sampled { behind: &behind, samples: Samples::AsMeasured })?;
         let Some(holds) = measured.formula.holds(&measured.truths) else { return Ok(None) };
         let Some(n) = behind.replications.n else {
-            let Some(judgment) = judge_values(&measured.formula, &measured.truths) else { return Ok(None) };
+            let Some(judgment) = judge_deterministic(&measured.formula, &measured.truths) else { return Ok(None) };
             let judgment = self.with_phase(claim, judgment, holds)?;
             return Ok(Some(self.result(claim, &measured, judgment, holds, None, None)));
         };
-        let mut counts = vec![Count::default(); measured.truths.len()];
-        let mut whole = Count::default();
-        let enough = lacks_replications(&measured.formula, &behind.replications).is_none();
-        for number in (0..RESAMPLES).take_while(|_| enough) {
+        let mut counts = vec![ResampleCount::default(); measured.truths.len()];
+        let mut whole = ResampleCount::default();
+        let enough = missing_replications_reason(&measured.formula, &behind.replications).is_none();
+        for number in (0..RESAMPLE_COUNT).take_while(|_| enough) {
             let sampled = Sampled { behind: &behind, samples: Samples::Resample(number) };
             let parts = evaluate::parts(&claim.expression, &sampled)?;
             whole.add(parts.formula.holds(&parts.truths));
@@ -807,10 +809,10 @@ impl<'a> Measured<'a> {
         if judgment.verdict == Verdict::Refuted
             && let Some(published_runs) = claim.published_runs
         {
-            let mut as_published = Count::default();
-            for number in 0..RESAMPLES {
+            let mut as_published = ResampleCount::default();
+            for number in 0..RESAMPLE_COUNT {
                 let sampled = Sampled { behind: &behind, samples: Samples::AsPublished(number) };
-                as_published.add(evaluate::truth(&claim.expression, &sampled)?);
+                as_published.add(evaluate::evaluate_truth(&claim.expression, &sampled)?);
             }
             let again = judge_refuted(as_published, published_runs);
             judgment = ClaimJudgment { verdict: again.verdict, note: again.note, ..judgment };
@@ -841,7 +843,7 @@ impl<'a> Measured<'a> {
     fn result(
         &self,
         claim: &Claim,
-        parts: &Parts,
+        parts: &ClaimParts,
         judgment: ClaimJudgment,
         holds: bool,
         n: Option<u64>,
@@ -853,7 +855,7 @@ impl<'a> Measured<'a> {
     }
 
     /// The name of a part of a claim: its number, and the point if its comparison is over several.
-    fn part(&self, claim: &Claim, parts: &Parts, part: usize) -> String {
+    fn part(&self, claim: &Claim, parts: &ClaimParts, part: usize) -> String {
         let (column, index, of) = parts.places.get(part).copied().unwrap_or((0, 0, 1));
         let point = claim.expression.lookups_below(column).into_iter().find_map(|lookup| {
             let points = self.points(lookup);
@@ -897,7 +899,7 @@ enum PointValues {
 }
 
 impl<'a> Behind<'a> {
-    fn new(measured: &Measured<'_>, claim: &'a Claim) -> Self {
+    fn new(measured: &MeasuredValues<'_>, claim: &'a Claim) -> Self {
         let metric_of = |lookup: &Lookup| measured.study.metrics.iter().position(|metric| metric.name == lookup.metric);
         // The points with random numbers, and the metrics that count there.
         let mut stochastic: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -980,7 +982,7 @@ struct Sampled<'a> {
     samples: Samples,
 }
 
-impl Environment for Sampled<'_> {
+impl EvaluationContext for Sampled<'_> {
     fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
         let Some((_, points)) = self.behind.lookups.get(&lookup.column) else { return Vec::new() };
         let mut found = Vec::with_capacity(points.len());
@@ -1008,7 +1010,7 @@ impl Environment for Sampled<'_> {
             match lookup.statistic.as_deref() {
                 None => found.extend(sample.iter().copied().map(Some)),
                 Some("median") => found.push(statistics::quantile(&sample, 0.5)),
-                Some("deviation") => found.push(statistics::deviation(&sample)),
+                Some("deviation") => found.push(statistics::standard_deviation(&sample)),
                 Some(_) => found.push(statistics::mean(&sample)),
             }
         }
@@ -1018,11 +1020,11 @@ impl Environment for Sampled<'_> {
 
 /// The values behind a claim over deterministic points in one of the runs with random starts.
 struct RandomStarts<'a> {
-    measured: &'a Measured<'a>,
+    measured: &'a MeasuredValues<'a>,
     run: usize,
 }
 
-impl Environment for RandomStarts<'_> {
+impl EvaluationContext for RandomStarts<'_> {
     fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
         let measured = self.measured;
         let metric = measured.study.metrics.iter().position(|metric| metric.name == lookup.metric);
@@ -1071,7 +1073,7 @@ impl Doubts<'_> {
 }
 
 /// The statistics of the values that are not missing.
-fn summary_of(values: Vec<Option<f64>>) -> Option<Summary> {
+fn summary_of(values: Vec<Option<f64>>) -> Option<SampleStatistics> {
     let values: Vec<f64> = values.into_iter().flatten().collect();
     summarize(&values).filter(|summary| summary.mean.is_finite())
 }

@@ -1,33 +1,33 @@
 //! Runs a plan on a pool of threads. Results do not depend on the assignment of runs to threads or the order in which they
 //! finish: each result is stored at its place in the plan.
 
-use crate::archive::{Archive, Finished};
+use crate::archive::{Archive, StoredRun};
 use crate::error::StudyError;
 use crate::evaluate;
-use crate::experience::Experience;
+use crate::experience::FlowSummary;
 use crate::plan::{Plan, PlannedRun};
-use crate::port::{Laboratory, RunError, RunOptions};
-use crate::study::{Seeds, Study};
-use crate::tables::{AtHalf, AtPoint, WantedSeries, half_tolerance};
+use crate::port::{RunError, RunOptions, Runner};
+use crate::study::{SeedSource, Study};
+use crate::tables::{HalfContext, PointContext, WantedSeries, half_tolerance};
 use fullpipe_archive::Warning;
-use fullpipe_archive::json::Json;
-use fullpipe_units::Stream;
+use fullpipe_archive::json::JsonValue;
+use fullpipe_units::RandomStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 /// Receives the progress of a study, from one thread.
-pub trait Progress {
+pub trait StudyObserver {
     /// The study begins.
-    fn planned(&mut self, _total: usize) {}
+    fn on_planned(&mut self, _total: usize) {}
     /// A run is finished.
-    fn finished(&mut self, _run: &FinishedRun<'_>) {}
+    fn on_run_finished(&mut self, _run: &FinishedRun<'_>) {}
     /// A message for the user.
-    fn message(&mut self, _text: &str) {}
+    fn on_message(&mut self, _text: &str) {}
 }
 
-impl Progress for () {}
+impl StudyObserver for () {}
 
 /// A finished run.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ pub(crate) enum RunResult {
         /// The conditions that make its results suspicious.
         warnings: Vec<Warning>,
         /// The values of its flows.
-        experience: Experience,
+        experience: FlowSummary,
         /// The CPU time in seconds, if known.
         cpu_s: Option<f64>,
         reused: bool,
@@ -87,9 +87,9 @@ enum Ended {
 fn order(seed: u64, runs: &[PlannedRun]) -> Vec<usize> {
     let (mut real, mut order): (Vec<usize>, Vec<usize>) = (0..runs.len()).partition(|index| runs[*index].real);
     order.sort_by(|a, b| runs[*b].scenario.cost.work.total_cmp(&runs[*a].scenario.cost.work));
-    let mut stream = Stream::new(seed, "study", "order of real-time runs");
+    let mut stream = RandomStream::new(seed, "study", "order of real-time runs");
     for last in (1..real.len()).rev() {
-        real.swap(last, stream.below(last as u64 + 1) as usize);
+        real.swap(last, stream.uniform_below(last as u64 + 1) as usize);
     }
     order.append(&mut real);
     order
@@ -130,7 +130,7 @@ impl Drop for Permit<'_> {
 pub(crate) struct Sweep<'a> {
     pub(crate) study: &'a Study,
     pub(crate) plan: &'a Plan,
-    pub(crate) laboratory: &'a dyn Laboratory,
+    pub(crate) laboratory: &'a dyn Runner,
     pub(crate) archive: &'a Archive,
     pub(crate) build: &'a str,
     pub(crate) options: RunOptions,
@@ -143,17 +143,17 @@ impl Sweep<'_> {
     pub(crate) fn run(
         &self,
         jobs: usize,
-        progress: &mut dyn Progress,
+        progress: &mut dyn StudyObserver,
         stop: &AtomicBool,
     ) -> Result<Vec<RunResult>, StudyError> {
         let total = self.plan.runs.len();
         let halt = Arc::new(AtomicBool::new(stop.load(Ordering::Relaxed)));
         let options = RunOptions { stop: halt.clone(), ..self.options.clone() };
-        progress.planned(total);
+        progress.on_planned(total);
         let mut results: Vec<Option<RunResult>> = vec![None; total];
         let mut problem: Option<StudyError> = None;
         let next = AtomicUsize::new(0);
-        let order = order(self.study.seeds.number(), &self.plan.runs);
+        let order = order(self.study.seeds.base(), &self.plan.runs);
         let machine = RwLock::new(());
         // With one job, runs are made one after the other, and nothing else at the same time. Runs of 15 ms then wait for 12 ms.
         // With four workers for each job, the jobs are busy for 97 % of the time, with two for 90 %. A waiting worker has only
@@ -205,7 +205,7 @@ impl Sweep<'_> {
                             RunResult::Failed(reason) => (false, Some(reason.as_str())),
                         };
                         let (label, key) = (run.label.as_str(), run.key.as_str());
-                        progress.finished(&FinishedRun {
+                        progress.on_run_finished(&FinishedRun {
                             finished,
                             total,
                             label,
@@ -218,7 +218,7 @@ impl Sweep<'_> {
                     }
                     Err(Ended::Interrupted) => {}
                     Err(Ended::Machine(reason)) => {
-                        problem.get_or_insert(StudyError::Machine(reason));
+                        problem.get_or_insert(StudyError::System(reason));
                         halt.store(true, Ordering::Relaxed);
                     }
                     Err(Ended::Wrong(reason)) => {
@@ -239,23 +239,24 @@ impl Sweep<'_> {
     }
 
     fn one(&self, run: &PlannedRun, options: &RunOptions, permit: Permit<'_>) -> Result<RunResult, Ended> {
-        let machine = |refused: crate::files::Refused| Ended::Machine(refused.to_string());
-        let laboratory = if run.real { self.laboratory.real() } else { Some(self.laboratory) };
+        let machine = |refused: crate::files::FileOperationError| Ended::Machine(refused.to_string());
+        let laboratory = if run.real { self.laboratory.real_time_runner() } else { Some(self.laboratory) };
         let Some(laboratory) = laboratory else {
             return Ok(RunResult::Failed("it takes the wall clock, which this laboratory does not have".to_owned()));
         };
         // A run with another seed of a scenario stays as it is.
-        let is_kept = matches!(self.study.seeds, Seeds::Exactly(seed) if seed != run.seed);
+        let is_kept = matches!(self.study.seeds, SeedSource::Fixed(seed) if seed != run.seed);
         let found = if is_kept {
             self.archive.find(&run.key, &RunOptions::default()).map_err(machine)?
-        } else if options.resume || laboratory.repeats() {
+        } else if options.resume || laboratory.is_repeatable() {
             self.archive.find(&run.key, options).map_err(machine)?
         } else {
             None
         };
         // What fell behind supports nothing, unless that is what is looked at; another time the machine may keep up.
-        let enough =
-            |finished: &Finished| is_kept || laboratory.repeats() || !finished.is_late() || self.counts_late(run);
+        let enough = |finished: &StoredRun| {
+            is_kept || laboratory.is_repeatable() || !finished.is_late() || self.counts_late(run)
+        };
         if let Some(finished) = found.filter(enough)
             && let Ok(result) = self.values(run, &finished, true)
         {
@@ -273,7 +274,7 @@ impl Sweep<'_> {
         let records = match attempt {
             Ok(Ok(records)) => records,
             Ok(Err(RunError::Failed(reason))) => return Ok(RunResult::Failed(reason)),
-            Ok(Err(RunError::Machine(reason))) => return Err(Ended::Machine(reason)),
+            Ok(Err(RunError::System(reason))) => return Err(Ended::Machine(reason)),
             Ok(Err(RunError::Interrupted)) => return Err(Ended::Interrupted),
             Err(panic) => {
                 let words = panic.downcast_ref::<String>().map(String::as_str);
@@ -290,19 +291,19 @@ impl Sweep<'_> {
     /// Whether all points of a run count it even if it is late.
     fn counts_late(&self, run: &PlannedRun) -> bool {
         let mut points = run.points.iter().filter_map(|index| self.plan.points.get(*index));
-        points.all(|point| self.study.counts_late(&point.experiment))
+        points.all(|point| self.study.counts_late_runs(&point.experiment))
     }
 
-    fn values(&self, run: &PlannedRun, finished: &Finished, reused: bool) -> Result<RunResult, Ended> {
+    fn values(&self, run: &PlannedRun, finished: &StoredRun, reused: bool) -> Result<RunResult, Ended> {
         let tables = self
             .archive
             .tables(finished, &self.series)
             .map_err(|reason| Ended::Wrong(format!("the run {} ({}): {reason}", run.key, run.label)))?;
-        let lateness = finished.run.lateness.as_ref().and_then(Json::to_json);
+        let lateness = finished.run.lateness.as_ref().and_then(JsonValue::to_json);
         let (mut values, mut halves) = (Vec::new(), Vec::new());
         for point in run.points.iter().filter_map(|index| self.plan.points.get(*index)) {
-            let environment = AtPoint { tables: &tables, numbers: &point.numbers, lateness: lateness.as_ref() };
-            let half = |half| AtHalf { tables: &tables, numbers: &point.numbers, half };
+            let environment = PointContext { tables: &tables, numbers: &point.numbers, lateness: lateness.as_ref() };
+            let half = |half| HalfContext { tables: &tables, numbers: &point.numbers, half };
             let (mut of_point, mut halves_of_point) = (Vec::new(), Vec::new());
             for metric in &self.study.metrics {
                 if !metric.applies_to(&point.experiment) {
@@ -310,12 +311,12 @@ impl Sweep<'_> {
                     halves_of_point.push(None);
                     continue;
                 }
-                let value = evaluate::number(&metric.expression, &environment).map_err(|error| {
+                let value = evaluate::evaluate_number(&metric.expression, &environment).map_err(|error| {
                     Ended::Wrong(format!("study {}, metric {}: {error}", self.study.name, metric.name))
                 })?;
                 of_point.push(value);
                 // The expression has no errors here, because they would have occurred for the whole interval.
-                let at = |number| evaluate::number(&metric.expression, &half(number)).ok().flatten();
+                let at = |number| evaluate::evaluate_number(&metric.expression, &half(number)).ok().flatten();
                 let both = half_tolerance(metric).and_then(|_| Some([at(1)?, at(2)?]));
                 halves_of_point.push(both);
             }

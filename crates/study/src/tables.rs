@@ -1,8 +1,8 @@
 //! Reads the tables of a run for metrics. Metrics use the written tables, so a reused run gives the same numbers as a new one. A
 //! cell that is neither empty nor a number is an error: the run is then made again.
 
-use crate::evaluate::{Environment, direction_matches, end_of, flow_matches};
-use crate::experience::Experience;
+use crate::evaluate::{EvaluationContext, direction_matches, end_of, flow_matches};
+use crate::experience::FlowSummary;
 use crate::expression::{figure_name, link_column};
 use crate::lateness;
 use crate::study::Metric;
@@ -25,7 +25,7 @@ pub(crate) type WantedSeries = BTreeSet<(String, String)>;
 
 /// The tables of a run.
 #[derive(Debug)]
-pub(crate) struct Tables {
+pub(crate) struct MetricTables {
     flows: Columns,
     links: Columns,
     halves: Vec<HalfRow>,
@@ -34,14 +34,14 @@ pub(crate) struct Tables {
     series: BTreeMap<String, BTreeMap<String, Samples>>,
 }
 
-impl Tables {
+impl MetricTables {
     /// Parses `flows.csv`, and the tables of links and application metrics if the run has any.
     pub(crate) fn parse(files: &BTreeMap<&str, Vec<u8>>) -> Result<Self, RecordError> {
         let content = |name: &str| files.get(name).map(Vec::as_slice);
         let flows = content(FLOWS.file).unwrap_or_default();
         let links = content(LINKS.file);
         let (figures, halves) = (content(FIGURES.file), content(HALVES.file));
-        Ok(Tables {
+        Ok(MetricTables {
             flows: FLOWS.read_columns(Path::new(FLOWS.file), flows)?,
             links: links.map_or(Ok(Columns::default()), |links| LINKS.read_columns(Path::new(LINKS.file), links))?,
             halves: halves.map_or(Ok(Vec::new()), |halves| HALVES.read(Path::new(HALVES.file), halves))?,
@@ -68,8 +68,8 @@ impl Tables {
     }
 
     /// The values of single flows.
-    pub(crate) fn experience(&self) -> Experience {
-        Experience::of(&self.flows, &self.figures)
+    pub(crate) fn experience(&self) -> FlowSummary {
+        FlowSummary::of(&self.flows, &self.figures)
     }
 
     /// The samples of a series at the selected times that have a value.
@@ -82,20 +82,20 @@ impl Tables {
 
 /// A column of numbers, for the rows whose number and name (in the column `key`) match; empty without the table.
 fn matching(table: &Columns, key: &str, column: &str, is_match: impl Fn(usize, &str) -> bool) -> Vec<Option<f64>> {
-    let (Ok(names), Ok(values)) = (table.find_texts(key), table.find_column(column)) else { return Vec::new() };
+    let (Ok(names), Ok(values)) = (table.find_text_column(key), table.find_column(column)) else { return Vec::new() };
     let rows = names.iter().zip(values).enumerate().filter(|(row, (name, _))| is_match(*row, name));
     rows.map(|(_, (_, value))| Some(*value).filter(|value| !value.is_nan())).collect()
 }
 
 /// The tables of a run for the evaluation at a point.
-pub(crate) struct AtPoint<'a> {
-    pub(crate) tables: &'a Tables,
+pub(crate) struct PointContext<'a> {
+    pub(crate) tables: &'a MetricTables,
     pub(crate) numbers: &'a BTreeMap<String, f64>,
     /// The run's lateness record, if it has one.
     pub(crate) lateness: Option<&'a Value>,
 }
 
-impl Environment for AtPoint<'_> {
+impl EvaluationContext for PointContext<'_> {
     fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
         match (link_column(column), figure_name(column)) {
             (Some(column), _) => {
@@ -121,7 +121,7 @@ impl Environment for AtPoint<'_> {
     fn series(&self, subject: &str, metric: &str, from_s: f64, to_s: f64) -> Vec<Option<f64>> {
         self.tables.samples(subject, metric, |time_s| (from_s..=to_s).contains(&time_s))
     }
-    fn measured(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {
+    fn measured_series(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {
         // All measured links have the same interval.
         let from_s = self.tables.links.find_column(LinkRow::from_s().name);
         let Some(&from_s) = from_s.ok().and_then(<[f64]>::first) else { return Vec::new() };
@@ -131,7 +131,7 @@ impl Environment for AtPoint<'_> {
     fn lateness(&self, name: &str) -> Option<f64> {
         lateness::figure(self.lateness?, name)
     }
-    fn name(&self, name: &str) -> Option<f64> {
+    fn variable(&self, name: &str) -> Option<f64> {
         self.numbers.get(name).copied()
     }
 }
@@ -163,19 +163,19 @@ pub(crate) fn half_tolerance(metric: &Metric) -> Option<f64> {
 }
 
 /// One half of a run's measured interval, 1 or 2, for the evaluation at a point.
-pub(crate) struct AtHalf<'a> {
-    pub(crate) tables: &'a Tables,
+pub(crate) struct HalfContext<'a> {
+    pub(crate) tables: &'a MetricTables,
     pub(crate) numbers: &'a BTreeMap<String, f64>,
     pub(crate) half: u64,
 }
 
-impl Environment for AtHalf<'_> {
+impl EvaluationContext for HalfContext<'_> {
     fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
         let Some((kind, value)) = half_column(column) else { return Vec::new() };
         let rows = self.tables.halves.iter().filter(|row| row.half == self.half && row.kind == kind);
         rows.filter(|row| flow_matches(pattern, &row.subject)).map(value).collect()
     }
-    fn name(&self, name: &str) -> Option<f64> {
+    fn variable(&self, name: &str) -> Option<f64> {
         self.numbers.get(name).copied()
     }
 }
@@ -193,17 +193,17 @@ mod tests {
         LinkRow { link: name.to_owned(), marked_packets, drop_ratio, ..LinkRow::default() }
     }
 
-    fn at(tables: &Tables) -> AtPoint<'_> {
+    fn at(tables: &MetricTables) -> PointContext<'_> {
         static NONE: BTreeMap<String, f64> = BTreeMap::new();
-        AtPoint { tables, numbers: &NONE, lateness: None }
+        PointContext { tables, numbers: &NONE, lateness: None }
     }
 
     #[test]
     fn columns_of_links_are_not_those_of_flows() {
         let flows = FLOWS.to_bytes([flow("core", 1), flow("core.reverse", 2)]);
         let links = LINKS.to_bytes([link("core", 3, None), link("core.reverse", 4, Some(0.5))]);
-        let without = Tables::parse(&BTreeMap::from([(FLOWS.file, flows.clone())])).expect("a table");
-        let both = Tables::parse(&BTreeMap::from([(FLOWS.file, flows.clone()), (LINKS.file, links)]));
+        let without = MetricTables::parse(&BTreeMap::from([(FLOWS.file, flows.clone())])).expect("a table");
+        let both = MetricTables::parse(&BTreeMap::from([(FLOWS.file, flows.clone()), (LINKS.file, links)]));
         let both = both.expect("two tables");
         let value = |column, pattern| at(&both).column(column, pattern);
         assert_eq!(value("marked_packets", "core"), [Some(1.0)]);
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(value("link_drop_ratio", "edge"), []);
         assert_eq!(at(&without).column("link_drop_ratio", "core"), []);
         let wrong = BTreeMap::from([(FLOWS.file, flows), (LINKS.file, b"name\n".to_vec())]);
-        assert!(Tables::parse(&wrong).unwrap_err().to_string().contains("links.csv"));
+        assert!(MetricTables::parse(&wrong).unwrap_err().to_string().contains("links.csv"));
     }
 
     #[test]
@@ -230,15 +230,15 @@ mod tests {
         let wanted: WantedSeries = [("core".to_owned(), "drops".to_owned())].into();
         let mut files = BTreeMap::from([(FLOWS.file, FLOWS.to_bytes([flow("core", 0)]))]);
         let tables = |files: &BTreeMap<_, _>| {
-            Tables::parse(files).and_then(|tables| tables.with_series(&series[..], &wanted)).expect("tables")
+            MetricTables::parse(files).and_then(|tables| tables.with_series(&series[..], &wanted)).expect("tables")
         };
-        assert_eq!(at(&tables(&files)).measured("core", "drops"), []);
+        assert_eq!(at(&tables(&files)).measured_series("core", "drops"), []);
         files.insert(LINKS.file, links);
         let tables = tables(&files);
-        assert_eq!(at(&tables).measured("core", "drops"), [Some(7.0)]);
+        assert_eq!(at(&tables).measured_series("core", "drops"), [Some(7.0)]);
         assert_eq!(at(&tables).series("core", "drops", 1.0, 2.0), [Some(5.0), Some(6.0)]);
         // Not wanted, so not stored.
-        assert_eq!(at(&tables).measured("other", "drops"), []);
+        assert_eq!(at(&tables).measured_series("other", "drops"), []);
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
         ];
         let figures = FIGURES.to_bytes(figures.map(figure));
         let mut files = BTreeMap::from([(FLOWS.file, FLOWS.to_bytes([flow("r1", 0)])), (FIGURES.file, figures)]);
-        let tables = Tables::parse(&files).expect("two tables");
+        let tables = MetricTables::parse(&files).expect("two tables");
         let value = |column, pattern| at(&tables).column(column, pattern);
         assert_eq!(value("figure_responses_1kB", "r*"), [Some(3.0), Some(4.0)]);
         assert_eq!(value("figure_responses_1kB", "r*@b"), [Some(4.0)]);
@@ -264,6 +264,6 @@ mod tests {
         assert_eq!(value("figure_mean_response_1kB_s", "r*"), [Some(0.5)]);
         assert_eq!(value("figure_responses_1kB", "x"), []);
         files.insert(FIGURES.file, b"a,b\n1,2\n".to_vec());
-        assert!(Tables::parse(&files).unwrap_err().to_string().contains("figures.csv"));
+        assert!(MetricTables::parse(&files).unwrap_err().to_string().contains("figures.csv"));
     }
 }

@@ -1,10 +1,10 @@
 //! Texts of error messages: the nearest known name, and lists.
 
-use fullpipe_scenario::schema::nearest;
+use fullpipe_scenario::schema::nearest_name;
 
 /// Returns " (did you mean `NAME`?)" for the known name nearest to `found`, or nothing if none is near.
 pub(crate) fn suggestion<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(found, known).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
+    nearest_name(found, known).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
 /// Names in one line, or "nothing" if there are none.

@@ -1,6 +1,6 @@
 //! Tests that a queue limit in BDP is in the record of a run, in bytes.
 
-use fullpipe_study::{Laboratory, RunOptions, ScenarioSource, VirtualLaboratory};
+use fullpipe_study::{RunOptions, Runner, ScenarioSource, VirtualTimeRunner};
 
 fn source(queue: &str) -> ScenarioSource {
     let text = format!(
@@ -18,7 +18,7 @@ fn source(queue: &str) -> ScenarioSource {
 
 #[test]
 fn the_record_of_a_run_has_each_limit_in_bdp_with_its_bytes() {
-    let laboratory = VirtualLaboratory::new("test");
+    let laboratory = VirtualTimeRunner::new("test");
     let limits = |queue: &str| {
         let resolved = laboratory.resolve(&source(queue), &[]).expect("a scenario");
         laboratory.run(&resolved, 1, &RunOptions::default()).expect("a run").run.bdp_limits

@@ -2,7 +2,7 @@
 //! expression, and the expression or the settings contain those of the text.
 
 use fullpipe_study::study::{Claim, Study};
-use fullpipe_study::{expression::Literal, open};
+use fullpipe_study::{expression::Literal, load_file};
 use std::path::Path;
 
 /// Words for numbers.
@@ -188,7 +188,7 @@ fn studies() -> Vec<Study> {
         std::fs::read_dir(folder).expect("studies").map(|entry| entry.expect("one").path()).collect();
     names.sort();
     let files = names.into_iter().map(|folder| folder.join("study.toml")).filter(|file| file.exists());
-    files.map(|file| open(&file).unwrap_or_else(|errors| panic!("{errors}"))).collect()
+    files.map(|file| load_file(&file).unwrap_or_else(|errors| panic!("{errors}"))).collect()
 }
 
 #[test]

@@ -4,10 +4,10 @@
 use crate::common::{Fake, STUDY, Temporary, study_of, table, with};
 use fullpipe_archive::LateRuns;
 use fullpipe_scenario::schema::Override;
-use fullpipe_study::plan::plan;
+use fullpipe_study::plan::make_plan;
 use fullpipe_study::{
-    Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource, Settings,
-    Study, StudyError, run,
+    FileSystem, ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource, Study, StudyError,
+    StudyOptions, StudyOutcome, UserSettings, run,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ impl Both {
     }
 }
 
-impl Laboratory for Both {
+impl Runner for Both {
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
         self.virtual_time.resolve(scenario, overrides)
     }
@@ -47,16 +47,16 @@ impl Laboratory for Both {
         records
     }
 
-    fn real(&self) -> Option<&dyn Laboratory> {
+    fn real_time_runner(&self) -> Option<&dyn Runner> {
         Some(&self.real_time)
     }
 
-    fn build(&self) -> String {
-        self.virtual_time.build()
+    fn build_identity(&self) -> String {
+        self.virtual_time.build_identity()
     }
 }
 
-impl Laboratory for Real {
+impl Runner for Real {
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
         let mut resolved = self.fake.resolve(scenario, overrides)?;
         resolved.content.extend(b"real");
@@ -72,33 +72,33 @@ impl Laboratory for Real {
         records
     }
 
-    fn repeats(&self) -> bool {
+    fn is_repeatable(&self) -> bool {
         false
     }
 
-    fn build(&self) -> String {
-        self.fake.build()
+    fn build_identity(&self) -> String {
+        self.fake.build_identity()
     }
 }
 
 fn labels(study: &Study) -> Vec<String> {
-    let plan = plan(study, &Both::new()).unwrap_or_else(|error| panic!("{error}"));
+    let plan = make_plan(study, &Both::new()).unwrap_or_else(|error| panic!("{error}"));
     plan.points.into_iter().map(|point| point.label).collect()
 }
 
-fn run_into(study: &Study, laboratory: &dyn Laboratory, folder: &Path, jobs: usize) -> Result<Outcome, StudyError> {
+fn run_into(study: &Study, laboratory: &dyn Runner, folder: &Path, jobs: usize) -> Result<StudyOutcome, StudyError> {
     run_or_resume(study, laboratory, folder, jobs, false)
 }
 
 fn run_or_resume(
     study: &Study,
-    laboratory: &dyn Laboratory,
+    laboratory: &dyn Runner,
     folder: &Path,
     jobs: usize,
     resume: bool,
-) -> Result<Outcome, StudyError> {
-    let options = Options { jobs, run: RunOptions { resume, ..RunOptions::default() }, ..Options::default() };
-    run(study, laboratory, folder, &Files::new(), &options, &mut (), &AtomicBool::new(false))
+) -> Result<StudyOutcome, StudyError> {
+    let options = StudyOptions { jobs, run: RunOptions { resume, ..RunOptions::default() }, ..StudyOptions::default() };
+    run(study, laboratory, folder, &FileSystem::new(), &options, &mut (), &AtomicBool::new(false))
 }
 
 /// The fake study with both clocks, without its claims, which refer to single points.
@@ -127,7 +127,7 @@ fn the_user_may_choose_the_clock() {
     assert_eq!(labels(&study)[0], "experiment=sizes;size=10");
     let mut study = both();
     let set = vec![Override::parse("clock=virtual").expect("a setting")];
-    study.apply(&Settings { set, ..Settings::default() }, &Both::new()).expect("a clock of the study");
+    study.apply(&UserSettings { set, ..UserSettings::default() }, &Both::new()).expect("a clock of the study");
     assert!(!study.needs_real_time());
     assert_eq!(labels(&study).len(), 5);
     assert_eq!(labels(&study)[0], "experiment=sizes;clock=virtual;size=10");
@@ -166,9 +166,9 @@ fn resuming_makes_anew_only_what_fell_behind() {
     let folder = Temporary::new("resume");
     let study = both();
     let mut laboratory = Both::new();
-    let second = plan(&study, &laboratory).expect("a plan").runs[1].seed;
+    let second = make_plan(&study, &laboratory).expect("a plan").runs[1].seed;
     laboratory.real_time.fake.late = Some((10, vec![second], 3));
-    let late = |outcome: &Outcome| outcome.rows.iter().filter(|row| row.note.contains("fell behind")).count();
+    let late = |outcome: &StudyOutcome| outcome.rows.iter().filter(|row| row.note.contains("fell behind")).count();
     let outcome = run_or_resume(&study, &laboratory, &folder.join("out"), 1, false).expect("tables");
     assert_eq!((laboratory.real_time.made.load(Ordering::SeqCst), late(&outcome) > 0), (12, true));
     // The run falls behind again.
@@ -190,7 +190,7 @@ fn what_counts_though_it_fell_behind_is_not_made_anew() {
         experiment.late_runs = LateRuns::Count;
     }
     let mut laboratory = Both::new();
-    let second = plan(&study, &laboratory).expect("a plan").runs[1].seed;
+    let second = make_plan(&study, &laboratory).expect("a plan").runs[1].seed;
     laboratory.real_time.fake.late = Some((10, vec![second], 3));
     for _ in 0..2 {
         run_or_resume(&study, &laboratory, &folder.join("out"), 1, true).expect("tables");

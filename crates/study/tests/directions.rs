@@ -2,7 +2,8 @@
 
 use crate::common::Temporary;
 use fullpipe_study::{
-    Files, Laboratory, Options, Outcome, RunOptions, ScenarioSource, StudyError, VirtualLaboratory, single,
+    FileSystem, RunOptions, Runner, ScenarioSource, StudyError, StudyOptions, StudyOutcome, VirtualTimeRunner,
+    single_run_study,
 };
 use std::sync::atomic::AtomicBool;
 
@@ -32,21 +33,22 @@ fn source(text: &str) -> ScenarioSource {
     ScenarioSource { name: "test.toml".into(), origin: "scenario.toml".into(), text: text.to_owned(), folder: None }
 }
 
-fn run(text: &str, metrics: &[(&str, &str)]) -> Result<Outcome, StudyError> {
+fn run(text: &str, metrics: &[(&str, &str)]) -> Result<StudyOutcome, StudyError> {
     // Tests run simultaneously, so each scenario and metric has its own folder.
     let name: String = metrics.iter().map(|(name, _)| *name).collect();
     let folder =
         Temporary::new(&format!("directions-{name}-{}", metrics.iter().map(|(_, text)| text.len()).sum::<usize>()));
-    let mut study = single("video", "Video", source(text), 1);
+    let mut study = single_run_study("video", "Video", source(text), 1);
     for (name, expression) in metrics {
-        let expression = fullpipe_study::expression::parse(expression, fullpipe_study::expression::Purpose::Metric);
+        let expression =
+            fullpipe_study::expression::parse(expression, fullpipe_study::expression::ExpressionPurpose::Metric);
         let mut metric = study.metrics[0].clone();
         metric.record.name = (*name).to_owned();
         metric.expression = expression.expect("an expression");
         study.metrics.push(metric);
     }
-    let (laboratory, options, stop) = (VirtualLaboratory::new("test"), Options::default(), AtomicBool::new(false));
-    fullpipe_study::run(&study, &laboratory, &folder.0, &Files::new(), &options, &mut (), &stop)
+    let (laboratory, options, stop) = (VirtualTimeRunner::new("test"), StudyOptions::default(), AtomicBool::new(false));
+    fullpipe_study::run(&study, &laboratory, &folder.0, &FileSystem::new(), &options, &mut (), &stop)
 }
 
 #[test]
@@ -93,7 +95,7 @@ fn a_metric_over_a_series_that_no_probe_samples_is_an_error_with_the_known_names
 #[test]
 fn the_duration_of_a_run_is_the_nearest_number_to_its_nanoseconds() {
     // 61 s times 1e-9 would be 61.00000000000001.
-    let laboratory = VirtualLaboratory::new("test");
+    let laboratory = VirtualTimeRunner::new("test");
     let text = VIDEO.replace("segments = 10\n", "");
     let resolved = laboratory.resolve(&source(&text), &[]).expect("a scenario");
     let run = laboratory.run(&resolved, 1, &RunOptions::default()).expect("a run").run;

@@ -7,9 +7,9 @@
 use crate::common;
 
 use crate::common::{Fake, Temporary, run_into, run_with, stamps, study, tree};
-use fullpipe_study::files::{Files, Hook, Step};
+use fullpipe_study::files::{FileHook, FileOperation, FileSystem};
 use fullpipe_study::{Study, StudyError};
-use fullpipe_units::Stream;
+use fullpipe_units::RandomStream;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -38,23 +38,23 @@ fn capturing() -> Fake {
 }
 
 /// Counts the steps, and calls a function at one of them.
-fn hook(at: usize, what: impl Fn(Step<'_>) -> io::Result<()> + Send + Sync + 'static) -> (Hook, Arc<AtomicUsize>) {
+fn hook(
+    at: usize,
+    what: impl Fn(FileOperation<'_>) -> io::Result<()> + Send + Sync + 'static,
+) -> (FileHook, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = count.clone();
     // Steps that only read leave no change.
-    let hook: Hook =
-        Arc::new(
-            move |step| {
-                if step.is_change() && counter.fetch_add(1, Ordering::SeqCst) == at { what(step) } else { Ok(()) }
-            },
-        );
+    let hook: FileHook = Arc::new(move |step| {
+        if step.modifies_disk() && counter.fetch_add(1, Ordering::SeqCst) == at { what(step) } else { Ok(()) }
+    });
     (hook, count)
 }
 
 /// The number of steps of an undisturbed run into a new folder.
 fn steps(study: &Study, folder: &Path) -> usize {
     let (hook, count) = hook(usize::MAX, |_| Ok(()));
-    run_with(study, &capturing(), folder, 1, &Files::with_hook(hook, CHUNK)).expect("nothing disturbs");
+    run_with(study, &capturing(), folder, 1, &FileSystem::with_hook(hook, CHUNK)).expect("nothing disturbs");
     count.load(Ordering::SeqCst)
 }
 
@@ -73,7 +73,7 @@ fn victim() {
     let laboratory = Fake { takes, captures: number(STEP).is_some(), ..Fake::new() };
     let study = if number(STEP).is_some() { small() } else { study() };
     let jobs = if number(STEP).is_some() { 1 } else { 2 };
-    run_with(&study, &laboratory, Path::new(&folder), jobs, &Files::with_hook(hook, CHUNK)).expect("a good study");
+    run_with(&study, &laboratory, Path::new(&folder), jobs, &FileSystem::with_hook(hook, CHUNK)).expect("a good study");
 }
 
 fn start(folder: &Path, more: &[(&str, String)]) -> Child {
@@ -216,7 +216,7 @@ fn killed_at_fifty_random_moments() {
     let study = study();
     run_into(&study, &Fake::new(), &folder.join("whole"), 1).expect("nothing disturbs");
     let whole = tree(&folder.join("whole"));
-    let mut moments = Stream::new(20, "test", "moments");
+    let mut moments = RandomStream::new(20, "test", "moments");
     let mut in_the_middle = 0;
     for attempt in 0..50 {
         let out = folder.join(&attempt.to_string());
@@ -229,7 +229,7 @@ fn killed_at_fifty_random_moments() {
         while count() < attempt % 12 {
             std::thread::sleep(Duration::from_micros(200));
         }
-        std::thread::sleep(Duration::from_micros(moments.below(9_000)));
+        std::thread::sleep(Duration::from_micros(moments.uniform_below(9_000)));
         kill(child);
         let finished = if out.exists() { only_whole_runs(&out, &whole) } else { 0 };
         in_the_middle += usize::from((1..12).contains(&finished));
@@ -253,8 +253,8 @@ fn a_disk_that_refuses_at_every_step_gives_a_sentence_and_harms_nothing() {
         for step in 0..total {
             let out = folder.join("out");
             let (hook, _) = hook(step, move |_| Err(kind.into()));
-            let error = run_with(&study, &capturing(), &out, 1, &Files::with_hook(hook, CHUNK)).unwrap_err();
-            let StudyError::Machine(sentence) = &error else { panic!("step {step}: {error:?}") };
+            let error = run_with(&study, &capturing(), &out, 1, &FileSystem::with_hook(hook, CHUNK)).unwrap_err();
+            let StudyError::System(sentence) = &error else { panic!("step {step}: {error:?}") };
             assert_eq!(error.exit_status(), 1);
             assert!(sentence.starts_with("cannot ") && sentence.ends_with(words), "{sentence}");
             assert!(sentence.contains(&*out.to_string_lossy()), "{sentence}");
@@ -280,18 +280,23 @@ fn what_gets_its_name_was_synced_and_the_name_is_synced_after() {
     let folder = Temporary::new("order");
     let trace = Arc::new(std::sync::Mutex::new(Vec::new()));
     let writer = trace.clone();
-    let hook: Hook = Arc::new(move |step| {
+    let hook: FileHook = Arc::new(move |step| {
         let line = match step {
-            Step::CreateFile(path) | Step::Write(path) => ("write", path.to_owned(), path.to_owned()),
-            Step::SyncFile(path) | Step::SyncFolder(path) => ("sync", path.to_owned(), path.to_owned()),
-            Step::Rename(from, to) => ("rename", from.to_owned(), to.to_owned()),
-            Step::CreateFolder(path) | Step::Remove(path) => ("other", path.to_owned(), path.to_owned()),
-            Step::Read(_) | Step::List(_) => return Ok(()),
+            FileOperation::CreateFile(path) | FileOperation::Write(path) => ("write", path.to_owned(), path.to_owned()),
+            FileOperation::SyncFile(path) | FileOperation::SyncFolder(path) => {
+                ("sync", path.to_owned(), path.to_owned())
+            }
+            FileOperation::Rename(from, to) => ("rename", from.to_owned(), to.to_owned()),
+            FileOperation::CreateFolder(path) | FileOperation::Remove(path) => {
+                ("other", path.to_owned(), path.to_owned())
+            }
+            FileOperation::Read(_) | FileOperation::List(_) => return Ok(()),
         };
         writer.lock().expect("no panic").push(line);
         Ok(())
     });
-    run_with(&small(), &capturing(), &folder.join("out"), 1, &Files::with_hook(hook, CHUNK)).expect("nothing disturbs");
+    run_with(&small(), &capturing(), &folder.join("out"), 1, &FileSystem::with_hook(hook, CHUNK))
+        .expect("nothing disturbs");
     let trace = trace.lock().expect("no panic");
     let mut renames = 0;
     for (at, (_, from, to)) in trace.iter().enumerate().filter(|(_, (what, _, _))| *what == "rename") {
@@ -322,33 +327,33 @@ fn steps_of_one_more_run(folder: &Temporary, before: u64) -> Vec<(String, u64)> 
         study
     };
     let mut other_seeds = study(before);
-    other_seeds.seeds = fullpipe_study::study::Seeds::Derived(77);
+    other_seeds.seeds = fullpipe_study::study::SeedSource::Derived(77);
     let laboratory = Fake { cpu_s: Some(1.0), ..Fake::new() };
     let out = folder.join(&format!("after-{before}"));
     run_into(&other_seeds, &laboratory, &out, 1).expect("nothing disturbs");
     let steps = Arc::new(std::sync::Mutex::new(Vec::new()));
     let (seen, root) = (steps.clone(), out.clone());
-    let hook: Hook = Arc::new(move |step| {
+    let hook: FileHook = Arc::new(move |step| {
         let (what, path) = match step {
-            Step::Read(path) => ("read", path),
-            Step::List(path) => ("list", path),
-            Step::Write(path) => ("write", path),
-            Step::CreateFile(path) => ("create", path),
-            Step::SyncFile(path) | Step::SyncFolder(path) => ("sync", path),
-            Step::Rename(_, path) => ("rename", path),
-            Step::CreateFolder(path) => ("create folder", path),
-            Step::Remove(path) => ("remove", path),
+            FileOperation::Read(path) => ("read", path),
+            FileOperation::List(path) => ("list", path),
+            FileOperation::Write(path) => ("write", path),
+            FileOperation::CreateFile(path) => ("create", path),
+            FileOperation::SyncFile(path) | FileOperation::SyncFolder(path) => ("sync", path),
+            FileOperation::Rename(_, path) => ("rename", path),
+            FileOperation::CreateFolder(path) => ("create folder", path),
+            FileOperation::Remove(path) => ("remove", path),
         };
         let amount = match step {
-            Step::Read(path) => std::fs::metadata(path).map_or(0, |file| file.len()),
-            Step::List(path) => std::fs::read_dir(path).map_or(0, |names| names.count() as u64),
+            FileOperation::Read(path) => std::fs::metadata(path).map_or(0, |file| file.len()),
+            FileOperation::List(path) => std::fs::read_dir(path).map_or(0, |names| names.count() as u64),
             _ => 0,
         };
         let path = path.strip_prefix(&root).expect("within the folder").to_string_lossy().into_owned();
         seen.lock().expect("no panic").push((format!("{what} {path}"), amount));
         Ok(())
     });
-    let files = Files::with_hook(hook, usize::MAX);
+    let files = FileSystem::with_hook(hook, usize::MAX);
     let outcome = run_with(&study(1), &laboratory, &out, 1, &files).expect("nothing disturbs");
     assert_eq!((outcome.made, outcome.reused), (1, 0));
     let steps = steps.lock().expect("no panic");

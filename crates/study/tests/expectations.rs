@@ -2,11 +2,13 @@
 
 use crate::common::{Fake, SCENARIO, STUDY, Temporary, run_into, study_of, table};
 use fullpipe_scenario::schema::{Error, Errors};
-use fullpipe_study::expect::of_scenario;
-use fullpipe_study::{Embedded, Options, Outcome, ScenarioSource, VirtualLaboratory, load, single};
+use fullpipe_study::expect::scenario_expectations;
+use fullpipe_study::{
+    EmbeddedStudy, ScenarioSource, StudyOptions, StudyOutcome, VirtualTimeRunner, load, single_run_study,
+};
 use std::sync::atomic::AtomicBool;
 
-fn outcomes(outcome: &Outcome) -> Vec<(&str, &str, Option<f64>)> {
+fn outcomes(outcome: &StudyOutcome) -> Vec<(&str, &str, Option<f64>)> {
     outcome.expectations.iter().map(|row| (row.subject.as_str(), row.outcome.as_str(), row.value)).collect()
 }
 
@@ -54,7 +56,7 @@ fn a_result_that_is_not_valid_comes_before_a_failed_expectation() {
 #[test]
 fn points_that_the_settings_leave_out_are_not_checked() {
     let mut study = study_with("[[expect]]\nmetric = 'packets'\nwhere = { size = 20 }\nmin = 1000\n");
-    let settings = fullpipe_study::Settings { quick: true, ..Default::default() };
+    let settings = fullpipe_study::UserSettings { quick: true, ..Default::default() };
     study.apply(&settings, &Fake::new()).expect("settings");
     let folder = Temporary::new("expectations-quick");
     let outcome = run_into(&study, &Fake::new(), &folder.0, 1).expect("a study");
@@ -68,15 +70,15 @@ fn the_resolved_study_has_the_same_expectations() {
         "[[expect]]\nmetric = 'rate_bps'\nwhere = { size = [10, 20] }\nmin = '20Mbit/s'\nmax = 5e9\n\
          [[expect]]\nmetric = 'packets'\nexperiments = ['shapes']\nmax = 3\n",
     );
-    let text = fullpipe_study::resolved::resolved(&study, "b");
-    let again = load(&text, "study.toml", "x", &Embedded("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
+    let text = fullpipe_study::resolved::resolved_text(&study, "b");
+    let again = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(again.expectations, study.expectations);
     assert_eq!(study.expectations[0].min, Some(20e6));
 }
 
 fn error_of(expectation: &str) -> Error {
     let text = format!("{STUDY}\n[[expect]]\n{expectation}\n");
-    match load(&text, "study.toml", "fallback", &Embedded("fake", &[("plain.txt", SCENARIO)])) {
+    match load(&text, "study.toml", "fallback", &EmbeddedStudy("fake", &[("plain.txt", SCENARIO)])) {
         Ok(_) => panic!("this is accepted:\n{expectation}"),
         Err(Errors(mut errors)) => {
             assert_eq!(errors.len(), 1, "{errors:?}");
@@ -140,7 +142,7 @@ start = '4s'
 size = '1GB'
 ";
 
-fn run_single(name: &str, expectations: &str) -> Outcome {
+fn run_single(name: &str, expectations: &str) -> StudyOutcome {
     let text = LINK.to_owned() + expectations;
     let loaded = fullpipe_scenario::load(&text, "link.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     let source = ScenarioSource {
@@ -149,13 +151,14 @@ fn run_single(name: &str, expectations: &str) -> Outcome {
         text: loaded.resolved.clone(),
         folder: None,
     };
-    let mut study = single("link", "Link", source, 1);
-    study.expectations = of_scenario(&loaded).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut study = single_run_study("link", "Link", source, 1);
+    study.expectations = scenario_expectations(&loaded).unwrap_or_else(|errors| panic!("{errors}"));
     let folder = Temporary::new(name);
-    let laboratory = VirtualLaboratory::new("test");
+    let laboratory = VirtualTimeRunner::new("test");
     let stop = AtomicBool::new(false);
-    let files = fullpipe_study::Files::new();
-    fullpipe_study::run(&study, &laboratory, &folder.0, &files, &Options::default(), &mut (), &stop).expect("a run")
+    let files = fullpipe_study::FileSystem::new();
+    fullpipe_study::run(&study, &laboratory, &folder.0, &files, &StudyOptions::default(), &mut (), &stop)
+        .expect("a run")
 }
 
 #[test]
@@ -205,7 +208,7 @@ fn an_expectation_that_can_never_have_a_value_is_an_error() {
     ] {
         let text = format!("{LINK}{udp}[[expect]]\nmetric = '{metric}'\nflow = '{flow}'\nmax = 1\n");
         let loaded = fullpipe_scenario::load(&text, "link.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
-        let error = of_scenario(&loaded).expect_err(metric).to_string();
+        let error = scenario_expectations(&loaded).expect_err(metric).to_string();
         assert!(error.contains(says), "{metric}: {error}");
     }
     for (metric, flow) in [
@@ -217,7 +220,7 @@ fn an_expectation_that_can_never_have_a_value_is_an_error() {
     ] {
         let text = format!("{LINK}[[expect]]\nmetric = '{metric}'\nflow = '{flow}'\nmax = 1\n");
         let loaded = fullpipe_scenario::load(&text, "link.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
-        assert!(of_scenario(&loaded).is_ok(), "{metric}, {flow}");
+        assert!(scenario_expectations(&loaded).is_ok(), "{metric}, {flow}");
     }
 }
 
@@ -232,7 +235,7 @@ fn an_unknown_metric_of_a_scenario_is_an_error_with_the_nearest_name() {
         let text = format!("{LINK}[[expect]]\nmetric = '{metric}'\nmax = {bound}\n");
         let line = text.lines().position(|line| line.starts_with("metric")).expect("a metric") + 1;
         let loaded = fullpipe_scenario::load(&text, "link.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
-        let error = of_scenario(&loaded).expect_err(metric).to_string();
+        let error = scenario_expectations(&loaded).expect_err(metric).to_string();
         for part in says.replace(":26:", &format!(":{line}:")).replace(":27:", &format!(":{}:", line + 1)).split('|') {
             assert!(error.contains(part), "{error}\nwithout {part}");
         }

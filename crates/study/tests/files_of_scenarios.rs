@@ -2,7 +2,7 @@
 //! any working directory.
 
 use crate::common::Temporary;
-use fullpipe_study::{Laboratory, RunOptions, ScenarioSource, VirtualLaboratory};
+use fullpipe_study::{RunOptions, Runner, ScenarioSource, VirtualTimeRunner};
 use std::path::Path;
 
 const SCENARIO: &str = "duration = '1s'
@@ -36,12 +36,12 @@ fn the_content_of_a_trace_is_part_of_the_key() {
         let source = source(&folder.0, key);
         let content = |bytes| {
             std::fs::write(folder.join("traces/r5s2.alt"), trace(bytes)).unwrap();
-            VirtualLaboratory::new("test").resolve(&source, &[]).unwrap().content
+            VirtualTimeRunner::new("test").resolve(&source, &[]).unwrap().content
         };
         assert_eq!(content(245), content(245));
         assert_ne!(content(245), content(246));
         // The trace is used: a request of 246 bytes.
-        let laboratory = VirtualLaboratory::new("test");
+        let laboratory = VirtualTimeRunner::new("test");
         let resolved = laboratory.resolve(&source, &[]).unwrap();
         let records = laboratory.run(&resolved, 1, &RunOptions::default()).unwrap();
         let flows = records.files.into_iter().find(|(name, _)| name == "flows.csv").unwrap().1;
@@ -57,7 +57,7 @@ fn the_content_of_a_trace_is_part_of_the_key() {
 #[test]
 fn a_trace_that_is_missing_is_told_by_name() {
     let folder = Temporary::new("trace-missing");
-    let missing = |key| VirtualLaboratory::new("test").resolve(&source(&folder.0, key), &[]).unwrap_err();
+    let missing = |key| VirtualTimeRunner::new("test").resolve(&source(&folder.0, key), &[]).unwrap_err();
     assert!(
         missing("file = 'nothing.org'").contains("nothing.org: No such file"),
         "{}",

@@ -4,12 +4,12 @@ use crate::common;
 
 use crate::common::{PUBLISHED, SCENARIO, STUDY, study};
 use fullpipe_scenario::schema::{Error, Errors};
-use fullpipe_study::{Embedded, load};
+use fullpipe_study::{EmbeddedStudy, load};
 use proptest::prelude::*;
 
 fn errors_of(text: &str, published: &str) -> Vec<Error> {
     let files = [("plain.txt", SCENARIO), ("published.csv", published)];
-    match load(text, "study.toml", "fallback", &Embedded("fake", &files)) {
+    match load(text, "study.toml", "fallback", &EmbeddedStudy("fake", &files)) {
         Ok(_) => panic!("this is right:\n{text}"),
         Err(Errors(errors)) => errors,
     }
@@ -374,7 +374,7 @@ fn all_mistakes_are_told_at_once_in_order() {
 fn tables_of_paths_are_dotted_paths() {
     let text = STUDY.replace("set = { size = 20 }", "set = { \"a.b\" = 1, c.d = { e = 2 }, \"f.g\" = { h = 3 } }");
     let files = [("plain.txt", SCENARIO)];
-    let study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+    let study = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)).unwrap();
     let paths: Vec<&str> = study.experiments[1].set.iter().map(|set| set.path.as_str()).collect();
     // Under a key with dots, a table is the value.
     assert_eq!(paths, ["a.b", "c.d.e", "f.g"]);
@@ -389,7 +389,7 @@ fn explicit_points_are_the_points() {
     let text =
         text.replace("quick = [10, 40]", "quick = [10, 40]\n[[experiment.axis]]\nname = \"hue\"\npaths = [\"colour\"]");
     let files = [("plain.txt", SCENARIO)];
-    let study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap_or_else(|e| panic!("{e}"));
+    let study = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(study.experiments[0].combinations(), [[2, 0], [0, 1]]);
     let labels: Vec<&str> = study.experiments[0].axes[1].levels.iter().map(|level| level.label.as_str()).collect();
     assert_eq!(labels, ["1", "2"]);
@@ -405,15 +405,15 @@ fn a_study_says_what_it_says() {
     // Without a name in the file, the study has the default name.
     let files = [("plain.txt", SCENARIO)];
     let text = STUDY.replace("name = \"fake\"", "");
-    assert_eq!(load(&text, "study.toml", "other", &Embedded("fake", &files)).unwrap().name, "other");
+    assert_eq!(load(&text, "study.toml", "other", &EmbeddedStudy("fake", &files)).unwrap().name, "other");
 }
 
 #[test]
 fn the_resolved_file_says_the_same_again() {
     let study = study();
-    let once = fullpipe_study::resolved::resolved(&study, "b");
-    let again = load(&once, "study.toml", "x", &Embedded("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
-    assert_eq!(fullpipe_study::resolved::resolved(&again, "b"), once);
+    let once = fullpipe_study::resolved::resolved_text(&study, "b");
+    let again = load(&once, "study.toml", "x", &EmbeddedStudy("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(fullpipe_study::resolved::resolved_text(&again, "b"), once);
     assert_eq!((again.experiments.len(), again.published, again.claims), (2, study.published, study.claims));
 }
 
@@ -459,7 +459,7 @@ best = { rate_bps = "high" }
 #[test]
 fn plots_reach_the_records_as_they_are_asked_for() {
     let study = common::study_of(&(STUDY.to_owned() + PLOTS));
-    let resolved = fullpipe_study::resolved::resolved(&study, "b");
+    let resolved = fullpipe_study::resolved::resolved_text(&study, "b");
     for line in [
         "subject = \"bulk\"",
         "group = \"1500ms\"",
@@ -511,7 +511,7 @@ fn what_a_plot_lacks_or_misnames_is_told() {
 fn the_reference_page_is_the_schema() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/studies.md");
     let page = std::fs::read_to_string(path).expect("the page");
-    let reference = fullpipe_scenario::schema::reference(&fullpipe_archive::STUDY);
+    let reference = fullpipe_scenario::schema::render_reference(&fullpipe_archive::STUDY);
     if std::env::var_os("FULLPIPE_UPDATE").is_some() {
         let heading = "# Reference of study files\n\n";
         let (own, _) = page.split_once(heading).expect("a heading");
@@ -531,7 +531,7 @@ proptest! {
         while !STUDY.is_char_boundary(end) { end -= 1; }
         let text = format!("{}{with}{}", &STUDY[..start], &STUDY[end.max(start)..]);
         let files = [("plain.txt", SCENARIO), ("published.csv", PUBLISHED)];
-        if let Err(Errors(errors)) = load(&text, "study.toml", "x", &Embedded("fake", &files)) {
+        if let Err(Errors(errors)) = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)) {
             prop_assert!(!errors.is_empty());
             prop_assert!(errors.iter().all(|error| error.line <= text.lines().count() + 1));
         }
@@ -543,6 +543,6 @@ proptest! {
         let end = (start + length).min(PUBLISHED.len());
         let text = format!("{}{with}{}", &PUBLISHED[..start], &PUBLISHED[end..]);
         let files = [("plain.txt", SCENARIO), ("published.csv", text.as_str())];
-        let _ = load(STUDY, "study.toml", "x", &Embedded("fake", &files));
+        let _ = load(STUDY, "study.toml", "x", &EmbeddedStudy("fake", &files));
     }
 }

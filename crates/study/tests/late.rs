@@ -1,12 +1,12 @@
 //! Tests of runs that fell behind real time: they count neither for a value nor for a claim.
 
 use crate::common::{Fake, STUDY, Temporary, run_into, study_of, table};
-use fullpipe_study::{Outcome, Study, SummaryRow, Verdict};
-use fullpipe_units::random::run_seed;
+use fullpipe_study::{Study, StudyOutcome, SummaryRow, Verdict};
+use fullpipe_units::random::derive_run_seed;
 
 /// A laboratory whose runs with these numbers at size 10 fell behind, and received `more` additional packets.
 fn late(runs: &[u64], more: u64) -> Fake {
-    Fake { late: Some((10, runs.iter().map(|run| run_seed(4, *run)).collect(), more)), ..Fake::new() }
+    Fake { late: Some((10, runs.iter().map(|run| derive_run_seed(4, *run)).collect(), more)), ..Fake::new() }
 }
 
 /// The fake study with this number of runs.
@@ -14,12 +14,12 @@ fn study_with(runs: u64) -> Study {
     study_of(&STUDY.replace("runs = 3", &format!("runs = {runs}")))
 }
 
-fn packets(outcome: &Outcome, size: u64) -> &SummaryRow {
+fn packets(outcome: &StudyOutcome, size: u64) -> &SummaryRow {
     let point = format!("experiment=sizes;size={size}");
     outcome.rows.iter().find(|row| row.point == point.as_str() && row.metric == "packets").expect("a row")
 }
 
-fn claim<'a>(outcome: &'a Outcome, name: &str) -> &'a SummaryRow {
+fn claim<'a>(outcome: &'a StudyOutcome, name: &str) -> &'a SummaryRow {
     outcome.rows.iter().find(|row| row.metric == format!("claim:{name}")).expect("a claim")
 }
 

@@ -2,9 +2,9 @@
 
 use crate::common::{Fake, PUBLISHED, SCENARIO, STUDY, Temporary, run_into, table};
 use fullpipe_scenario::schema::Override;
-use fullpipe_study::plan::plan;
-use fullpipe_study::resolved::resolved;
-use fullpipe_study::{Embedded, Settings, Study, load};
+use fullpipe_study::plan::make_plan;
+use fullpipe_study::resolved::resolved_text;
+use fullpipe_study::{EmbeddedStudy, Study, UserSettings, load};
 
 /// Two columns of settings, for four runs.
 const ROWS: &str = "# made by hand\nsize,colour\n10,7\n20,8\n30,9\n40,10\n";
@@ -18,7 +18,7 @@ fn text() -> String {
 
 fn try_load(text: &str, rows: &str) -> Result<Study, String> {
     let files = [("plain.txt", SCENARIO), ("published.csv", PUBLISHED), ("rows.csv", rows)];
-    load(text, "study.toml", "fallback", &Embedded("fake", &files)).map_err(|errors| errors.to_string())
+    load(text, "study.toml", "fallback", &EmbeddedStudy("fake", &files)).map_err(|errors| errors.to_string())
 }
 
 fn study(text: &str) -> Study {
@@ -27,7 +27,7 @@ fn study(text: &str) -> Study {
 
 /// The scenarios of the runs of a point, in order.
 fn scenarios(study: &Study, label: &str) -> Vec<String> {
-    let plan = plan(study, &Fake::new()).unwrap_or_else(|error| panic!("{error}"));
+    let plan = make_plan(study, &Fake::new()).unwrap_or_else(|error| panic!("{error}"));
     let point = plan.points.iter().find(|point| point.label.ends_with(label)).expect("the point");
     point.runs.iter().map(|run| plan.runs[*run].scenario.text.clone()).collect()
 }
@@ -44,7 +44,7 @@ fn each_run_takes_its_row_where_the_value_of_an_axis_names_the_replications() {
     // The other value has no replications: three runs of one scenario, with the parameter and the settings of the experiment.
     assert_eq!(scenarios(&study, "shape=round"), vec![scenario(3, 0, 20); 3]);
     // The row of a run does not change its seed.
-    let plan = plan(&study, &Fake::new()).unwrap();
+    let plan = make_plan(&study, &Fake::new()).unwrap();
     let seeds = |label: &str| -> Vec<u64> {
         let point = plan.points.iter().find(|point| point.label.ends_with(label)).expect("the point");
         point.runs.iter().map(|run| plan.runs[*run].seed).collect()
@@ -74,13 +74,13 @@ fn what_is_set_beside_replications_overrides_their_rows() {
 fn rows_are_counted_over_all_study_seeds_and_must_suffice() {
     let text = text().replace("runs = 3", "runs = 2");
     let mut two = study(&text);
-    let settings = Settings { seeds: Some(2), ..Settings::default() };
+    let settings = UserSettings { seeds: Some(2), ..UserSettings::default() };
     two.apply(&settings, &Fake::new()).unwrap();
     let expected = [scenario(7, 4, 10), scenario(8, 4, 20), scenario(9, 4, 30), scenario(10, 4, 40)];
     assert_eq!(scenarios(&two, "shape=square"), expected);
     let mut many = study(&text);
-    many.apply(&Settings { seeds: Some(3), ..Settings::default() }, &Fake::new()).unwrap();
-    let error = plan(&many, &Fake::new()).unwrap_err().to_string();
+    many.apply(&UserSettings { seeds: Some(3), ..UserSettings::default() }, &Fake::new()).unwrap();
+    let error = make_plan(&many, &Fake::new()).unwrap_err().to_string();
     assert!(error.contains("6 runs per point, and the replications squares have 4 rows"), "{error}");
 }
 
@@ -108,26 +108,28 @@ fn a_point_whose_runs_have_different_scenarios_is_not_deterministic() {
 #[test]
 fn the_records_state_the_rows_and_read_back() {
     let study = study(&text());
-    let record = resolved(&study, "fake 1");
+    let record = resolved_text(&study, "fake 1");
     assert!(record.contains("{ size = 10, colour = 7 }"), "{record}");
-    let again = load(&record, "study.toml", "x", &Embedded("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
-    assert_eq!(resolved(&again, "fake 1"), record);
+    let again =
+        load(&record, "study.toml", "x", &EmbeddedStudy("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(resolved_text(&again, "fake 1"), record);
     assert_eq!(scenarios(&again, "shape=square"), scenarios(&study, "shape=square"));
     // Rows that no experiment uses are omitted.
     let mut sizes = study;
     let set = vec![Override::parse("experiments=sizes").unwrap()];
-    sizes.apply(&Settings { set, ..Settings::default() }, &Fake::new()).unwrap();
+    sizes.apply(&UserSettings { set, ..UserSettings::default() }, &Fake::new()).unwrap();
     sizes.experiments.retain(|experiment| experiment.name == "sizes");
-    assert!(!resolved(&sizes, "fake 1").contains("colour = 7"));
+    assert!(!resolved_text(&sizes, "fake 1").contains("colour = 7"));
 }
 
 #[test]
 fn what_a_shortened_study_fixes_the_rows_do_not_set() {
     let mut quick = study(&text().replace("set = { size = 20 }", "set = { size = 20 }\nquick_set = { size = 5 }"));
-    quick.apply(&Settings { quick: true, ..Settings::default() }, &Fake::new()).unwrap();
+    quick.apply(&UserSettings { quick: true, ..UserSettings::default() }, &Fake::new()).unwrap();
     assert_eq!(scenarios(&quick, "shape=square"), [scenario(7, 4, 5), scenario(8, 4, 5), scenario(9, 4, 5)]);
-    let record = resolved(&quick, "fake 1");
-    let again = load(&record, "study.toml", "x", &Embedded("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
+    let record = resolved_text(&quick, "fake 1");
+    let again =
+        load(&record, "study.toml", "x", &EmbeddedStudy("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(scenarios(&again, "shape=square"), scenarios(&quick, "shape=square"));
 }
 
@@ -136,7 +138,7 @@ fn a_setting_of_the_user_does_not_replace_what_the_rows_set() {
     let set = |setting: &str, text: &str| {
         let mut study = study(text);
         let set = vec![Override::parse("experiments=shapes").unwrap(), Override::parse(setting).unwrap()];
-        study.apply(&Settings { set, ..Settings::default() }, &Fake::new()).map_err(|error| error.to_string())
+        study.apply(&UserSettings { set, ..UserSettings::default() }, &Fake::new()).map_err(|error| error.to_string())
     };
     let error = set("scenario.colour=1", &text()).unwrap_err();
     assert!(error.contains("colour is set by the replications, whose rows differ, in every experiment"), "{error}");
@@ -162,6 +164,6 @@ fn mistakes_are_said_with_their_place() {
     assert!(missing.contains("row.csv cannot be read"), "{missing}");
     // A path that the scenario does not have is detected before any run.
     let study = try_load(&text(), "sise\n10\n20\n30\n").unwrap();
-    let error = plan(&study, &Fake::new()).unwrap_err().to_string();
+    let error = make_plan(&study, &Fake::new()).unwrap_err().to_string();
     assert!(error.contains("there is no sise"), "{error}");
 }

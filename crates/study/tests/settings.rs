@@ -4,13 +4,13 @@ use crate::common;
 
 use crate::common::{Fake, Temporary, run_into, study, table, with};
 use fullpipe_scenario::schema::Override;
-use fullpipe_study::plan::plan;
-use fullpipe_study::resolved::resolved;
-use fullpipe_study::{Embedded, Settings, Study, StudyError, load};
+use fullpipe_study::plan::make_plan;
+use fullpipe_study::resolved::resolved_text;
+use fullpipe_study::{EmbeddedStudy, Study, StudyError, UserSettings, load};
 
 /// The points of the plan, with the number of runs of each.
 fn points(study: &Study) -> Vec<(String, usize)> {
-    let plan = plan(study, &Fake::new()).unwrap_or_else(|error| panic!("{error}"));
+    let plan = make_plan(study, &Fake::new()).unwrap_or_else(|error| panic!("{error}"));
     plan.points.into_iter().map(|point| (point.label, point.runs.len())).collect()
 }
 
@@ -26,7 +26,7 @@ fn labels(settings: &[&str], quick: bool) -> Vec<String> {
 fn refused(setting: &str, says: &str, expects: &str) {
     let error = with(&[setting], false).unwrap_err();
     assert_eq!(error.exit_status(), 2);
-    let StudyError::File(errors) = &error else { panic!("{error:?}") };
+    let StudyError::InvalidFile(errors) = &error else { panic!("{error:?}") };
     let error = &errors.0[0];
     assert_eq!((error.file.as_str(), error.line), (format!("--set {setting}").as_str(), 0));
     assert!(error.message.contains(says), "{error}");
@@ -73,12 +73,12 @@ fn a_claim_says_which_of_its_points_the_user_left_out() {
     let mut study = common::study_of(&(common::STUDY.to_owned() + &claims.concat()));
     assert_eq!(notes(&study, "whole"), ["Enough.", "Enough.", "Enough."]);
     let set = vec![Override::parse("size=[10, 20, 30]").unwrap()];
-    study.apply(&Settings { set, ..Settings::default() }, &Fake::new()).unwrap();
+    study.apply(&UserSettings { set, ..UserSettings::default() }, &Fake::new()).unwrap();
     let without = "Enough.; not all of the study's points were run, without size=40";
     assert_eq!(notes(&study, "part"), [without, "Enough.", "Enough."]);
     // A repetition of the records has the same note.
     let text = std::fs::read_to_string(folder.join("part/study.toml")).unwrap();
-    let again = load(&text, "study.toml", "x", &Embedded("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
+    let again = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(again.left_out, study.left_out);
     assert_eq!(notes(&again, "again"), [without, "Enough.", "Enough."]);
 }
@@ -97,7 +97,7 @@ fn experiments_are_chosen_in_the_order_of_the_study() {
 fn a_parameter_reaches_its_paths() {
     let folder = Temporary::new("parameter");
     let resolved = |settings: &[&str]| {
-        let plan = plan(&with(settings, false).unwrap().0, &Fake::new()).unwrap();
+        let plan = make_plan(&with(settings, false).unwrap().0, &Fake::new()).unwrap();
         plan.runs[0].scenario.text.clone()
     };
     assert!(resolved(&[]).contains("colour = 3"));
@@ -116,7 +116,7 @@ fn an_axis_keeps_its_word_against_a_setting_of_the_scenario() {
     // The experiment sizes sweeps size, shapes fixes it. The setting applies to shapes only, and a message states that.
     let (study, messages) = with(&["scenario.size=77"], false).unwrap();
     assert_eq!(messages, ["the axis size set size in the experiment sizes; it is not changed"]);
-    let plan = plan(&study, &Fake::new()).unwrap();
+    let plan = make_plan(&study, &Fake::new()).unwrap();
     let sizes: Vec<bool> =
         plan.points.iter().map(|p| plan.runs[p.runs[0]].scenario.text.contains("size = 77")).collect();
     assert_eq!(sizes, [false, false, false, true, true]);
@@ -148,11 +148,11 @@ fn a_path_that_one_scenario_lacks_is_set_in_the_other() {
         .replace("plain = \"plain.txt\"", "plain = \"plain.txt\"\nother = \"other.txt\"")
         .replace("name = \"shapes\"\nscenario = \"plain\"", "name = \"shapes\"\nscenario = \"other\"");
     let files = [("plain.txt", common::SCENARIO), ("other.txt", "size = 1\ncorners = 1\ncolour = 1\nweight = 2\n")];
-    let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+    let mut study = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)).unwrap();
     let set = vec![Override::parse("scenario.weight=5").unwrap()];
-    let messages = study.apply(&Settings { set, ..Settings::default() }, &Fake::new()).unwrap();
+    let messages = study.apply(&UserSettings { set, ..UserSettings::default() }, &Fake::new()).unwrap();
     assert_eq!(messages, ["weight is set in other; the scenario plain does not take it"]);
-    let plan = plan(&study, &Fake::new()).unwrap();
+    let plan = make_plan(&study, &Fake::new()).unwrap();
     assert!(plan.runs.last().unwrap().scenario.text.contains("weight = 5"));
 }
 
@@ -162,10 +162,10 @@ fn runs_and_seed() {
     let mut study = study();
     // The option overrides the setting.
     let set = vec![Override::parse("runs=7").unwrap()];
-    study.apply(&Settings { set, runs: Some(2), seed: Some(99), ..Settings::default() }, &Fake::new()).unwrap();
-    let plan = plan(&study, &Fake::new()).unwrap();
+    study.apply(&UserSettings { set, runs: Some(2), seed: Some(99), ..UserSettings::default() }, &Fake::new()).unwrap();
+    let plan = make_plan(&study, &Fake::new()).unwrap();
     assert!(plan.points.iter().all(|point| point.runs.len() == 2));
-    assert_eq!(plan.runs[1].seed, fullpipe_units::random::run_seed(99, 1));
+    assert_eq!(plan.runs[1].seed, fullpipe_units::random::derive_run_seed(99, 1));
 }
 
 #[test]
@@ -176,15 +176,15 @@ fn a_shortened_study_is_shorter_and_says_so() {
     let text =
         common::STUDY.replace("runs = 3", "runs = 3\nquick_runs = 2").replace("default = 3", "default = 3\nquick = 5");
     let files = [("plain.txt", common::SCENARIO), ("published.csv", common::PUBLISHED)];
-    let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
-    study.apply(&Settings { quick: true, ..Settings::default() }, &Fake::new()).unwrap();
+    let mut study = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)).unwrap();
+    study.apply(&UserSettings { quick: true, ..UserSettings::default() }, &Fake::new()).unwrap();
     assert!(points(&study).iter().all(|(_, runs)| *runs == 2));
-    assert!(plan(&study, &Fake::new()).unwrap().runs[0].scenario.text.contains("colour = 5"));
+    assert!(make_plan(&study, &Fake::new()).unwrap().runs[0].scenario.text.contains("colour = 5"));
     let folder = Temporary::new("quick");
     let outcome = run_into(&study, &Fake::new(), &folder.join("out"), 1).unwrap();
     assert!(outcome.quick && outcome.rows.iter().all(|row| row.note.starts_with("quick")));
     assert!(table(&folder.join("out"), "summary.csv").iter().all(|row| row["note"].starts_with("quick")));
-    assert!(outcome.json().as_array().unwrap().iter().all(|row| row["quick"] == true));
+    assert!(outcome.to_json().as_array().unwrap().iter().all(|row| row["quick"] == true));
     assert!(std::fs::read_to_string(folder.join("out/study.toml")).unwrap().contains("\nquick = true\n"));
     // A claim about an excluded point has no verdict; the others have one.
     assert!(outcome.rows.iter().any(|row| row.metric == "claim:more-is-more" && row.verdict.is_some()));
@@ -198,9 +198,9 @@ fn a_shortened_list_of_points() {
     );
     let files = [("plain.txt", common::SCENARIO)];
     let shortened = |settings: &[&str]| {
-        let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+        let mut study = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)).unwrap();
         let set = settings.iter().map(|text| Override::parse(text).unwrap()).collect();
-        study.apply(&Settings { set, quick: true, ..Settings::default() }, &Fake::new()).unwrap();
+        study.apply(&UserSettings { set, quick: true, ..UserSettings::default() }, &Fake::new()).unwrap();
         study.selected.retain(|name| name == "sizes");
         points(&study).into_iter().map(|(label, _)| label).collect::<Vec<_>>()
     };
@@ -208,9 +208,9 @@ fn a_shortened_list_of_points() {
     assert_eq!(shortened(&[]), ["experiment=sizes;size=40"]);
     assert_eq!(shortened(&["size=[20, 40]"]), ["experiment=sizes;size=20", "experiment=sizes;size=40"]);
     // A list of points cannot be extended. The experiment is excluded, or if no other sweeps the axis, it is an error.
-    let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+    let mut study = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)).unwrap();
     let set = vec![Override::parse("size=33").unwrap()];
-    let messages = study.apply(&Settings { set, ..Settings::default() }, &Fake::new()).unwrap();
+    let messages = study.apply(&UserSettings { set, ..UserSettings::default() }, &Fake::new()).unwrap();
     assert!(messages[0].contains("the experiment sizes is left out"), "{messages:?}");
 }
 
@@ -221,9 +221,10 @@ fn an_experiment_without_the_values_asked_for_is_left_out() {
         .replace("paths = [\"size\"]\nvalues = [10, 20, 40]\nquick = [10, 40]", &format!("values = [{}, {}, {}]", level(10), level(20), level(40)))
         .replace("name = \"shape\"\nvalues = [{ label = \"round\", set = { corners = 0 } }, { label = \"square\", set = { corners = 4 } }]", &format!("name = \"size\"\nvalues = [{}, {}]", level(20), level(30)));
     let apply = |setting: &str| {
-        let mut study = load(&text, "study.toml", "x", &Embedded("fake", &[("plain.txt", common::SCENARIO)])).unwrap();
+        let mut study =
+            load(&text, "study.toml", "x", &EmbeddedStudy("fake", &[("plain.txt", common::SCENARIO)])).unwrap();
         let set = vec![Override::parse(setting).unwrap()];
-        let messages = study.apply(&Settings { set, ..Settings::default() }, &Fake::new())?;
+        let messages = study.apply(&UserSettings { set, ..UserSettings::default() }, &Fake::new())?;
         let labels: Vec<String> = points(&study).into_iter().map(|(label, _)| label).collect();
         Ok::<_, StudyError>((labels, messages))
     };
@@ -255,13 +256,13 @@ fn a_shortened_experiment_sets_what_axes_set_besides_their_values() {
         common::STUDY.replace("set = { size = 20 }", "set = { size = 20 }\nquick_set = { size = 5, corners = 1 }");
     let study = |quick: bool, settings: &[&str]| {
         let files = [("plain.txt", common::SCENARIO)];
-        let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+        let mut study = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)).unwrap();
         let set = settings.iter().map(|text| Override::parse(text).unwrap()).collect();
-        study.apply(&Settings { set, quick, ..Settings::default() }, &Fake::new()).unwrap();
+        study.apply(&UserSettings { set, quick, ..UserSettings::default() }, &Fake::new()).unwrap();
         study
     };
     let scenarios = |study: &Study| {
-        let plan = plan(study, &Fake::new()).unwrap();
+        let plan = make_plan(study, &Fake::new()).unwrap();
         let of = |point: &str| {
             let run =
                 plan.points.iter().find(|p| p.label == format!("experiment=shapes;shape={point}")).unwrap().runs[0];
@@ -277,7 +278,7 @@ fn a_shortened_experiment_sets_what_axes_set_besides_their_values() {
     assert_eq!(scenarios(&study(true, &["scenario.size=7"]))[0], text_of(7, 1));
     // The records of a shortened and of a whole study both repeat it.
     for study in [quick, study(false, &[])] {
-        let again = load(&resolved(&study, "fake 1"), "study.toml", "x", &Embedded("fake", &[])).unwrap();
+        let again = load(&resolved_text(&study, "fake 1"), "study.toml", "x", &EmbeddedStudy("fake", &[])).unwrap();
         assert_eq!(scenarios(&again), scenarios(&study));
         assert_eq!(again.experiments[1].quick_set, study.experiments[1].quick_set);
     }
@@ -300,7 +301,7 @@ fn a_metric_that_speaks_of_a_flow_that_is_not_there_is_refused_before_anything_i
     ] {
         let text = common::STUDY.replace("'rx_packets[\"bulk\"]'", &format!("'{expression}'"));
         let files = [("plain.txt", common::SCENARIO)];
-        let study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+        let study = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)).unwrap();
         let folder = Temporary::new("flows");
         let error = run_into(&study, &Fake::new(), &folder.join("out"), 1).unwrap_err();
         assert_eq!(error.exit_status(), 2);
@@ -313,8 +314,8 @@ fn a_metric_that_speaks_of_a_flow_that_is_not_there_is_refused_before_anything_i
 fn a_scenario_that_is_wrong_at_a_point_names_the_point() {
     let text = common::STUDY.replace("set = { corners = 4 }", "set = { corner = 4 }");
     let files = [("plain.txt", common::SCENARIO)];
-    let study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
-    let error = plan(&study, &Fake::new()).unwrap_err();
+    let study = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)).unwrap();
+    let error = make_plan(&study, &Fake::new()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "study fake, experiment shapes at shape=square:\nsetting corner=4: there is no corner"
@@ -332,12 +333,12 @@ fn a_former_name_of_an_experiment_is_accepted_with_a_hint() {
         if !text.contains("\nformer = ") {
             continue;
         }
-        let study = fullpipe_study::open(&file).unwrap_or_else(|errors| panic!("{errors}"));
+        let study = fullpipe_study::load_file(&file).unwrap_or_else(|errors| panic!("{errors}"));
         for experiment in &study.experiments {
             for former in &experiment.former {
                 let chosen = |name: &str| {
                     let set = Override::parse(&format!("experiments=[\"{name}\"]")).expect("an override");
-                    let settings = Settings { set: vec![set], ..Settings::default() };
+                    let settings = UserSettings { set: vec![set], ..UserSettings::default() };
                     let mut study = study.clone();
                     let messages = study.apply(&settings, &Fake::new()).expect("settings");
                     (study.selected, messages)

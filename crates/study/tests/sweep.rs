@@ -4,10 +4,12 @@
 use crate::common;
 
 use crate::common::{Fake, STUDY, Temporary, run_into, stamps, study, study_of, table, tree, with};
-use fullpipe_archive::{SUMMARY, claims_by_chance};
+use fullpipe_archive::{SUMMARY, describe_chance_verdicts};
 use fullpipe_study::summary::SeedVerdicts;
-use fullpipe_study::{Embedded, Files, FinishedRun, Options, Progress, RunOptions, StudyError, Verdict, run};
-use fullpipe_units::random::run_seed;
+use fullpipe_study::{
+    EmbeddedStudy, FileSystem, FinishedRun, RunOptions, StudyError, StudyObserver, StudyOptions, Verdict, run,
+};
+use fullpipe_units::random::derive_run_seed;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -26,10 +28,10 @@ fn tables_have_what_the_runs_gave() {
     assert_eq!(header.lines().next().unwrap(), "experiment,size,shape,seed,key,packets,rate_bps,window_bytes,per_size");
     // Runs have the seeds f(4, 0), f(4, 1), f(4, 2) at every point.
     for (row, cells) in results.iter().enumerate() {
-        assert_eq!(cells["seed"], run_seed(4, row as u64 % 3).to_string());
+        assert_eq!(cells["seed"], derive_run_seed(4, row as u64 % 3).to_string());
     }
     // 40 packets of 1000 bytes in (10 + seed mod 7) * 0.1 s.
-    let rate = 40.0 * 8000.0 / ((10 + run_seed(4, 0) % 7) as f64 / 10.0);
+    let rate = 40.0 * 8000.0 / ((10 + derive_run_seed(4, 0) % 7) as f64 / 10.0);
     let row = &results[6];
     assert_eq!((row["size"].as_str(), row["shape"].as_str(), row["packets"].as_str()), ("40", "", "40"));
     assert!((row["rate_bps"].parse::<f64>().unwrap() - rate).abs() < 1e-9 * rate);
@@ -230,16 +232,17 @@ fn claims_that_too_few_runs_can_never_decide_are_named() {
 fn a_shortened_study_makes_no_runs_with_random_starts_and_says_so() {
     #[derive(Default)]
     struct Messages(Vec<String>);
-    impl Progress for Messages {
-        fn message(&mut self, text: &str) {
+    impl StudyObserver for Messages {
+        fn on_message(&mut self, text: &str) {
             self.0.push(text.to_owned());
         }
     }
     let (folder, mut messages) = (Temporary::new("phase-quick"), Messages::default());
     let (study, _) = with(&[], true).unwrap();
     let laboratory = Fake { phases: Some(2), ..Fake::new() };
-    let (options, stop) = (Options::default(), AtomicBool::new(false));
-    let outcome = run(&study, &laboratory, &folder.join("out"), &Files::new(), &options, &mut messages, &stop).unwrap();
+    let (options, stop) = (StudyOptions::default(), AtomicBool::new(false));
+    let outcome =
+        run(&study, &laboratory, &folder.join("out"), &FileSystem::new(), &options, &mut messages, &stop).unwrap();
     let row = outcome.rows.iter().find(|row| row.metric == "claim:more-is-more").unwrap();
     assert_eq!((row.verdict, row.note.contains("phase")), (Some(Verdict::Match), false));
     assert!(messages.0.iter().any(|text| text.contains("not tested with random starts")), "{:?}", messages.0);
@@ -359,11 +362,11 @@ fn a_study_under_several_seeds_is_judged_by_all_runs_together() {
     let folder = Temporary::new("seeds");
     let (mut study, laboratory) = random_study(6, RATES);
     let undecided = run_into(&study, &laboratory, &folder.join("out"), 1).unwrap();
-    let find = |outcome: &fullpipe_study::Outcome| {
+    let find = |outcome: &fullpipe_study::StudyOutcome| {
         outcome.rows.iter().find(|row| row.metric == "claim:twice").unwrap().clone()
     };
     assert_eq!((undecided.made, find(&undecided).verdict), (24, Some(Verdict::Undecided)));
-    let settings = fullpipe_study::Settings { seeds: Some(3), ..fullpipe_study::Settings::default() };
+    let settings = fullpipe_study::UserSettings { seeds: Some(3), ..fullpipe_study::UserSettings::default() };
     study.apply(&settings, &laboratory).unwrap();
     // The runs of the first seed are those of the study without `--seeds`.
     let pooled = run_into(&study, &laboratory, &folder.join("out"), 1).unwrap();
@@ -387,7 +390,7 @@ fn the_verdicts_of_study_seeds_are_a_table_and_chance_is_stated() {
     assert!(single.seeds.is_empty() && !out.join("robustness.md").exists());
     // Two claims of the fake study compare numbers of packets, three compare rates; all five depend on random runs.
     assert_eq!(
-        claims_by_chance(&single.rows).unwrap(),
+        describe_chance_verdicts(&single.rows).unwrap(),
         "5 claims were tested, 5 of them by support in random runs. If each of these lay exactly at its bound, 0.12 would be a \
          match and 0.12 refuted by chance."
     );
@@ -414,7 +417,7 @@ fn the_verdicts_of_study_seeds_are_a_table_and_chance_is_stated() {
         twice.of_seeds[1] = Some(other);
         assert_eq!(twice.is_contradicted(), contradicted);
     }
-    let table = SeedVerdicts::table("s", &[twice]);
+    let table = SeedVerdicts::markdown_table("s", &[twice]);
     assert!(table.ends_with("| s | twice | match, differs | match | 1 of 2, contradicted | 80.0 s |\n"), "{table}");
 }
 
@@ -424,7 +427,7 @@ fn several_seeds_repeat_only_the_robust_claims_and_their_points() {
     let text = format!("[robust]\nclaims = [\"twice\"]\n{RATES}");
     let (mut study, laboratory) = random_study(5, &text);
     assert_eq!(run_into(&study, &laboratory, &folder.join("out"), 1).unwrap().made, 20);
-    let settings = fullpipe_study::Settings { seeds: Some(2), ..fullpipe_study::Settings::default() };
+    let settings = fullpipe_study::UserSettings { seeds: Some(2), ..fullpipe_study::UserSettings::default() };
     study.apply(&settings, &laboratory).unwrap();
     // The claim refers to sizes 10 and 20: five new runs at each. Those of the first seed exist.
     let outcome = run_into(&study, &laboratory, &folder.join("out"), 1).unwrap();
@@ -443,7 +446,7 @@ fn several_seeds_repeat_only_the_robust_claims_and_their_points() {
     for wrong in ["[robust]\nclaims = [\"twise\"]\n", "[robust]\nclaim = [\"twice\"]\n"] {
         let files = [("plain.txt", common::SCENARIO)];
         let loaded =
-            fullpipe_study::load(&format!("{STUDY}{wrong}{RATES}"), "study.toml", "x", &Embedded("fake", &files));
+            fullpipe_study::load(&format!("{STUDY}{wrong}{RATES}"), "study.toml", "x", &EmbeddedStudy("fake", &files));
         assert!(loaded.unwrap_err().to_string().contains("did you mean"), "{wrong}");
     }
 }
@@ -467,9 +470,9 @@ fn no_more_runs_are_computed_at_once_than_there_are_jobs() {
     let folder = Temporary::new("jobs");
     for jobs in [1, 2, 3] {
         // A step on the disk takes longer than a run: other workers compute in this time.
-        let slow = Files::with_hook(
-            std::sync::Arc::new(|step: fullpipe_study::files::Step<'_>| {
-                std::thread::sleep(Duration::from_micros(if step.is_change() { 500 } else { 0 }));
+        let slow = FileSystem::with_hook(
+            std::sync::Arc::new(|step: fullpipe_study::files::FileOperation<'_>| {
+                std::thread::sleep(Duration::from_micros(if step.modifies_disk() { 500 } else { 0 }));
                 Ok(())
             }),
             usize::MAX,
@@ -518,7 +521,7 @@ fn a_variant_that_only_moves_a_value_explains_nothing() {
         sizes,size=20,packets,50,1%,more-is-more\n",
         ),
     ];
-    let shelf = fullpipe_study::Embedded("fake", &files);
+    let shelf = fullpipe_study::EmbeddedStudy("fake", &files);
     let moved = fullpipe_study::load(STUDY, "study.toml", "x", &shelf).unwrap();
     let folder = Temporary::new("moves");
     let outcome = run_into(&moved, &Fake::new(), &folder.join("out"), 1).unwrap();
@@ -576,7 +579,7 @@ fn another_build_or_seed_reuses_nothing() {
     let outcome = run_into(&study(), &Fake { build: "fake 2".into(), ..Fake::new() }, &out, 1).unwrap();
     assert_eq!((outcome.made, outcome.reused), (12, 0));
     let mut other = study();
-    other.seeds = fullpipe_study::study::Seeds::Derived(5);
+    other.seeds = fullpipe_study::study::SeedSource::Derived(5);
     let outcome = run_into(&other, &Fake::new(), &out, 1).unwrap();
     assert_eq!((outcome.made, outcome.reused), (12, 0));
 }
@@ -605,8 +608,8 @@ fn a_run_made_without_what_is_asked_for_is_made_again() {
     let folder = Temporary::new("options");
     let out = folder.join("out");
     let go = |audit: bool| {
-        let options = Options { run: RunOptions { audit, ..RunOptions::default() }, ..Options::default() };
-        run(&study(), &Fake::new(), &out, &Files::new(), &options, &mut (), &AtomicBool::new(false)).unwrap()
+        let options = StudyOptions { run: RunOptions { audit, ..RunOptions::default() }, ..StudyOptions::default() };
+        run(&study(), &Fake::new(), &out, &FileSystem::new(), &options, &mut (), &AtomicBool::new(false)).unwrap()
     };
     assert_eq!(go(false).made, 12);
     assert_eq!(go(true).made, 12);
@@ -663,7 +666,7 @@ fn distrust_lasts() {
 fn what_the_machine_refuses_ends_the_study() {
     let folder = Temporary::new("machine");
     let error = run_into(&study(), &Fake { broken: true, ..Fake::new() }, &folder.join("out"), 2).unwrap_err();
-    assert_eq!(error, StudyError::Machine("out of memory".into()));
+    assert_eq!(error, StudyError::System("out of memory".into()));
     assert_eq!(error.exit_status(), 1);
 }
 
@@ -700,18 +703,18 @@ fn stopped_before_it_began() {
 fn progress_is_told_of_each_run() {
     #[derive(Default)]
     struct Seen(Vec<(usize, usize, bool, String)>, usize);
-    impl Progress for Seen {
-        fn planned(&mut self, total: usize) {
+    impl StudyObserver for Seen {
+        fn on_planned(&mut self, total: usize) {
             self.1 = total;
         }
-        fn finished(&mut self, run: &FinishedRun<'_>) {
+        fn on_run_finished(&mut self, run: &FinishedRun<'_>) {
             self.0.push((run.finished, run.total, run.reused, run.label.to_owned()));
         }
     }
     let folder = Temporary::new("progress");
     let go = |seen: &mut Seen| {
-        let options = Options { jobs: 2, ..Options::default() };
-        run(&study(), &Fake::new(), &folder.join("out"), &Files::new(), &options, seen, &AtomicBool::new(false))
+        let options = StudyOptions { jobs: 2, ..StudyOptions::default() };
+        run(&study(), &Fake::new(), &folder.join("out"), &FileSystem::new(), &options, seen, &AtomicBool::new(false))
             .unwrap();
     };
     let mut seen = Seen::default();
@@ -794,7 +797,7 @@ fn no_table_stands_beside_a_study_that_it_is_not_of() {
 fn the_resolved_study_repeats_the_study() {
     let folder = Temporary::new("resolved");
     run_into(&study(), &Fake::new(), &folder.join("first"), 1).unwrap();
-    let again = fullpipe_study::open(&folder.join("first/study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
+    let again = fullpipe_study::load_file(&folder.join("first/study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
     run_into(&again, &Fake::new(), &folder.join("second"), 1).unwrap();
     assert_eq!(tree(&folder.join("first")), tree(&folder.join("second")));
 }
@@ -808,7 +811,7 @@ fn a_scenario_on_its_own_is_one_run_with_its_seed() {
         text: common::SCENARIO.into(),
         folder: None,
     };
-    let study = fullpipe_study::single("plain", "Plain", source, 77);
+    let study = fullpipe_study::single_run_study("plain", "Plain", source, 77);
     let laboratory = Fake::new();
     let outcome = run_into(&study, &laboratory, &folder.join("out"), 4).unwrap();
     assert_eq!((outcome.made, *laboratory.seeds.lock().unwrap() == [77]), (1, true));

@@ -3,7 +3,9 @@
 
 use crate::common::{Temporary, table, tree};
 use fullpipe_scenario::schema::Override;
-use fullpipe_study::{Files, Options, Outcome, Settings, Study, Verdict, VirtualLaboratory, open, run};
+use fullpipe_study::{
+    FileSystem, Study, StudyOptions, StudyOutcome, UserSettings, Verdict, VirtualTimeRunner, load_file, run,
+};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -11,22 +13,22 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/tcp-vs-udp/study.toml")
 }
 
-fn laboratory() -> VirtualLaboratory {
-    VirtualLaboratory::new("test")
+fn laboratory() -> VirtualTimeRunner {
+    VirtualTimeRunner::new("test")
 }
 
 fn study(settings: &[&str], quick: bool) -> Study {
-    let mut study = open(&source()).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut study = load_file(&source()).unwrap_or_else(|errors| panic!("{errors}"));
     let set = settings.iter().map(|text| Override::parse(text).unwrap()).collect();
     study
-        .apply(&Settings { set, quick, ..Settings::default() }, &laboratory())
+        .apply(&UserSettings { set, quick, ..UserSettings::default() }, &laboratory())
         .unwrap_or_else(|error| panic!("{error}"));
     study
 }
 
-fn run_into(study: &Study, folder: &Path, jobs: usize) -> Outcome {
-    let options = Options { jobs, ..Options::default() };
-    run(study, &laboratory(), folder, &Files::new(), &options, &mut (), &AtomicBool::new(false))
+fn run_into(study: &Study, folder: &Path, jobs: usize) -> StudyOutcome {
+    let options = StudyOptions { jobs, ..StudyOptions::default() };
+    run(study, &laboratory(), folder, &FileSystem::new(), &options, &mut (), &AtomicBool::new(false))
         .unwrap_or_else(|error| panic!("{error}"))
 }
 

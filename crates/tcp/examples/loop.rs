@@ -5,7 +5,7 @@
 
 use fullpipe_congestion::cubic::Cubic;
 use fullpipe_tcp::{Config, Connection, Segment, Transmit};
-use fullpipe_transport::{Event, Payload, Stream};
+use fullpipe_transport::{Payload, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::{SegmentOptions, TcpHeader};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ struct Wire {
 
 impl Wire {
     fn segment(&self) -> Segment<'_> {
-        Segment { options: self.options.as_deref(), ..Segment::bare(&self.header) }
+        Segment { options: self.options.as_deref(), ..Segment::from_header(&self.header) }
     }
 }
 
@@ -35,7 +35,7 @@ fn output(
         data += u64::from(transmit.header.payload_bytes > 0);
         let previous = wire.back().map_or(Instant::ZERO, |last| last.at);
         let at = (now + Duration::from_millis(10)).max(previous + gap);
-        let options = transmit.header.has_side_options().then(|| Box::new(transmit.beside.options));
+        let options = transmit.header.has_segment_options().then(|| Box::new(transmit.beside.options));
         wire.push_back(Wire { at, header: transmit.header, options });
     }
     data
@@ -56,8 +56,11 @@ fn main() {
     while sent < packets {
         let arrival = |wire: &VecDeque<Wire>| wire.front().map_or(Instant::NEVER, |first| first.at);
         let (to_server, to_client) = (arrival(&there), arrival(&back));
-        let timer =
-            client.far_deadline().min(client.near_deadline()).min(server.far_deadline()).min(server.near_deadline());
+        let timer = client
+            .slow_timer_deadline()
+            .min(client.fast_timer_deadline())
+            .min(server.slow_timer_deadline())
+            .min(server.fast_timer_deadline());
         now = to_server.min(to_client).min(timer);
         events += 1;
         let mut of_server = to_server <= to_client;
@@ -70,7 +73,7 @@ fn main() {
             let wire = there.pop_front().unwrap();
             server.handle_segment(now, &wire.segment());
             while let Some(event) = server.poll_event() {
-                if event == Event::Readable {
+                if event == TransportEvent::Readable {
                     while server.read(u64::MAX).is_some() {}
                 }
             }

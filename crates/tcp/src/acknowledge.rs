@@ -6,24 +6,24 @@
 
 use crate::Config;
 use crate::config::LossDetection;
-use crate::recovery::{self, DUPLICATE_THRESHOLD, Phase, Prr, Rack};
-use crate::scoreboard::{Sample, Segment, flag};
+use crate::recovery::{self, DUPLICATE_THRESHOLD, Prr, Rack, RecoveryPhase};
+use crate::scoreboard::{RateSampleState, SegmentRecord, flag};
 use crate::sender::{Sender, note_lost};
-use crate::sequence::{Numbering, timestamp_before};
-use fullpipe_congestion::{Ack, AckReport, Congestion, Delivered, Driver, PlainAck};
+use crate::sequence::{SequenceSpace, timestamp_before};
+use fullpipe_congestion::{Ack, AckReport, CongestionEvent, DeliveredPackets, Driver, PlainAck};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::SackBlock;
 
 /// The acknowledgment fields of a received segment, after validation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival<'a> {
+pub(crate) struct ReceivedAck<'a> {
     pub(crate) now: Instant,
     /// All data before this offset has arrived. It is not beyond what was sent.
     pub(crate) acknowledged: u64,
     /// The right edge of the window, if this segment may update it.
     pub(crate) window_end: Option<u64>,
     pub(crate) sacks: &'a [SackBlock],
-    pub(crate) numbering: Numbering,
+    pub(crate) numbering: SequenceSpace,
     /// The echoed timestamp, and the time since we sent it.
     pub(crate) echo: Option<(u32, Duration)>,
     /// Whether the segment has neither payload nor FIN, so that it may be a duplicate acknowledgment.
@@ -32,16 +32,16 @@ pub(crate) struct Arrival<'a> {
 
 /// The results of one acknowledgment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Batch {
+pub(crate) struct AckResult {
     /// The newly acknowledged data.
-    pub(crate) delivered: Delivered,
+    pub(crate) delivered: DeliveredPackets,
     /// Round-trip time of the newest segment that was sent once; [`Duration::MAX`] if there is none.
     rtt: Duration,
 }
 
 /// Results that matter only during a recovery.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reports {
+pub(crate) struct RecoveryEvidence {
     /// The duplicate range that the receiver reported (RFC 2883).
     pub(crate) duplicate: Option<(u64, u64)>,
     /// Whether a segment was acknowledged that was sent once, before the current recovery began.
@@ -52,9 +52,9 @@ pub(crate) struct Reports {
     pub(crate) widened: bool,
 }
 
-impl Batch {
-    fn new() -> Batch {
-        Batch { delivered: Delivered::default(), rtt: Duration::MAX }
+impl AckResult {
+    fn new() -> AckResult {
+        AckResult { delivered: DeliveredPackets::default(), rtt: Duration::MAX }
     }
 }
 
@@ -62,12 +62,12 @@ impl Batch {
 #[inline(always)]
 fn take_delivery(
     config: &Config,
-    arrival: &Arrival<'_>,
+    arrival: &ReceivedAck<'_>,
     min_rtt: Duration,
-    batch: &mut Batch,
+    batch: &mut AckResult,
     driver: &mut Driver,
     rack: &mut Rack,
-    (segment, sample): (&Segment, Sample),
+    (segment, sample): (&SegmentRecord, RateSampleState),
 ) {
     let now = arrival.now;
     let state = segment.packet_state(sample, driver.delivered_bytes(), driver.lost_bytes());
@@ -90,7 +90,7 @@ pub(crate) fn timestamp(config: &Config, at: Instant) -> u32 {
 impl Sender {
     /// Processes an acceptable acknowledgment. Returns whether it acknowledged new data in order.
     #[inline]
-    pub(crate) fn on_ack(&mut self, config: &Config, arrival: &Arrival<'_>) -> bool {
+    pub(crate) fn on_ack(&mut self, config: &Config, arrival: &ReceivedAck<'_>) -> bool {
         let advanced = arrival.acknowledged > self.una;
         let window_changed = self.on_window(arrival.window_end);
         let expected = self.next > self.una || self.tail_probe_end != 0;
@@ -119,11 +119,11 @@ impl Sender {
 
     /// Has the effect of `process` in the usual case: no losses, no selective acknowledgments, no undo or tail probe under evaluation.
     #[inline]
-    fn process_quiet(&mut self, config: &Config, arrival: &Arrival<'_>) {
+    fn process_quiet(&mut self, config: &Config, arrival: &ReceivedAck<'_>) {
         let now = arrival.now;
         let prior_in_flight_bytes = self.board.in_flight_bytes;
         let cumulative_bytes = arrival.acknowledged - self.una;
-        let mut batch = Batch::new();
+        let mut batch = AckResult::new();
         if !self.take_originals(arrival, &mut batch) {
             let Sender { board, driver, rack, rtt, .. } = self;
             let min_rtt = rtt.min().unwrap_or_default();
@@ -150,7 +150,7 @@ impl Sender {
     /// Has the effect of `take_delivery` for segments that were sent once, if no samples are taken. Returns whether nothing else was
     /// acknowledged.
     #[inline(always)]
-    fn take_originals(&mut self, arrival: &Arrival<'_>, batch: &mut Batch) -> bool {
+    fn take_originals(&mut self, arrival: &ReceivedAck<'_>, batch: &mut AckResult) -> bool {
         if self.driver.takes_rate_samples() || !self.rack.is_below(self.una) {
             return false;
         }
@@ -167,8 +167,8 @@ impl Sender {
     /// Passes an acknowledgment without loss, mark or recovery to a control with a simplified interface. Returns whether the control has
     /// one.
     #[inline(always)]
-    fn tell_plainly(&mut self, batch: &Batch, now: Instant) -> bool {
-        if !self.driver.takes_plain_acks() || self.ecn.is_some() || self.phase != Phase::Open {
+    fn tell_plainly(&mut self, batch: &AckResult, now: Instant) -> bool {
+        if !self.driver.takes_plain_acks() || self.ecn.is_some() || self.phase != RecoveryPhase::Open {
             return false;
         }
         let (smoothed_rtt, cwnd_limited) = (self.rtt.smoothed(), self.is_window_limited());
@@ -194,16 +194,16 @@ impl Sender {
         acknowledged: u64,
         echo: Option<(u32, Duration)>,
     ) {
-        let numbering = Numbering::default();
+        let numbering = SequenceSpace::default();
         self.process_quiet(
             config,
-            &Arrival { now, acknowledged, window_end: None, sacks: &[], numbering, echo, bare: true },
+            &ReceivedAck { now, acknowledged, window_end: None, sacks: &[], numbering, echo, bare: true },
         );
     }
 
     /// Accounts for a partial acknowledgment of the first segment.
     #[cold]
-    fn deliver_part(&mut self, config: &Config, arrival: Arrival<'_>, mut batch: Batch) -> Batch {
+    fn deliver_part(&mut self, config: &Config, arrival: ReceivedAck<'_>, mut batch: AckResult) -> AckResult {
         let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
         board.acknowledge(arrival.acknowledged, |segment, sample| {
@@ -215,7 +215,7 @@ impl Sender {
     /// Whether only the cumulative acknowledgment matters.
     #[inline(always)]
     fn is_quiet(&self) -> bool {
-        self.phase == Phase::Open
+        self.phase == RecoveryPhase::Open
             && self.sack
             && self.duplicates == 0
             && self.tail_probe_end == 0
@@ -224,7 +224,7 @@ impl Sender {
     }
 
     #[cold]
-    fn process(&mut self, config: &Config, arrival: &Arrival<'_>, advanced: bool, duplicate_form: bool) {
+    fn process(&mut self, config: &Config, arrival: &ReceivedAck<'_>, advanced: bool, duplicate_form: bool) {
         let now = arrival.now;
         let presumed_before = self.repair().presumed_bytes;
         let prior_in_flight_bytes = self.board.in_flight_bytes;
@@ -274,7 +274,7 @@ impl Sender {
         self.duplicates = 0;
         self.rack.on_acknowledged(acknowledged);
         if let Some(bytes) = &mut self.bytes {
-            bytes.forget_below(acknowledged);
+            bytes.remove_below(acknowledged);
         }
     }
 
@@ -283,8 +283,8 @@ impl Sender {
     fn sample_rtt(
         &mut self,
         config: &Config,
-        arrival: &Arrival<'_>,
-        batch: &Batch,
+        arrival: &ReceivedAck<'_>,
+        batch: &AckResult,
         advanced: bool,
     ) -> Option<Duration> {
         let echoed = arrival.echo.filter(|_| advanced).map(|echo| echo.1);
@@ -317,15 +317,15 @@ impl Sender {
     }
 
     /// Removes acknowledged segments from the scoreboard.
-    fn deliver(&mut self, config: &Config, arrival: &Arrival<'_>) -> (Batch, Reports) {
+    fn deliver(&mut self, config: &Config, arrival: &ReceivedAck<'_>) -> (AckResult, RecoveryEvidence) {
         let una = self.una;
         let next = self.next;
-        let mut batch = Batch::new();
+        let mut batch = AckResult::new();
         let recovery_end = self.repair().recovery_end;
         let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
         let mut original = false;
-        let mut delivered = |segment: &Segment, sample: Sample| {
+        let mut delivered = |segment: &SegmentRecord, sample: RateSampleState| {
             original |= !segment.has(flag::RETRANSMITTED) && segment.end() <= recovery_end;
             take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, (segment, sample));
         };
@@ -347,13 +347,13 @@ impl Sender {
                 board.sack((start.max(floor as i64)) as u64, end as u64, &mut delivered);
             }
         }
-        (batch, Reports { duplicate, original, advanced: arrival.acknowledged > una, widened: false })
+        (batch, RecoveryEvidence { duplicate, original, advanced: arrival.acknowledged > una, widened: false })
     }
 
     /// Counts duplicate acknowledgments. Without SACK each of them states that one segment has arrived, but not which (RFC 5681 section
     /// 3.2, RFC 6582). Such segments leave the flight until the cumulative acknowledgment accounts for them.
     #[cold]
-    fn count_duplicates(&mut self, batch: &mut Batch, presumed_before: u64, advanced: bool, duplicate_form: bool) {
+    fn count_duplicates(&mut self, batch: &mut AckResult, presumed_before: u64, advanced: bool, duplicate_form: bool) {
         let mss_bytes = self.driver.control.mss_bytes;
         let mut presumed = presumed_before;
         if advanced {
@@ -372,7 +372,13 @@ impl Sender {
 
     /// Evaluates a tail loss probe (RFC 8985 section 7.4): whether it repaired a loss.
     #[cold]
-    fn judge_tail_probe(&mut self, now: Instant, arrival: &Arrival<'_>, reports: &Reports, duplicate_form: bool) {
+    fn judge_tail_probe(
+        &mut self,
+        now: Instant,
+        arrival: &ReceivedAck<'_>,
+        reports: &RecoveryEvidence,
+        duplicate_form: bool,
+    ) {
         if arrival.acknowledged < self.tail_probe_end {
             return;
         }
@@ -386,7 +392,7 @@ impl Sender {
         } else if arrival.acknowledged > self.tail_probe_end {
             // The probe repaired a loss: the control responds to it as to a loss.
             self.tail_probe_end = 0;
-            if self.phase == Phase::Open {
+            if self.phase == RecoveryPhase::Open {
                 self.end_episode();
                 self.answer_loss(now, self.board.in_flight_bytes, self.driver.control.mss_bytes);
                 if !self.driver.has_own_recovery() {
@@ -408,7 +414,7 @@ impl Sender {
         let recovery_end = self.repair().recovery_end;
         let edge = recovery::lost_below(&self.board, self.driver.control.mss_bytes);
         let Sender { board, rack, driver, .. } = self;
-        let mut lost = |(segment, sample): (Segment, Sample)| note_lost(driver, now, &segment, sample);
+        let mut lost = |(segment, sample): (SegmentRecord, RateSampleState)| note_lost(driver, now, &segment, sample);
         if config.loss_detection == LossDetection::Rack && self.sack {
             self.reorder_at = rack.detect(board, now, window, &mut lost);
             return;
@@ -423,7 +429,7 @@ impl Sender {
             && u32::from(self.duplicates) >= DUPLICATE_THRESHOLD
             && (self.sack || self.una > recovery_end || recovery_end == 0);
         let partial =
-            !self.sack && self.phase == Phase::FastRecovery && self.duplicates == 0 && self.una < recovery_end;
+            !self.sack && self.phase == RecoveryPhase::FastRecovery && self.duplicates == 0 && self.una < recovery_end;
         if (third || partial)
             && board.segments.front().is_some_and(|head| head.in_flight() && !head.has(flag::RETRANSMITTED))
         {
@@ -452,16 +458,16 @@ impl Sender {
     }
 
     /// Begins or ends recovery. `widened`: this acknowledgment widened the reordering window.
-    fn change_phase(&mut self, config: &Config, now: Instant, batch: &Batch, lost_before: u64, widened: bool) {
-        if self.phase == Phase::Reduction {
+    fn change_phase(&mut self, config: &Config, now: Instant, batch: &AckResult, lost_before: u64, widened: bool) {
+        if self.phase == RecoveryPhase::Cwr {
             // Beyond the end of the phase, so that the segment with CWR has arrived.
             if self.una > self.repair().recovery_end {
-                self.phase = Phase::Open;
+                self.phase = RecoveryPhase::Open;
                 self.driver.control.cwnd_bytes = self.driver.control.ssthresh_bytes;
             }
-        } else if self.phase != Phase::Open && self.una >= self.repair().recovery_end {
-            let fast = self.phase == Phase::FastRecovery;
-            self.phase = Phase::Open;
+        } else if self.phase != RecoveryPhase::Open && self.una >= self.repair().recovery_end {
+            let fast = self.phase == RecoveryPhase::FastRecovery;
+            self.phase = RecoveryPhase::Open;
             if !widened {
                 self.rack.on_recovery_end();
             }
@@ -479,8 +485,8 @@ impl Sender {
 
     fn enter_recovery(&mut self, config: &Config, now: Instant, delivered_bytes: u64, newly_lost_bytes: u64) {
         self.repair_mut().counts.recoveries += 1;
-        let reducing = self.phase == Phase::Reduction;
-        self.phase = Phase::FastRecovery;
+        let reducing = self.phase == RecoveryPhase::Cwr;
+        self.phase = RecoveryPhase::FastRecovery;
         self.begin_episode(config);
         self.tail_probe_end = 0;
         self.probe_at = Instant::NEVER;
@@ -501,7 +507,7 @@ impl Sender {
     fn answer_loss(&mut self, now: Instant, in_flight_bytes: u64, lost_bytes: u64) {
         let answered = self.ecn.as_ref().is_some_and(|ecn| self.una < ecn.sender.answered_until && !ecn.sender.counts);
         if !answered {
-            let congestion = Congestion { now, in_flight_bytes, lost_bytes, ecn: false, persistent: false };
+            let congestion = CongestionEvent { now, in_flight_bytes, lost_bytes, ecn: false, persistent: false };
             self.driver.reduce(&congestion);
         }
         self.note_reduction();
@@ -516,9 +522,10 @@ impl Sender {
         ack.ce_bytes = marks.bytes;
         // The window does not grow with an acknowledgment that reports a mark (RFC 3168 section 6.1.2).
         ack.in_recovery |= marks.packets > 0 && !self.driver.has_own_recovery();
-        if marks.packets > 0 && self.phase == Phase::Open && self.una > ecn.sender.answered_until {
+        if marks.packets > 0 && self.phase == RecoveryPhase::Open && self.una > ecn.sender.answered_until {
             let in_flight_bytes = self.board.in_flight_bytes + ack.acked_bytes;
-            let congestion = Congestion { now: ack.now, in_flight_bytes, lost_bytes: 0, ecn: true, persistent: false };
+            let congestion =
+                CongestionEvent { now: ack.now, in_flight_bytes, lost_bytes: 0, ecn: true, persistent: false };
             let cwnd_bytes = self.driver.control.cwnd_bytes;
             self.driver.reduce(&congestion);
             // A window of one segment (RFC 3168 section 6.1.2) is below the threshold and is therefore set immediately.
@@ -527,7 +534,7 @@ impl Sender {
                 && self.driver.control.cwnd_bytes >= self.driver.control.ssthresh_bytes
             {
                 self.driver.control.cwnd_bytes = cwnd_bytes;
-                self.phase = Phase::Reduction;
+                self.phase = RecoveryPhase::Cwr;
                 self.repair_mut().recovery_end = self.next;
                 self.board.loss_mut().prr = Prr::begin(in_flight_bytes);
             }
@@ -546,7 +553,7 @@ impl Sender {
     fn tell_control(
         &mut self,
         config: &Config,
-        batch: &Batch,
+        batch: &AckResult,
         now: Instant,
         rtt: Option<Duration>,
         prior_in_flight_bytes: u64,
@@ -591,7 +598,7 @@ impl Sender {
                 let allowed = self.reduce_rate(0, false);
                 self.driver.control.cwnd_bytes = self.board.in_flight_bytes + allowed;
             }
-        } else if self.phase == Phase::FastRecovery && !self.driver.has_own_recovery() {
+        } else if self.phase == RecoveryPhase::FastRecovery && !self.driver.has_own_recovery() {
             // Nothing arrived, so at most one segment is sent.
             self.driver.control.cwnd_bytes =
                 prior_cwnd_bytes.min(self.board.in_flight_bytes + self.driver.control.mss_bytes);
@@ -605,7 +612,7 @@ impl Sender {
 #[cold]
 fn answers_an_earlier_transmission(
     config: &Config,
-    segment: &Segment,
+    segment: &SegmentRecord,
     echo: Option<(u32, Duration)>,
     elapsed: Duration,
     min_rtt: Duration,
@@ -618,7 +625,7 @@ fn answers_an_earlier_transmission(
 
 /// Whether the first SACK block reports a duplicate (RFC 2883 section 4): it is below the cumulative acknowledgment or within the second
 /// block.
-fn is_duplicate_report(arrival: &Arrival<'_>, start: i64, end: i64, floor: u64) -> bool {
+fn is_duplicate_report(arrival: &ReceivedAck<'_>, start: i64, end: i64, floor: u64) -> bool {
     end <= floor as i64
         || arrival.sacks.get(1).is_some_and(|second| {
             arrival.numbering.to_offset(second.start, floor) <= start
@@ -644,14 +651,14 @@ mod tests {
         while connection.poll_transmit(Instant::ZERO, &mut transmit) {}
         let mut header =
             TcpHeader { acknowledgement: 1, flags: flags::SYN | flags::ACK, window: 9000, ..TcpHeader::default() };
-        connection.handle_segment(Instant::ZERO, &crate::Segment::bare(&header));
+        connection.handle_segment(Instant::ZERO, &crate::Segment::from_header(&header));
         connection.write(Payload::Bytes(vec![1; 500].into()));
         connection.write(Payload::Bytes(vec![2; 500].into()));
         while connection.poll_transmit(Instant::ZERO, &mut transmit) {}
         let held = |connection: &Connection| connection.sender.bytes.as_ref().unwrap().held_bytes();
         assert_eq!(held(&connection), 1000);
         header = TcpHeader { sequence: 1, acknowledgement: 1 + 536, flags: flags::ACK, window: 9000, ..header };
-        connection.handle_segment(Instant::ZERO, &crate::Segment::bare(&header));
+        connection.handle_segment(Instant::ZERO, &crate::Segment::from_header(&header));
         assert_eq!(held(&connection), 1000 - 536);
     }
 }

@@ -5,8 +5,8 @@
 
 use fullpipe_congestion::rtt::{RtoFloor, RttConfig};
 use fullpipe_schema::component::choices;
-use fullpipe_schema::settings::{Key, Setting};
-use fullpipe_schema::{Choice, Data, Kind, Value, at, named, setting_keys};
+use fullpipe_schema::settings::{SettingKey, SettingValue};
+use fullpipe_schema::{Choice, FieldKind, Value, ValueData, at, named, setting_keys};
 use fullpipe_units::Duration;
 
 /// Loss detection algorithm.
@@ -20,7 +20,7 @@ pub enum LossDetection {
 
 /// Use of explicit congestion notification (RFC 3168), with the meaning of Linux's `net.ipv4.tcp_ecn`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ecn {
+pub enum EcnMode {
     /// ECN is not used.
     #[default]
     Off,
@@ -62,13 +62,13 @@ impl Default for KeepAlive {
 }
 
 /// A scenario sets only the idle time.
-impl Setting for KeepAlive {
-    fn read(value: &Value) -> Self {
+impl SettingValue for KeepAlive {
+    fn from_value(value: &Value) -> Self {
         KeepAlive { idle: value.duration(), ..KeepAlive::default() }
     }
 
-    fn write(&self, _: &Kind) -> Option<Data> {
-        Some(Data::Duration(self.idle))
+    fn to_data(&self, _: &FieldKind) -> Option<ValueData> {
+        Some(ValueData::Duration(self.idle))
     }
 }
 
@@ -158,7 +158,7 @@ pub struct Config {
     /// Send a new segment for each of the first two duplicate acknowledgments (RFC 3042), with [`LossDetection::DuplicateAcks`].
     pub limited_transmit: bool,
     /// Use of explicit congestion notification.
-    pub ecn: Ecn,
+    pub ecn: EcnMode,
     /// Form of the ECN feedback.
     pub ecn_feedback: EcnFeedback,
     /// After a mark, reduce the window over one round trip to the value that the control returned, as after a loss (Linux), instead of
@@ -209,7 +209,7 @@ impl Config {
             eifel: true,
             frto: true,
             limited_transmit: true,
-            ecn: Ecn::Passive,
+            ecn: EcnMode::Passive,
             ecn_feedback: EcnFeedback::Classic,
             proportional_ecn_reduction: true,
         }
@@ -268,7 +268,7 @@ impl Config {
             eifel: false,
             frto: false,
             limited_transmit: true,
-            ecn: Ecn::Off,
+            ecn: EcnMode::Off,
             ecn_feedback: EcnFeedback::Classic,
             proportional_ecn_reduction: false,
         }
@@ -316,10 +316,10 @@ static LOSS_DETECTION: [(Choice, LossDetection); 2] = named! {
     "duplicate-acks" => LossDetection::DuplicateAcks;
 };
 
-static ECN: [(Choice, Ecn); 3] = [
-    (Choice::new("off", "never."), Ecn::Off),
-    (Choice::new("passive", "where the peer asks for it."), Ecn::Passive),
-    (Choice::new("active", "asks for it, too."), Ecn::Active),
+static ECN: [(Choice, EcnMode); 3] = [
+    (Choice::new("off", "never."), EcnMode::Off),
+    (Choice::new("passive", "where the peer asks for it."), EcnMode::Passive),
+    (Choice::new("active", "asks for it, too."), EcnMode::Active),
 ];
 
 static ECN_FEEDBACK: [(Choice, EcnFeedback); 3] = [
@@ -330,42 +330,42 @@ static ECN_FEEDBACK: [(Choice, EcnFeedback); 3] = [
 
 /// Default of keys that a preset sets.
 pub(crate) const BY_PRESET: &str = "by preset";
-const RTO: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600));
+const RTO: FieldKind = FieldKind::duration(Duration::from_nanos(1), Duration::from_secs(3600));
 
 /// The scenario keys of a connection. `settings.rs` has the presets and the checks for contradictory keys.
-pub(crate) static KEYS: [Key<Config>; 40] = setting_keys! {
+pub(crate) static KEYS: [SettingKey<Config>; 40] = setting_keys! {
     /// Payload of a full data segment; options come on top (1448B with timestamps fills 1500 bytes).
-    "mss": Kind::size(16, 65_000), optional BY_PRESET => at!(mss_bytes);
+    "mss": FieldKind::size(16, 65_000), optional BY_PRESET => at!(mss_bytes);
     /// Initial window (RFC 6928: 10).
-    "initial_window" ["segments"]: Kind::integer(1, 1000), optional BY_PRESET => at!(initial_window_segments);
+    "initial_window" ["segments"]: FieldKind::integer(1, 1000), optional BY_PRESET => at!(initial_window_segments);
     /// What is written and not yet acknowledged. 32MiB limits nothing below 6 Gbit/s at 40 ms.
-    "send_buffer": Kind::size(16, 16 << 30), optional BY_PRESET => at!(send_buffer_bytes);
+    "send_buffer": FieldKind::size(16, 16 << 30), optional BY_PRESET => at!(send_buffer_bytes);
     /// Bounds the window that is offered.
-    "receive_buffer": Kind::size(16, 1 << 30), optional BY_PRESET => at!(receive_buffer_bytes);
+    "receive_buffer": FieldKind::size(16, 1 << 30), optional BY_PRESET => at!(receive_buffer_bytes);
     /// The receive buffer begins with so much and grows with what the application reads in a round-trip time (Linux:
     /// 64KiB).
-    "initial_receive_window": Kind::size(16, 1 << 30), optional "all of `receive_buffer` from the start" =>
+    "initial_receive_window": FieldKind::size(16, 1 << 30), optional "all of `receive_buffer` from the start" =>
         at!(initial_receive_window_bytes);
     /// Selective acknowledgements (RFC 2018).
-    "sack": Kind::Boolean, optional BY_PRESET => at!(sack);
+    "sack": FieldKind::Boolean, optional BY_PRESET => at!(sack);
     /// Timestamps (RFC 7323).
-    "timestamps": Kind::Boolean, optional BY_PRESET => at!(timestamps);
+    "timestamps": FieldKind::Boolean, optional BY_PRESET => at!(timestamps);
     /// Granularity of timestamps and of round-trip times taken from them.
-    "timestamp_tick": Kind::duration(Duration::from_nanos(1), Duration::from_secs(1)), optional BY_PRESET =>
+    "timestamp_tick": FieldKind::duration(Duration::from_nanos(1), Duration::from_secs(1)), optional BY_PRESET =>
         at!(timestamp_tick);
     /// Take round-trip times from echoed timestamps instead of each segment's own departure time.
-    "rtt_from_timestamps": Kind::Boolean, optional BY_PRESET => at!(rtt_from_timestamps);
+    "rtt_from_timestamps": FieldKind::Boolean, optional BY_PRESET => at!(rtt_from_timestamps);
     /// Window scaling (RFC 7323).
-    "window_scaling": Kind::Boolean, optional BY_PRESET => at!(window_scaling);
+    "window_scaling": FieldKind::Boolean, optional BY_PRESET => at!(window_scaling);
     /// Announce the MSS on SYN segments.
-    "mss_option": Kind::Boolean, optional BY_PRESET => at!(mss_option);
+    "mss_option": FieldKind::Boolean, optional BY_PRESET => at!(mss_option);
     /// Segments acknowledged by one acknowledgement; 1: each at once.
-    "delayed_ack_segments" ["segments"]: Kind::integer(1, 255), optional BY_PRESET => at!(delayed_ack_segments);
+    "delayed_ack_segments" ["segments"]: FieldKind::integer(1, 255), optional BY_PRESET => at!(delayed_ack_segments);
     /// Longest delay of an acknowledgement.
-    "delayed_ack_timeout": Kind::duration(Duration::ZERO, Duration::from_secs(10)), optional BY_PRESET =>
+    "delayed_ack_timeout": FieldKind::duration(Duration::ZERO, Duration::from_secs(10)), optional BY_PRESET =>
         at!(delayed_ack_timeout);
     /// Nagle's algorithm (RFC 9293 section 3.7.4). Off in both presets: bulk senders set TCP_NODELAY.
-    "nagle": Kind::Boolean, optional BY_PRESET => at!(nagle);
+    "nagle": FieldKind::Boolean, optional BY_PRESET => at!(nagle);
     /// Smallest retransmission time-out.
     "min_rto": RTO, optional BY_PRESET => at!(min_rto);
     /// Retransmission time-out before the first round-trip sample.
@@ -373,53 +373,53 @@ pub(crate) static KEYS: [Key<Config>; 40] = setting_keys! {
     /// Largest retransmission time-out.
     "max_rto": RTO, optional BY_PRESET => at!(max_rto);
     /// Shrink the window after an idle time-out (RFC 5681 section 4.1).
-    "idle_restart": Kind::Boolean, optional BY_PRESET => at!(idle_restart);
+    "idle_restart": FieldKind::Boolean, optional BY_PRESET => at!(idle_restart);
     /// SYN retransmissions before giving up.
-    "max_syn_retransmissions": Kind::integer(0, 255), optional BY_PRESET => at!(max_syn_retransmissions);
+    "max_syn_retransmissions": FieldKind::integer(0, 255), optional BY_PRESET => at!(max_syn_retransmissions);
     /// Time-outs in a row before giving up.
-    "max_retransmissions": Kind::integer(1, 255), optional BY_PRESET => at!(max_retransmissions);
+    "max_retransmissions": FieldKind::integer(1, 255), optional BY_PRESET => at!(max_retransmissions);
     /// Give up when data were not acknowledged for so long (RFC 9293 section 3.8.3).
-    "user_timeout": Kind::INTERVAL, optional "off" => at!(user_timeout);
+    "user_timeout": FieldKind::INTERVAL, optional "off" => at!(user_timeout);
     /// Longest stay in FIN-WAIT-2.
-    "fin_wait_2_timeout": Kind::INTERVAL, optional "off" => at!(fin_wait_2_timeout);
+    "fin_wait_2_timeout": FieldKind::INTERVAL, optional "off" => at!(fin_wait_2_timeout);
     /// Idle time after which keep-alive probes are sent (RFC 9293 section 3.8.4): nine at most, 75 s apart.
-    "keep_alive": Kind::INTERVAL, optional "off" => at!(keep_alive);
+    "keep_alive": FieldKind::INTERVAL, optional "off" => at!(keep_alive);
     /// Length of TIME-WAIT.
-    "time_wait": Kind::duration(Duration::ZERO, Duration::from_secs(3600)), optional BY_PRESET => at!(time_wait);
+    "time_wait": FieldKind::duration(Duration::ZERO, Duration::from_secs(3600)), optional BY_PRESET => at!(time_wait);
     /// Acknowledge the first data segment at once instead of delaying, as ns-3 does.
-    "first_segment_acknowledged_at_once": Kind::Boolean, optional BY_PRESET => at!(first_segment_acknowledged_at_once);
+    "first_segment_acknowledged_at_once": FieldKind::Boolean, optional BY_PRESET => at!(first_segment_acknowledged_at_once);
     /// Acknowledge segments one by one at the start of a connection, after a silence, after data that came again, where
     /// a mark begins to be echoed, and while the receive window grows, as Linux does.
-    "quick_ack": Kind::Boolean, optional BY_PRESET => at!(quick_ack);
+    "quick_ack": FieldKind::Boolean, optional BY_PRESET => at!(quick_ack);
     /// Acknowledge a FIN twice where the data that it comes with call for an acknowledgement, as ns-3 does.
-    "fin_with_data_acknowledged_twice": Kind::Boolean, optional BY_PRESET => at!(fin_with_data_acknowledged_twice);
+    "fin_with_data_acknowledged_twice": FieldKind::Boolean, optional BY_PRESET => at!(fin_with_data_acknowledged_twice);
     /// How losses are found.
-    "loss_detection": Kind::Choice(&choices(&LOSS_DETECTION)), optional BY_PRESET =>
+    "loss_detection": FieldKind::Choice(&choices(&LOSS_DETECTION)), optional BY_PRESET =>
         at!(loss_detection, LOSS_DETECTION);
     /// Tail loss probes (RFC 8985 section 7); only with `loss_detection = "rack"`.
-    "tail_loss_probe": Kind::Boolean, optional BY_PRESET => at!(tail_loss_probe);
+    "tail_loss_probe": FieldKind::Boolean, optional BY_PRESET => at!(tail_loss_probe);
     /// Report duplicates that arrive (D-SACK, RFC 2883).
-    "dsack": Kind::Boolean, optional BY_PRESET => at!(dsack);
+    "dsack": FieldKind::Boolean, optional BY_PRESET => at!(dsack);
     /// Take a reduction back once D-SACK says that every retransmission was needless, as Linux does.
-    "dsack_undo": Kind::Boolean, optional BY_PRESET => at!(dsack_undo);
+    "dsack_undo": FieldKind::Boolean, optional BY_PRESET => at!(dsack_undo);
     /// Take a reduction back when an echoed timestamp shows that the original arrived (RFC 3522, 4015).
-    "eifel": Kind::Boolean, optional BY_PRESET => at!(eifel);
+    "eifel": FieldKind::Boolean, optional BY_PRESET => at!(eifel);
     /// Tell spurious time-outs by new data sent first (F-RTO, RFC 5682).
-    "frto": Kind::Boolean, optional BY_PRESET => at!(frto);
+    "frto": FieldKind::Boolean, optional BY_PRESET => at!(frto);
     /// A new segment for each of the first two duplicate acknowledgements (RFC 3042), with `duplicate-acks`.
-    "limited_transmit": Kind::Boolean, optional BY_PRESET => at!(limited_transmit);
+    "limited_transmit": FieldKind::Boolean, optional BY_PRESET => at!(limited_transmit);
     /// Time-outs in a row of a full segment after which smaller ones are tried (RFC 4821).
-    "black_hole_timeouts": Kind::integer(1, 255), optional "never" => at!(black_hole_timeouts);
+    "black_hole_timeouts": FieldKind::integer(1, 255), optional "never" => at!(black_hole_timeouts);
     /// Explicit congestion notification (RFC 3168).
-    "ecn": Kind::Choice(&choices(&ECN)), optional BY_PRESET => at!(ecn, ECN);
+    "ecn": FieldKind::Choice(&choices(&ECN)), optional BY_PRESET => at!(ecn, ECN);
     /// How marks are fed back. Beside `congestion = "dctcp"` the default is `dctcp`, with `ecn = "active"`; with
     /// `accurate` DCTCP sends ECT(1), which a `dualpi2` queue serves with low latency.
-    "ecn_feedback": Kind::Choice(&choices(&ECN_FEEDBACK)), optional BY_PRESET => at!(ecn_feedback, ECN_FEEDBACK);
+    "ecn_feedback": FieldKind::Choice(&choices(&ECN_FEEDBACK)), optional BY_PRESET => at!(ecn_feedback, ECN_FEEDBACK);
     /// After a mark the window falls over a round trip (proportional rate reduction), as Linux does, instead of at
     /// once.
-    "proportional_ecn_reduction": Kind::Boolean, optional BY_PRESET => at!(proportional_ecn_reduction);
+    "proportional_ecn_reduction": FieldKind::Boolean, optional BY_PRESET => at!(proportional_ecn_reduction);
     /// Pace every control, as Linux's fq does.
-    "pacing": Kind::Boolean, optional BY_PRESET => at!(pacing);
+    "pacing": FieldKind::Boolean, optional BY_PRESET => at!(pacing);
     /// Segments that leave together when paced.
-    "pacing_quantum" ["segments"]: Kind::integer(1, 1000), optional BY_PRESET => at!(pacing_quantum_segments);
+    "pacing_quantum" ["segments"]: FieldKind::integer(1, 1000), optional BY_PRESET => at!(pacing_quantum_segments);
 };

@@ -11,23 +11,23 @@ mod handshake;
 mod life;
 mod output;
 
-use self::fast_open::FastOpen;
+use self::fast_open::FastOpenState;
 pub use self::fast_open::{Cookie, FastOpenEntry};
-use self::handshake::Opening;
-use self::life::Life;
-pub use self::output::{Beside, Burst, Transmit};
+use self::handshake::HandshakeState;
+use self::life::ConnectionTimers;
+pub use self::output::{Burst, SegmentContents, Transmit};
 use crate::Config;
-use crate::acknowledge::{Arrival, timestamp};
-use crate::ecn::{Wish, option_of};
-use crate::receiver::{Answer, Receiver};
+use crate::acknowledge::{ReceivedAck, timestamp};
+use crate::ecn::{AckRequest, option_of};
+use crate::receiver::{AckTiming, Receiver};
 use crate::sender::Sender;
-use crate::sequence::{Numbering, timestamp_before};
-use crate::status::{Inspect, LostSegment, State, Statistics};
+use crate::sequence::{SequenceSpace, timestamp_before};
+use crate::status::{LostSegment, SenderSnapshot, State, Statistics};
 use bytes::Bytes;
 use fullpipe_congestion::Controller;
 use fullpipe_transport::buffers::ByteStore;
-use fullpipe_transport::{CloseReason, Event, Payload, Stream};
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_transport::{CloseReason, Payload, Stream, TransportEvent};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wire::tcp::{MAX_SACK_BLOCKS, flags, options};
 use fullpipe_wire::{SackBlock, SegmentOptions, TcpHeader};
 use std::sync::Arc;
@@ -42,13 +42,13 @@ pub struct Segment<'a> {
     /// The payload if it consists of bytes; `None` if only its length is modeled (`header.payload_bytes`).
     pub payload: Option<&'a Bytes>,
     /// ECN field of the packet that contained the segment.
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
 }
 
 impl<'a> Segment<'a> {
     /// Creates a segment without SACK blocks and payload bytes, in a packet that is not ECN-capable.
-    pub fn bare(header: &'a TcpHeader) -> Segment<'a> {
-        Segment { header, options: None, payload: None, codepoint: Codepoint::NotEct }
+    pub fn from_header(header: &'a TcpHeader) -> Segment<'a> {
+        Segment { header, options: None, payload: None, codepoint: EcnCodepoint::NotEct }
     }
 
     /// The SACK blocks of the segment.
@@ -113,8 +113,8 @@ pub struct Connection {
     reason: CloseReason,
     /// Whether the handshake is complete and data can be sent in at least one direction.
     open: bool,
-    numbering: Numbering,
-    peer_numbering: Numbering,
+    numbering: SequenceSpace,
+    peer_numbering: SequenceSpace,
     /// The peer's timestamp to echo, and the time at which it arrived.
     recent_timestamp: u32,
     recent_timestamp_at: Instant,
@@ -134,14 +134,14 @@ pub struct Connection {
     /// Free space of the send buffer below which the application is not notified.
     writable_threshold: u32,
     rare: Option<Box<Rare>>,
-    opening: Option<Box<Opening>>,
+    opening: Option<Box<HandshakeState>>,
 }
 
 /// State that few connections need, or that is used rarely.
 #[derive(Debug, Default)]
 struct Rare {
-    life: Life,
-    fast_open: FastOpen,
+    life: ConnectionTimers,
+    fast_open: FastOpenState,
     /// A reset to send.
     reply: TcpHeader,
     /// Time from which a challenge ACK may be sent again.
@@ -186,8 +186,8 @@ impl Connection {
             peer_window_shift: 0,
             reason: CloseReason::Finished,
             open: false,
-            numbering: Numbering::from_syn(initial_sequence),
-            peer_numbering: Numbering::default(),
+            numbering: SequenceSpace::from_syn(initial_sequence),
+            peer_numbering: SequenceSpace::default(),
             recent_timestamp: 0,
             recent_timestamp_at: Instant::ZERO,
             clock: 0,
@@ -223,7 +223,7 @@ impl Connection {
     /// [`Connection::handle_segment`], of fetching its event, and of reading all data. The segment must have no options outside of its
     /// header and no payload bytes.
     #[inline(always)]
-    pub fn expects(&self, now: Instant, header: &TcpHeader) -> bool {
+    pub fn is_fast_path_data(&self, now: Instant, header: &TcpHeader) -> bool {
         let receiver = &self.receiver;
         header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK
             && self.open
@@ -241,7 +241,7 @@ impl Connection {
 
     /// Processes a segment that [`Connection::expects`] accepts, and reads all data. Returns the number of bytes read.
     #[inline(always)]
-    pub fn take_expected(&mut self, now: Instant, header: &TcpHeader) -> u64 {
+    pub fn receive_fast_path(&mut self, now: Instant, header: &TcpHeader) -> u64 {
         let start = self.receiver.next;
         self.last_heard_at = now;
         if start <= self.receiver.acknowledged && self.options != 0 {
@@ -266,7 +266,7 @@ impl Connection {
     /// acknowledgments to process. [`Connection::take_acknowledgement`] then has the effect of [`Connection::handle_segment`]. The
     /// segment must have no options outside of its header.
     #[inline(always)]
-    pub fn expects_acknowledgement(&self, header: &TcpHeader) -> bool {
+    pub fn is_fast_path_ack(&self, header: &TcpHeader) -> bool {
         let sender = &self.sender;
         let acknowledged = header.acknowledgement.wrapping_sub(self.numbering.to_wire(sender.una));
         // This test is first because it distinguishes data from acknowledgments.
@@ -288,7 +288,7 @@ impl Connection {
 
     /// Processes a segment that [`Connection::expects_acknowledgement`] accepts.
     #[inline(always)]
-    pub fn take_acknowledgement(&mut self, now: Instant, header: &TcpHeader) {
+    pub fn process_fast_path_ack(&mut self, now: Instant, header: &TcpHeader) {
         let start = self.receiver.next;
         self.last_heard_at = now;
         if start <= self.receiver.acknowledged && self.options != 0 {
@@ -360,12 +360,12 @@ impl Connection {
         ecn.sender.note(segment.header, option_of(segment.header, segment.options));
         let delayed = (!self.receiver.ack_at.is_never()).then_some(self.receiver.next);
         match ecn.receiver.on_segment(segment.header, segment.codepoint, delayed) {
-            Wish::Nothing => {}
-            Wish::AckFirst => self.pending |= pending::ACK | pending::ACK_FIRST,
-            Wish::QuickAcks => self.receiver.enter_quick(2),
+            AckRequest::None => {}
+            AckRequest::AckFirst => self.pending |= pending::ACK | pending::ACK_FIRST,
+            AckRequest::QuickAcks => self.receiver.enter_quick(2),
             // The sender's window may hold only this segment, and a delayed acknowledgment would wait for a second.
-            Wish::Ack if self.receiver.quick_ack.is_on() => self.pending |= pending::ACK,
-            Wish::Ack => {}
+            AckRequest::Ack if self.receiver.quick_ack.is_on() => self.pending |= pending::ACK,
+            AckRequest::Ack => {}
         }
     }
 
@@ -382,13 +382,13 @@ impl Connection {
         }
         let start = self.peer_numbering.to_offset(header.sequence, self.receiver.next);
         let length = i64::from(header.payload_bytes);
-        let end = start.saturating_add(length).saturating_add(i64::from(header.has(flags::FIN)));
+        let end = start.saturating_add(length).saturating_add(i64::from(header.has_flag(flags::FIN)));
         let next = self.receiver.next as i64;
         let limit = self.receiver.limit().min(i64::MAX as u64) as i64;
 
         // First, the sequence number, with RFC 7323's check against old segments (PAWS).
         let with_timestamp = header.options & options::TIMESTAMPS != 0;
-        if self.options != 0 && !header.has(flags::RST) {
+        if self.options != 0 && !header.has_flag(flags::RST) {
             if !with_timestamp {
                 return;
             }
@@ -397,28 +397,28 @@ impl Connection {
                 return self.object(now, length > 0);
             }
         }
-        if self.state == State::SynReceived && header.has(flags::SYN) && start == -1 {
+        if self.state == State::SynReceived && header.has_flag(flags::SYN) && start == -1 {
             return self.arrive_second_syn(now, segment);
         }
         if start > limit || end < self.receiver.acknowledged as i64 {
-            if header.has(flags::RST) {
+            if header.has_flag(flags::RST) {
                 return;
             }
-            let plain_data = length > 0 && !header.has(flags::SYN);
-            if plain_data && header.has(flags::ACK) && self.open && start <= limit {
+            let plain_data = length > 0 && !header.has_flag(flags::SYN);
+            if plain_data && header.has_flag(flags::ACK) && self.open && start <= limit {
                 // The segment is a full duplicate: the answer reports it to the sender.
                 return self.receive(now, header, start, payload);
             }
-            if start == -1 && header.has(flags::SYN) && header.has(flags::ACK) {
+            if start == -1 && header.has_flag(flags::SYN) && header.has_flag(flags::ACK) {
                 self.note_repeated_answer(segment);
             }
             // The sequence number of a keep-alive probe is one too low; the probe is always answered.
-            let probe = length == 0 && !header.has(flags::SYN) && start == next - 1;
+            let probe = length == 0 && !header.has_flag(flags::SYN) && start == next - 1;
             return self.object(now, plain_data || probe);
         }
 
         // Second, RST: only the exact sequence number resets (RFC 5961 section 3.2).
-        if header.has(flags::RST) {
+        if header.has_flag(flags::RST) {
             if start == next {
                 self.arrive_reset();
             } else if start > next && start <= limit {
@@ -428,12 +428,12 @@ impl Connection {
         }
 
         // Fourth, SYN: never acceptable in an open connection (RFC 5961 section 4.2); before, only the answer to our SYN.
-        if header.has(flags::SYN) {
+        if header.has_flag(flags::SYN) {
             return self.object(now, false);
         }
 
         // Fifth, ACK.
-        if !header.has(flags::ACK) {
+        if !header.has_flag(flags::ACK) {
             return;
         }
         self.last_heard_at = now;
@@ -500,14 +500,14 @@ impl Connection {
         } else {
             None
         };
-        let arrival = Arrival {
+        let arrival = ReceivedAck {
             now,
             acknowledged,
             window_end,
             sacks: if self.sender.sack { sacks } else { &[] },
             numbering: self.numbering,
             echo,
-            bare: !data && !header.has(flags::FIN),
+            bare: !data && !header.has_flag(flags::FIN),
         };
         if self.sender.on_ack(&self.config, &arrival) {
             if !self.sender.finished {
@@ -539,7 +539,7 @@ impl Connection {
     #[inline]
     fn receive(&mut self, now: Instant, header: &TcpHeader, start: i64, payload: Option<&Bytes>) {
         let length = u64::from(header.payload_bytes);
-        let fin = header.has(flags::FIN);
+        let fin = header.has_flag(flags::FIN);
         if length == 0 && !fin {
             return;
         }
@@ -557,9 +557,9 @@ impl Connection {
         let twice = fin && length > 0 && self.receiver.next_is_acknowledged();
         let payload = payload.filter(|bytes| bytes.len() as u64 == length);
         match self.receiver.on_data(&self.config, now, start, length, fin, payload) {
-            Answer::Later => {}
-            Answer::Now => self.pending |= pending::ACK,
-            Answer::First => self.pending |= pending::ACK | pending::ACK_FIRST,
+            AckTiming::Delayed => {}
+            AckTiming::Immediate => self.pending |= pending::ACK,
+            AckTiming::BeforeData => self.pending |= pending::ACK | pending::ACK_FIRST,
         }
         if self.receiver.in_order_bytes() > before {
             self.events |= event::READABLE;
@@ -673,11 +673,11 @@ impl Connection {
 
     /// Answers a segment that no connection expects (RFC 9293 section 3.10.7.1) with a reset that the peer accepts.
     fn answer_with_reset(&mut self, header: &TcpHeader) {
-        if header.has(flags::RST) {
+        if header.has_flag(flags::RST) {
             return;
         }
         let mut reply = TcpHeader { flags: flags::RST, ..TcpHeader::default() };
-        if header.has(flags::ACK) {
+        if header.has_flag(flags::ACK) {
             reply.sequence = header.acknowledgement;
         } else {
             reply.flags |= flags::ACK;
@@ -759,14 +759,14 @@ impl Connection {
 
     /// Deadline of [`Connection::handle_timeout`] for retransmission, probe or TIME-WAIT; [`Instant::NEVER`] if there is none.
     #[inline(always)]
-    pub fn far_deadline(&self) -> Instant {
+    pub fn slow_timer_deadline(&self) -> Instant {
         self.sender.deadline().min(self.life_at)
     }
 
     /// Deadline of [`Connection::handle_timeout`] for a delayed acknowledgment, pacing or reordering; [`Instant::NEVER`] if there is
     /// none.
     #[inline(always)]
-    pub fn near_deadline(&self) -> Instant {
+    pub fn fast_timer_deadline(&self) -> Instant {
         self.receiver.ack_at.min(self.sender.pace_at).min(self.sender.reorder_at)
     }
 
@@ -778,18 +778,18 @@ impl Connection {
 
     /// Returns the next event for the application.
     #[inline]
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<TransportEvent> {
         if self.events == 0 {
             return None;
         }
         let lowest = self.events & self.events.wrapping_neg();
         self.events &= !lowest;
         Some(match lowest {
-            event::CONNECTED => Event::Connected,
-            event::READABLE => Event::Readable,
-            event::WRITABLE => Event::Writable,
-            event::PEER_FINISHED => Event::PeerFinished,
-            _ => Event::Closed(self.reason),
+            event::CONNECTED => TransportEvent::Connected,
+            event::READABLE => TransportEvent::Readable,
+            event::WRITABLE => TransportEvent::Writable,
+            event::PEER_FINISHED => TransportEvent::PeerFinished,
+            _ => TransportEvent::Closed(self.reason),
         })
     }
 
@@ -807,7 +807,7 @@ impl Connection {
     /// Whether a SYN with this header may begin a new connection in place of this one, which is in TIME-WAIT. Its timestamp or its
     /// sequence number must be after those of the old connection (RFC 6191 section 2). The host then creates a new server and passes the
     /// SYN to it.
-    pub fn gives_way_to(&self, syn: &TcpHeader) -> bool {
+    pub fn permits_time_wait_reuse(&self, syn: &TcpHeader) -> bool {
         let opens = syn.flags & (flags::SYN | flags::ACK | flags::RST) == flags::SYN;
         if self.state != State::TimeWait || !opens {
             return false;
@@ -840,8 +840,8 @@ impl Connection {
     }
 
     /// A snapshot of the sender.
-    pub fn inspect(&self) -> Inspect {
-        Inspect::of(&self.sender)
+    pub fn inspect(&self) -> SenderSnapshot {
+        SenderSnapshot::of(&self.sender)
     }
 
     /// Disables delivery-rate samples, unless the control uses them. [`Inspect::delivery_rate_bps`] is then 0. Call it before the first
@@ -851,7 +851,7 @@ impl Connection {
     }
 
     /// Records losses from now on, for [`Connection::take_losses`].
-    pub fn note_losses(&mut self) {
+    pub fn record_losses(&mut self) {
         self.sender.board.loss_mut().noted.get_or_insert_default();
     }
 

@@ -20,7 +20,7 @@
 //! counters if there is room after timestamps and SACK blocks. Data segments are full and carry none.
 
 use crate::config::EcnFeedback;
-use fullpipe_units::Codepoint;
+use fullpipe_units::EcnCodepoint;
 use fullpipe_wire::tcp::{flags, options};
 use fullpipe_wire::{AccurateEcn, SegmentOptions, TcpHeader};
 
@@ -58,12 +58,12 @@ fn ace_flags(bits: u32) -> u16 {
 }
 
 /// The three bits that report the codepoint of a SYN or SYN-ACK (RFC 9768 tables 2 and 3).
-fn handshake_bits(codepoint: Codepoint) -> u32 {
+fn handshake_bits(codepoint: EcnCodepoint) -> u32 {
     match codepoint {
-        Codepoint::NotEct => 0b010,
-        Codepoint::Ect1 => 0b011,
-        Codepoint::Ect0 => 0b100,
-        Codepoint::Ce => 0b110,
+        EcnCodepoint::NotEct => 0b010,
+        EcnCodepoint::Ect1 => 0b011,
+        EcnCodepoint::Ect0 => 0b100,
+        EcnCodepoint::Ce => 0b110,
     }
 }
 
@@ -107,15 +107,15 @@ pub(crate) fn agree_on_syn_ack(ours: EcnFeedback, syn_ack: u16) -> Option<EcnFee
 
 /// Both halves of ECN, present once the SYN segments negotiated it.
 #[derive(Debug)]
-pub(crate) struct EcnHalves {
+pub(crate) struct EcnState {
     pub(crate) receiver: EcnReceiver,
     pub(crate) sender: EcnSender,
 }
 
 /// The response that the ECN field of a segment requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
-    Nothing,
+pub(crate) enum AckRequest {
+    None,
     /// An acknowledgment before any data.
     AckFirst,
     /// Quick acknowledgments: the echo of a mark begins, and the sender's window may soon be small.
@@ -136,11 +136,11 @@ pub(crate) struct EcnReceiver {
     ce_packets: u32,
     counters: AccurateEcn,
     /// Codepoint of the previous packet, and of the newest packet counted in bytes.
-    previous: Codepoint,
-    counted: Codepoint,
+    previous: EcnCodepoint,
+    counted: EcnCodepoint,
     marks_since_ack: u8,
     /// Codepoint of the SYN-ACK, which the client's first acknowledgment reports.
-    handshake: Option<Codepoint>,
+    handshake: Option<EcnCodepoint>,
     /// Whether this is a client with accurate feedback, whose answer to every SYN-ACK reports the codepoint.
     client: bool,
     /// Whether a marked SYN-ACK has been counted. Only the first one counts (RFC 9768 section 3.2.2.2).
@@ -149,16 +149,16 @@ pub(crate) struct EcnReceiver {
 
 impl EcnReceiver {
     /// Creates the receiver's half. `first_ack_tells` is the codepoint of the SYN-ACK, at a client.
-    pub(crate) fn new(feedback: EcnFeedback, first_ack_tells: Option<Codepoint>) -> EcnReceiver {
-        let marked = first_ack_tells == Some(Codepoint::Ce);
+    pub(crate) fn new(feedback: EcnFeedback, first_ack_tells: Option<EcnCodepoint>) -> EcnReceiver {
+        let marked = first_ack_tells == Some(EcnCodepoint::Ce);
         EcnReceiver {
             feedback,
             echo: false,
             earlier: None,
             ce_packets: FIRST_CE_PACKETS + u32::from(marked),
             counters: AccurateEcn { ect0_bytes: 1, ce_bytes: 0, ect1_bytes: 1, fields: 3, ect1_first: false },
-            previous: Codepoint::NotEct,
-            counted: Codepoint::NotEct,
+            previous: EcnCodepoint::NotEct,
+            counted: EcnCodepoint::NotEct,
             marks_since_ack: 0,
             handshake: first_ack_tells.filter(|_| feedback == EcnFeedback::Accurate),
             client: first_ack_tells.is_some() && feedback == EcnFeedback::Accurate,
@@ -167,68 +167,73 @@ impl EcnReceiver {
     }
 
     /// Processes a retransmitted SYN-ACK. Its acknowledgment reports the codepoint, too (RFC 9768 section 3.2.2.1).
-    pub(crate) fn on_repeated_answer(&mut self, codepoint: Codepoint) {
+    pub(crate) fn on_repeated_answer(&mut self, codepoint: EcnCodepoint) {
         if !self.client {
             return;
         }
         self.handshake = Some(codepoint);
-        if codepoint == Codepoint::Ce && !self.marked_answer {
+        if codepoint == EcnCodepoint::Ce && !self.marked_answer {
             self.marked_answer = true;
             self.ce_packets = self.ce_packets.wrapping_add(1);
         }
     }
 
     /// Processes the ECN field of a segment. `delayed` is the number of the acknowledgment that is being delayed, if any.
-    pub(crate) fn on_segment(&mut self, header: &TcpHeader, codepoint: Codepoint, delayed: Option<u64>) -> Wish {
+    pub(crate) fn on_segment(
+        &mut self,
+        header: &TcpHeader,
+        codepoint: EcnCodepoint,
+        delayed: Option<u64>,
+    ) -> AckRequest {
         let data = header.payload_bytes > 0;
         match self.feedback {
             EcnFeedback::Classic if data => {
-                let reduced = header.has(flags::CWR);
-                let marked = codepoint == Codepoint::Ce;
+                let reduced = header.has_flag(flags::CWR);
+                let marked = codepoint == EcnCodepoint::Ce;
                 let echoed = self.echo && !reduced;
                 self.echo = echoed || marked;
                 match () {
-                    () if marked && !echoed => Wish::QuickAcks,
-                    () if reduced => Wish::Ack,
-                    () => Wish::Nothing,
+                    () if marked && !echoed => AckRequest::QuickAcks,
+                    () if reduced => AckRequest::Ack,
+                    () => AckRequest::None,
                 }
             }
             EcnFeedback::Dctcp if data => {
-                let marked = codepoint == Codepoint::Ce;
+                let marked = codepoint == EcnCodepoint::Ce;
                 let changed = marked != self.echo;
                 if changed {
                     self.earlier = delayed.map(|number| (number, self.echo));
                     self.echo = marked;
                 }
-                if changed { Wish::AckFirst } else { Wish::Nothing }
+                if changed { AckRequest::AckFirst } else { AckRequest::None }
             }
             EcnFeedback::Accurate => {
                 let must = self.count(u32::from(header.payload_bytes), codepoint);
-                if must { Wish::AckFirst } else { Wish::Nothing }
+                if must { AckRequest::AckFirst } else { AckRequest::None }
             }
-            _ => Wish::Nothing,
+            _ => AckRequest::None,
         }
     }
 
-    fn count(&mut self, bytes: u32, codepoint: Codepoint) -> bool {
-        let marked = codepoint == Codepoint::Ce;
-        let begins = marked && self.previous != Codepoint::Ce;
+    fn count(&mut self, bytes: u32, codepoint: EcnCodepoint) -> bool {
+        let marked = codepoint == EcnCodepoint::Ce;
+        let begins = marked && self.previous != EcnCodepoint::Ce;
         self.previous = codepoint;
         if marked {
             self.ce_packets = self.ce_packets.wrapping_add(1);
             self.marks_since_ack = self.marks_since_ack.saturating_add(1);
         }
         let counter = match codepoint {
-            Codepoint::NotEct => return false,
-            Codepoint::Ect0 => &mut self.counters.ect0_bytes,
-            Codepoint::Ect1 => &mut self.counters.ect1_bytes,
-            Codepoint::Ce => &mut self.counters.ce_bytes,
+            EcnCodepoint::NotEct => return false,
+            EcnCodepoint::Ect0 => &mut self.counters.ect0_bytes,
+            EcnCodepoint::Ect1 => &mut self.counters.ect1_bytes,
+            EcnCodepoint::Ce => &mut self.counters.ce_bytes,
         };
         *counter = counter.wrapping_add(bytes) & BYTE_MASK;
         if bytes == 0 {
             return self.marks_since_ack >= MARKS_PER_PURE_ACK;
         }
-        let other = self.counted != codepoint && self.counted != Codepoint::NotEct;
+        let other = self.counted != codepoint && self.counted != EcnCodepoint::NotEct;
         self.counted = codepoint;
         begins || other || self.marks_since_ack >= MARKS_PER_ACK
     }
@@ -267,7 +272,7 @@ impl EcnReceiver {
     /// Sets the flags of a SYN-ACK in answer to a SYN with this codepoint, and the option on the first SYN-ACK.
     pub(crate) fn complete_syn_ack(
         &self,
-        syn: Codepoint,
+        syn: EcnCodepoint,
         first: bool,
         header: &mut TcpHeader,
         option: &mut AccurateEcn,
@@ -295,7 +300,7 @@ impl EcnReceiver {
 
 /// The marks that an acknowledgment reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct CeFeedback {
     /// Packets newly reported as marked.
     pub(crate) packets: u64,
     /// Payload bytes of these packets.
@@ -336,7 +341,7 @@ impl EcnSender {
     pub(crate) fn new(feedback: EcnFeedback, answer: Option<u16>, counts: bool) -> EcnSender {
         let told = answer.map(ace);
         // Our SYN was sent as "not ECT"; 101 is reserved and counts as "not ECT" received.
-        let unchanged = told.is_none_or(|bits| bits == handshake_bits(Codepoint::NotEct) || bits == 0b101);
+        let unchanged = told.is_none_or(|bits| bits == handshake_bits(EcnCodepoint::NotEct) || bits == 0b101);
         EcnSender {
             feedback,
             capable: feedback != EcnFeedback::Accurate || unchanged,
@@ -389,7 +394,7 @@ impl EcnSender {
     /// codepoint of the SYN-ACK. It also shows whether a middlebox clears the field.
     fn check_first(&mut self, header: &TcpHeader) {
         let bits = ace(header.flags);
-        let bare = header.payload_bytes == 0 && header.sack_count == 0 && !header.has(flags::FIN);
+        let bare = header.payload_bytes == 0 && header.sack_count == 0 && !header.has_flag(flags::FIN);
         if bits == 0 {
             self.capable = false;
             // Table 4: in a report of the codepoint of our SYN-ACK, zero means that the client counts nothing.
@@ -433,24 +438,24 @@ impl EcnSender {
     }
 
     /// Returns the marks reported by the newest acknowledgment, which newly acknowledges `bytes`.
-    pub(crate) fn marks(&mut self, bytes: u64, mss_bytes: u64) -> Marks {
+    pub(crate) fn marks(&mut self, bytes: u64, mss_bytes: u64) -> CeFeedback {
         let mss_bytes = mss_bytes.max(1);
         if bytes == 0 {
-            return Marks::default();
+            return CeFeedback::default();
         }
         if self.feedback == EcnFeedback::Accurate {
             return self.accurate_marks(bytes, mss_bytes);
         }
         if self.flags & flags::ECE == 0 {
-            return Marks::default();
+            return CeFeedback::default();
         }
-        Marks { packets: bytes.div_ceil(mss_bytes), bytes }
+        CeFeedback { packets: bytes.div_ceil(mss_bytes), bytes }
     }
 
     /// Evaluates accurate feedback (RFC 9768 appendix A.2).
-    fn accurate_marks(&mut self, acked_bytes: u64, mss_bytes: u64) -> Marks {
+    fn accurate_marks(&mut self, acked_bytes: u64, mss_bytes: u64) -> CeFeedback {
         if self.deaf {
-            return Marks::default();
+            return CeFeedback::default();
         }
         let reported = self.option.take().filter(|option| option.fields >= 2);
         let newly_marked_bytes =
@@ -479,7 +484,7 @@ impl EcnSender {
                 estimate
             }
         };
-        Marks { packets, bytes }
+        CeFeedback { packets, bytes }
     }
 }
 
@@ -544,9 +549,12 @@ mod tests {
 
     #[test]
     fn handshake_codepoints_are_encoded_by_tables_2_and_3() {
-        for (codepoint, bits) in
-            [(Codepoint::NotEct, 0b010), (Codepoint::Ect1, 0b011), (Codepoint::Ect0, 0b100), (Codepoint::Ce, 0b110)]
-        {
+        for (codepoint, bits) in [
+            (EcnCodepoint::NotEct, 0b010),
+            (EcnCodepoint::Ect1, 0b011),
+            (EcnCodepoint::Ect0, 0b100),
+            (EcnCodepoint::Ce, 0b110),
+        ] {
             assert_eq!(handshake_bits(codepoint), bits);
         }
         for bits in 0..8 {
@@ -578,7 +586,7 @@ mod tests {
         let header = TcpHeader { flags: flags::ACK | ace_flags(0b110), payload_bytes: 1, ..TcpHeader::default() };
         sender.note(&header, None);
         assert!(sender.is_capable());
-        assert_eq!(sender.marks(1000, 1000), Marks { packets: 1, bytes: 1000 });
+        assert_eq!(sender.marks(1000, 1000), CeFeedback { packets: 1, bytes: 1000 });
     }
 
     /// A sender in the middle of a connection whose last reported count is `count`.
@@ -626,7 +634,7 @@ mod tests {
             let mut sender = told(5);
             let option = AccurateEcn { ect0_bytes: 1, ce_bytes: bytes, ect1_bytes: 1, fields: 3, ect1_first: false };
             sender.note(&header(7), Some(&option));
-            assert_eq!(sender.marks(10_000, 1000), Marks { packets, bytes: u64::from(bytes) });
+            assert_eq!(sender.marks(10_000, 1000), CeFeedback { packets, bytes: u64::from(bytes) });
         }
     }
 
@@ -635,13 +643,13 @@ mod tests {
         let mut sender = told(5);
         sender.ce_bytes = BYTE_MASK - 999;
         sender.note(&header(6), None);
-        assert_eq!(sender.marks(2_000, 1000), Marks { packets: 1, bytes: 1000 });
+        assert_eq!(sender.marks(2_000, 1000), CeFeedback { packets: 1, bytes: 1000 });
         // One more mark in between: 2000 bytes since the last option, 1000 of them estimated.
         let option = AccurateEcn { ect0_bytes: 1, ce_bytes: 1_000, ect1_bytes: 1, fields: 2, ect1_first: false };
         sender.note(&header(7), Some(&option));
-        assert_eq!(sender.marks(2_000, 1000), Marks { packets: 1, bytes: 1000 });
+        assert_eq!(sender.marks(2_000, 1000), CeFeedback { packets: 1, bytes: 1000 });
         sender.note(&header(7), Some(&option));
-        assert_eq!(sender.marks(2_000, 1000), Marks::default());
+        assert_eq!(sender.marks(2_000, 1000), CeFeedback::default());
     }
 
     #[test]
@@ -649,21 +657,21 @@ mod tests {
         // A reordered older one would look like seven marks.
         let mut sender = told(6);
         sender.note(&header(5), None);
-        assert_eq!(sender.marks(0, 1000), Marks::default());
+        assert_eq!(sender.marks(0, 1000), CeFeedback::default());
         sender.note(&header(6), None);
-        assert_eq!(sender.marks(1000, 1000), Marks::default());
+        assert_eq!(sender.marks(1000, 1000), CeFeedback::default());
     }
 
     #[test]
     fn third_marked_pure_acknowledgment_triggers_an_acknowledgment() {
         let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, None);
         let bare = header(5);
-        assert_eq!(receiver.on_segment(&bare, Codepoint::Ce, None), Wish::Nothing);
-        assert_eq!(receiver.on_segment(&bare, Codepoint::Ce, None), Wish::Nothing);
-        assert_eq!(receiver.on_segment(&bare, Codepoint::Ce, None), Wish::AckFirst);
+        assert_eq!(receiver.on_segment(&bare, EcnCodepoint::Ce, None), AckRequest::None);
+        assert_eq!(receiver.on_segment(&bare, EcnCodepoint::Ce, None), AckRequest::None);
+        assert_eq!(receiver.on_segment(&bare, EcnCodepoint::Ce, None), AckRequest::AckFirst);
         // 5 + 3 = 8.
         assert_eq!(receiver.flags(), 0);
-        assert_eq!(receiver.on_segment(&bare, Codepoint::Ce, None), Wish::Nothing);
+        assert_eq!(receiver.on_segment(&bare, EcnCodepoint::Ce, None), AckRequest::None);
     }
 
     #[test]
@@ -690,13 +698,13 @@ mod tests {
         sender.note(&header(0), None);
         assert!(!sender.is_capable());
         sender.note(&header(7), None);
-        assert_eq!(sender.marks(3_000, 1000), Marks::default());
+        assert_eq!(sender.marks(3_000, 1000), CeFeedback::default());
         // With payload the field is a cleared counter. The RFC only advises against ECN-capable packets; marks still count here.
         let mut sender = EcnSender::new(EcnFeedback::Accurate, None, false);
         sender.note(&TcpHeader { payload_bytes: 1, ..header(0) }, None);
         assert!(!sender.is_capable());
         sender.note(&header(7), None);
-        assert_eq!(sender.marks(3_000, 1000), Marks { packets: 2, bytes: 2_000 });
+        assert_eq!(sender.marks(3_000, 1000), CeFeedback { packets: 2, bytes: 2_000 });
     }
 
     #[test]
@@ -723,14 +731,14 @@ mod tests {
     #[test]
     fn marked_syn_acks_count_once() {
         // RFC 9768 section 3.2.2.2: from five to six, and not beyond.
-        let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, Some(Codepoint::NotEct));
+        let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, Some(EcnCodepoint::NotEct));
         assert_eq!(receiver.flags(), ace_flags(5));
-        receiver.on_repeated_answer(Codepoint::Ce);
+        receiver.on_repeated_answer(EcnCodepoint::Ce);
         assert_eq!(receiver.flags(), ace_flags(6));
-        receiver.on_repeated_answer(Codepoint::Ce);
+        receiver.on_repeated_answer(EcnCodepoint::Ce);
         assert_eq!(receiver.flags(), ace_flags(6));
-        let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, Some(Codepoint::Ce));
-        receiver.on_repeated_answer(Codepoint::Ce);
+        let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, Some(EcnCodepoint::Ce));
+        receiver.on_repeated_answer(EcnCodepoint::Ce);
         assert_eq!(receiver.flags(), ace_flags(6));
     }
 
@@ -751,7 +759,7 @@ mod tests {
             let mut sender = EcnSender::new(EcnFeedback::Accurate, Some(W), false);
             sender.note(&header(6), Some(&option));
             // One mark of two segments of 500 bytes: by the field alone, 500 marked bytes.
-            assert_eq!(sender.marks(1_000, 500), Marks { packets: 1, bytes }, "{option:?}");
+            assert_eq!(sender.marks(1_000, 500), CeFeedback { packets: 1, bytes }, "{option:?}");
         }
     }
 
@@ -760,6 +768,6 @@ mod tests {
         let mut sender = EcnSender::new(EcnFeedback::Accurate, Some(W), false);
         let zero = AccurateEcn { fields: 3, ..AccurateEcn::default() };
         sender.note(&header(6), Some(&zero));
-        assert_eq!(sender.marks(2_000, 1000), Marks { packets: 1, bytes: 1000 });
+        assert_eq!(sender.marks(2_000, 1000), CeFeedback { packets: 1, bytes: 1000 });
     }
 }

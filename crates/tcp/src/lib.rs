@@ -24,10 +24,10 @@ mod tests;
 mod tuning;
 mod undo;
 
-pub use config::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
-pub use connection::{Beside, Burst, Connection, Cookie, FastOpenEntry, Segment, Transmit};
+pub use config::{Config, EcnFeedback, EcnMode, KeepAlive, LossDetection};
+pub use connection::{Burst, Connection, Cookie, FastOpenEntry, Segment, SegmentContents, Transmit};
 pub use settings::Settings;
-pub use status::{Inspect, LostSegment, State, Statistics};
+pub use status::{LostSegment, SenderSnapshot, State, Statistics};
 
 /// Memory of a connection per outstanding segment, in bytes.
-pub const SEGMENT_RECORD_BYTES: usize = size_of::<scoreboard::Segment>();
+pub const SEGMENT_RECORD_BYTES: usize = size_of::<scoreboard::SegmentRecord>();

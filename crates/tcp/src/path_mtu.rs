@@ -12,9 +12,9 @@
 //! two sizes differ by less than 8 bytes.
 
 use crate::Config;
-use crate::recovery::Phase;
+use crate::recovery::RecoveryPhase;
 use crate::scoreboard::{Scoreboard, flag};
-use crate::sender::{Outgoing, Sender};
+use crate::sender::{OutgoingSegment, Sender};
 use fullpipe_units::Instant;
 
 /// Initial size in a black hole (Linux `tcp_base_mss`), and the minimum.
@@ -28,7 +28,7 @@ const WAITING_SEGMENTS: u64 = 4;
 
 /// The search for the largest segment size that passes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PathSearch {
+pub(crate) struct PathMtuDiscovery {
     /// Upper bound of the size that passes.
     high_bytes: u64,
     /// The outstanding probe.
@@ -101,7 +101,7 @@ impl Sender {
     /// Retransmits lost segments without a congestion response.
     fn repair_without_reduction(&mut self) {
         if self.board.lost_bytes() > 0 && self.phase.is_calm() {
-            self.phase = Phase::Loss;
+            self.phase = RecoveryPhase::Loss;
             self.repair_mut().recovery_end = self.next;
             self.duplicates = 0;
             self.tail_probe_end = 0;
@@ -138,7 +138,7 @@ impl Sender {
             return;
         }
         let high_bytes = self.repair().search.as_ref().map_or(mss_bytes, |search| search.high_bytes);
-        self.repair_mut().search = Some(Box::new(PathSearch { high_bytes, probe: None }));
+        self.repair_mut().search = Some(Box::new(PathMtuDiscovery { high_bytes, probe: None }));
         self.set_segment_size(config, now, smaller);
         if !self.driver.has_own_recovery() {
             self.driver.control.cwnd_bytes = smaller;
@@ -147,7 +147,7 @@ impl Sender {
     }
 
     /// Executes the next step of the search: evaluates the outstanding probe, or sends the next one.
-    pub(crate) fn poll_search(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+    pub(crate) fn poll_search(&mut self, config: &Config, now: Instant) -> Option<OutgoingSegment> {
         let search = **self.repair().search.as_ref()?;
         let outgoing = match search.probe {
             Some(probe) => {
@@ -178,9 +178,9 @@ impl Sender {
         }
         search.probe = None;
         search.high_bytes = search.high_bytes.min(size_bytes - 1);
-        if self.phase == Phase::FastRecovery && self.board.lost_bytes() == size_bytes {
+        if self.phase == RecoveryPhase::FastRecovery && self.board.lost_bytes() == size_bytes {
             // Only the probe is missing.
-            self.phase = Phase::Open;
+            self.phase = RecoveryPhase::Open;
             self.repair_without_reduction();
             self.driver.control.cwnd_bytes = probe.cwnd_bytes;
             self.driver.control.ssthresh_bytes = probe.ssthresh_bytes;
@@ -190,7 +190,7 @@ impl Sender {
     }
 
     /// Sends a segment larger than usual, if a probe is useful and harmless.
-    fn send_path_probe(&mut self, now: Instant, high_bytes: u64) -> Option<Outgoing> {
+    fn send_path_probe(&mut self, now: Instant, high_bytes: u64) -> Option<OutgoingSegment> {
         let mss_bytes = self.driver.control.mss_bytes;
         if high_bytes < mss_bytes + CLOSE_ENOUGH_BYTES {
             self.repair_mut().search = None;
@@ -198,7 +198,7 @@ impl Sender {
         }
         let size_bytes = (mss_bytes + high_bytes).div_ceil(2);
         let waiting_bytes = self.written.saturating_sub(self.next);
-        let calm = self.phase == Phase::Open && !self.board.is_troubled() && self.duplicates == 0;
+        let calm = self.phase == RecoveryPhase::Open && !self.board.is_troubled() && self.duplicates == 0;
         let room = self.driver.control.cwnd_bytes >= WINDOW_SEGMENTS * mss_bytes
             && self.board.in_flight_bytes + size_bytes <= self.driver.control.cwnd_bytes
             && self.next + size_bytes + WAITING_SEGMENTS * mss_bytes <= self.window_end
@@ -212,7 +212,7 @@ impl Sender {
             cwnd_bytes: self.driver.control.cwnd_bytes,
             ssthresh_bytes: self.driver.control.ssthresh_bytes,
         };
-        self.repair_mut().search = Some(Box::new(PathSearch { high_bytes, probe: Some(probe) }));
+        self.repair_mut().search = Some(Box::new(PathMtuDiscovery { high_bytes, probe: Some(probe) }));
         Some(self.send_new(now, size_bytes, false))
     }
 }

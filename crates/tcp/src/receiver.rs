@@ -8,36 +8,36 @@
 
 use crate::Config;
 use crate::quick_ack::QuickAck;
-use crate::sequence::Numbering;
-use crate::tuning::Tuning;
+use crate::sequence::SequenceSpace;
+use crate::tuning::ReceiveBufferTuning;
 use bytes::Bytes;
 use fullpipe_transport::Payload;
 use fullpipe_transport::buffers::ByteStore;
-use fullpipe_transport::ranges::{Range, Ranges};
+use fullpipe_transport::ranges::{OffsetRange, RangeSet};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::SackBlock;
 use fullpipe_wire::tcp::MAX_SACK_BLOCKS;
 
 /// The acknowledgment that the payload or FIN of a segment requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum AckTiming {
     /// None yet: the acknowledgment is delayed.
-    Later,
+    Delayed,
     /// An acknowledgment now, with data if data is sent.
-    Now,
+    Immediate,
     /// A pure acknowledgment, before any data.
-    First,
+    BeforeData,
 }
 
 /// Data beyond a gap.
 #[derive(Debug, Default)]
 struct Reassembly {
-    held: Ranges,
+    held: RangeSet,
     /// An offset within each of the most recently changed ranges, newest first.
     recent: [u64; MAX_SACK_BLOCKS],
     recent_count: u8,
     /// The duplicate to report in the next acknowledgment.
-    duplicate: Option<Range>,
+    duplicate: Option<OffsetRange>,
 }
 
 /// The receiver.
@@ -64,7 +64,7 @@ pub(crate) struct Receiver {
     /// Next time to check the growth of the buffer.
     pub(crate) tune_at: Instant,
     /// State of the buffer's growth, from the first data on.
-    tuning: Option<Box<Tuning>>,
+    tuning: Option<Box<ReceiveBufferTuning>>,
     reassembly: Option<Box<Reassembly>>,
     bytes: Option<Box<ByteStore>>,
     mss_bytes: u32,
@@ -127,7 +127,7 @@ impl Receiver {
         self.reassembly = None;
         let next = self.next.min(self.fin);
         if let Some(bytes) = &mut self.bytes {
-            bytes.forget_from(next);
+            bytes.remove_from(next);
         }
     }
 
@@ -135,7 +135,7 @@ impl Receiver {
     /// acknowledgments, measured from timestamps.
     pub(crate) fn tune(&mut self, config: &Config, now: Instant, rtt: Option<Duration>) {
         let (window_end, most_bytes) = (self.window_end, u64::from(self.most_window_bytes));
-        let tuning = self.tuning.get_or_insert_with(|| Box::new(Tuning::new(config, most_bytes)));
+        let tuning = self.tuning.get_or_insert_with(|| Box::new(ReceiveBufferTuning::new(config, most_bytes)));
         self.tune_at = tuning.on_data(now, rtt, self.next, window_end);
         let Some(bytes) = tuning.wanted_bytes(now, self.read) else { return };
         if self.quick_ack.is_on() {
@@ -185,7 +185,7 @@ impl Receiver {
         length: u64,
         fin: bool,
         payload: Option<&Bytes>,
-    ) -> Answer {
+    ) -> AckTiming {
         if start == self.next as i64
             && !fin
             && self.fin == u64::MAX
@@ -218,7 +218,7 @@ impl Receiver {
     pub(crate) fn take_expected(&mut self, config: &Config, now: Instant, length: u64) -> (bool, u64) {
         self.last_data_at = now;
         self.next += length;
-        let is_due = self.delay(config, now) == Answer::Now;
+        let is_due = self.delay(config, now) == AckTiming::Immediate;
         let read = self.next - self.read;
         self.read = self.next;
         (is_due || self.wants_window_update(), read)
@@ -226,19 +226,19 @@ impl Receiver {
 
     /// In-order data: an acknowledgment for every n-th segment, or after the delay (RFC 9293 section 3.8.6.3).
     #[inline(always)]
-    fn delay(&mut self, config: &Config, now: Instant) -> Answer {
+    fn delay(&mut self, config: &Config, now: Instant) -> AckTiming {
         self.unacknowledged += 1;
         if self.unacknowledged >= u32::from(self.ack_threshold) {
             self.ack_threshold = self.delayed_ack_segments;
             if self.quick_ack.is_active() || self.growing {
                 self.go_on_quickly();
             }
-            return Answer::Now;
+            return AckTiming::Immediate;
         }
         if self.ack_at.is_never() {
             self.ack_at = now.saturating_add(config.delayed_ack_timeout);
         }
-        Answer::Later
+        AckTiming::Delayed
     }
 
     /// Returns the time since the last data, and records the arrival of new data.
@@ -328,7 +328,7 @@ impl Receiver {
         length: u64,
         fin: bool,
         payload: Option<&Bytes>,
-    ) -> Answer {
+    ) -> AckTiming {
         let begin = start.max(0) as u64;
         let whole_end = start.saturating_add(length as i64).max(0) as u64;
         // Data beyond the buffer, or beyond a FIN received before, is discarded; a discarded FIN will be retransmitted.
@@ -351,11 +351,11 @@ impl Receiver {
                 self.duplicates = self.duplicates.saturating_add(1);
                 self.enter_quick(u8::MAX);
             }
-            return Answer::First;
+            return AckTiming::BeforeData;
         }
         let from = begin.max(self.next);
         if from >= end {
-            return Answer::First;
+            return AckTiming::BeforeData;
         }
         if payload.is_some() || self.bytes.is_some() {
             self.keep_part(begin, data_end, payload);
@@ -366,9 +366,9 @@ impl Receiver {
             self.next = end;
             // A FIN is acknowledged immediately, as is a segment with duplicate data.
             return if self.is_finished() {
-                Answer::Now
+                AckTiming::Immediate
             } else if begin < from {
-                Answer::First
+                AckTiming::BeforeData
             } else {
                 self.delay(config, now)
             };
@@ -385,7 +385,7 @@ impl Receiver {
         } else {
             reassembly.note(from);
         }
-        Answer::First
+        AckTiming::BeforeData
     }
 
     /// The first contiguous part of `begin..end` that had arrived before is reported with the next acknowledgment
@@ -394,7 +394,7 @@ impl Receiver {
         let known = if begin < self.next {
             Some((begin, end.min(self.next)))
         } else {
-            self.reassembly.as_ref().and_then(|reassembly| reassembly.held.overlap(begin, end))
+            self.reassembly.as_ref().and_then(|reassembly| reassembly.held.first_overlap(begin, end))
         };
         if let Some((from, to)) = known.filter(|(from, to)| from < to) {
             self.reassembly.get_or_insert_default().duplicate = Some((from, to));
@@ -474,7 +474,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn sack_blocks(
         &mut self,
-        numbering: Numbering,
+        numbering: SequenceSpace,
         most: usize,
         blocks: &mut [SackBlock; MAX_SACK_BLOCKS],
     ) -> u8 {
@@ -505,9 +505,9 @@ impl Reassembly {
         self.recent_count = kept as u8;
     }
 
-    fn blocks(&mut self, numbering: Numbering, most: usize, blocks: &mut [SackBlock; MAX_SACK_BLOCKS]) -> u8 {
+    fn blocks(&mut self, numbering: SequenceSpace, most: usize, blocks: &mut [SackBlock; MAX_SACK_BLOCKS]) -> u8 {
         let mut count = 0;
-        let mut add = |range: Range| {
+        let mut add = |range: OffsetRange| {
             if count < most {
                 blocks[count] = SackBlock { start: numbering.to_wire(range.0), end: numbering.to_wire(range.1) };
                 count += 1;

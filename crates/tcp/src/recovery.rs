@@ -1,6 +1,6 @@
 //! Loss detection and recovery: RACK (RFC 8985), RFC 6675, proportional rate reduction (RFC 9937).
 
-use crate::scoreboard::{Sample, Scoreboard, Segment, flag};
+use crate::scoreboard::{RateSampleState, Scoreboard, SegmentRecord, flag};
 use fullpipe_units::{Duration, Instant};
 
 /// Duplicate acknowledgments, or selectively acknowledged segments above, that mark a segment as lost (RFC 5681, 6675).
@@ -9,31 +9,31 @@ pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
 /// State of loss recovery. Each condition is one bit, because it is tested for each segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Phase {
+pub(crate) enum RecoveryPhase {
     /// No recovery.
     Open = 0,
     /// No loss, but a mark required a smaller window, which decreases step by step (Linux's state CWR).
-    Reduction = Phase::REDUCES,
+    Cwr = RecoveryPhase::REDUCES,
     /// After a retransmission timeout.
-    Loss = Phase::REPAIRS,
+    Loss = RecoveryPhase::REPAIRS,
     /// Fast recovery.
-    FastRecovery = Phase::REPAIRS | Phase::REDUCES,
+    FastRecovery = RecoveryPhase::REPAIRS | RecoveryPhase::REDUCES,
 }
 
-impl Phase {
+impl RecoveryPhase {
     const REDUCES: u8 = 1;
     const REPAIRS: u8 = 2;
 
     /// Whether no loss is being repaired.
     #[inline(always)]
     pub(crate) fn is_calm(self) -> bool {
-        self as u8 & Phase::REPAIRS == 0
+        self as u8 & RecoveryPhase::REPAIRS == 0
     }
 
     /// Whether proportional rate reduction sets the window.
     #[inline(always)]
     pub(crate) fn reduces(self) -> bool {
-        self as u8 & Phase::REDUCES != 0
+        self as u8 & RecoveryPhase::REDUCES != 0
     }
 }
 
@@ -121,7 +121,7 @@ impl Rack {
 
     /// Processes a newly acknowledged segment (steps 2 and 3).
     #[inline(always)]
-    pub(crate) fn on_delivered(&mut self, now: Instant, segment: &Segment) {
+    pub(crate) fn on_delivered(&mut self, now: Instant, segment: &SegmentRecord) {
         let end = segment.end();
         if end > self.highest_end {
             self.highest_end = end;
@@ -148,7 +148,7 @@ impl Rack {
 
     /// Whether the newest arrived segment was sent after this segment.
     #[inline(always)]
-    fn sent_after(&self, segment: &Segment) -> bool {
+    fn sent_after(&self, segment: &SegmentRecord) -> bool {
         self.sent_at > segment.sent_at || (self.sent_at == segment.sent_at && self.end > segment.end())
     }
 
@@ -202,7 +202,7 @@ impl Rack {
         board: &mut Scoreboard,
         now: Instant,
         window: Duration,
-        mut lost: impl FnMut((Segment, Sample)),
+        mut lost: impl FnMut((SegmentRecord, RateSampleState)),
     ) -> Instant {
         let mut again = Instant::NEVER;
         let mut index = board.position(board.loss.as_ref().map_or(0, |loss| loss.examined));
@@ -221,7 +221,7 @@ impl Rack {
         }
         let examined = match board.segments.get(index) {
             Some(segment) => segment.start,
-            None => board.segments.back().map_or(0, Segment::end),
+            None => board.segments.back().map_or(0, SegmentRecord::end),
         };
         board.loss_mut().examined = examined;
         while let Some(index) = board.oldest_retransmission() {
@@ -257,7 +257,7 @@ impl Rack {
     }
 
     /// Whether a segment counts as lost when the retransmission timer expires (RFC 8985 section 6.3).
-    pub(crate) fn lost_on_timeout(&self, segment: &Segment, now: Instant, window: Duration) -> bool {
+    pub(crate) fn lost_on_timeout(&self, segment: &SegmentRecord, now: Instant, window: Duration) -> bool {
         self.overdue_at(segment.sent_at, window) <= now
     }
 }
@@ -277,7 +277,11 @@ pub(crate) fn lost_below(board: &Scoreboard, mss_bytes: u64) -> u64 {
 }
 
 /// Marks the originals below `edge` that are in flight as lost. Retransmissions are not evaluated again.
-pub(crate) fn mark_lost_below(board: &mut Scoreboard, edge: u64, mut lost: impl FnMut((Segment, Sample))) {
+pub(crate) fn mark_lost_below(
+    board: &mut Scoreboard,
+    edge: u64,
+    mut lost: impl FnMut((SegmentRecord, RateSampleState)),
+) {
     let examined = board.loss.as_ref().map_or(0, |loss| loss.examined);
     if edge <= examined {
         return;

@@ -8,9 +8,9 @@
 //! State that only losses need is separate, and is created at the first loss.
 
 use crate::recovery::Prr;
-use crate::undo::Episode;
+use crate::undo::UndoCandidate;
 use fullpipe_congestion::PacketState;
-use fullpipe_transport::ranges::Ranges;
+use fullpipe_transport::ranges::RangeSet;
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ pub(crate) mod flag {
 
 /// A sent segment, with the state at its last transmission. Two records fill a cache line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
+pub(crate) struct SegmentRecord {
     /// Offset of the first byte.
     pub(crate) start: u64,
     /// Time of the last transmission.
@@ -45,9 +45,9 @@ pub(crate) struct Segment {
     pub(crate) flags: u8,
 }
 
-impl Segment {
-    pub(crate) fn new(start: u64, payload_bytes: u64, fin: bool, state: &PacketState) -> Segment {
-        let mut segment = Segment {
+impl SegmentRecord {
+    pub(crate) fn new(start: u64, payload_bytes: u64, fin: bool, state: &PacketState) -> SegmentRecord {
+        let mut segment = SegmentRecord {
             start,
             sent_at: Instant::ZERO,
             delivered_bytes: 0,
@@ -104,7 +104,7 @@ impl Segment {
 
     /// Returns the sample for the congestion control; `delivered_bytes` and `lost_bytes` are the connection's current counts.
     #[inline(always)]
-    pub(crate) fn packet_state(&self, sample: Sample, delivered_bytes: u64, lost_bytes: u64) -> PacketState {
+    pub(crate) fn packet_state(&self, sample: RateSampleState, delivered_bytes: u64, lost_bytes: u64) -> PacketState {
         PacketState {
             sent_at: self.sent_at,
             bytes: self.bytes(),
@@ -126,14 +126,14 @@ fn earlier(now: u64, low: u32) -> u64 {
 
 /// Additional data of a segment for delivery-rate samples; zero if none are taken.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sample {
+pub(crate) struct RateSampleState {
     delivered_at: Instant,
     first_sent_at: Instant,
 }
 
-impl Sample {
-    fn new(state: &PacketState) -> Sample {
-        Sample { delivered_at: state.delivered_at, first_sent_at: state.first_sent_at }
+impl RateSampleState {
+    fn new(state: &PacketState) -> RateSampleState {
+        RateSampleState { delivered_at: state.delivered_at, first_sent_at: state.first_sent_at }
     }
 }
 
@@ -141,7 +141,7 @@ impl Sample {
 #[derive(Debug, Default)]
 pub(crate) struct LossRecord {
     /// Selectively acknowledged ranges, in whole segments.
-    pub(crate) sacked: Ranges,
+    pub(crate) sacked: RangeSet,
     pub(crate) sacked_bytes: u64,
     pub(crate) sacked_segments: u32,
     /// Bytes marked lost and not retransmitted since.
@@ -155,14 +155,14 @@ pub(crate) struct LossRecord {
     /// The rate reduction of the current fast recovery.
     pub(crate) prr: Prr,
     /// The last reduction after a loss, while it may still be undone.
-    pub(crate) episode: Option<Episode>,
+    pub(crate) episode: Option<UndoCandidate>,
     /// First offset and length of segments marked lost since the last query, if they are recorded.
     pub(crate) noted: Option<Vec<(u64, u16)>>,
 }
 
 /// The segments that [`Scoreboard::acknowledge_originals`] removed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Originals {
+pub(crate) struct AckedOriginals {
     /// Total bytes; 0 if it removed none.
     pub(crate) bytes: u64,
     /// Of the last segment: its end, its send time, and the low half of the count of bytes delivered then. A copy of its record would be
@@ -174,7 +174,7 @@ pub(crate) struct Originals {
     pub(crate) are_all: bool,
 }
 
-impl Originals {
+impl AckedOriginals {
     /// Bytes delivered on the connection when the last one was sent; `delivered_bytes` is the current count.
     #[inline(always)]
     pub(crate) fn prior_delivered_bytes(&self, delivered_bytes: u64) -> u64 {
@@ -185,10 +185,10 @@ impl Originals {
 /// The outstanding segments.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
-    pub(crate) segments: VecDeque<Segment>,
+    pub(crate) segments: VecDeque<SegmentRecord>,
     /// The sample of each segment, if delivery-rate samples are taken.
     #[expect(clippy::box_collection, reason = "most connections of a large run take none, and are small")]
-    pub(crate) samples: Option<Box<VecDeque<Sample>>>,
+    pub(crate) samples: Option<Box<VecDeque<RateSampleState>>>,
     /// Bytes in flight.
     pub(crate) in_flight_bytes: u64,
     mss_bytes: u64,
@@ -204,8 +204,8 @@ impl Scoreboard {
 
     /// The sample data of a segment.
     #[inline(always)]
-    fn sample(&self, index: usize) -> Sample {
-        self.samples.as_ref().map_or(Sample::default(), |samples| samples[index])
+    fn sample(&self, index: usize) -> RateSampleState {
+        self.samples.as_ref().map_or(RateSampleState::default(), |samples| samples[index])
     }
 
     #[inline(always)]
@@ -251,11 +251,11 @@ impl Scoreboard {
 
     /// Adds a segment that was sent for the first time.
     #[inline(always)]
-    pub(crate) fn push(&mut self, segment: Segment, state: &PacketState) {
+    pub(crate) fn push(&mut self, segment: SegmentRecord, state: &PacketState) {
         self.in_flight_bytes += segment.bytes();
         self.segments.push_back(segment);
         if let Some(samples) = &mut self.samples {
-            samples.push_back(Sample::new(state));
+            samples.push_back(RateSampleState::new(state));
         }
     }
 
@@ -281,7 +281,11 @@ impl Scoreboard {
 
     /// Processes a cumulative acknowledgment up to `acknowledged`. Calls `delivered` for each newly acknowledged segment.
     #[inline]
-    pub(crate) fn acknowledge(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment, Sample)) {
+    pub(crate) fn acknowledge(
+        &mut self,
+        acknowledged: u64,
+        mut delivered: impl FnMut(&SegmentRecord, RateSampleState),
+    ) {
         while let Some(segment) = self.segments.front() {
             if segment.end() > acknowledged {
                 if segment.start < acknowledged {
@@ -311,7 +315,11 @@ impl Scoreboard {
     /// arrived completely, and returns whether one arrived in part, which is not reported. `delivered` has one call site, so that it is
     /// inlined into the loop. As a separate function, with its copies, it cost 17 more instructions per data packet.
     #[inline(always)]
-    pub(crate) fn acknowledge_whole(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment, Sample)) -> bool {
+    pub(crate) fn acknowledge_whole(
+        &mut self,
+        acknowledged: u64,
+        mut delivered: impl FnMut(&SegmentRecord, RateSampleState),
+    ) -> bool {
         while let Some(segment) = self.segments.front() {
             if segment.end() > acknowledged {
                 return segment.start < acknowledged;
@@ -326,9 +334,10 @@ impl Scoreboard {
     /// The usual case of [`Scoreboard::acknowledge_whole`] without samples. Removes segments that were sent once and arrived completely,
     /// up to the first other one. They were sent in order, so the sample of the last one is valid for all.
     #[inline(always)]
-    pub(crate) fn acknowledge_originals(&mut self, acknowledged: u64) -> Originals {
+    pub(crate) fn acknowledge_originals(&mut self, acknowledged: u64) -> AckedOriginals {
         debug_assert!(self.samples.is_none());
-        let mut originals = Originals { bytes: 0, end: 0, sent_at: Instant::ZERO, delivered_bytes: 0, are_all: true };
+        let mut originals =
+            AckedOriginals { bytes: 0, end: 0, sent_at: Instant::ZERO, delivered_bytes: 0, are_all: true };
         while let Some(segment) = self.segments.front() {
             let end = segment.end();
             if end > acknowledged {
@@ -365,7 +374,7 @@ impl Scoreboard {
 
     /// Processes a partial acknowledgment of the first segment: the rest becomes a shorter segment.
     #[cold]
-    fn acknowledge_part(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment, Sample)) {
+    fn acknowledge_part(&mut self, acknowledged: u64, mut delivered: impl FnMut(&SegmentRecord, RateSampleState)) {
         let sample = self.sample(0);
         let segment = &mut self.segments[0];
         let old_start = segment.start;
@@ -396,7 +405,7 @@ impl Scoreboard {
 
     /// Processes a SACK block. Calls `delivered` for each segment that is completely within `start..end` and newly acknowledged. Segments
     /// that are only partly within are unchanged.
-    pub(crate) fn sack(&mut self, start: u64, end: u64, mut delivered: impl FnMut(&Segment, Sample)) {
+    pub(crate) fn sack(&mut self, start: u64, end: u64, mut delivered: impl FnMut(&SegmentRecord, RateSampleState)) {
         if self.loss.as_ref().is_some_and(|loss| loss.sacked.covers(start, end)) {
             return;
         }
@@ -416,7 +425,7 @@ impl Scoreboard {
             while let Some(segment) = self.segments.get_mut(index)
                 && segment.start < to
             {
-                let sample = self.samples.as_ref().map_or(Sample::default(), |samples| samples[index]);
+                let sample = self.samples.as_ref().map_or(RateSampleState::default(), |samples| samples[index]);
                 index += 1;
                 if segment.has(flag::SACKED) {
                     continue;
@@ -441,7 +450,7 @@ impl Scoreboard {
     }
 
     /// Marks a segment in flight as lost, and returns a copy of it and of its sample.
-    pub(crate) fn mark_lost(&mut self, index: usize) -> (Segment, Sample) {
+    pub(crate) fn mark_lost(&mut self, index: usize) -> (SegmentRecord, RateSampleState) {
         let sample = self.sample(index);
         let segment = &mut self.segments[index];
         debug_assert!(segment.in_flight());
@@ -485,7 +494,7 @@ impl Scoreboard {
         segment.stamp(state);
         let sent_at = segment.sent_at;
         if let Some(samples) = &mut self.samples {
-            samples[index] = Sample::new(state);
+            samples[index] = RateSampleState::new(state);
         }
         if was_lost {
             self.in_flight_bytes += bytes;
@@ -551,10 +560,10 @@ impl Scoreboard {
     /// Recomputes all counts and compares them, for tests. `presumed_bytes` are additionally removed from flight.
     #[cfg(test)]
     pub(crate) fn check(&self, presumed_bytes: u64) {
-        let sum = |wanted: &dyn Fn(&Segment) -> bool| -> u64 {
-            self.segments.iter().filter(|segment| wanted(segment)).map(Segment::bytes).sum()
+        let sum = |wanted: &dyn Fn(&SegmentRecord) -> bool| -> u64 {
+            self.segments.iter().filter(|segment| wanted(segment)).map(SegmentRecord::bytes).sum()
         };
-        assert_eq!(self.in_flight_bytes + presumed_bytes, sum(&Segment::in_flight));
+        assert_eq!(self.in_flight_bytes + presumed_bytes, sum(&SegmentRecord::in_flight));
         assert_eq!(self.lost_bytes(), sum(&|segment| segment.has(flag::LOST)));
         assert_eq!(self.sacked_bytes(), sum(&|segment| segment.has(flag::SACKED)));
         let sacked = self.segments.iter().filter(|segment| segment.has(flag::SACKED)).count();
@@ -584,7 +593,7 @@ mod tests {
         let state = |nanoseconds| PacketState { sent_at: Instant::from_nanos(nanoseconds), ..PacketState::default() };
         let mut board = Scoreboard::new(1000, false);
         for number in 0..3 {
-            board.push(Segment::new(1000 * number, 1000, false, &state(number)), &state(number));
+            board.push(SegmentRecord::new(1000 * number, 1000, false, &state(number)), &state(number));
         }
         board.mark_lost(1);
         board.retransmit(1, &state(100));

@@ -7,10 +7,10 @@
 
 use crate::Config;
 use crate::config::LossDetection;
-use crate::ecn::EcnHalves;
-use crate::path_mtu::PathSearch;
-use crate::recovery::{self, Phase, Rack};
-use crate::scoreboard::{Sample, Scoreboard, Segment, flag};
+use crate::ecn::EcnState;
+use crate::path_mtu::PathMtuDiscovery;
+use crate::recovery::{self, Rack, RecoveryPhase};
+use crate::scoreboard::{RateSampleState, Scoreboard, SegmentRecord, flag};
 use fullpipe_congestion::pacing::{Pacer, window_rate_bps};
 use fullpipe_congestion::rtt::RttEstimator;
 use fullpipe_congestion::{Controller, Driver, Timeout};
@@ -44,7 +44,7 @@ mod pending {
 
 /// A segment to send.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingSegment {
     /// Offset of the first byte; one less for a window probe without payload.
     pub(crate) start: u64,
     pub(crate) payload_bytes: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Outgoing {
     pub(crate) marks: NonZeroU64,
 }
 
-impl Outgoing {
+impl OutgoingSegment {
     /// The segment ends the stream.
     pub(crate) const FIN: u64 = 2;
     /// The segment is sent for the first time and is not a window probe.
@@ -62,23 +62,23 @@ impl Outgoing {
     /// Marks of a retransmission or probe, which may end the stream.
     #[inline(always)]
     pub(crate) fn marks(fin: bool) -> NonZeroU64 {
-        NonZeroU64::MIN | (Outgoing::FIN * u64::from(fin))
+        NonZeroU64::MIN | (OutgoingSegment::FIN * u64::from(fin))
     }
 
     #[inline(always)]
     pub(crate) fn fin(&self) -> bool {
-        self.marks.get() & Outgoing::FIN != 0
+        self.marks.get() & OutgoingSegment::FIN != 0
     }
 
     #[inline(always)]
     pub(crate) fn fresh(&self) -> bool {
-        self.marks.get() & Outgoing::FRESH != 0
+        self.marks.get() & OutgoingSegment::FRESH != 0
     }
 }
 
 /// Consecutive new segments of full size.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Burst {
+pub(crate) struct NewDataBurst {
     /// Offset of the first byte.
     pub(crate) start: u64,
     /// Payload bytes of each segment.
@@ -113,7 +113,7 @@ pub(crate) struct Repair {
     /// Without SACK: number of bytes that duplicate acknowledgments report as arrived, without their positions.
     pub(crate) presumed_bytes: u64,
     /// The search for the largest segment size that passes, if one is active.
-    pub(crate) search: Option<Box<PathSearch>>,
+    pub(crate) search: Option<Box<PathMtuDiscovery>>,
     pub(crate) counts: Counts,
 }
 
@@ -162,7 +162,7 @@ pub(crate) struct Sender {
     /// End of the flight over which window usage is measured, and the maximum in flight during it.
     usage_end: u64,
     usage_bytes: u64,
-    pub(crate) phase: Phase,
+    pub(crate) phase: RecoveryPhase,
     pub(crate) finished: bool,
     window_limited: bool,
     sent_since_judged: bool,
@@ -189,13 +189,13 @@ pub(crate) struct Sender {
     /// Rarely needed state, see [`Sender::repair`].
     pub(crate) repair: Option<Box<Repair>>,
     /// ECN state, once ECN is negotiated.
-    pub(crate) ecn: Option<Box<EcnHalves>>,
+    pub(crate) ecn: Option<Box<EcnState>>,
     pub(crate) pacer: Option<Box<Pacer>>,
     pub(crate) bytes: Option<Box<ByteStore>>,
 }
 
 /// Reports a segment marked lost to the congestion control.
-pub(crate) fn note_lost(driver: &mut Driver, now: Instant, segment: &Segment, sample: Sample) {
+pub(crate) fn note_lost(driver: &mut Driver, now: Instant, segment: &SegmentRecord, sample: RateSampleState) {
     let delivered_bytes = driver.delivered_bytes();
     driver.on_lost(now, segment.bytes(), |lost_bytes| segment.packet_state(sample, delivered_bytes, lost_bytes));
 }
@@ -221,7 +221,7 @@ impl Sender {
             last_sent_at: Instant::ZERO,
             usage_end: 0,
             usage_bytes: 0,
-            phase: Phase::Open,
+            phase: RecoveryPhase::Open,
             finished: false,
             window_limited: false,
             sent_since_judged: false,
@@ -278,7 +278,7 @@ impl Sender {
                 self.rtt.on_sample(&config.rtt(), now, rtt);
                 self.rack.set_first_rtt(rtt);
             }
-            None if lost_syns > 0 => self.rtt.after_lost_syn(&config.rtt()),
+            None if lost_syns > 0 => self.rtt.on_lost_syn(&config.rtt()),
             None => {}
         }
         self.driver.on_established(now, rtt);
@@ -295,7 +295,7 @@ impl Sender {
                 self.rtt.on_sample(&config.rtt(), now, rtt);
                 self.rack.set_first_rtt(rtt);
             }
-            None => self.rtt.after_lost_syn(&config.rtt()),
+            None => self.rtt.on_lost_syn(&config.rtt()),
         }
         self.rto_at = if self.board.segments.is_empty() { Instant::NEVER } else { now.saturating_add(self.rtt.rto()) };
         self.update_pacing(config);
@@ -307,7 +307,7 @@ impl Sender {
         self.next = offset;
         self.window_end = self.window_end.saturating_add(offset);
         if let Some(bytes) = &mut self.bytes {
-            bytes.forget_below(offset);
+            bytes.remove_below(offset);
         }
     }
 
@@ -376,7 +376,7 @@ impl Sender {
 
     /// Returns the next segment to send now.
     #[inline]
-    pub(crate) fn poll(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+    pub(crate) fn poll(&mut self, config: &Config, now: Instant) -> Option<OutgoingSegment> {
         if self.is_idle() {
             return None;
         }
@@ -400,7 +400,7 @@ impl Sender {
     }
 
     #[inline]
-    fn poll_new(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+    fn poll_new(&mut self, config: &Config, now: Instant) -> Option<OutgoingSegment> {
         if self.next > self.written {
             return self.stop_for_data(config, now);
         }
@@ -448,7 +448,7 @@ impl Sender {
     /// Records that nothing can be sent now. `limited`: because of the congestion window. Records for the flight that begins now whether
     /// this happened at any time, and the maximum in flight (Linux `tcp_cwnd_validate`).
     #[inline(always)]
-    fn stop(&mut self, limited: bool) -> Option<Outgoing> {
+    fn stop(&mut self, limited: bool) -> Option<OutgoingSegment> {
         if (limited || self.sent_since_judged)
             && (limited
                 || self.una >= self.usage_end
@@ -473,8 +473,8 @@ impl Sender {
 
     /// Processes the lack of application data.
     #[inline]
-    fn stop_for_data(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
-        if self.phase == Phase::FastRecovery
+    fn stop_for_data(&mut self, config: &Config, now: Instant) -> Option<OutgoingSegment> {
+        if self.phase == RecoveryPhase::FastRecovery
             && let Some(outgoing) = self.poll_rescue(config, now)
         {
             return Some(outgoing);
@@ -487,8 +487,8 @@ impl Sender {
 
     /// Processes a peer's window that is too small for the next segment.
     #[cold]
-    fn stop_for_peer(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
-        if self.phase == Phase::FastRecovery
+    fn stop_for_peer(&mut self, config: &Config, now: Instant) -> Option<OutgoingSegment> {
+        if self.phase == RecoveryPhase::FastRecovery
             && let Some(outgoing) = self.poll_rescue(config, now)
         {
             return Some(outgoing);
@@ -503,14 +503,14 @@ impl Sender {
     /// Rescue retransmissions (RFC 6675 section 4, NextSeg rules 3 and 4). In fast recovery with nothing else to send, a segment below
     /// selectively acknowledged data is retransmitted before it counts as lost, and once per recovery the last outstanding one.
     #[cold]
-    fn poll_rescue(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+    fn poll_rescue(&mut self, config: &Config, now: Instant) -> Option<OutgoingSegment> {
         if config.loss_detection != LossDetection::DuplicateAcks || !self.sack || !self.fits_window(1) {
             return None;
         }
         let segments = &self.board.segments;
         let arrived =
             self.board.loss.as_ref().and_then(|loss| loss.sacked.as_slice().last()).map_or(0, |range| range.0);
-        let untouched = |segment: &Segment| segment.in_flight() && !segment.has(flag::RETRANSMITTED);
+        let untouched = |segment: &SegmentRecord| segment.in_flight() && !segment.has(flag::RETRANSMITTED);
         let mut index = self.board.position(self.board.loss.as_ref().map_or(0, |loss| loss.examined));
         while segments.get(index).is_some_and(|segment| !untouched(segment)) {
             index += 1;
@@ -535,7 +535,7 @@ impl Sender {
 
     /// Processes pending segments. Returns `None` if nothing is pending; otherwise a segment, or that none may be sent.
     #[cold]
-    fn poll_pending(&mut self, config: &Config, now: Instant) -> Option<Option<Outgoing>> {
+    fn poll_pending(&mut self, config: &Config, now: Instant) -> Option<Option<OutgoingSegment>> {
         let held = self.pending & pending::HELD;
         self.pending &= !pending::HELD;
         let outgoing = self.poll_out_of_turn(config, now);
@@ -554,7 +554,7 @@ impl Sender {
     }
 
     #[cold]
-    fn poll_out_of_turn(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+    fn poll_out_of_turn(&mut self, config: &Config, now: Instant) -> Option<OutgoingSegment> {
         let pending = std::mem::take(&mut self.pending);
         if pending & pending::PATH_PROBE != 0
             && let Some(outgoing) = self.poll_search(config, now)
@@ -587,10 +587,10 @@ impl Sender {
             if room > 0 {
                 // Less than a whole segment, but the peer does not open the window further (RFC 9293 section 3.8.6.2.1).
                 let sent = self.send_new(now, room, fin && room == length);
-                return Some(Outgoing { marks: Outgoing::marks(sent.fin()), ..sent });
+                return Some(OutgoingSegment { marks: OutgoingSegment::marks(sent.fin()), ..sent });
             }
             let start = self.una.wrapping_sub(1);
-            return Some(Outgoing { start, payload_bytes: 0, marks: Outgoing::marks(false) });
+            return Some(OutgoingSegment { start, payload_bytes: 0, marks: OutgoingSegment::marks(false) });
         }
         None
     }
@@ -601,36 +601,36 @@ impl Sender {
     }
 
     #[inline]
-    pub(crate) fn send_new(&mut self, now: Instant, length: u64, fin: bool) -> Outgoing {
+    pub(crate) fn send_new(&mut self, now: Instant, length: u64, fin: bool) -> OutgoingSegment {
         let start = self.next;
         let bytes = length + u64::from(fin);
         let state = self.driver.on_sent(now, bytes, self.board.in_flight_bytes);
-        self.board.push(Segment::new(start, length, fin, &state), &state);
+        self.board.push(SegmentRecord::new(start, length, fin, &state), &state);
         self.next += bytes;
         self.after_send(now, bytes);
-        if self.driver.follows_departures() {
+        if self.driver.needs_on_sent() {
             self.follow_control_rate();
         }
         if self.tail_loss_probe {
             self.arm_tail_probe(now);
         }
-        Outgoing { start, payload_bytes: length, marks: Outgoing::marks(fin) | Outgoing::FRESH }
+        OutgoingSegment { start, payload_bytes: length, marks: OutgoingSegment::marks(fin) | OutgoingSegment::FRESH }
     }
 
     /// Sends as many new segments of full size as may be sent now, with the effect of repeated [`Sender::poll`]. Sends none if that
     /// function might send something else before, between or after them.
     #[inline]
-    pub(crate) fn send_burst(&mut self, now: Instant) -> Burst {
+    pub(crate) fn send_burst(&mut self, now: Instant) -> NewDataBurst {
         let (start, mss_bytes) = (self.next, self.driver.control.mss_bytes);
-        let mut burst = Burst { start, payload_bytes: mss_bytes, segments: 0, is_all: false };
+        let mut burst = NewDataBurst { start, payload_bytes: mss_bytes, segments: 0, is_all: false };
         // The control of a user's program may set the segment size to zero.
         let is_usual = self.pending == 0
             && mss_bytes > 0
-            && self.phase == Phase::Open
+            && self.phase == RecoveryPhase::Open
             && self.pacer.is_none()
             && self.ecn.is_none()
             && self.bytes.is_none()
-            && !self.driver.follows_departures()
+            && !self.driver.needs_on_sent()
             && !self.board.segments.is_empty()
             && self.board.lost_bytes() == 0;
         if !is_usual {
@@ -643,7 +643,7 @@ impl Sender {
         burst.is_all = end <= most && !fits;
         if fits {
             let state = self.driver.on_sent(now, mss_bytes, self.board.in_flight_bytes);
-            let mut segment = Segment::new(self.next, mss_bytes, false, &state);
+            let mut segment = SegmentRecord::new(self.next, mss_bytes, false, &state);
             while fits {
                 self.board.push(segment, &state);
                 segment.step();
@@ -665,13 +665,13 @@ impl Sender {
         burst
     }
 
-    fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Outgoing {
+    fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> OutgoingSegment {
         let segment = self.board.segments[index];
         let others = self.board.in_flight_bytes - if segment.in_flight() { segment.bytes() } else { 0 };
         let state = self.driver.on_sent(now, segment.bytes(), others);
         self.board.retransmit(index, &state);
         self.after_send(now, segment.bytes());
-        if self.driver.follows_departures() {
+        if self.driver.needs_on_sent() {
             self.follow_control_rate();
         }
         if config.loss_detection == LossDetection::DuplicateAcks {
@@ -680,10 +680,10 @@ impl Sender {
         }
         self.repair_mut().counts.retransmissions += 1;
         self.note_retransmission(config, now, segment.start);
-        Outgoing {
+        OutgoingSegment {
             start: segment.start,
             payload_bytes: segment.payload_bytes(),
-            marks: Outgoing::marks(segment.has(flag::FIN)),
+            marks: OutgoingSegment::marks(segment.has(flag::FIN)),
         }
     }
 
@@ -827,7 +827,7 @@ impl Sender {
             }
         }
         self.board.queue_lost_in_order();
-        self.phase = Phase::Loss;
+        self.phase = RecoveryPhase::Loss;
         self.note_reduction();
         self.repair_mut().recovery_end = self.next;
         self.duplicates = 0;

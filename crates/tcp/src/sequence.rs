@@ -6,15 +6,15 @@
 
 /// The sequence numbers of one direction.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Numbering {
+pub(crate) struct SequenceSpace {
     /// Sequence number of offset 0: the initial sequence number plus one for the SYN.
     base: u32,
 }
 
-impl Numbering {
+impl SequenceSpace {
     /// Creates the numbering of a stream whose SYN has this number.
-    pub(crate) fn from_syn(initial_sequence: u32) -> Numbering {
-        Numbering { base: initial_sequence.wrapping_add(1) }
+    pub(crate) fn from_syn(initial_sequence: u32) -> SequenceSpace {
+        SequenceSpace { base: initial_sequence.wrapping_add(1) }
     }
 
     /// The sequence number of the SYN.
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn offset_zero_follows_the_syn() {
-        let numbering = Numbering::from_syn(u32::MAX);
+        let numbering = SequenceSpace::from_syn(u32::MAX);
         assert_eq!(numbering.syn(), u32::MAX);
         assert_eq!(numbering.to_wire(0), 0);
         assert_eq!(numbering.to_offset(u32::MAX, 0), -1);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn sequence_number_after_wraparound_converts_to_its_offset() {
-        let numbering = Numbering::from_syn(4_294_967_000);
+        let numbering = SequenceSpace::from_syn(4_294_967_000);
         // 2^32 - 4 294 967 000 = 296: offset 295 has number 0 (the SYN took one).
         assert_eq!(numbering.to_wire(295), 0);
         for offset in [0, 294, 295, 1 << 31, (1 << 32) + 7, 5 << 40] {

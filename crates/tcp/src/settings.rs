@@ -7,10 +7,13 @@
 use crate::config::{BY_PRESET, Config, KEYS};
 use fullpipe_congestion::catalogue::CHOICES;
 use fullpipe_schema::component::choices;
-use fullpipe_schema::quantity::readable_size;
-use fullpipe_schema::settings::{Access, Key, Part, SettingsTable, fields, named, set_named};
+use fullpipe_schema::quantity::format_readable_size;
+use fullpipe_schema::settings::{
+    FieldAccess, SettingKey, SettingsPart, SettingsTable, choice_name, fields, set_from_choice,
+};
 use fullpipe_schema::{
-    Check, Choice, Data, Default, Field, Kind, Table, Tree, Value, at, named, resolved, setting_keys,
+    Choice, DefaultValue, Diagnostics, Field, FieldKind, Table, Tree, Value, ValueData, at, named, resolved_toml,
+    setting_keys,
 };
 use fullpipe_transport::tls;
 
@@ -26,7 +29,7 @@ pub struct Settings {
     /// Whether the client has a Fast Open cookie from the start (RFC 7413).
     pub fast_open_known: bool,
     /// Type of the client's TLS handshake (RFC 8446); `None`: no TLS.
-    pub tls: Option<tls::Mode>,
+    pub tls: Option<tls::HandshakeMode>,
     /// The server's certificate chain in bytes.
     pub tls_certificate_bytes: u64,
     /// Whether the receiver closes its side after the sender has closed.
@@ -82,7 +85,7 @@ static PRESETS: [(Choice, fn() -> Settings); 2] = [
 
 static PRESET: [Field; 1] = [Field::optional(
     "preset",
-    Kind::Choice(&choices(&PRESETS)),
+    FieldKind::Choice(&choices(&PRESETS)),
     "`\"linux\"`; in a flow as `[tcp]`",
     "Fills in the keys that are not given.",
 )];
@@ -94,11 +97,17 @@ static FAST_OPEN: [(Choice, (bool, bool)); 3] = [
     (Choice::new("known", "the client holds a cookie from the start."), (true, true)),
 ];
 
-static TLS: [(Choice, Option<tls::Mode>); 4] = [
+static TLS: [(Choice, Option<tls::HandshakeMode>); 4] = [
     (Choice::new("none", "the stream is not protected."), None),
-    (Choice::new("full", "TLS 1.3 with a certificate: one round trip more (RFC 8446)."), Some(tls::Mode::Full)),
-    (Choice::new("resumed", "a key from an earlier connection instead of a certificate."), Some(tls::Mode::Resumed)),
-    (Choice::new("early-data", "that, and data with the first flight."), Some(tls::Mode::EarlyData)),
+    (
+        Choice::new("full", "TLS 1.3 with a certificate: one round trip more (RFC 8446)."),
+        Some(tls::HandshakeMode::Full),
+    ),
+    (
+        Choice::new("resumed", "a key from an earlier connection instead of a certificate."),
+        Some(tls::HandshakeMode::Resumption),
+    ),
+    (Choice::new("early-data", "that, and data with the first flight."), Some(tls::HandshakeMode::EarlyData)),
 ];
 
 /// Whether HyStart is that of Linux.
@@ -110,34 +119,34 @@ static HYSTART_VARIANTS: [(Choice, bool); 2] = named! {
     "linux" => true;
 };
 
-static CONGESTION: [Key<Settings>; 1] = setting_keys! {
+static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
     /// Congestion control.
-    "congestion": Kind::Choice(CHOICES), optional BY_PRESET => at!(congestion);
+    "congestion": FieldKind::Choice(CHOICES), optional BY_PRESET => at!(congestion);
 };
 
-static CONNECTION: Part<Settings, Config> =
-    Part { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
+static CONNECTION: SettingsPart<Settings, Config> =
+    SettingsPart { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
 
-static ABOVE: [Key<Settings>; 6] = setting_keys! {
+static ABOVE: [SettingKey<Settings>; 6] = setting_keys! {
     /// TCP Fast Open (RFC 7413): data with the SYN.
-    "fast_open": Kind::Choice(&choices(&FAST_OPEN)), default "off" => Access {
-        get: |settings, _| named(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
+    "fast_open": FieldKind::Choice(&choices(&FAST_OPEN)), default "off" => FieldAccess {
+        get: |settings, _| choice_name(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
         set: |settings, value| {
             let mut both = (false, false);
-            set_named(&mut both, value, &FAST_OPEN);
+            set_from_choice(&mut both, value, &FAST_OPEN);
             (settings.connection.fast_open, settings.fast_open_known) = both;
         },
     };
     /// A model of TLS 1.3 above the connection: flights and records, no cryptography.
-    "tls": Kind::Choice(&choices(&TLS)), default "none" => at!(tls, TLS);
+    "tls": FieldKind::Choice(&choices(&TLS)), default "none" => at!(tls, TLS);
     /// Size of the server's certificate chain.
-    "tls_certificates": Kind::size(0, 1 << 20), default "3000B" => at!(tls_certificate_bytes);
+    "tls_certificates": FieldKind::size(0, 1 << 20), default "3000B" => at!(tls_certificate_bytes);
     /// HyStart++ (RFC 9406) in controls that have slow start. With the preset `ns3` it is true where `congestion = "cubic"`.
-    "hystart": Kind::Boolean, optional BY_PRESET => at!(hystart);
+    "hystart": FieldKind::Boolean, optional BY_PRESET => at!(hystart);
     /// Which HyStart.
-    "hystart_variant": Kind::Choice(&choices(&HYSTART_VARIANTS)), default "rfc" => at!(linux_hystart, HYSTART_VARIANTS);
+    "hystart_variant": FieldKind::Choice(&choices(&HYSTART_VARIANTS)), default "rfc" => at!(linux_hystart, HYSTART_VARIANTS);
     /// Whether the receiver closes its side when the sender has closed.
-    "receiver_closes": Kind::Boolean, optional BY_PRESET => at!(receiver_closes);
+    "receiver_closes": FieldKind::Boolean, optional BY_PRESET => at!(receiver_closes);
 };
 
 /// The table in a scenario file.
@@ -157,19 +166,19 @@ pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     let own_preset = tree.get("preset").map(Value::choice);
     // Probes need RACK: a key here that selects the other loss detection also disables the inherited default.
     if tree.get("loss_detection").is_some_and(|value| value.choice() == "duplicate-acks") {
-        tree.fill("tail_loss_probe", Data::Boolean(false));
+        tree.fill("tail_loss_probe", ValueData::Boolean(false));
     }
     // DCTCP requires marks: a key here that selects it also sets the ECN settings that it needs.
     if tree.get("congestion").is_some_and(|value| value.choice() == "dctcp") {
-        tree.fill("ecn", Data::Choice("active"));
-        tree.fill("ecn_feedback", Data::Choice("dctcp"));
+        tree.fill("ecn", ValueData::Choice("active"));
+        tree.fill("ecn_feedback", ValueData::Choice("dctcp"));
     }
     // In ns-3 one control has HyStart: a key here that selects the control also sets HyStart.
     let preset = own_preset.or(inherited.map(|inherited| inherited.choice("preset")));
     let inherits_hystart = own_preset.is_none() && inherited.is_some_and(|inherited| inherited.is_given("hystart"));
     if let (Some("ns3"), Some(congestion), false) = (preset, tree.get("congestion"), inherits_hystart) {
         let is_cubic = congestion.choice() == "cubic";
-        tree.fill("hystart", Data::Boolean(is_cubic));
+        tree.fill("hystart", ValueData::Boolean(is_cubic));
     }
     match (own_preset, inherited) {
         (None, Some(inherited)) => {
@@ -179,18 +188,18 @@ pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
         }
         (preset, _) => {
             let preset = preset.unwrap_or("linux");
-            tree.fill("preset", Data::Choice(preset));
-            SETTINGS.fill_in(tree, &tree.chosen("preset", &PRESETS)());
+            tree.fill("preset", ValueData::Choice(preset));
+            SETTINGS.fill_from(tree, &tree.choice_value("preset", &PRESETS)());
         }
     }
 }
 
 /// Checks conditions across keys; `path` is the path of the table.
-pub fn check(tree: &Tree, path: &str, check: &mut Check) {
-    let conflict = |check: &mut Check, key: &str, other: &str, message: String, expected: String| {
+pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
+    let conflict = |check: &mut Diagnostics, key: &str, other: &str, message: String, expected: String| {
         // The error is reported at the key that the file sets.
         let at = if tree.is_given(key) { key } else { other };
-        check.error(tree.place_of(at), &format!("{path}.{at}"), message, vec![expected]);
+        check.add_error(tree.location_of(at), &format!("{path}.{at}"), message, vec![expected]);
     };
     if tree.boolean("tail_loss_probe") && tree.choice("loss_detection") != "rack" {
         let message = format!("{path} has tail_loss_probe = true, which requires RACK");
@@ -204,8 +213,9 @@ pub fn check(tree: &Tree, path: &str, check: &mut Check) {
     }
     for key in ["send_buffer", "receive_buffer"] {
         if tree.size(key) < tree.size("mss") {
-            let message = format!("{path}.{key} = {} is smaller than one full segment", readable_size(tree.size(key)));
-            conflict(check, key, "mss", message, format!("at least mss = {}", readable_size(tree.size("mss"))));
+            let message =
+                format!("{path}.{key} = {} is smaller than one full segment", format_readable_size(tree.size(key)));
+            conflict(check, key, "mss", message, format!("at least mss = {}", format_readable_size(tree.size("mss"))));
         }
     }
 }
@@ -216,10 +226,10 @@ pub fn presets_markdown() -> String {
     let mut columns = Vec::new();
     for (choice, preset) in &PRESETS {
         page.push_str(&format!(" `{}` |", choice.name));
-        columns.push(resolved(&TCP, &SETTINGS.write(&preset())));
+        columns.push(resolved_toml(&TCP, &SETTINGS.write(&preset())));
     }
     page.push_str("\n|---|---|---|\n");
-    for field in TCP.common().filter(|field| matches!(field.default, Default::Absent(BY_PRESET))) {
+    for field in TCP.common_fields().filter(|field| matches!(field.default, DefaultValue::Absent(BY_PRESET))) {
         page.push_str(&format!("| `{}` |", field.key));
         for column in &columns {
             let value = column.lines().find_map(|line| line.strip_prefix(field.key)?.strip_prefix(" = "));

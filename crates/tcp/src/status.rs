@@ -1,6 +1,6 @@
 //! Status of a connection: state, counts, and a snapshot of the sender.
 
-use crate::recovery::Phase;
+use crate::recovery::RecoveryPhase;
 use crate::sender::Sender;
 use fullpipe_units::Duration;
 
@@ -75,7 +75,7 @@ pub struct LostSegment {
 
 /// Snapshot of the sender, as a flow's probe samples it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inspect {
+pub struct SenderSnapshot {
     /// Congestion window in bytes.
     pub cwnd_bytes: u64,
     /// Slow-start threshold in bytes; `u64::MAX` before the first reduction.
@@ -106,9 +106,9 @@ pub struct Inspect {
     pub mss_bytes: u64,
 }
 
-impl Inspect {
-    pub(crate) fn of(sender: &Sender) -> Inspect {
-        Inspect {
+impl SenderSnapshot {
+    pub(crate) fn of(sender: &Sender) -> SenderSnapshot {
+        SenderSnapshot {
             cwnd_bytes: sender.driver.control.cwnd_bytes,
             ssthresh_bytes: sender.driver.control.ssthresh_bytes,
             in_flight_bytes: sender.board.in_flight_bytes,
@@ -121,7 +121,7 @@ impl Inspect {
             delivery_rate_bps: sender.driver.delivery_rate_bps(),
             peer_window_bytes: sender.window_end.saturating_sub(sender.una),
             send_buffer_bytes: sender.buffered_bytes(),
-            in_recovery: sender.phase == Phase::FastRecovery,
+            in_recovery: sender.phase == RecoveryPhase::FastRecovery,
             mss_bytes: sender.driver.control.mss_bytes,
         }
     }

@@ -2,12 +2,12 @@
 //! always equal a recount.
 
 use crate::{
-    Config, Connection, Cookie, Ecn, EcnFeedback, FastOpenEntry, KeepAlive, LossDetection, Segment, State, Transmit,
+    Config, Connection, Cookie, EcnFeedback, EcnMode, FastOpenEntry, KeepAlive, LossDetection, Segment, State, Transmit,
 };
 use bytes::Bytes;
 use fullpipe_congestion::newreno::NewReno;
-use fullpipe_transport::{Event, Payload, Stream};
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_transport::{Payload, Stream, TransportEvent};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wire::tcp::{flags, options};
 use fullpipe_wire::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader};
 use proptest::prelude::*;
@@ -135,7 +135,7 @@ impl Bench {
             timestamp_echo: self.transmit.header.timestamp,
             ..TcpHeader::default()
         };
-        self.connection.handle_segment(self.now, &Segment::bare(&header));
+        self.connection.handle_segment(self.now, &Segment::from_header(&header));
         self.settle();
         assert_eq!(self.connection.state(), State::Established);
     }
@@ -143,7 +143,7 @@ impl Bench {
     fn settle(&mut self) {
         while let Some(event) = self.connection.poll_event() {
             assert!(!self.closed, "an event follows the last one");
-            self.closed = matches!(event, Event::Closed(_));
+            self.closed = matches!(event, TransportEvent::Closed(_));
         }
         let mut count = 0;
         while self.connection.poll_transmit(self.now, &mut self.transmit) {
@@ -157,7 +157,7 @@ impl Bench {
                     .as_ref()
                     .is_none_or(|bytes| bytes.len() == usize::from(header.payload_bytes))
             );
-            if !header.has(flags::RST) {
+            if !header.has_flag(flags::RST) {
                 let end = header.sequence_end();
                 if (end.wrapping_sub(self.sent_to) as i32) > 0 {
                     self.sent_to = end;
@@ -167,11 +167,13 @@ impl Bench {
         }
         let sender = &self.connection.sender;
         sender.board.check(sender.repair().presumed_bytes);
-        assert!(self.connection.near_deadline() > self.now, "the host would spin");
-        assert!(self.connection.far_deadline() > self.now);
+        assert!(self.connection.fast_timer_deadline() > self.now, "the host would spin");
+        assert!(self.connection.slow_timer_deadline() > self.now);
         assert!(self.connection.readable_bytes() <= self.connection.config().receive_buffer_bytes);
         if self.connection.state() == State::Closed {
-            assert!(self.connection.far_deadline().is_never() && self.connection.near_deadline().is_never());
+            assert!(
+                self.connection.slow_timer_deadline().is_never() && self.connection.fast_timer_deadline().is_never()
+            );
             assert!(sender.board.segments.is_empty() && sender.bytes.is_none() && sender.buffered_bytes() == 0);
         }
     }
@@ -229,20 +231,20 @@ impl Bench {
                 options.fast_open_bytes = if *length % 3 == 0 { 8 } else { *length as u8 };
                 let segment = Segment {
                     header: &header,
-                    options: header.has_side_options().then_some(&options),
+                    options: header.has_segment_options().then_some(&options),
                     payload: payload.as_ref(),
-                    codepoint: Codepoint::from_bits(*length as u8),
+                    codepoint: EcnCodepoint::from_bits(*length as u8),
                 };
                 self.connection.handle_segment(self.now, &segment);
             }
             Step::Pass(nanoseconds) => {
-                let next = self.connection.far_deadline().min(self.connection.near_deadline());
+                let next = self.connection.slow_timer_deadline().min(self.connection.fast_timer_deadline());
                 let time = Duration::from_nanos(*nanoseconds);
                 self.now = (self.now + time).min(next);
                 self.connection.handle_timeout(self.now);
             }
             Step::Deadline => {
-                let next = self.connection.far_deadline().min(self.connection.near_deadline());
+                let next = self.connection.slow_timer_deadline().min(self.connection.fast_timer_deadline());
                 if !next.is_never() {
                     self.now = next;
                     self.connection.handle_timeout(self.now);
@@ -292,12 +294,12 @@ fn config(bits: u8, more: u8) -> Config {
         config.fin_wait_2_timeout = Some(second);
     }
     (config.ecn, config.ecn_feedback) = match more >> 5 {
-        0 => (Ecn::Off, EcnFeedback::Classic),
-        1 => (Ecn::Passive, EcnFeedback::Classic),
-        2 => (Ecn::Active, EcnFeedback::Classic),
-        3 => (Ecn::Active, EcnFeedback::Dctcp),
-        4 => (Ecn::Passive, EcnFeedback::Accurate),
-        _ => (Ecn::Active, EcnFeedback::Accurate),
+        0 => (EcnMode::Off, EcnFeedback::Classic),
+        1 => (EcnMode::Passive, EcnFeedback::Classic),
+        2 => (EcnMode::Active, EcnFeedback::Classic),
+        3 => (EcnMode::Active, EcnFeedback::Dctcp),
+        4 => (EcnMode::Passive, EcnFeedback::Accurate),
+        _ => (EcnMode::Active, EcnFeedback::Accurate),
     };
     config.user_timeout = (more & 16 != 0).then_some(Duration::from_secs(3));
     config
@@ -353,7 +355,7 @@ proptest! {
                 };
                 let side =
                     SegmentOptions { fast_open_cookie: [1; 16], fast_open_bytes: 8, ..SegmentOptions::default() };
-                let segment = Segment { options: Some(&side), ..Segment::bare(&header) };
+                let segment = Segment { options: Some(&side), ..Segment::from_header(&header) };
                 bench.connection.handle_segment(bench.now, &segment);
                 bench.settle();
             }

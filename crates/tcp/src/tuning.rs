@@ -20,7 +20,7 @@ const SPARE_SEGMENTS: u64 = 16;
 const PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
-pub(crate) struct Tuning {
+pub(crate) struct ReceiveBufferTuning {
     most_bytes: u64,
     mss_bytes: u64,
     rtt: Option<Duration>,
@@ -36,12 +36,12 @@ pub(crate) struct Tuning {
     pub(crate) granted_bytes: u64,
 }
 
-impl Tuning {
+impl ReceiveBufferTuning {
     /// Creates the state. `most_bytes`: the largest window that the field can represent.
-    pub(crate) fn new(config: &Config, most_bytes: u64) -> Tuning {
+    pub(crate) fn new(config: &Config, most_bytes: u64) -> ReceiveBufferTuning {
         let mss_bytes = u64::from(config.mss_bytes.max(1));
         let initial_bytes = mss_bytes.saturating_mul(u64::from(config.initial_window_segments.max(1)));
-        Tuning {
+        ReceiveBufferTuning {
             most_bytes: config.receive_buffer_bytes.min(most_bytes),
             mss_bytes,
             rtt: None,
@@ -100,14 +100,14 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    fn tuning() -> Tuning {
+    fn tuning() -> ReceiveBufferTuning {
         let config = Config {
             mss_bytes: 1000,
             receive_buffer_bytes: 200_000,
             initial_receive_window_bytes: Some(20_000),
             ..Config::linux()
         };
-        Tuning::new(&config, u64::MAX)
+        ReceiveBufferTuning::new(&config, u64::MAX)
     }
 
     fn at(milliseconds: u64) -> Instant {

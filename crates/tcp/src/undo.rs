@@ -17,8 +17,8 @@
 //! would restore the threshold, and limit the window to the data in flight plus an initial window.
 
 use crate::Config;
-use crate::acknowledge::{Arrival, Batch, Reports, timestamp};
-use crate::recovery::Phase;
+use crate::acknowledge::{AckResult, ReceivedAck, RecoveryEvidence, timestamp};
+use crate::recovery::RecoveryPhase;
 use crate::sender::Sender;
 use crate::sequence::timestamp_before;
 use fullpipe_units::Instant;
@@ -36,7 +36,7 @@ enum Frto {
 
 /// A reduction that may prove spurious.
 #[derive(Debug)]
-pub(crate) struct Episode {
+pub(crate) struct UndoCandidate {
     /// First outstanding offset at its start.
     begin: u64,
     /// Timestamp and first offset of the first retransmission.
@@ -51,7 +51,7 @@ pub(crate) struct Episode {
 impl Sender {
     /// The last reduction after a loss, while it may still be undone.
     #[inline]
-    pub(crate) fn episode(&mut self) -> Option<&mut Episode> {
+    pub(crate) fn episode(&mut self) -> Option<&mut UndoCandidate> {
         self.board.loss.as_mut()?.episode.as_mut()
     }
 
@@ -70,7 +70,7 @@ impl Sender {
         if by_timestamps || by_reports || config.frto {
             // A tail loss probe that retransmitted a segment is one of the episode's retransmissions.
             let probed = self.tail_probe_end != 0 && self.tail_probe_was_retransmission;
-            self.board.loss_mut().episode = Some(Episode {
+            self.board.loss_mut().episode = Some(UndoCandidate {
                 begin: self.una,
                 first: None,
                 unreported: u64::from(probed),
@@ -86,7 +86,7 @@ impl Sender {
         if self.phase.is_calm() {
             self.begin_episode(config);
         }
-        let fit = config.frto && self.sack && self.phase != Phase::FastRecovery;
+        let fit = config.frto && self.sack && self.phase != RecoveryPhase::FastRecovery;
         if let Some(episode) = self.episode() {
             episode.frto = if fit { Frto::Begun } else { Frto::Off };
         }
@@ -115,7 +115,13 @@ impl Sender {
 
     /// Determines whether the reduction was spurious.
     #[cold]
-    pub(crate) fn judge_episode(&mut self, now: Instant, arrival: &Arrival<'_>, batch: &Batch, reports: &Reports) {
+    pub(crate) fn judge_episode(
+        &mut self,
+        now: Instant,
+        arrival: &ReceivedAck<'_>,
+        batch: &AckResult,
+        reports: &RecoveryEvidence,
+    ) {
         let Some(episode) = self.board.loss.as_mut().and_then(|loss| loss.episode.as_mut()) else { return };
         let recovering = !self.phase.is_calm();
         let mss_bytes = self.driver.control.mss_bytes.max(1);
@@ -132,17 +138,17 @@ impl Sender {
             let late = reports.advanced && arrival.acknowledged > start && timestamp_before(echoed, sent);
             needless |= late && recovering && episode.by_timestamps;
         }
-        needless |= self.phase == Phase::Loss && episode.frto != Frto::Off && reports.original;
+        needless |= self.phase == RecoveryPhase::Loss && episode.frto != Frto::Off && reports.original;
         if needless {
             return self.undo(now, reports.widened);
         }
-        if self.phase == Phase::Loss {
+        if self.phase == RecoveryPhase::Loss {
             self.go_on_with_frto(batch, reports.advanced);
         }
     }
 
     /// Continues F-RTO (RFC 5682 section 3.1, steps 2 and 3) while the timeout is not known to be spurious.
-    fn go_on_with_frto(&mut self, batch: &Batch, advanced: bool) {
+    fn go_on_with_frto(&mut self, batch: &AckResult, advanced: bool) {
         // A whole segment, which Nagle's algorithm does not delay.
         let end = self.next.saturating_add(self.driver.control.mss_bytes);
         let unsent = end <= self.written && end <= self.window_end;
@@ -162,7 +168,7 @@ impl Sender {
         self.settle_presumed();
         if !self.phase.is_calm() {
             self.board.unmark_lost();
-            self.phase = Phase::Open;
+            self.phase = RecoveryPhase::Open;
             if !widened {
                 self.rack.on_recovery_end();
             }

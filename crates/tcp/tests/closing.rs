@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use fullpipe_tcp::{Config, State};
-use fullpipe_transport::{CloseReason, Event, Stream};
+use fullpipe_transport::{CloseReason, Stream, TransportEvent};
 use fullpipe_units::Duration;
 use fullpipe_wire::TcpHeader;
 use fullpipe_wire::tcp::flags;
@@ -23,7 +23,7 @@ fn active_closer_passes_both_fin_waits_and_time_wait() {
     script.advance(ms(10));
     script.ack(1, &[]);
     assert_eq!(script.connection.state(), State::FinWait2);
-    assert!(script.connection.far_deadline().is_never());
+    assert!(script.connection.slow_timer_deadline().is_never());
     // Half-closed: the peer still sends, and its data is acknowledged.
     script.data(0, 100, 0);
     assert_eq!(script.connection.readable_bytes(), 100);
@@ -35,7 +35,7 @@ fn active_closer_passes_both_fin_waits_and_time_wait() {
     assert_eq!(script.connection.state(), State::TimeWait);
     assert_eq!(
         script.events,
-        [Event::Readable, Event::PeerFinished, Event::Closed(CloseReason::Finished)],
+        [TransportEvent::Readable, TransportEvent::PeerFinished, TransportEvent::Closed(CloseReason::Finished)],
         "and no other"
     );
     let ack = script.out();
@@ -43,7 +43,7 @@ fn active_closer_passes_both_fin_waits_and_time_wait() {
     assert_eq!(script.peer_offset(ack[0].header.acknowledgement), 101);
     // A retransmitted FIN is acknowledged, and restarts TIME-WAIT.
     let begun = script.now;
-    assert_eq!(script.connection.far_deadline(), begun + Duration::from_secs(60));
+    assert_eq!(script.connection.slow_timer_deadline(), begun + Duration::from_secs(60));
     script.advance(Duration::from_secs(20));
     let mut repeated = again;
     repeated.header.timestamp += 20_000;
@@ -61,7 +61,7 @@ fn passive_closer_passes_close_wait_and_last_ack() {
     let mut script = open();
     script.data(0, 200, flags::FIN);
     assert_eq!(script.connection.state(), State::CloseWait);
-    assert_eq!(script.events, [Event::Readable, Event::PeerFinished]);
+    assert_eq!(script.events, [TransportEvent::Readable, TransportEvent::PeerFinished]);
     let ack = script.out();
     assert_eq!(ack.len(), 1, "a FIN is acknowledged immediately, and once");
     assert_eq!(script.peer_offset(ack[0].header.acknowledgement), 201);
@@ -78,7 +78,7 @@ fn passive_closer_passes_close_wait_and_last_ack() {
     assert_eq!(script.connection.state(), State::LastAck);
     script.ack(3001, &[]);
     assert_eq!(script.connection.state(), State::Closed);
-    assert_eq!(script.events.last(), Some(&Event::Closed(CloseReason::Finished)));
+    assert_eq!(script.events.last(), Some(&TransportEvent::Closed(CloseReason::Finished)));
     assert!(script.connection.is_closed());
     assert!(next_deadline(&script.connection).is_never());
 }
@@ -116,7 +116,7 @@ fn lost_fin_is_retransmitted_with_its_data() {
     script.timer();
     let again = script.out();
     assert_eq!(again.len(), 1);
-    assert!(again[0].header.has(flags::FIN));
+    assert!(again[0].header.has_flag(flags::FIN));
     assert_eq!(again[0].header.payload_bytes, 500);
     // If the data was sent before, the FIN is sent alone.
     let mut script = open();
@@ -124,7 +124,7 @@ fn lost_fin_is_retransmitted_with_its_data() {
     assert_eq!(script.out().len(), 1);
     script.connection.finish();
     let fin = script.out();
-    assert_eq!((fin[0].header.payload_bytes, fin[0].header.has(flags::FIN)), (0, true));
+    assert_eq!((fin[0].header.payload_bytes, fin[0].header.has_flag(flags::FIN)), (0, true));
     assert_eq!(script.offset(fin[0].header.sequence), 500);
 }
 
@@ -138,7 +138,7 @@ fn fin_that_arrives_before_data_waits_for_it() {
     assert_eq!(script.peer_offset(ack.sacks[0].end), 1501);
     script.data(0, 1000, 0);
     assert_eq!(script.connection.state(), State::CloseWait);
-    assert_eq!(script.events, [Event::Readable, Event::PeerFinished]);
+    assert_eq!(script.events, [TransportEvent::Readable, TransportEvent::PeerFinished]);
     assert_eq!(script.connection.readable_bytes(), 1500);
     let acks = script.out();
     assert_eq!(script.peer_offset(acks[0].header.acknowledgement), 1501);
@@ -215,7 +215,7 @@ fn reset_with_the_exact_number_closes_in_every_state() {
         assert_eq!(script.connection.state(), State::Closed, "{state:?}");
         let orderly = matches!(state, State::Closing | State::LastAck | State::TimeWait);
         let reason = if orderly { CloseReason::Finished } else { CloseReason::Reset };
-        assert_eq!(script.events.last(), Some(&Event::Closed(reason)), "{state:?}");
+        assert_eq!(script.events.last(), Some(&TransportEvent::Closed(reason)), "{state:?}");
         assert!(script.out().is_empty(), "a reset is not answered");
         assert!(next_deadline(&script.connection).is_never());
     }
@@ -276,7 +276,7 @@ fn only_time_wait_is_replaced_and_only_by_a_later_syn() {
     };
     for state in OPEN_STATES {
         let script = in_state(state);
-        assert_eq!(script.connection.gives_way_to(&syn(&script, 1000, Some(0))), state == State::TimeWait);
+        assert_eq!(script.connection.permits_time_wait_reuse(&syn(&script, 1000, Some(0))), state == State::TimeWait);
     }
     let script = in_state(State::TimeWait);
     // The FIN was number 0, so 1 is the first beyond it; it arrived a second ago, 1000 ticks.
@@ -289,9 +289,9 @@ fn only_time_wait_is_replaced_and_only_by_a_later_syn() {
         (0, None, false),
     ] {
         let header = syn(&script, offset, timestamp);
-        assert_eq!(script.connection.gives_way_to(&header), expected, "{offset} {timestamp:?}");
+        assert_eq!(script.connection.permits_time_wait_reuse(&header), expected, "{offset} {timestamp:?}");
         let answer = TcpHeader { flags: flags::SYN | flags::ACK, ..header };
-        assert!(!script.connection.gives_way_to(&answer));
+        assert!(!script.connection.permits_time_wait_reuse(&answer));
     }
 }
 
@@ -335,7 +335,7 @@ fn abort_resets_the_peer() {
             assert_eq!(sent[0].header.flags, flags::RST | flags::ACK);
             let fin = u32::from(!matches!(state, State::Established | State::CloseWait));
             assert_eq!(script.offset(sent[0].header.sequence), fin, "the peer expects this number");
-            assert_eq!(script.events.last(), Some(&Event::Closed(CloseReason::Aborted)));
+            assert_eq!(script.events.last(), Some(&TransportEvent::Closed(CloseReason::Aborted)));
         }
         assert!(script.connection.is_closed());
     }
@@ -369,7 +369,7 @@ fn abort_of_an_unopened_connection_sends_nothing() {
     let mut script = Script::unopened(Config::linux(), Box::new(Halving));
     script.connection.abort();
     script.collect_events();
-    assert_eq!(script.events, [Event::Closed(CloseReason::Aborted)]);
+    assert_eq!(script.events, [TransportEvent::Closed(CloseReason::Aborted)]);
     assert!(script.out().is_empty(), "no peer has state for the connection");
     assert!(script.connection.is_closed());
 }

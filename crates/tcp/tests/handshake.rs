@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use fullpipe_tcp::{Config, Connection, State};
-use fullpipe_transport::{CloseReason, Event, Stream};
+use fullpipe_transport::{CloseReason, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::tcp::{flags, options};
 use std::sync::Arc;
@@ -57,12 +57,12 @@ fn syn_ack_has_only_the_offered_options() {
         client.advance(ms(10));
         client.deliver(answer);
         assert_eq!(client.connection.state(), State::Established);
-        assert_eq!(client.events, [Event::Connected]);
+        assert_eq!(client.events, [TransportEvent::Connected]);
         let ack = client.out();
         assert_eq!(ack.len(), 1);
         deliver(&mut accepting, at_ms(15), &ack[0]);
         assert_eq!(accepting.state(), State::Established);
-        assert_eq!(accepting.poll_event(), Some(Event::Connected));
+        assert_eq!(accepting.poll_event(), Some(TransportEvent::Connected));
         assert_eq!(accepting.poll_event(), None);
         // Both measured 10 ms.
         assert_eq!(client.connection.inspect().smoothed_rtt, ms(10));
@@ -135,11 +135,11 @@ fn syn_is_retransmitted_after_1_3_7_15_31_63_seconds() {
         assert_eq!(script.timer(), Instant::ZERO + Duration::from_secs(seconds));
         let again = script.out();
         assert_eq!(again.len(), 1);
-        assert!(again[0].header.has(flags::SYN));
+        assert!(again[0].header.has_flag(flags::SYN));
         assert_eq!(again[0].header.sequence, script.initial);
     }
     assert_eq!(script.timer(), Instant::ZERO + Duration::from_secs(127));
-    assert_eq!(script.events, [Event::Closed(CloseReason::TimedOut)]);
+    assert_eq!(script.events, [TransportEvent::Closed(CloseReason::TimedOut)]);
     assert!(script.connection.is_closed());
     assert_eq!(script.connection.statistics().syn_retransmissions, 6);
 }
@@ -194,7 +194,7 @@ fn reset_of_a_syn_needs_the_right_acknowledgment() {
     assert_eq!(script.connection.state(), State::SynSent);
     let right = script.segment(0, flags::RST | flags::ACK);
     script.deliver(right);
-    assert_eq!(script.events, [Event::Closed(CloseReason::Refused)]);
+    assert_eq!(script.events, [TransportEvent::Closed(CloseReason::Refused)]);
     assert!(script.connection.is_closed());
 }
 
@@ -252,7 +252,7 @@ fn half_open_server_retransmits_its_syn_ack_and_resets_wrong_acknowledgments() {
     let again = drain(&mut accepting, at_ms(5)).remove(0);
     assert_eq!(again.header.flags, flags::SYN | flags::ACK);
     // By the timer, one second after the first.
-    assert_eq!(accepting.far_deadline(), at_ms(1000));
+    assert_eq!(accepting.slow_timer_deadline(), at_ms(1000));
     accepting.handle_timeout(at_ms(1000));
     assert_eq!(drain(&mut accepting, at_ms(1000)).len(), 1);
     // An acknowledgment of unsent data.
@@ -274,8 +274,8 @@ fn data_with_the_last_acknowledgment_of_the_handshake_is_accepted() {
     data.header.payload_bytes = 100;
     deliver(&mut accepting, at_ms(5), &data);
     assert_eq!(accepting.state(), State::Established);
-    assert_eq!(accepting.poll_event(), Some(Event::Connected));
-    assert_eq!(accepting.poll_event(), Some(Event::Readable));
+    assert_eq!(accepting.poll_event(), Some(TransportEvent::Connected));
+    assert_eq!(accepting.poll_event(), Some(TransportEvent::Readable));
     assert_eq!(accepting.readable_bytes(), 100);
 }
 

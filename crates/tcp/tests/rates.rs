@@ -1,8 +1,8 @@
 //! Controls that set their own rate: the rate applies from the transmission at which it was set, and everything arrives.
 
 use crate::common::*;
-use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
-use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, Signals, Timeout};
+use fullpipe_congestion::catalogue::{ControlOptions, DECLARATIONS, create};
+use fullpipe_congestion::{Ack, CongestionEvent, ControlRequirements, Controller, PacketState, Timeout, WindowState};
 use fullpipe_tcp::{Config, Connection};
 use fullpipe_units::{Duration, Instant, Rate};
 use std::sync::Arc;
@@ -16,26 +16,26 @@ impl Controller for Slower {
         "slower"
     }
 
-    fn signals(&self) -> Signals {
-        Signals { pacing: true, on_sent: true, own_recovery: true, ..Signals::default() }
+    fn requirements(&self) -> ControlRequirements {
+        ControlRequirements { pacing: true, on_sent: true, own_recovery: true, ..ControlRequirements::default() }
     }
 
-    fn on_established(&mut self, control: &mut Control, _now: Instant, _rtt: Option<Duration>) {
+    fn on_established(&mut self, control: &mut WindowState, _now: Instant, _rtt: Option<Duration>) {
         control.pacing_bps = 8_000_000;
         control.send_quantum_bytes = 1;
     }
 
-    fn on_sent(&mut self, control: &mut Control, packet: &PacketState) {
+    fn on_sent(&mut self, control: &mut WindowState, packet: &PacketState) {
         if packet.in_flight_bytes == packet.bytes && packet.delivered_bytes > 0 {
             control.pacing_bps = 4_000_000;
         }
     }
 
-    fn on_ack(&mut self, _control: &mut Control, _ack: &Ack) {}
+    fn on_ack(&mut self, _control: &mut WindowState, _ack: &Ack) {}
 
-    fn on_congestion(&mut self, _control: &mut Control, _congestion: &Congestion) {}
+    fn on_congestion(&mut self, _control: &mut WindowState, _congestion: &CongestionEvent) {}
 
-    fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {}
+    fn on_timeout(&mut self, _control: &mut WindowState, _timeout: &Timeout) {}
 }
 
 /// Sets the segment size to zero at the first acknowledgment.
@@ -47,13 +47,13 @@ impl Controller for NoSegments {
         "no-segments"
     }
 
-    fn on_ack(&mut self, control: &mut Control, _ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, _ack: &Ack) {
         control.mss_bytes = 0;
     }
 
-    fn on_congestion(&mut self, _control: &mut Control, _congestion: &Congestion) {}
+    fn on_congestion(&mut self, _control: &mut WindowState, _congestion: &CongestionEvent) {}
 
-    fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {}
+    fn on_timeout(&mut self, _control: &mut WindowState, _timeout: &Timeout) {}
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn pacing_rate_set_at_a_transmission_applies_to_the_next() {
 #[test]
 fn every_control_completes_a_transfer_over_a_lossy_path() {
     // 10 Mbit/s, 20 ms, a short queue, 3 % loss in both directions.
-    for name in ENTRIES.iter().map(|entry| entry.name) {
+    for name in DECLARATIONS.iter().map(|entry| entry.name) {
         let config = Config::linux();
         let mut pair = Pair::new([config.clone(), config.clone()], [1, 2], 1);
-        let control = create(name, &Options::default()).expect("a name of the catalogue");
+        let control = create(name, &ControlOptions::default()).expect("a name of the catalogue");
         pair.ends[0] = Connection::client(Arc::new(config), control, 1, Instant::ZERO);
         for path in &mut pair.paths {
             path.rate = Some(Rate::from_megabits_per_second(10));

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use fullpipe_tcp::Config;
-use fullpipe_transport::{Event, Stream};
+use fullpipe_transport::{Stream, TransportEvent};
 use fullpipe_units::Duration;
 use fullpipe_wire::tcp::flags;
 
@@ -24,11 +24,11 @@ fn every_second_segment_is_acknowledged_and_a_single_one_after_the_delay() {
     let mut script = open(Config { quick_ack: false, ..Config::linux() });
     script.data(0, 1448, 0);
     assert!(script.out().is_empty());
-    assert_eq!(script.connection.near_deadline(), at_ms(10 + 40));
+    assert_eq!(script.connection.fast_timer_deadline(), at_ms(10 + 40));
     script.advance(ms(15));
     script.data(1448, 1448, 0);
     assert_eq!(report(&mut script), (2896, vec![]));
-    assert!(script.connection.near_deadline().is_never());
+    assert!(script.connection.fast_timer_deadline().is_never());
     script.data(2896, 10, 0);
     assert!(script.out().is_empty());
     assert_eq!(script.timer(), at_ms(25 + 40));
@@ -135,7 +135,7 @@ fn sent_data_carries_the_acknowledgment() {
     let sent = script.out();
     assert_eq!(sent.len(), 1);
     assert_eq!(script.peer_offset(sent[0].header.acknowledgement), 1448);
-    assert!(script.connection.near_deadline().is_never());
+    assert!(script.connection.fast_timer_deadline().is_never());
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn readable_event_occurs_once_for_new_bytes() {
     script.events.clear();
     script.data(0, 100, 0);
     script.data(100, 100, 0);
-    assert_eq!(script.events, [Event::Readable, Event::Readable]);
+    assert_eq!(script.events, [TransportEvent::Readable, TransportEvent::Readable]);
     script.data(500, 100, 0);
     script.data(0, 100, 0);
     assert_eq!(script.events.len(), 2, "an event without new data in order");

@@ -2,7 +2,9 @@
 //! written at 100 ms.
 
 use crate::common::*;
-use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals, Timeout};
+use fullpipe_congestion::{
+    Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
+};
 use fullpipe_tcp::{Config, LossDetection};
 use fullpipe_units::{Duration, Instant};
 use std::sync::{Arc, Mutex};
@@ -293,21 +295,21 @@ fn hole_is_lost_after_a_quarter_of_a_round_trip() {
     let mut script = full(10, RACK);
     sack(&mut script, 0, &[(1, 2)]);
     assert_eq!(sent(&mut script), [10]);
-    assert_eq!(script.connection.near_deadline(), at_ms(225));
+    assert_eq!(script.connection.fast_timer_deadline(), at_ms(225));
     assert_eq!(script.timer(), at_ms(225));
     assert!(script.connection.inspect().in_recovery);
     assert_eq!(sent(&mut script), [0]);
-    assert!(script.connection.near_deadline().is_never());
+    assert!(script.connection.fast_timer_deadline().is_never());
 }
 
 #[test]
 fn hole_below_three_segments_is_lost_immediately() {
     let mut script = full(10, RACK);
     sack(&mut script, 0, &[(1, 2), (3, 4)]);
-    assert!(script.connection.near_deadline() == at_ms(225));
+    assert!(script.connection.fast_timer_deadline() == at_ms(225));
     sack(&mut script, 0, &[(1, 2), (3, 5)]);
     assert!(script.connection.inspect().in_recovery);
-    assert!(script.connection.near_deadline().is_never());
+    assert!(script.connection.fast_timer_deadline().is_never());
     script.out();
     // 0 and 2 lost; segments sent after the newest arrival are not evaluated.
     assert_eq!(script.connection.statistics().recoveries, 1);
@@ -343,11 +345,11 @@ fn three_segments_after_observed_reordering_are_not_sufficient() {
     // The missing segment was only late: reordering.
     sack(&mut script, 2, &[]);
     script.out();
-    assert!(script.connection.near_deadline().is_never());
+    assert!(script.connection.fast_timer_deadline().is_never());
     sack(&mut script, 2, &[(3, 7)]);
     assert!(!script.connection.inspect().in_recovery);
     // Newest arrival at 210, sent at 100: round-trip time 110; 100 + 110 + 25.
-    assert_eq!(script.connection.near_deadline(), at_ms(235));
+    assert_eq!(script.connection.fast_timer_deadline(), at_ms(235));
 }
 
 #[test]
@@ -390,7 +392,7 @@ fn retransmission_has_the_reordering_window_too() {
     sack(&mut script, 2, &[(3, 13), (number, number + 1)]);
     // The one sent at 240 arrived after 100: segments sent before it, at 235 or at 100, are evaluated by 340 + 25 at the latest. Those
     // sent at 100 are overdue; the retransmission of 2 waits.
-    assert_eq!(script.connection.near_deadline(), at_ms(365));
+    assert_eq!(script.connection.fast_timer_deadline(), at_ms(365));
     assert!(sent(&mut script).iter().all(|segment| *segment != 2));
     script.timer();
     assert_eq!(sent(&mut script), [2]);
@@ -433,7 +435,7 @@ fn duplicate_report_widens_the_reordering_window_once_per_round() {
     script.advance(ms(10));
     sack(&mut script, 2, &[(3, 4)]);
     // Sent at 100, arrived at 220: 120; minimum round-trip time 100, two quarters: 50.
-    assert_eq!(script.connection.near_deadline(), at_ms(100 + 120 + 50));
+    assert_eq!(script.connection.fast_timer_deadline(), at_ms(100 + 120 + 50));
     // The data sent before the report was acknowledged: another round, another quarter.
     script.advance(ms(100));
     let all = script.connection.statistics().data_segments_sent as u32;
@@ -441,7 +443,7 @@ fn duplicate_report_widens_the_reordering_window_once_per_round() {
     let count = script.out().len() as u32;
     script.advance(ms(100));
     sack(&mut script, all, &[(0, 1), (all + 1, all + 2)]);
-    assert_eq!(script.connection.near_deadline(), at_ms(320 + 100 + 75));
+    assert_eq!(script.connection.fast_timer_deadline(), at_ms(320 + 100 + 75));
     assert!(count > 2);
 }
 
@@ -495,7 +497,7 @@ fn tail_loss_probe_retransmits_the_last_segment() {
     let mut script = Script::client(probing(10), ms(100));
     script.write(3_000);
     script.out();
-    assert_eq!(script.connection.far_deadline(), at_ms(100 + 202));
+    assert_eq!(script.connection.slow_timer_deadline(), at_ms(100 + 202));
     assert_eq!(script.timer(), at_ms(302));
     assert_eq!(sent(&mut script), [2]);
     assert_eq!(script.connection.statistics().tail_loss_probes, 1);
@@ -584,11 +586,11 @@ fn tail_loss_probe_is_not_sent_in_recovery_or_with_sacked_segments() {
     script.advance(ms(100));
     sack(&mut script, 0, &[(1, 2)]);
     // The timeout remains: 100 + 300 (from the first sample; SACK provides a second: 100 + max(200, 150)).
-    assert_eq!(script.connection.far_deadline(), at_ms(400));
+    assert_eq!(script.connection.slow_timer_deadline(), at_ms(400));
     sack(&mut script, 0, &[(1, 4)]);
     assert!(script.connection.inspect().in_recovery);
     script.out();
-    assert_eq!(script.connection.far_deadline(), at_ms(400));
+    assert_eq!(script.connection.slow_timer_deadline(), at_ms(400));
 }
 
 // Timeouts -----------------------------------------------------------------------------------------------------------
@@ -666,16 +668,16 @@ impl Controller for Diary {
     fn name(&self) -> &'static str {
         "diary"
     }
-    fn signals(&self) -> Signals {
-        Signals { on_sent: true, ..Signals::default() }
+    fn requirements(&self) -> ControlRequirements {
+        ControlRequirements { on_sent: true, ..ControlRequirements::default() }
     }
-    fn on_established(&mut self, _: &mut Control, _: Instant, rtt: Option<Duration>) {
+    fn on_established(&mut self, _: &mut WindowState, _: Instant, rtt: Option<Duration>) {
         self.note(format!("established {}", rtt.unwrap()));
     }
-    fn on_sent(&mut self, _: &mut Control, packet: &PacketState) {
+    fn on_sent(&mut self, _: &mut WindowState, packet: &PacketState) {
         self.note(format!("sent {} in flight {}", packet.bytes, packet.in_flight_bytes));
     }
-    fn on_ack(&mut self, _: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, _: &mut WindowState, ack: &Ack) {
         self.note(format!(
             "ack {} cumulative {} lost {} in flight {} then {} delivered {} round {} recovery {}",
             ack.acked_bytes,
@@ -688,17 +690,17 @@ impl Controller for Diary {
             ack.in_recovery
         ));
     }
-    fn on_packet_lost(&mut self, _: &mut Control, _: Instant, packet: &PacketState) {
+    fn on_packet_lost(&mut self, _: &mut WindowState, _: Instant, packet: &PacketState) {
         self.note(format!("lost {} sent at {}", packet.bytes, packet.sent_at));
     }
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         control.ssthresh_bytes = control.cwnd_bytes / 2;
         self.note(format!("congestion in flight {} lost {}", congestion.in_flight_bytes, congestion.lost_bytes));
     }
-    fn on_recovery_exit(&mut self, control: &mut Control, _: &RecoveryExit) {
+    fn on_recovery_exit(&mut self, control: &mut WindowState, _: &RecoveryExit) {
         self.note(format!("exit window {}", control.cwnd_bytes));
     }
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout) {
         control.ssthresh_bytes = control.cwnd_bytes / 2;
         self.note(format!("timeout in flight {} repeated {}", timeout.in_flight_bytes, timeout.repeated));
     }
@@ -756,11 +758,11 @@ impl Controller for Rates {
     fn name(&self) -> &'static str {
         "rates"
     }
-    fn on_ack(&mut self, _: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, _: &mut WindowState, ack: &Ack) {
         self.0.lock().unwrap().push((ack.rate.unwrap().app_limited, ack.app_limited));
     }
-    fn on_congestion(&mut self, _: &mut Control, _: &Congestion) {}
-    fn on_timeout(&mut self, _: &mut Control, _: &Timeout) {}
+    fn on_congestion(&mut self, _: &mut WindowState, _: &CongestionEvent) {}
+    fn on_timeout(&mut self, _: &mut WindowState, _: &Timeout) {}
 }
 
 #[test]
@@ -797,12 +799,12 @@ impl Controller for OwnRecovery {
     fn name(&self) -> &'static str {
         "own"
     }
-    fn signals(&self) -> Signals {
-        Signals { own_recovery: true, ..Signals::default() }
+    fn requirements(&self) -> ControlRequirements {
+        ControlRequirements { own_recovery: true, ..ControlRequirements::default() }
     }
-    fn on_ack(&mut self, _: &mut Control, _: &Ack) {}
-    fn on_congestion(&mut self, _: &mut Control, _: &Congestion) {}
-    fn on_timeout(&mut self, _: &mut Control, _: &Timeout) {}
+    fn on_ack(&mut self, _: &mut WindowState, _: &Ack) {}
+    fn on_congestion(&mut self, _: &mut WindowState, _: &CongestionEvent) {}
+    fn on_timeout(&mut self, _: &mut WindowState, _: &Timeout) {}
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::common::*;
 use fullpipe_congestion::newreno::NewReno;
 use fullpipe_tcp::{Config, Connection};
-use fullpipe_transport::{CloseReason, Event, Payload, Stream};
+use fullpipe_transport::{CloseReason, Payload, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::tcp::flags;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn initial_window_is_sent_and_acknowledgments_release_the_rest() {
     script.ack(2000, &[]);
     assert_eq!(script.sent(), [(10_000, 1000), (11_000, 1000), (12_000, 1000), (13_000, 1000)]);
     assert_eq!(script.connection.inspect().cwnd_bytes, 12_000);
-    assert_eq!(script.events, [Event::Writable]);
+    assert_eq!(script.events, [TransportEvent::Writable]);
     assert_eq!(script.connection.inspect().smoothed_rtt, ms(100));
 }
 
@@ -176,7 +176,7 @@ fn unanswered_window_probes_abort_the_connection_and_answered_ones_do_not() {
         assert_eq!(script.out().len(), 1);
     }
     script.timer();
-    assert_eq!(script.events, [Event::Closed(CloseReason::TimedOut)]);
+    assert_eq!(script.events, [TransportEvent::Closed(CloseReason::TimedOut)]);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn timeouts_double_up_to_the_bound_and_then_abort_the_connection() {
     }
     assert_eq!(script.timer(), expected + ms(120_000));
     assert_eq!(script.sent(), []);
-    assert_eq!(script.events, [Event::Closed(CloseReason::TimedOut)]);
+    assert_eq!(script.events, [TransportEvent::Closed(CloseReason::TimedOut)]);
     assert_eq!(script.connection.statistics().timeouts, 15);
     // ns-3: at least one second for the whole timeout.
     let mut script = open(Config { loss_detection: Config::ns3().loss_detection, min_rto: ms(1000), ..plain() });
@@ -216,7 +216,7 @@ fn progress_resets_the_count_of_timeouts() {
         script.ack(acknowledged * 1000, &[]);
         script.out();
     }
-    assert!(!script.events.contains(&Event::Closed(CloseReason::TimedOut)));
+    assert!(!script.events.contains(&TransportEvent::Closed(CloseReason::TimedOut)));
     assert_eq!(script.connection.statistics().acknowledged_bytes, 4000);
 }
 
@@ -225,13 +225,13 @@ fn acknowledgment_restarts_the_timer_and_the_last_one_stops_it() {
     let mut script = open(plain());
     script.write(2000);
     script.out();
-    assert_eq!(script.connection.far_deadline(), at_ms(400));
+    assert_eq!(script.connection.slow_timer_deadline(), at_ms(400));
     script.advance(ms(100));
     script.ack(1000, &[]);
     // Second sample of 100 ms: variation 3/4 * 50 = 37.5, 4 * 37.5 = 150 < 200. RFC 6298 rules 2.3 and 5.3.
-    assert_eq!(script.connection.far_deadline(), at_ms(200 + 300));
+    assert_eq!(script.connection.slow_timer_deadline(), at_ms(200 + 300));
     script.ack(2000, &[]);
-    assert!(script.connection.far_deadline().is_never());
+    assert!(script.connection.slow_timer_deadline().is_never());
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn pacing_spreads_segments_over_the_round_trip() {
             assert_eq!(script.now, Instant::ZERO + Duration::from_micros(microseconds));
             assert_eq!(script.sent().len(), count);
         }
-        assert!(script.connection.near_deadline().is_never());
+        assert!(script.connection.fast_timer_deadline().is_never());
     }
 }
 
@@ -413,13 +413,13 @@ fn handle_timeout_without_due_timers_has_no_effect() {
     let mut script = open(plain());
     script.write(5000);
     script.out();
-    let before = (script.connection.far_deadline(), script.connection.near_deadline());
+    let before = (script.connection.slow_timer_deadline(), script.connection.fast_timer_deadline());
     for _ in 0..3 {
         script.connection.handle_timeout(script.now);
         script.collect_events();
     }
     assert_eq!(script.out().len(), 0);
-    assert_eq!(before, (script.connection.far_deadline(), script.connection.near_deadline()));
+    assert_eq!(before, (script.connection.slow_timer_deadline(), script.connection.fast_timer_deadline()));
     let mut listening = Connection::server(Arc::new(plain()), Box::new(Halving), 1, Instant::ZERO);
     listening.handle_timeout(at_ms(1_000_000));
     assert!(drain(&mut listening, at_ms(1_000_000)).is_empty());

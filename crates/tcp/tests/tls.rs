@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use fullpipe_tcp::{Config, Connection, Cookie, FastOpenEntry};
-use fullpipe_transport::tls::{Mode, Session, Settings};
-use fullpipe_transport::{Event, Payload, Stream as _};
+use fullpipe_transport::tls::{HandshakeMode, Session, Settings};
+use fullpipe_transport::{Payload, Stream as _, TransportEvent};
 use fullpipe_units::Instant;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -63,12 +63,12 @@ impl Exchange {
         }
         while let Some(event) = session.poll_event() {
             match event {
-                Event::Connected => self.may_write[end] = true,
-                Event::PeerFinished => self.peer_finished[end] = true,
+                TransportEvent::Connected => self.may_write[end] = true,
+                TransportEvent::PeerFinished => self.peer_finished[end] = true,
                 _ => {}
             }
         }
-        let mut secured = session.over(connection);
+        let mut secured = session.stream(connection);
         while let Some(payload) = secured.read(1000) {
             if let (Payload::Bytes(bytes), true) = (&payload, self.bytes) {
                 for (index, byte) in bytes.iter().enumerate() {
@@ -141,11 +141,13 @@ fn first_byte_of_the_response_takes_one_two_or_three_round_trips() {
         assert_eq!(exchange.read, [5000, 300]);
         assert_eq!(exchange.peer_finished, [true; 2]);
         let syn = exchange.ends[1].statistics().syn_payload_bytes;
-        let early = if mode == Mode::EarlyData { 300 + 22 } else { 0 };
+        let early = if mode == HandshakeMode::EarlyData { 300 + 22 } else { 0 };
         assert_eq!(syn, if fast_open { 512 + early } else { 0 });
         exchange.first
     };
-    for (mode, plain, fast) in [(Mode::Full, 60, 40), (Mode::Resumed, 60, 40), (Mode::EarlyData, 40, 20)] {
+    for (mode, plain, fast) in
+        [(HandshakeMode::Full, 60, 40), (HandshakeMode::Resumption, 60, 40), (HandshakeMode::EarlyData, 40, 20)]
+    {
         assert_eq!(time(mode, false), at_ms(plain), "{mode:?}");
         assert_eq!(time(mode, true), at_ms(fast), "{mode:?} with Fast Open");
     }
@@ -157,9 +159,9 @@ fn stream_contains_all_bytes_of_handshake_and_records() {
     // 122, change_cipher_spec 6, and 6 + (8 + 3000) + (8 + 256) + 52 = 3330 in one record of 3352; resumed: hello 5 + 128, 6, and 6 + 52
     // in a record of 80. Response of 40 000: three records; the alert.
     for (mode, client, server) in [
-        (Mode::Full, 512 + 322 + 74 + 24, 127 + 6 + 3352),
-        (Mode::Resumed, 512 + 322 + 74 + 24, 133 + 6 + 80),
-        (Mode::EarlyData, 512 + 322 + 26 + 74 + 24, 133 + 6 + 80),
+        (HandshakeMode::Full, 512 + 322 + 74 + 24, 127 + 6 + 3352),
+        (HandshakeMode::Resumption, 512 + 322 + 74 + 24, 133 + 6 + 80),
+        (HandshakeMode::EarlyData, 512 + 322 + 26 + 74 + 24, 133 + 6 + 80),
     ] {
         let settings = Settings { mode, ..Settings::default() };
         assert_eq!(settings.server_flight_bytes(), server);
@@ -168,7 +170,7 @@ fn stream_contains_all_bytes_of_handshake_and_records() {
         let sent = |end: usize| exchange.ends[end].statistics().acknowledged_bytes;
         assert_eq!(sent(0), client, "{mode:?}");
         assert_eq!(sent(1), server + 40_000 + 3 * 22 + 24, "{mode:?}");
-        assert!(exchange.sessions.iter().all(Session::is_open));
+        assert!(exchange.sessions.iter().all(Session::is_handshake_complete));
     }
 }
 
@@ -185,7 +187,7 @@ fn long_certificate_chain_takes_another_round_trip() {
 
 #[test]
 fn early_data_beyond_the_limit_waits_for_the_handshake() {
-    let settings = Settings { mode: Mode::EarlyData, max_early_data_bytes: 1000, ..Settings::default() };
+    let settings = Settings { mode: HandshakeMode::EarlyData, max_early_data_bytes: 1000, ..Settings::default() };
     let mut exchange = Exchange::new(settings, false, Config::linux(), 3000, 100);
     exchange.run();
     // 1000 with the hello at 20 ms; the rest when the server's Finished has arrived, at 40 ms; the response at 60.
@@ -217,16 +219,16 @@ impl fullpipe_congestion::Controller for Fixed {
     fn name(&self) -> &'static str {
         "fixed"
     }
-    fn on_ack(&mut self, _: &mut fullpipe_congestion::Control, _: &fullpipe_congestion::Ack) {}
-    fn on_congestion(&mut self, _: &mut fullpipe_congestion::Control, _: &fullpipe_congestion::Congestion) {}
-    fn on_timeout(&mut self, _: &mut fullpipe_congestion::Control, _: &fullpipe_congestion::Timeout) {}
+    fn on_ack(&mut self, _: &mut fullpipe_congestion::WindowState, _: &fullpipe_congestion::Ack) {}
+    fn on_congestion(&mut self, _: &mut fullpipe_congestion::WindowState, _: &fullpipe_congestion::CongestionEvent) {}
+    fn on_timeout(&mut self, _: &mut fullpipe_congestion::WindowState, _: &fullpipe_congestion::Timeout) {}
 }
 
 proptest! {
     /// For any sizes of buffers and pieces, every byte arrives once, in order, in both directions, and then the end.
     #[test]
     fn every_byte_arrives_with_tls(
-        mode in prop_oneof![Just(Mode::Full), Just(Mode::Resumed), Just(Mode::EarlyData)],
+        mode in prop_oneof![Just(HandshakeMode::Full), Just(HandshakeMode::Resumption), Just(HandshakeMode::EarlyData)],
         fast_open in any::<bool>(),
         bytes in any::<bool>(),
         sizes in (0u64..60_000, 0u64..60_000),

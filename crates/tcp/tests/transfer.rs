@@ -4,8 +4,8 @@ use crate::common::*;
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::cubic::Cubic;
 use fullpipe_congestion::linux_reno::LinuxReno;
-use fullpipe_tcp::{Config, Connection, Ecn, EcnFeedback, KeepAlive, LossDetection, State, Statistics};
-use fullpipe_transport::{CloseReason, Event, Payload, Stream as _};
+use fullpipe_tcp::{Config, Connection, EcnFeedback, EcnMode, KeepAlive, LossDetection, State, Statistics};
+use fullpipe_transport::{CloseReason, Payload, Stream as _, TransportEvent};
 use fullpipe_units::{Duration, Instant, Rate};
 use fullpipe_wire::tcp::flags;
 use proptest::prelude::*;
@@ -216,11 +216,11 @@ fn segment_headers_are_consistent() {
     for (_, end, segment) in pair.log.as_ref().unwrap() {
         let header = &segment.header;
         // All but the first SYN, and the answers of a closed connection.
-        assert!(header.has(flags::ACK) || header.has(flags::SYN) || header.has(flags::RST));
+        assert!(header.has_flag(flags::ACK) || header.has_flag(flags::SYN) || header.has_flag(flags::RST));
         assert!(usize::from(header.sack_count) == segment.sacks.len() && segment.sacks.len() <= 3);
         assert!(header.payload_bytes <= 536, "larger than the smaller MSS");
         assert!(segment.sacks.is_empty() || header.payload_bytes == 0, "a full segment has no room for blocks");
-        if header.has(flags::ACK) {
+        if header.has_flag(flags::ACK) {
             if let Some(highest) = highest_ack[*end] {
                 assert!((header.acknowledgement.wrapping_sub(highest) as i32) >= 0, "an acknowledgment moved backward");
             }
@@ -234,7 +234,7 @@ fn configs() -> impl Strategy<Value = Config> {
     let sizes = (200u32..3000, 1u32..20, 2_000u64..300_000, 2_000u64..300_000, 1u32..4);
     let others = (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(2_000u64..100_000), any::<bool>());
     let repair = any::<(bool, bool, bool, bool, bool)>();
-    let ecn = prop::sample::select(vec![Ecn::Off, Ecn::Passive, Ecn::Active]);
+    let ecn = prop::sample::select(vec![EcnMode::Off, EcnMode::Passive, EcnMode::Active]);
     let feedback = prop::sample::select(vec![EcnFeedback::Classic, EcnFeedback::Dctcp, EcnFeedback::Accurate]);
     (flags, sizes, others, repair, ecn, feedback).prop_map(
         |(flags, (mss, window, send, receive, delayed), others, repair, ecn, ecn_feedback)| {
@@ -469,7 +469,7 @@ fn room_below_the_threshold_causes_no_event() {
         for acknowledged in 1..=10 {
             script.events.clear();
             script.ack(acknowledged * 1448, &[]);
-            writable += script.events.iter().filter(|event| **event == Event::Writable).count();
+            writable += script.events.iter().filter(|event| **event == TransportEvent::Writable).count();
         }
         assert_eq!(writable, events, "{threshold}");
     }

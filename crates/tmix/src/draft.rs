@@ -1,7 +1,7 @@
 //! Builds a connection vector from its lines: checks their order and converts them to the canonical form.
 
-use crate::line::{Line, MOST_ADUS};
-use crate::vector::{Adu, ConnectionVector, Kind, PerSide, Side};
+use crate::line::{MAX_ADUS, TraceLine};
+use crate::vector::{Adu, ConnectionKind, ConnectionVector, PerSide, Side};
 use fullpipe_units::Duration;
 
 /// The wait of a unit that follows without a wait. A wait of 0 marks the first unit.
@@ -14,7 +14,7 @@ enum Style {
 }
 
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct VectorBuilder {
     vector: ConnectionVector,
     body: Vec<Adu>,
     style: Option<Style>,
@@ -28,18 +28,18 @@ pub(crate) struct Draft {
     closes: PerSide<Option<Adu>>,
 }
 
-impl Draft {
+impl VectorBuilder {
     /// Starts a connection from its first line. `None` if the line is not a first line.
-    pub(crate) fn begin(line: &Line) -> Option<Draft> {
+    pub(crate) fn begin(line: &TraceLine) -> Option<VectorBuilder> {
         let (start, kind, ids) = match *line {
-            Line::Sequential { start, epochs, ids } => (start, Kind::Sequential { epochs }, ids),
-            Line::Concurrent { start, adus, ids } => (start, Kind::Concurrent { adus }, ids),
+            TraceLine::Sequential { start, epochs, ids } => (start, ConnectionKind::Sequential { epochs }, ids),
+            TraceLine::Concurrent { start, adus, ids } => (start, ConnectionKind::Concurrent { adus }, ids),
             _ => return None,
         };
         let body = Box::default();
         let vector =
             ConnectionVector { start, kind, ids, mss_bytes: None, window_bytes: None, rtt: None, loss: None, body };
-        Some(Draft {
+        Some(VectorBuilder {
             vector,
             body: Vec::new(),
             style: None,
@@ -51,30 +51,32 @@ impl Draft {
     }
 
     /// Adds the connection's next line.
-    pub(crate) fn add(&mut self, line: Line) -> Result<(), String> {
+    pub(crate) fn add(&mut self, line: TraceLine) -> Result<(), String> {
         match line {
-            Line::Mss(value) => self.header("m", |vector| vector.mss_bytes.replace(value).is_some()),
-            Line::Window(value) => self.header("w", |vector| vector.window_bytes.replace(value).is_some()),
-            Line::Rtt(value) => self.header("r", |vector| vector.rtt.replace(value).is_some()),
-            Line::Loss(value) => self.header("l", |vector| vector.loss.replace(value).is_some()),
-            Line::Send(side, size) => self.original(true).and_then(|()| self.take_turn(side, size)),
-            Line::Wait(wait) => self.original(true).and_then(|()| self.wait_before_turn(wait)),
-            Line::SideSend(side, size) => self.original(false).and_then(|()| self.send(side, size)),
-            Line::SideWait(side, wait) => self.original(false).and_then(|()| self.wait_of_side(side, wait)),
-            Line::Alternate { side, send_wait, receive_wait, size_bytes } => {
+            TraceLine::Mss(value) => self.header("m", |vector| vector.mss_bytes.replace(value).is_some()),
+            TraceLine::Window(value) => self.header("w", |vector| vector.window_bytes.replace(value).is_some()),
+            TraceLine::Rtt(value) => self.header("r", |vector| vector.rtt.replace(value).is_some()),
+            TraceLine::Loss(value) => self.header("l", |vector| vector.loss.replace(value).is_some()),
+            TraceLine::Send(side, size) => self.original(true).and_then(|()| self.take_turn(side, size)),
+            TraceLine::Wait(wait) => self.original(true).and_then(|()| self.wait_before_turn(wait)),
+            TraceLine::SideSend(side, size) => self.original(false).and_then(|()| self.send(side, size)),
+            TraceLine::SideWait(side, wait) => self.original(false).and_then(|()| self.wait_of_side(side, wait)),
+            TraceLine::Alternate { side, send_wait, receive_wait, size_bytes } => {
                 self.style(Style::Alternate)?;
                 let adu = Adu { side, send_wait, receive_wait, size_bytes };
                 if self.vector.is_sequential() { self.alternate_turn(adu) } else { self.alternate_unit(adu) }
             }
-            Line::Sequential { .. } | Line::Concurrent { .. } => Err("a connection within a connection".to_string()),
+            TraceLine::Sequential { .. } | TraceLine::Concurrent { .. } => {
+                Err("a connection within a connection".to_string())
+            }
         }
     }
 
     /// Returns the connection if it is complete.
     pub(crate) fn finish(mut self) -> Result<ConnectionVector, String> {
         match self.vector.kind {
-            Kind::Sequential { epochs } => self.close_turns(epochs)?,
-            Kind::Concurrent { adus } => self.close_sides(adus)?,
+            ConnectionKind::Sequential { epochs } => self.close_turns(epochs)?,
+            ConnectionKind::Concurrent { adus } => self.close_sides(adus)?,
         }
         self.vector.body = self.body.into_boxed_slice();
         Ok(self.vector)
@@ -91,8 +93,8 @@ impl Draft {
     }
 
     fn style(&mut self, style: Style) -> Result<(), String> {
-        if self.body.len() as u64 >= MOST_ADUS {
-            return Err(format!("more than {MOST_ADUS} ADUs in one connection"));
+        if self.body.len() as u64 >= MAX_ADUS {
+            return Err(format!("more than {MAX_ADUS} ADUs in one connection"));
         }
         if *self.style.get_or_insert(style) != style {
             return Err("the body mixes original (>, <, t) and alternate (I, A) lines".to_string());

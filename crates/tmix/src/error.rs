@@ -22,14 +22,14 @@ pub enum Error {
         message: String,
     },
     /// The connection cannot be expressed in the requested format.
-    Inexpressible {
+    Unrepresentable {
         /// The connection's second id.
         id: u64,
         /// The reason.
         message: String,
     },
     /// No schedule satisfies the request. The text states the reason.
-    Unreachable(String),
+    Unsatisfiable(String),
 }
 
 impl Error {
@@ -43,8 +43,8 @@ impl fmt::Display for Error {
         match self {
             Error::Io { file, source } => write!(formatter, "{file}: {source}"),
             Error::Format { file, line, message } => write!(formatter, "{file}:{line}: {message}"),
-            Error::Inexpressible { id, message } => write!(formatter, "connection {id}: {message}"),
-            Error::Unreachable(message) => formatter.write_str(message),
+            Error::Unrepresentable { id, message } => write!(formatter, "connection {id}: {message}"),
+            Error::Unsatisfiable(message) => formatter.write_str(message),
         }
     }
 }

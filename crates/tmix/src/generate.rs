@@ -19,16 +19,16 @@
 //! A second depends on (seed, trace, second) only.
 
 use crate::error::Error;
-use crate::quantile::{Quantiles, Tail, strata, strata_by_rank};
+use crate::quantile::{ParetoTail, QuantileDistribution, strata, strata_by_rank};
 use crate::trace::Trace;
-use crate::vector::{Adu, ConnectionVector, Kind, PerSide, Side};
-use fullpipe_units::{Duration, Stream};
+use crate::vector::{Adu, ConnectionKind, ConnectionVector, PerSide, Side};
+use fullpipe_units::{Duration, RandomStream};
 
 /// The suite's traces, from the shortest round-trip time to the longest. `r` precedes the acceptor's node, `s` the initiator's.
-pub const TRACES: [&str; 9] = ["r4s1", "r4s2", "r4s3", "r5s1", "r5s2", "r5s3", "r6s1", "r6s2", "r6s3"];
+pub const TRACE_NAMES: [&str; 9] = ["r4s1", "r4s2", "r4s3", "r5s1", "r5s2", "r5s3", "r6s1", "r6s2", "r6s3"];
 
 /// Default length of a synthetic trace: 52 minutes, the shortest of the originals.
-pub const LENGTH: Duration = Duration::from_secs(3120);
+pub const DEFAULT_LENGTH: Duration = Duration::from_secs(3120);
 
 /// Connections per second of each of the nine traces: 320 Mbit/s at the mean size of the distributions below.
 const CONNECTIONS_PER_SECOND: f64 = 115.5;
@@ -36,28 +36,30 @@ const CONNECTIONS_PER_SECOND: f64 = 115.5;
 const SECOND_US: u64 = 1_000_000;
 
 /// Bytes of the initiator's units.
-const INITIATOR_BYTES: Quantiles = Quantiles {
+const INITIATOR_BYTES: QuantileDistribution = QuantileDistribution {
     points: &[(0.0, 30.0), (0.5, 268.0), (0.9, 598.0), (0.99, 4_235.0)],
-    tail: Some(Tail { index: 0.25, most: 500_000.0 }),
+    tail: Some(ParetoTail { index: 0.25, most: 500_000.0 }),
 };
 /// Bytes of the acceptor's units.
-const ACCEPTOR_BYTES: Quantiles = Quantiles {
+const ACCEPTOR_BYTES: QuantileDistribution = QuantileDistribution {
     points: &[(0.0, 20.0), (0.5, 511.0), (0.9, 12_137.0), (0.99, 185_344.0)],
-    tail: Some(Tail { index: 1.43, most: 8_830_000.0 }),
+    tail: Some(ParetoTail { index: 1.43, most: 8_830_000.0 }),
 };
 /// Exchanges of a connection, rounded down. The mean is 3.1.
-const EPOCHS: Quantiles = Quantiles {
+const EPOCHS: QuantileDistribution = QuantileDistribution {
     points: &[(0.0, 1.0), (0.42, 2.0), (0.72, 3.0), (0.89, 6.0), (0.97, 10.0), (0.99, 27.5)],
-    tail: Some(Tail { index: 1.6, most: 163.9 }),
+    tail: Some(ParetoTail { index: 1.6, most: 163.9 }),
 };
 /// Seconds from the arrival of a unit to the peer's response.
-const RECEIVE_WAIT: Quantiles =
-    Quantiles { points: &[(0.0, 0.000_5), (0.5, 0.024), (0.9, 0.373), (0.99, 20.542), (1.0, 60.0)], tail: None };
+const RECEIVE_WAIT: QuantileDistribution = QuantileDistribution {
+    points: &[(0.0, 0.000_5), (0.5, 0.024), (0.9, 0.373), (0.99, 20.542), (1.0, 60.0)],
+    tail: None,
+};
 /// Seconds from a unit to the next unit of the same side, or to its close.
-const SEND_WAIT: Quantiles =
-    Quantiles { points: &[(0.0, 0.05), (0.5, 3.9), (0.9, 24.0), (0.99, 81.0), (1.0, 120.0)], tail: None };
+const SEND_WAIT: QuantileDistribution =
+    QuantileDistribution { points: &[(0.0, 0.05), (0.5, 3.9), (0.9, 24.0), (0.99, 81.0), (1.0, 120.0)], tail: None };
 /// Round-trip times in seconds.
-const ROUND_TRIP: Quantiles = Quantiles {
+const ROUND_TRIP: QuantileDistribution = QuantileDistribution {
     points: &[(0.0, 0.002), (0.1, 0.014), (0.5, 0.057), (0.9, 0.329), (0.99, 2.36), (1.0, 5.0)],
     tail: None,
 };
@@ -84,7 +86,7 @@ const WINDOWS: [(f64, u64); 5] = [(0.5, 65_535), (0.7, 64_240), (0.85, 17_520), 
 
 /// A synthetic trace that is generated second by second on request.
 #[derive(Clone, Debug)]
-pub struct Synthetic {
+pub struct SyntheticTrace {
     seed: u64,
     name: String,
     /// Index of the trace's ninth of the round-trip times.
@@ -94,7 +96,7 @@ pub struct Synthetic {
 
 /// Mean activity of the connections of a synthetic trace within an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Played {
+pub struct TrafficEstimate {
     /// Connections that start.
     pub connections: f64,
     /// Bytes of their units.
@@ -136,30 +138,34 @@ struct Plan {
     sides: Vec<Side>,
 }
 
-impl Synthetic {
+impl SyntheticTrace {
     /// Returns the trace with this name, one of [`TRACES`].
     ///
     /// # Errors
     /// If there is no such trace.
     pub fn new(seed: u64, name: &str, length: Duration) -> Result<Self, Error> {
-        let rank = TRACES.iter().position(|trace| *trace == name).ok_or_else(|| {
-            Error::Unreachable(format!("there is no synthetic trace {name:?}; there are {}", TRACES.join(", ")))
+        let rank = TRACE_NAMES.iter().position(|trace| *trace == name).ok_or_else(|| {
+            Error::Unsatisfiable(format!("there is no synthetic trace {name:?}; there are {}", TRACE_NAMES.join(", ")))
         })?;
-        Ok(Synthetic { seed, name: name.to_string(), rank, length })
+        Ok(SyntheticTrace { seed, name: name.to_string(), rank, length })
     }
 
     /// Returns all nine traces.
     pub fn suite(seed: u64, length: Duration) -> Vec<Self> {
-        TRACES.iter().enumerate().map(|(rank, name)| Synthetic { seed, name: name.to_string(), rank, length }).collect()
+        TRACE_NAMES
+            .iter()
+            .enumerate()
+            .map(|(rank, name)| SyntheticTrace { seed, name: name.to_string(), rank, length })
+            .collect()
     }
 
     /// Estimates the mean activity of the connections of any of the traces in the first `time_s` seconds of a run. Starts are
     /// `scale` times as far apart as in the trace. The estimate is in closed form and generates no connection.
-    pub fn played(time_s: f64, scale: f64) -> Played {
+    pub fn estimate_traffic(time_s: f64, scale: f64) -> TrafficEstimate {
         let connections = CONNECTIONS_PER_SECOND * time_s / scale;
         // Starts are uniform over the time, so a mean connection has the mean activity over all ages.
         let mean = |value: usize| mean_over_ages(time_s, value) * connections;
-        Played {
+        TrafficEstimate {
             connections,
             bytes: PerSide { initiator: mean(0), acceptor: mean(1) },
             segments: PerSide { initiator: mean(2), acceptor: mean(3) },
@@ -169,19 +175,19 @@ impl Synthetic {
     }
 
     /// Returns the connections that start in one second, in order of start.
-    pub fn second(&self, second: u64) -> Vec<ConnectionVector> {
+    pub fn connections_in_second(&self, second: u64) -> Vec<ConnectionVector> {
         self.part_of_second(second, Duration::ZERO, Duration::MAX)
     }
 
     /// Returns the connections of the second that start in [`from`, `to`). A bin of a shuffle begins and ends within seconds, and
     /// another bin has the rest. For connections outside the interval, random numbers are drawn but no values computed.
     fn part_of_second(&self, second: u64, from: Duration, to: Duration) -> Vec<ConnectionVector> {
-        let mut random = Stream::new(self.seed, &self.name, &format!("tmix second {second}"));
+        let mut random = RandomStream::new(self.seed, &self.name, &format!("tmix second {second}"));
         // Each trace has a different phase, so that their extra connections do not all start in the same second.
         let until =
-            |second: u64| (CONNECTIONS_PER_SECOND * second as f64 + self.rank as f64 / TRACES.len() as f64) as u64;
+            |second: u64| (CONNECTIONS_PER_SECOND * second as f64 + self.rank as f64 / TRACE_NAMES.len() as f64) as u64;
         let (first, count) = (until(second), (until(second + 1) - until(second)) as usize);
-        let mut starts: Vec<u64> = (0..count).map(|_| second * SECOND_US + random.below(SECOND_US)).collect();
+        let mut starts: Vec<u64> = (0..count).map(|_| second * SECOND_US + random.uniform_below(SECOND_US)).collect();
         starts.sort_unstable();
         let epochs = strata(&mut random, count);
         let plans: Vec<Plan> = epochs.iter().map(|probability| plan(&mut random, *probability)).collect();
@@ -200,7 +206,7 @@ impl Synthetic {
 
     fn connection(
         &self,
-        random: &mut Stream,
+        random: &mut RandomStream,
         start_us: u64,
         ids: [u64; 2],
         plan: &Plan,
@@ -208,14 +214,16 @@ impl Synthetic {
     ) -> ConnectionVector {
         let count = |side| plan.sides.iter().filter(|sender| **sender == side).count() as u64;
         let kind = if plan.concurrent {
-            Kind::Concurrent { adus: PerSide { initiator: count(Side::Initiator), acceptor: count(Side::Acceptor) } }
+            ConnectionKind::Concurrent {
+                adus: PerSide { initiator: count(Side::Initiator), acceptor: count(Side::Acceptor) },
+            }
         } else {
-            Kind::Sequential { epochs: plan.epochs }
+            ConnectionKind::Sequential { epochs: plan.epochs }
         };
-        let mss = if random.chance(SMALL_PACKETS) { 496 } else { 1460 };
+        let mss = if random.bernoulli(SMALL_PACKETS) { 496 } else { 1460 };
         let window = PerSide { initiator: window(random), acceptor: window(random) };
-        let rank = (self.rank as f64 + random.uniform()) / TRACES.len() as f64;
-        let loss = if random.chance(LOSSY) {
+        let rank = (self.rank as f64 + random.uniform()) / TRACE_NAMES.len() as f64;
+        let loss = if random.bernoulli(LOSSY) {
             PerSide { initiator: fraction(random), acceptor: fraction(random) }
         } else {
             PerSide::default()
@@ -233,7 +241,7 @@ impl Synthetic {
     }
 }
 
-impl Trace for Synthetic {
+impl Trace for SyntheticTrace {
     fn name(&self) -> &str {
         &self.name
     }
@@ -271,16 +279,16 @@ fn mean_over_ages(time_s: f64, value: usize) -> f64 {
 }
 
 /// Draws the structure of a connection: its exchanges and the sender of each unit.
-fn plan(random: &mut Stream, rank: f64) -> Plan {
+fn plan(random: &mut RandomStream, rank: f64) -> Plan {
     let exchanges = EPOCHS.at(rank) as u64;
-    let concurrent = random.chance(CONCURRENT);
-    let acceptor_first = random.chance(ACCEPTOR_FIRST);
+    let concurrent = random.bernoulli(CONCURRENT);
+    let acceptor_first = random.bernoulli(ACCEPTOR_FIRST);
     let mut sides = Vec::with_capacity(2 * exchanges as usize);
     for exchange in 0..exchanges {
         let only = if exchange == 0 && acceptor_first {
             Some(Side::Acceptor)
-        } else if !concurrent && exchange > 0 && random.chance(ONE_SIDED) {
-            Some(if random.chance(0.5) { Side::Initiator } else { Side::Acceptor })
+        } else if !concurrent && exchange > 0 && random.bernoulli(ONE_SIDED) {
+            Some(if random.bernoulli(0.5) { Side::Initiator } else { Side::Acceptor })
         } else {
             None
         };
@@ -307,7 +315,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn deal(random: &mut Stream, plans: &[Plan]) -> Self {
+    fn deal(random: &mut RandomStream, plans: &[Plan]) -> Self {
         let mut deal = |side| {
             let mut keys = Vec::new();
             for plan in plans {
@@ -321,11 +329,11 @@ impl Sizes {
     }
 
     /// Returns the time at a probability, or 0 if the connection is not used.
-    fn time(&self, quantiles: &Quantiles, probability: f64) -> Duration {
+    fn time(&self, quantiles: &QuantileDistribution, probability: f64) -> Duration {
         if self.wanted { whole_micros(quantiles.at(probability)) } else { Duration::ZERO }
     }
 
-    fn send_wait(&self, random: &mut Stream) -> Duration {
+    fn send_wait(&self, random: &mut RandomStream) -> Duration {
         self.time(&SEND_WAIT, random.uniform())
     }
 
@@ -337,7 +345,7 @@ impl Sizes {
 }
 
 /// Builds a body in which the sides take turns and the last sender closes.
-fn in_turn(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]> {
+fn in_turn(random: &mut RandomStream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]> {
     let mut body: Vec<Adu> = Vec::with_capacity(sides.len() + 1);
     for side in sides {
         let (send_wait, receive_wait) = match body.last() {
@@ -354,7 +362,7 @@ fn in_turn(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]>
 }
 
 /// Builds a body in which each side sends independently and both close.
-fn apart(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]> {
+fn apart(random: &mut RandomStream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]> {
     let mut begun = PerSide::<bool>::default();
     let mut body = Vec::with_capacity(sides.len() + 2);
     for side in sides {
@@ -366,17 +374,17 @@ fn apart(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]> {
     body.into()
 }
 
-fn close(random: &mut Stream, side: Side, sizes: &Sizes) -> Adu {
+fn close(random: &mut RandomStream, side: Side, sizes: &Sizes) -> Adu {
     Adu { side, send_wait: sizes.send_wait(random), receive_wait: Duration::ZERO, size_bytes: 0 }
 }
 
-fn window(random: &mut Stream) -> u64 {
+fn window(random: &mut RandomStream) -> u64 {
     let probability = random.uniform();
     WINDOWS.iter().find(|(until, _)| probability < *until).map_or(65_535, |(_, window)| *window)
 }
 
 /// Draws a loss fraction with few digits, usually a small one.
-fn fraction(random: &mut Stream) -> f64 {
+fn fraction(random: &mut RandomStream) -> f64 {
     let uniform = random.uniform();
     (MOST_LOSS * uniform * uniform * uniform * 1e4).round() / 1e4
 }
@@ -416,9 +424,11 @@ mod tests {
 
     #[test]
     fn course_of_a_mean_connection_matches_the_generator() {
-        let traces = Synthetic::suite(1, LENGTH);
-        let connections: Vec<ConnectionVector> =
-            traces.iter().flat_map(|trace| (0..12).flat_map(|second| trace.second(250 * second))).collect();
+        let traces = SyntheticTrace::suite(1, DEFAULT_LENGTH);
+        let connections: Vec<ConnectionVector> = traces
+            .iter()
+            .flat_map(|trace| (0..12).flat_map(|second| trace.connections_in_second(250 * second)))
+            .collect();
         for (age_s, declared) in COURSE {
             let made = course(&connections, age_s);
             for (declared, made) in declared.into_iter().zip(made) {

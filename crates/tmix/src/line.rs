@@ -5,19 +5,19 @@ use fullpipe_units::Duration;
 use std::io::{self, BufRead};
 
 /// Longest line that is accepted, in bytes. The longest line of either format has less than 100.
-pub const LONGEST_LINE_BYTES: usize = 4096;
+pub const MAX_LINE_BYTES: usize = 4096;
 /// Longest time in a trace, in microseconds: 115 days, a thousand times the length of a trace.
-pub const LONGEST_TIME_US: u64 = 10_000_000_000_000;
+pub const MAX_TIME_US: u64 = 10_000_000_000_000;
 /// Largest unit, in bytes: 1 TiB.
-pub const LARGEST_ADU_BYTES: u64 = 1 << 40;
+pub const MAX_ADU_BYTES: u64 = 1 << 40;
 /// Largest receive window, in bytes: 1 GiB (RFC 7323, section 2.3).
-pub const LARGEST_WINDOW_BYTES: u64 = 1 << 30;
+pub const MAX_WINDOW_BYTES: u64 = 1 << 30;
 /// Largest number of units or exchanges of one connection.
-pub const MOST_ADUS: u64 = 1_000_000;
+pub const MAX_ADUS: u64 = 1_000_000;
 
 /// The content of one line.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Line {
+pub(crate) enum TraceLine {
     Sequential {
         start: Duration,
         epochs: u64,
@@ -73,7 +73,7 @@ pub(crate) fn read_line(input: &mut impl BufRead, content: &mut Vec<u8>) -> io::
         if !comment {
             let hash = part.iter().position(|byte| *byte == b'#');
             let part = &part[..hash.unwrap_or(part.len())];
-            let room = LONGEST_LINE_BYTES - content.len();
+            let room = MAX_LINE_BYTES - content.len();
             too_long |= part.len() > room;
             content.extend_from_slice(&part[..part.len().min(room)]);
             comment = hash.is_some();
@@ -89,44 +89,46 @@ pub(crate) fn read_line(input: &mut impl BufRead, content: &mut Vec<u8>) -> io::
 }
 
 /// Parses a line; `None` if it is blank.
-pub(crate) fn parse(content: &[u8]) -> Result<Option<Line>, String> {
+pub(crate) fn parse(content: &[u8]) -> Result<Option<TraceLine>, String> {
     let text = std::str::from_utf8(content).map_err(|_| "this is not text".to_string())?;
     let mut words = Words { words: text.split_ascii_whitespace(), text };
     let Some(first) = words.words.next() else {
         return Ok(None);
     };
     let line = match first {
-        "S" | "SEQ" => Line::Sequential {
+        "S" | "SEQ" => TraceLine::Sequential {
             start: words.time("start")?,
-            epochs: words.number("number of epochs", 1, MOST_ADUS)?,
+            epochs: words.number("number of epochs", 1, MAX_ADUS)?,
             ids: words.ids()?,
         },
-        "C" | "CONC" => Line::Concurrent {
+        "C" | "CONC" => TraceLine::Concurrent {
             start: words.time("start")?,
             adus: PerSide {
-                initiator: words.number("number of the initiator's ADUs", 0, MOST_ADUS)?,
-                acceptor: words.number("number of the acceptor's ADUs", 0, MOST_ADUS)?,
+                initiator: words.number("number of the initiator's ADUs", 0, MAX_ADUS)?,
+                acceptor: words.number("number of the acceptor's ADUs", 0, MAX_ADUS)?,
             },
             ids: words.ids()?,
         },
-        "m" => Line::Mss(PerSide { initiator: words.mss("initiator's MSS")?, acceptor: words.mss("acceptor's MSS")? }),
-        "w" => Line::Window(PerSide {
-            initiator: words.number("initiator's window", 1, LARGEST_WINDOW_BYTES)?,
-            acceptor: words.number("acceptor's window", 1, LARGEST_WINDOW_BYTES)?,
+        "m" => {
+            TraceLine::Mss(PerSide { initiator: words.mss("initiator's MSS")?, acceptor: words.mss("acceptor's MSS")? })
+        }
+        "w" => TraceLine::Window(PerSide {
+            initiator: words.number("initiator's window", 1, MAX_WINDOW_BYTES)?,
+            acceptor: words.number("acceptor's window", 1, MAX_WINDOW_BYTES)?,
         }),
-        "r" => Line::Rtt(words.time("round-trip time")?),
-        "l" => Line::Loss(PerSide {
+        "r" => TraceLine::Rtt(words.time("round-trip time")?),
+        "l" => TraceLine::Loss(PerSide {
             initiator: words.fraction("loss from the initiator")?,
             acceptor: words.fraction("loss from the acceptor")?,
         }),
-        ">" => Line::Send(Side::Initiator, words.size(1)?),
-        "<" => Line::Send(Side::Acceptor, words.size(1)?),
-        "t" => Line::Wait(words.time("wait")?),
-        "c>" => Line::SideSend(Side::Initiator, words.size(1)?),
-        "c<" => Line::SideSend(Side::Acceptor, words.size(1)?),
-        "t>" => Line::SideWait(Side::Initiator, words.time("wait")?),
-        "t<" => Line::SideWait(Side::Acceptor, words.time("wait")?),
-        "I" | "A" => Line::Alternate {
+        ">" => TraceLine::Send(Side::Initiator, words.size(1)?),
+        "<" => TraceLine::Send(Side::Acceptor, words.size(1)?),
+        "t" => TraceLine::Wait(words.time("wait")?),
+        "c>" => TraceLine::SideSend(Side::Initiator, words.size(1)?),
+        "c<" => TraceLine::SideSend(Side::Acceptor, words.size(1)?),
+        "t>" => TraceLine::SideWait(Side::Initiator, words.time("wait")?),
+        "t<" => TraceLine::SideWait(Side::Acceptor, words.time("wait")?),
+        "I" | "A" => TraceLine::Alternate {
             side: if first == "I" { Side::Initiator } else { Side::Acceptor },
             send_wait: words.time("send-wait")?,
             receive_wait: words.time("receive-wait")?,
@@ -174,12 +176,12 @@ impl Words<'_> {
     }
 
     fn time(&mut self, what: &str) -> Result<Duration, String> {
-        let microseconds = self.number(&format!("{what} (microseconds)"), 0, LONGEST_TIME_US)?;
+        let microseconds = self.number(&format!("{what} (microseconds)"), 0, MAX_TIME_US)?;
         Ok(Duration::from_micros(microseconds))
     }
 
     fn size(&mut self, least: u64) -> Result<u64, String> {
-        self.number("size (bytes)", least, LARGEST_ADU_BYTES)
+        self.number("size (bytes)", least, MAX_ADU_BYTES)
     }
 
     fn mss(&mut self, what: &str) -> Result<u32, String> {

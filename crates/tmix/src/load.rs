@@ -11,7 +11,7 @@ use fullpipe_units::Duration;
 
 /// The direction in which a load is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum LoadDirection {
     /// From initiators to acceptors.
     Forward,
     /// From acceptors to initiators.
@@ -53,11 +53,11 @@ pub struct Burst {
 
 impl Burst {
     /// Returns the bits in a direction.
-    pub fn bits_towards(&self, direction: Direction) -> u64 {
+    pub fn bits_in_direction(&self, direction: LoadDirection) -> u64 {
         match (direction, self.side) {
-            (Direction::Both, _) => self.bits + self.ack_bits,
-            (Direction::Forward, Side::Initiator) | (Direction::Reverse, Side::Acceptor) => self.bits,
-            (Direction::Forward, Side::Acceptor) | (Direction::Reverse, Side::Initiator) => self.ack_bits,
+            (LoadDirection::Both, _) => self.bits + self.ack_bits,
+            (LoadDirection::Forward, Side::Initiator) | (LoadDirection::Reverse, Side::Acceptor) => self.bits,
+            (LoadDirection::Forward, Side::Acceptor) | (LoadDirection::Reverse, Side::Initiator) => self.ack_bits,
         }
     }
 }
@@ -73,8 +73,8 @@ pub struct Estimate {
 
 impl Estimate {
     /// Returns the bits in a direction.
-    pub fn bits_towards(&self, direction: Direction) -> u64 {
-        self.bursts.iter().map(|burst| burst.bits_towards(direction)).sum()
+    pub fn bits_in_direction(&self, direction: LoadDirection) -> u64 {
+        self.bursts.iter().map(|burst| burst.bits_in_direction(direction)).sum()
     }
 }
 
@@ -116,12 +116,12 @@ pub struct Bins {
     /// Bits that a link carries in one bin: the largest part of a burst in one bin.
     most: u64,
     bits: Vec<u64>,
-    direction: Direction,
+    direction: LoadDirection,
 }
 
 impl Bins {
     /// Creates `count` empty bins for a link with a capacity of `capacity_bps` bit/s.
-    pub fn new(width: Duration, capacity_bps: f64, direction: Direction, count: usize) -> Self {
+    pub fn new(width: Duration, capacity_bps: f64, direction: LoadDirection, count: usize) -> Self {
         let most = ((capacity_bps * width.as_secs_f64()) as u64).max(1);
         Bins { width: width.max(Duration::from_nanos(1)), most, bits: vec![0; count], direction }
     }
@@ -130,7 +130,7 @@ impl Bins {
     /// not counted.
     pub fn add(&mut self, estimate: &Estimate) {
         for burst in &estimate.bursts {
-            let mut rest = burst.bits_towards(self.direction);
+            let mut rest = burst.bits_in_direction(self.direction);
             let first = burst.at.as_nanos() / self.width.as_nanos();
             let first = usize::try_from(first).unwrap_or(usize::MAX).min(self.bits.len());
             for bin in &mut self.bits[first..] {
@@ -178,6 +178,6 @@ pub fn is_steady(values: &[f64], tolerance: f64) -> bool {
 
 /// Returns the first index from which the remaining values are steady: the end of the warm-up. `None` if the values never become
 /// steady. It applies to loads and, with values measured in a run, to throughput (tolerance 5 %) and queue length (20 %).
-pub fn steady_from(values: &[f64], tolerance: f64) -> Option<usize> {
+pub fn find_steady_start(values: &[f64], tolerance: f64) -> Option<usize> {
     (0..values.len()).find(|first| is_steady(&values[*first..], tolerance))
 }

@@ -1,30 +1,30 @@
 //! Distributions given by a few percentiles. Between percentiles the logarithm of the value is linear in the probability. A
 //! bounded Pareto tail follows the last.
 
-use fullpipe_units::{Stream, math};
+use fullpipe_units::{RandomStream, math};
 
 /// Probability and value; points are in ascending order.
 type Point = (f64, f64);
 
 /// A distribution given by its percentiles.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quantiles {
+pub(crate) struct QuantileDistribution {
     /// Points from probability 0 to 1, or to the beginning of the tail.
     pub(crate) points: &'static [Point],
     /// The tail beyond the last point, if that point is not at probability 1.
-    pub(crate) tail: Option<Tail>,
+    pub(crate) tail: Option<ParetoTail>,
 }
 
 /// A bounded Pareto tail.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tail {
+pub(crate) struct ParetoTail {
     /// The shape index; a smaller index is a heavier tail.
     pub(crate) index: f64,
     /// The largest value.
     pub(crate) most: f64,
 }
 
-impl Quantiles {
+impl QuantileDistribution {
     /// Returns the value at this probability.
     pub(crate) fn at(&self, probability: f64) -> f64 {
         let after = self.points.partition_point(|(point, _)| *point < probability);
@@ -38,7 +38,7 @@ impl Quantiles {
     }
 
     fn beyond(&self, probability: f64) -> f64 {
-        let (Some((from, low)), Some(Tail { index, most })) = (self.points.last(), self.tail) else {
+        let (Some((from, low)), Some(ParetoTail { index, most })) = (self.points.last(), self.tail) else {
             return self.points.last().map_or(0.0, |(_, value)| *value);
         };
         let probability = (probability - from) / (1.0 - from);
@@ -49,16 +49,16 @@ impl Quantiles {
 
 /// Draws `count` probabilities, one from each of `count` equal strata, in random order. Each one is uniform, and their sum hardly
 /// varies.
-pub(crate) fn strata(random: &mut Stream, count: usize) -> Vec<f64> {
+pub(crate) fn strata(random: &mut RandomStream, count: usize) -> Vec<f64> {
     let mut drawn: Vec<f64> = (0..count).map(|stratum| (stratum as f64 + random.uniform()) / count as f64).collect();
     for place in 1..count {
-        drawn.swap(place, random.below(place as u64 + 1) as usize);
+        drawn.swap(place, random.uniform_below(place as u64 + 1) as usize);
     }
     drawn
 }
 
 /// Draws as [`strata`] does, but in the order of the keys, which are at least 0: the largest key gets the highest stratum.
-pub(crate) fn strata_by_rank(random: &mut Stream, keys: &[f64]) -> Vec<f64> {
+pub(crate) fn strata_by_rank(random: &mut RandomStream, keys: &[f64]) -> Vec<f64> {
     // Keys are not negative, so their bit patterns have the same order. Of equal keys the earlier comes first.
     let mut order: Vec<(u64, usize)> = keys.iter().enumerate().map(|(place, key)| (key.to_bits(), place)).collect();
     order.sort_unstable();
@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn percentiles_at_given_probabilities_are_the_given_values() {
-        let quantiles = Quantiles {
+        let quantiles = QuantileDistribution {
             points: &[(0.0, 1.0), (0.5, 10.0), (0.9, 1000.0)],
-            tail: Some(Tail { index: 1.0, most: 4000.0 }),
+            tail: Some(ParetoTail { index: 1.0, most: 4000.0 }),
         };
         for (probability, value) in [(0.0, 1.0), (0.5, 10.0), (0.9, 1000.0), (0.7, 100.0), (1.0, 4000.0)] {
             let found = quantiles.at(probability);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn strata_are_drawn_once_each() {
-        let mut random = Stream::new(1, "x", "strata");
+        let mut random = RandomStream::new(1, "x", "strata");
         let drawn = strata(&mut random, 100);
         let mut seen: Vec<usize> = drawn.iter().map(|value| (value * 100.0) as usize).collect();
         assert_ne!(seen, (0..100).collect::<Vec<_>>());
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn strata_by_rank_give_the_largest_key_the_highest_stratum() {
-        let mut random = Stream::new(1, "x", "strata");
+        let mut random = RandomStream::new(1, "x", "strata");
         let drawn = strata_by_rank(&mut random, &[0.3, 0.9, 0.1, 0.5]);
         let strata: Vec<usize> = drawn.iter().map(|value| (value * 4.0) as usize).collect();
         assert_eq!(strata, [1, 3, 0, 2]);

@@ -12,9 +12,9 @@
 //!
 //! Memory is bounded by one connection: lines are limited to [`LONGEST_LINE_BYTES`], connections to [`crate::MOST_ADUS`].
 
-use crate::draft::Draft;
+use crate::draft::VectorBuilder;
 use crate::error::Error;
-use crate::line::{self, LONGEST_LINE_BYTES, Line};
+use crate::line::{self, MAX_LINE_BYTES, TraceLine};
 use crate::vector::ConnectionVector;
 use std::io::BufRead;
 
@@ -29,7 +29,7 @@ use std::io::BufRead;
 /// # Ok::<(), fullpipe_tmix::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct TraceReader<R> {
     input: R,
     file: String,
     content: Vec<u8>,
@@ -57,13 +57,13 @@ struct Found {
     /// Whether it is the first line of a connection, or begins like one.
     starts: bool,
     /// The parsed line, or the reason why it is invalid.
-    said: Result<Line, String>,
+    said: Result<TraceLine, String>,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> TraceReader<R> {
     /// Creates a reader that ends at the first error. `file` is the name in error messages.
     pub fn new(input: R, file: impl Into<String>) -> Self {
-        Reader {
+        TraceReader {
             input,
             file: file.into(),
             content: Vec::new(),
@@ -80,7 +80,7 @@ impl<R: BufRead> Reader<R> {
 
     /// With `true`, the reader skips and counts malformed connections. Only an input error is returned then.
     #[must_use]
-    pub fn skip_bad(mut self, skip: bool) -> Self {
+    pub fn skip_malformed(mut self, skip: bool) -> Self {
         self.skip_bad = skip;
         self
     }
@@ -101,7 +101,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// The offset in the input of the connection that was returned last, in bytes.
-    pub fn began(&self) -> u64 {
+    pub fn start_offset(&self) -> u64 {
         self.began
     }
 
@@ -126,7 +126,7 @@ impl<R: BufRead> Reader<R> {
             self.offset += taken;
             self.line += 1;
             let said = if too_long {
-                Err(format!("the line is longer than {LONGEST_LINE_BYTES} bytes"))
+                Err(format!("the line is longer than {MAX_LINE_BYTES} bytes"))
             } else {
                 line::parse(&self.content)
             };
@@ -149,7 +149,7 @@ impl<R: BufRead> Reader<R> {
         };
         self.began = first.offset;
         let opening = first.said.map_err(|message| self.error(first.line, message))?;
-        let Some(mut draft) = Draft::begin(&opening) else {
+        let Some(mut draft) = VectorBuilder::begin(&opening) else {
             return Err(self.error(first.line, "expected a connection to start here: SEQ, CONC, S or C"));
         };
         while let Some(next) = self.next_line()? {
@@ -175,7 +175,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-impl<R: BufRead> Iterator for Reader<R> {
+impl<R: BufRead> Iterator for TraceReader<R> {
     type Item = Result<ConnectionVector, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

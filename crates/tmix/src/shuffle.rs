@@ -13,18 +13,18 @@ use crate::error::Error;
 use crate::load::{self, Overhead};
 use crate::trace::Trace;
 use crate::vector::ConnectionVector;
-use fullpipe_units::{Duration, Stream};
+use fullpipe_units::{Duration, RandomStream};
 
 /// Largest number of bins of a trace.
 const MOST_BINS: u64 = 10_000_000;
 
 /// The order of the bins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum BinOrder {
     /// A random permutation.
     Shuffled,
     /// The order of the trace.
-    Recorded,
+    Original,
 }
 
 /// The prefill with long-lived connections (draft, section 3).
@@ -66,7 +66,7 @@ pub struct Schedule {
     /// Length of a bin in run time.
     pub bin: Duration,
     /// Order of the bins.
-    pub order: Order,
+    pub order: BinOrder,
     /// Seed of the shuffle.
     pub seed: u64,
     /// Length of the part of a trace that is used. A shorter trace is used completely.
@@ -82,12 +82,12 @@ impl Schedule {
     ///
     /// # Errors
     /// If `scale` or `bin` is not positive, or the trace would have too many bins.
-    pub fn stream<T: Trace>(&self, trace: T) -> Result<Scheduled<T>, Error> {
+    pub fn schedule_trace<T: Trace>(&self, trace: T) -> Result<ScheduledConnections<T>, Error> {
         let length = self.trace_length.min(trace.length());
         let width = self.source_width()?;
         let total = length.as_nanos().div_ceil(width.as_nanos());
         if total > MOST_BINS {
-            return Err(Error::Unreachable(format!(
+            return Err(Error::Unsatisfiable(format!(
                 "a scale of {} and bins of {} cut the trace {} into {total} bins; more than {MOST_BINS} make no sense",
                 self.scale,
                 self.bin,
@@ -97,21 +97,29 @@ impl Schedule {
         let played = self.duration.as_nanos().div_ceil(self.bin.as_nanos()).min(total);
         // There are at most ten million bins.
         let mut order: Vec<u32> = (0..total as u32).collect();
-        if self.order == Order::Shuffled {
-            let mut random = Stream::new(self.seed, trace.name(), "tmix shuffle");
+        if self.order == BinOrder::Shuffled {
+            let mut random = RandomStream::new(self.seed, trace.name(), "tmix shuffle");
             for place in 0..played {
-                let other = place + random.below(total - place);
+                let other = place + random.uniform_below(total - place);
                 order.swap(place as usize, other as usize);
             }
         }
         order.truncate(played as usize);
-        Ok(Scheduled { schedule: *self, trace, length, width, order, next: 0, ready: Vec::new().into_iter() })
+        Ok(ScheduledConnections {
+            schedule: *self,
+            trace,
+            length,
+            width,
+            order,
+            next: 0,
+            ready: Vec::new().into_iter(),
+        })
     }
 
     /// The length of a bin in trace time.
     fn source_width(&self) -> Result<Duration, Error> {
         if !(self.scale.is_finite() && self.scale > 0.0) || self.bin.is_zero() {
-            return Err(Error::Unreachable(format!(
+            return Err(Error::Unsatisfiable(format!(
                 "a scale of {} and bins of {}: both must be above 0",
                 self.scale, self.bin
             )));
@@ -127,7 +135,7 @@ impl Schedule {
 
 /// Iterator over the scheduled connections of one trace; see [`Schedule::stream`]. It ends after an error.
 #[derive(Debug)]
-pub struct Scheduled<T> {
+pub struct ScheduledConnections<T> {
     schedule: Schedule,
     trace: T,
     length: Duration,
@@ -138,7 +146,7 @@ pub struct Scheduled<T> {
     ready: std::vec::IntoIter<ConnectionVector>,
 }
 
-impl<T: Trace> Scheduled<T> {
+impl<T: Trace> ScheduledConnections<T> {
     /// The bins of the trace in the order in which the run uses them.
     pub fn order(&self) -> &[u32] {
         &self.order
@@ -179,7 +187,7 @@ impl<T: Trace> Scheduled<T> {
     }
 }
 
-impl<T: Trace> Iterator for Scheduled<T> {
+impl<T: Trace> Iterator for ScheduledConnections<T> {
     type Item = Result<ConnectionVector, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,8 +3,8 @@
 //! Percentiles come from histograms with three significant digits; counts, sums and extremes are exact. Waits are those of the
 //! canonical form, including closes. Exchanges are those of sequential connections.
 
-use crate::load::{self, Direction, Overhead};
-use crate::vector::{Adu, ConnectionVector, Kind, Side};
+use crate::load::{self, LoadDirection, Overhead};
+use crate::vector::{Adu, ConnectionKind, ConnectionVector, Side};
 use fullpipe_units::Duration;
 use hdrhistogram::Histogram;
 
@@ -13,21 +13,21 @@ const LARGEST: u64 = 1 << 50;
 
 /// A distribution of whole numbers.
 #[derive(Clone, Debug)]
-pub struct Distribution {
+pub struct IntegerDistribution {
     histogram: Histogram<u64>,
     sum: f64,
     most: u64,
 }
 
-impl Default for Distribution {
+impl Default for IntegerDistribution {
     fn default() -> Self {
         // The library accepts both constants.
         let histogram = Histogram::new_with_max(LARGEST, 3).expect("three digits up to 2^50 are valid");
-        Distribution { histogram, sum: 0.0, most: 0 }
+        IntegerDistribution { histogram, sum: 0.0, most: 0 }
     }
 }
 
-impl Distribution {
+impl IntegerDistribution {
     fn add(&mut self, value: u64) {
         self.histogram.saturating_record(value);
         self.sum += value as f64;
@@ -50,7 +50,7 @@ impl Distribution {
     }
 
     /// The largest value; 0 without values.
-    pub fn most(&self) -> u64 {
+    pub fn max(&self) -> u64 {
         self.most
     }
 }
@@ -83,32 +83,32 @@ pub struct Statistics {
     /// Offered bits towards acceptors and towards initiators, including headers and acknowledgments.
     pub offered_bits: [u128; 2],
     /// Microseconds between consecutive starts in the file, without the connections out of order.
-    pub gap_us: Distribution,
+    pub gap_us: IntegerDistribution,
     /// Bytes of initiators' units.
-    pub initiator_adu_bytes: Distribution,
+    pub initiator_adu_bytes: IntegerDistribution,
     /// Bytes of acceptors' units.
-    pub acceptor_adu_bytes: Distribution,
+    pub acceptor_adu_bytes: IntegerDistribution,
     /// Bytes of a connection, both directions together.
-    pub connection_bytes: Distribution,
+    pub connection_bytes: IntegerDistribution,
     /// Exchanges of a sequential connection.
-    pub epochs: Distribution,
+    pub epochs: IntegerDistribution,
     /// Round-trip times in microseconds, of connections that state one.
-    pub rtt_us: Distribution,
+    pub rtt_us: IntegerDistribution,
     /// Receive-waits in microseconds.
-    pub receive_wait_us: Distribution,
+    pub receive_wait_us: IntegerDistribution,
     /// Send-waits in microseconds.
-    pub send_wait_us: Distribution,
+    pub send_wait_us: IntegerDistribution,
 }
 
 impl Statistics {
     /// Adds a connection.
     pub fn add(&mut self, connection: &ConnectionVector) {
         match connection.kind {
-            Kind::Sequential { epochs } => {
+            ConnectionKind::Sequential { epochs } => {
                 self.sequential += 1;
                 self.epochs.add(epochs);
             }
-            Kind::Concurrent { .. } => self.concurrent += 1,
+            ConnectionKind::Concurrent { .. } => self.concurrent += 1,
         }
         self.add_start(connection.start);
         self.acceptor_first += u64::from(connection.body.first().is_some_and(|adu| adu.side == Side::Acceptor));
@@ -129,8 +129,8 @@ impl Statistics {
         self.connection_bytes.add(bytes[0] + bytes[1]);
         // The number of bits does not depend on the share of the link.
         let estimate = load::estimate(connection, &Overhead::default(), 1e6);
-        for (sum, direction) in self.offered_bits.iter_mut().zip([Direction::Forward, Direction::Reverse]) {
-            *sum += u128::from(estimate.bits_towards(direction));
+        for (sum, direction) in self.offered_bits.iter_mut().zip([LoadDirection::Forward, LoadDirection::Reverse]) {
+            *sum += u128::from(estimate.bits_in_direction(direction));
         }
         connection.body.iter().for_each(|adu| self.add_adu(adu));
     }

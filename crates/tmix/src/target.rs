@@ -10,8 +10,8 @@
 //! Source: draft-irtf-iccrg-tcpeval-01, sections 2.3 and 3, and the behavior of its authors' implementation.
 
 use crate::error::Error;
-use crate::load::{self, Bins, Direction, Overhead};
-use crate::shuffle::{Order, Prefill, Schedule, Scheduled};
+use crate::load::{self, Bins, LoadDirection, Overhead};
+use crate::shuffle::{BinOrder, Prefill, Schedule, ScheduledConnections};
 use crate::trace::Trace;
 use fullpipe_units::{Duration, Rate};
 
@@ -26,13 +26,13 @@ const ALIVE: f64 = 500.0;
 
 /// The requirements for the traces of one experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Suite {
+pub struct ExperimentSpec {
     /// Rate of the central link in the direction for which the load is defined.
     pub capacity: Rate,
     /// Target load as a fraction of the capacity.
     pub load: f64,
     /// The direction in which the load is counted.
-    pub direction: Direction,
+    pub direction: LoadDirection,
     /// Longest round-trip time, with full queues in both directions.
     pub max_rtt: Duration,
     /// Length of a bin in run time (`b`).
@@ -42,7 +42,7 @@ pub struct Suite {
     /// Factor for the time into which prefill connections are compressed (`prefill_si`); 1 unless the experiment defines one.
     pub prefill_correction: f64,
     /// Order of the bins.
-    pub order: Order,
+    pub order: BinOrder,
     /// Seed of the shuffle.
     pub seed: u64,
     /// Length of the part of a trace that is used.
@@ -57,20 +57,20 @@ pub struct Suite {
     pub overhead: Overhead,
 }
 
-impl Suite {
+impl ExperimentSpec {
     /// Returns the draft's rules: bins of 500 Mbit, a prefill of 1.5 times the load in percent times the longest round-trip time,
     /// traces of 3000 s, 5 % between halves, 2 % of the load. The load is counted towards the initiators.
     pub fn draft(capacity: Rate, load: f64, max_rtt: Duration, seed: u64) -> Self {
         let bin = Duration::from_secs_f64(500e6 / capacity.bits_per_second() as f64);
-        Suite {
+        ExperimentSpec {
             capacity,
             load,
-            direction: Direction::Reverse,
+            direction: LoadDirection::Reverse,
             max_rtt,
             bin,
             prefill: Duration::from_secs_f64(1.5 * load * 100.0 * max_rtt.as_secs_f64()),
             prefill_correction: 1.0,
-            order: Order::Shuffled,
+            order: BinOrder::Shuffled,
             seed,
             trace_length: Duration::from_secs(3000),
             minimum_bins: 60,
@@ -113,9 +113,9 @@ impl Suite {
         let mut bits = 0;
         if !self.prefill.is_zero() {
             for trace in traces {
-                for connection in schedule.stream(trace)? {
+                for connection in schedule.schedule_trace(trace)? {
                     let estimate = load::estimate(&connection?, &self.overhead, prefill.share_bps);
-                    bits += estimate.bits_towards(self.direction);
+                    bits += estimate.bits_in_direction(self.direction);
                 }
             }
         }
@@ -130,7 +130,7 @@ impl Suite {
 
 /// A scale that was tried.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Attempt {
+pub struct ScaleAttempt {
     /// The scale.
     pub scale: f64,
     /// The load after the warm-up, as a fraction of the capacity.
@@ -143,7 +143,7 @@ pub struct Attempt {
 
 /// The schedule and the phases of an experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct ExperimentPlan {
     /// Derives the connections of the run from a trace: [`Schedule::stream`].
     pub schedule: Schedule,
     /// Time between the prefill and the measurement.
@@ -157,7 +157,7 @@ pub struct Plan {
 }
 
 struct Tried {
-    attempt: Attempt,
+    attempt: ScaleAttempt,
     schedule: Schedule,
     /// The first measured bin.
     steady: usize,
@@ -168,7 +168,11 @@ struct Tried {
 ///
 /// # Errors
 /// If the requirements are invalid, a trace cannot be read, or no scale reaches the target load.
-pub fn find_target<T: Trace>(suite: &Suite, traces: &mut [T], mut tell: impl FnMut(&Attempt)) -> Result<Plan, Error> {
+pub fn find_scale<T: Trace>(
+    suite: &ExperimentSpec,
+    traces: &mut [T],
+    mut tell: impl FnMut(&ScaleAttempt),
+) -> Result<ExperimentPlan, Error> {
     check(suite, traces)?;
     let mut scale = first_scale(suite, traces)?;
     let mut search = Search::default();
@@ -180,7 +184,7 @@ pub fn find_target<T: Trace>(suite: &Suite, traces: &mut [T], mut tell: impl FnM
             return Ok(plan(suite, tried));
         }
         scale = search.next(scale, error, tried.attempt.balanced).ok_or_else(|| {
-            Error::Unreachable(format!(
+            Error::Unsatisfiable(format!(
                 "no scale gives a steady load of {:.1} %: the last, {scale:.4}, gives {:.1} %{}; traces that are longer, \
                  more tolerance or another seed may help",
                 suite.load * 100.0,
@@ -191,8 +195,8 @@ pub fn find_target<T: Trace>(suite: &Suite, traces: &mut [T], mut tell: impl FnM
     }
 }
 
-fn check<T: Trace>(suite: &Suite, traces: &[T]) -> Result<(), Error> {
-    let wrong = |what: &str| Err(Error::Unreachable(what.to_string()));
+fn check<T: Trace>(suite: &ExperimentSpec, traces: &[T]) -> Result<(), Error> {
+    let wrong = |what: &str| Err(Error::Unsatisfiable(what.to_string()));
     if traces.is_empty() {
         return wrong("there are no traces");
     }
@@ -206,7 +210,7 @@ fn check<T: Trace>(suite: &Suite, traces: &[T]) -> Result<(), Error> {
 }
 
 /// Estimates the scale from a sample of the traces: one second in each hundred.
-fn first_scale<T: Trace>(suite: &Suite, traces: &mut [T]) -> Result<f64, Error> {
+fn first_scale<T: Trace>(suite: &ExperimentSpec, traces: &mut [T]) -> Result<f64, Error> {
     let second = Duration::from_secs(1);
     let mut bps = 0.0;
     for trace in traces.iter_mut() {
@@ -216,7 +220,7 @@ fn first_scale<T: Trace>(suite: &Suite, traces: &mut [T]) -> Result<f64, Error> 
         while from < length {
             let to = from.saturating_add(second).min(length);
             for connection in trace.connections(from, to)? {
-                bits += load::estimate(&connection, &suite.overhead, 1.0).bits_towards(suite.direction);
+                bits += load::estimate(&connection, &suite.overhead, 1.0).bits_in_direction(suite.direction);
             }
             time += to - from;
             from = from.saturating_add(second * 100);
@@ -226,18 +230,18 @@ fn first_scale<T: Trace>(suite: &Suite, traces: &mut [T]) -> Result<f64, Error> 
         }
     }
     if bps == 0.0 {
-        return Err(Error::Unreachable("the traces have no connections to speak of".to_string()));
+        return Err(Error::Unsatisfiable("the traces have no connections to speak of".to_string()));
     }
     Ok(bps / (suite.capacity_bps() * suite.load))
 }
 
-fn try_scale<T: Trace>(suite: &Suite, scale: f64, traces: &mut [T]) -> Result<Tried, Error> {
+fn try_scale<T: Trace>(suite: &ExperimentSpec, scale: f64, traces: &mut [T]) -> Result<Tried, Error> {
     let shortest = traces.iter().map(|trace| trace.length()).min().unwrap_or_default().min(suite.trace_length);
     let longest = Duration::from_secs_f64(shortest.as_secs_f64() * scale);
     let mut schedule = suite.schedule(scale, longest, traces)?;
     let share_bps = suite.share_bps(scale, traces.len());
-    let mut streams: Vec<Scheduled<&mut T>> =
-        traces.iter_mut().map(|trace| schedule.stream(trace)).collect::<Result<_, _>>()?;
+    let mut streams: Vec<ScheduledConnections<&mut T>> =
+        traces.iter_mut().map(|trace| schedule.schedule_trace(trace)).collect::<Result<_, _>>()?;
     // The last bin is incomplete and is not used.
     let count = streams.iter().map(|stream| stream.order().len()).min().unwrap_or(0).saturating_sub(1);
     let prefill = schedule.prefill.time.as_nanos().div_ceil(suite.bin.as_nanos()) as usize;
@@ -262,7 +266,7 @@ fn try_scale<T: Trace>(suite: &Suite, scale: f64, traces: &mut [T]) -> Result<Tr
     let load = counted.iter().sum::<f64>() / counted.len().max(1) as f64;
     let duration = suite.bin * loads.len() as u64;
     schedule.duration = duration;
-    let attempt = Attempt { scale, load, duration, balanced: agreements == AGREEMENTS };
+    let attempt = ScaleAttempt { scale, load, duration, balanced: agreements == AGREEMENTS };
     Ok(Tried { attempt, schedule, steady, bins: loads })
 }
 
@@ -275,15 +279,15 @@ fn judged_from(count: usize, prefill: usize) -> usize {
 fn counted_from(loads: &[f64], prefill: usize, tolerance: f64) -> usize {
     let latest = judged_from(loads.len(), prefill);
     let prefill = prefill.min(latest);
-    load::steady_from(&loads[prefill..], tolerance).map_or(latest, |at| (prefill + at).min(latest))
+    load::find_steady_start(&loads[prefill..], tolerance).map_or(latest, |at| (prefill + at).min(latest))
 }
 
-fn plan(suite: &Suite, tried: Tried) -> Plan {
+fn plan(suite: &ExperimentSpec, tried: Tried) -> ExperimentPlan {
     let Tried { attempt, schedule, steady, bins } = tried;
     // The prefill ends within a bin; the warm-up ends at the end of a bin.
     let warmup = (suite.bin * steady as u64).saturating_sub(schedule.prefill.time);
     let test = attempt.duration.saturating_sub(schedule.prefill.time).saturating_sub(warmup);
-    Plan { schedule, warmup, test, load: attempt.load, bins }
+    ExperimentPlan { schedule, warmup, test, load: attempt.load, bins }
 }
 
 /// The state of the search: the known bounds of the scale.

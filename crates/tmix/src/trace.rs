@@ -5,7 +5,7 @@
 //! So a trace of hundreds of megabytes requires a few megabytes of memory.
 
 use crate::error::Error;
-use crate::read::Reader;
+use crate::read::TraceReader;
 use crate::vector::ConnectionVector;
 use fullpipe_units::Duration;
 use std::fs::File;
@@ -50,22 +50,22 @@ trace_behind!(Box<T>, &mut T);
 
 /// A trace in memory.
 #[derive(Clone, Debug)]
-pub struct InMemory {
+pub struct MemoryTrace {
     name: String,
     length: Duration,
     connections: Vec<ConnectionVector>,
 }
 
-impl InMemory {
+impl MemoryTrace {
     /// Creates a trace of these connections, in any order. Connections that start at `length` or later are omitted.
     pub fn new(name: impl Into<String>, length: Duration, mut connections: Vec<ConnectionVector>) -> Self {
         connections.retain(|connection| connection.start < length);
         connections.sort_by_key(|connection| connection.start);
-        InMemory { name: name.into(), length, connections }
+        MemoryTrace { name: name.into(), length, connections }
     }
 }
 
-impl Trace for InMemory {
+impl Trace for MemoryTrace {
     fn name(&self) -> &str {
         &self.name
     }
@@ -83,19 +83,19 @@ impl Trace for InMemory {
 
 /// A trace with a different name, so that several copies of one trace are shuffled differently.
 #[derive(Clone, Debug)]
-pub struct Renamed<T> {
+pub struct RenamedTrace<T> {
     name: String,
     trace: T,
 }
 
-impl<T: Trace> Renamed<T> {
+impl<T: Trace> RenamedTrace<T> {
     /// Returns `trace` with this name.
     pub fn new(trace: T, name: impl Into<String>) -> Self {
-        Renamed { name: name.into(), trace }
+        RenamedTrace { name: name.into(), trace }
     }
 }
 
-impl<T: Trace> Trace for Renamed<T> {
+impl<T: Trace> Trace for RenamedTrace<T> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -111,7 +111,7 @@ impl<T: Trace> Trace for Renamed<T> {
 
 /// A trace in a file, with an index.
 #[derive(Debug)]
-pub struct Indexed {
+pub struct IndexedTrace {
     name: String,
     file: String,
     input: BufReader<File>,
@@ -123,7 +123,7 @@ pub struct Indexed {
     first_skipped: Option<Error>,
 }
 
-impl Indexed {
+impl IndexedTrace {
     /// Reads the file once and indexes it. The name of the trace is the file name without its extension. With `skip_bad`,
     /// malformed connections are skipped and counted.
     ///
@@ -133,14 +133,14 @@ impl Indexed {
         let file = path.display().to_string();
         let name = path.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
         let mut input = BufReader::with_capacity(1 << 16, File::open(path).map_err(|error| Error::io(&file, error))?);
-        let mut reader = Reader::new(&mut input, file.clone()).skip_bad(skip_bad);
+        let mut reader = TraceReader::new(&mut input, file.clone()).skip_malformed(skip_bad);
         let mut index = Vec::new();
         while let Some(connection) = reader.next() {
-            index.push((connection?.start, reader.began()));
+            index.push((connection?.start, reader.start_offset()));
         }
         let (position, skipped, first_skipped) = (reader.offset(), reader.skipped(), reader.into_first_skipped());
         index.sort_unstable();
-        Ok(Indexed { name, file, input, position, index, skipped, first_skipped })
+        Ok(IndexedTrace { name, file, input, position, index, skipped, first_skipped })
     }
 
     /// The number of connections.
@@ -165,7 +165,7 @@ impl Indexed {
             Err(_) => self.input.seek(SeekFrom::Start(offset)).map(|_| ()),
         };
         moved.map_err(|error| Error::io(&self.file, error))?;
-        let mut reader = Reader::new(&mut self.input, self.file.clone());
+        let mut reader = TraceReader::new(&mut self.input, self.file.clone());
         let found = reader.next();
         self.position = offset + reader.offset();
         // The file was read without error before, so it has changed since.
@@ -173,7 +173,7 @@ impl Indexed {
     }
 }
 
-impl Trace for Indexed {
+impl Trace for IndexedTrace {
     fn name(&self) -> &str {
         &self.name
     }

@@ -79,7 +79,7 @@ impl Adu {
 
 /// Whether a connection is sequential or concurrent, with the counts that the trace declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConnectionKind {
     /// The sides take turns.
     Sequential {
         /// Number of exchanges: at most one unit of the initiator, then at most one of the acceptor.
@@ -98,7 +98,7 @@ pub struct ConnectionVector {
     /// Time at which the connection opens, from the start of the trace or, once scheduled, of the run.
     pub start: Duration,
     /// Sequential or concurrent.
-    pub kind: Kind,
+    pub kind: ConnectionKind,
     /// Two numbers of the trace's author; the second identifies the connection.
     pub ids: [u64; 2],
     /// Maximum segment size of each end in bytes, if the trace states it.
@@ -116,7 +116,7 @@ pub struct ConnectionVector {
 impl ConnectionVector {
     /// Whether the sides take turns.
     pub const fn is_sequential(&self) -> bool {
-        matches!(self.kind, Kind::Sequential { .. })
+        matches!(self.kind, ConnectionKind::Sequential { .. })
     }
 
     /// The number of bytes that one side sends.

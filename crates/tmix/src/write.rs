@@ -4,13 +4,13 @@
 //! always waits for the preceding unit, whichever side sent it.
 
 use crate::error::Error;
-use crate::vector::{Adu, ConnectionVector, Kind, PerSide, Side};
+use crate::vector::{Adu, ConnectionKind, ConnectionVector, PerSide, Side};
 use fullpipe_units::Duration;
 use std::io::Write;
 
 /// The format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum TraceFormat {
     /// `SEQ`, `CONC`; `>`, `<`, `t`; `c>`, `c<`, `t>`, `t<`.
     Original,
     /// `S`, `C`; `I`, `A` with both waits.
@@ -28,10 +28,15 @@ fn micros(duration: Duration) -> u64 {
 ///
 /// # Errors
 /// If the output fails, or the format cannot express the connection.
-pub fn write(output: &mut impl Write, connection: &ConnectionVector, format: Format, file: &str) -> Result<(), Error> {
-    if format == Format::Original {
+pub fn write_connection(
+    output: &mut impl Write,
+    connection: &ConnectionVector,
+    format: TraceFormat,
+    file: &str,
+) -> Result<(), Error> {
+    if format == TraceFormat::Original {
         expressible(connection)
-            .map_err(|message| Error::Inexpressible { id: connection.ids[1], message: message.to_string() })?;
+            .map_err(|message| Error::Unrepresentable { id: connection.ids[1], message: message.to_string() })?;
     }
     put(output, connection, format).map_err(|error| Error::io(file, error))
 }
@@ -54,14 +59,18 @@ fn expressible(connection: &ConnectionVector) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn put(output: &mut impl Write, connection: &ConnectionVector, format: Format) -> std::io::Result<()> {
+fn put(output: &mut impl Write, connection: &ConnectionVector, format: TraceFormat) -> std::io::Result<()> {
     let start = micros(connection.start);
     let [first, second] = connection.ids;
     match (connection.kind, format) {
-        (Kind::Sequential { epochs }, Format::Original) => writeln!(output, "SEQ {start} {epochs} {first} {second}"),
-        (Kind::Sequential { epochs }, Format::Alternate) => writeln!(output, "S {start} {epochs} {first} {second}"),
-        (Kind::Concurrent { adus: PerSide { initiator, acceptor } }, format) => {
-            let word = if format == Format::Original { "CONC" } else { "C" };
+        (ConnectionKind::Sequential { epochs }, TraceFormat::Original) => {
+            writeln!(output, "SEQ {start} {epochs} {first} {second}")
+        }
+        (ConnectionKind::Sequential { epochs }, TraceFormat::Alternate) => {
+            writeln!(output, "S {start} {epochs} {first} {second}")
+        }
+        (ConnectionKind::Concurrent { adus: PerSide { initiator, acceptor } }, format) => {
+            let word = if format == TraceFormat::Original { "CONC" } else { "C" };
             writeln!(output, "{word} {start} {initiator} {acceptor} {first} {second}")
         }
     }?;
@@ -80,9 +89,9 @@ fn put(output: &mut impl Write, connection: &ConnectionVector, format: Format) -
     let sequential = connection.is_sequential();
     for adu in &connection.body {
         match format {
-            Format::Alternate => put_alternate(output, adu),
-            Format::Original if sequential => put_turn(output, adu),
-            Format::Original => put_unit(output, adu),
+            TraceFormat::Alternate => put_alternate(output, adu),
+            TraceFormat::Original if sequential => put_turn(output, adu),
+            TraceFormat::Original => put_unit(output, adu),
         }?;
     }
     Ok(())

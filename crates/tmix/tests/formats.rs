@@ -1,22 +1,22 @@
 //! Tests of both formats: the worked example, the rules of conversion, variants, and the line and reason of each error.
 
-use fullpipe_tmix::{Adu, ConnectionVector, Error, Format, Kind, PerSide, Reader, Side, write};
+use fullpipe_tmix::{Adu, ConnectionKind, ConnectionVector, Error, PerSide, Side, TraceFormat, TraceReader, write};
 use fullpipe_units::Duration;
 
 fn read(text: &str) -> Vec<ConnectionVector> {
-    Reader::new(text.as_bytes(), "trace").collect::<Result<_, _>>().expect("the text is well formed")
+    TraceReader::new(text.as_bytes(), "trace").collect::<Result<_, _>>().expect("the text is well formed")
 }
 
 fn refusal(text: &str) -> String {
-    match Reader::new(text.as_bytes(), "trace").find_map(Result::err) {
+    match TraceReader::new(text.as_bytes(), "trace").find_map(Result::err) {
         Some(error @ Error::Format { .. }) => error.to_string(),
         other => panic!("{text:?} gives {other:?}"),
     }
 }
 
-fn written(connection: &ConnectionVector, format: Format) -> String {
+fn written(connection: &ConnectionVector, format: TraceFormat) -> String {
     let mut output = Vec::new();
-    write(&mut output, connection, format, "output").expect("it can be written");
+    write_connection(&mut output, connection, format, "output").expect("it can be written");
     String::from_utf8(output).expect("it is text")
 }
 
@@ -39,15 +39,15 @@ fn worked_example_is_the_same_connection_in_both_formats() {
     let [connection] = &read(alternate)[..] else { panic!("one connection") };
     assert_eq!(&read(original)[0], connection);
     assert_eq!(connection.start, Duration::from_micros(6_851));
-    assert_eq!(connection.kind, Kind::Sequential { epochs: 1 });
+    assert_eq!(connection.kind, ConnectionKind::Sequential { epochs: 1 });
     assert_eq!(connection.ids, [21_217, 555_382]);
     assert_eq!(connection.mss_bytes, None);
     assert_eq!(connection.window_bytes, Some(PerSide { initiator: 64_800, acceptor: 6_432 }));
     assert_eq!(connection.rtt, Some(Duration::from_micros(1_176_194)));
     assert_eq!(short(&connection.body), [('I', 0, 0, 245), ('A', 0, 51_257, 510), ('A', 6_304_943, 0, 0)]);
     assert_eq!((connection.bytes(Side::Initiator), connection.bytes(Side::Acceptor)), (245, 510));
-    assert_eq!(written(connection, Format::Alternate), alternate);
-    assert_eq!(written(connection, Format::Original), original);
+    assert_eq!(written(connection, TraceFormat::Alternate), alternate);
+    assert_eq!(written(connection, TraceFormat::Original), original);
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn concurrent_example_is_the_same_connection_in_both_formats() {
         "CONC 1429381 2 2 26876 793318\nc> 222\nc< 726\nt> 62436302\nc> 16\nt< 62400173\nc< 84\nt> 725\nt< 130\n";
     let connection = &read(alternate)[0];
     assert_eq!(&read(original)[0], connection);
-    assert_eq!(written(connection, Format::Alternate), alternate);
-    assert_eq!(written(connection, Format::Original), original);
+    assert_eq!(written(connection, TraceFormat::Alternate), alternate);
+    assert_eq!(written(connection, TraceFormat::Original), original);
     // Waits of the two sides are independent, so their lines can be in another order.
     let other = "C 1429381 2 2 26876 793318\nc> 222\nt> 62436302\nc< 726\nt< 62400173\nc> 16\nc< 84\nt< 130\nt> 725\n";
     assert_eq!(&read(other)[0], connection);
@@ -151,7 +151,7 @@ fn errors_state_file_line_and_reason() {
         assert!(found.starts_with(&format!("trace:{}: ", line + 2)), "{text:?} after two lines gives {found:?}");
         // A reader that skips malformed connections returns both neighbors.
         let text = format!("{good}{text}{good}");
-        let mut reader = Reader::new(text.as_bytes(), "trace").skip_bad(true);
+        let mut reader = TraceReader::new(text.as_bytes(), "trace").skip_malformed(true);
         assert_eq!(reader.by_ref().filter_map(Result::ok).count(), 2, "{text:?}");
         assert_eq!(reader.skipped(), 1, "{text:?}");
         assert_eq!(reader.first_skipped().expect("one was").to_string(), found);
@@ -162,7 +162,7 @@ fn errors_state_file_line_and_reason() {
 fn line_without_end_is_rejected_without_storing_it() {
     let long = format!("SEQ 1 1 1 2\n> 1{}\n> 10\nSEQ 5 1 1 2\n> 10\n", "0".repeat(1 << 20));
     assert!(refusal(&long).contains("trace:2: the line is longer than 4096 bytes"));
-    let mut reader = Reader::new(long.as_bytes(), "trace").skip_bad(true);
+    let mut reader = TraceReader::new(long.as_bytes(), "trace").skip_malformed(true);
     assert_eq!(reader.next().expect("the second connection").expect("it is valid").start, Duration::from_micros(5));
     // A long comment is valid.
     let comment = format!("SEQ 1 1 1 2 #{}\n> 10\n", "x".repeat(1 << 20));
@@ -180,18 +180,18 @@ fn too_many_units_are_rejected() {
 fn bytes_that_are_not_text_are_rejected() {
     let mut bytes = b"SEQ 1 1 1 2\n> 10\n".to_vec();
     bytes.extend([0xff, 0xfe, 0x00, b'\n']);
-    let error = Reader::new(&bytes[..], "trace").find_map(Result::err).expect("the bytes are rejected");
+    let error = TraceReader::new(&bytes[..], "trace").find_map(Result::err).expect("the bytes are rejected");
     assert_eq!(error.to_string(), "trace:3: this is not text");
 }
 
 #[test]
 fn offsets_locate_their_connections() {
     let text = "# x\nSEQ 1 1 1 2\n> 10\n\nSEQ 2 1 1 2\n> 11\nSEQ x\nSEQ 3 1 1 2\n> 12\n";
-    let mut reader = Reader::new(text.as_bytes(), "trace").skip_bad(true);
+    let mut reader = TraceReader::new(text.as_bytes(), "trace").skip_malformed(true);
     let mut seen = 0;
     while let Some(connection) = reader.next() {
-        let began = reader.began() as usize;
-        let again = Reader::new(&text.as_bytes()[began..], "again").next().expect("there is one").expect("good");
+        let began = reader.start_offset() as usize;
+        let again = TraceReader::new(&text.as_bytes()[began..], "again").next().expect("there is one").expect("good");
         assert_eq!(again, connection.expect("good"));
         seen += 1;
     }
@@ -209,10 +209,10 @@ fn writer_rejects_bodies_that_the_original_format_cannot_express() {
         "S 1 1 1 2\nI 0 0 5\nA 0 9 5\nI 0 9 0\n",
     ] {
         let connection = &read(text)[0];
-        let error =
-            write(&mut Vec::new(), connection, Format::Original, "output").expect_err("the format cannot express it");
-        assert!(matches!(error, Error::Inexpressible { id: 2, .. }), "{error}");
-        assert_eq!(&read(&written(connection, Format::Alternate))[0], connection);
+        let error = write_connection(&mut Vec::new(), connection, TraceFormat::Original, "output")
+            .expect_err("the format cannot express it");
+        assert!(matches!(error, Error::Unrepresentable { id: 2, .. }), "{error}");
+        assert_eq!(&read(&written(connection, TraceFormat::Alternate))[0], connection);
     }
 }
 
@@ -233,5 +233,5 @@ fn times_are_rounded_to_microseconds_and_positive_waits_stay_positive() {
     connection.body[0].send_wait = Duration::from_nanos(1);
     connection.body[1].send_wait = Duration::ZERO;
     let expected = "C 1 1 1 1 2\nr 2\nI 1 0 1\nA 0 0 1\nI 1 0 0\nA 1 0 0\n";
-    assert_eq!(written(&connection, Format::Alternate), expected);
+    assert_eq!(written(&connection, TraceFormat::Alternate), expected);
 }

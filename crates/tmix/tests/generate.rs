@@ -2,12 +2,12 @@
 //! tables imply.
 
 use fullpipe_tmix::load::estimate;
-use fullpipe_tmix::{ConnectionVector, Direction, Kind, Overhead, Side, Synthetic, generate};
+use fullpipe_tmix::{ConnectionKind, ConnectionVector, LoadDirection, Overhead, Side, SyntheticTrace, generate};
 
 /// The first seconds of the nine traces.
 fn sample(seconds: u64) -> Vec<Vec<ConnectionVector>> {
-    let made = |trace: &Synthetic| (0..seconds).flat_map(|second| trace.second(second)).collect();
-    Synthetic::suite(1, generate::LENGTH).iter().map(made).collect()
+    let made = |trace: &SyntheticTrace| (0..seconds).flat_map(|second| trace.connections_in_second(second)).collect();
+    SyntheticTrace::suite(1, generate::DEFAULT_LENGTH).iter().map(made).collect()
 }
 
 /// Checks that each percentile of an excerpt of `excerpt` values is plausible for `values`. The fraction of `values` below it may
@@ -49,8 +49,8 @@ fn percentiles_match_the_excerpt() {
     let epochs: Vec<f64> = all
         .iter()
         .filter_map(|one| match one.kind {
-            Kind::Sequential { epochs } => Some(epochs as f64),
-            Kind::Concurrent { .. } => None,
+            ConnectionKind::Sequential { epochs } => Some(epochs as f64),
+            ConnectionKind::Concurrent { .. } => None,
         })
         .collect();
     check("exchanges", &epochs, excerpt, &[(0.5, 2.0), (0.9, 6.0), (0.99, 27.0)]);
@@ -128,7 +128,7 @@ fn nine_traces_offer_the_load_of_the_drafts_tables() {
     for trace in &sample(seconds) {
         let estimates = trace.iter().map(|one| estimate(one, &Overhead::default(), 1e6));
         let (to, from) = estimates.fold((0, 0), |(to, from), one| {
-            (to + one.bits_towards(Direction::Forward), from + one.bits_towards(Direction::Reverse))
+            (to + one.bits_in_direction(LoadDirection::Forward), from + one.bits_in_direction(LoadDirection::Reverse))
         });
         forward += to;
         reverse_of.push(from as f64 / seconds as f64 / 1e6);
@@ -150,10 +150,13 @@ fn size_does_not_depend_on_the_time_within_a_second() {
     // uniform ranks differs from 1/2 by a standard deviation of 0.29 / sqrt(57 x 540) = 0.0017. The tolerance is five of these.
     let mut sum = 0.0;
     let mut count = 0.0;
-    for trace in Synthetic::suite(1, generate::LENGTH) {
+    for trace in SyntheticTrace::suite(1, generate::DEFAULT_LENGTH) {
         for second in 0..60 {
-            let bytes: Vec<u64> =
-                trace.second(second).iter().map(|one| one.bytes(Side::Initiator) + one.bytes(Side::Acceptor)).collect();
+            let bytes: Vec<u64> = trace
+                .connections_in_second(second)
+                .iter()
+                .map(|one| one.bytes(Side::Initiator) + one.bytes(Side::Acceptor))
+                .collect();
             for one in &bytes[..bytes.len() / 2] {
                 let below = bytes.iter().filter(|other| *other < one).count() as f64;
                 sum += (below + 0.5) / bytes.len() as f64;

@@ -1,6 +1,6 @@
 //! Property tests with random connections and random damage: reader and writer are inverse, and nothing panics.
 
-use fullpipe_tmix::{Adu, ConnectionVector, Format, Kind, PerSide, Reader, Side, write};
+use fullpipe_tmix::{Adu, ConnectionKind, ConnectionVector, PerSide, Side, TraceFormat, TraceReader, write};
 use fullpipe_units::Duration;
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn size() -> impl Strategy<Value = u64> {
 }
 
 /// A body in which the sides take turns as the original format requires.
-fn turns() -> impl Strategy<Value = (Kind, Vec<Adu>)> {
+fn turns() -> impl Strategy<Value = (ConnectionKind, Vec<Adu>)> {
     (prop::collection::vec((side(), wait(), size()), 1..12), wait()).prop_map(|(units, last_wait)| {
         let mut body: Vec<Adu> = Vec::new();
         for (side, wait, size_bytes) in units {
@@ -31,11 +31,11 @@ fn turns() -> impl Strategy<Value = (Kind, Vec<Adu>)> {
         let epochs = ConnectionVector::count_epochs(&body);
         let side = body[body.len() - 1].side;
         body.push(Adu { side, send_wait: last_wait, receive_wait: Duration::ZERO, size_bytes: 0 });
-        (Kind::Sequential { epochs }, body)
+        (ConnectionKind::Sequential { epochs }, body)
     })
 }
 
-fn sides() -> impl Strategy<Value = (Kind, Vec<Adu>)> {
+fn sides() -> impl Strategy<Value = (ConnectionKind, Vec<Adu>)> {
     let unit = (side(), wait(), size());
     (prop::collection::vec(unit, 1..12), prop::array::uniform2(wait()), any::<bool>()).prop_map(
         |(units, closes, at_once)| {
@@ -50,7 +50,7 @@ fn sides() -> impl Strategy<Value = (Kind, Vec<Adu>)> {
             for (side, send_wait) in [Side::Initiator, Side::Acceptor].into_iter().zip(closes) {
                 body.push(Adu { side, send_wait, receive_wait: Duration::ZERO, size_bytes: 0 });
             }
-            (Kind::Concurrent { adus }, body)
+            (ConnectionKind::Concurrent { adus }, body)
         },
     )
 }
@@ -81,26 +81,26 @@ fn connection() -> impl Strategy<Value = ConnectionVector> {
     })
 }
 
-fn text(connections: &[ConnectionVector], format: Format) -> Vec<u8> {
+fn text(connections: &[ConnectionVector], format: TraceFormat) -> Vec<u8> {
     let mut output = Vec::new();
     for connection in connections {
-        write(&mut output, connection, format, "output").expect("it can be written");
+        write_connection(&mut output, connection, format, "output").expect("it can be written");
     }
     output
 }
 
 /// Reads the bytes with and without `skip_bad`. Connections that can be read can be written and read again.
 fn digest(bytes: &[u8]) -> (usize, u64) {
-    let strict: Vec<_> = Reader::new(bytes, "x").collect();
+    let strict: Vec<_> = TraceReader::new(bytes, "x").collect();
     let good = strict.iter().filter(|found| found.is_ok()).count();
     assert!(strict.len() - good <= 1, "a strict reader ends at the first error");
-    let mut reader = Reader::new(bytes, "x").skip_bad(true);
+    let mut reader = TraceReader::new(bytes, "x").skip_malformed(true);
     let connections: Vec<_> = reader.by_ref().map(|found| found.expect("reading from memory succeeds")).collect();
     assert!(connections.len() >= good);
     assert_eq!(reader.skipped() > 0, good < strict.len());
-    let again = text(&connections, Format::Alternate);
+    let again = text(&connections, TraceFormat::Alternate);
     let again: Vec<_> =
-        Reader::new(&again[..], "x").map(|found| found.expect("the writer's output is valid")).collect();
+        TraceReader::new(&again[..], "x").map(|found| found.expect("the writer's output is valid")).collect();
     assert_eq!(again, connections);
     (connections.len(), reader.skipped())
 }
@@ -110,16 +110,16 @@ proptest! {
 
     #[test]
     fn reader_and_writer_are_inverse(connections in prop::collection::vec(connection(), 0..6)) {
-        for format in [Format::Original, Format::Alternate] {
+        for format in [TraceFormat::Original, TraceFormat::Alternate] {
             let bytes = text(&connections, format);
-            let again: Vec<_> = Reader::new(&bytes[..], "x").map(|found| found.expect("it is well formed")).collect();
+            let again: Vec<_> = TraceReader::new(&bytes[..], "x").map(|found| found.expect("it is well formed")).collect();
             prop_assert_eq!(&again, &connections);
         }
         // A conversion to the other format and back loses nothing.
-        let original: Vec<_> = Reader::new(&text(&connections, Format::Original)[..], "x")
+        let original: Vec<_> = TraceReader::new(&text(&connections, TraceFormat::Original)[..], "x")
             .map(|found| found.expect("it is well formed"))
             .collect();
-        prop_assert_eq!(text(&original, Format::Alternate), text(&connections, Format::Alternate));
+        prop_assert_eq!(text(&original, TraceFormat::Alternate), text(&connections, TraceFormat::Alternate));
     }
 
     #[test]
@@ -128,7 +128,7 @@ proptest! {
         original: bool,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..5), 1..6),
     ) {
-        let mut bytes = text(&connections, if original { Format::Original } else { Format::Alternate });
+        let mut bytes = text(&connections, if original { TraceFormat::Original } else { TraceFormat::Alternate });
         for (place, value, how) in damage {
             if bytes.is_empty() {
                 break;
@@ -151,7 +151,7 @@ proptest! {
         original: bool,
         order in prop::collection::vec(any::<prop::sample::Index>(), 1..30),
     ) {
-        let whole = text(&[connection], if original { Format::Original } else { Format::Alternate });
+        let whole = text(&[connection], if original { TraceFormat::Original } else { TraceFormat::Alternate });
         let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
         let shuffled: Vec<u8> = order.iter().flat_map(|index| lines[index.index(lines.len())]).copied().collect();
         digest(&shuffled);

@@ -1,11 +1,11 @@
 //! Compares the load estimate with sums computed by hand.
 
-use fullpipe_tmix::load::{Bins, estimate, is_steady, steady_from};
-use fullpipe_tmix::{ConnectionVector, Direction, Overhead, Reader, Side};
+use fullpipe_tmix::load::{Bins, estimate, find_steady_start, is_steady};
+use fullpipe_tmix::{ConnectionVector, LoadDirection, Overhead, Side, TraceReader};
 use fullpipe_units::Duration;
 
 fn one(text: &str) -> ConnectionVector {
-    Reader::new(text.as_bytes(), "x").next().expect("there is one").expect("it is well formed")
+    TraceReader::new(text.as_bytes(), "x").next().expect("there is one").expect("it is well formed")
 }
 
 #[test]
@@ -20,9 +20,9 @@ fn sequential_connection_has_the_load_computed_by_hand() {
     assert_eq!((request.bits, request.ack_bits), (8 * (245 + 3 * 40), 8 * 40));
     assert_eq!((answer.bits, answer.ack_bits), (8 * (510 + 3 * 40), 8 * 40));
     assert_eq!(found.lifetime, Duration::from_micros(1_960 + 51_257 + 4_080 + 6_304_943));
-    assert_eq!(found.bits_towards(Direction::Forward), 8 * (245 + 120 + 40));
-    assert_eq!(found.bits_towards(Direction::Reverse), 8 * (510 + 120 + 40));
-    assert_eq!(found.bits_towards(Direction::Both), 8 * (245 + 510 + 320));
+    assert_eq!(found.bits_in_direction(LoadDirection::Forward), 8 * (245 + 120 + 40));
+    assert_eq!(found.bits_in_direction(LoadDirection::Reverse), 8 * (510 + 120 + 40));
+    assert_eq!(found.bits_in_direction(LoadDirection::Both), 8 * (245 + 510 + 320));
 }
 
 #[test]
@@ -64,10 +64,10 @@ fn bursts_fill_bins_and_only_bits_beyond_the_end_are_lost() {
     let connection = one("S 1500000 1 1 1\nI 0 0 3000000\n");
     let found = estimate(&connection, &Overhead::default(), 1e6);
     let bits = 8 * (3_000_000 + 2_057 * 40);
-    let mut bins = Bins::new(Duration::from_secs(1), 8e6, Direction::Forward, 6);
+    let mut bins = Bins::new(Duration::from_secs(1), 8e6, LoadDirection::Forward, 6);
     bins.add(&found);
     assert_eq!(bins.bits(), [0, 8_000_000, 8_000_000, 8_000_000, bits - 24_000_000, 0]);
-    let mut short = Bins::new(Duration::from_secs(1), 8e6, Direction::Forward, 3);
+    let mut short = Bins::new(Duration::from_secs(1), 8e6, LoadDirection::Forward, 3);
     short.add(&found);
     assert_eq!(short.bits(), [0, 8_000_000, 8_000_000]);
     // A unit far beyond the last bin adds nothing.
@@ -85,9 +85,9 @@ fn load_is_steady_where_halves_and_thirds_agree() {
     assert!(!is_steady(&[], 0.05));
     // A ramp of four bins, followed by a constant level.
     let values: Vec<f64> = (0..24).map(|bin| f64::from(bin.min(4))).collect();
-    let first = steady_from(&values, 0.05).expect("the values become steady");
+    let first = find_steady_start(&values, 0.05).expect("the values become steady");
     // From bin 3 on (3, then twenty 4s) the mean of the first third is (3 + 6 x 4) / 7 = 3.86, which is 3.6 % below the others:
     // steady. From bin 2 on (2, 3, then 4s) it is (2 + 3 + 5 x 4) / 7 = 3.57: not steady.
     assert_eq!(first, 3);
-    assert_eq!(steady_from(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0], 0.05), None);
+    assert_eq!(find_steady_start(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0], 0.05), None);
 }

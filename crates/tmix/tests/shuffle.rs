@@ -1,6 +1,8 @@
 //! Tests of the shuffle, the scale and the prefill.
 
-use fullpipe_tmix::{Adu, ConnectionVector, Error, InMemory, Kind, Order, Prefill, Schedule, Side, Synthetic, Trace};
+use fullpipe_tmix::{
+    Adu, BinOrder, ConnectionKind, ConnectionVector, Error, MemoryTrace, Prefill, Schedule, Side, SyntheticTrace, Trace,
+};
 use fullpipe_units::Duration;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -11,7 +13,7 @@ fn connection(id: u64, start: Duration, size_bytes: u64, last_wait: Duration) ->
     let unit = Adu { side, send_wait: Duration::ZERO, receive_wait: Duration::ZERO, size_bytes };
     ConnectionVector {
         start,
-        kind: Kind::Sequential { epochs: 1 },
+        kind: ConnectionKind::Sequential { epochs: 1 },
         ids: [0, id],
         mss_bytes: None,
         window_bytes: None,
@@ -25,7 +27,7 @@ fn schedule(scale: f64, bin: Duration, seed: u64) -> Schedule {
     Schedule {
         scale,
         bin,
-        order: Order::Shuffled,
+        order: BinOrder::Shuffled,
         seed,
         trace_length: Duration::from_secs(3000),
         duration: Duration::MAX,
@@ -34,7 +36,11 @@ fn schedule(scale: f64, bin: Duration, seed: u64) -> Schedule {
 }
 
 fn played<T: Trace>(schedule: &Schedule, trace: T) -> Vec<ConnectionVector> {
-    schedule.stream(trace).expect("it can be scheduled").map(|one| one.expect("reading from memory succeeds")).collect()
+    schedule
+        .schedule_trace(trace)
+        .expect("it can be scheduled")
+        .map(|one| one.expect("reading from memory succeeds"))
+        .collect()
 }
 
 proptest! {
@@ -57,8 +63,8 @@ proptest! {
         let width = 1.0 / (bins as f64 - 0.5);
         let schedule = schedule(scale, Duration::from_secs_f64(width * scale), seed);
         let width = Duration::from_secs_f64(schedule.bin.as_secs_f64() / scale);
-        let trace = InMemory::new("r4s1", length, connections.clone());
-        let stream = schedule.stream(trace).expect("it can be scheduled");
+        let trace = MemoryTrace::new("r4s1", length, connections.clone());
+        let stream = schedule.schedule_trace(trace).expect("it can be scheduled");
         let order = stream.order().to_vec();
         let distinct: BTreeSet<u32> = order.iter().copied().collect();
         prop_assert_eq!(distinct.len() as u64, bins);
@@ -79,7 +85,7 @@ proptest! {
 
     #[test]
     fn a_shorter_run_is_the_beginning_of_a_longer_one(seed: u64, seconds in 1u64..40) {
-        let trace = Synthetic::new(1, "r4s2", Duration::from_secs(20)).expect("one of the nine");
+        let trace = SyntheticTrace::new(1, "r4s2", Duration::from_secs(20)).expect("one of the nine");
         let long = schedule(2.0, Duration::from_secs(1), seed);
         let short = Schedule { duration: Duration::from_secs(seconds), ..long };
         let long = played(&long, trace.clone());
@@ -92,8 +98,8 @@ proptest! {
 #[test]
 fn shuffles_differ_between_seeds_and_between_traces() {
     let order = |seed, name| {
-        let trace = InMemory::new(name, Duration::from_secs(100), Vec::new());
-        schedule(1.0, Duration::from_secs(1), seed).stream(trace).expect("it can be scheduled").order().to_vec()
+        let trace = MemoryTrace::new(name, Duration::from_secs(100), Vec::new());
+        schedule(1.0, Duration::from_secs(1), seed).schedule_trace(trace).expect("it can be scheduled").order().to_vec()
     };
     assert_eq!(order(1, "r4s1"), order(1, "r4s1"));
     assert_ne!(order(1, "r4s1"), order(2, "r4s1"));
@@ -110,9 +116,9 @@ fn shuffles_differ_between_seeds_and_between_traces() {
 #[test]
 fn recorded_order_at_scale_1_is_the_trace() {
     let length = Duration::from_secs(10);
-    let mut trace = Synthetic::new(1, "r4s1", length).expect("one of the nine");
+    let mut trace = SyntheticTrace::new(1, "r4s1", length).expect("one of the nine");
     let all = trace.connections(Duration::ZERO, length).expect("it is made");
-    let recorded = Schedule { order: Order::Recorded, ..schedule(1.0, Duration::from_millis(700), 1) };
+    let recorded = Schedule { order: BinOrder::Original, ..schedule(1.0, Duration::from_millis(700), 1) };
     assert_eq!(played(&recorded, trace.clone()), all);
     // At scale 2 each start is twice as late.
     let slow = Schedule { scale: 2.0, ..recorded };
@@ -129,14 +135,14 @@ fn prefill_keeps_long_lived_connections_and_compresses_their_starts() {
             connection(id, Duration::from_secs(id), 1, Duration::from_secs(wait))
         })
         .collect();
-    let trace = InMemory::new("r4s1", Duration::from_secs(100), connections);
+    let trace = MemoryTrace::new("r4s1", Duration::from_secs(100), connections);
     let prefill = Prefill {
         time: Duration::from_secs(40),
         interval: Duration::from_secs(10),
         lifetime: Duration::from_secs(20),
         share_bps: 1e6,
     };
-    let recorded = Schedule { order: Order::Recorded, prefill, ..schedule(1.0, Duration::from_secs(3), 1) };
+    let recorded = Schedule { order: BinOrder::Original, prefill, ..schedule(1.0, Duration::from_secs(3), 1) };
     let played = played(&recorded, trace);
     let starts: Vec<(u64, u64)> = played.iter().map(|one| (one.ids[1], one.start.as_nanos() / 1_000_000)).collect();
     // The prefill keeps 0, 5, ... 35: start t becomes 30 s + t / 4.
@@ -148,7 +154,7 @@ fn prefill_keeps_long_lived_connections_and_compresses_their_starts() {
 
 #[test]
 fn schedules_with_invalid_values_are_rejected() {
-    let trace = || InMemory::new("r4s1", Duration::from_secs(3000), Vec::new());
+    let trace = || MemoryTrace::new("r4s1", Duration::from_secs(3000), Vec::new());
     for (scale, bin) in [
         (0.0, Duration::from_secs(1)),
         (-1.0, Duration::from_secs(1)),
@@ -158,8 +164,8 @@ fn schedules_with_invalid_values_are_rejected() {
         (1e9, Duration::from_secs(1)),
         (1e300, Duration::from_nanos(1)),
     ] {
-        let refused = schedule(scale, bin, 1).stream(trace()).map(|_| ()).expect_err("the value is invalid");
-        assert!(matches!(refused, Error::Unreachable(_)), "{refused}");
+        let refused = schedule(scale, bin, 1).schedule_trace(trace()).map(|_| ()).expect_err("the value is invalid");
+        assert!(matches!(refused, Error::Unsatisfiable(_)), "{refused}");
     }
     // A scale so small that the run has no second of the trace is valid.
     assert_eq!(played(&schedule(1e-12, Duration::from_secs(1), 1), trace()).len(), 0);
@@ -179,7 +185,7 @@ impl Trace for Failing {
 
     fn connections(&mut self, from: Duration, _: Duration) -> Result<Vec<ConnectionVector>, Error> {
         if from >= Duration::from_secs(4) {
-            return Err(Error::Unreachable("gone".to_string()));
+            return Err(Error::Unsatisfiable("gone".to_string()));
         }
         Ok(vec![connection(0, from, 1, Duration::from_micros(1))])
     }
@@ -187,7 +193,8 @@ impl Trace for Failing {
 
 #[test]
 fn failing_trace_ends_the_stream_with_the_error() {
-    let recorded = Schedule { order: Order::Recorded, ..schedule(1.0, Duration::from_secs(1), 1) };
-    let found: Vec<bool> = recorded.stream(Failing).expect("it can be scheduled").map(|one| one.is_ok()).collect();
+    let recorded = Schedule { order: BinOrder::Original, ..schedule(1.0, Duration::from_secs(1), 1) };
+    let found: Vec<bool> =
+        recorded.schedule_trace(Failing).expect("it can be scheduled").map(|one| one.is_ok()).collect();
     assert_eq!(found, [true, true, true, true, false]);
 }

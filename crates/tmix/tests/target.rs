@@ -1,23 +1,24 @@
 //! Tests of the target search on synthetic traces: the values of a plan are computed again here by another method.
 
 use fullpipe_tmix::{
-    Attempt, ConnectionVector, Direction, InMemory, Order, Plan, Prefill, Side, Suite, Synthetic, find_target, generate,
+    BinOrder, ConnectionVector, ExperimentPlan, ExperimentSpec, LoadDirection, MemoryTrace, Prefill, ScaleAttempt,
+    Side, SyntheticTrace, find_scale, generate,
 };
 use fullpipe_units::{Duration, Rate};
 
 /// The access link: 100 Mbit/s, longest round-trip time 0.408 s (reference, section 5).
-fn access(load: f64, seed: u64) -> Suite {
-    Suite::draft(Rate::from_megabits_per_second(100), load, Duration::from_millis(408), seed)
+fn access(load: f64, seed: u64) -> ExperimentSpec {
+    ExperimentSpec::draft(Rate::from_megabits_per_second(100), load, Duration::from_millis(408), seed)
 }
 
-fn find(suite: &Suite) -> Plan {
-    find_target(suite, &mut Synthetic::suite(1, generate::LENGTH), |_| ()).expect("there is a scale")
+fn find(suite: &ExperimentSpec) -> ExperimentPlan {
+    find_scale(suite, &mut SyntheticTrace::suite(1, generate::DEFAULT_LENGTH), |_| ()).expect("there is a scale")
 }
 
 /// All connections of the run.
-fn connections(plan: &Plan) -> Vec<ConnectionVector> {
-    let traces = Synthetic::suite(1, generate::LENGTH);
-    let streams = traces.into_iter().map(|trace| plan.schedule.stream(trace).expect("it can be scheduled"));
+fn connections(plan: &ExperimentPlan) -> Vec<ConnectionVector> {
+    let traces = SyntheticTrace::suite(1, generate::DEFAULT_LENGTH);
+    let streams = traces.into_iter().map(|trace| plan.schedule.schedule_trace(trace).expect("it can be scheduled"));
     streams.flatten().map(|one| one.expect("it is made")).collect()
 }
 
@@ -83,8 +84,9 @@ fn run_carries_the_bits_that_the_plan_counts() {
 #[test]
 fn search_is_deterministic_and_reports_its_steps() {
     let suite = access(0.85, 3);
-    let mut steps: Vec<Attempt> = Vec::new();
-    let plan = find_target(&suite, &mut Synthetic::suite(1, generate::LENGTH), |attempt| steps.push(*attempt));
+    let mut steps: Vec<ScaleAttempt> = Vec::new();
+    let plan =
+        find_scale(&suite, &mut SyntheticTrace::suite(1, generate::DEFAULT_LENGTH), |attempt| steps.push(*attempt));
     let plan = plan.expect("there is a scale");
     assert_eq!(find(&suite), plan);
     let last = steps[steps.len() - 1];
@@ -97,13 +99,13 @@ fn search_is_deterministic_and_reports_its_steps() {
 fn loads_towards_acceptors_and_on_a_shared_medium_reach_their_targets() {
     // The satellite link has 4 Mbit/s towards the acceptors, in bins of 125 s; the draft's scale is 15.0. The nominal 6 Mbit/s of
     // the wireless link carry both directions: (320 + 35) / (0.6 x 6) = 98.6.
-    let mut satellite = Suite::draft(Rate::from_megabits_per_second(4), 0.6, Duration::from_millis(3608), 1);
-    satellite.direction = Direction::Forward;
+    let mut satellite = ExperimentSpec::draft(Rate::from_megabits_per_second(4), 0.6, Duration::from_millis(3608), 1);
+    satellite.direction = LoadDirection::Forward;
     satellite.minimum_bins = 24;
     let scale = find(&satellite).schedule.scale;
     assert!((scale / 15.0 - 1.0).abs() < 0.1, "{scale}");
-    let mut wireless = Suite::draft(Rate::from_megabits_per_second(6), 0.6, Duration::from_millis(408), 1);
-    wireless.direction = Direction::Both;
+    let mut wireless = ExperimentSpec::draft(Rate::from_megabits_per_second(6), 0.6, Duration::from_millis(408), 1);
+    wireless.direction = LoadDirection::Both;
     wireless.prefill = Duration::ZERO;
     let plan = find(&wireless);
     assert!((plan.schedule.scale / 98.6 - 1.0).abs() < 0.1, "{}", plan.schedule.scale);
@@ -112,48 +114,48 @@ fn loads_towards_acceptors_and_on_a_shared_medium_reach_their_targets() {
 
 #[test]
 fn given_scale_has_a_computed_prefill_and_recorded_order_at_scale_1_is_the_trace() {
-    let mut traces = Synthetic::suite(1, generate::LENGTH);
-    let suite = Suite { order: Order::Recorded, prefill: Duration::ZERO, ..access(0.6, 1) };
+    let mut traces = SyntheticTrace::suite(1, generate::DEFAULT_LENGTH);
+    let suite = ExperimentSpec { order: BinOrder::Original, prefill: Duration::ZERO, ..access(0.6, 1) };
     let duration = Duration::from_secs(2);
     let schedule = suite.schedule(1.0, duration, &mut traces).expect("it can be scheduled");
     assert_eq!(schedule.prefill.time, Duration::ZERO);
     let played: Vec<_> =
-        schedule.stream(&mut traces[4]).expect("it can be").map(|one| one.expect("it is made")).collect();
-    assert_eq!(played, [traces[4].second(0), traces[4].second(1)].concat());
+        schedule.schedule_trace(&mut traces[4]).expect("it can be").map(|one| one.expect("it is made")).collect();
+    assert_eq!(played, [traces[4].connections_in_second(0), traces[4].connections_in_second(1)].concat());
     // At half of the target load the same connections need twice the time, which is more than there is: no prefill.
-    let light = Suite { load: 0.1, prefill: Duration::from_secs(30), ..suite };
+    let light = ExperimentSpec { load: 0.1, prefill: Duration::from_secs(30), ..suite };
     let schedule = light.schedule(1.0, duration, &mut traces).expect("it can be scheduled");
     assert_eq!(schedule.prefill, Prefill::NONE);
 }
 
 #[test]
 fn impossible_targets_are_rejected_with_a_reason() {
-    let refused = |suite: &Suite, mut traces: Vec<InMemory>| {
-        find_target(suite, &mut traces, |_| ()).expect_err("the target is impossible").to_string()
+    let refused = |suite: &ExperimentSpec, mut traces: Vec<MemoryTrace>| {
+        find_scale(suite, &mut traces, |_| ()).expect_err("the target is impossible").to_string()
     };
     let suite = access(0.6, 1);
     assert!(refused(&suite, vec![]).contains("no traces"));
-    let empty = || vec![InMemory::new("r4s1", Duration::from_secs(3000), vec![])];
+    let empty = || vec![MemoryTrace::new("r4s1", Duration::from_secs(3000), vec![])];
     assert!(refused(&suite, empty()).contains("no connections"));
-    assert!(refused(&Suite { load: 0.0, ..suite }, empty()).contains("load must be above 0"));
-    assert!(refused(&Suite { load: f64::NAN, ..suite }, empty()).contains("load must be above 0"));
-    assert!(refused(&Suite { bin: Duration::ZERO, ..suite }, empty()).contains("above 0"));
+    assert!(refused(&ExperimentSpec { load: 0.0, ..suite }, empty()).contains("load must be above 0"));
+    assert!(refused(&ExperimentSpec { load: f64::NAN, ..suite }, empty()).contains("load must be above 0"));
+    assert!(refused(&ExperimentSpec { bin: Duration::ZERO, ..suite }, empty()).contains("above 0"));
     // All bytes of a trace are in one second: the load is never steady.
-    let burst: Vec<ConnectionVector> = Synthetic::suite(1, generate::LENGTH)[0].second(0);
-    let refusal = refused(&suite, vec![InMemory::new("r4s1", Duration::from_secs(3000), burst)]);
+    let burst: Vec<ConnectionVector> = SyntheticTrace::suite(1, generate::DEFAULT_LENGTH)[0].connections_in_second(0);
+    let refusal = refused(&suite, vec![MemoryTrace::new("r4s1", Duration::from_secs(3000), burst)]);
     assert!(refusal.contains("no scale gives a steady load of 60.0 %"), "{refusal}");
 }
 
 #[test]
 fn prefill_correction_of_an_experiment_scales_the_prefill() {
-    let mut traces = Synthetic::suite(1, generate::LENGTH);
-    let suite = Suite { capacity: Rate::from_megabits_per_second(400), ..access(0.6, 1) };
-    let suite = Suite { prefill: Duration::from_secs(20), ..suite };
-    let interval = |suite: &Suite, traces: &mut [Synthetic]| {
+    let mut traces = SyntheticTrace::suite(1, generate::DEFAULT_LENGTH);
+    let suite = ExperimentSpec { capacity: Rate::from_megabits_per_second(400), ..access(0.6, 1) };
+    let suite = ExperimentSpec { prefill: Duration::from_secs(20), ..suite };
+    let interval = |suite: &ExperimentSpec, traces: &mut [SyntheticTrace]| {
         let schedule = suite.schedule(2.0, Duration::from_secs(100), traces).expect("it can be scheduled");
         schedule.prefill.interval.as_secs_f64()
     };
     let whole = interval(&suite, &mut traces);
-    let corrected = interval(&Suite { prefill_correction: 0.65, ..suite }, &mut traces);
+    let corrected = interval(&ExperimentSpec { prefill_correction: 0.65, ..suite }, &mut traces);
     assert!(whole > 1.0 && (corrected / whole - 0.65).abs() < 1e-6, "{corrected} of {whole}");
 }

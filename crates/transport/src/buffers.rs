@@ -83,7 +83,7 @@ impl ByteStore {
     /// Removes and returns the piece that begins at `start` and ends at or before `stop`: bytes up to the end of their chunk, or a length
     /// up to the next chunk. All content before it is discarded.
     pub fn take(&mut self, start: u64, stop: u64) -> Payload {
-        self.forget_below(start);
+        self.remove_below(start);
         match self.chunks.front_mut() {
             Some((offset, bytes)) if *offset <= start => {
                 let length = (stop - start).min(bytes.len() as u64);
@@ -105,7 +105,7 @@ impl ByteStore {
     }
 
     /// Discards the content at or after `offset`.
-    pub fn forget_from(&mut self, offset: u64) {
+    pub fn remove_from(&mut self, offset: u64) {
         while let Some(chunk) = self.chunks.back_mut() {
             if chunk.0 >= offset {
                 self.chunks.pop_back();
@@ -118,7 +118,7 @@ impl ByteStore {
     }
 
     /// Discards the content before `offset`.
-    pub fn forget_below(&mut self, offset: u64) {
+    pub fn remove_below(&mut self, offset: u64) {
         while let Some(chunk) = self.chunks.front_mut() {
             if end(chunk) <= offset {
                 self.chunks.pop_front();
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(store.slice(1, 5).unwrap(), Bytes::from_static(b"bc\0\0f"));
         assert_eq!(store.slice(3, 2), None);
         assert_eq!(store.slice(0, 3).unwrap(), Bytes::from_static(b"abc"));
-        store.forget_below(2);
+        store.remove_below(2);
         assert_eq!(store.slice(2, 1).unwrap(), Bytes::from_static(b"c"));
     }
 

@@ -114,7 +114,7 @@ impl fmt::Debug for EndpointId {
 ///
 /// There are two, so that arming a timer for every packet does not move the other one in the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadlines {
+pub struct TimerDeadlines {
     /// The next timer that rarely expires: retransmission, keep-alive, idle timeout.
     pub far: Instant,
     /// The next timer that often expires: delayed acknowledgment, pacing, reordering.
@@ -218,17 +218,17 @@ impl EndpointReport {
 }
 
 /// Returns a measured time; `None` if it is zero, which transports use if there is no sample yet.
-pub fn measured(time: Duration) -> Option<Duration> {
+pub fn nonzero_duration(time: Duration) -> Option<Duration> {
     (!time.is_zero()).then_some(time)
 }
 
 /// Returns a configured or measured rate; `None` if it is zero.
-pub fn known_rate(bits_per_second: u64) -> Option<u64> {
+pub fn nonzero_rate(bits_per_second: u64) -> Option<u64> {
     (bits_per_second > 0).then_some(bits_per_second)
 }
 
 /// Returns a slow-start threshold; `None` if it is `u64::MAX`, which controls use before the first reduction.
-pub fn known_threshold(bytes: u64) -> Option<u64> {
+pub fn finite_threshold(bytes: u64) -> Option<u64> {
     (bytes < u64::MAX).then_some(bytes)
 }
 
@@ -268,8 +268,11 @@ mod tests {
 
     #[test]
     fn placeholders_of_missing_values_become_none() {
-        assert_eq!((measured(Duration::ZERO), known_rate(0), known_threshold(u64::MAX)), (None, None, None));
+        assert_eq!((nonzero_duration(Duration::ZERO), nonzero_rate(0), finite_threshold(u64::MAX)), (None, None, None));
         let nanosecond = Duration::from_nanos(1);
-        assert_eq!((measured(nanosecond), known_rate(1), known_threshold(0)), (Some(nanosecond), Some(1), Some(0)));
+        assert_eq!(
+            (nonzero_duration(nanosecond), nonzero_rate(1), finite_threshold(0)),
+            (Some(nanosecond), Some(1), Some(0))
+        );
     }
 }

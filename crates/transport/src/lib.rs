@@ -56,7 +56,7 @@ pub enum CloseReason {
 
 /// An event that a transport reports to its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TransportEvent {
     /// The connection is established.
     Connected,
     /// The send buffer has free space again.

@@ -2,8 +2,8 @@
 //! tables use.
 
 use fullpipe_schema::component::choices;
-use fullpipe_schema::settings::{Access, Key};
-use fullpipe_schema::{Choice, Kind};
+use fullpipe_schema::settings::{FieldAccess, SettingKey};
+use fullpipe_schema::{Choice, FieldKind};
 use fullpipe_units::Duration;
 
 /// The packet protection.
@@ -25,34 +25,35 @@ pub static CRYPTOGRAPHY: [(Choice, Cryptography); 2] = [
 static CRYPTOGRAPHY_NAMES: [Choice; 2] = choices(&CRYPTOGRAPHY);
 
 /// Sizes of a UDP payload that QUIC may send: from the minimum of RFC 9000 section 14 to the maximum of UDP over IPv4.
-pub const DATAGRAM: Kind = Kind::size(1200, 65_507);
+pub const DATAGRAM: FieldKind = FieldKind::size(1200, 65_507);
 
 /// Intervals between the ticks of a program's timers.
-pub const GRANULARITY: Kind = Kind::duration(Duration::ZERO, Duration::from_secs(1));
+pub const GRANULARITY: FieldKind = FieldKind::duration(Duration::ZERO, Duration::from_secs(1));
 
 /// Returns the key `cryptography`.
-pub const fn cryptography<S>(access: Access<S>) -> Key<S> {
-    Key::setting(
+pub const fn cryptography<S>(access: FieldAccess<S>) -> SettingKey<S> {
+    SettingKey::setting(
         "cryptography",
-        Kind::Choice(&CRYPTOGRAPHY_NAMES),
+        FieldKind::Choice(&CRYPTOGRAPHY_NAMES),
         "What protects packets. Sizes and instants are the same; with `tls` the same seed gives the same encrypted bytes.",
         access,
     )
 }
 
 /// Returns the key `hystart`.
-pub const fn hystart<S>(access: Access<S>) -> Key<S> {
-    Key::setting("hystart", Kind::Boolean, "HyStart++ (RFC 9406) in controls that have slow start.", access)
+pub const fn hystart<S>(access: FieldAccess<S>) -> SettingKey<S> {
+    SettingKey::setting("hystart", FieldKind::Boolean, "HyStart++ (RFC 9406) in controls that have slow start.", access)
 }
 
 /// Returns the key `initial_window`.
-pub const fn initial_window<S>(access: Access<S>) -> Key<S> {
-    Key::setting("initial_window", Kind::integer(1, 1000), "Initial window (RFC 9002: 10).", access).unit("packets")
+pub const fn initial_window<S>(access: FieldAccess<S>) -> SettingKey<S> {
+    SettingKey::setting("initial_window", FieldKind::integer(1, 1000), "Initial window (RFC 9002: 10).", access)
+        .with_unit("packets")
 }
 
 /// Returns the key of the largest UDP payload that path MTU discovery probes.
-pub const fn largest_mtu<S>(access: Access<S>) -> Key<S> {
-    Key::setting(
+pub const fn largest_mtu<S>(access: FieldAccess<S>) -> SettingKey<S> {
+    SettingKey::setting(
         "largest_mtu",
         DATAGRAM,
         "Largest UDP payload that the path is probed for (RFC 8899); not above `initial_mtu`: it is not probed.",

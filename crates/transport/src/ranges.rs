@@ -2,15 +2,15 @@
 //! to be acknowledged beyond a gap.
 
 /// First offset, and the offset after the last one.
-pub type Range = (u64, u64);
+pub type OffsetRange = (u64, u64);
 
 /// The set. It allocates memory with the first range.
 #[derive(Clone, Debug, Default)]
-pub struct Ranges {
-    ranges: Vec<Range>,
+pub struct RangeSet {
+    ranges: Vec<OffsetRange>,
 }
 
-impl Ranges {
+impl RangeSet {
     /// Returns whether the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -19,7 +19,7 @@ impl Ranges {
 
     /// Returns the ranges, in order.
     #[inline]
-    pub fn as_slice(&self) -> &[Range] {
+    pub fn as_slice(&self) -> &[OffsetRange] {
         &self.ranges
     }
 
@@ -43,7 +43,7 @@ impl Ranges {
     }
 
     /// Returns the range that contains this offset.
-    pub fn find(&self, offset: u64) -> Option<Range> {
+    pub fn find(&self, offset: u64) -> Option<OffsetRange> {
         let index = self.ranges.partition_point(|range| range.1 <= offset);
         self.ranges.get(index).copied().filter(|range| range.0 <= offset)
     }
@@ -56,7 +56,7 @@ impl Ranges {
 
     /// Adds `start..end`, calls `added` for each part of it that was not in the set, in order, and returns the range that now contains it.
     /// Does nothing if `start >= end`.
-    pub fn insert(&mut self, start: u64, end: u64, mut added: impl FnMut(u64, u64)) -> Range {
+    pub fn insert(&mut self, start: u64, end: u64, mut added: impl FnMut(u64, u64)) -> OffsetRange {
         if start >= end {
             return (start, end);
         }
@@ -101,7 +101,7 @@ impl Ranges {
     }
 
     /// Returns the first part of `start..end` that is in the set.
-    pub fn overlap(&self, start: u64, end: u64) -> Option<Range> {
+    pub fn first_overlap(&self, start: u64, end: u64) -> Option<OffsetRange> {
         let first = self.ranges.partition_point(|range| range.1 <= start);
         let range = self.ranges.get(first).filter(|range| range.0 < end && start < end)?;
         Some((range.0.max(start), range.1.min(end)))
@@ -140,11 +140,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn set(ranges: &[Range]) -> Ranges {
-        Ranges { ranges: ranges.to_vec() }
+    fn set(ranges: &[OffsetRange]) -> RangeSet {
+        RangeSet { ranges: ranges.to_vec() }
     }
 
-    fn added(ranges: &mut Ranges, start: u64, end: u64) -> Vec<Range> {
+    fn added(ranges: &mut RangeSet, start: u64, end: u64) -> Vec<OffsetRange> {
         let mut parts = Vec::new();
         ranges.insert(start, end, |a, b| parts.push((a, b)));
         parts
@@ -193,7 +193,7 @@ mod tests {
         /// After any operations, the set agrees with an array of Booleans.
         #[test]
         fn agrees_with_a_bitmap(operations in prop::collection::vec((0u64..64, 0u64..20, prop::bool::weighted(0.15)), 1..60)) {
-            let mut ranges = Ranges::default();
+            let mut ranges = RangeSet::default();
             let mut bitmap = [false; 100];
             for (start, length, removal) in operations {
                 let end = start + length;
@@ -214,7 +214,7 @@ mod tests {
                     prop_assert_eq!(ranges.find(offset).is_some(), *bit);
                     prop_assert_eq!(ranges.covers(offset, offset + 1), *bit);
                 }
-                let part = ranges.overlap(start, end).map(|part| (part.0 as usize, part.1 as usize));
+                let part = ranges.first_overlap(start, end).map(|part| (part.0 as usize, part.1 as usize));
                 let from = (start as usize..end as usize).find(|offset| bitmap[*offset]);
                 let to = from.map(|from| (from..end as usize).find(|offset| !bitmap[*offset]).unwrap_or(end as usize));
                 prop_assert_eq!(part, from.zip(to));

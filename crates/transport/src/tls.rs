@@ -18,7 +18,7 @@
 //! Certificate 8 and the chain; CertificateVerify 8 and a signature of 256 (RSA 2048); Finished 4 + 48 (SHA-384), with
 //! its record 74; EndOfEarlyData 4, with its record 26.
 
-use crate::{Event, Payload, Stream};
+use crate::{Payload, Stream, TransportEvent};
 use bytes::BytesMut;
 use std::collections::VecDeque;
 
@@ -59,12 +59,12 @@ const ALERT_BYTES: u64 = 2;
 
 /// The kind of handshake that a client starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum HandshakeMode {
     /// With certificate.
     #[default]
     Full,
     /// With a pre-shared key from an earlier connection instead of a certificate (section 2.2).
-    Resumed,
+    Resumption,
     /// Resumed, with early data in the first flight (section 2.3).
     EarlyData,
 }
@@ -73,7 +73,7 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The client's mode; a server uses the mode that its client sends.
-    pub mode: Mode,
+    pub mode: HandshakeMode,
     /// The ClientHello with its record header, in bytes. At least 7.
     pub client_hello_bytes: u64,
     /// The server's certificate chain in bytes.
@@ -86,7 +86,7 @@ impl Default for Settings {
     /// A ClientHello of 512 bytes (browsers pad to that, RFC 7685), a chain of 3000, early data of one record.
     fn default() -> Settings {
         Settings {
-            mode: Mode::Full,
+            mode: HandshakeMode::Full,
             client_hello_bytes: 512,
             certificate_bytes: 3000,
             max_early_data_bytes: MAX_RECORD_BYTES,
@@ -103,14 +103,16 @@ impl Settings {
     }
 
     /// Returns the bytes of the ServerHello, and of the encrypted messages that follow it.
-    fn server_flight(&self, mode: Mode) -> (u64, u64) {
+    fn server_flight(&self, mode: HandshakeMode) -> (u64, u64) {
         let resumed = ENCRYPTED_EXTENSIONS_BYTES + FINISHED_BYTES;
         match mode {
-            Mode::Full => {
+            HandshakeMode::Full => {
                 let proof = CERTIFICATE_MESSAGE_BYTES + self.certificate_bytes + CERTIFICATE_VERIFY_BYTES;
                 (SERVER_HELLO_BYTES, resumed + proof)
             }
-            Mode::Resumed | Mode::EarlyData => (SERVER_HELLO_BYTES + PRE_SHARED_KEY_BYTES, resumed),
+            HandshakeMode::Resumption | HandshakeMode::EarlyData => {
+                (SERVER_HELLO_BYTES + PRE_SHARED_KEY_BYTES, resumed)
+            }
         }
     }
 }
@@ -147,7 +149,7 @@ pub struct Session {
     settings: Settings,
     client: bool,
     state: State,
-    mode: Mode,
+    mode: HandshakeMode,
     early_bytes: u64,
     reading: Reading,
     /// Plaintext of whole records that is not read yet.
@@ -156,7 +158,7 @@ pub struct Session {
     /// Data for which the stream had no room.
     unsent: VecDeque<Payload>,
     finish: Finish,
-    events: VecDeque<Event>,
+    events: VecDeque<TransportEvent>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,32 +201,32 @@ impl Session {
         if self.client {
             let length = self.settings.client_hello_bytes.saturating_sub(HEADER_BYTES).max(2);
             self.put_record(content::HANDSHAKE, &[message::CLIENT_HELLO, self.mode as u8], length);
-            if self.mode == Mode::EarlyData {
-                self.events.push_back(Event::Connected);
+            if self.mode == HandshakeMode::EarlyData {
+                self.events.push_back(TransportEvent::Connected);
             }
             self.flush(stream);
         }
     }
 
     /// Processes an event of the stream.
-    pub fn on_event(&mut self, stream: &mut dyn Stream, event: Event) {
+    pub fn on_event(&mut self, stream: &mut dyn Stream, event: TransportEvent) {
         match event {
             // The application receives this event when TLS is ready.
-            Event::Connected => self.flush(stream),
-            Event::Writable => {
+            TransportEvent::Connected => self.flush(stream),
+            TransportEvent::Writable => {
                 self.flush(stream);
                 if self.writable_bytes(stream) > 0 {
-                    self.events.push_back(Event::Writable);
+                    self.events.push_back(TransportEvent::Writable);
                 }
             }
-            Event::Readable => {
+            TransportEvent::Readable => {
                 let before = self.plain_bytes;
                 self.pump(stream);
                 if self.plain_bytes > before {
-                    self.events.push_back(Event::Readable);
+                    self.events.push_back(TransportEvent::Readable);
                 }
             }
-            Event::PeerFinished | Event::Closed(_) => {
+            TransportEvent::PeerFinished | TransportEvent::Closed(_) => {
                 self.pump(stream);
                 self.events.push_back(event);
             }
@@ -232,18 +234,18 @@ impl Session {
     }
 
     /// Returns the next event for the application.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<TransportEvent> {
         self.events.pop_front()
     }
 
     /// Returns whether the handshake is complete at this end.
-    pub fn is_open(&self) -> bool {
+    pub fn is_handshake_complete(&self) -> bool {
         self.state == State::Open
     }
 
     /// Returns the stream for the application.
-    pub fn over<'a>(&'a mut self, stream: &'a mut dyn Stream) -> Secured<'a> {
-        Secured { session: self, stream }
+    pub fn stream<'a>(&'a mut self, stream: &'a mut dyn Stream) -> TlsStream<'a> {
+        TlsStream { session: self, stream }
     }
 
     // Writing ----------------------------------------------------------------------------------------------------
@@ -299,10 +301,10 @@ impl Session {
         let most = match self.state {
             _ if self.finish != Finish::No || !self.unsent.is_empty() => 0,
             State::Open => u64::MAX,
-            State::HelloSent if self.mode == Mode::EarlyData => {
+            State::HelloSent if self.mode == HandshakeMode::EarlyData => {
                 self.settings.max_early_data_bytes.saturating_sub(self.early_bytes)
             }
-            State::Answered if self.mode == Mode::EarlyData => u64::MAX,
+            State::Answered if self.mode == HandshakeMode::EarlyData => u64::MAX,
             _ => 0,
         };
         let space = stream.writable_bytes();
@@ -409,28 +411,28 @@ impl Session {
         match (self.state, kind) {
             (State::Waiting, message::CLIENT_HELLO) => {
                 self.mode = match mode {
-                    1 => Mode::Resumed,
-                    2 => Mode::EarlyData,
-                    _ => Mode::Full,
+                    1 => HandshakeMode::Resumption,
+                    2 => HandshakeMode::EarlyData,
+                    _ => HandshakeMode::Full,
                 };
                 self.state = State::Answered;
                 self.put_server_flight();
-                if self.mode == Mode::EarlyData {
-                    self.events.push_back(Event::Connected);
+                if self.mode == HandshakeMode::EarlyData {
+                    self.events.push_back(TransportEvent::Connected);
                 }
             }
             (State::HelloSent, message::FINISHED) => {
-                if self.mode == Mode::EarlyData {
+                if self.mode == HandshakeMode::EarlyData {
                     self.put_sealed(content::HANDSHAKE, &[message::END_OF_EARLY_DATA], END_OF_EARLY_DATA_BYTES);
                 } else {
-                    self.events.push_back(Event::Connected);
+                    self.events.push_back(TransportEvent::Connected);
                 }
                 self.put_sealed(content::HANDSHAKE, &[message::FINISHED], FINISHED_BYTES);
                 self.state = State::Open;
             }
             (State::Answered, message::FINISHED) => {
-                if self.mode != Mode::EarlyData {
-                    self.events.push_back(Event::Connected);
+                if self.mode != HandshakeMode::EarlyData {
+                    self.events.push_back(TransportEvent::Connected);
                 }
                 self.state = State::Open;
             }
@@ -488,18 +490,18 @@ fn rest(payload: Payload, length: u64) -> Payload {
 }
 
 /// A stream that TLS protects.
-pub struct Secured<'a> {
+pub struct TlsStream<'a> {
     session: &'a mut Session,
     stream: &'a mut dyn Stream,
 }
 
-impl std::fmt::Debug for Secured<'_> {
+impl std::fmt::Debug for TlsStream<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Secured").field("session", &self.session).finish_non_exhaustive()
     }
 }
 
-impl Stream for Secured<'_> {
+impl Stream for TlsStream<'_> {
     fn writable_bytes(&self) -> u64 {
         self.session.writable_bytes(self.stream)
     }

@@ -6,9 +6,9 @@
 use crate::quic::{self, Cryptography, DATAGRAM, GRANULARITY};
 use fullpipe_congestion::catalogue::CHOICES;
 use fullpipe_schema::component::choices;
-use fullpipe_schema::distributions::{TIME_OR_RANDOM, distribution};
-use fullpipe_schema::settings::{Access, Key, Setting, SettingsTable, fields};
-use fullpipe_schema::{Check, Choice, Kind, Place, Table, Tree, at, setting_keys};
+use fullpipe_schema::distributions::{TIME_OR_RANDOM, check_distribution};
+use fullpipe_schema::settings::{FieldAccess, SettingKey, SettingValue, SettingsTable, fields};
+use fullpipe_schema::{Choice, Diagnostics, FieldKind, SourceLocation, Table, Tree, at, setting_keys};
 use fullpipe_units::{Distribution, Duration, QueueLimit};
 
 /// How payloads are transferred between client and proxy.
@@ -148,14 +148,14 @@ static CONGESTION: &[Choice] = &{
     list
 };
 
-static KEYS: [Key<Settings>; 18] = setting_keys! {
+static KEYS: [SettingKey<Settings>; 18] = setting_keys! {
     /// How payloads travel between client and proxy.
-    "mode": Kind::Choice(&choices(&MODES)), setting => at!(mode, MODES);
+    "mode": FieldKind::Choice(&choices(&MODES)), setting => at!(mode, MODES);
     /// Congestion control of the tunnel.
-    "congestion": Kind::Choice(CONGESTION), setting => Access {
+    "congestion": FieldKind::Choice(CONGESTION), setting => FieldAccess {
         get: |settings, kind| settings.congestion.clone().unwrap_or("none".into()).write(kind),
         set: |settings, value| {
-            settings.congestion = value.map(String::read).filter(|name| name != "none");
+            settings.congestion = value.map(String::from_value).filter(|name| name != "none");
         },
     };
     quic::hystart(at!(hystart));
@@ -163,29 +163,29 @@ static KEYS: [Key<Settings>; 18] = setting_keys! {
     /// UDP payload of a full packet of the tunnel before the path is known to carry more. Inner packets of 1200 bytes,
     /// with which every QUIC connection begins, need 1240.
     "initial_mtu": DATAGRAM, setting => at!(initial_mtu_bytes);
-    quic::largest_mtu(Access {
+    quic::largest_mtu(FieldAccess {
         get: |settings, kind| settings.largest_mtu_bytes.unwrap_or(settings.initial_mtu_bytes).write(kind),
         set: |settings, value| {
-            let largest: Option<u16> = value.map(Setting::read);
+            let largest: Option<u16> = value.map(SettingValue::from_value);
             settings.largest_mtu_bytes = largest.filter(|largest| *largest > settings.initial_mtu_bytes);
         },
     });
     /// How much of one request's payload may wait ahead of the QUIC stack, at either end: bytes, time, or `unlimited`.
-    "queue_limit": Kind::QueueLimit, setting => at!(queue_limit);
+    "queue_limit": FieldKind::QueueLimit, setting => at!(queue_limit);
     /// What is dropped when the limit is reached.
-    "drop_policy": Kind::Choice(&choices(&DROP_POLICIES)), setting => at!(drop_policy, DROP_POLICIES);
+    "drop_policy": FieldKind::Choice(&choices(&DROP_POLICIES)), setting => at!(drop_policy, DROP_POLICIES);
     /// Which request's payload goes next.
-    "scheduler": Kind::Choice(&choices(&SCHEDULERS)), setting => at!(scheduler, SCHEDULERS);
+    "scheduler": FieldKind::Choice(&choices(&SCHEDULERS)), setting => at!(scheduler, SCHEDULERS);
     /// Whether capsules that wait together share a DATA frame, in stream mode.
-    "coalesce": Kind::Boolean, setting => at!(coalesce);
+    "coalesce": FieldKind::Boolean, setting => at!(coalesce);
     /// Datagram mode: what is handed to the QUIC stack ahead of its congestion control.
-    "datagram_buffer": Kind::size(1200, 1 << 30), setting => at!(datagram_buffer_bytes);
+    "datagram_buffer": FieldKind::size(1200, 1 << 30), setting => at!(datagram_buffer_bytes);
     /// Stream mode: what the QUIC stack keeps, of all requests, until it is acknowledged.
-    "send_buffer": Kind::size(1200, 1 << 30), setting => at!(send_buffer_bytes);
+    "send_buffer": FieldKind::size(1200, 1 << 30), setting => at!(send_buffer_bytes);
     /// What of a stream may be on its way or unread (flow control); eight times as much of all.
-    "receive_buffer": Kind::size(1200, 1 << 28), setting => at!(receive_buffer_bytes);
+    "receive_buffer": FieldKind::size(1200, 1 << 28), setting => at!(receive_buffer_bytes);
     /// Silence after which the tunnel, or a request in it, is over; RFC 9298 asks for two minutes at least.
-    "idle_timeout": Kind::DURATION, setting => at!(idle_timeout);
+    "idle_timeout": FieldKind::DURATION, setting => at!(idle_timeout);
     /// How long client and proxy take from a datagram's arrival to what they do about it, always the same or drawn anew
     /// each time; what comes meanwhile is dealt with together. Of several tunnels at a host that with the longest mean
     /// counts.
@@ -194,7 +194,7 @@ static KEYS: [Key<Settings>; 18] = setting_keys! {
     /// coarsest count.
     "timer_granularity": GRANULARITY, setting => at!(timer_granularity);
     /// Size of the proxy's certificate chain; with `cryptography = "tls"` 400 to 60 000 bytes.
-    "certificates": Kind::size(0, 1 << 20), setting => at!(certificate_bytes);
+    "certificates": FieldKind::size(0, 1 << 20), setting => at!(certificate_bytes);
     quic::cryptography(at!(cryptography, quic::CRYPTOGRAPHY));
 };
 
@@ -205,7 +205,7 @@ pub static MASQUE: Table = Table {
            \"masque\"`, `[flow.masque]` after a `[[flow]]` for that one. Client and proxy are the programs that also run on \
            real sockets; the ends take no time to do what they do.",
     fields: &[&fields(&KEYS)],
-    defaults: Some(|| SETTINGS.defaults(Place::default())),
+    defaults: Some(|| SETTINGS.defaults(SourceLocation::default())),
     ..Table::EMPTY
 };
 
@@ -213,18 +213,18 @@ pub static MASQUE: Table = Table {
 pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &MASQUE, keys: &[&KEYS] };
 
 /// Checks a resolved table for keys that contradict each other; `path` is the path of the table.
-pub fn check(tree: &Tree, path: &str, check: &mut Check) {
-    distribution(tree, "reaction", path, check);
+pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
+    check_distribution(tree, "reaction", path, check);
     if let QueueLimit::Packets(_) = tree.queue_limit("queue_limit") {
         let message = "the queue limit of a tunnel cannot be in packets".to_string();
         let expected =
             vec!["a size such as \"250kB\"".into(), "a duration such as \"100ms\"".into(), "\"unlimited\"".into()];
-        check.error(tree.place_of("queue_limit"), &format!("{path}.queue_limit"), message, expected);
+        check.add_error(tree.location_of("queue_limit"), &format!("{path}.queue_limit"), message, expected);
     }
     if tree.choice("mode") == "stream" && tree.choice("congestion") == "none" {
         let message =
             "mode = \"stream\" requires congestion control (RFC 9298 section 6 exempts only datagrams)".to_string();
         let expected = vec!["mode = \"datagram\"".into(), "another congestion control".into()];
-        check.error(tree.place_of("congestion"), &format!("{path}.congestion"), message, expected);
+        check.add_error(tree.location_of("congestion"), &format!("{path}.congestion"), message, expected);
     }
 }

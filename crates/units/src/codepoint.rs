@@ -3,7 +3,7 @@
 /// An ECN codepoint of the IP header (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Codepoint {
+pub enum EcnCodepoint {
     /// Not ECN-capable.
     #[default]
     NotEct = 0b00,
@@ -15,7 +15,7 @@ pub enum Codepoint {
     Ce = 0b11,
 }
 
-impl Codepoint {
+impl EcnCodepoint {
     /// The two bits as they are in the header.
     #[inline(always)]
     pub const fn bits(self) -> u8 {
@@ -24,19 +24,19 @@ impl Codepoint {
 
     /// The codepoint of the two lowest bits; the other bits are ignored.
     #[inline(always)]
-    pub const fn from_bits(bits: u8) -> Codepoint {
+    pub const fn from_bits(bits: u8) -> EcnCodepoint {
         match bits & 0b11 {
-            0b00 => Codepoint::NotEct,
-            0b01 => Codepoint::Ect1,
-            0b10 => Codepoint::Ect0,
-            _ => Codepoint::Ce,
+            0b00 => EcnCodepoint::NotEct,
+            0b01 => EcnCodepoint::Ect1,
+            0b10 => EcnCodepoint::Ect0,
+            _ => EcnCodepoint::Ce,
         }
     }
 
     /// Whether a queue may mark the packet instead of dropping it.
     #[inline(always)]
-    pub const fn is_capable(self) -> bool {
-        !matches!(self, Codepoint::NotEct)
+    pub const fn is_ecn_capable(self) -> bool {
+        !matches!(self, EcnCodepoint::NotEct)
     }
 }
 
@@ -46,11 +46,12 @@ mod tests {
 
     #[test]
     fn bits_of_each_codepoint_match_rfc_3168_figure_1() {
-        let table = [(Codepoint::NotEct, 0), (Codepoint::Ect1, 1), (Codepoint::Ect0, 2), (Codepoint::Ce, 3)];
+        let table =
+            [(EcnCodepoint::NotEct, 0), (EcnCodepoint::Ect1, 1), (EcnCodepoint::Ect0, 2), (EcnCodepoint::Ce, 3)];
         for (codepoint, bits) in table {
             assert_eq!(codepoint.bits(), bits);
-            assert_eq!(Codepoint::from_bits(bits | 0xfc), codepoint);
-            assert_eq!(codepoint.is_capable(), bits != 0);
+            assert_eq!(EcnCodepoint::from_bits(bits | 0xfc), codepoint);
+            assert_eq!(codepoint.is_ecn_capable(), bits != 0);
         }
     }
 }

@@ -5,8 +5,8 @@
 //! seed use common random numbers. Mean and quantile are closed forms (Johnson, Kotz and Balakrishnan, Continuous Univariate
 //! Distributions, 2nd edition 1994). `normal.rs` contains the normal quantile for the log-normal distribution.
 
-use crate::{Duration, Stream, math};
-use crate::{Invalid, normal};
+use crate::{Duration, RandomStream, math};
+use crate::{ParameterError, normal};
 
 /// The upper limit of sizes (2^50 bytes). A distribution without a finite mean could otherwise return a size that overflows
 /// counters.
@@ -86,7 +86,7 @@ impl Distribution {
     ///
     /// # Errors
     /// The rule that the parameters violate.
-    pub fn check(&self) -> Result<(), Invalid> {
+    pub fn check(&self) -> Result<(), ParameterError> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
         let (holds, rule) = match *self {
             Self::Constant { value } => {
@@ -119,7 +119,7 @@ impl Distribution {
                 "the points of an empirical distribution must ascend, from a value of at least 0 to the probability 1",
             ),
         };
-        if holds { Ok(()) } else { Err(Invalid(rule.into())) }
+        if holds { Ok(()) } else { Err(ParameterError(rule.into())) }
     }
 
     /// The value that a sample does not exceed with this probability, from 0 to below 1.
@@ -163,17 +163,17 @@ impl Distribution {
 
     /// Draws a sample; uses one number of the stream.
     #[inline]
-    pub fn sample(&self, random: &mut Stream) -> f64 {
+    pub fn sample(&self, random: &mut RandomStream) -> f64 {
         self.quantile(random.uniform())
     }
 
     /// Draws a sample as a size in bytes: rounded to the nearest byte, at least 1 and at most 2^50.
-    pub fn sample_bytes(&self, random: &mut Stream) -> u64 {
+    pub fn sample_bytes(&self, random: &mut RandomStream) -> u64 {
         self.sample(random).round().clamp(1.0, MAX_SAMPLE_BYTES) as u64
     }
 
     /// Draws a sample in seconds as a duration: rounded to the nearest nanosecond, zero if negative.
-    pub fn sample_duration(&self, random: &mut Stream) -> Duration {
+    pub fn sample_duration(&self, random: &mut RandomStream) -> Duration {
         Duration::from_secs_f64(self.sample(random))
     }
 }

@@ -4,28 +4,28 @@ use std::fmt;
 
 /// The rule that a description violates, as a sentence: the condition that must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invalid(pub String);
+pub struct ParameterError(pub String);
 
-impl Invalid {
+impl ParameterError {
     /// Returns the rule as an error unless the condition holds.
     ///
     /// # Errors
     /// The rule, if `holds` is false.
-    pub fn unless(holds: bool, rule: &str) -> Result<(), Invalid> {
-        if holds { Ok(()) } else { Err(Invalid(rule.into())) }
+    pub fn ensure(holds: bool, rule: &str) -> Result<(), ParameterError> {
+        if holds { Ok(()) } else { Err(ParameterError(rule.into())) }
     }
 
     /// Adds the name of the field before the rule.
     #[must_use]
-    pub fn of(self, field: &str) -> Invalid {
-        Invalid(format!("{field}: {}", self.0))
+    pub fn in_field(self, field: &str) -> ParameterError {
+        ParameterError(format!("{field}: {}", self.0))
     }
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for ParameterError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Invalid {}
+impl std::error::Error for ParameterError {}

@@ -16,11 +16,11 @@ pub mod rate;
 pub mod time;
 pub mod words;
 
-pub use codepoint::Codepoint;
+pub use codepoint::EcnCodepoint;
 pub use distribution::Distribution;
 pub use id::{FlowId, LinkId, NodeId};
-pub use invalid::Invalid;
+pub use invalid::ParameterError;
 pub use queue::{BdpMultiple, LinkQueueLimit, QueueLimit};
-pub use random::Stream;
+pub use random::RandomStream;
 pub use rate::Rate;
 pub use time::{Duration, Instant};

@@ -63,7 +63,7 @@ fn counter(entity: &str, purpose: &str) -> Option<Arc<AtomicU64>> {
 /// assert_ne!(again, Stream::new(7, "server", "back-off").uniform());
 /// ```
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct RandomStream {
     generator: Xoshiro256PlusPlus,
     /// The number of draws, if they are counted. Only one thread at a time draws from a stream.
     draws: Option<Arc<AtomicU64>>,
@@ -81,7 +81,7 @@ fn key(seed: u64, parts: &[&str]) -> [u8; 32] {
 
 /// The seed of replication `run` of a study. It is equal at all points of a sweep, so that points are compared with common
 /// random numbers.
-pub fn run_seed(study_seed: u64, run: u64) -> u64 {
+pub fn derive_run_seed(study_seed: u64, run: u64) -> u64 {
     let bytes = key(study_seed, &["run", &run.to_string()]);
     let mut low = [0; 8];
     low.copy_from_slice(&bytes[..8]);
@@ -91,20 +91,20 @@ pub fn run_seed(study_seed: u64, run: u64) -> u64 {
 
 /// An identifier for `entity` in the run with `seed`, such as an initial sequence number or the seed of another stream. It
 /// is the first 64 bits of the stream. It is not counted as a draw, because it does not affect the timing of the run.
-pub fn identity(seed: u64, entity: &str, purpose: &str) -> u64 {
+pub fn derive_number(seed: u64, entity: &str, purpose: &str) -> u64 {
     Xoshiro256PlusPlus::from_seed(key(seed, &[entity, purpose])).next_u64()
 }
 
-impl Stream {
+impl RandomStream {
     /// The stream of `entity` for `purpose` in the run with `seed`.
     pub fn new(seed: u64, entity: &str, purpose: &str) -> Self {
         let generator = Xoshiro256PlusPlus::from_seed(key(seed, &[entity, purpose]));
-        Stream { generator, draws: counter(entity, purpose) }
+        RandomStream { generator, draws: counter(entity, purpose) }
     }
 
     /// The next 64 random bits.
     #[inline]
-    pub fn bits(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         if let Some(draws) = &self.draws {
             // A load and a store instead of an atomic addition: only one thread draws, and the addition costs more.
             draws.store(draws.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl Stream {
     /// A uniform number in [0, 1), a multiple of 2^-53.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+        (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// A uniform number in [low, high).
@@ -127,13 +127,13 @@ impl Stream {
     /// A uniform integer in 0, 1, ... bound - 1; 0 if the bound is 0. The bias of the multiplication (Lemire 2019, without
     /// rejection) is below bound / 2^64.
     #[inline]
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    pub fn uniform_below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Returns true with this probability.
     #[inline]
-    pub fn chance(&mut self, probability: f64) -> bool {
+    pub fn bernoulli(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
 
@@ -143,8 +143,8 @@ impl Stream {
     }
 
     /// A uniform duration in [0, limit).
-    pub fn duration_below(&mut self, limit: Duration) -> Duration {
-        Duration::from_nanos(self.below(limit.as_nanos()))
+    pub fn uniform_duration(&mut self, limit: Duration) -> Duration {
+        Duration::from_nanos(self.uniform_below(limit.as_nanos()))
     }
 }
 
@@ -154,29 +154,29 @@ mod tests {
 
     #[test]
     fn draws_are_counted_by_name_and_only_within_the_call() {
-        let mut outside = Stream::new(1, "link 1", "loss");
+        let mut outside = RandomStream::new(1, "link 1", "loss");
         let (drawn, draws) = count_draws(|| {
-            let mut streams = [Stream::new(1, "link 1", "loss"), Stream::new(1, "link 22", "loss")];
-            let _unused = Stream::new(1, "host", "processing");
-            let first = streams[0].bits();
+            let mut streams = [RandomStream::new(1, "link 1", "loss"), RandomStream::new(1, "link 22", "loss")];
+            let _unused = RandomStream::new(1, "host", "processing");
+            let first = streams[0].next_u64();
             streams[1].uniform();
-            outside.bits();
-            assert_eq!(identity(1, "link 1", "loss"), first);
+            outside.next_u64();
+            assert_eq!(derive_number(1, "link 1", "loss"), first);
             first
         });
         assert_eq!(draws, BTreeMap::from([("link #: loss".to_owned(), 2)]));
         // The counter does not change the numbers.
-        assert_eq!(Stream::new(1, "link 1", "loss").bits(), drawn);
+        assert_eq!(RandomStream::new(1, "link 1", "loss").next_u64(), drawn);
     }
 
     #[test]
     fn streams_differ_if_entity_and_purpose_join_to_the_same_text() {
-        assert_ne!(Stream::new(1, "ab", "c").bits(), Stream::new(1, "a", "bc").bits());
+        assert_ne!(RandomStream::new(1, "ab", "c").next_u64(), RandomStream::new(1, "a", "bc").next_u64());
     }
 
     #[test]
     fn seeds_of_replications_differ_and_are_exact_as_floats() {
-        let seeds: Vec<u64> = (0..100).map(|run| run_seed(5, run)).collect();
+        let seeds: Vec<u64> = (0..100).map(|run| derive_run_seed(5, run)).collect();
         for (i, seed) in seeds.iter().enumerate() {
             assert!(*seed < 1 << 53);
             assert!(!seeds[..i].contains(seed));
@@ -187,7 +187,7 @@ mod tests {
     fn uniform_and_exponential_numbers_have_their_mean_and_variance() {
         // Uniform: mean 1/2, variance 1/12; exponential: mean m, variance m^2. Bounds are four standard errors of
         // n = 100 000: 4 * sqrt(1/12/n) = 0.0037 and 4 * 3 / sqrt(n) = 0.038.
-        let mut stream = Stream::new(3, "x", "y");
+        let mut stream = RandomStream::new(3, "x", "y");
         let n = 100_000;
         let mean = (0..n).map(|_| stream.uniform()).sum::<f64>() / n as f64;
         assert!((mean - 0.5).abs() < 0.0037, "{mean}");
@@ -197,13 +197,13 @@ mod tests {
 
     #[test]
     fn bounded_numbers_reach_each_value_and_no_other() {
-        let mut stream = Stream::new(3, "x", "z");
+        let mut stream = RandomStream::new(3, "x", "z");
         let mut seen = [0u32; 5];
         for _ in 0..5000 {
-            seen[stream.below(5) as usize] += 1;
+            seen[stream.uniform_below(5) as usize] += 1;
         }
         // Binomial(5000, 1/5): mean 1000, standard deviation 28. The bounds are five standard deviations on either side.
         assert!(seen.iter().all(|n| (860..1140).contains(n)), "{seen:?}");
-        assert_eq!(stream.below(0), 0);
+        assert_eq!(stream.uniform_below(0), 0);
     }
 }

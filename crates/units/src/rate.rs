@@ -33,7 +33,7 @@ impl Rate {
     /// // 1518 bytes at 1 Gbit/s: 12 144 bits, one nanosecond each.
     /// assert_eq!(Rate::from_megabits_per_second(1000).time_for(1518), Duration::from_nanos(12_144));
     /// ```
-    pub const fn time_for(self, bytes: u64) -> Duration {
+    pub const fn transmission_time(self, bytes: u64) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
         }

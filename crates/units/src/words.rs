@@ -3,12 +3,12 @@
 
 /// Formats a value in its unit with four significant digits. The units `bit/s`, `s` and `bytes` get the prefix that suits
 /// the value.
-pub fn in_words(value: f64, unit: &str) -> String {
-    with_digits(value, unit, 4)
+pub fn format_quantity(value: f64, unit: &str) -> String {
+    format_with_digits(value, unit, 4)
 }
 
 /// Formats a value in its unit with this number of significant digits, with a prefix as in [`in_words`].
-pub fn with_digits(value: f64, unit: &str, digits: i32) -> String {
+pub fn format_with_digits(value: f64, unit: &str, digits: i32) -> String {
     let prefixes: &[(&str, f64)] = match unit {
         "bit/s" => &[("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)],
         "s" => &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)],
@@ -53,7 +53,7 @@ mod tests {
             (123_456.0, "packets", "123456 packets"),
         ];
         for (value, unit, expected) in cases {
-            assert_eq!(in_words(value, unit), expected);
+            assert_eq!(format_quantity(value, unit), expected);
         }
     }
 
@@ -62,7 +62,7 @@ mod tests {
         for (value, expected) in
             [(0.0, "0 bytes"), (1.0, "1 byte"), (999.0, "999 bytes"), (65_536.0, "65.54 kB"), (2e13, "20 TB")]
         {
-            assert_eq!(in_words(value, "bytes"), expected);
+            assert_eq!(format_quantity(value, "bytes"), expected);
         }
     }
 }

@@ -10,19 +10,20 @@
 pub mod statistics;
 
 use crate::statistics::{
-    RESAMPLES, Resamples, deviation, expanded_tail, mean, quantile_of_sorted, skewness, student_t,
+    RESAMPLE_COUNT, Resamples, expanded_tail_probability, mean, quantile_of_sorted, skewness, standard_deviation,
+    student_t_quantile,
 };
 use fullpipe_archive::Verdict;
-use fullpipe_units::Stream;
+use fullpipe_units::RandomStream;
 
 /// The minimum number of replications of a stochastic point for a verdict.
-pub const MINIMUM: usize = 10;
+pub const MIN_REPLICATIONS: usize = 10;
 /// The minimum number of replications if the values are skewed.
-pub const MINIMUM_SKEWED: usize = 30;
+pub const MIN_REPLICATIONS_SKEWED: usize = 30;
 /// The minimum number of replications if a claim has more than [`FEW_PARTS`] parts.
-pub const MINIMUM_MANY_PARTS: usize = 20;
+pub const MIN_REPLICATIONS_MANY_PARTS: usize = 20;
 /// The largest number of parts for which [`MINIMUM`] applies.
-pub const FEW_PARTS: usize = 5;
+pub const MANY_PARTS_THRESHOLD: usize = 5;
 
 /// A verdict with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,12 +60,12 @@ pub enum Prediction {
     #[default]
     Student,
     /// By resampling our runs: for ratios, shares, medians and percentiles.
-    Draws,
+    Resampling,
 }
 
 /// The values that were measured at one point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Measurement<'a> {
+pub enum PointMeasurement<'a> {
     /// The value of a run that drew no random number.
     Deterministic(f64),
     /// The values of the replications.
@@ -84,26 +85,26 @@ pub fn is_skewed(values: &[f64]) -> bool {
 /// first order of Edgeworth's expansion (Hall 1992, section 2.6; z = 1.96), so the number of runs for the same error grows with
 /// the square of the skewness (Cochran 1977, section 2.15: 25 G²). A skewness of 1 needs 30 runs, where the error is 4 %.
 fn needed_for_skewness(values: &[f64]) -> usize {
-    let needed = skewness(values).map_or(0.0, |skewness| (MINIMUM_SKEWED as f64 * skewness * skewness).ceil());
-    (needed as usize).clamp(MINIMUM, MINIMUM_SKEWED)
+    let needed = skewness(values).map_or(0.0, |skewness| (MIN_REPLICATIONS_SKEWED as f64 * skewness * skewness).ceil());
+    (needed as usize).clamp(MIN_REPLICATIONS, MIN_REPLICATIONS_SKEWED)
 }
 
 /// The number of replications that a claim with `parts` parts needs.
-pub fn needed_for_parts(parts: usize) -> usize {
-    if parts > FEW_PARTS { MINIMUM_MANY_PARTS } else { MINIMUM }
+pub fn replications_for_parts(parts: usize) -> usize {
+    if parts > MANY_PARTS_THRESHOLD { MIN_REPLICATIONS_MANY_PARTS } else { MIN_REPLICATIONS }
 }
 
 /// Reports missing replications: how many exist, how many are needed, and why. `for_skewness` is the number needed because
 /// of skewed values.
 fn too_few(n: usize, for_skewness: usize, is_mixed: bool, parts: usize) -> Option<String> {
     let (needed, reason) = if is_mixed {
-        (MINIMUM_SKEWED, ", because only some of the runs have a time-out or a stall")
-    } else if for_skewness > MINIMUM {
+        (MIN_REPLICATIONS_SKEWED, ", because only some of the runs have a time-out or a stall")
+    } else if for_skewness > MIN_REPLICATIONS {
         (for_skewness, ", because they are skewed")
-    } else if parts > FEW_PARTS {
-        (needed_for_parts(parts), ", because the claim has more than five parts")
+    } else if parts > MANY_PARTS_THRESHOLD {
+        (replications_for_parts(parts), ", because the claim has more than five parts")
     } else {
-        (MINIMUM, "")
+        (MIN_REPLICATIONS, "")
     };
     (n < needed).then(|| format!("{n} complete replications, {needed} are needed{reason}"))
 }
@@ -127,7 +128,7 @@ impl Interval {
     /// n) (Johnson 1978; Hall 1992). The other end does not change, so the interval is never narrower than Student's.
     fn new(values: &[f64], k: u64) -> Option<Self> {
         let (n, mean) = (values.len() as f64, mean(values)?);
-        let (t, s) = (student_t(values.len() - 1, 1.0 - 0.05 / k as f64), deviation(values)?);
+        let (t, s) = (student_t_quantile(values.len() - 1, 1.0 - 0.05 / k as f64), standard_deviation(values)?);
         let shift = skewness(values).unwrap_or(0.0) * s * (2.0 * t * t + 1.0) / (6.0 * n);
         Some(Interval { mean, half: t * s / n.sqrt(), wider: ((-shift).max(0.0), shift.max(0.0)) })
     }
@@ -146,33 +147,33 @@ const MOST_DRAWN: u64 = 1000;
 /// differences is excluded at each end.
 fn explained_by_draws(values: &[f64], value: f64, m: u64, k: u64) -> Option<bool> {
     let (n, center) = (values.len(), mean(values)?);
-    let mut stream = Stream::new(0, "replications", "prediction");
+    let mut stream = RandomStream::new(0, "replications", "prediction");
     let mut mean_of = |count: usize| {
-        let sum: f64 = (0..count).map(|_| values[stream.below(n as u64) as usize] - center).sum();
+        let sum: f64 = (0..count).map(|_| values[stream.uniform_below(n as u64) as usize] - center).sum();
         sum / count as f64
     };
     let m = m.min(MOST_DRAWN) as usize;
-    let mut differences: Vec<f64> = (0..RESAMPLES).map(|_| mean_of(m) - mean_of(n)).collect();
+    let mut differences: Vec<f64> = (0..RESAMPLE_COUNT).map(|_| mean_of(m) - mean_of(n)).collect();
     differences.sort_by(f64::total_cmp);
-    let tail = expanded_tail(n, k);
+    let tail = expanded_tail_probability(n, k);
     let (low, high) = (quantile_of_sorted(&differences, tail)?, quantile_of_sorted(&differences, 1.0 - tail)?);
     Some((low..=high).contains(&(value - center)))
 }
 
 /// Judges the measured values of a point against a published value. `raised` is the number of times that the number of runs
 /// was increased after `undecided`.
-pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, raised: u64) -> Judgment {
+pub fn judge_published(measured: PointMeasurement<'_>, published: &PublishedValue, raised: u64) -> Judgment {
     let PublishedValue { value, tolerance, runs, prediction } = *published;
     let values = match measured {
-        Measurement::Deterministic(measured) => {
+        PointMeasurement::Deterministic(measured) => {
             let matches = (measured - value).abs() <= tolerance;
             return Judgment::new(if matches { Verdict::Match } else { Verdict::Differs }, None);
         }
-        Measurement::Stochastic(values) | Measurement::Mixed(values) => values,
+        PointMeasurement::Stochastic(values) | PointMeasurement::Mixed(values) => values,
     };
     let (n, k) = (values.len(), raised + 1);
     let undecided = |note| Judgment::new(Verdict::Undecided, note);
-    let is_mixed = matches!(measured, Measurement::Mixed(_));
+    let is_mixed = matches!(measured, PointMeasurement::Mixed(_));
     if let Some(missing) = too_few(n, needed_for_skewness(values), is_mixed, 1) {
         return undecided(Some(missing));
     }
@@ -192,7 +193,7 @@ pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, ra
         // The prediction interval for the mean of m other runs of the same system.
         let explained = match prediction {
             Prediction::Student => (value - interval.mean).abs() <= interval.half * (1.0 + n as f64 / m as f64).sqrt(),
-            Prediction::Draws => explained_by_draws(values, value, m, k).unwrap_or(true),
+            Prediction::Resampling => explained_by_draws(values, value, m, k).unwrap_or(true),
         };
         if explained {
             return undecided(Some(compatible(m)));
@@ -248,14 +249,14 @@ impl Formula {
 
 /// The numbers of resamples for which a condition holds and does not hold. Resamples without a truth value are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct ResampleCount {
     /// Resamples for which it holds.
     pub holds: usize,
     /// Resamples for which it does not hold.
     pub fails: usize,
 }
 
-impl Count {
+impl ResampleCount {
     /// Counts one resample, unless its truth value is missing.
     pub fn add(&mut self, truth: Option<bool>) {
         match truth {
@@ -267,15 +268,15 @@ impl Count {
 
     /// The share of resamples for which the condition holds.
     pub fn support(self) -> f64 {
-        self.holds as f64 / RESAMPLES as f64
+        self.holds as f64 / RESAMPLE_COUNT as f64
     }
 }
 
 /// Counts the resamples for which one part of a claim holds. It stops when neither outcome can reach the share 1 - a(n),
 /// because the verdict on the part is then final.
-pub fn count_part(resamples: &Resamples, mut holds: impl FnMut(&[u32]) -> Option<bool>) -> Count {
-    let limit = expanded_tail(resamples.replications(), 1) * RESAMPLES as f64;
-    let mut count = Count::default();
+pub fn count_resamples(resamples: &Resamples, mut holds: impl FnMut(&[u32]) -> Option<bool>) -> ResampleCount {
+    let limit = expanded_tail_probability(resamples.replications(), 1) * RESAMPLE_COUNT as f64;
+    let mut count = ResampleCount::default();
     for sample in resamples.iter() {
         count.add(holds(sample));
         if count.holds as f64 > limit && count.fails as f64 > limit {
@@ -310,7 +311,7 @@ pub struct ClaimJudgment {
 }
 
 /// Judges a claim over deterministic points only; `None` if a value that decides is missing.
-pub fn judge_values(formula: &Formula, truths: &[Option<bool>]) -> Option<ClaimJudgment> {
+pub fn judge_deterministic(formula: &Formula, truths: &[Option<bool>]) -> Option<ClaimJudgment> {
     let holds = formula.holds(truths)?;
     let verdict = if holds { Verdict::Match } else { Verdict::Refuted };
     let several = truths.len() > 1;
@@ -326,28 +327,29 @@ pub fn judge_values(formula: &Formula, truths: &[Option<bool>]) -> Option<ClaimJ
 }
 
 /// The minimum number of the `PHASE_RUNS` runs with random starts that must agree with the deterministic run.
-pub const PHASE_AGREEMENT: u64 = 9;
+pub const MIN_PHASE_AGREEMENT: u64 = 9;
 
 /// Judges a claim over deterministic points after runs with random starts: it becomes undecided if too few of them agree.
 pub fn judge_phase(judgment: ClaimJudgment, agree: u64, runs: u64) -> ClaimJudgment {
-    if agree >= PHASE_AGREEMENT {
+    if agree >= MIN_PHASE_AGREEMENT {
         return judgment;
     }
-    let note = format!("phase effect: {agree} of {runs} runs with random starts agree, {PHASE_AGREEMENT} are needed");
+    let note =
+        format!("phase effect: {agree} of {runs} runs with random starts agree, {MIN_PHASE_AGREEMENT} are needed");
     ClaimJudgment { verdict: Verdict::Undecided, deciding: None, note: Some(note) }
 }
 
 /// The reason for which too few replications exist for any verdict on a claim; `None` if there are enough.
-pub fn lacks_replications(formula: &Formula, replications: &Replications) -> Option<String> {
-    let for_skewness = if replications.skewed { MINIMUM_SKEWED } else { 0 };
+pub fn missing_replications_reason(formula: &Formula, replications: &Replications) -> Option<String> {
+    let for_skewness = if replications.skewed { MIN_REPLICATIONS_SKEWED } else { 0 };
     too_few(replications.n?, for_skewness, replications.mixed, formula.parts().len())
 }
 
 /// Judges a claim from the resamples for which its parts hold. With n replications, a part holds if its support is at least
 /// 1 - a(n), and does not hold if its support is at most a(n). If one of k parts decides, its threshold is a(n, k).
-pub fn judge_claim(formula: &Formula, counts: &[Count], replications: &Replications) -> ClaimJudgment {
+pub fn judge_claim(formula: &Formula, counts: &[ResampleCount], replications: &Replications) -> ClaimJudgment {
     let undecided = |note| ClaimJudgment { verdict: Verdict::Undecided, deciding: None, note };
-    if let Some(missing) = lacks_replications(formula, replications) {
+    if let Some(missing) = missing_replications_reason(formula, replications) {
         return undecided(Some(missing));
     }
     let k = replications.raised + 1;
@@ -359,7 +361,7 @@ pub fn judge_claim(formula: &Formula, counts: &[Count], replications: &Replicati
 /// Judges a refuted claim about a published value again. It stays refuted only if at most 2.5 % of the draws satisfy it. A
 /// draw is the mean of as many of our runs as the publication has. `count` counts draws of `m` runs, independent at each
 /// point.
-pub fn judge_refuted(count: Count, m: u64) -> Judgment {
+pub fn judge_refuted(count: ResampleCount, m: u64) -> Judgment {
     if count.support() <= 0.025 {
         return Judgment::new(Verdict::Refuted, None);
     }
@@ -371,7 +373,7 @@ fn compatible(m: u64) -> String {
 }
 
 struct Rule<'a> {
-    counts: &'a [Count],
+    counts: &'a [ResampleCount],
     n: usize,
 }
 
@@ -382,7 +384,9 @@ impl Rule<'_> {
         match formula {
             Formula::Part(part) => {
                 let count = self.counts.get(*part).copied().unwrap_or_default();
-                let reaches = |count: usize, k| count as f64 >= (1.0 - expanded_tail(self.n, k)) * RESAMPLES as f64;
+                let reaches = |count: usize, k| {
+                    count as f64 >= (1.0 - expanded_tail_probability(self.n, k)) * RESAMPLE_COUNT as f64
+                };
                 let verdict = if reaches(count.holds, k_match) {
                     Verdict::Match
                 } else if reaches(count.fails, k_refuted) {
@@ -445,7 +449,7 @@ mod tests {
 
     fn judged(values: &[f64], value: f64, tolerance: f64, runs: Option<u64>) -> Judgment {
         let published = PublishedValue { value, tolerance, runs, prediction: Prediction::Student };
-        judge_published(Measurement::Stochastic(values), &published, 0)
+        judge_published(PointMeasurement::Stochastic(values), &published, 0)
     }
 
     #[test]
@@ -485,8 +489,8 @@ mod tests {
     fn the_interval_is_wider_after_runs_were_raised() {
         // t(9, 0.9875) = 2.685011: half width 0.849075.
         let published = PublishedValue { value: 10.0, tolerance: 0.8, runs: None, prediction: Prediction::Student };
-        assert_eq!(judge_published(Measurement::Stochastic(&ten()), &published, 0).verdict, Match);
-        assert_eq!(judge_published(Measurement::Stochastic(&ten()), &published, 1).verdict, Undecided);
+        assert_eq!(judge_published(PointMeasurement::Stochastic(&ten()), &published, 0).verdict, Match);
+        assert_eq!(judge_published(PointMeasurement::Stochastic(&ten()), &published, 1).verdict, Undecided);
     }
 
     #[test]
@@ -502,8 +506,8 @@ mod tests {
         skewed.extend([10.0; 20]);
         assert_eq!(judged(&skewed, 10.0, 5.0, None).verdict, Match);
         let published = PublishedValue { value: 3.0, tolerance: 0.5, runs: Some(1), prediction: Prediction::Student };
-        assert_eq!(judge_published(Measurement::Deterministic(3.5), &published, 0).verdict, Match);
-        assert_eq!(judge_published(Measurement::Deterministic(3.6), &published, 0).verdict, Differs);
+        assert_eq!(judge_published(PointMeasurement::Deterministic(3.5), &published, 0).verdict, Match);
+        assert_eq!(judge_published(PointMeasurement::Deterministic(3.6), &published, 0).verdict, Differs);
     }
 
     #[test]
@@ -543,24 +547,24 @@ mod tests {
         let values: Vec<f64> = (0..10).map(|i| f64::from(i % 2)).collect();
         let judged = |value, prediction| {
             let published = PublishedValue { value, tolerance: 0.0, runs: Some(1), prediction };
-            judge_published(Measurement::Stochastic(&values), &published, 0).verdict
+            judge_published(PointMeasurement::Stochastic(&values), &published, 0).verdict
         };
         assert_eq!((judged(1.4, Prediction::Student), judged(1.7, Prediction::Student)), (Undecided, Undecided));
-        assert_eq!((judged(1.0, Prediction::Draws), judged(1.7, Prediction::Draws)), (Undecided, Differs));
-        assert_eq!((judged(1.51, Prediction::Draws), judged(-0.51, Prediction::Draws)), (Differs, Differs));
+        assert_eq!((judged(1.0, Prediction::Resampling), judged(1.7, Prediction::Resampling)), (Undecided, Differs));
+        assert_eq!((judged(1.51, Prediction::Resampling), judged(-0.51, Prediction::Resampling)), (Differs, Differs));
     }
 
     #[test]
     fn runs_with_a_timeout_in_only_some_of_them_need_thirty_replications() {
         let thirty: Vec<f64> = ten().into_iter().cycle().take(30).collect();
         let published = PublishedValue { value: 10.0, tolerance: 2.0, runs: None, prediction: Prediction::Student };
-        let judged = |values: &[f64]| judge_published(Measurement::Mixed(values), &published, 0);
+        let judged = |values: &[f64]| judge_published(PointMeasurement::Mixed(values), &published, 0);
         assert_eq!(judged(&thirty).verdict, Match);
         let judgment = judged(&thirty[..29]);
         assert_eq!(judgment.verdict, Undecided);
         let note = "29 complete replications, 30 are needed, because only some of the runs have a time-out or a stall";
         assert_eq!(judgment.note.as_deref(), Some(note));
-        let count = [Count { holds: RESAMPLES, fails: 0 }];
+        let count = [ResampleCount { holds: RESAMPLE_COUNT, fails: 0 }];
         let claim =
             |n| judge_claim(&part(0), &count, &Replications { n: Some(n), skewed: false, mixed: true, raised: 0 });
         assert_eq!((claim(29).verdict, claim(30).verdict), (Undecided, Match));
@@ -581,10 +585,10 @@ mod tests {
 
     fn claim(formula: &Formula, supports: &[f64], n: usize) -> (Verdict, Option<usize>) {
         let count = |support: &f64| {
-            let holds = (support * RESAMPLES as f64).round() as usize;
-            Count { holds, fails: RESAMPLES - holds }
+            let holds = (support * RESAMPLE_COUNT as f64).round() as usize;
+            ResampleCount { holds, fails: RESAMPLE_COUNT - holds }
         };
-        let counts: Vec<Count> = supports.iter().map(count).collect();
+        let counts: Vec<ResampleCount> = supports.iter().map(count).collect();
         let judgment =
             judge_claim(formula, &counts, &Replications { n: Some(n), skewed: false, mixed: false, raised: 0 });
         (judgment.verdict, judgment.deciding)
@@ -627,7 +631,7 @@ mod tests {
     fn a_claim_over_deterministic_points_is_decided_by_their_values() {
         let all = Formula::All(vec![part(0), part(1)]);
         let judged =
-            |truths: [Option<bool>; 2]| judge_values(&all, &truths).map(|claim| (claim.verdict, claim.deciding));
+            |truths: [Option<bool>; 2]| judge_deterministic(&all, &truths).map(|claim| (claim.verdict, claim.deciding));
         assert_eq!(judged([Some(true), Some(true)]), Some((Match, None)));
         assert_eq!(judged([None, Some(false)]), Some((Refuted, Some(1))));
         assert_eq!(judged([None, Some(true)]), None);
@@ -637,10 +641,10 @@ mod tests {
     fn counting_stops_early_without_a_change_of_the_verdict() {
         let resamples = Resamples::new("test", 20);
         let holds = |sample: &[u32]| Some(sample[0] < 10);
-        let mut whole = Count::default();
+        let mut whole = ResampleCount::default();
         resamples.iter().for_each(|sample| whole.add(holds(sample)));
-        let early = count_part(&resamples, holds);
-        assert!(early.holds + early.fails < 1000 && whole.holds + whole.fails == RESAMPLES);
+        let early = count_resamples(&resamples, holds);
+        assert!(early.holds + early.fails < 1000 && whole.holds + whole.fails == RESAMPLE_COUNT);
         let replications = Replications { n: Some(20), skewed: false, mixed: false, raised: 0 };
         let judged = |count| judge_claim(&part(0), &[count], &replications).verdict;
         assert_eq!((judged(early), judged(whole)), (Undecided, Undecided));

@@ -9,11 +9,11 @@
 //! Quantiles of t are computed, not tabulated. For integer degrees of freedom the distribution is a finite sum of powers of
 //! a cosine (Abramowitz and Stegun 26.7.3 and 26.7.4), which is inverted by bisection.
 
-use fullpipe_units::{Stream, math};
+use fullpipe_units::{RandomStream, math};
 
 /// Statistics of the runs of one point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
+pub struct SampleStatistics {
     /// Number of values.
     pub n: usize,
     /// Arithmetic mean.
@@ -29,11 +29,11 @@ pub struct Summary {
 }
 
 /// Statistics of `values`, which must be finite; `None` if there are none.
-pub fn summarize(values: &[f64]) -> Option<Summary> {
+pub fn summarize(values: &[f64]) -> Option<SampleStatistics> {
     let mean = mean(values)?;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    Some(Summary {
+    Some(SampleStatistics {
         n: values.len(),
         mean,
         ci95: half_width_95(values, mean),
@@ -51,7 +51,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 }
 
 /// Standard deviation of a sample (n - 1); `None` for fewer than two values.
-pub fn deviation(values: &[f64]) -> Option<f64> {
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     variance(values, mean(values)?).map(f64::sqrt)
 }
 
@@ -63,7 +63,7 @@ fn variance(values: &[f64], mean: f64) -> Option<f64> {
 
 /// Jain's fairness index of shares (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 if all are equal, 1/n if all but one are zero.
 /// `None` without values, or if all are zero.
-pub fn jain(shares: &[f64]) -> Option<f64> {
+pub fn jain_index(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
@@ -88,7 +88,7 @@ pub fn quantile_of_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
 
 fn half_width_95(values: &[f64], mean: f64) -> Option<f64> {
     let n = values.len();
-    variance(values, mean).map(|variance| student_t(n - 1, 0.95) * (variance / n as f64).sqrt())
+    variance(values, mean).map(|variance| student_t_quantile(n - 1, 0.95) * (variance / n as f64).sqrt())
 }
 
 /// Adjusted sample skewness, G1 = sqrt(n (n - 1)) / (n - 2) m3 / m2^(3/2) (Joanes and Gill 1998); `None` for fewer than
@@ -103,17 +103,17 @@ pub fn skewness(values: &[f64]) -> Option<f64> {
 /// The share of resamples that the percentile bootstrap excludes at each end: a(n, k) = Phi(-sqrt(n / (n - 1)) t(1 - 0.025 /
 /// k, n - 1)). With it, the interval of n values is as wide as Student's (Hesterberg 2015, "What teachers should know about
 /// the bootstrap", section 4.3.3), for k simultaneous tests. 0 for fewer than two values.
-pub fn expanded_tail(n: usize, k: u64) -> f64 {
+pub fn expanded_tail_probability(n: usize, k: u64) -> f64 {
     if n < 2 {
         return 0.0;
     }
-    let t = student_t(n - 1, 1.0 - 0.05 / k.max(1) as f64);
+    let t = student_t_quantile(n - 1, 1.0 - 0.05 / k.max(1) as f64);
     let x = (n as f64 / (n - 1) as f64).sqrt() * t;
     0.5 * math::erfc(x * std::f64::consts::FRAC_1_SQRT_2)
 }
 
 /// The number of resamples of a bootstrap.
-pub const RESAMPLES: usize = 10_000;
+pub const RESAMPLE_COUNT: usize = 10_000;
 
 /// Samples with replacement of the numbers of n replications, drawn from the stream `bootstrap`. They depend only on n and
 /// the name, so equal calls draw equal samples.
@@ -128,14 +128,16 @@ pub struct Resamples {
 impl Resamples {
     /// Draws [`RESAMPLES`] samples of n replications. Resamples with other names are independent.
     pub fn new(name: &str, n: usize) -> Self {
-        Resamples::of_size(name, n, n)
+        Resamples::with_size(name, n, n)
     }
 
     /// As [`Resamples::new`], with samples of another size: possible results of a publication with `size` runs of the same
     /// system.
-    pub fn of_size(name: &str, n: usize, size: usize) -> Self {
-        let mut stream = Stream::new(0, name, "bootstrap");
-        let indices = (0..if n == 0 { 0 } else { RESAMPLES * size }).map(|_| stream.below(n as u64) as u32).collect();
+    pub fn with_size(name: &str, n: usize, size: usize) -> Self {
+        let mut stream = RandomStream::new(0, name, "bootstrap");
+        let indices = (0..if n == 0 { 0 } else { RESAMPLE_COUNT * size })
+            .map(|_| stream.uniform_below(n as u64) as u32)
+            .collect();
         Resamples { n, size, indices }
     }
 
@@ -167,7 +169,7 @@ pub fn bootstrap_interval(resamples: &Resamples, statistic: impl FnMut(&[u32]) -
         return None;
     }
     results.sort_by(f64::total_cmp);
-    let tail = expanded_tail(resamples.replications(), 1);
+    let tail = expanded_tail_probability(resamples.replications(), 1);
     Some((quantile_of_sorted(&results, tail)?, quantile_of_sorted(&results, 1.0 - tail)?))
 }
 
@@ -190,13 +192,13 @@ pub fn quantile_interval(values: &[f64], probability: f64) -> Option<(f64, f64)>
 }
 
 /// The upper 95 % bound of the share of runs with an event if none of n runs had it (the rule of three).
-pub fn share_at_most(n: usize) -> f64 {
+pub fn upper_bound_of_share(n: usize) -> f64 {
     (3.0 / n as f64).min(1.0)
 }
 
 /// The t for which Student's distribution has the probability `confidence` (between 0 and 1) within ±t. Infinite for zero
 /// degrees of freedom.
-pub fn student_t(degrees_of_freedom: usize, confidence: f64) -> f64 {
+pub fn student_t_quantile(degrees_of_freedom: usize, confidence: f64) -> f64 {
     if degrees_of_freedom == 0 {
         return f64::INFINITY;
     }
@@ -204,7 +206,7 @@ pub fn student_t(degrees_of_freedom: usize, confidence: f64) -> f64 {
     // 1/degrees is added.
     const LONG: usize = 1000;
     if degrees_of_freedom > LONG {
-        let at_limit = student_t(LONG, confidence);
+        let at_limit = student_t_quantile(LONG, confidence);
         let mut normal = at_limit;
         for _ in 0..5 {
             normal = at_limit - excess_over_normal(normal, LONG as f64);
@@ -277,11 +279,11 @@ mod tests {
             (100, 1.984),
         ];
         for (degrees, expected) in table_975 {
-            assert!((student_t(degrees, 0.95) - expected).abs() <= 0.0005 + 1e-9, "{degrees}");
+            assert!((student_t_quantile(degrees, 0.95) - expected).abs() <= 0.0005 + 1e-9, "{degrees}");
         }
         let table_995 = [(1, 63.657), (2, 9.925), (7, 3.499), (29, 2.756), (100, 2.626)];
         for (degrees, expected) in table_995 {
-            assert!((student_t(degrees, 0.99) - expected).abs() <= 0.0005 + 1e-9, "{degrees}");
+            assert!((student_t_quantile(degrees, 0.99) - expected).abs() <= 0.0005 + 1e-9, "{degrees}");
         }
     }
 
@@ -291,18 +293,18 @@ mod tests {
         let confidence: f64 = 0.95;
         let one =
             math::sin(std::f64::consts::FRAC_PI_2 * confidence) / math::cos(std::f64::consts::FRAC_PI_2 * confidence);
-        assert!((student_t(1, confidence) / one - 1.0).abs() < 1e-12);
+        assert!((student_t_quantile(1, confidence) / one - 1.0).abs() < 1e-12);
         let two = confidence * (2.0 / (1.0 - confidence * confidence)).sqrt();
-        assert!((student_t(2, confidence) / two - 1.0).abs() < 1e-12);
+        assert!((student_t_quantile(2, confidence) / two - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn quantiles_of_t_approach_the_normal_quantile_for_many_degrees() {
         // The normal quantile is 1.959963985; the expansion adds (z^3 + z) / (4 degrees) = 2.37227 / degrees:
         // 1.959966357 at a million.
-        assert!((student_t(1_000_000, 0.95) - 1.959_966_357).abs() < 1e-8);
-        assert!(student_t(1000, 0.95) > student_t(1001, 0.95));
-        assert!(student_t(1001, 0.95) > student_t(5000, 0.95));
+        assert!((student_t_quantile(1_000_000, 0.95) - 1.959_966_357).abs() < 1e-8);
+        assert!(student_t_quantile(1000, 0.95) > student_t_quantile(1001, 0.95));
+        assert!(student_t_quantile(1001, 0.95) > student_t_quantile(5000, 0.95));
     }
 
     #[test]
@@ -332,13 +334,17 @@ mod tests {
     fn expanded_tails_match_the_published_table() {
         // Phi(-sqrt(n / (n - 1)) t(0.975, n - 1)): n = 10: t = 2.262157, 1.054093 t = 2.384525, Phi = 0.00855.
         for (n, expected) in [(10, 0.0086), (20, 0.0159), (50, 0.0212)] {
-            assert!((expanded_tail(n, 1) - expected).abs() < 0.00005, "{n}: {}", expanded_tail(n, 1));
+            assert!(
+                (expanded_tail_probability(n, 1) - expected).abs() < 0.00005,
+                "{n}: {}",
+                expanded_tail_probability(n, 1)
+            );
         }
         // Many runs: 0.025, and half of it for two tests; t(0.9875, 9) = 2.685011: 2.830252, Phi = 0.002326.
-        assert!((expanded_tail(100_000, 1) - 0.025).abs() < 1e-5);
-        assert!((expanded_tail(100_000, 2) - 0.0125).abs() < 1e-5);
-        assert!((expanded_tail(10, 2) - 0.002_326).abs() < 2e-6, "{}", expanded_tail(10, 2));
-        assert_eq!((expanded_tail(0, 1), expanded_tail(1, 1)), (0.0, 0.0));
+        assert!((expanded_tail_probability(100_000, 1) - 0.025).abs() < 1e-5);
+        assert!((expanded_tail_probability(100_000, 2) - 0.0125).abs() < 1e-5);
+        assert!((expanded_tail_probability(10, 2) - 0.002_326).abs() < 2e-6, "{}", expanded_tail_probability(10, 2));
+        assert_eq!((expanded_tail_probability(0, 1), expanded_tail_probability(1, 1)), (0.0, 0.0));
     }
 
     #[test]
@@ -364,7 +370,7 @@ mod tests {
 
     #[test]
     fn the_share_bound_is_three_over_n_if_no_run_has_the_event() {
-        assert_eq!((share_at_most(30), share_at_most(2)), (0.1, 1.0));
+        assert_eq!((upper_bound_of_share(30), upper_bound_of_share(2)), (0.1, 1.0));
     }
 
     #[test]
@@ -372,7 +378,7 @@ mod tests {
         // 4000 samples of 5 uniform numbers: the coverage of a 95 % interval. The mean of five uniform numbers is close to
         // normal (their kurtosis is below that of the normal distribution), so the true coverage is 0.94..0.95. Four
         // standard errors of 4000 trials are 0.014.
-        let mut stream = Stream::new(1, "test", "coverage");
+        let mut stream = RandomStream::new(1, "test", "coverage");
         let trials = 4000;
         let covered = (0..trials)
             .filter(|_| {

@@ -2,11 +2,11 @@
 //! distribution, through the functions that judge real studies. `docs/verdicts.md` contains the table.
 
 use fullpipe_archive::Verdict;
-use fullpipe_units::{Stream, math};
-use fullpipe_verdict::statistics::{Resamples, expanded_tail};
+use fullpipe_units::{RandomStream, math};
+use fullpipe_verdict::statistics::{Resamples, expanded_tail_probability};
 use fullpipe_verdict::{
-    Count, Formula, Measurement, Prediction, PublishedValue, Replications, count_part, is_skewed, judge_claim,
-    judge_published, lacks_replications,
+    Formula, PointMeasurement, Prediction, PublishedValue, Replications, ResampleCount, count_resamples, is_skewed,
+    judge_claim, judge_published, missing_replications_reason,
 };
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,7 +28,7 @@ const LAWS: [(Law, &str); 3] =
     [(Law::Normal, "normal"), (Law::LogNormal, "log-normal"), (Law::Outlier, "one run in ten an outlier")];
 
 impl Law {
-    fn draw(self, stream: &mut Stream) -> f64 {
+    fn draw(self, stream: &mut RandomStream) -> f64 {
         match self {
             Law::Normal => normal(stream),
             Law::LogNormal => {
@@ -38,26 +38,26 @@ impl Law {
             }
             Law::Outlier => {
                 // Mean 0.3, variance 1 + 9 * 0.1 * 0.9.
-                let shift = if stream.chance(0.1) { 3.0 } else { 0.0 };
+                let shift = if stream.bernoulli(0.1) { 3.0 } else { 0.0 };
                 (normal(stream) + shift - 0.3) / 1.81f64.sqrt()
             }
         }
     }
 
-    fn draws(self, stream: &mut Stream, n: usize) -> Vec<f64> {
+    fn draws(self, stream: &mut RandomStream, n: usize) -> Vec<f64> {
         (0..n).map(|_| self.draw(stream)).collect()
     }
 }
 
 /// A standard normal number (Box and Muller).
-fn normal(stream: &mut Stream) -> f64 {
+fn normal(stream: &mut RandomStream) -> f64 {
     let radius = (-2.0 * math::ln(1.0 - stream.uniform())).sqrt();
     radius * math::cos(std::f64::consts::TAU * stream.uniform())
 }
 
 /// The share of studies with a property. Each study has its own stream, which is the same for every number of runs.
-fn share(purpose: &str, mut has: impl FnMut(&mut Stream) -> bool) -> f64 {
-    let studies = (0..STUDIES).filter(|study| has(&mut Stream::new(*study as u64, "study", purpose)));
+fn share(purpose: &str, mut has: impl FnMut(&mut RandomStream) -> bool) -> f64 {
+    let studies = (0..STUDIES).filter(|study| has(&mut RandomStream::new(*study as u64, "study", purpose)));
     studies.count() as f64 / STUDIES as f64
 }
 
@@ -67,7 +67,7 @@ fn judged(values: &[f64], value: f64, tolerance: f64, runs: Option<u64>) -> Verd
 
 fn predicted(values: &[f64], value: f64, tolerance: f64, runs: Option<u64>, prediction: Prediction) -> Verdict {
     let published = PublishedValue { value, tolerance, runs, prediction };
-    judge_published(Measurement::Stochastic(values), &published, 0).verdict
+    judge_published(PointMeasurement::Stochastic(values), &published, 0).verdict
 }
 
 /// Whether a value at the edge of the tolerance matches: the true mean is the published value plus the tolerance, one
@@ -93,7 +93,7 @@ fn same_system_differs(law: Law, n: usize, prediction: Prediction) -> f64 {
 }
 
 /// The verdict on a claim of `k` parts, each of which states that a mean is above 0. The true mean is 0.
-fn null_claim(law: Law, resamples: &Resamples, k: usize, stream: &mut Stream) -> Verdict {
+fn null_claim(law: Law, resamples: &Resamples, k: usize, stream: &mut RandomStream) -> Verdict {
     let n = resamples.replications();
     let parts: Vec<Vec<f64>> = (0..k).map(|_| law.draws(stream, n)).collect();
     let formula = match k {
@@ -102,13 +102,13 @@ fn null_claim(law: Law, resamples: &Resamples, k: usize, stream: &mut Stream) ->
     };
     let skewed = parts.iter().any(|values| is_skewed(values));
     let replications = Replications { n: Some(n), skewed, mixed: false, raised: 0 };
-    if lacks_replications(&formula, &replications).is_some() {
-        return judge_claim(&formula, &vec![Count::default(); k], &replications).verdict;
+    if missing_replications_reason(&formula, &replications).is_some() {
+        return judge_claim(&formula, &vec![ResampleCount::default(); k], &replications).verdict;
     }
     let above = |values: &Vec<f64>| {
-        count_part(resamples, |sample| Some(sample.iter().map(|index| values[*index as usize]).sum::<f64>() > 0.0))
+        count_resamples(resamples, |sample| Some(sample.iter().map(|index| values[*index as usize]).sum::<f64>() > 0.0))
     };
-    let counts: Vec<Count> = parts.iter().map(above).collect();
+    let counts: Vec<ResampleCount> = parts.iter().map(above).collect();
     judge_claim(&formula, &counts, &replications).verdict
 }
 
@@ -139,7 +139,7 @@ fn rows() -> Vec<Row> {
                 null: share("null", |stream| null_claim(law, &resamples, 1, stream) != Verdict::Undecided),
                 any: share("any", |stream| null_claim(law, &resamples, 20, stream) == Verdict::Match),
                 same: same_system_differs(law, n, Prediction::Student),
-                same_by_draws: same_system_differs(law, n, Prediction::Draws),
+                same_by_draws: same_system_differs(law, n, Prediction::Resampling),
             });
         }
     }
@@ -217,8 +217,12 @@ fn the_page_contains_the_thresholds() {
     let text = include_str!("../../../docs/verdicts.md");
     let mut rows = Vec::new();
     for n in [10, 20, 50] {
-        let row =
-            format!("| {n} | {:.4} | {:.4} | {:.4} |", expanded_tail(n, 1), expanded_tail(n, 2), expanded_tail(n, 5));
+        let row = format!(
+            "| {n} | {:.4} | {:.4} | {:.4} |",
+            expanded_tail_probability(n, 1),
+            expanded_tail_probability(n, 2),
+            expanded_tail_probability(n, 5)
+        );
         rows.push(row);
     }
     assert!(rows.iter().all(|row| text.contains(row)), "{rows:#?}");

@@ -7,8 +7,8 @@
 //! options. The first fragment must contain all headers, including the transport header.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
-use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
-use crate::{Checksum, MORE_FRAGMENTS, Refused, protocol};
+use crate::layout::{ICMP_HEADER_BYTES, Layout, UpperProtocol, word};
+use crate::{Checksum, MORE_FRAGMENTS, PacketError, protocol};
 use std::fmt;
 
 /// The copied flag of an IPv4 option type: all fragments contain the option (RFC 791 section 3.1).
@@ -18,38 +18,43 @@ const NO_OPERATION: u8 = 1;
 
 /// Reason why a packet larger than the MTU cannot be fragmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Uncut {
+pub enum FragmentationError {
     /// The packet is malformed.
-    Packet(Refused),
+    Malformed(PacketError),
     /// Its IPv4 header has the DF flag. An ICMP error ([`PacketTooBig`](crate::IcmpError::PacketTooBig)) must be sent
     /// to its source.
     DontFragment,
     /// It is an IPv6 packet that already has a fragment header.
-    Fragment,
+    AlreadyFragmented,
     /// The MTU is too small for the headers and eight bytes.
     MtuTooSmall,
 }
 
-impl fmt::Display for Uncut {
+impl fmt::Display for FragmentationError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Uncut::Packet(refused) => return refused.fmt(formatter),
-            Uncut::DontFragment => "its header has the DF flag",
-            Uncut::Fragment => "it is already a fragment",
-            Uncut::MtuTooSmall => "the MTU is too small for its headers",
+            FragmentationError::Malformed(refused) => return refused.fmt(formatter),
+            FragmentationError::DontFragment => "its header has the DF flag",
+            FragmentationError::AlreadyFragmented => "it is already a fragment",
+            FragmentationError::MtuTooSmall => "the MTU is too small for its headers",
         })
     }
 }
 
-impl std::error::Error for Uncut {}
+impl std::error::Error for FragmentationError {}
 
 /// Calls `emit` with each fragment of a packet in order, or with the packet itself if it fits the MTU. `identification`
 /// applies to IPv6; IPv4 packets have their own.
 ///
 /// # Errors
 /// See [`Uncut`]. In this case `emit` was not called.
-pub fn cut(packet: &[u8], mtu_bytes: u32, identification: u32, mut emit: impl FnMut(&[u8])) -> Result<(), Uncut> {
-    let layout = Layout::whole(packet).map_err(Uncut::Packet)?;
+pub fn fragment(
+    packet: &[u8],
+    mtu_bytes: u32,
+    identification: u32,
+    mut emit: impl FnMut(&[u8]),
+) -> Result<(), FragmentationError> {
+    let layout = Layout::whole(packet).map_err(FragmentationError::Malformed)?;
     let packet = &packet[..layout.total];
     if packet.len() <= mtu_bytes as usize {
         emit(packet);
@@ -69,22 +74,27 @@ struct Share {
 }
 
 /// The part of the next `left` payload bytes in a fragment with room for `room` bytes.
-fn share(from: usize, left: usize, room: usize) -> Result<Share, Uncut> {
+fn share(from: usize, left: usize, room: usize) -> Result<Share, FragmentationError> {
     let is_last = left <= room;
     let length = if is_last { left } else { room / 8 * 8 };
-    if length > 0 { Ok(Share { from, length, is_last }) } else { Err(Uncut::MtuTooSmall) }
+    if length > 0 { Ok(Share { from, length, is_last }) } else { Err(FragmentationError::MtuTooSmall) }
 }
 
-fn cut_v4(packet: &[u8], layout: &Layout, mtu_bytes: usize, mut emit: impl FnMut(&[u8])) -> Result<(), Uncut> {
+fn cut_v4(
+    packet: &[u8],
+    layout: &Layout,
+    mtu_bytes: usize,
+    mut emit: impl FnMut(&[u8]),
+) -> Result<(), FragmentationError> {
     let word_of_flags = word(packet, 6);
     if word_of_flags & crate::DONT_FRAGMENT != 0 {
-        return Err(Uncut::DontFragment);
+        return Err(FragmentationError::DontFragment);
     }
     let (header, payload) = packet.split_at(layout.transport);
     let (fixed, options) = header.split_at(IPV4_HEADER_BYTES as usize);
     let others = [fixed, &copied_options(options)].concat();
     if mtu_bytes < header.len() + 8 {
-        return Err(Uncut::MtuTooSmall);
+        return Err(FragmentationError::MtuTooSmall);
     }
     let mut from = 0;
     while from < payload.len() {
@@ -143,15 +153,15 @@ fn cut_v6(
     mtu_bytes: usize,
     identification: u32,
     mut emit: impl FnMut(&[u8]),
-) -> Result<(), Uncut> {
+) -> Result<(), FragmentationError> {
     let place = per_fragment_headers(packet);
     if place.fragment_header.is_some() {
-        return Err(Uncut::Fragment);
+        return Err(FragmentationError::AlreadyFragmented);
     }
     let (headers, payload) = packet.split_at(place.end);
     let room = mtu_bytes.saturating_sub(headers.len() + IPV6_FRAGMENT_HEADER_BYTES as usize);
     if room / 8 * 8 < layout.transport - place.end + transport_header_bytes(packet, layout).max(8) {
-        return Err(Uncut::MtuTooSmall);
+        return Err(FragmentationError::MtuTooSmall);
     }
     let mut header = headers.to_vec();
     let next = std::mem::replace(&mut header[place.next_at], protocol::IPV6_FRAGMENT);
@@ -174,9 +184,11 @@ fn cut_v6(
 
 fn transport_header_bytes(packet: &[u8], layout: &Layout) -> usize {
     match layout.upper {
-        Upper::Tcp => usize::from(packet[layout.transport + 12] >> 4) * 4,
-        Upper::Other => 0,
-        Upper::Udp | Upper::Echo { .. } | Upper::IcmpError | Upper::Icmp => ICMP_HEADER_BYTES,
+        UpperProtocol::Tcp => usize::from(packet[layout.transport + 12] >> 4) * 4,
+        UpperProtocol::Other => 0,
+        UpperProtocol::Udp | UpperProtocol::Echo { .. } | UpperProtocol::IcmpError | UpperProtocol::Icmp => {
+            ICMP_HEADER_BYTES
+        }
     }
 }
 

@@ -11,9 +11,9 @@
 //! its request (RFC 1349 section 5.1), but is not ECN-capable. IP options of a request are not returned.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
-use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
+use crate::layout::{ICMP_HEADER_BYTES, Layout, UpperProtocol, word};
 use crate::read::sum;
-use crate::{Checksum, Refused, protocol};
+use crate::{Checksum, PacketError, protocol};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -59,44 +59,44 @@ pub enum Unreachable {
 
 /// Reason why a packet gets no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unanswered {
+pub enum ReplyError {
     /// The packet is malformed.
-    Packet(Refused),
+    Malformed(PacketError),
     /// It is an ICMP error or an ICMPv6 redirect.
-    Error,
+    IcmpError,
     /// Its destination is a multicast or broadcast address.
-    Group,
+    GroupDestination,
     /// It is a fragment other than the first, or any fragment of an echo request or a segment.
-    Fragment,
+    NonInitialFragment,
     /// Its source is not the address of a single host.
-    Source,
+    InvalidSource,
     /// The source address of the reply has a different IP version.
-    Version,
+    VersionMismatch,
     /// It is not an echo request.
-    NoEcho,
+    NotEchoRequest,
     /// It is not a TCP segment, or it is itself a reset.
-    NoSegment,
+    NotTcpSegment,
     /// The checksum of the echo request or segment is wrong.
-    Checksum,
+    BadChecksum,
 }
 
-impl fmt::Display for Unanswered {
+impl fmt::Display for ReplyError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Unanswered::Packet(refused) => return refused.fmt(formatter),
-            Unanswered::Error => "it is an ICMP error itself",
-            Unanswered::Group => "its destination is a multicast or broadcast address",
-            Unanswered::Fragment => "it is a fragment",
-            Unanswered::Source => "its source is not the address of a single host",
-            Unanswered::Version => "the source address of the reply has another IP version",
-            Unanswered::NoEcho => "it is not an echo request",
-            Unanswered::NoSegment => "it is not a TCP segment without RST",
-            Unanswered::Checksum => "its checksum is wrong",
+            ReplyError::Malformed(refused) => return refused.fmt(formatter),
+            ReplyError::IcmpError => "it is an ICMP error itself",
+            ReplyError::GroupDestination => "its destination is a multicast or broadcast address",
+            ReplyError::NonInitialFragment => "it is a fragment",
+            ReplyError::InvalidSource => "its source is not the address of a single host",
+            ReplyError::VersionMismatch => "the source address of the reply has another IP version",
+            ReplyError::NotEchoRequest => "it is not an echo request",
+            ReplyError::NotTcpSegment => "it is not a TCP segment without RST",
+            ReplyError::BadChecksum => "its checksum is wrong",
         })
     }
 }
 
-impl std::error::Error for Unanswered {}
+impl std::error::Error for ReplyError {}
 
 impl IcmpError {
     /// Returns type, code, and the four bytes after the checksum.
@@ -145,21 +145,21 @@ impl Unreachable {
 ///
 /// # Errors
 /// See [`Unanswered`]: no error may be sent about this packet. In this case nothing is appended.
-pub fn error(
+pub fn write_error(
     packet: &[u8],
     what: IcmpError,
     from: IpAddr,
     identification: u16,
     out: &mut Vec<u8>,
-) -> Result<(), Unanswered> {
-    let layout = Layout::whole(packet).map_err(Unanswered::Packet)?;
+) -> Result<(), ReplyError> {
+    let layout = Layout::whole(packet).map_err(ReplyError::Malformed)?;
     let to = answerable_source(&layout, packet)?;
     if layout.piece.is_some_and(|piece| piece.offset_bytes > 0) {
-        return Err(Unanswered::Fragment);
+        return Err(ReplyError::NonInitialFragment);
     }
     let is_redirect = layout.protocol == protocol::ICMPV6 && packet.get(layout.transport) == Some(&REDIRECT_V6);
-    if layout.upper == Upper::IcmpError || is_redirect {
-        return Err(Unanswered::Error);
+    if layout.upper == UpperProtocol::IcmpError || is_redirect {
+        return Err(ReplyError::IcmpError);
     }
     let longest = match layout.version {
         IpVersion::V4 => MAX_ERROR_BYTES_V4 - IPV4_HEADER_BYTES,
@@ -168,7 +168,7 @@ pub fn error(
     let quoted = &packet[..layout.total.min(longest as usize - ICMP_HEADER_BYTES)];
     let (kind, code, rest) = what.fields(layout.version);
     let class = if layout.version == IpVersion::V4 { NETWORK_CONTROL } else { 0 };
-    let message = Message { kind, code, rest, body: quoted };
+    let message = IcmpMessage { kind, code, rest, body: quoted };
     message.write(from, to, class, identification, out)
 }
 
@@ -177,36 +177,36 @@ pub fn error(
 ///
 /// # Errors
 /// See [`Unanswered`]. In this case nothing is appended.
-pub fn echo_reply(request: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), Unanswered> {
-    let layout = Layout::whole(request).map_err(Unanswered::Packet)?;
+pub fn write_echo_reply(request: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), ReplyError> {
+    let layout = Layout::whole(request).map_err(ReplyError::Malformed)?;
     let to = answerable_source(&layout, request)?;
     if layout.piece.is_some() {
-        return Err(Unanswered::Fragment);
+        return Err(ReplyError::NonInitialFragment);
     }
-    if layout.upper != (Upper::Echo { request: true }) {
-        return Err(Unanswered::NoEcho);
+    if layout.upper != (UpperProtocol::Echo { request: true }) {
+        return Err(ReplyError::NotEchoRequest);
     }
     let (_, from) = layout.addresses(request);
     let message = &request[layout.transport..layout.total];
     if checksum(from, to, message) != 0 {
-        return Err(Unanswered::Checksum);
+        return Err(ReplyError::BadChecksum);
     }
     let (kind, class) = match layout.version {
         IpVersion::V4 => (ECHO_REPLY_V4, request[1]),
         IpVersion::V6 => (ECHO_REPLY_V6, (word(request, 0) >> 4) as u8),
     };
     let rest = [message[4], message[5], message[6], message[7]];
-    let reply = Message { kind, code: 0, rest, body: &message[ICMP_HEADER_BYTES..] };
+    let reply = IcmpMessage { kind, code: 0, rest, body: &message[ICMP_HEADER_BYTES..] };
     reply.write(from, to, class & !0b11, identification, out)
 }
 
 /// Destination of a reply: the source of the packet.
-pub(crate) fn answerable_source(layout: &Layout, packet: &[u8]) -> Result<IpAddr, Unanswered> {
+pub(crate) fn answerable_source(layout: &Layout, packet: &[u8]) -> Result<IpAddr, ReplyError> {
     let (source, destination) = layout.addresses(packet);
     if is_group(destination) {
-        return Err(Unanswered::Group);
+        return Err(ReplyError::GroupDestination);
     }
-    if is_one_host(source) { Ok(source) } else { Err(Unanswered::Source) }
+    if is_one_host(source) { Ok(source) } else { Err(ReplyError::InvalidSource) }
 }
 
 /// Whether this is a multicast address or limited broadcast. A directed broadcast cannot be recognized without the
@@ -237,7 +237,7 @@ fn checksum(from: IpAddr, to: IpAddr, message: &[u8]) -> u16 {
 
 /// An ICMP or ICMPv6 message. Its length always fits an IP header: a quoted packet is short, and echoed data arrived in
 /// a packet with headers of at least the same size.
-pub(crate) struct Message<'a> {
+pub(crate) struct IcmpMessage<'a> {
     pub(crate) kind: u8,
     pub(crate) code: u8,
     /// The four bytes after the checksum.
@@ -245,7 +245,7 @@ pub(crate) struct Message<'a> {
     pub(crate) body: &'a [u8],
 }
 
-impl Message<'_> {
+impl IcmpMessage<'_> {
     fn bytes(&self, from: IpAddr, to: IpAddr) -> Vec<u8> {
         let mut bytes = [&[self.kind, self.code, 0, 0][..], &self.rest, self.body].concat();
         let checksum = checksum(from, to, &bytes);
@@ -261,7 +261,7 @@ impl Message<'_> {
         class: u8,
         identification: u16,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), ReplyError> {
         let number = if from.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
         ip_header((from, to), number, class, identification, ICMP_HEADER_BYTES + self.body.len(), out)?;
         out.extend(self.bytes(from, to));
@@ -283,11 +283,11 @@ pub(crate) fn ip_header(
     identification: u16,
     length: usize,
     out: &mut Vec<u8>,
-) -> Result<(), Unanswered> {
+) -> Result<(), ReplyError> {
     match addresses {
         (IpAddr::V4(from), IpAddr::V4(to)) => header_v4((from, to), number, class, identification, length, out),
         (IpAddr::V6(from), IpAddr::V6(to)) => header_v6((from, to), number, class, HOP_LIMIT, length, out),
-        _ => return Err(Unanswered::Version),
+        _ => return Err(ReplyError::VersionMismatch),
     }
     Ok(())
 }

@@ -26,43 +26,43 @@ const SOURCE_ROUTES: [u8; 2] = [131, 137];
 
 /// Reason why bytes are not a valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refused {
+pub enum PacketError {
     /// It is neither IPv4 nor IPv6.
-    Version,
+    UnknownVersion,
     /// There are fewer bytes than headers and length fields require.
     Truncated,
     /// The IP header or its length field is shorter than an IP header.
-    Length,
+    InvalidLength,
     /// The checksum of the IPv4 header is wrong.
-    HeaderChecksum,
+    BadHeaderChecksum,
     /// IPv6 extension headers are truncated, out of order, or too many.
-    Extensions,
+    InvalidExtensions,
     /// A fragment is empty or ends beyond the maximum packet size, or its length is not a multiple of eight bytes
     /// although it is not the last.
-    Fragment,
+    InvalidFragment,
     /// The transport header is incomplete, or its lengths are invalid.
-    Transport,
+    InvalidTransport,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for PacketError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Refused::Version => "it is neither IPv4 nor IPv6",
-            Refused::Truncated => "it is shorter than its length field",
-            Refused::Length => "its header has an invalid length",
-            Refused::HeaderChecksum => "the checksum of its IPv4 header is wrong",
-            Refused::Extensions => "its IPv6 extension headers are malformed",
-            Refused::Fragment => "it is an invalid fragment",
-            Refused::Transport => "its transport header is malformed",
+            PacketError::UnknownVersion => "it is neither IPv4 nor IPv6",
+            PacketError::Truncated => "it is shorter than its length field",
+            PacketError::InvalidLength => "its header has an invalid length",
+            PacketError::BadHeaderChecksum => "the checksum of its IPv4 header is wrong",
+            PacketError::InvalidExtensions => "its IPv6 extension headers are malformed",
+            PacketError::InvalidFragment => "it is an invalid fragment",
+            PacketError::InvalidTransport => "its transport header is malformed",
         })
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for PacketError {}
 
 /// The fields of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct FragmentFields {
     pub(crate) offset_bytes: u32,
     pub(crate) last: bool,
     pub(crate) identification: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Piece {
 
 /// The protocol above IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Upper {
+pub(crate) enum UpperProtocol {
     Tcp,
     Udp,
     Echo {
@@ -93,8 +93,8 @@ pub(crate) struct Layout {
     /// The index of the transport header or of a fragment's payload.
     pub(crate) transport: usize,
     pub(crate) protocol: u8,
-    pub(crate) upper: Upper,
-    pub(crate) piece: Option<Piece>,
+    pub(crate) upper: UpperProtocol,
+    pub(crate) piece: Option<FragmentFields>,
     /// Whether a source route has remaining addresses, so that the destination in the header is not the final one.
     pub(crate) source_routed: bool,
 }
@@ -116,28 +116,28 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
 
 /// The IP version in the first four bits.
 #[inline]
-pub(crate) fn version(bytes: &[u8]) -> Result<IpVersion, Refused> {
-    match bytes.first().ok_or(Refused::Truncated)? >> 4 {
+pub(crate) fn version(bytes: &[u8]) -> Result<IpVersion, PacketError> {
+    match bytes.first().ok_or(PacketError::Truncated)? >> 4 {
         4 => Ok(IpVersion::V4),
         6 => Ok(IpVersion::V6),
-        _ => Err(Refused::Version),
+        _ => Err(PacketError::UnknownVersion),
     }
 }
 
 impl Layout {
     /// The layout of a whole packet. Bytes after the packet's end, such as the padding of a frame, are ignored.
     #[inline]
-    pub(crate) fn whole(bytes: &[u8]) -> Result<Layout, Refused> {
+    pub(crate) fn whole(bytes: &[u8]) -> Result<Layout, PacketError> {
         Layout::of(bytes, Extent::Whole)
     }
 
     /// The layout of a packet that an ICMP error quotes.
-    pub(crate) fn quoted(bytes: &[u8]) -> Result<Layout, Refused> {
+    pub(crate) fn quoted(bytes: &[u8]) -> Result<Layout, PacketError> {
         Layout::of(bytes, Extent::Quoted)
     }
 
     #[inline]
-    fn of(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
+    fn of(bytes: &[u8], extent: Extent) -> Result<Layout, PacketError> {
         let mut layout = match version(bytes)? {
             IpVersion::V4 => ipv4(bytes, extent)?,
             IpVersion::V6 => ipv6(bytes, extent)?,
@@ -148,14 +148,14 @@ impl Layout {
 
     /// Determines the transport protocol, and checks that its header is complete.
     #[inline]
-    fn find_upper(&mut self, bytes: &[u8], extent: Extent) -> Result<(), Refused> {
+    fn find_upper(&mut self, bytes: &[u8], extent: Extent) -> Result<(), PacketError> {
         if self.piece.is_some_and(|piece| piece.offset_bytes > 0) {
             return Ok(());
         }
         let transport = &bytes[self.transport..];
         let (upper, header_bytes) = match (self.protocol, self.version) {
-            (protocol::TCP, _) => (Upper::Tcp, TCP_HEADER_BYTES as usize),
-            (protocol::UDP, _) => (Upper::Udp, UDP_HEADER_BYTES as usize),
+            (protocol::TCP, _) => (UpperProtocol::Tcp, TCP_HEADER_BYTES as usize),
+            (protocol::UDP, _) => (UpperProtocol::Udp, UDP_HEADER_BYTES as usize),
             (protocol::ICMP, IpVersion::V4) | (protocol::ICMPV6, IpVersion::V6) => {
                 (icmp(self.version, transport, extent), ICMP_HEADER_BYTES)
             }
@@ -163,7 +163,7 @@ impl Layout {
         };
         let needed = if extent == Extent::Whole { header_bytes } else { ICMP_HEADER_BYTES };
         if transport.len() < needed || (extent == Extent::Whole && !self.is_possible(upper, transport)) {
-            return Err(Refused::Transport);
+            return Err(PacketError::InvalidTransport);
         }
         self.upper = upper;
         Ok(())
@@ -171,14 +171,14 @@ impl Layout {
 
     /// Whether the lengths in a transport header are valid. A UDP datagram may be shorter than the payload of its packet.
     #[inline]
-    fn is_possible(&self, upper: Upper, transport: &[u8]) -> bool {
+    fn is_possible(&self, upper: UpperProtocol, transport: &[u8]) -> bool {
         let is_whole = self.piece.is_none();
         match upper {
-            Upper::Tcp => {
+            UpperProtocol::Tcp => {
                 let header_bytes = usize::from(transport[12] >> 4) * 4;
                 header_bytes >= TCP_HEADER_BYTES as usize && header_bytes <= transport.len()
             }
-            Upper::Udp => {
+            UpperProtocol::Udp => {
                 let length = usize::from(word(transport, 4));
                 length >= UDP_HEADER_BYTES as usize && (length <= transport.len() || !is_whole)
             }
@@ -208,10 +208,10 @@ impl Layout {
     pub(crate) fn ports(&self, bytes: &[u8]) -> (u16, u16) {
         let at = self.transport;
         match self.upper {
-            Upper::Tcp | Upper::Udp => (word(bytes, at), word(bytes, at + 2)),
-            Upper::Echo { request: true } => (word(bytes, at + 4), 0),
-            Upper::Echo { request: false } => (0, word(bytes, at + 4)),
-            Upper::IcmpError | Upper::Icmp | Upper::Other => (0, 0),
+            UpperProtocol::Tcp | UpperProtocol::Udp => (word(bytes, at), word(bytes, at + 2)),
+            UpperProtocol::Echo { request: true } => (word(bytes, at + 4), 0),
+            UpperProtocol::Echo { request: false } => (0, word(bytes, at + 4)),
+            UpperProtocol::IcmpError | UpperProtocol::Icmp | UpperProtocol::Other => (0, 0),
         }
     }
 }
@@ -228,37 +228,37 @@ fn address(octets: &[u8]) -> IpAddr {
 /// types below 128 (RFC 4443 section 2.1). IPv6 redirects (RFC 4861) do not count as errors: they quote a packet only
 /// in an option, and they stay on the link.
 #[inline]
-fn icmp(version: IpVersion, message: &[u8], extent: Extent) -> Upper {
+fn icmp(version: IpVersion, message: &[u8], extent: Extent) -> UpperProtocol {
     let kind = message.first().copied().unwrap_or(u8::MAX);
     let (request, reply, is_error) = match version {
         IpVersion::V4 => (8, 0, matches!(kind, 3 | 4 | 5 | 11 | 12)),
         IpVersion::V6 => (128, 129, kind < 128),
     };
     if is_error && extent == Extent::Whole {
-        Upper::IcmpError
+        UpperProtocol::IcmpError
     } else if kind == request || kind == reply {
-        Upper::Echo { request: kind == request }
+        UpperProtocol::Echo { request: kind == request }
     } else {
-        Upper::Icmp
+        UpperProtocol::Icmp
     }
 }
 
 #[inline]
-fn ipv4(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
+fn ipv4(bytes: &[u8], extent: Extent) -> Result<Layout, PacketError> {
     let first = bytes.first().copied().unwrap_or(0);
     let header_bytes = usize::from(first & 0xf) * 4;
     if header_bytes < IPV4_HEADER_BYTES as usize {
-        return Err(Refused::Length);
+        return Err(PacketError::InvalidLength);
     }
-    let header = bytes.get(..header_bytes).ok_or(Refused::Truncated)?;
+    let header = bytes.get(..header_bytes).ok_or(PacketError::Truncated)?;
     let stated = usize::from(word(header, 2));
     if stated < header_bytes {
-        return Err(Refused::Length);
+        return Err(PacketError::InvalidLength);
     }
     let total = extent.bytes(stated, bytes)?;
     let fragment = word(header, 6);
     let (offset_bytes, more) = (u32::from(fragment & OFFSET) * 8, fragment & MORE_FRAGMENTS != 0);
-    let piece = (offset_bytes > 0 || more).then(|| Piece {
+    let piece = (offset_bytes > 0 || more).then(|| FragmentFields {
         offset_bytes,
         last: !more,
         identification: u32::from(word(header, 4)),
@@ -271,7 +271,7 @@ fn ipv4(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
         total,
         transport: header_bytes,
         protocol: header[9],
-        upper: Upper::Other,
+        upper: UpperProtocol::Other,
         piece,
         source_routed: is_source_routed(&header[IPV4_HEADER_BYTES as usize..]),
     })
@@ -296,16 +296,16 @@ fn is_source_routed(mut options: &[u8]) -> bool {
 }
 
 #[inline]
-fn ipv6(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
+fn ipv6(bytes: &[u8], extent: Extent) -> Result<Layout, PacketError> {
     let header_bytes = IPV6_HEADER_BYTES as usize;
-    let header = bytes.get(..header_bytes).ok_or(Refused::Truncated)?;
+    let header = bytes.get(..header_bytes).ok_or(PacketError::Truncated)?;
     let total = extent.bytes(header_bytes + usize::from(word(header, 4)), bytes)?;
     let mut layout = Layout {
         version: IpVersion::V6,
         total,
         transport: header_bytes,
         protocol: header[6],
-        upper: Upper::Other,
+        upper: UpperProtocol::Other,
         piece: None,
         source_routed: false,
     };
@@ -321,7 +321,7 @@ fn ipv6(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
             break;
         }
         if number == MAX_EXTENSIONS || (layout.protocol == protocol::IPV6_HOP_BY_HOP && number > 0) {
-            return Err(Refused::Extensions);
+            return Err(PacketError::InvalidExtensions);
         }
         layout.pass_extension(&bytes[layout.transport..total])?;
     }
@@ -334,25 +334,26 @@ fn ipv6(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
 
 impl Layout {
     /// Advances past an extension header.
-    fn pass_extension(&mut self, bytes: &[u8]) -> Result<(), Refused> {
-        let &[next, length, third, fourth, ..] = bytes else { return Err(Refused::Extensions) };
+    fn pass_extension(&mut self, bytes: &[u8]) -> Result<(), PacketError> {
+        let &[next, length, third, fourth, ..] = bytes else { return Err(PacketError::InvalidExtensions) };
         // The length field does not count the first eight bytes. A fragment header has no length field.
         let mut extension_bytes = 8 + usize::from(length) * 8;
         match self.protocol {
-            protocol::IPV6_FRAGMENT if self.piece.is_some() => return Err(Refused::Extensions),
+            protocol::IPV6_FRAGMENT if self.piece.is_some() => return Err(PacketError::InvalidExtensions),
             protocol::IPV6_FRAGMENT => {
                 extension_bytes = 8;
                 let offset = u16::from_be_bytes([third, fourth]);
                 let (offset_bytes, last) = (u32::from(offset & OFFSET_V6), offset & 1 == 0);
                 let identification = u32::from(word(bytes, 4)) << 16 | u32::from(word(bytes, 6));
                 // A packet that is its own only fragment ("atomic", RFC 6946) does not count as a fragment.
-                self.piece = (offset_bytes > 0 || !last).then_some(Piece { offset_bytes, last, identification });
+                self.piece =
+                    (offset_bytes > 0 || !last).then_some(FragmentFields { offset_bytes, last, identification });
             }
             protocol::IPV6_ROUTING => self.source_routed |= fourth > 0,
             _ => {}
         }
         if bytes.len() < extension_bytes {
-            return Err(Refused::Extensions);
+            return Err(PacketError::InvalidExtensions);
         }
         self.protocol = next;
         self.transport += extension_bytes;
@@ -363,9 +364,9 @@ impl Layout {
 impl Extent {
     /// The bytes of a packet whose header states a length.
     #[inline]
-    fn bytes(self, stated: usize, bytes: &[u8]) -> Result<usize, Refused> {
+    fn bytes(self, stated: usize, bytes: &[u8]) -> Result<usize, PacketError> {
         match self {
-            Extent::Whole if stated > bytes.len() => Err(Refused::Truncated),
+            Extent::Whole if stated > bytes.len() => Err(PacketError::Truncated),
             _ => Ok(stated.min(bytes.len())),
         }
     }
@@ -373,9 +374,13 @@ impl Extent {
 
 /// Checks offset and length of a fragment (RFC 791 section 3.2, RFC 8200 section 4.5).
 #[inline]
-fn check_piece(piece: Option<Piece>, payload_bytes: usize, header_bytes: usize) -> Result<(), Refused> {
+fn check_piece(piece: Option<FragmentFields>, payload_bytes: usize, header_bytes: usize) -> Result<(), PacketError> {
     let Some(piece) = piece else { return Ok(()) };
     let end = piece.offset_bytes as usize + payload_bytes + header_bytes;
     let is_aligned = piece.last || payload_bytes.is_multiple_of(8);
-    if payload_bytes > 0 && end <= usize::from(u16::MAX) && is_aligned { Ok(()) } else { Err(Refused::Fragment) }
+    if payload_bytes > 0 && end <= usize::from(u16::MAX) && is_aligned {
+        Ok(())
+    } else {
+        Err(PacketError::InvalidFragment)
+    }
 }

@@ -29,20 +29,20 @@ mod tcp_options;
 pub mod udp;
 mod write;
 
-pub use fragments::Uncut;
+pub use fragments::FragmentationError;
 pub use frame::{EtherType, EthernetHeader, HardwareAddress};
-pub use icmp::{IcmpError, Unanswered, Unreachable};
+pub use icmp::{IcmpError, ReplyError, Unreachable};
 pub use ip::IpVersion;
-pub use layout::Refused;
-pub use neighbour::{Answer, Neighbour};
+pub use layout::PacketError;
+pub use neighbour::{NeighborResponder, NeighborResponse};
 pub use quic::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, TransportParameters};
-pub use read::{Malformed, Parsed, ParsedContent, parse};
-pub use reassembly::{Reassembler, Reassembly};
-pub use reset::reset;
-pub use rewrite::{HopLimit, Translation, Untranslatable};
-pub use summary::{Fragment, Quoted, Summary, Transport, quoted};
+pub use read::{ParseError, ParsedContent, ParsedPacket, parse};
+pub use reassembly::{Reassembler, ReassemblyResult};
+pub use reset::write_reset;
+pub use rewrite::{AddressTranslation, HopLimitResult, TranslationError};
+pub use summary::{Fragment, PacketSummary, QuotedPacket, Transport, quoted_packet};
 pub use tcp::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader};
-pub use write::{FragmentRange, IpPacket, TransportHeader, Unwritable};
+pub use write::{FragmentRange, IpPacket, TransportHeader, WriteError};
 
 /// The DF flag in the IPv4 word of flags and fragment offset.
 const DONT_FRAGMENT: u16 = 0x4000;

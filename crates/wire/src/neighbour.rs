@@ -7,9 +7,9 @@
 //! static routes.
 
 use crate::frame::{ARP_BYTES, ETHERNET_HEADER_BYTES, EtherType, EthernetHeader, HardwareAddress};
-use crate::icmp::Message;
+use crate::icmp::IcmpMessage;
 use crate::ip::{IPV6_HEADER_BYTES, IpVersion};
-use crate::layout::{Layout, Upper};
+use crate::layout::{Layout, UpperProtocol};
 use crate::protocol;
 use crate::read::sum;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -39,7 +39,7 @@ const OVERRIDE: u8 = 0x20;
 
 /// An interface to a real host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Neighbour {
+pub struct NeighborResponder {
     /// The interface's MAC address, which all replies contain.
     pub hardware: HardwareAddress,
     /// Whether advertisements have the R flag (RFC 4861 section 4.4).
@@ -48,33 +48,33 @@ pub struct Neighbour {
 
 /// How ARP and Neighbor Discovery handle a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum NeighborResponse {
     /// The frame is a request; this is the reply.
     Reply(Vec<u8>),
     /// The frame belongs to ARP or Neighbor Discovery and gets no reply.
-    Silence,
+    NoReply,
     /// The frame belongs to neither protocol and must be handled as a packet.
-    NoQuestion,
+    OtherProtocol,
 }
 
-impl Neighbour {
+impl NeighborResponder {
     /// Handles a frame. Requests for an address for which `is_ours` is true get a reply.
-    pub fn answer(&self, frame: &[u8], is_ours: impl Fn(IpAddr) -> bool) -> Answer {
-        let Some((header, payload)) = EthernetHeader::read(frame) else { return Answer::NoQuestion };
+    pub fn handle_frame(&self, frame: &[u8], is_ours: impl Fn(IpAddr) -> bool) -> NeighborResponse {
+        let Some((header, payload)) = EthernetHeader::read(frame) else { return NeighborResponse::OtherProtocol };
         let reply = match header.ether_type {
             EtherType::Arp => self.arp(&header, payload, is_ours),
             EtherType::Ipv6 => match discovery(payload) {
                 Some(layout) => self.solicitation(&header, &payload[..layout.total], &layout, is_ours),
-                None => return Answer::NoQuestion,
+                None => return NeighborResponse::OtherProtocol,
             },
-            _ => return Answer::NoQuestion,
+            _ => return NeighborResponse::OtherProtocol,
         };
-        reply.map_or(Answer::Silence, Answer::Reply)
+        reply.map_or(NeighborResponse::NoReply, NeighborResponse::Reply)
     }
 
     /// Builds a request for the MAC address of `target`, from our address `own`. Returns `None` if their IP versions
     /// differ.
-    pub fn question(&self, own: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
+    pub fn request(&self, own: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
         match (own, target) {
             (IpAddr::V4(own), IpAddr::V4(target)) => {
                 let (destination, ether_type) = (HardwareAddress::BROADCAST, EtherType::Arp);
@@ -89,7 +89,7 @@ impl Neighbour {
                 let destination = HardwareAddress::multicast(group);
                 let header = EthernetHeader { destination, source: self.hardware, ether_type: EtherType::Ipv6 };
                 let body = [&target.octets()[..], &[SOURCE_LINK_LAYER_ADDRESS, 1], &self.hardware.0].concat();
-                let message = Message { kind: NEIGHBOUR_SOLICITATION, code: 0, rest: [0; 4], body: &body };
+                let message = IcmpMessage { kind: NEIGHBOUR_SOLICITATION, code: 0, rest: [0; 4], body: &body };
                 let mut frame = header.bytes().to_vec();
                 message.write_v6(own, group, 0, HOP_LIMIT, &mut frame);
                 Some(frame)
@@ -157,7 +157,7 @@ impl Neighbour {
         let option = [TARGET_LINK_LAYER_ADDRESS, 1];
         let body = [&target.octets()[..], &option, &self.hardware.0].concat();
         let rest = [router | solicited | OVERRIDE, 0, 0, 0];
-        let message = Message { kind: NEIGHBOUR_ADVERTISEMENT, code: 0, rest, body: &body };
+        let message = IcmpMessage { kind: NEIGHBOUR_ADVERTISEMENT, code: 0, rest, body: &body };
         let header = EthernetHeader { destination: hardware, source: self.hardware, ether_type: EtherType::Ipv6 };
         let mut frame = Vec::with_capacity(ETHERNET_HEADER_BYTES + IPV6_HEADER_BYTES as usize + 8 + body.len());
         frame.extend(header.bytes());
@@ -168,7 +168,7 @@ impl Neighbour {
 
 /// IP address and MAC address of a frame's sender. In an IP packet, it is the source address; in ARP, the sender
 /// protocol address. The source of a Neighbor Advertisement is the address that it advertises.
-pub fn sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
+pub fn frame_sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
     let (header, payload) = EthernetHeader::read(frame)?;
     let four = |at: usize| <[u8; 4]>::try_from(payload.get(at..at + 4)?).ok().map(IpAddr::from);
     let address = match header.ether_type {
@@ -184,7 +184,7 @@ pub fn sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
 fn discovery(packet: &[u8]) -> Option<Layout> {
     let layout = Layout::whole(packet).ok()?;
     let is_discovery = layout.version == IpVersion::V6
-        && layout.upper == Upper::Icmp
+        && layout.upper == UpperProtocol::Icmp
         && matches!(packet[layout.transport], ROUTER_SOLICITATION..=REDIRECT);
     is_discovery.then_some(layout)
 }

@@ -72,13 +72,13 @@ pub struct QuicHeader {
 impl QuicHeader {
     /// STREAM: offset of the first byte; ACK: largest packet number acknowledged.
     #[inline(always)]
-    pub fn place(&self) -> u64 {
+    pub fn offset_or_largest_acked(&self) -> u64 {
         u64::from(self.place[0]) | u64::from(self.place[1]) << 32
     }
 
     /// Sets the value of [`QuicHeader::place`].
     #[inline(always)]
-    pub fn set_place(&mut self, place: u64) {
+    pub fn set_offset_or_largest_acked(&mut self, place: u64) {
         self.place = [place as u32, (place >> 32) as u32];
     }
 }

@@ -8,19 +8,19 @@ use crate::ip::{IPV4_HEADER_BYTES, IpVersion};
 use crate::layout::{Layout, OFFSET, OFFSET_V6, word};
 use crate::tcp::{SegmentOptions, TCP_HEADER_BYTES, TcpHeader, flags};
 use crate::{Checksum, MORE_FRAGMENTS, protocol, tcp_options};
-use fullpipe_units::Codepoint;
+use fullpipe_units::EcnCodepoint;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// A parsed IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parsed<'a> {
+pub struct ParsedPacket<'a> {
     /// Source address and port; port 0 if there are no ports.
     pub source: SocketAddr,
     /// Destination address and port.
     pub destination: SocketAddr,
     /// ECN codepoint.
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
     /// Time to live or hop limit.
     pub hop_limit: u8,
     /// Identification; 0 for an IPv6 packet that is not a fragment.
@@ -53,7 +53,7 @@ pub enum ParsedContent {
 
 /// Reason why bytes are not a valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum ParseError {
     /// The IP header, its lengths or the extension headers are invalid.
     Ip,
     /// The TCP or UDP header or its length is invalid.
@@ -65,31 +65,31 @@ pub enum Malformed {
     Checksum,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for ParseError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Malformed::Ip => "the IP header is malformed",
-            Malformed::Transport => "the transport header is malformed",
-            Malformed::Options => "the TCP options are malformed",
-            Malformed::Checksum => "a checksum is wrong",
+            ParseError::Ip => "the IP header is malformed",
+            ParseError::Transport => "the transport header is malformed",
+            ParseError::Options => "the TCP options are malformed",
+            ParseError::Checksum => "a checksum is wrong",
         })
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for ParseError {}
 
 /// Parses one whole IPv4 or IPv6 packet. Bytes beyond the length in its header are ignored.
 ///
 /// # Errors
 /// See [`Malformed`].
-pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<ParsedPacket<'_>, ParseError> {
     if let Some(fragment) = later_fragment_v6(bytes) {
         return Ok(fragment);
     }
     let ip = match bytes.first().map(|first| first >> 4) {
         Some(4) => ipv4(bytes)?,
-        Some(6) => ipv6(bytes).ok_or(Malformed::Ip)?,
-        _ => return Err(Malformed::Ip),
+        Some(6) => ipv6(bytes).ok_or(ParseError::Ip)?,
+        _ => return Err(ParseError::Ip),
     };
     let (ports, content, payload) = match (ip.fragment, ip.protocol) {
         (Some(FragmentPosition { offset_bytes, last }), protocol) => {
@@ -99,7 +99,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
         (None, protocol::UDP) => udp(ip.addresses, ip.payload)?,
         (None, other) => ((0, 0), ParsedContent::Other(other), ip.payload),
     };
-    Ok(Parsed {
+    Ok(ParsedPacket {
         source: SocketAddr::new(ip.addresses.0, ports.0),
         destination: SocketAddr::new(ip.addresses.1, ports.1),
         codepoint: ip.codepoint,
@@ -113,7 +113,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
 /// The fields of a packet's IP headers, including extension headers.
 struct Ip<'a> {
     addresses: (IpAddr, IpAddr),
-    codepoint: Codepoint,
+    codepoint: EcnCodepoint,
     hop_limit: u8,
     identification: u32,
     fragment: Option<FragmentPosition>,
@@ -135,28 +135,28 @@ impl FragmentPosition {
     }
 }
 
-fn ipv4(bytes: &[u8]) -> Result<Ip<'_>, Malformed> {
-    let header: &[u8; IPV4_HEADER_BYTES as usize] = bytes.first_chunk().ok_or(Malformed::Ip)?;
+fn ipv4(bytes: &[u8]) -> Result<Ip<'_>, ParseError> {
+    let header: &[u8; IPV4_HEADER_BYTES as usize] = bytes.first_chunk().ok_or(ParseError::Ip)?;
     let header_bytes = usize::from(header[0] & 0xf) * 4;
     if header_bytes < header.len() {
-        return Err(Malformed::Ip);
+        return Err(ParseError::Ip);
     }
-    let packet = bytes.get(..usize::from(word(header, 2))).ok_or(Malformed::Ip)?;
-    let (with_options, mut payload) = packet.split_at_checked(header_bytes).ok_or(Malformed::Ip)?;
+    let packet = bytes.get(..usize::from(word(header, 2))).ok_or(ParseError::Ip)?;
+    let (with_options, mut payload) = packet.split_at_checked(header_bytes).ok_or(ParseError::Ip)?;
     let fragment = word(header, 6);
     let offset_bytes = u32::from(fragment & OFFSET) * 8;
     let mut protocol = header[9];
     // Only the first fragment has the authentication header (RFC 791 section 3.2).
     if protocol == protocol::AUTHENTICATION && offset_bytes == 0 {
-        (protocol, payload) = authentication_header(payload).ok_or(Malformed::Ip)?;
+        (protocol, payload) = authentication_header(payload).ok_or(ParseError::Ip)?;
     }
     if Checksum::default().add(with_options).finish() != 0 {
-        return Err(Malformed::Checksum);
+        return Err(ParseError::Checksum);
     }
     let &[.., a, b, c, d, e, f, g, h] = header;
     Ok(Ip {
         addresses: ([a, b, c, d].into(), [e, f, g, h].into()),
-        codepoint: Codepoint::from_bits(header[1]),
+        codepoint: EcnCodepoint::from_bits(header[1]),
         hop_limit: header[8],
         identification: u32::from(word(header, 4)),
         fragment: FragmentPosition::new(offset_bytes, fragment & MORE_FRAGMENTS == 0),
@@ -198,7 +198,7 @@ fn ipv6(bytes: &[u8]) -> Option<Ip<'_>> {
     }
     Some(Ip {
         addresses: ((*source).into(), (*destination).into()),
-        codepoint: Codepoint::from_bits(header[1] >> 4),
+        codepoint: EcnCodepoint::from_bits(header[1] >> 4),
         hop_limit: header[7],
         identification,
         fragment,
@@ -226,14 +226,14 @@ fn authentication_header(bytes: &[u8]) -> Option<(u8, &[u8])> {
 
 /// Parses an IPv6 fragment other than the first. Only the first fragment contains the extension headers that the
 /// fragment header announces, so the bytes of later ones must not be parsed as headers.
-fn later_fragment_v6(bytes: &[u8]) -> Option<Parsed<'_>> {
+fn later_fragment_v6(bytes: &[u8]) -> Option<ParsedPacket<'_>> {
     let layout = Layout::whole(bytes).ok().filter(|layout| layout.version == IpVersion::V6)?;
     let piece = layout.piece.filter(|piece| piece.offset_bytes > 0)?;
     let (source, destination) = layout.addresses(bytes);
-    Some(Parsed {
+    Some(ParsedPacket {
         source: SocketAddr::new(source, 0),
         destination: SocketAddr::new(destination, 0),
-        codepoint: Codepoint::from_bits(bytes[1] >> 4),
+        codepoint: EcnCodepoint::from_bits(bytes[1] >> 4),
         hop_limit: bytes[7],
         identification: piece.identification,
         content: ParsedContent::Fragment {
@@ -259,14 +259,14 @@ pub(crate) fn sum(addresses: (IpAddr, IpAddr), number: u8, bytes: &[u8]) -> Chec
     checksum.add(bytes)
 }
 
-fn verify(addresses: (IpAddr, IpAddr), number: u8, bytes: &[u8]) -> Result<(), Malformed> {
-    if sum(addresses, number, bytes).finish() == 0 { Ok(()) } else { Err(Malformed::Checksum) }
+fn verify(addresses: (IpAddr, IpAddr), number: u8, bytes: &[u8]) -> Result<(), ParseError> {
+    if sum(addresses, number, bytes).finish() == 0 { Ok(()) } else { Err(ParseError::Checksum) }
 }
 
-fn tcp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Malformed> {
-    let fixed: &[u8; TCP_HEADER_BYTES as usize] = bytes.first_chunk().ok_or(Malformed::Transport)?;
+fn tcp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, ParseError> {
+    let fixed: &[u8; TCP_HEADER_BYTES as usize] = bytes.first_chunk().ok_or(ParseError::Transport)?;
     let header_bytes = usize::from(fixed[12] >> 4) * 4;
-    let options = bytes.get(fixed.len()..header_bytes).ok_or(Malformed::Transport)?;
+    let options = bytes.get(fixed.len()..header_bytes).ok_or(ParseError::Transport)?;
     verify(addresses, protocol::TCP, bytes)?;
     let payload = &bytes[header_bytes..];
     let mut header = TcpHeader {
@@ -274,21 +274,21 @@ fn tcp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Malfo
         acknowledgement: u32::from(word(fixed, 8)) << 16 | u32::from(word(fixed, 10)),
         flags: word(fixed, 12) & (flags::AE | 0xff),
         window: word(fixed, 14),
-        payload_bytes: u16::try_from(payload.len()).map_err(|_| Malformed::Transport)?,
+        payload_bytes: u16::try_from(payload.len()).map_err(|_| ParseError::Transport)?,
         ..TcpHeader::default()
     };
     let mut side = Box::<SegmentOptions>::default();
-    tcp_options::read(options, &mut header, &mut side).ok_or(Malformed::Options)?;
+    tcp_options::read(options, &mut header, &mut side).ok_or(ParseError::Options)?;
     Ok(((word(fixed, 0), word(fixed, 2)), ParsedContent::Tcp(header, side), payload))
 }
 
-fn udp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Malformed> {
+fn udp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, ParseError> {
     // Jumbograms have a length of zero here, too (RFC 2675 section 4).
     let datagram = match word(bytes, 4) {
         0 => bytes,
-        stated => bytes.get(..usize::from(stated)).ok_or(Malformed::Transport)?,
+        stated => bytes.get(..usize::from(stated)).ok_or(ParseError::Transport)?,
     };
-    let (&[a, b, c, d, _, _, e, f], payload) = datagram.split_first_chunk().ok_or(Malformed::Transport)?;
+    let (&[a, b, c, d, _, _, e, f], payload) = datagram.split_first_chunk().ok_or(ParseError::Transport)?;
     // UDP without a checksum is permitted only over IPv4 (RFC 768, RFC 8200 section 8.1).
     if [e, f] != [0, 0] || addresses.0.is_ipv6() {
         verify(addresses, protocol::UDP, datagram)?;

@@ -10,12 +10,12 @@
 //! An incomplete packet is discarded after a timeout, counted from its first fragment. When all fragments exceed the
 //! memory limit, the oldest incomplete packets are discarded first.
 
-use crate::Refused;
+use crate::PacketError;
 use crate::fragments::{per_fragment_headers, write_header_checksum};
 use crate::ip::{IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
-use crate::layout::{Layout, Piece, word};
-use crate::rewrite::set_codepoint;
-use fullpipe_units::{Codepoint, Duration, Instant};
+use crate::layout::{FragmentFields, Layout, word};
+use crate::rewrite::set_ecn;
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -29,13 +29,13 @@ type Key = (IpAddr, IpAddr, u32, u8);
 
 /// The result of passing a packet to a [`Reassembler`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reassembly {
+pub enum ReassemblyResult {
     /// The packet is not a fragment.
-    NoFragment,
+    NotFragment,
     /// Other fragments are missing, or this fragment is a copy.
-    Waiting,
+    Incomplete,
     /// The packet is complete.
-    Whole(Vec<u8>),
+    Complete(Vec<u8>),
     /// The fragment and all others of its packet are discarded.
     Discarded,
 }
@@ -92,9 +92,9 @@ impl Reassembler {
     ///
     /// # Errors
     /// [`Refused`] if it is malformed.
-    pub fn take(&mut self, now: Instant, packet: &[u8]) -> Result<Reassembly, Refused> {
+    pub fn handle_packet(&mut self, now: Instant, packet: &[u8]) -> Result<ReassemblyResult, PacketError> {
         let layout = Layout::whole(packet)?;
-        let Some(piece) = layout.piece else { return Ok(Reassembly::NoFragment) };
+        let Some(piece) = layout.piece else { return Ok(ReassemblyResult::NotFragment) };
         let packet = &packet[..layout.total];
         let (source, destination) = layout.addresses(packet);
         let (protocol, payload_at, ecn) = match layout.version {
@@ -115,14 +115,14 @@ impl Reassembler {
         self.held_bytes = self.held_bytes - before + known.held_bytes;
         if !known.is_sound {
             self.evict();
-            return Ok(Reassembly::Discarded);
+            return Ok(ReassemblyResult::Discarded);
         }
         if !known.is_complete() {
             self.evict();
-            return Ok(Reassembly::Waiting);
+            return Ok(ReassemblyResult::Incomplete);
         }
         let whole = self.forget(&key).and_then(|complete| complete.assemble(layout.version));
-        Ok(whole.map_or(Reassembly::Discarded, Reassembly::Whole))
+        Ok(whole.map_or(ReassemblyResult::Discarded, ReassemblyResult::Complete))
     }
 
     /// Time at which the next incomplete packet expires.
@@ -177,7 +177,7 @@ impl Incomplete {
         }
     }
 
-    fn add(&mut self, piece: Piece, held: Held, ecn: u8) {
+    fn add(&mut self, piece: FragmentFields, held: Held, ecn: u8) {
         if !self.is_sound || self.has_copy(piece, &held) {
             return;
         }
@@ -207,7 +207,7 @@ impl Incomplete {
         self.fragments.insert(start, held);
     }
 
-    fn has_copy(&self, piece: Piece, held: &Held) -> bool {
+    fn has_copy(&self, piece: FragmentFields, held: &Held) -> bool {
         let is_end = |known: &Held| self.end == Some(piece.offset_bytes + known.payload_bytes());
         self.fragments
             .get(&piece.offset_bytes)
@@ -254,10 +254,10 @@ impl Incomplete {
                 bytes[4..6].copy_from_slice(&length.to_be_bytes());
             }
         }
-        let had = |codepoint: Codepoint| self.codepoints & 1 << codepoint.bits() != 0;
-        match (had(Codepoint::Ce), had(Codepoint::NotEct)) {
+        let had = |codepoint: EcnCodepoint| self.codepoints & 1 << codepoint.bits() != 0;
+        match (had(EcnCodepoint::Ce), had(EcnCodepoint::NotEct)) {
             (true, true) => return None,
-            (true, false) => set_codepoint(&mut bytes, Codepoint::Ce).ok()?,
+            (true, false) => set_ecn(&mut bytes, EcnCodepoint::Ce).ok()?,
             (false, _) => {}
         }
         Some(bytes)

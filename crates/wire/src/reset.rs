@@ -5,10 +5,10 @@
 
 use crate::icmp::{answerable_source, ip_header};
 use crate::ip::IpVersion;
-use crate::layout::{Layout, Upper, word};
+use crate::layout::{Layout, UpperProtocol, word};
 use crate::read::sum;
 use crate::tcp::{TCP_HEADER_BYTES, flags};
-use crate::{Unanswered, protocol};
+use crate::{ReplyError, protocol};
 
 /// Data Offset field of a header without options: five words.
 const DATA_OFFSET: u16 = 5 << 12;
@@ -17,19 +17,19 @@ const DATA_OFFSET: u16 = 5 << 12;
 ///
 /// # Errors
 /// See [`Unanswered`]. In this case nothing is appended.
-pub fn reset(packet: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), Unanswered> {
-    let layout = Layout::whole(packet).map_err(Unanswered::Packet)?;
+pub fn write_reset(packet: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), ReplyError> {
+    let layout = Layout::whole(packet).map_err(ReplyError::Malformed)?;
     let to = answerable_source(&layout, packet)?;
     if layout.piece.is_some() {
-        return Err(Unanswered::Fragment);
+        return Err(ReplyError::NonInitialFragment);
     }
     let segment = &packet[layout.transport..layout.total];
-    if layout.upper != Upper::Tcp || has(segment, flags::RST) {
-        return Err(Unanswered::NoSegment);
+    if layout.upper != UpperProtocol::Tcp || has(segment, flags::RST) {
+        return Err(ReplyError::NotTcpSegment);
     }
     let (_, from) = layout.addresses(packet);
     if sum((from, to), protocol::TCP, segment).finish() != 0 {
-        return Err(Unanswered::Checksum);
+        return Err(ReplyError::BadChecksum);
     }
     let (sequence, acknowledgement, kind) = if has(segment, flags::ACK) {
         (number(segment, 8), 0, flags::RST)

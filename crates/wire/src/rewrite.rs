@@ -13,10 +13,10 @@
 //! packet are updated as well, if they are completely quoted.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
-use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, version, word};
+use crate::layout::{ICMP_HEADER_BYTES, Layout, UpperProtocol, version, word};
 use crate::udp::UDP_HEADER_BYTES;
-use crate::{Checksum, Refused, protocol};
-use fullpipe_units::Codepoint;
+use crate::{Checksum, PacketError, protocol};
+use fullpipe_units::EcnCodepoint;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -26,17 +26,17 @@ const HEADER_CHECKSUM_AT: usize = 10;
 
 /// The result of decrementing a packet's hop limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HopLimit {
+pub enum HopLimitResult {
     /// The new hop limit.
-    Left(u8),
+    Remaining(u8),
     /// The hop limit is too small; the packet is unchanged.
-    Expired,
+    Exceeded,
 }
 
 /// New addresses and ports of a packet. The identifier of an ICMP echo counts as a port: the source port in a request,
 /// the destination port in a reply. The other port is not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Translation {
+pub struct AddressTranslation {
     /// The new source; `None` keeps the source.
     pub source: Option<SocketAddr>,
     /// The new destination; `None` keeps the destination.
@@ -45,29 +45,31 @@ pub struct Translation {
 
 /// Reason why a packet cannot be translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Untranslatable {
+pub enum TranslationError {
     /// The packet is malformed.
-    Packet(Refused),
+    Malformed(PacketError),
     /// The packet that an ICMP error quotes is malformed. RFC 5508 REQ-3 requires the error to be dropped.
-    Quoted(Refused),
+    MalformedQuote(PacketError),
     /// The new address has a different IP version.
-    Version,
+    VersionMismatch,
     /// The packet has a source route. Its checksum includes the final destination, not the one in the header.
     SourceRoute,
 }
 
-impl fmt::Display for Untranslatable {
+impl fmt::Display for TranslationError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Untranslatable::Packet(refused) => write!(formatter, "{refused}"),
-            Untranslatable::Quoted(refused) => write!(formatter, "the packet that the ICMP error quotes: {refused}"),
-            Untranslatable::Version => formatter.write_str("the new address has another IP version"),
-            Untranslatable::SourceRoute => formatter.write_str("the packet has a source route"),
+            TranslationError::Malformed(refused) => write!(formatter, "{refused}"),
+            TranslationError::MalformedQuote(refused) => {
+                write!(formatter, "the packet that the ICMP error quotes: {refused}")
+            }
+            TranslationError::VersionMismatch => formatter.write_str("the new address has another IP version"),
+            TranslationError::SourceRoute => formatter.write_str("the packet has a source route"),
         }
     }
 }
 
-impl std::error::Error for Untranslatable {}
+impl std::error::Error for TranslationError {}
 
 /// The change of a checksum by replaced bytes. The bytes must begin at an even offset of the data that the checksum covers.
 #[derive(Clone, Copy, Default)]
@@ -93,13 +95,13 @@ impl Change {
 }
 
 /// Returns the version and the fixed part of the IP header.
-fn header(bytes: &mut [u8]) -> Result<(IpVersion, &mut [u8]), Refused> {
+fn header(bytes: &mut [u8]) -> Result<(IpVersion, &mut [u8]), PacketError> {
     let version = version(bytes)?;
     let length = match version {
         IpVersion::V4 => IPV4_HEADER_BYTES,
         IpVersion::V6 => IPV6_HEADER_BYTES,
     };
-    Ok((version, bytes.get_mut(..length as usize).ok_or(Refused::Truncated)?))
+    Ok((version, bytes.get_mut(..length as usize).ok_or(PacketError::Truncated)?))
 }
 
 /// Writes two bytes of an IPv4 header and updates its checksum.
@@ -115,7 +117,7 @@ fn write_header_word(header: &mut [u8], at: usize, new: [u8; 2]) {
 /// # Errors
 /// [`Refused`] if there is no IP header. In this case the bytes are unchanged.
 #[inline]
-pub fn set_codepoint(bytes: &mut [u8], codepoint: Codepoint) -> Result<(), Refused> {
+pub fn set_ecn(bytes: &mut [u8], codepoint: EcnCodepoint) -> Result<(), PacketError> {
     let (version, header) = header(bytes)?;
     match version {
         IpVersion::V4 => write_header_word(header, 0, [header[0], header[1] & !0b11 | codepoint.bits()]),
@@ -131,7 +133,7 @@ pub fn set_codepoint(bytes: &mut [u8], codepoint: Codepoint) -> Result<(), Refus
 /// # Errors
 /// [`Refused`] if there is no IP header. In this case the bytes are unchanged.
 #[inline]
-pub fn lower_hop_limit(bytes: &mut [u8], hops: u8) -> Result<HopLimit, Refused> {
+pub fn decrement_hop_limit(bytes: &mut [u8], hops: u8) -> Result<HopLimitResult, PacketError> {
     let (version, header) = header(bytes)?;
     let at = match version {
         IpVersion::V4 => 8,
@@ -139,17 +141,17 @@ pub fn lower_hop_limit(bytes: &mut [u8], hops: u8) -> Result<HopLimit, Refused> 
     };
     let left = match header[at].checked_sub(hops) {
         Some(left) if left > 0 || hops == 0 => left,
-        _ => return Ok(HopLimit::Expired),
+        _ => return Ok(HopLimitResult::Exceeded),
     };
     match version {
         IpVersion::V4 => write_header_word(header, at, [left, header[at + 1]]),
         IpVersion::V6 => header[at] = left,
     }
-    Ok(HopLimit::Left(left))
+    Ok(HopLimitResult::Remaining(left))
 }
 
 /// Flips one bit, counted from the highest bit of the first byte. Returns false if there is no such bit.
-pub fn flip(bytes: &mut [u8], bit: usize) -> bool {
+pub fn flip_bit(bytes: &mut [u8], bit: usize) -> bool {
     let Some(byte) = bytes.get_mut(bit / 8) else { return false };
     *byte ^= 0x80 >> (bit % 8);
     true
@@ -160,14 +162,14 @@ pub fn flip(bytes: &mut [u8], bit: usize) -> bool {
 ///
 /// # Errors
 /// [`Refused`] if the packet is malformed. In this case the bytes are unchanged.
-pub fn corrupt(bytes: &mut [u8]) -> Result<(), Refused> {
+pub fn corrupt(bytes: &mut [u8]) -> Result<(), PacketError> {
     let layout = Layout::whole(bytes)?;
     let checksum_at = layout.transport + 6;
     let end = match (layout.upper, layout.piece) {
-        (Upper::Udp, None) => layout.transport + usize::from(word(bytes, layout.transport + 4)),
+        (UpperProtocol::Udp, None) => layout.transport + usize::from(word(bytes, layout.transport + 4)),
         _ => layout.total,
     };
-    let is_empty_datagram = layout.upper == Upper::Udp && end == layout.transport + UDP_HEADER_BYTES as usize;
+    let is_empty_datagram = layout.upper == UpperProtocol::Udp && end == layout.transport + UDP_HEADER_BYTES as usize;
     // A datagram without payload ends with its checksum, which must not become zero: that means "no checksum".
     let mask = if is_empty_datagram && word(bytes, checksum_at) == 1 { 2 } else { 1 };
     bytes[end - 1] ^= mask;
@@ -175,9 +177,9 @@ pub fn corrupt(bytes: &mut [u8]) -> Result<(), Refused> {
 }
 
 /// Position of the payload of a UDP datagram. Returns `None` if the packet is not a UDP datagram or is a fragment.
-pub fn udp_payload(bytes: &[u8]) -> Option<Range<usize>> {
+pub fn udp_payload_range(bytes: &[u8]) -> Option<Range<usize>> {
     let layout = Layout::whole(bytes).ok()?;
-    let is_datagram = layout.upper == Upper::Udp && layout.piece.is_none();
+    let is_datagram = layout.upper == UpperProtocol::Udp && layout.piece.is_none();
     let begin = layout.transport + UDP_HEADER_BYTES as usize;
     is_datagram.then(|| begin..layout.transport + usize::from(word(bytes, layout.transport + 4)))
 }
@@ -185,7 +187,7 @@ pub fn udp_payload(bytes: &[u8]) -> Option<Range<usize>> {
 /// Adds a value to a byte of a UDP datagram's payload, modulo 256, and updates the checksum. A wrong checksum remains
 /// wrong, and a missing one remains missing. Returns false if there is no such byte.
 pub fn add_to_udp_payload(bytes: &mut [u8], place: usize, addend: u8) -> bool {
-    let Some(payload) = udp_payload(bytes).filter(|payload| place < payload.len()) else { return false };
+    let Some(payload) = udp_payload_range(bytes).filter(|payload| place < payload.len()) else { return false };
     let Ok(layout) = Layout::whole(bytes) else { return false };
     let at = payload.start + place;
     // The checksum sums 16-bit words from the UDP header on; a last odd byte is padded.
@@ -201,35 +203,35 @@ pub fn add_to_udp_payload(bytes: &mut [u8], place: usize, addend: u8) -> bool {
     true
 }
 
-impl Translation {
+impl AddressTranslation {
     /// The translation of packets of the reverse direction.
-    fn mirrored(self) -> Translation {
-        Translation { source: self.destination, destination: self.source }
+    fn mirrored(self) -> AddressTranslation {
+        AddressTranslation { source: self.destination, destination: self.source }
     }
 
-    fn check(self, layout: &Layout) -> Result<(), Untranslatable> {
+    fn check(self, layout: &Layout) -> Result<(), TranslationError> {
         let is_v4 = layout.version == IpVersion::V4;
         if [self.source, self.destination].into_iter().flatten().any(|end| end.is_ipv4() != is_v4) {
-            return Err(Untranslatable::Version);
+            return Err(TranslationError::VersionMismatch);
         }
         let changes_destination = layout.source_routed && self.destination.is_some();
-        if changes_destination { Err(Untranslatable::SourceRoute) } else { Ok(()) }
+        if changes_destination { Err(TranslationError::SourceRoute) } else { Ok(()) }
     }
 
     /// Translates a packet.
     ///
     /// # Errors
     /// See [`Untranslatable`]. In this case the bytes are unchanged.
-    pub fn apply(self, bytes: &mut [u8]) -> Result<(), Untranslatable> {
-        let layout = Layout::whole(bytes).map_err(Untranslatable::Packet)?;
+    pub fn apply(self, bytes: &mut [u8]) -> Result<(), TranslationError> {
+        let layout = Layout::whole(bytes).map_err(TranslationError::Malformed)?;
         self.check(&layout)?;
         let bytes = &mut bytes[..layout.total];
-        if layout.upper != Upper::IcmpError {
+        if layout.upper != UpperProtocol::IcmpError {
             self.write(bytes, &layout, Change::default());
             return Ok(());
         }
         let body = layout.transport + ICMP_HEADER_BYTES;
-        let quoted = Layout::quoted(&bytes[body..]).map_err(Untranslatable::Quoted)?;
+        let quoted = Layout::quoted(&bytes[body..]).map_err(TranslationError::MalformedQuote)?;
         self.mirrored().check(&quoted)?;
         let before = Checksum::default().add(&bytes[body..]).finish();
         self.mirrored().write(&mut bytes[body..], &quoted, Change::default());
@@ -257,13 +259,13 @@ impl Translation {
         let at = layout.transport;
         let (source, destination) = (self.source.map(|end| end.port()), self.destination.map(|end| end.port()));
         let ports = match layout.upper {
-            Upper::Tcp | Upper::Udp => [(source, at), (destination, at + 2)],
-            Upper::Echo { request: true } => [(source, at + 4), (None, 0)],
-            Upper::Echo { request: false } => [(destination, at + 4), (None, 0)],
-            Upper::IcmpError | Upper::Icmp | Upper::Other => [(None, 0), (None, 0)],
+            UpperProtocol::Tcp | UpperProtocol::Udp => [(source, at), (destination, at + 2)],
+            UpperProtocol::Echo { request: true } => [(source, at + 4), (None, 0)],
+            UpperProtocol::Echo { request: false } => [(destination, at + 4), (None, 0)],
+            UpperProtocol::IcmpError | UpperProtocol::Icmp | UpperProtocol::Other => [(None, 0), (None, 0)],
         };
         // A wrong checksum is updated like any other, but a UDP checksum of zero means "none" and is kept.
-        let has_none = layout.upper == Upper::Udp && word(bytes, at + 6) == 0;
+        let has_none = layout.upper == UpperProtocol::Udp && word(bytes, at + 6) == 0;
         for (port, at) in ports {
             if let Some(port) = port {
                 message.write(bytes, at, &port.to_be_bytes());
@@ -279,10 +281,10 @@ impl Translation {
 fn write_checksum(bytes: &mut [u8], layout: &Layout, addresses: Change, message: Change) {
     let checksum_at = layout.transport
         + match layout.upper {
-            Upper::Tcp => 16,
-            Upper::Udp => 6,
-            Upper::Echo { .. } | Upper::IcmpError | Upper::Icmp => 2,
-            Upper::Other => return,
+            UpperProtocol::Tcp => 16,
+            UpperProtocol::Udp => 6,
+            UpperProtocol::Echo { .. } | UpperProtocol::IcmpError | UpperProtocol::Icmp => 2,
+            UpperProtocol::Other => return,
         };
     if checksum_at + 2 > bytes.len() {
         return;
@@ -294,7 +296,7 @@ fn write_checksum(bytes: &mut [u8], layout: &Layout, addresses: Change, message:
     // One's complement has two zeros, and the update yields 0x0000. The correct value is 0xffff in two cases: for UDP,
     // where 0x0000 means "no checksum", and for an ICMP message of all zeros, whose sum is zero.
     let mut is_all_zero = || !has_pseudo_header && others.all(|(_, byte)| *byte == 0);
-    if checksum == 0 && (layout.upper == Upper::Udp || is_all_zero()) {
+    if checksum == 0 && (layout.upper == UpperProtocol::Udp || is_all_zero()) {
         checksum = 0xffff;
     }
     bytes[checksum_at..checksum_at + 2].copy_from_slice(&checksum.to_be_bytes());

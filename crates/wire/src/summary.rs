@@ -8,15 +8,15 @@
 //! transport headers.
 
 use crate::ip::IpVersion;
-use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
+use crate::layout::{ICMP_HEADER_BYTES, Layout, UpperProtocol, word};
 use crate::udp::UDP_HEADER_BYTES;
-use crate::{Checksum, DONT_FRAGMENT, Refused};
-use fullpipe_units::Codepoint;
+use crate::{Checksum, DONT_FRAGMENT, PacketError};
+use fullpipe_units::EcnCodepoint;
 use std::net::SocketAddr;
 
 /// The header fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct PacketSummary {
     /// IP version.
     pub version: IpVersion,
     /// Source address, with the port of TCP or UDP. An echo request has its identifier as the source port, an echo
@@ -25,7 +25,7 @@ pub struct Summary {
     /// Destination address and port.
     pub destination: SocketAddr,
     /// ECN codepoint.
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
     /// Time to live or hop limit.
     pub hop_limit: u8,
     /// Protocol number after the IP header and extension headers.
@@ -78,7 +78,7 @@ pub struct Fragment {
 
 /// Addresses and protocol of the packet that an ICMP error quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quoted {
+pub struct QuotedPacket {
     /// Source of the quoted packet, which is the destination of the error; ports as in [`Summary::source`].
     pub source: SocketAddr,
     /// Destination of the quoted packet.
@@ -87,19 +87,19 @@ pub struct Quoted {
     pub protocol: u8,
 }
 
-impl Summary {
+impl PacketSummary {
     /// Parses one packet, which may be a fragment. Bytes beyond its length are ignored.
     ///
     /// # Errors
     /// See [`Refused`].
     #[inline]
-    pub fn of(bytes: &[u8]) -> Result<Summary, Refused> {
+    pub fn parse(bytes: &[u8]) -> Result<PacketSummary, PacketError> {
         let layout = Layout::whole(bytes)?;
         let bytes = &bytes[..layout.total];
         let (ecn, hop_limit, dont_fragment) = match layout.version {
             IpVersion::V4 => {
                 if Checksum::default().add(&bytes[..header_bytes(bytes)]).finish() != 0 {
-                    return Err(Refused::HeaderChecksum);
+                    return Err(PacketError::BadHeaderChecksum);
                 }
                 (bytes[1], bytes[8], word(bytes, 6) & DONT_FRAGMENT != 0)
             }
@@ -108,11 +108,11 @@ impl Summary {
         let (source, destination) = ends(&layout, bytes);
         let payload = &bytes[layout.transport..];
         let (transport, transport_bytes) = transport(layout.upper, payload);
-        Ok(Summary {
+        Ok(PacketSummary {
             version: layout.version,
             source,
             destination,
-            codepoint: Codepoint::from_bits(ecn),
+            codepoint: EcnCodepoint::from_bits(ecn),
             hop_limit,
             protocol: layout.protocol,
             transport,
@@ -129,12 +129,12 @@ impl Summary {
 }
 
 /// The packet quoted by an ICMP error; `None` if this is not an ICMP error or the quoted packet is malformed.
-pub fn quoted(bytes: &[u8]) -> Option<Quoted> {
-    let layout = Layout::whole(bytes).ok().filter(|layout| layout.upper == Upper::IcmpError)?;
+pub fn quoted_packet(bytes: &[u8]) -> Option<QuotedPacket> {
+    let layout = Layout::whole(bytes).ok().filter(|layout| layout.upper == UpperProtocol::IcmpError)?;
     let inside = &bytes[layout.transport + ICMP_HEADER_BYTES..layout.total];
     let quoted = Layout::quoted(inside).ok()?;
     let (source, destination) = ends(&quoted, inside);
-    Some(Quoted { source, destination, protocol: quoted.protocol })
+    Some(QuotedPacket { source, destination, protocol: quoted.protocol })
 }
 
 /// Size of an IPv4 header with a valid layout, in bytes.
@@ -153,20 +153,20 @@ fn ends(layout: &Layout, bytes: &[u8]) -> (SocketAddr, SocketAddr) {
 /// Returns the transport header and the size of its payload. A UDP datagram may be shorter than the payload of its
 /// packet.
 #[inline]
-fn transport(upper: Upper, payload: &[u8]) -> (Transport, usize) {
+fn transport(upper: UpperProtocol, payload: &[u8]) -> (Transport, usize) {
     let length = payload.len();
     match upper {
-        Upper::Tcp => {
+        UpperProtocol::Tcp => {
             let words = word(payload, 12);
             (Transport::Tcp { flags: words & 0x1ff }, length - usize::from(words >> 12) * 4)
         }
-        Upper::Udp => {
+        UpperProtocol::Udp => {
             let datagram = usize::from(word(payload, 4)).min(length);
             (Transport::Udp, datagram - UDP_HEADER_BYTES as usize)
         }
-        Upper::Echo { request } => (Transport::Echo { request }, length - ICMP_HEADER_BYTES),
-        Upper::IcmpError => (Transport::IcmpError, length - ICMP_HEADER_BYTES),
-        Upper::Icmp => (Transport::Icmp, length - ICMP_HEADER_BYTES),
-        Upper::Other => (Transport::Other, length),
+        UpperProtocol::Echo { request } => (Transport::Echo { request }, length - ICMP_HEADER_BYTES),
+        UpperProtocol::IcmpError => (Transport::IcmpError, length - ICMP_HEADER_BYTES),
+        UpperProtocol::Icmp => (Transport::Icmp, length - ICMP_HEADER_BYTES),
+        UpperProtocol::Other => (Transport::Other, length),
     }
 }

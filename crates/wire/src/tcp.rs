@@ -138,13 +138,13 @@ impl TcpHeader {
 
     /// Whether the segment has [`SegmentOptions`].
     #[inline(always)]
-    pub fn has_side_options(&self) -> bool {
+    pub fn has_segment_options(&self) -> bool {
         self.sack_count > 0 || self.options & (options::ACCURATE_ECN | options::FAST_OPEN) != 0
     }
 
     /// Whether a flag is set.
     #[inline(always)]
-    pub fn has(&self, flag: u16) -> bool {
+    pub fn has_flag(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 
@@ -153,7 +153,7 @@ impl TcpHeader {
     pub fn sequence_end(&self) -> u32 {
         self.sequence
             .wrapping_add(u32::from(self.payload_bytes))
-            .wrapping_add(u32::from(self.has(flags::SYN)))
-            .wrapping_add(u32::from(self.has(flags::FIN)))
+            .wrapping_add(u32::from(self.has_flag(flags::SYN)))
+            .wrapping_add(u32::from(self.has_flag(flags::FIN)))
     }
 }

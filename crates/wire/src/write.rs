@@ -8,32 +8,32 @@ use crate::ip::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES};
 use crate::tcp::{SegmentOptions, TCP_HEADER_BYTES, TcpHeader, flags};
 use crate::udp::UDP_HEADER_BYTES;
 use crate::{Checksum, DONT_FRAGMENT, MORE_FRAGMENTS, protocol, tcp_options};
-use fullpipe_units::Codepoint;
+use fullpipe_units::EcnCodepoint;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// Reason why a packet cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unwritable {
+pub enum WriteError {
     /// The packet length exceeds the range of a length field.
     TooLong,
     /// The options do not fit into a TCP header.
-    Options,
+    OptionsTooLong,
     /// It is not an IP packet or a fragment of one, or its addresses have different IP versions.
     NotIp,
 }
 
-impl fmt::Display for Unwritable {
+impl fmt::Display for WriteError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Unwritable::TooLong => "the packet is longer than its length field permits",
-            Unwritable::Options => "the options do not fit into a TCP header",
-            Unwritable::NotIp => "it is not an IP packet",
+            WriteError::TooLong => "the packet is longer than its length field permits",
+            WriteError::OptionsTooLong => "the options do not fit into a TCP header",
+            WriteError::NotIp => "it is not an IP packet",
         })
     }
 }
 
-impl std::error::Error for Unwritable {}
+impl std::error::Error for WriteError {}
 
 /// Transport header of a packet to be written.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub struct IpPacket<'a> {
     /// Destination address and port, of the same IP version.
     pub destination: SocketAddr,
     /// ECN codepoint.
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
     /// Time to live or hop limit.
     pub hop_limit: u8,
     /// Identification: IPv4 uses the lower 16 bits, IPv6 only fragments.
@@ -100,14 +100,14 @@ impl IpPacket<'_> {
     ///
     /// # Errors
     /// See [`Unwritable`]. In this case the appended bytes are incomplete.
-    pub fn write(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
+    pub fn write(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, WriteError> {
         let (transport, payload_bytes) = self.transport_header()?;
         let total = transport.len() + payload_bytes;
         let part = match self.fragment {
             Some(range) => {
                 let (offset_bytes, length) = (range.offset_bytes as usize, range.length_bytes as usize);
                 if offset_bytes + length > total {
-                    return Err(Unwritable::TooLong);
+                    return Err(WriteError::TooLong);
                 }
                 Part { offset_bytes, length, last: range.last }
             }
@@ -137,7 +137,7 @@ impl IpPacket<'_> {
     }
 
     /// Returns the whole packet's transport header with its checksum, and the length of its payload.
-    fn transport_header(&self) -> Result<(Vec<u8>, usize), Unwritable> {
+    fn transport_header(&self) -> Result<(Vec<u8>, usize), WriteError> {
         let (mut header, payload_bytes, checksum_at) = match &self.transport {
             TransportHeader::Tcp { header, options } => {
                 (self.tcp_header(header, options)?, u32::from(header.payload_bytes), 16)
@@ -177,7 +177,7 @@ impl IpPacket<'_> {
         }
     }
 
-    fn tcp_header(&self, tcp: &TcpHeader, options: &SegmentOptions) -> Result<Vec<u8>, Unwritable> {
+    fn tcp_header(&self, tcp: &TcpHeader, options: &SegmentOptions) -> Result<Vec<u8>, WriteError> {
         let mut out = Vec::with_capacity(60);
         out.extend(self.source.port().to_be_bytes());
         out.extend(self.destination.port().to_be_bytes());
@@ -190,16 +190,16 @@ impl IpPacket<'_> {
         // The checksum, which is filled in later, and the urgent pointer.
         out.extend([0; 4]);
         debug_assert_eq!(out.len() as u32, TCP_HEADER_BYTES);
-        if tcp_options::write(tcp, options, &mut out) { Ok(out) } else { Err(Unwritable::Options) }
+        if tcp_options::write(tcp, options, &mut out) { Ok(out) } else { Err(WriteError::OptionsTooLong) }
     }
 
-    fn udp_header(&self, payload_bytes: u32) -> Result<Vec<u8>, Unwritable> {
-        let length = u16::try_from(payload_bytes.saturating_add(UDP_HEADER_BYTES)).map_err(|_| Unwritable::TooLong)?;
+    fn udp_header(&self, payload_bytes: u32) -> Result<Vec<u8>, WriteError> {
+        let length = u16::try_from(payload_bytes.saturating_add(UDP_HEADER_BYTES)).map_err(|_| WriteError::TooLong)?;
         let fields = [self.source.port(), self.destination.port(), length, 0];
         Ok(fields.into_iter().flat_map(u16::to_be_bytes).collect())
     }
 
-    fn ip_header(&self, part: &Part, out: &mut Vec<u8>) -> Result<(), Unwritable> {
+    fn ip_header(&self, part: &Part, out: &mut Vec<u8>) -> Result<(), WriteError> {
         match (self.source.ip(), self.destination.ip()) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 self.ipv4_header([source.octets(), destination.octets()], part, out)
@@ -207,12 +207,12 @@ impl IpPacket<'_> {
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 self.ipv6_header([source.octets(), destination.octets()], part, out)
             }
-            _ => Err(Unwritable::NotIp),
+            _ => Err(WriteError::NotIp),
         }
     }
 
-    fn ipv4_header(&self, addresses: [[u8; 4]; 2], part: &Part, out: &mut Vec<u8>) -> Result<(), Unwritable> {
-        let length = u16::try_from(part.length + IPV4_HEADER_BYTES as usize).map_err(|_| Unwritable::TooLong)?;
+    fn ipv4_header(&self, addresses: [[u8; 4]; 2], part: &Part, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        let length = u16::try_from(part.length + IPV4_HEADER_BYTES as usize).map_err(|_| WriteError::TooLong)?;
         let dont_fragment = if self.dont_fragment { DONT_FRAGMENT } else { 0 };
         let more = if part.last { 0 } else { MORE_FRAGMENTS };
         let begin = out.len();
@@ -228,10 +228,10 @@ impl IpPacket<'_> {
         Ok(())
     }
 
-    fn ipv6_header(&self, addresses: [[u8; 16]; 2], part: &Part, out: &mut Vec<u8>) -> Result<(), Unwritable> {
+    fn ipv6_header(&self, addresses: [[u8; 16]; 2], part: &Part, out: &mut Vec<u8>) -> Result<(), WriteError> {
         let is_fragment = self.fragment.is_some();
         let extension = if is_fragment { IPV6_FRAGMENT_HEADER_BYTES as usize } else { 0 };
-        let length = u16::try_from(part.length + extension).map_err(|_| Unwritable::TooLong)?;
+        let length = u16::try_from(part.length + extension).map_err(|_| WriteError::TooLong)?;
         let next = if is_fragment { protocol::IPV6_FRAGMENT } else { self.next_header() };
         // Version 6, traffic class with the two ECN bits last, and a flow label of zero.
         out.extend((6 << 28 | (self.codepoint as u32) << 20).to_be_bytes());

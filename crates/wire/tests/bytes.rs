@@ -3,11 +3,11 @@
 #![allow(missing_docs, reason = "a test")]
 
 use etherparse::{IpSlice, TcpHeaderSlice, UdpHeaderSlice};
-use fullpipe_units::Codepoint;
+use fullpipe_units::EcnCodepoint;
 use fullpipe_wire::tcp::{MAX_SACK_BLOCKS, flags, options};
 use fullpipe_wire::{
-    AccurateEcn, FragmentRange, IpPacket, IpVersion, Malformed, ParsedContent, SackBlock, SegmentOptions, TcpHeader,
-    TransportHeader, Unwritable, parse,
+    AccurateEcn, FragmentRange, IpPacket, IpVersion, ParseError, ParsedContent, SackBlock, SegmentOptions, TcpHeader,
+    TransportHeader, WriteError, parse,
 };
 use proptest::prelude::*;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ fn packet(transport: TransportHeader, version: IpVersion) -> IpPacket<'static> {
     IpPacket {
         source,
         destination,
-        codepoint: Codepoint::NotEct,
+        codepoint: EcnCodepoint::NotEct,
         hop_limit: 63,
         identification: 0x1_2345,
         dont_fragment: matches!(transport, TransportHeader::Tcp { .. }),
@@ -143,7 +143,7 @@ fn accurate_ecn_and_fast_open_options_have_the_expected_bytes() {
 #[test]
 fn ipv6_datagram_bytes_match_a_manual_calculation() {
     let packet = packet(udp(3), IpVersion::V6);
-    let bytes = bytes_of(&IpPacket { codepoint: Codepoint::Ce, payload: Some(&[1, 2, 3]), ..packet });
+    let bytes = bytes_of(&IpPacket { codepoint: EcnCodepoint::Ce, payload: Some(&[1, 2, 3]), ..packet });
     assert_eq!(bytes[..8], [0x60, 0x30, 0, 0, 0, 11, 17, 63]);
     let address = |last| [0xfd, 0x66, 0x75, 0x6c, 0x6c, 0x70, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
     assert_eq!((&bytes[8..24], &bytes[24..40]), (&address(1)[..], &address(2)[..]));
@@ -187,17 +187,17 @@ fn impossible_packets_are_errors() {
     let error_of = |packet: IpPacket<'_>| packet.write(usize::MAX, &mut Vec::new()).unwrap_err();
     let error = |transport| error_of(packet(transport, IpVersion::V4));
     // The maximum is 65 535 - 20 - 8 = 65 507 bytes.
-    assert_eq!(error(udp(65_508)), Unwritable::TooLong);
-    assert_eq!(error(udp(u32::MAX - 28)), Unwritable::TooLong);
+    assert_eq!(error(udp(65_508)), WriteError::TooLong);
+    assert_eq!(error(udp(u32::MAX - 28)), WriteError::TooLong);
     let mixed = IpPacket { destination: ends(IpVersion::V6)[1], ..packet(udp(0), IpVersion::V4) };
-    assert_eq!(error_of(mixed), Unwritable::NotIp);
+    assert_eq!(error_of(mixed), WriteError::NotIp);
     // 8 + 10 bytes do not contain a part of 19.
     let fragment = Some(FragmentRange { offset_bytes: 0, length_bytes: 19, last: true });
-    assert_eq!(error_of(IpPacket { fragment, ..packet(udp(10), IpVersion::V4) }), Unwritable::TooLong);
+    assert_eq!(error_of(IpPacket { fragment, ..packet(udp(10), IpVersion::V4) }), WriteError::TooLong);
     // 10 + 34 bytes exceed 40.
     let full = TcpHeader { options: options::TIMESTAMPS, sack_count: 4, ..TcpHeader::default() };
-    assert_eq!(error(tcp(full)), Unwritable::Options);
-    assert_eq!(error(tcp(TcpHeader { sack_count: 9, ..TcpHeader::default() })), Unwritable::Options);
+    assert_eq!(error(tcp(full)), WriteError::OptionsTooLong);
+    assert_eq!(error(tcp(TcpHeader { sack_count: 9, ..TcpHeader::default() })), WriteError::OptionsTooLong);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn snap_length_keeps_the_beginning() {
 fn flipped_bit_makes_the_checksum_wrong() {
     for transport in [tcp(TcpHeader::default()), udp(0), udp(7)] {
         let packet = IpPacket { corrupted: true, ..packet(transport, IpVersion::V4) };
-        assert_eq!(parse(&bytes_of(&packet)), Err(Malformed::Checksum));
+        assert_eq!(parse(&bytes_of(&packet)), Err(ParseError::Checksum));
     }
 }
 
@@ -316,7 +316,7 @@ proptest! {
         let payload = vec![fill; usize::from(header.payload_bytes)];
         // Zeros as bytes and as a length only give the same result.
         let given = (fill != 0).then_some(&payload[..]);
-        let packet = IpPacket { codepoint: Codepoint::from_bits(bits), payload: given, ..packet(transport, version) };
+        let packet = IpPacket { codepoint: EcnCodepoint::from_bits(bits), payload: given, ..packet(transport, version) };
         let bytes = bytes_of(&packet);
         check_checksums(&bytes);
         let parsed = parse(&bytes).unwrap();
@@ -360,7 +360,7 @@ proptest! {
         ip.header_checksum = ip.calc_header_checksum();
         raw.checksum = raw.calc_checksum_ipv4(&ip, &[]).unwrap();
         let whole = [ip.to_bytes().to_vec(), raw.to_bytes().to_vec()].concat();
-        prop_assert!(matches!(parse(&whole), Ok(_) | Err(Malformed::Options)), "{:?}", parse(&whole));
+        prop_assert!(matches!(parse(&whole), Ok(_) | Err(ParseError::Options)), "{:?}", parse(&whole));
     }
 }
 
@@ -379,10 +379,10 @@ fn options_with_wrong_length_are_rejected_and_unknown_ones_skipped() {
             other => panic!("{other:?}"),
         })
     };
-    assert_eq!(parsed(&[2, 0, 1, 1]), Err(Malformed::Options));
-    assert_eq!(parsed(&[2, 1, 1, 1]), Err(Malformed::Options));
-    assert_eq!(parsed(&[1, 1, 2, 4]), Err(Malformed::Options));
-    assert_eq!(parsed(&[1, 1, 1, 2]), Err(Malformed::Options));
+    assert_eq!(parsed(&[2, 0, 1, 1]), Err(ParseError::Options));
+    assert_eq!(parsed(&[2, 1, 1, 1]), Err(ParseError::Options));
+    assert_eq!(parsed(&[1, 1, 2, 4]), Err(ParseError::Options));
+    assert_eq!(parsed(&[1, 1, 1, 2]), Err(ParseError::Options));
     // An unknown kind of four bytes, then an MSS. Options after the end of the list are ignored.
     assert_eq!(parsed(&[200, 4, 9, 9, 2, 4, 5, 0xb4]), Ok((options::MSS, 1460, 0)));
     assert_eq!(parsed(&[0, 2, 4, 5, 2, 4, 5, 0xb4]), Ok((0, 0, 0)));
@@ -399,7 +399,7 @@ fn corrupted_checksum_of_one_does_not_become_zero() {
     let packet = IpPacket { corrupted: true, ..packet(udp(0), IpVersion::V4) };
     let bytes = bytes_of(&IpPacket { destination: to(0x2bda), ..packet });
     assert_eq!(bytes[26..28], [0, 1 ^ 2]);
-    assert_eq!(parse(&bytes), Err(Malformed::Checksum));
+    assert_eq!(parse(&bytes), Err(ParseError::Checksum));
 
     // The same for a fragment that ends with the checksum.
     let fragment = Some(FragmentRange { offset_bytes: 0, length_bytes: 8, last: false });

@@ -3,7 +3,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-use fullpipe_wire::{Malformed, ParsedContent, parse};
+use fullpipe_wire::{ParseError, ParsedContent, parse};
 
 /// RFC 1071.
 fn checksum(bytes: &[u8]) -> [u8; 2] {
@@ -85,7 +85,7 @@ fn truncated_packets_are_malformed() {
     for packet in valid() {
         assert!(parse(&packet).is_ok(), "{packet:02x?}");
         for length in 0..packet.len() {
-            assert_eq!(parse(&packet[..length]), Err(Malformed::Ip), "{length} bytes of {packet:02x?}");
+            assert_eq!(parse(&packet[..length]), Err(ParseError::Ip), "{length} bytes of {packet:02x?}");
         }
     }
 }
@@ -93,20 +93,20 @@ fn truncated_packets_are_malformed() {
 #[test]
 fn ip_lengths_that_contradict_the_bytes_are_malformed() {
     for words in 0..5 {
-        assert_eq!(parse(&ipv4_with(words, 23, &[], 132, b"abc")), Err(Malformed::Ip), "{words} words");
+        assert_eq!(parse(&ipv4_with(words, 23, &[], 132, b"abc")), Err(ParseError::Ip), "{words} words");
     }
     // 23 bytes: less than a header of 24, then the number of bytes present, then one more.
     for (words, total, expected) in [
-        (6, 23, Err(Malformed::Ip)),
-        (5, 19, Err(Malformed::Ip)),
+        (6, 23, Err(ParseError::Ip)),
+        (5, 19, Err(ParseError::Ip)),
         (5, 20, Ok(0)),
         (5, 23, Ok(3)),
-        (5, 24, Err(Malformed::Ip)),
+        (5, 24, Err(ParseError::Ip)),
     ] {
         let bytes = ipv4_with(words, total, &[], 132, b"abc");
         assert_eq!(parse(&bytes).map(|parsed| parsed.payload.len()), expected, "{words} words, {total} bytes");
     }
-    for (length, expected) in [(1, Ok(1)), (3, Ok(3)), (4, Err(Malformed::Ip)), (0xffff, Err(Malformed::Ip))] {
+    for (length, expected) in [(1, Ok(1)), (3, Ok(3)), (4, Err(ParseError::Ip)), (0xffff, Err(ParseError::Ip))] {
         let bytes = ipv6_with(length, 132, b"abc");
         assert_eq!(parse(&bytes).map(|parsed| parsed.payload.len()), expected, "{length} bytes");
     }
@@ -126,24 +126,24 @@ fn extension_headers_that_exceed_the_packet_are_malformed() {
         let header = [132, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(parse(&ipv6(number, &header)).map(|parsed| parsed.payload.len()), Ok(0));
         for length in 0..16 {
-            assert_eq!(parse(&ipv6(number, &header[..length])), Err(Malformed::Ip), "{length} bytes of {number}");
+            assert_eq!(parse(&ipv6(number, &header[..length])), Err(ParseError::Ip), "{length} bytes of {number}");
         }
     }
     for length in 0..8 {
-        assert_eq!(parse(&ipv6(44, &[0; 8][..length])), Err(Malformed::Ip), "{length} bytes");
+        assert_eq!(parse(&ipv6(44, &[0; 8][..length])), Err(ParseError::Ip), "{length} bytes");
     }
     // Units of four bytes beyond the first eight (RFC 4302 section 2.2); at least one, the sequence number.
     let header = [132, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0];
-    for (length, expected) in (0..16).map(|length| (length, Err(Malformed::Ip))).chain([(16, Ok(0))]) {
+    for (length, expected) in (0..16).map(|length| (length, Err(ParseError::Ip))).chain([(16, Ok(0))]) {
         assert_eq!(parse(&ipv6(51, &header[..length])).map(|parsed| parsed.payload.len()), expected, "{length} bytes");
         assert_eq!(parse(&ipv4(&[], 51, &header[..length])).map(|parsed| parsed.payload.len()), expected);
     }
     let short = [132, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2];
-    assert_eq!(parse(&ipv6(51, &short)), Err(Malformed::Ip));
+    assert_eq!(parse(&ipv6(51, &short)), Err(ParseError::Ip));
     // Hop-by-hop options after another header.
     assert_eq!(
         parse(&ipv6(60, &[&[0, 0, 1, 4, 0, 0, 0, 0][..], &[132, 0, 1, 4, 0, 0, 0, 0]].concat())),
-        Err(Malformed::Ip)
+        Err(ParseError::Ip)
     );
 }
 
@@ -153,21 +153,21 @@ fn transport_headers_that_exceed_the_packet_are_malformed() {
     let segment = tcp(6, &[1, 1, 1, 1, 9]);
     assert_eq!(parsed(6, &segment), Ok(1));
     for length in 0..24 {
-        assert_eq!(parsed(6, &segment[..length]), Err(Malformed::Transport), "{length} bytes");
+        assert_eq!(parsed(6, &segment[..length]), Err(ParseError::Transport), "{length} bytes");
     }
     for data_offset in 0..16 {
         // 25 bytes have a header of five or six words.
         let expected = match data_offset {
             5 => Ok(5),
             6 => Ok(1),
-            _ => Err(Malformed::Transport),
+            _ => Err(ParseError::Transport),
         };
         assert_eq!(parsed(6, &tcp(data_offset, &[1, 1, 1, 1, 9])), expected, "{data_offset} words");
     }
     for length in 0..8 {
-        assert_eq!(parsed(17, &udp(8, &[])[..length]), Err(Malformed::Transport), "{length} bytes");
+        assert_eq!(parsed(17, &udp(8, &[])[..length]), Err(ParseError::Transport), "{length} bytes");
     }
-    for (length, expected) in (1..8).chain([12]).map(|length| (length, Err(Malformed::Transport))).chain([
+    for (length, expected) in (1..8).chain([12]).map(|length| (length, Err(ParseError::Transport))).chain([
         (0, Ok(3)),
         (8, Ok(0)),
         (11, Ok(3)),
@@ -190,5 +190,5 @@ fn later_ipv4_fragments_of_protocol_51_have_no_authentication_header() {
     // The same bytes in the first fragment.
     bytes[7] = 0;
     seal(&mut bytes[..20]);
-    assert_eq!(parse(&bytes), Err(Malformed::Ip));
+    assert_eq!(parse(&bytes), Err(ParseError::Ip));
 }

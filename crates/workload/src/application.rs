@@ -1,6 +1,6 @@
 //! The interface between applications and the transports that carry their data.
 
-use fullpipe_transport::{Event, Priority, Stream};
+use fullpipe_transport::{Priority, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 use std::fmt;
 
@@ -39,7 +39,7 @@ pub trait Io {
 
     /// Opens another stream on the connection of `beside`. Returns `None` if the transport has one stream per connection (TCP),
     /// the connection is closed, or the peer's stream limit is reached.
-    fn open_beside(&mut self, _beside: StreamId) -> Option<StreamId> {
+    fn open_on_same_connection(&mut self, _beside: StreamId) -> Option<StreamId> {
         None
     }
 
@@ -82,7 +82,7 @@ pub struct Progress {
 impl Progress {
     /// Counts payload bytes that the application received at `now`.
     #[inline]
-    pub fn receive(&mut self, bytes: u64, now: Instant) {
+    pub fn count_received(&mut self, bytes: u64, now: Instant) {
         self.received_bytes += bytes;
         self.last_received = Some(now);
     }
@@ -101,7 +101,7 @@ pub struct Completion {
 
 /// A named result in the unit that its name ends in (`_s`, `_bps`); a count has no such suffix.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figure {
+pub struct MetricValue {
     /// The name, for instance `rebuffer_s`.
     pub name: &'static str,
     /// The value; NaN if there is none, such as the mean of no values.
@@ -110,7 +110,7 @@ pub struct Figure {
 
 /// The declaration of a metric that an application reports at the end of a run. Its values are [`Figure`]s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metric {
+pub struct ApplicationMetric {
     /// The name, which ends in the unit (`_s`, `_bps`, `_bytes`); a count has no suffix.
     pub name: &'static str,
     /// The unit; empty for a count.
@@ -119,20 +119,20 @@ pub struct Metric {
     pub text: &'static str,
 }
 
-impl Metric {
+impl ApplicationMetric {
     /// Creates a metric.
     pub const fn new(name: &'static str, unit: &'static str, text: &'static str) -> Self {
-        Metric { name, unit, text }
+        ApplicationMetric { name, unit, text }
     }
 
     /// Returns a value of this metric.
-    pub const fn figure(&self, value: f64) -> Figure {
-        Figure { name: self.name, value }
+    pub const fn value(&self, value: f64) -> MetricValue {
+        MetricValue { name: self.name, value }
     }
 
     /// Returns one value of each metric.
-    pub fn figures<const N: usize>(metrics: &[Metric; N], values: [f64; N]) -> Vec<Figure> {
-        metrics.iter().zip(values).map(|(metric, value)| metric.figure(value)).collect()
+    pub fn values<const N: usize>(metrics: &[ApplicationMetric; N], values: [f64; N]) -> Vec<MetricValue> {
+        metrics.iter().zip(values).map(|(metric, value)| metric.value(value)).collect()
     }
 }
 
@@ -149,26 +149,26 @@ pub(crate) fn read_length(stream: StreamId, max_bytes: u64, io: &mut dyn Io) -> 
 }
 
 /// Number, mean and longest time of completions. Without completions there is only the number.
-pub(crate) fn summary(completions: &[Completion], metrics: &[Metric; 3]) -> Vec<Figure> {
+pub(crate) fn summary(completions: &[Completion], metrics: &[ApplicationMetric; 3]) -> Vec<MetricValue> {
     let count = completions.len() as f64;
-    let mut figures = vec![metrics[0].figure(count)];
+    let mut figures = vec![metrics[0].value(count)];
     let times = || completions.iter().map(|one| one.completed.saturating_since(one.started));
     if let Some(longest) = times().max() {
         let sum: f64 = times().map(|time| time.as_secs_f64()).sum();
-        figures.push(metrics[1].figure(sum / count));
-        figures.push(metrics[2].figure(longest.as_secs_f64()));
+        figures.push(metrics[1].value(sum / count));
+        figures.push(metrics[2].value(longest.as_secs_f64()));
     }
     figures
 }
 
 /// Times in seconds, in ascending order. Without times, mean and quantiles are NaN.
-pub(crate) struct Sorted(Vec<f64>);
+pub(crate) struct SortedTimes(Vec<f64>);
 
-impl Sorted {
+impl SortedTimes {
     pub(crate) fn new(times: &[Duration]) -> Self {
         let mut seconds: Vec<f64> = times.iter().map(|time| time.as_secs_f64()).collect();
         seconds.sort_by(f64::total_cmp);
-        Sorted(seconds)
+        SortedTimes(seconds)
     }
 
     pub(crate) fn mean(&self) -> f64 {
@@ -197,7 +197,7 @@ pub trait Application: fmt::Debug + Send {
     }
 
     /// Called when something happens on a stream. The first event of a stream at an accepting side is [`Event::Connected`].
-    fn on_stream(&mut self, _stream: StreamId, _event: Event, _io: &mut dyn Io) {}
+    fn on_stream(&mut self, _stream: StreamId, _event: TransportEvent, _io: &mut dyn Io) {}
 
     /// Called when a datagram arrives.
     fn on_datagram(&mut self, _payload_bytes: u32, _io: &mut dyn Io) {}
@@ -219,7 +219,7 @@ pub trait Application: fmt::Debug + Send {
     }
 
     /// Returns other results of a run that ended at `end`, in a fixed order.
-    fn figures(&self, _end: Instant) -> Vec<Figure> {
+    fn metric_values(&self, _end: Instant) -> Vec<MetricValue> {
         Vec::new()
     }
 }

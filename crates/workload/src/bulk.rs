@@ -10,9 +10,9 @@ use crate::demand::Demand;
 use crate::sink::Sink;
 use bytes::Bytes;
 use fullpipe_schema::component::{Declaration, choices};
-use fullpipe_schema::{Choice, Kind, Value, keys};
-use fullpipe_transport::{Event, Payload};
-use fullpipe_units::Invalid;
+use fullpipe_schema::{Choice, FieldKind, Value, keys};
+use fullpipe_transport::{Payload, TransportEvent};
+use fullpipe_units::ParameterError;
 
 pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -20,11 +20,11 @@ pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
         text: "as much as the transport takes, up to a size (TCP). Default port 9.",
         fields: &[keys! {
             /// Total size of the transfer.
-            "size": Kind::SIZE, optional "without end";
+            "size": FieldKind::SIZE, optional "without end";
             /// Size of a write. A write waits until the send buffer has room for all of it.
-            "write_size": Kind::size(1, 1 << 30), optional "64KiB, or the send buffer if that is smaller";
+            "write_size": FieldKind::size(1, 1 << 30), optional "64KiB, or the send buffer if that is smaller";
             /// Content of the payload.
-            "content": Kind::Choice(&choices(&CONTENT)), default "none";
+            "content": FieldKind::Choice(&choices(&CONTENT)), default "none";
         }],
         ..Declaration::EMPTY
     },
@@ -68,11 +68,11 @@ impl WorkloadSettings for BulkSpec {
     }
 
     fn demand(&self, _time_s: f64) -> Demand {
-        Demand::of_initiator(self.size_bytes.map_or(f64::INFINITY, |bytes| bytes as f64))
+        Demand::from_initiator(self.size_bytes.map_or(f64::INFINITY, |bytes| bytes as f64))
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
-        let bulk = Bulk::new(self.size_bytes, self.write_bytes);
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
+        let bulk = BulkSender::new(self.size_bytes, self.write_bytes);
         if !self.random_content {
             return Ok(context.with_sink(bulk));
         }
@@ -88,7 +88,7 @@ impl WorkloadSettings for BulkSpec {
 
 /// The sender of a bulk transfer.
 #[derive(Debug)]
-pub struct Bulk {
+pub struct BulkSender {
     /// Bytes still to write; `u64::MAX` if unlimited.
     remaining_bytes: u64,
     write_bytes: u64,
@@ -97,10 +97,10 @@ pub struct Bulk {
     content: Option<Box<Content>>,
 }
 
-impl Bulk {
+impl BulkSender {
     /// Creates a sender of `size_bytes` (`None`: unlimited) in writes of `write_bytes` (at least 1).
     pub fn new(size_bytes: Option<u64>, write_bytes: u64) -> Self {
-        Bulk {
+        BulkSender {
             remaining_bytes: size_bytes.unwrap_or(u64::MAX),
             write_bytes: write_bytes.max(1),
             stream: None,
@@ -110,7 +110,7 @@ impl Bulk {
 
     /// Sends this content instead of payload without content.
     pub fn with_content(self, content: Content) -> Self {
-        Bulk { content: Some(Box::new(content)), ..self }
+        BulkSender { content: Some(Box::new(content)), ..self }
     }
 
     /// Returns the payload of the next write.
@@ -147,19 +147,19 @@ impl Bulk {
     }
 }
 
-impl Application for Bulk {
+impl Application for BulkSender {
     fn on_start(&mut self, io: &mut dyn Io) {
         self.stream = Some(io.open());
         self.fill(io);
     }
 
-    fn on_stream(&mut self, _stream: StreamId, event: Event, io: &mut dyn Io) {
-        if matches!(event, Event::Connected | Event::Writable) {
+    fn on_stream(&mut self, _stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
+        if matches!(event, TransportEvent::Connected | TransportEvent::Writable) {
             self.fill(io);
         }
     }
 
     fn digest(&self) -> Option<String> {
-        self.content.as_ref().map(|content| content.digest().text())
+        self.content.as_ref().map(|content| content.digest().to_hex())
     }
 }

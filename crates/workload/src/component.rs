@@ -1,13 +1,13 @@
 //! Workloads as components: their declarations, their settings, and the catalogue of all workloads. The keys of a flow, their
 //! parsing, lists and the reference pages are derived from the catalogue.
 
-use crate::application::{Application, Metric};
+use crate::application::{Application, ApplicationMetric};
 use crate::content::Content;
 use crate::demand::Demand;
 use crate::sink::Sink;
-use fullpipe_schema::component::{self, Comparable, Declaration, Reader};
-use fullpipe_schema::{Field, Kind, Tree, Variant};
-use fullpipe_units::{Duration, Instant, Invalid, Stream};
+use fullpipe_schema::component::{self, Declaration, DynPartialEq, SettingsReader};
+use fullpipe_schema::{Field, FieldKind, Tree, Variant};
+use fullpipe_units::{Duration, Instant, ParameterError, RandomStream};
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
@@ -41,7 +41,7 @@ impl Protocol {
 
 /// The transport of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Carrier {
+pub struct FlowTransport {
     /// The protocol.
     pub protocol: Protocol,
     /// Whether a connection can have several streams.
@@ -49,7 +49,8 @@ pub struct Carrier {
 }
 
 /// Reads the keys of a workload.
-pub type ReadSettings = fn(&mut Reader<'_, '_>, &Carrier) -> Result<Box<dyn WorkloadSettings>, component::Invalid>;
+pub type SettingsReader =
+    fn(&mut SettingsReader<'_, '_>, &FlowTransport) -> Result<Box<dyn WorkloadSettings>, component::InvalidSettings>;
 
 /// A workload that scenarios can select.
 #[derive(Debug)]
@@ -64,12 +65,12 @@ pub struct WorkloadComponent {
     /// Whether kernel sockets can send the traffic ([`WorkloadSettings::socket_traffic`]).
     pub on_sockets: bool,
     /// The metrics of its applications.
-    pub metrics: &'static [&'static [Metric]],
+    pub metrics: &'static [&'static [ApplicationMetric]],
     /// The acceptor's default port: the assigned one if there is such a service (RFC 863 discard, 80 HTTP, 5004 RTP), else a user
     /// port. The declaration's text states it.
     pub port: u16,
     /// Reads the keys.
-    pub read: ReadSettings,
+    pub read: SettingsReader,
 }
 
 impl WorkloadComponent {
@@ -81,17 +82,17 @@ impl WorkloadComponent {
         on_sockets: false,
         metrics: &[],
         port: 9,
-        read: |_, _| Err(component::Invalid),
+        read: |_, _| Err(component::InvalidSettings),
     };
 
     /// The metrics that its applications report.
-    pub fn metrics(&self) -> impl Iterator<Item = &'static Metric> {
+    pub fn metrics(&self) -> impl Iterator<Item = &'static ApplicationMetric> {
         self.metrics.iter().flat_map(|group| group.iter())
     }
 }
 
 /// The settings of a workload.
-pub trait WorkloadSettings: Comparable + fmt::Debug + Send + Sync {
+pub trait WorkloadSettings: DynPartialEq + fmt::Debug + Send + Sync {
     /// Whether the workload has no end of its own.
     fn is_unlimited(&self) -> bool {
         true
@@ -101,13 +102,13 @@ pub trait WorkloadSettings: Comparable + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If the settings break a rule, or a file cannot be read.
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid>;
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError>;
 
     /// Checks the settings.
     ///
     /// # Errors
     /// The rule that the settings break.
-    fn check(&self) -> Result<(), Invalid> {
+    fn check(&self) -> Result<(), ParameterError> {
         Ok(())
     }
 
@@ -148,7 +149,7 @@ pub trait WorkloadSettings: Comparable + fmt::Debug + Send + Sync {
 
     /// Estimates what the flow sends in `time_s` seconds, for the cost of a scenario. By default, as much as the transport takes.
     fn demand(&self, _time_s: f64) -> Demand {
-        Demand::unlimited(self.senders()).at_most("a workload that does not state what it sends")
+        Demand::unlimited(self.senders()).as_upper_bound("a workload that does not state what it sends")
     }
 
     /// What a kernel socket sends in place of the initiator's application. `None`: a socket cannot replace it.
@@ -199,7 +200,7 @@ impl Deref for Workload {
 
 impl PartialEq for Workload {
     fn eq(&self, other: &Self) -> bool {
-        (*self.settings).equals(&*other.settings as &dyn Any)
+        (*self.settings).dyn_eq(&*other.settings as &dyn Any)
     }
 }
 
@@ -231,8 +232,8 @@ pub struct FlowContext<'a> {
 impl FlowContext<'_> {
     /// Returns a random stream of the flow, from its beginning. Two ends that must draw the same numbers use the same purpose;
     /// others use different purposes.
-    pub fn random(&self, purpose: &str) -> Stream {
-        Stream::new(self.seed, self.flow, purpose)
+    pub fn random(&self, purpose: &str) -> RandomStream {
+        RandomStream::new(self.seed, self.flow, purpose)
     }
 
     /// Combines a sender with an acceptor that only receives.
@@ -254,7 +255,7 @@ pub enum SocketTraffic {
         has_content: bool,
     },
     /// Datagrams or writes of one size at a constant interval.
-    Regular {
+    ConstantRate {
         /// Payload bytes of each message.
         payload_bytes: u32,
         /// Time between messages.
@@ -269,7 +270,7 @@ impl SocketTraffic {
     pub fn total_bytes(&self) -> Option<u64> {
         match *self {
             SocketTraffic::Bulk { size_bytes, .. } => size_bytes,
-            SocketTraffic::Regular { payload_bytes, count, .. } => {
+            SocketTraffic::ConstantRate { payload_bytes, count, .. } => {
                 count.map(|count| count.saturating_mul(u64::from(payload_bytes)))
             }
         }
@@ -304,7 +305,7 @@ impl WorkloadCatalogue {
     ///
     /// # Panics
     /// If there is none. The names of a checked flow are those of this catalogue.
-    pub fn named(&self, name: &str) -> &'static WorkloadComponent {
+    pub fn find(&self, name: &str) -> &'static WorkloadComponent {
         let component = self.iter().find(|component| component.declaration.name == name);
         component.unwrap_or_else(|| panic!("the schema has {name}, the catalogue does not"))
     }
@@ -313,8 +314,12 @@ impl WorkloadCatalogue {
     ///
     /// # Errors
     /// If the workload does not support the transport, or its keys contradict each other.
-    pub fn read(&self, reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Workload, component::Invalid> {
-        let component = self.named(reader.tree.choice(Self::KEY));
+    pub fn read(
+        &self,
+        reader: &mut SettingsReader<'_, '_>,
+        carrier: &FlowTransport,
+    ) -> Result<Workload, component::InvalidSettings> {
+        let component = self.find(reader.tree.choice(Self::KEY));
         let (name, path, place) = (component.declaration.name, reader.path, reader.tree.place);
         let protocol = carrier.protocol.name();
         if !component.protocols.contains(&carrier.protocol) {
@@ -327,8 +332,8 @@ impl WorkloadCatalogue {
             );
             let others = self.iter().filter(|other| other.protocols.contains(&carrier.protocol));
             let expected = others.map(|other| format!("\"{}\"", other.declaration.name)).collect();
-            reader.check.error(reader.tree.place_of(key), &format!("{path}.{key}"), message, expected);
-            return Err(component::Invalid);
+            reader.check.add_error(reader.tree.place_of(key), &format!("{path}.{key}"), message, expected);
+            return Err(component::InvalidSettings);
         }
         let settings = (component.read)(reader, carrier)?;
         settings.check().map_err(|rule| {
@@ -344,8 +349,8 @@ impl WorkloadCatalogue {
                 }
                 None => (place, path.to_owned(), format!("{path} with workload = \"{name}\": {rule}")),
             };
-            reader.check.error(place, &path, message, Vec::new());
-            component::Invalid
+            reader.check.add_error(place, &path, message, Vec::new());
+            component::InvalidSettings
         })?;
         Ok(Workload { component, settings: settings.into() })
     }
@@ -363,9 +368,9 @@ pub(crate) const fn variants<const N: usize>(components: &[&WorkloadComponent]) 
 }
 
 /// Payload of a packet, or size of a write.
-pub(crate) const PAYLOAD: Kind = Kind::size(1, crate::MAX_DATAGRAM_BYTES as u64);
+pub(crate) const PAYLOAD: FieldKind = FieldKind::size(1, crate::MAX_DATAGRAM_BYTES as u64);
 /// A number of packets, transfers or similar items.
-pub(crate) const COUNT: Kind = Kind::integer(1, 1_000_000_000_000_000);
+pub(crate) const COUNT: FieldKind = FieldKind::integer(1, 1_000_000_000_000_000);
 /// Number of packets after which a workload ends.
 pub(crate) const PACKETS: Field = Field::optional("packets", COUNT, "without end", "How many packets or writes.");
 

@@ -2,14 +2,14 @@
 
 use crate::application::{Application, Io, StreamId};
 use crate::component::{
-    COUNT, Carrier, FlowContext, Protocol, SocketTraffic, WorkloadComponent, WorkloadSettings, count,
+    COUNT, FlowContext, FlowTransport, Protocol, SocketTraffic, WorkloadComponent, WorkloadSettings, count,
 };
 use crate::demand::{self, Demand};
-use crate::outlet::Outlet;
-use fullpipe_schema::component::{self, Declaration, Reader};
-use fullpipe_schema::{Kind, keys};
-use fullpipe_transport::Event;
-use fullpipe_units::{Duration, Instant, Invalid};
+use crate::outlet::PayloadSender;
+use fullpipe_schema::component::{self, Declaration, SettingsReader};
+use fullpipe_schema::{FieldKind, keys};
+use fullpipe_transport::TransportEvent;
+use fullpipe_units::{Duration, Instant, ParameterError};
 
 pub(crate) static CONSTANT_RATE: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -17,11 +17,11 @@ pub(crate) static CONSTANT_RATE: WorkloadComponent = WorkloadComponent {
         text: "datagrams (UDP) or writes (TCP) of one size at a constant interval. Default port 9.",
         fields: &[keys! {
             /// Payload of each datagram or write; at most 65507B in a UDP datagram.
-            "payload": Kind::size(1, 16 << 20), required;
+            "payload": FieldKind::size(1, 16 << 20), required;
             /// Time between datagrams or writes.
-            "interval": Kind::INTERVAL, optional "from `rate`";
+            "interval": FieldKind::INTERVAL, optional "from `rate`";
             /// Payload bits per second, instead of `interval`. The interval is rounded to the nearest nanosecond.
-            "rate": Kind::RATE, optional "from `interval`";
+            "rate": FieldKind::RATE, optional "from `interval`";
             /// Number of datagrams or writes.
             "packets": COUNT, optional "without end";
         }],
@@ -45,11 +45,14 @@ pub struct ConstantRateSpec {
     pub count: Option<u64>,
 }
 
-fn read(reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Box<dyn WorkloadSettings>, component::Invalid> {
+fn read(
+    reader: &mut SettingsReader<'_, '_>,
+    carrier: &FlowTransport,
+) -> Result<Box<dyn WorkloadSettings>, component::InvalidSettings> {
     let (tree, payload) = (reader.tree, reader.tree.size("payload"));
     if carrier.protocol == Protocol::Udp && payload > u64::from(crate::MAX_DATAGRAM_BYTES) {
         let message = format!("{}.payload = {payload}B exceeds the maximum UDP payload", reader.path);
-        return Err(reader.error("payload", message, &format!("at most {}B", crate::MAX_DATAGRAM_BYTES)));
+        return Err(reader.add_error("payload", message, &format!("at most {}B", crate::MAX_DATAGRAM_BYTES)));
     }
     let interval = match (tree.get("interval"), tree.get("rate")) {
         (Some(interval), None) => interval.duration(),
@@ -58,20 +61,20 @@ fn read(reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Box<dyn Worklo
             let nanoseconds = (u128::from(payload) * 8_000_000_000 + bits_per_second / 2) / bits_per_second;
             if nanoseconds == 0 {
                 let message = format!("at {}, a payload of {payload}B takes less than 1ns", rate.rate());
-                return Err(reader.error("rate", message, "a lower rate"));
+                return Err(reader.add_error("rate", message, "a lower rate"));
             }
-            Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)).min(fullpipe_schema::LONGEST)
+            Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)).min(fullpipe_schema::MAX_DURATION)
         }
         (None, None) => {
             let path = reader.path;
             let message = format!("{path} has neither interval nor rate");
             let expected = vec!["interval".into(), "rate".into()];
-            reader.check.missing(tree.place, &format!("{path}.interval"), message, expected);
-            return Err(component::Invalid);
+            reader.check.add_missing(tree.place, &format!("{path}.interval"), message, expected);
+            return Err(component::InvalidSettings);
         }
         (Some(_), Some(_)) => {
             let message = format!("{} has both interval and rate", reader.path);
-            return Err(reader.error("rate", message, "only one of them"));
+            return Err(reader.add_error("rate", message, "only one of them"));
         }
     };
     let payload_bytes = u32::try_from(payload).unwrap_or(u32::MAX);
@@ -89,45 +92,45 @@ impl WorkloadSettings for ConstantRateSpec {
 
     fn demand(&self, time_s: f64) -> Demand {
         let messages = demand::count(time_s, self.interval.as_secs_f64(), self.count);
-        Demand::timed(messages, f64::from(self.payload_bytes))
+        Demand::timer_driven(messages, f64::from(self.payload_bytes))
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
-        let sender = ConstantRate::new(self.payload_bytes, self.interval, self.count, context.over_stream);
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
+        let sender = ConstantRateSender::new(self.payload_bytes, self.interval, self.count, context.over_stream);
         Ok(context.with_sink(sender))
     }
 
     fn socket_traffic(&self) -> Option<SocketTraffic> {
         let ConstantRateSpec { payload_bytes, interval, count } = *self;
-        Some(SocketTraffic::Regular { payload_bytes, interval, count })
+        Some(SocketTraffic::ConstantRate { payload_bytes, interval, count })
     }
 }
 
 /// A sender at a constant rate.
 #[derive(Debug)]
-pub struct ConstantRate {
+pub struct ConstantRateSender {
     payload_bytes: u32,
     interval: Duration,
     remaining: u64,
     next: Instant,
-    outlet: Outlet,
+    outlet: PayloadSender,
 }
 
-impl ConstantRate {
+impl ConstantRateSender {
     /// Creates a sender of `count` payloads (`None`: unlimited) of `payload_bytes` bytes, one per `interval` (at least 1 ns), the
     /// first at the start of the flow. They are datagrams, or writes to a stream if `over_stream` is set.
     pub fn new(payload_bytes: u32, interval: Duration, count: Option<u64>, over_stream: bool) -> Self {
-        ConstantRate {
+        ConstantRateSender {
             payload_bytes,
             interval: interval.max(Duration::from_nanos(1)),
             remaining: count.unwrap_or(u64::MAX),
             next: Instant::ZERO,
-            outlet: Outlet::new(over_stream),
+            outlet: PayloadSender::new(over_stream),
         }
     }
 }
 
-impl Application for ConstantRate {
+impl Application for ConstantRateSender {
     fn on_start(&mut self, io: &mut dyn Io) {
         self.next = io.now();
         self.outlet.open(io);
@@ -150,7 +153,7 @@ impl Application for ConstantRate {
         }
     }
 
-    fn on_stream(&mut self, _stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, _stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         self.outlet.on_stream(event, io);
     }
 }

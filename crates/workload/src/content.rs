@@ -2,7 +2,7 @@
 //!
 //! The digests of both ends are equal exactly if the transport delivered all bytes, once and in order.
 
-use fullpipe_units::Stream;
+use fullpipe_units::RandomStream;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
@@ -17,21 +17,21 @@ impl Digest {
     }
 
     /// The digest of all bytes so far, in hexadecimal.
-    pub fn text(&self) -> String {
+    pub fn to_hex(&self) -> String {
         self.0.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
 impl fmt::Debug for Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.text())
+        formatter.write_str(&self.to_hex())
     }
 }
 
 /// Bytes of a random stream, and the digest of those generated so far. The result does not depend on the sizes of the requests.
 #[derive(Clone, Debug)]
 pub struct Content {
-    stream: Stream,
+    stream: RandomStream,
     drawn: [u8; 8],
     /// Number of bytes of `drawn` that have been used.
     used: usize,
@@ -40,20 +40,20 @@ pub struct Content {
 
 impl Content {
     /// Creates the bytes of a random stream: eight from each draw, the lowest first.
-    pub fn new(stream: Stream) -> Self {
+    pub fn new(stream: RandomStream) -> Self {
         Content { stream, drawn: [0; 8], used: 8, digest: Digest::default() }
     }
 
     /// Returns the content of the flow with this name in a run with this seed.
     pub fn of_flow(seed: u64, flow: &str) -> Self {
-        Content::new(Stream::new(seed, flow, "content"))
+        Content::new(RandomStream::new(seed, flow, "content"))
     }
 
     /// Generates the next bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for byte in bytes.iter_mut() {
             if self.used == self.drawn.len() {
-                self.drawn = self.stream.bits().to_le_bytes();
+                self.drawn = self.stream.next_u64().to_le_bytes();
                 self.used = 0;
             }
             *byte = self.drawn[self.used];
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn content_does_not_depend_on_the_sizes_of_requests() {
-        let stream = || Stream::new(1, "flow", "content");
+        let stream = || RandomStream::new(1, "flow", "content");
         let mut whole = [0; 1000];
         let mut content = Content::new(stream());
         content.fill(&mut whole);
@@ -86,8 +86,8 @@ mod tests {
             pieces.extend(piece);
         }
         assert_eq!(pieces, whole);
-        assert_eq!(content.digest().text(), other.digest().text());
-        assert_eq!(whole[..8], stream().bits().to_le_bytes());
+        assert_eq!(content.digest().to_hex(), other.digest().to_hex());
+        assert_eq!(whole[..8], stream().next_u64().to_le_bytes());
     }
 
     /// The example of one block in FIPS 180-4, "abc" (NIST, examples with intermediate values).
@@ -96,6 +96,6 @@ mod tests {
         let mut digest = Digest::default();
         digest.update(b"a");
         digest.update(b"bc");
-        assert_eq!(digest.text(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(digest.to_hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

@@ -41,7 +41,7 @@ const MANY: f64 = 20.0;
 
 impl Demand {
     /// The demand of a connection without data.
-    pub const SILENT: Demand = Demand {
+    pub const NO_DATA: Demand = Demand {
         bytes: [0.0; 2],
         messages: [0.0; 2],
         connections: 1.0,
@@ -52,27 +52,27 @@ impl Demand {
     };
 
     /// `bytes` bytes from the initiator.
-    pub fn of_initiator(bytes: f64) -> Demand {
-        Demand { bytes: [bytes, 0.0], ..Demand::SILENT }
+    pub fn from_initiator(bytes: f64) -> Demand {
+        Demand { bytes: [bytes, 0.0], ..Demand::NO_DATA }
     }
 
     /// Messages of one size from the initiator, each sent when a timer expires.
-    pub fn timed(messages: f64, bytes_each: f64) -> Demand {
-        Demand { bytes: [messages * bytes_each, 0.0], messages: [messages, 0.0], timers: messages, ..Demand::SILENT }
+    pub fn timer_driven(messages: f64, bytes_each: f64) -> Demand {
+        Demand { bytes: [messages * bytes_each, 0.0], messages: [messages, 0.0], timers: messages, ..Demand::NO_DATA }
     }
 
     /// As much as the transport takes from each end that sends.
     pub fn unlimited(senders: [bool; 2]) -> Demand {
-        Demand { bytes: senders.map(|sends| if sends { f64::INFINITY } else { 0.0 }), ..Demand::SILENT }
+        Demand { bytes: senders.map(|sends| if sends { f64::INFINITY } else { 0.0 }), ..Demand::NO_DATA }
     }
 
     /// Marks the demand as an upper bound, for this reason.
-    pub fn at_most(self, reason: &'static str) -> Demand {
+    pub fn as_upper_bound(self, reason: &'static str) -> Demand {
         Demand { bound: Some(reason), ..self }
     }
 
     /// The demand of this number of exchanges. They share a connection if connections stay open.
-    pub fn times(self, exchanges: f64) -> Demand {
+    pub fn repeat(self, exchanges: f64) -> Demand {
         Demand {
             bytes: self.bytes.map(|bytes| bytes * exchanges),
             messages: self.messages.map(|messages| messages * exchanges),
@@ -84,7 +84,7 @@ impl Demand {
     }
 
     /// The same demand with the two ends exchanged.
-    pub fn swapped(self) -> Demand {
+    pub fn reversed(self) -> Demand {
         let swap = |[a, b]: [f64; 2]| [b, a];
         Demand { bytes: swap(self.bytes), messages: swap(self.messages), ..self }
     }

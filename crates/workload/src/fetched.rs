@@ -4,11 +4,11 @@
 //! the stream arrives and uses that stream instead of opening one. A tunnel (CONNECT-UDP) connects its client to any target, but
 //! not the reverse, so a download through a tunnel is such a transfer.
 
-use crate::application::{Application, Completion, Figure, Io, OpenOptions, Progress, StreamId, read_length};
+use crate::application::{Application, Completion, Io, MetricValue, OpenOptions, Progress, StreamId, read_length};
 use crate::component::{FlowContext, Workload, WorkloadSettings};
 use crate::demand::Demand;
-use fullpipe_transport::{Event, Payload, Priority, Stream};
-use fullpipe_units::{Instant, Invalid};
+use fullpipe_transport::{Payload, Priority, Stream, TransportEvent};
+use fullpipe_units::{Instant, ParameterError};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ const REQUEST_BYTES: u64 = 1;
 
 /// The settings of a workload whose data the acceptor sends.
 #[derive(Clone, Debug)]
-pub struct FetchedSpec(Arc<dyn WorkloadSettings>);
+pub struct DownloadSpec(Arc<dyn WorkloadSettings>);
 
-impl FetchedSpec {
+impl DownloadSpec {
     /// Returns the workload with the acceptor as the sender. `None` unless the workload sends all data over one stream of its
     /// initiator.
-    pub(crate) fn of(sent: &Arc<dyn WorkloadSettings>) -> Option<FetchedSpec> {
-        sent.sends_on_one_stream().then(|| FetchedSpec(Arc::clone(sent)))
+    pub(crate) fn of(sent: &Arc<dyn WorkloadSettings>) -> Option<DownloadSpec> {
+        sent.sends_on_one_stream().then(|| DownloadSpec(Arc::clone(sent)))
     }
 }
 
@@ -31,32 +31,32 @@ impl Workload {
     /// Returns the workload with the acceptor as the sender, on request of the initiator. `None` unless the workload sends all
     /// data over a single stream.
     #[must_use]
-    pub fn fetched(&self) -> Option<Workload> {
-        self.with_settings(FetchedSpec::of)
+    pub fn to_download(&self) -> Option<Workload> {
+        self.with_settings(DownloadSpec::of)
     }
 }
 
-impl PartialEq for FetchedSpec {
+impl PartialEq for DownloadSpec {
     fn eq(&self, other: &Self) -> bool {
-        self.0.equals(&*other.0 as &dyn std::any::Any)
+        self.0.dyn_eq(&*other.0 as &dyn std::any::Any)
     }
 }
 
-impl WorkloadSettings for FetchedSpec {
+impl WorkloadSettings for DownloadSpec {
     fn is_unlimited(&self) -> bool {
         self.0.is_unlimited()
     }
 
     fn demand(&self, time_s: f64) -> Demand {
-        self.0.demand(time_s).swapped()
+        self.0.demand(time_s).reversed()
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
         let [sender, receiver] = self.0.applications(context)?;
         Ok([Box::new(Fetching(receiver)), Box::new(Serving { sender, stream: None })])
     }
 
-    fn check(&self) -> Result<(), Invalid> {
+    fn check(&self) -> Result<(), ParameterError> {
         self.0.check()
     }
 
@@ -94,7 +94,7 @@ impl Application for Fetching {
         self.0.on_wake(io);
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         self.0.on_stream(stream, event, io);
     }
 
@@ -110,8 +110,8 @@ impl Application for Fetching {
         self.0.digest()
     }
 
-    fn figures(&self, end: Instant) -> Vec<Figure> {
-        self.0.figures(end)
+    fn metric_values(&self, end: Instant) -> Vec<MetricValue> {
+        self.0.metric_values(end)
     }
 }
 
@@ -127,12 +127,12 @@ impl Application for Serving {
         self.sender.on_wake(&mut OneStream { io, stream: self.stream });
     }
 
-    fn on_stream(&mut self, id: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, id: StreamId, event: TransportEvent, io: &mut dyn Io) {
         if self.stream.is_none() {
             self.stream = Some(id);
             self.sender.on_start(&mut OneStream { io, stream: self.stream });
         }
-        if event == Event::Readable {
+        if event == TransportEvent::Readable {
             read_length(id, u64::MAX, io);
         } else {
             self.sender.on_stream(id, event, &mut OneStream { io, stream: self.stream });
@@ -151,8 +151,8 @@ impl Application for Serving {
         self.sender.digest()
     }
 
-    fn figures(&self, end: Instant) -> Vec<Figure> {
-        self.sender.figures(end)
+    fn metric_values(&self, end: Instant) -> Vec<MetricValue> {
+        self.sender.metric_values(end)
     }
 }
 

@@ -14,16 +14,16 @@ use crate::application::{Application, Io, Progress};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
 use crate::demand::{self, Demand};
 use fullpipe_schema::component::{Declaration, choices};
-use fullpipe_schema::{Choice, Field, Kind, Value};
-use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
+use fullpipe_schema::{Choice, Field, FieldKind, Value};
+use fullpipe_units::{Distribution, Duration, Instant, ParameterError, RandomStream};
 
 pub(crate) static GAMING: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "gaming",
         text: "a first-person shooter's state updates (UDP): `from` is the player, `to` the server. Default port 27015.",
         fields: &[&[
-            Field::default("model", Kind::Choice(&choices(&MODEL)), "counter-strike", "Sizes and intervals."),
-            Field::optional("time", Kind::INTERVAL, "without end", "How long each side sends."),
+            Field::default("model", FieldKind::Choice(&choices(&MODEL)), "counter-strike", "Sizes and intervals."),
+            Field::optional("time", FieldKind::INTERVAL, "without end", "How long each side sends."),
         ]],
         ..Declaration::EMPTY
     },
@@ -64,11 +64,11 @@ pub struct GamingSpec {
 }
 
 impl GamePackets {
-    fn check(&self) -> Result<(), Invalid> {
-        self.first_s.check().map_err(|invalid| invalid.of("first packet"))?;
-        self.interval_s.check().map_err(|invalid| invalid.of("interval"))?;
-        self.payload_bytes.check().map_err(|invalid| invalid.of("payload"))?;
-        Invalid::unless(self.interval_s.mean() >= 1e-9, "the mean interval must be at least 1 ns")
+    fn check(&self) -> Result<(), ParameterError> {
+        self.first_s.check().map_err(|invalid| invalid.in_field("first packet"))?;
+        self.interval_s.check().map_err(|invalid| invalid.in_field("interval"))?;
+        self.payload_bytes.check().map_err(|invalid| invalid.in_field("payload"))?;
+        ParameterError::ensure(self.interval_s.mean() >= 1e-9, "the mean interval must be at least 1 ns")
     }
 }
 
@@ -115,46 +115,46 @@ impl WorkloadSettings for GamingSpec {
         let time_s = self.duration.map_or(time_s, |duration| duration.as_secs_f64().min(time_s));
         let sent = |packets: &GamePackets| {
             let messages = demand::count(time_s, packets.interval_s.mean(), None);
-            Demand::timed(messages, packets.payload_bytes.mean())
+            Demand::timer_driven(messages, packets.payload_bytes.mean())
         };
         let [client, server] = [sent(&self.client), sent(&self.server)];
         Demand {
             bytes: [client.bytes[0], server.bytes[0]],
             messages: [client.messages[0], server.messages[0]],
             timers: client.timers + server.timers,
-            ..Demand::SILENT
+            ..Demand::NO_DATA
         }
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
-        let server = Gaming::server(self, context.random("server"))?;
-        Ok([Box::new(Gaming::client(self, context.random("client"))?), Box::new(server)])
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
+        let server = GamingEndpoint::server(self, context.random("server"))?;
+        Ok([Box::new(GamingEndpoint::client(self, context.random("client"))?), Box::new(server)])
     }
 
-    fn check(&self) -> Result<(), Invalid> {
-        self.client.check().map_err(|invalid| invalid.of("client"))?;
-        self.server.check().map_err(|invalid| invalid.of("server"))
+    fn check(&self) -> Result<(), ParameterError> {
+        self.client.check().map_err(|invalid| invalid.in_field("client"))?;
+        self.server.check().map_err(|invalid| invalid.in_field("server"))
     }
 }
 
 /// One side of a game.
 #[derive(Debug)]
-pub struct Gaming {
+pub struct GamingEndpoint {
     packets: GamePackets,
     duration: Option<Duration>,
-    random: Stream,
+    random: RandomStream,
     started: bool,
     next: Instant,
     until: Instant,
     progress: Progress,
 }
 
-impl Gaming {
+impl GamingEndpoint {
     /// Creates the client. It has a random stream of its own.
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn client(spec: &GamingSpec, random: Stream) -> Result<Self, Invalid> {
+    pub fn client(spec: &GamingSpec, random: RandomStream) -> Result<Self, ParameterError> {
         spec.check()?;
         Ok(Self::new(spec.client.clone(), spec.duration, random))
     }
@@ -163,13 +163,13 @@ impl Gaming {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn server(spec: &GamingSpec, random: Stream) -> Result<Self, Invalid> {
+    pub fn server(spec: &GamingSpec, random: RandomStream) -> Result<Self, ParameterError> {
         spec.check()?;
         Ok(Self::new(spec.server.clone(), spec.duration, random))
     }
 
-    fn new(packets: GamePackets, duration: Option<Duration>, random: Stream) -> Self {
-        Gaming {
+    fn new(packets: GamePackets, duration: Option<Duration>, random: RandomStream) -> Self {
+        GamingEndpoint {
             packets,
             duration,
             random,
@@ -188,7 +188,7 @@ impl Gaming {
     }
 }
 
-impl Application for Gaming {
+impl Application for GamingEndpoint {
     fn on_start(&mut self, io: &mut dyn Io) {
         self.started = true;
         self.next = io.now();
@@ -206,7 +206,7 @@ impl Application for Gaming {
     }
 
     fn on_datagram(&mut self, payload_bytes: u32, io: &mut dyn Io) {
-        self.progress.receive(u64::from(payload_bytes), io.now());
+        self.progress.count_received(u64::from(payload_bytes), io.now());
         if !self.started {
             self.on_start(io);
         }

@@ -4,7 +4,7 @@ use crate::application::{Application, Io};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
 use crate::demand::Demand;
 use fullpipe_schema::component::Declaration;
-use fullpipe_units::Invalid;
+use fullpipe_units::ParameterError;
 
 pub(crate) static IDLE: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -28,19 +28,19 @@ impl WorkloadSettings for IdleSpec {
     }
 
     fn demand(&self, _time_s: f64) -> Demand {
-        Demand::SILENT
+        Demand::NO_DATA
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
-        Ok(context.with_sink(Idle))
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
+        Ok(context.with_sink(IdleApplication))
     }
 }
 
 /// An application that opens a stream and sends nothing.
 #[derive(Debug, Default)]
-pub struct Idle;
+pub struct IdleApplication;
 
-impl Application for Idle {
+impl Application for IdleApplication {
     fn on_start(&mut self, io: &mut dyn Io) {
         io.open();
     }

@@ -32,33 +32,34 @@ mod video_cbr;
 mod voice;
 mod web;
 
-pub use application::{Application, Completion, Figure, Io, Metric, OpenOptions, Progress, StreamId};
-pub use bulk::{Bulk, BulkSpec};
+pub use application::{Application, ApplicationMetric, Completion, Io, MetricValue, OpenOptions, Progress, StreamId};
+pub use bulk::{BulkSender, BulkSpec};
 pub use component::{
-    Carrier, FlowContext, Protocol, ReadSettings, SocketTraffic, Workload, WorkloadCatalogue, WorkloadComponent,
-    WorkloadSettings,
+    FlowContext, FlowTransport, Protocol, SettingsReader, SocketTraffic, Workload, WorkloadCatalogue,
+    WorkloadComponent, WorkloadSettings,
 };
-pub use constant_rate::{ConstantRate, ConstantRateSpec};
+pub use constant_rate::{ConstantRateSender, ConstantRateSpec};
 pub use content::{Content, Digest};
 pub use demand::{Demand, Exchanges};
-pub use fetched::FetchedSpec;
-pub use fullpipe_units::{Distribution, Invalid};
-pub use gaming::{GamePackets, Gaming, GamingSpec};
-pub use idle::{Idle, IdleSpec};
-pub use on_off::{OnOff, OnOffSpec};
+pub use fetched::DownloadSpec;
+pub use fullpipe_units::{Distribution, ParameterError};
+pub use gaming::{GamePackets, GamingEndpoint, GamingSpec};
+pub use idle::{IdleApplication, IdleSpec};
+pub use on_off::{OnOffSender, OnOffSpec};
 pub use poisson::{
-    PoissonPackets, PoissonPacketsSpec, PoissonTransfers, PoissonTransfersAcceptor, PoissonTransfersSpec,
+    PoissonPacketsSender, PoissonPacketsSpec, PoissonTransfersAcceptor, PoissonTransfersInitiator, PoissonTransfersSpec,
 };
 pub use request_response::{ConnectionUse, RequestResponseClient, RequestResponseServer, RequestResponseSpec};
 pub use sink::Sink;
-pub use tmix::{BoxedTrace, SharedTrace, TmixAcceptor, TmixInitiator, TmixOptions, TmixSpec, TmixTrace};
-pub use transfers::{Transfer, Transfers, TransfersSpec};
+pub use tmix::{BoxedTrace, SharedTrace, TmixAcceptor, TmixInitiator, TmixOptions, TmixSpec, TmixTraceSource};
+pub use transfers::{Transfer, TransfersSender, TransfersSpec};
 pub use tunnel::TunnelSpec;
-pub use video_abr::{RateChoice, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
-pub use video_cbr::{VideoCbr, VideoCbrSpec};
-pub use voice::{TalkSpurts, Voice, VoiceSpec};
+pub use video_abr::{AbrAlgorithm, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
+pub use video_cbr::{VideoCbrSender, VideoCbrSpec};
+pub use voice::{TalkSpurts, VoiceEndpoint, VoiceSpec};
 pub use web::{
-    Dependencies, Http, Law, ObjectSpec, PageLaws, PageSource, WebClient, WebCompletions, WebServer, WebSpec,
+    BoundedDistribution, CompletionUnit, Dependencies, ObjectSpec, PageDistributions, PageProtocol, PageSource,
+    WebClient, WebServer, WebSpec,
 };
 
 use fullpipe_schema::Variant;

@@ -11,13 +11,13 @@
 use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, PACKETS, PAYLOAD, Protocol, WorkloadComponent, WorkloadSettings, count, small};
 use crate::demand::{self, Demand};
-use crate::outlet::Outlet;
+use crate::outlet::PayloadSender;
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::distributions::TIME_OR_RANDOM;
-use fullpipe_schema::{Field, Kind};
-use fullpipe_transport::Event;
+use fullpipe_schema::{Field, FieldKind};
+use fullpipe_transport::TransportEvent;
 use fullpipe_units::rate::Transmitter;
-use fullpipe_units::{Distribution, Duration, Instant, Invalid, Rate, Stream};
+use fullpipe_units::{Distribution, Duration, Instant, ParameterError, RandomStream, Rate};
 
 pub(crate) static ON_OFF: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -25,7 +25,7 @@ pub(crate) static ON_OFF: WorkloadComponent = WorkloadComponent {
         text: "packets (UDP) or writes (TCP) at a rate during on periods, nothing during off periods; the periods \
                alternate, beginning with an on period. Default port 9.",
         fields: &[&[
-            Field::required("rate", Kind::RATE, "Payload bits per second while on."),
+            Field::required("rate", FieldKind::RATE, "Payload bits per second while on."),
             Field::required("payload", PAYLOAD, "Payload of each packet or write."),
             Field::required("on", TIME_OR_RANDOM, "Length of on periods."),
             Field::required("off", TIME_OR_RANDOM, "Length of off periods."),
@@ -74,26 +74,26 @@ impl WorkloadSettings for OnOffSpec {
     fn demand(&self, time_s: f64) -> Demand {
         let (on_s, off_s) = (self.on_s.mean(), self.off_s.mean());
         let interval_s = f64::from(self.payload_bytes) * 8.0 / self.rate.bits_per_second() as f64;
-        let always = Demand::timed(demand::count(time_s, interval_s, self.count), f64::from(self.payload_bytes));
+        let always = Demand::timer_driven(demand::count(time_s, interval_s, self.count), f64::from(self.payload_bytes));
         let periods = time_s / (on_s + off_s);
         if self.count.is_none() && demand::is_steady(&self.on_s, periods) && demand::is_steady(&self.off_s, periods) {
             let messages = demand::count(time_s * on_s / (on_s + off_s), interval_s, None);
-            let sent = Demand::timed(messages, f64::from(self.payload_bytes));
+            let sent = Demand::timer_driven(messages, f64::from(self.payload_bytes));
             return Demand { timers: messages + periods, ..sent };
         }
-        always.at_most("an on-off source, counted as if it were always on")
+        always.as_upper_bound("an on-off source, counted as if it were always on")
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
-        Ok(context.with_sink(OnOff::new(self, context.over_stream, context.random("workload"))?))
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
+        Ok(context.with_sink(OnOffSender::new(self, context.over_stream, context.random("workload"))?))
     }
 
-    fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(self.rate.bits_per_second() > 0, "rate must be positive")?;
-        Invalid::unless(self.payload_bytes > 0, "payload must be positive")?;
-        self.on_s.check().map_err(|invalid| invalid.of("on"))?;
-        self.off_s.check().map_err(|invalid| invalid.of("off"))?;
-        Invalid::unless(self.on_s.mean() >= 1e-9, "the mean of on must be at least 1 ns")
+    fn check(&self) -> Result<(), ParameterError> {
+        ParameterError::ensure(self.rate.bits_per_second() > 0, "rate must be positive")?;
+        ParameterError::ensure(self.payload_bytes > 0, "payload must be positive")?;
+        self.on_s.check().map_err(|invalid| invalid.in_field("on"))?;
+        self.off_s.check().map_err(|invalid| invalid.in_field("off"))?;
+        ParameterError::ensure(self.on_s.mean() >= 1e-9, "the mean of on must be at least 1 ns")
     }
 }
 
@@ -106,10 +106,10 @@ enum Due {
 
 /// An on-off sender.
 #[derive(Debug)]
-pub struct OnOff {
+pub struct OnOffSender {
     spec: OnOffSpec,
-    random: Stream,
-    outlet: Outlet,
+    random: RandomStream,
+    outlet: PayloadSender,
     packet_times: Transmitter,
     /// Time up to which the source has advanced.
     at: Instant,
@@ -121,18 +121,18 @@ pub struct OnOff {
     remaining: u64,
 }
 
-impl OnOff {
+impl OnOffSender {
     /// Creates a sender of datagrams, or of writes to a stream if `over_stream` is set.
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &OnOffSpec, over_stream: bool, random: Stream) -> Result<Self, Invalid> {
+    pub fn new(spec: &OnOffSpec, over_stream: bool, random: RandomStream) -> Result<Self, ParameterError> {
         spec.check()?;
         let fits = over_stream || spec.payload_bytes <= crate::MAX_DATAGRAM_BYTES;
-        Invalid::unless(fits, "the payload of a datagram must be at most 65507 bytes")?;
-        Ok(OnOff {
+        ParameterError::ensure(fits, "the payload of a datagram must be at most 65507 bytes")?;
+        Ok(OnOffSender {
             random,
-            outlet: Outlet::new(over_stream),
+            outlet: PayloadSender::new(over_stream),
             packet_times: Transmitter::new(spec.rate),
             at: Instant::ZERO,
             due: Due::OnPeriod,
@@ -158,7 +158,7 @@ impl OnOff {
     }
 }
 
-impl Application for OnOff {
+impl Application for OnOffSender {
     fn on_start(&mut self, io: &mut dyn Io) {
         self.outlet.open(io);
         self.at = io.now();
@@ -184,7 +184,7 @@ impl Application for OnOff {
         self.schedule(io);
     }
 
-    fn on_stream(&mut self, _stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, _stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         self.outlet.on_stream(event, io);
     }
 }

@@ -4,19 +4,19 @@
 //! their boundaries, as with a program that has a buffer of its own.
 
 use crate::application::{Io, StreamId};
-use fullpipe_transport::{Event, Payload};
+use fullpipe_transport::{Payload, TransportEvent};
 
 #[derive(Debug)]
-pub(crate) struct Outlet {
+pub(crate) struct PayloadSender {
     over_stream: bool,
     stream: Option<StreamId>,
     backlog_bytes: u64,
     ended: bool,
 }
 
-impl Outlet {
+impl PayloadSender {
     pub(crate) fn new(over_stream: bool) -> Self {
-        Outlet { over_stream, stream: None, backlog_bytes: 0, ended: false }
+        PayloadSender { over_stream, stream: None, backlog_bytes: 0, ended: false }
     }
 
     /// Opens the stream, if the output is a stream.
@@ -42,11 +42,11 @@ impl Outlet {
         self.flush(io);
     }
 
-    pub(crate) fn on_stream(&mut self, event: Event, io: &mut dyn Io) {
+    pub(crate) fn on_stream(&mut self, event: TransportEvent, io: &mut dyn Io) {
         match event {
-            Event::Connected | Event::Writable => self.flush(io),
-            Event::Closed(_) => self.stream = None,
-            Event::Readable | Event::PeerFinished => {}
+            TransportEvent::Connected | TransportEvent::Writable => self.flush(io),
+            TransportEvent::Closed(_) => self.stream = None,
+            TransportEvent::Readable | TransportEvent::PeerFinished => {}
         }
     }
 

@@ -8,13 +8,13 @@ mod packets;
 mod transfers;
 
 pub(crate) use packets::POISSON_PACKETS;
-pub use packets::{PoissonPackets, PoissonPacketsSpec};
+pub use packets::{PoissonPacketsSender, PoissonPacketsSpec};
 pub(crate) use transfers::POISSON_TRANSFERS;
-pub use transfers::{PoissonTransfers, PoissonTransfersAcceptor, PoissonTransfersSpec};
+pub use transfers::{PoissonTransfersAcceptor, PoissonTransfersInitiator, PoissonTransfersSpec};
 
-use fullpipe_units::{Duration, Stream};
+use fullpipe_units::{Duration, RandomStream};
 
 /// Time to the next arrival: at least a nanosecond, since a Poisson process never has two arrivals at once.
-fn interval(mean: Duration, random: &mut Stream) -> Duration {
+fn interval(mean: Duration, random: &mut RandomStream) -> Duration {
     Duration::from_secs_f64(random.exponential(mean.as_secs_f64())).max(Duration::from_nanos(1))
 }

@@ -15,14 +15,14 @@ mod server;
 pub use client::RequestResponseClient;
 pub use server::RequestResponseServer;
 
-use crate::application::{Application, Metric};
+use crate::application::{Application, ApplicationMetric};
 use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count};
 use crate::demand::{self, Demand, Exchanges};
-use crate::plan::Plan;
+use crate::plan::DrawSequence;
 use fullpipe_schema::component::{Declaration, choices};
 use fullpipe_schema::distributions::{SIZE_OR_RANDOM, TIME_OR_RANDOM};
-use fullpipe_schema::{Choice, Field, Kind};
-use fullpipe_units::{Distribution, Duration, Invalid, Stream};
+use fullpipe_schema::{Choice, Field, FieldKind};
+use fullpipe_units::{Distribution, Duration, ParameterError, RandomStream};
 
 pub(crate) static REQUEST_RESPONSE: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -39,7 +39,12 @@ pub(crate) static REQUEST_RESPONSE: WorkloadComponent = WorkloadComponent {
                 "Time from the end of a request to the start of its response.",
             ),
             Field::default("idle", TIME_OR_RANDOM, "0s", "Time from the end of a response to the next request."),
-            Field::default("connection", Kind::Choice(&choices(&CONNECTION)), "kept", "Connections of the exchanges."),
+            Field::default(
+                "connection",
+                FieldKind::Choice(&choices(&CONNECTION)),
+                "kept",
+                "Connections of the exchanges.",
+            ),
             Field::optional("exchanges", COUNT, "without end", "How many."),
         ]],
         ..Declaration::EMPTY
@@ -61,24 +66,29 @@ pub(crate) static REQUEST_RESPONSE: WorkloadComponent = WorkloadComponent {
 };
 
 static CONNECTION: [(Choice, ConnectionUse); 2] = [
-    (Choice::new("kept", "one connection for all exchanges."), ConnectionUse::Kept),
+    (Choice::new("kept", "one connection for all exchanges."), ConnectionUse::Persistent),
     (Choice::new("per-exchange", "a new connection for each exchange."), ConnectionUse::PerExchange),
 ];
 
-static COMPLETED: [Metric; 3] = [
-    Metric::new("exchanges", "", "Exchanges whose response the client has received completely."),
-    Metric::new("exchange_mean_s", "s", "Mean time from the start of an exchange to the last byte of its response."),
-    Metric::new("exchange_max_s", "s", "Longest time of an exchange."),
+static COMPLETED: [ApplicationMetric; 3] = [
+    ApplicationMetric::new("exchanges", "", "Exchanges whose response the client has received completely."),
+    ApplicationMetric::new(
+        "exchange_mean_s",
+        "s",
+        "Mean time from the start of an exchange to the last byte of its response.",
+    ),
+    ApplicationMetric::new("exchange_max_s", "s", "Longest time of an exchange."),
 ];
 
-const FAILED: Metric = Metric::new("exchanges_failed", "", "Exchanges whose connection was lost.");
+const FAILED: ApplicationMetric =
+    ApplicationMetric::new("exchanges_failed", "", "Exchanges whose connection was lost.");
 
 /// The connections of exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionUse {
     /// One connection for all exchanges (persistent HTTP, netperf's TCP_RR). The client finishes it after the last exchange.
     #[default]
-    Kept,
+    Persistent,
     /// A new connection for each exchange (HTTP/1.0, netperf's TCP_CRR). The server finishes it after the response.
     PerExchange,
 }
@@ -143,32 +153,32 @@ impl WorkloadSettings for RequestResponseSpec {
                 round_trips: if per_exchange { 2.0 } else { 1.0 },
                 pause_s: pause_s / margin,
             }),
-            ..Demand::SILENT
+            ..Demand::NO_DATA
         };
         if steady {
             exchange
         } else {
-            exchange.at_most("few random exchanges, counted with four times their mean size and rate")
+            exchange.as_upper_bound("few random exchanges, counted with four times their mean size and rate")
         }
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
         let random = || context.random("workload");
         let server = RequestResponseServer::new(self, random())?;
         Ok([Box::new(RequestResponseClient::new(self, random())?), Box::new(server)])
     }
 
-    fn check(&self) -> Result<(), Invalid> {
-        self.request_bytes.check().map_err(|invalid| invalid.of("request"))?;
-        self.response_bytes.check().map_err(|invalid| invalid.of("response"))?;
-        self.think_s.check().map_err(|invalid| invalid.of("think time"))?;
-        self.idle_s.check().map_err(|invalid| invalid.of("idle time"))
+    fn check(&self) -> Result<(), ParameterError> {
+        self.request_bytes.check().map_err(|invalid| invalid.in_field("request"))?;
+        self.response_bytes.check().map_err(|invalid| invalid.in_field("response"))?;
+        self.think_s.check().map_err(|invalid| invalid.in_field("think time"))?;
+        self.idle_s.check().map_err(|invalid| invalid.in_field("idle time"))
     }
 }
 
 impl RequestResponseSpec {
-    fn exchange(&self, index: u32, plan: &mut Plan<Exchange>) -> Exchange {
-        plan.get(index, |random: &mut Stream, _| Exchange {
+    fn exchange(&self, index: u32, plan: &mut DrawSequence<Exchange>) -> Exchange {
+        plan.get(index, |random: &mut RandomStream, _| Exchange {
             request_bytes: self.request_bytes.sample_bytes(random),
             response_bytes: self.response_bytes.sample_bytes(random),
             think: self.think_s.sample_duration(random),

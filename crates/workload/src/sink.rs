@@ -2,7 +2,7 @@
 
 use crate::application::{Application, Io, Progress, StreamId};
 use crate::content::Digest;
-use fullpipe_transport::{Event, Payload};
+use fullpipe_transport::{Payload, TransportEvent};
 
 /// Reads and counts.
 #[derive(Debug)]
@@ -27,20 +27,20 @@ impl Sink {
 }
 
 impl Application for Sink {
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         let now = io.now();
         match event {
-            Event::Readable => {
+            TransportEvent::Readable => {
                 let Some(stream) = io.stream(stream) else { return };
                 // Bytes are returned in the pieces in which they arrived.
                 while let Some(payload) = stream.read(u64::MAX) {
-                    self.progress.receive(payload.len(), now);
+                    self.progress.count_received(payload.len(), now);
                     if let (Some(digest), Payload::Bytes(bytes)) = (&mut self.digest, &payload) {
                         digest.update(bytes);
                     }
                 }
             }
-            Event::PeerFinished => {
+            TransportEvent::PeerFinished => {
                 self.progress.completed = Some(now);
                 if self.closes
                     && let Some(stream) = io.stream(stream)
@@ -48,7 +48,7 @@ impl Application for Sink {
                     stream.finish();
                 }
             }
-            Event::Connected | Event::Writable | Event::Closed(_) => {}
+            TransportEvent::Connected | TransportEvent::Writable | TransportEvent::Closed(_) => {}
         }
     }
 
@@ -58,7 +58,7 @@ impl Application for Sink {
     }
 
     fn on_datagram(&mut self, payload_bytes: u32, io: &mut dyn Io) {
-        self.progress.receive(u64::from(payload_bytes), io.now());
+        self.progress.count_received(u64::from(payload_bytes), io.now());
     }
 
     fn progress(&self) -> Progress {
@@ -66,6 +66,6 @@ impl Application for Sink {
     }
 
     fn digest(&self) -> Option<String> {
-        self.digest.as_ref().map(|digest| digest.text())
+        self.digest.as_ref().map(|digest| digest.to_hex())
     }
 }

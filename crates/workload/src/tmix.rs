@@ -17,11 +17,13 @@
 mod spec;
 
 pub(crate) use spec::TMIX;
-pub use spec::{TmixSpec, TmixTrace};
+pub use spec::{TmixSpec, TmixTraceSource};
 
-use crate::application::{self, Application, Completion, Figure, Io, Metric, OpenOptions, Progress, Sorted, StreamId};
-use fullpipe_tmix::{Adu, ConnectionVector, PerSide, Scheduled, Side, Trace};
-use fullpipe_transport::{Event, Payload};
+use crate::application::{
+    self, Application, ApplicationMetric, Completion, Io, MetricValue, OpenOptions, Progress, SortedTimes, StreamId,
+};
+use fullpipe_tmix::{Adu, ConnectionVector, PerSide, ScheduledConnections, Side, Trace};
+use fullpipe_transport::{Payload, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -45,12 +47,12 @@ pub struct TmixOptions {
     pub measured_from: Instant,
 }
 
-static METRICS: [Metric; 5] = [
-    Metric::new("connections_begun", "", "Connections that the initiator has opened."),
-    Metric::new("connections_finished", "", "Connections that have completed all units of the trace."),
-    Metric::new("connections_broken_off", "", "Connections that closed earlier."),
-    Metric::new("connections_open", "", "Connections that were open when the run ended."),
-    Metric::new("trace_broken", "", "1 if the trace could not be read to its end, else 0."),
+static METRICS: [ApplicationMetric; 5] = [
+    ApplicationMetric::new("connections_begun", "", "Connections that the initiator has opened."),
+    ApplicationMetric::new("connections_finished", "", "Connections that have completed all units of the trace."),
+    ApplicationMetric::new("connections_broken_off", "", "Connections that closed earlier."),
+    ApplicationMetric::new("connections_open", "", "Connections that were open when the run ended."),
+    ApplicationMetric::new("trace_broken", "", "1 if the trace could not be read to its end, else 0."),
 ];
 
 /// Largest response of each class in bytes. Response times are reported per class.
@@ -72,7 +74,7 @@ macro_rules! response_metrics {
 }
 
 /// The metrics of each class: number, mean, median and 95th percentile.
-static RESPONSES: [[Metric; 4]; CLASSES.len()] = [
+static RESPONSES: [[ApplicationMetric; 4]; CLASSES.len()] = [
     response_metrics!("1kB", "of up to 1 kB"),
     response_metrics!("10kB", "above 1 kB and up to 10 kB"),
     response_metrics!("100kB", "above 10 kB and up to 100 kB"),
@@ -86,7 +88,7 @@ static RESPONSES: [[Metric; 4]; CLASSES.len()] = [
 pub struct SharedTrace(Arc<Mutex<Reel>>);
 
 struct Reel {
-    connections: Scheduled<BoxedTrace>,
+    connections: ScheduledConnections<BoxedTrace>,
     /// Connections that one end has taken and the other has not.
     kept: VecDeque<ConnectionVector>,
     /// Number of connections taken by initiator and acceptor.
@@ -96,7 +98,7 @@ struct Reel {
 
 impl SharedTrace {
     /// Shares the connections between the two ends of one flow.
-    pub fn new(connections: Scheduled<BoxedTrace>) -> Self {
+    pub fn new(connections: ScheduledConnections<BoxedTrace>) -> Self {
         let reel = Reel { connections, kept: VecDeque::new(), taken: PerSide::default(), broken: false };
         SharedTrace(Arc::new(Mutex::new(reel)))
     }
@@ -413,18 +415,18 @@ impl Table {
         }
     }
 
-    fn on_stream(&mut self, id: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, id: StreamId, event: TransportEvent, io: &mut dyn Io) {
         match event {
-            Event::Connected | Event::Writable => self.go_on(id, io),
-            Event::Readable => self.read(id, io),
-            Event::PeerFinished => {
+            TransportEvent::Connected | TransportEvent::Writable => self.go_on(id, io),
+            TransportEvent::Readable => self.read(id, io),
+            TransportEvent::PeerFinished => {
                 self.read(id, io);
                 if let Some(player) = self.players.get_mut(id) {
                     player.peer_finished = true;
                 }
                 self.go_on(id, io);
             }
-            Event::Closed(_) => {
+            TransportEvent::Closed(_) => {
                 if let Some(player) = self.players.remove(id) {
                     let whole = player.closed && player.next == player.body.len();
                     *if whole { &mut self.finished } else { &mut self.broken_off } += 1;
@@ -445,7 +447,7 @@ impl Table {
                 self.completions.push(completion);
             }
         }
-        self.progress.receive(bytes, now);
+        self.progress.count_received(bytes, now);
         self.go_on(id, io);
     }
 
@@ -517,7 +519,7 @@ impl Application for TmixInitiator {
         self.set_timer(io);
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         let before = self.table.next_due();
         self.table.on_stream(stream, event, io);
         if self.table.next_due() != before {
@@ -533,15 +535,15 @@ impl Application for TmixInitiator {
         &self.table.completions
     }
 
-    fn figures(&self, _end: Instant) -> Vec<Figure> {
+    fn metric_values(&self, _end: Instant) -> Vec<MetricValue> {
         let broken = u64::from(self.source.connections.reel().broken);
         let open = self.table.players.count() as u64;
         let counts = [self.opened, self.table.finished, self.table.broken_off, open, broken];
-        let mut figures = Metric::figures(&METRICS, counts.map(|count| count as f64));
+        let mut figures = ApplicationMetric::values(&METRICS, counts.map(|count| count as f64));
         for (times, metrics) in self.table.responses.iter().zip(&RESPONSES) {
-            let sorted = Sorted::new(times);
+            let sorted = SortedTimes::new(times);
             let values = [times.len() as f64, sorted.mean(), sorted.quantile(0.5), sorted.quantile(0.95)];
-            figures.extend(Metric::figures(metrics, values));
+            figures.extend(ApplicationMetric::values(metrics, values));
         }
         figures
     }
@@ -585,8 +587,8 @@ impl Application for TmixAcceptor {
         io.wake_at(self.table.next_due());
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
-        if event == Event::Connected {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
+        if event == TransportEvent::Connected {
             self.accept(stream, io);
         }
         let before = self.table.next_due();

@@ -4,10 +4,10 @@
 use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
 use crate::demand::Demand;
-use fullpipe_schema::component::{self, Declaration, Reader};
-use fullpipe_schema::{Field, Kind, Table, keys};
-use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Duration, Instant, Invalid};
+use fullpipe_schema::component::{self, Declaration, SettingsReader};
+use fullpipe_schema::{Field, FieldKind, Table, keys};
+use fullpipe_transport::{Payload, TransportEvent};
+use fullpipe_units::{Duration, Instant, ParameterError};
 
 pub(crate) static TRANSFERS: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -16,7 +16,7 @@ pub(crate) static TRANSFERS: WorkloadComponent = WorkloadComponent {
                before has been written if that is later. Default port 5001.",
         fields: &[keys! {
             /// The transfers in ascending order of their times, for example `[{ at = "0s", size = "1MB" }]`.
-            "transfers": Kind::Tables(&TRANSFER), required;
+            "transfers": FieldKind::Tables(&TRANSFER), required;
         }],
         ..Declaration::EMPTY
     },
@@ -30,8 +30,8 @@ static TRANSFER: Table = Table {
     name: "transfer",
     text: "One transfer of a list.",
     fields: &[&[
-        Field::required("at", Kind::DURATION, "Start time, counted from the start of the flow."),
-        Field::required("size", Kind::SIZE, "How much."),
+        Field::required("at", FieldKind::DURATION, "Start time, counted from the start of the flow."),
+        Field::required("size", FieldKind::SIZE, "How much."),
     ]],
     ..Table::EMPTY
 };
@@ -52,20 +52,24 @@ pub struct TransfersSpec {
     pub transfers: Vec<Transfer>,
 }
 
-fn read(reader: &mut Reader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, component::Invalid> {
+fn read(reader: &mut SettingsReader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, component::InvalidSettings> {
     let mut transfers: Vec<Transfer> = Vec::new();
     for (index, entry) in reader.tree.tables("transfers").iter().enumerate() {
         let at = entry.duration("at");
         if transfers.last().is_some_and(|before| before.at > at) {
             let path = format!("{}.transfers.{index}", reader.path);
             let message = format!("{path}.at = {at} is earlier than the transfer before it");
-            let mut entry = Reader { tree: entry, path: &path, check: reader.check };
-            return Err(entry.error("at", message, "transfers in ascending order of time"));
+            let mut entry = SettingsReader { tree: entry, path: &path, check: reader.check };
+            return Err(entry.add_error("at", message, "transfers in ascending order of time"));
         }
         transfers.push(Transfer { at, size_bytes: entry.size("size") });
     }
     if transfers.is_empty() {
-        return Err(reader.error("transfers", format!("{}.transfers is empty", reader.path), "at least one transfer"));
+        return Err(reader.add_error(
+            "transfers",
+            format!("{}.transfers is empty", reader.path),
+            "at least one transfer",
+        ));
     }
     Ok(Box::new(TransfersSpec { transfers }))
 }
@@ -82,17 +86,17 @@ impl WorkloadSettings for TransfersSpec {
     fn demand(&self, time_s: f64) -> Demand {
         let begun = self.transfers.iter().filter(|transfer| transfer.at.as_secs_f64() < time_s);
         let (count, bytes) = begun.fold((0.0, 0.0), |(n, sum), transfer| (n + 1.0, sum + transfer.size_bytes as f64));
-        Demand { timers: count, ..Demand::of_initiator(bytes) }
+        Demand { timers: count, ..Demand::from_initiator(bytes) }
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
-        Ok(context.with_sink(Transfers::new(self.transfers.clone())))
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
+        Ok(context.with_sink(TransfersSender::new(self.transfers.clone())))
     }
 }
 
 /// A sender of transfers.
 #[derive(Debug)]
-pub struct Transfers {
+pub struct TransfersSender {
     transfers: Vec<Transfer>,
     next: usize,
     written_bytes: u64,
@@ -100,10 +104,10 @@ pub struct Transfers {
     stream: Option<StreamId>,
 }
 
-impl Transfers {
+impl TransfersSender {
     /// Creates a sender of these transfers, in this order.
     pub fn new(transfers: Vec<Transfer>) -> Self {
-        Transfers { transfers, next: 0, written_bytes: 0, started: Instant::ZERO, stream: None }
+        TransfersSender { transfers, next: 0, written_bytes: 0, started: Instant::ZERO, stream: None }
     }
 
     fn fill(&mut self, io: &mut dyn Io) {
@@ -128,7 +132,7 @@ impl Transfers {
     }
 }
 
-impl Application for Transfers {
+impl Application for TransfersSender {
     fn on_start(&mut self, io: &mut dyn Io) {
         self.started = io.now();
         self.stream = Some(io.open());
@@ -139,8 +143,8 @@ impl Application for Transfers {
         self.fill(io);
     }
 
-    fn on_stream(&mut self, _stream: StreamId, event: Event, io: &mut dyn Io) {
-        if matches!(event, Event::Connected | Event::Writable) {
+    fn on_stream(&mut self, _stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
+        if matches!(event, TransportEvent::Connected | TransportEvent::Writable) {
             self.fill(io);
         }
     }

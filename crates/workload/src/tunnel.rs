@@ -8,7 +8,7 @@ use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSetting
 use crate::demand::Demand;
 use crate::sink::Sink;
 use fullpipe_schema::component::Declaration;
-use fullpipe_units::Invalid;
+use fullpipe_units::ParameterError;
 
 pub(crate) static TUNNEL: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -32,10 +32,10 @@ impl WorkloadSettings for TunnelSpec {
     }
 
     fn demand(&self, _time_s: f64) -> Demand {
-        Demand::SILENT
+        Demand::NO_DATA
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
         Ok(context.with_sink(Sink::new(context.receiver_closes)))
     }
 }

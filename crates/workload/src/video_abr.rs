@@ -18,12 +18,12 @@ mod server;
 pub use client::VideoAbrClient;
 pub use server::VideoAbrServer;
 
-use crate::application::{Application, Metric};
+use crate::application::{Application, ApplicationMetric};
 use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count, small};
 use crate::demand::{self, Demand};
 use fullpipe_schema::component::{Declaration, choices};
-use fullpipe_schema::{Choice, Kind, Tree, Value, keys, named};
-use fullpipe_units::{Duration, Invalid, Rate};
+use fullpipe_schema::{Choice, FieldKind, Tree, Value, keys, named};
+use fullpipe_units::{Duration, ParameterError, Rate};
 
 pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -32,29 +32,29 @@ pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
                the bit rate of each. Default port 80.",
         fields: &[keys! {
             /// Available bit rates, in ascending order.
-            "ladder": Kind::List(&Kind::RATE), required;
+            "ladder": FieldKind::List(&FieldKind::RATE), required;
             /// Playing time of a segment.
-            "segment": Kind::INTERVAL, default "4s";
+            "segment": FieldKind::INTERVAL, default "4s";
             /// Number of segments.
             "segments": COUNT, optional "without end";
             /// Size of a request.
-            "request": Kind::size(16, 1 << 20), default "300B";
+            "request": FieldKind::size(16, 1 << 20), default "300B";
             /// Buffer level at which playback starts.
-            "start_level": Kind::DURATION, default "4s";
+            "start_level": FieldKind::DURATION, default "4s";
             /// Buffer level at which playback resumes after a stall.
-            "resume_level": Kind::DURATION, default "4s";
+            "resume_level": FieldKind::DURATION, default "4s";
             /// Size of the player's buffer.
-            "max_level": Kind::DURATION, default "30s";
+            "max_level": FieldKind::DURATION, default "30s";
             /// Algorithm that selects the bit rate.
-            "choice": Kind::Choice(&choices(&CHOICE)), default "buffer";
+            "choice": FieldKind::Choice(&choices(&CHOICE)), default "buffer";
             /// With `buffer`: level up to which the lowest rate is selected.
-            "reservoir": Kind::DURATION, default "8s";
+            "reservoir": FieldKind::DURATION, default "8s";
             /// With `buffer`: range of levels above `reservoir` over which the rate rises to the highest.
-            "cushion": Kind::INTERVAL, default "18s";
+            "cushion": FieldKind::INTERVAL, default "18s";
             /// With `throughput`: fraction of the measured throughput that is used.
-            "safety": Kind::number(0.01, 1.0), default "0.9";
+            "safety": FieldKind::number(0.01, 1.0), default "0.9";
             /// With `throughput`: number of segments in the mean.
-            "samples": Kind::integer(1, 1000), default "5";
+            "samples": FieldKind::integer(1, 1000), default "5";
         }],
         ..Declaration::EMPTY
     },
@@ -71,44 +71,46 @@ pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
             start_level: tree.duration("start_level"),
             resume_level: tree.duration("resume_level"),
             max_level: tree.duration("max_level"),
-            choice: tree.chosen("choice", &CHOICE)(tree),
+            choice: tree.choice_value("choice", &CHOICE)(tree),
         }))
     },
     ..WorkloadComponent::EMPTY
 };
 
 /// Reads the keys of one algorithm of rate selection.
-type ReadChoice = fn(&Tree) -> RateChoice;
+type ReadChoice = fn(&Tree) -> AbrAlgorithm;
 
 static CHOICE: [(Choice, ReadChoice); 2] = named! {
     /// by the buffer's level: BBA-0 (Huang et al., SIGCOMM 2014).
-    "buffer" => |tree| RateChoice::Buffer {
+    "buffer" => |tree| AbrAlgorithm::Buffer {
         reservoir: tree.duration("reservoir"),
         cushion: tree.duration("cushion"),
     };
     /// by the harmonic mean of the last throughputs.
-    "throughput" => |tree| RateChoice::Throughput {
+    "throughput" => |tree| AbrAlgorithm::Throughput {
         safety: tree.number("safety"),
         samples: u32::try_from(tree.integer("samples")).unwrap_or(u32::MAX),
     };
 };
 
-static METRICS: [Metric; 2] = [
-    Metric::new("segments", "", "Segments that the player has received completely."),
-    Metric::new("switches", "", "Segments whose bit rate differs from that of the segment before."),
+static METRICS: [ApplicationMetric; 2] = [
+    ApplicationMetric::new("segments", "", "Segments that the player has received completely."),
+    ApplicationMetric::new("switches", "", "Segments whose bit rate differs from that of the segment before."),
 ];
 
-static STALLS: [Metric; 2] = [
-    Metric::new(
+static STALLS: [ApplicationMetric; 2] = [
+    ApplicationMetric::new(
         "rebuffers",
         "",
         "Number of stalls: times that the player's buffer became empty during playback; missing if playback never started.",
     ),
-    Metric::new("rebuffer_s", "s", "Total time of stalls; missing if playback never started."),
+    ApplicationMetric::new("rebuffer_s", "s", "Total time of stalls; missing if playback never started."),
 ];
 
-const STARTUP: Metric = Metric::new("startup_s", "s", "Time from the start of the flow to the start of playback.");
-const MEAN_BIT_RATE: Metric = Metric::new("mean_bit_rate_bps", "bit/s", "Mean bit rate of the segments.");
+const STARTUP: ApplicationMetric =
+    ApplicationMetric::new("startup_s", "s", "Time from the start of the flow to the start of playback.");
+const MEAN_BIT_RATE: ApplicationMetric =
+    ApplicationMetric::new("mean_bit_rate_bps", "bit/s", "Mean bit rate of the segments.");
 
 /// Bytes of a request that have content.
 const REQUEST_CONTENT_BYTES: u32 = 16;
@@ -118,7 +120,7 @@ const MAX_REQUEST_BYTES: u32 = 1 << 20;
 
 /// The algorithm that selects the next segment's bit rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum RateChoice {
+pub enum AbrAlgorithm {
     /// By the buffer level: BBA-0 (Huang et al., SIGCOMM 2014).
     Buffer {
         /// Level up to which the lowest rate is selected.
@@ -153,7 +155,7 @@ pub struct VideoAbrSpec {
     /// Size of the buffer. The client requests a segment only if the buffer has room for it.
     pub max_level: Duration,
     /// The algorithm that selects the bit rate.
-    pub choice: RateChoice,
+    pub choice: AbrAlgorithm,
 }
 
 impl WorkloadSettings for VideoAbrSpec {
@@ -172,28 +174,30 @@ impl WorkloadSettings for VideoAbrSpec {
         let segments = demand::count(ahead_s, self.segment.as_secs_f64(), self.segments);
         let highest = self.ladder.iter().map(|rate| rate.bits_per_second()).max().unwrap_or_default() as f64;
         let bytes = [f64::from(self.request_bytes), highest / 8.0 * self.segment.as_secs_f64()];
-        let all = Demand { bytes: bytes.map(|each| each * segments), messages: [segments; 2], ..Demand::SILENT };
-        Demand { timers: segments, ..all }.at_most("adaptive video, counted with its highest bit rate")
+        let all = Demand { bytes: bytes.map(|each| each * segments), messages: [segments; 2], ..Demand::NO_DATA };
+        Demand { timers: segments, ..all }.as_upper_bound("adaptive video, counted with its highest bit rate")
     }
 
-    fn applications(&self, _: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+    fn applications(&self, _: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
         Ok([Box::new(VideoAbrClient::new(self)?), Box::new(VideoAbrServer::new(self)?)])
     }
 
-    fn check(&self) -> Result<(), Invalid> {
+    fn check(&self) -> Result<(), ParameterError> {
         let ascending = self.ladder.is_sorted_by(|lower, higher| lower < higher);
-        Invalid::unless(ascending, "the bit rates of ladder must ascend")?;
+        ParameterError::ensure(ascending, "the bit rates of ladder must ascend")?;
         let smallest = self.ladder.first().map_or(0, |rate| rate.bytes_in(self.segment));
-        Invalid::unless(smallest > 0, "a segment at the lowest bit rate of ladder must have at least 1 byte")?;
+        ParameterError::ensure(smallest > 0, "a segment at the lowest bit rate of ladder must have at least 1 byte")?;
         let request = (REQUEST_CONTENT_BYTES..=MAX_REQUEST_BYTES).contains(&self.request_bytes);
-        Invalid::unless(request, "request must have from 16 bytes to 1 MiB")?;
+        ParameterError::ensure(request, "request must have from 16 bytes to 1 MiB")?;
         let room = self.segment <= self.max_level;
-        Invalid::unless(room, "buffer must have room for one segment")?;
+        ParameterError::ensure(room, "buffer must have room for one segment")?;
         match self.choice {
-            RateChoice::Buffer { cushion, .. } => Invalid::unless(!cushion.is_zero(), "cushion must be positive"),
-            RateChoice::Throughput { safety, samples } => {
-                Invalid::unless(safety > 0.0 && safety.is_finite(), "safety must be positive")?;
-                Invalid::unless(samples > 0, "samples must be at least 1")
+            AbrAlgorithm::Buffer { cushion, .. } => {
+                ParameterError::ensure(!cushion.is_zero(), "cushion must be positive")
+            }
+            AbrAlgorithm::Throughput { safety, samples } => {
+                ParameterError::ensure(safety > 0.0 && safety.is_finite(), "safety must be positive")?;
+                ParameterError::ensure(samples > 0, "samples must be at least 1")
             }
         }
     }

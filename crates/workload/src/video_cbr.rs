@@ -9,11 +9,11 @@
 use crate::application::{Application, Io, StreamId};
 use crate::component::{COUNT, FlowContext, PAYLOAD, Protocol, WorkloadComponent, WorkloadSettings, count, small};
 use crate::demand::{self, Demand};
-use crate::outlet::Outlet;
+use crate::outlet::PayloadSender;
 use fullpipe_schema::component::Declaration;
-use fullpipe_schema::{Field, Kind};
-use fullpipe_transport::Event;
-use fullpipe_units::{Duration, Instant, Invalid, Rate};
+use fullpipe_schema::{Field, FieldKind};
+use fullpipe_transport::TransportEvent;
+use fullpipe_units::{Duration, Instant, ParameterError, Rate};
 
 pub(crate) static VIDEO_CBR: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -21,12 +21,13 @@ pub(crate) static VIDEO_CBR: WorkloadComponent = WorkloadComponent {
         text: "video at a constant bit rate: groups of an I frame and P frames, each frame in packets (UDP) or writes \
                (TCP) that follow one another at once. Default port 5004.",
         fields: &[&[
-            Field::required("rate", Kind::RATE, "Payload bits per second over a group."),
-            Field::default("frame_rate", Kind::number(0.1, 1000.0), "25.0", "Frames per second."),
-            Field::default("group", Kind::integer(1, 10_000), "12", "Distance between I frames.").unit("frames"),
+            Field::required("rate", FieldKind::RATE, "Payload bits per second over a group."),
+            Field::default("frame_rate", FieldKind::number(0.1, 1000.0), "25.0", "Frames per second."),
+            Field::default("group", FieldKind::integer(1, 10_000), "12", "Distance between I frames.")
+                .with_unit("frames"),
             Field::default(
                 "i_to_p",
-                Kind::number(1.0, 1000.0),
+                FieldKind::number(1.0, 1000.0),
                 "3.0",
                 "Size of an I frame divided by that of a P frame.",
             ),
@@ -78,23 +79,23 @@ impl WorkloadSettings for VideoCbrSpec {
         let bytes = frames * self.group_bytes() / f64::from(self.group_frames);
         // The last packet of a frame is half full on average.
         let packets = bytes / f64::from(self.max_payload_bytes) + frames / 2.0;
-        Demand { messages: [packets.max(frames), 0.0], timers: frames, ..Demand::of_initiator(bytes) }
+        Demand { messages: [packets.max(frames), 0.0], timers: frames, ..Demand::from_initiator(bytes) }
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
-        Ok(context.with_sink(VideoCbr::new(self, context.over_stream)?))
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
+        Ok(context.with_sink(VideoCbrSender::new(self, context.over_stream)?))
     }
 
-    fn check(&self) -> Result<(), Invalid> {
+    fn check(&self) -> Result<(), ParameterError> {
         let frames = self.frames_per_s > 0.0 && self.frames_per_s <= 1e6;
-        Invalid::unless(frames, "the frame rate must be positive and at most 1 million frames per second")?;
-        Invalid::unless(self.group_frames > 0, "a group of pictures must have at least one frame")?;
+        ParameterError::ensure(frames, "the frame rate must be positive and at most 1 million frames per second")?;
+        ParameterError::ensure(self.group_frames > 0, "a group of pictures must have at least one frame")?;
         let ratio = self.i_to_p_ratio > 0.0 && self.i_to_p_ratio.is_finite();
-        Invalid::unless(ratio, "the ratio of I to P frame sizes must be positive")?;
+        ParameterError::ensure(ratio, "the ratio of I to P frame sizes must be positive")?;
         let payload = (1..=crate::MAX_DATAGRAM_BYTES).contains(&self.max_payload_bytes);
-        Invalid::unless(payload, "the largest payload must be from 1 to 65507 bytes")?;
+        ParameterError::ensure(payload, "the largest payload must be from 1 to 65507 bytes")?;
         let frame = self.group_bytes() < f64::from(u32::MAX);
-        Invalid::unless(frame, "a group of pictures must have less than 4 GiB")
+        ParameterError::ensure(frame, "a group of pictures must have less than 4 GiB")
     }
 }
 
@@ -120,24 +121,24 @@ impl VideoCbrSpec {
 
 /// A video sender.
 #[derive(Debug)]
-pub struct VideoCbr {
+pub struct VideoCbrSender {
     spec: VideoCbrSpec,
-    outlet: Outlet,
+    outlet: PayloadSender,
     over_stream: bool,
     start: Instant,
     /// Number of the next frame.
     frame: u64,
 }
 
-impl VideoCbr {
+impl VideoCbrSender {
     /// Creates a sender of datagrams, or of one write per frame to a stream if `over_stream` is set.
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &VideoCbrSpec, over_stream: bool) -> Result<Self, Invalid> {
+    pub fn new(spec: &VideoCbrSpec, over_stream: bool) -> Result<Self, ParameterError> {
         spec.check()?;
-        let outlet = Outlet::new(over_stream);
-        Ok(VideoCbr { spec: spec.clone(), outlet, over_stream, start: Instant::ZERO, frame: 0 })
+        let outlet = PayloadSender::new(over_stream);
+        Ok(VideoCbrSender { spec: spec.clone(), outlet, over_stream, start: Instant::ZERO, frame: 0 })
     }
 
     fn send(&mut self, mut frame_bytes: u32, io: &mut dyn Io) {
@@ -150,7 +151,7 @@ impl VideoCbr {
     }
 }
 
-impl Application for VideoCbr {
+impl Application for VideoCbrSender {
     fn on_start(&mut self, io: &mut dyn Io) {
         self.start = io.now();
         self.outlet.open(io);
@@ -169,7 +170,7 @@ impl Application for VideoCbr {
         io.wake_at(self.start.saturating_add(due));
     }
 
-    fn on_stream(&mut self, _stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, _stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         self.outlet.on_stream(event, io);
     }
 }

@@ -12,8 +12,8 @@ use crate::application::{Application, Io, Progress};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
 use crate::demand::{self, Demand};
 use fullpipe_schema::component::{Declaration, choices};
-use fullpipe_schema::{Choice, Kind, Value, keys};
-use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
+use fullpipe_schema::{Choice, FieldKind, Value, keys};
+use fullpipe_units::{Distribution, Duration, Instant, ParameterError, RandomStream};
 
 pub(crate) static VOICE: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -21,13 +21,13 @@ pub(crate) static VOICE: WorkloadComponent = WorkloadComponent {
         text: "a call (UDP): speech under an RTP header, in talk spurts or all the time. Default port 5004.",
         fields: &[keys! {
             /// Speech codec, which sets packet sizes and intervals.
-            "codec": Kind::Choice(&choices(&CODEC)), default "g711";
+            "codec": FieldKind::Choice(&choices(&CODEC)), default "g711";
             /// Whether talk spurts (mean 1.004 s) and pauses (mean 1.587 s) alternate, both exponential (ITU-T P.59).
-            "silence_suppression": Kind::Boolean, default "true";
+            "silence_suppression": FieldKind::Boolean, default "true";
             /// Whether the callee speaks too.
-            "both_ways": Kind::Boolean, default "true";
+            "both_ways": FieldKind::Boolean, default "true";
             /// How long each side speaks.
-            "time": Kind::INTERVAL, optional "without end";
+            "time": FieldKind::INTERVAL, optional "without end";
         }],
         ..Declaration::EMPTY
     },
@@ -134,34 +134,34 @@ impl WorkloadSettings for VoiceSpec {
             bytes: sides.map(|sends| sends * messages * f64::from(self.payload_bytes)),
             messages: sides.map(|sends| sends * messages),
             timers: (sides[0] + sides[1]) * messages,
-            ..Demand::SILENT
+            ..Demand::NO_DATA
         };
         match talking {
-            Some((_, false)) => sent.at_most("a call of few talk spurts, counted as if everybody always spoke"),
+            Some((_, false)) => sent.as_upper_bound("a call of few talk spurts, counted as if everybody always spoke"),
             _ => sent,
         }
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
-        let callee = Voice::callee(self, context.random("callee"))?;
-        Ok([Box::new(Voice::caller(self, context.random("caller"))?), Box::new(callee)])
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
+        let callee = VoiceEndpoint::callee(self, context.random("callee"))?;
+        Ok([Box::new(VoiceEndpoint::caller(self, context.random("caller"))?), Box::new(callee)])
     }
 
-    fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(self.payload_bytes <= crate::MAX_DATAGRAM_BYTES, "payload must be at most 65507 bytes")?;
-        Invalid::unless(!self.interval.is_zero(), "interval must be positive")?;
+    fn check(&self) -> Result<(), ParameterError> {
+        ParameterError::ensure(self.payload_bytes <= crate::MAX_DATAGRAM_BYTES, "payload must be at most 65507 bytes")?;
+        ParameterError::ensure(!self.interval.is_zero(), "interval must be positive")?;
         let Some(spurts) = &self.talk_spurts else { return Ok(()) };
-        spurts.talk_s.check().map_err(|invalid| invalid.of("talk spurt"))?;
-        spurts.pause_s.check().map_err(|invalid| invalid.of("pause"))?;
-        Invalid::unless(spurts.talk_s.mean() >= 1e-9, "the mean talk spurt must be at least 1 ns")
+        spurts.talk_s.check().map_err(|invalid| invalid.in_field("talk spurt"))?;
+        spurts.pause_s.check().map_err(|invalid| invalid.in_field("pause"))?;
+        ParameterError::ensure(spurts.talk_s.mean() >= 1e-9, "the mean talk spurt must be at least 1 ns")
     }
 }
 
 /// One side of a call.
 #[derive(Debug)]
-pub struct Voice {
+pub struct VoiceEndpoint {
     spec: VoiceSpec,
-    random: Stream,
+    random: RandomStream,
     speaks: bool,
     started: bool,
     /// When the next packet is due.
@@ -172,12 +172,12 @@ pub struct Voice {
     progress: Progress,
 }
 
-impl Voice {
+impl VoiceEndpoint {
     /// Creates the caller. It has a random stream of its own.
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn caller(spec: &VoiceSpec, random: Stream) -> Result<Self, Invalid> {
+    pub fn caller(spec: &VoiceSpec, random: RandomStream) -> Result<Self, ParameterError> {
         Self::new(spec, random, true)
     }
 
@@ -185,13 +185,13 @@ impl Voice {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn callee(spec: &VoiceSpec, random: Stream) -> Result<Self, Invalid> {
+    pub fn callee(spec: &VoiceSpec, random: RandomStream) -> Result<Self, ParameterError> {
         Self::new(spec, random, spec.both_ways)
     }
 
-    fn new(spec: &VoiceSpec, random: Stream, speaks: bool) -> Result<Self, Invalid> {
+    fn new(spec: &VoiceSpec, random: RandomStream, speaks: bool) -> Result<Self, ParameterError> {
         spec.check()?;
-        Ok(Voice {
+        Ok(VoiceEndpoint {
             spec: spec.clone(),
             random,
             speaks,
@@ -230,7 +230,7 @@ impl Voice {
     }
 }
 
-impl Application for Voice {
+impl Application for VoiceEndpoint {
     fn on_start(&mut self, io: &mut dyn Io) {
         self.start(io);
         self.begin_spurt();
@@ -249,7 +249,7 @@ impl Application for Voice {
     }
 
     fn on_datagram(&mut self, payload_bytes: u32, io: &mut dyn Io) {
-        self.progress.receive(u64::from(payload_bytes), io.now());
+        self.progress.count_received(u64::from(payload_bytes), io.now());
         if self.speaks && !self.started {
             self.start(io);
             self.pause(io.now());

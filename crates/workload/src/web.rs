@@ -28,7 +28,7 @@ mod wire;
 
 pub use client::WebClient;
 pub(crate) use keys::WEB;
-pub use page::{Dependencies, Law, ObjectSpec, PageLaws, PageSource};
+pub use page::{BoundedDistribution, Dependencies, ObjectSpec, PageDistributions, PageSource};
 pub use server::WebServer;
 
 use fullpipe_units::{Distribution, Duration};
@@ -38,20 +38,20 @@ const MAX_HEADER_BYTES: u32 = 1 << 14;
 
 /// The protocol with which objects are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Http {
+pub enum PageProtocol {
     /// HTTP/1.1.
-    One,
+    Http1,
     /// HTTP/2.
-    Two,
+    Http2,
     /// HTTP/3.
-    Three,
+    Http3,
     /// All objects of a page on a few streams, after one request.
     Streams,
 }
 
 /// The unit of a [`crate::Completion`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WebCompletions {
+pub enum CompletionUnit {
     /// A page: from the request of its first object to the last byte of its last object, including the opening of the connection
     /// if there is none yet. Its bytes are those of its objects.
     #[default]
@@ -68,7 +68,7 @@ pub enum WebCompletions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebSpec {
     /// The protocol with which objects are fetched.
-    pub http: Http,
+    pub http: PageProtocol,
     /// The objects of pages.
     pub source: PageSource,
     /// The dependencies between objects.
@@ -76,10 +76,10 @@ pub struct WebSpec {
     /// Number of pages (`None`: unlimited).
     pub pages: Option<u64>,
     /// Time in seconds from the end of a page to the start of the next.
-    pub reading_s: Law,
+    pub reading_s: BoundedDistribution,
     /// Time in seconds from the start of a page to the start of the next, even if the page is not complete, so that pages can
     /// overlap. `None`: pages are fetched one after another.
-    pub page_interval_s: Option<Law>,
+    pub page_interval_s: Option<BoundedDistribution>,
     /// Fraction of a drawn page's embedded objects that are above the fold: the first ones in the page's order, in addition to
     /// all main objects. `None`: the fold is not modeled.
     pub above_fold: Option<f64>,
@@ -108,18 +108,18 @@ pub struct WebSpec {
     /// applies to all further streams. Without values the transport uses its own.
     pub stream_latencies: Vec<Duration>,
     /// The unit of completions.
-    pub completions: WebCompletions,
+    pub completions: CompletionUnit,
 }
 
 impl WebSpec {
     /// Returns the pages of Pries et al. with settings that are common today.
-    pub fn new(http: Http) -> Self {
+    pub fn new(http: PageProtocol) -> Self {
         WebSpec {
             http,
-            source: PageSource::Drawn(PageLaws::pries()),
+            source: PageSource::Random(PageDistributions::pries()),
             dependencies: Dependencies::Main,
             pages: Some(1),
-            reading_s: Law::pries_reading(),
+            reading_s: BoundedDistribution::pries_reading(),
             page_interval_s: None,
             above_fold: None,
             connections: 6,
@@ -133,21 +133,21 @@ impl WebSpec {
             low_water_bytes: 16 << 10,
             small_below_bytes: 12_000,
             stream_latencies: Vec::new(),
-            completions: WebCompletions::default(),
+            completions: CompletionUnit::default(),
         }
     }
 
     /// Bytes of a request, without the HTTP/2 frame header.
     fn request_length(&self) -> u64 {
         let header = u64::from(self.request_bytes);
-        if self.http == Http::Three { wire::http3_frame_bytes(header) } else { header }
+        if self.http == PageProtocol::Http3 { wire::http3_frame_bytes(header) } else { header }
     }
 
     /// Bytes of a response, header and object, without HTTP/2 frame headers.
     fn response_length(&self, object_bytes: u64) -> u64 {
         let header = u64::from(self.response_header_bytes);
         match self.http {
-            Http::Three => wire::http3_frame_bytes(header) + wire::http3_frame_bytes(object_bytes),
+            PageProtocol::Http3 => wire::http3_frame_bytes(header) + wire::http3_frame_bytes(object_bytes),
             _ => header + object_bytes,
         }
     }
@@ -155,8 +155,8 @@ impl WebSpec {
     /// Whether objects above the fold are distinguished.
     fn has_fold(&self) -> bool {
         match &self.source {
-            PageSource::Drawn(_) => self.above_fold.is_some(),
-            PageSource::Listed(objects) => objects.iter().any(|object| object.above_fold),
+            PageSource::Random(_) => self.above_fold.is_some(),
+            PageSource::List(objects) => objects.iter().any(|object| object.above_fold),
         }
     }
 
@@ -166,9 +166,9 @@ impl WebSpec {
     }
 }
 
-impl Law {
+impl BoundedDistribution {
     /// Returns the reading time of Pries et al.
-    pub fn pries_reading() -> Law {
-        Law { law: Distribution::LogNormal { mu: -0.495_204, sigma: 2.7731 }, max: 10_000.0 }
+    pub fn pries_reading() -> BoundedDistribution {
+        BoundedDistribution { law: Distribution::LogNormal { mu: -0.495_204, sigma: 2.7731 }, max: 10_000.0 }
     }
 }

@@ -1,8 +1,8 @@
 //! Tests of applications with a stream that has a small buffer: what they write, in what pieces, and when.
 
-use fullpipe_transport::{CloseReason, Event, Payload, Stream};
+use fullpipe_transport::{CloseReason, Payload, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant};
-use fullpipe_workload::{Application, Bulk, ConstantRate, Io, Sink, StreamId, Transfer, Transfers};
+use fullpipe_workload::{Application, BulkSender, ConstantRateSender, Io, Sink, StreamId, Transfer, TransfersSender};
 
 #[derive(Default)]
 struct Buffer {
@@ -84,15 +84,15 @@ impl Io for Host {
 #[test]
 fn bulk_write_waits_until_it_fits_completely() {
     let mut host = Host::new(1000);
-    let mut bulk = Bulk::new(Some(2100), 400);
+    let mut bulk = BulkSender::new(Some(2100), 400);
     bulk.on_start(&mut host);
     assert_eq!(host.stream.writes, [400, 400]);
     // 350 bytes are sent: 550 are free, so one write of 400 fits.
     host.stream.held -= 350;
-    bulk.on_stream(StreamId(0), Event::Writable, &mut host);
+    bulk.on_stream(StreamId(0), TransportEvent::Writable, &mut host);
     assert_eq!(host.stream.writes, [400, 400, 400]);
     host.stream.held = 0;
-    bulk.on_stream(StreamId(0), Event::Writable, &mut host);
+    bulk.on_stream(StreamId(0), TransportEvent::Writable, &mut host);
     // 900 bytes remain: 400 + 400 + 100, and then the end of the stream.
     assert_eq!(host.stream.writes, [400, 400, 400, 400, 400, 100]);
     assert!(host.stream.finished);
@@ -101,11 +101,11 @@ fn bulk_write_waits_until_it_fits_completely() {
 #[test]
 fn bulk_without_size_never_finishes() {
     let mut host = Host::new(1000);
-    let mut bulk = Bulk::new(None, 500);
+    let mut bulk = BulkSender::new(None, 500);
     bulk.on_start(&mut host);
     for _ in 0..10 {
         host.stream.held = 0;
-        bulk.on_stream(StreamId(0), Event::Writable, &mut host);
+        bulk.on_stream(StreamId(0), TransportEvent::Writable, &mut host);
     }
     assert_eq!(host.stream.writes.len(), 22);
     assert!(!host.stream.finished);
@@ -114,7 +114,7 @@ fn bulk_without_size_never_finishes() {
 #[test]
 fn datagrams_are_sent_at_multiples_of_the_interval() {
     let mut host = Host::new(0);
-    let mut sender = ConstantRate::new(1472, Duration::from_micros(2), Some(4), false);
+    let mut sender = ConstantRateSender::new(1472, Duration::from_micros(2), Some(4), false);
     host.now = Instant::from_nanos(100);
     sender.on_start(&mut host);
     host.run_timers(&mut sender, u64::MAX - 1);
@@ -124,13 +124,13 @@ fn datagrams_are_sent_at_multiples_of_the_interval() {
 #[test]
 fn writes_at_a_constant_rate_accumulate_while_the_buffer_is_full() {
     let mut host = Host::new(250);
-    let mut sender = ConstantRate::new(100, Duration::from_nanos(10), Some(5), true);
+    let mut sender = ConstantRateSender::new(100, Duration::from_nanos(10), Some(5), true);
     sender.on_start(&mut host);
     host.run_timers(&mut sender, 1000);
     assert_eq!(host.stream.writes, [100, 100, 50]);
     assert!(!host.stream.finished);
     host.stream.held = 0;
-    sender.on_stream(StreamId(0), Event::Writable, &mut host);
+    sender.on_stream(StreamId(0), TransportEvent::Writable, &mut host);
     assert_eq!(host.stream.writes, [100, 100, 50, 250]);
     assert!(host.stream.finished);
 }
@@ -138,9 +138,9 @@ fn writes_at_a_constant_rate_accumulate_while_the_buffer_is_full() {
 #[test]
 fn source_writes_nothing_after_its_stream_is_closed() {
     let mut host = Host::new(1000);
-    let mut sender = ConstantRate::new(100, Duration::from_nanos(10), Some(5), true);
+    let mut sender = ConstantRateSender::new(100, Duration::from_nanos(10), Some(5), true);
     sender.on_start(&mut host);
-    sender.on_stream(StreamId(0), Event::Closed(CloseReason::Reset), &mut host);
+    sender.on_stream(StreamId(0), TransportEvent::Closed(CloseReason::Reset), &mut host);
     host.run_timers(&mut sender, 1000);
     assert_eq!(host.stream.writes, [100]);
     assert!(!host.stream.finished);
@@ -150,14 +150,14 @@ fn source_writes_nothing_after_its_stream_is_closed() {
 fn transfers_start_at_their_time_or_after_the_previous_one() {
     let mut host = Host::new(1000);
     let at = |nanoseconds, size_bytes| Transfer { at: Duration::from_nanos(nanoseconds), size_bytes };
-    let mut sender = Transfers::new(vec![at(0, 600), at(50, 700), at(60, 100)]);
+    let mut sender = TransfersSender::new(vec![at(0, 600), at(50, 700), at(60, 100)]);
     sender.on_start(&mut host);
     assert_eq!((host.stream.writes.as_slice(), host.wake.as_nanos()), ([600].as_slice(), 50));
     host.run_timers(&mut sender, 1000);
     assert_eq!(host.stream.writes, [600, 400]);
     host.now = Instant::from_nanos(200);
     host.stream.held = 0;
-    sender.on_stream(StreamId(0), Event::Writable, &mut host);
+    sender.on_stream(StreamId(0), TransportEvent::Writable, &mut host);
     assert_eq!(host.stream.writes, [600, 400, 300, 100]);
     assert!(host.stream.finished);
 }
@@ -169,8 +169,8 @@ fn sink_reads_all_and_closes_after_its_peer_if_configured() {
         let mut sink = Sink::new(closes);
         host.stream.readable = 700;
         host.now = Instant::from_nanos(5);
-        sink.on_stream(StreamId(0), Event::Readable, &mut host);
-        sink.on_stream(StreamId(0), Event::PeerFinished, &mut host);
+        sink.on_stream(StreamId(0), TransportEvent::Readable, &mut host);
+        sink.on_stream(StreamId(0), TransportEvent::PeerFinished, &mut host);
         let progress = sink.progress();
         assert_eq!((progress.received_bytes, progress.completed), (700, Some(Instant::from_nanos(5))));
         assert_eq!(host.stream.finished, closes);

@@ -4,10 +4,10 @@
 #[path = "../../schema/tests/least/mod.rs"]
 mod least;
 
-use fullpipe_schema::component::{Reader, choices};
-use fullpipe_schema::{Check, Choice, Errors, Field, Kind, Table, Variants, load};
+use fullpipe_schema::component::{SettingsReader, choices};
+use fullpipe_schema::{Choice, Diagnostics, Errors, Field, FieldKind, Table, Variants, load};
 use fullpipe_units::{Duration, Instant};
-use fullpipe_workload::{Carrier, FlowContext, Protocol, VARIANTS, WORKLOADS, Workload, WorkloadCatalogue};
+use fullpipe_workload::{FlowContext, FlowTransport, Protocol, VARIANTS, WORKLOADS, Workload, WorkloadCatalogue};
 
 static PROTOCOLS: [(Choice, Protocol); 4] = [
     (Choice::new("tcp", ""), Protocol::Tcp),
@@ -19,8 +19,8 @@ static PROTOCOLS: [(Choice, Protocol); 4] = [
 static FLOW: Table = Table {
     name: "flow",
     fields: &[&[
-        Field::required("protocol", Kind::Choice(&choices(&PROTOCOLS)), "Over what."),
-        Field::optional("name", Kind::Name, "none", "Its name."),
+        Field::required("protocol", FieldKind::Choice(&choices(&PROTOCOLS)), "Over what."),
+        Field::optional("name", FieldKind::Name, "none", "Its name."),
     ]],
     variants: Some(&Variants {
         key: WorkloadCatalogue::KEY,
@@ -34,14 +34,15 @@ static FLOW: Table = Table {
 
 fn read(text: &str, several_streams: bool) -> Result<Workload, Errors> {
     let mut loaded = load(&FLOW, text, "flow.toml", &[])?;
-    let component = WORKLOADS.named(loaded.root.choice("workload"));
+    let component = WORKLOADS.find(loaded.root.choice("workload"));
     if let Some(key) = component.write_key {
-        loaded.root.fill(key, fullpipe_schema::Data::Size(1000));
+        loaded.root.fill(key, fullpipe_schema::ValueData::Size(1000));
     }
-    let mut check = Check::new(&loaded.sources);
-    let carrier = Carrier { protocol: loaded.root.chosen("protocol", &PROTOCOLS), several_streams };
-    let settings = WORKLOADS.read(&mut Reader { tree: &loaded.root, path: "flow", check: &mut check }, &carrier);
-    check.done()?;
+    let mut check = Diagnostics::new(&loaded.sources);
+    let carrier = FlowTransport { protocol: loaded.root.choice_value("protocol", &PROTOCOLS), several_streams };
+    let settings =
+        WORKLOADS.read(&mut SettingsReader { tree: &loaded.root, path: "flow", check: &mut check }, &carrier);
+    check.finish()?;
     Ok(settings.expect("without an error there are settings"))
 }
 
@@ -76,7 +77,7 @@ fn each_declared_name_is_read_into_its_own_settings_and_creates_two_applications
                 };
                 let applications = settings.applications(&context).unwrap_or_else(|rule| panic!("{name}: {rule}"));
                 // All reported metrics are declared.
-                for figure in applications.iter().flat_map(|application| application.figures(Instant::ZERO)) {
+                for figure in applications.iter().flat_map(|application| application.metric_values(Instant::ZERO)) {
                     let is_declared = component.metrics().any(|metric| metric.name == figure.name);
                     assert!(is_declared, "{name}: {}", figure.name);
                 }

@@ -3,7 +3,7 @@
 use super::TableReference;
 
 /// The tables of a run that this crate declares.
-pub fn run_tables() -> Vec<TableReference> {
+pub fn run_table_references() -> Vec<TableReference> {
     vec![
         crate::FLOWS.reference(),
         crate::SERIES.reference(),
@@ -15,7 +15,7 @@ pub fn run_tables() -> Vec<TableReference> {
 }
 
 /// The tables of a study.
-pub fn study_tables() -> Vec<TableReference> {
+pub fn study_table_references() -> Vec<TableReference> {
     vec![
         crate::Results::reference(),
         crate::SUMMARY.reference(),

@@ -1,19 +1,19 @@
 //! Generates `docs/records.md`, the reference page of all files.
 
 use super::TableReference;
-use super::declared::{run_tables, study_tables};
-use crate::json::{Json, Key};
+use super::declared::{run_table_references, study_table_references};
+use crate::json::{JsonKey, JsonValue};
 use crate::run::RunRecord;
 use crate::study::{STUDY, StudyRecord};
 use crate::warning::WarningKind;
-use fullpipe_schema::{Kind, Table, kind_text};
+use fullpipe_schema::{FieldKind, Table, describe_kind};
 use std::fmt::Write;
 
 /// The page `docs/records.md`. `components` are the tables of a run that other crates declare. `metrics` are the
 /// metrics of `figures.csv`: a table for each workload or transport whose endpoints report them.
-pub fn page(components: &[TableReference], metrics: &[TableReference]) -> String {
+pub fn render_records_page(components: &[TableReference], metrics: &[TableReference]) -> String {
     let mut out = String::from(PAGE);
-    for table in study_tables().iter().chain(&run_tables()).chain(components) {
+    for table in study_table_references().iter().chain(&run_table_references()).chain(components) {
         section(&mut out, table);
     }
     let _ = write!(
@@ -31,13 +31,13 @@ pub fn page(components: &[TableReference], metrics: &[TableReference]) -> String
     out.push('\n');
     // Writing to a string cannot fail.
     let _ = write!(out, "## {}\n\n{RUN}\n\n| Key | Type | Unit | Description |\n|---|---|---|---|\n", RunRecord::FILE);
-    for Key { path, kind, unit, text, is_optional } in RunRecord::keys() {
+    for JsonKey { path, kind, unit, text, is_optional } in RunRecord::keys() {
         let missing = if is_optional { " or none" } else { "" };
         let _ = writeln!(out, "| `{path}` | {kind}{missing} | {unit} | {text} |");
     }
     let _ = write!(out, "\n## Warnings\n\n{WARNINGS}\n\n| Name | Description |\n|---|---|\n");
     for kind in WarningKind::ALL {
-        let _ = writeln!(out, "| `{}` | {} |", kind.name(), kind.text());
+        let _ = writeln!(out, "| `{}` | {} |", kind.name(), kind.description());
     }
     out
 }
@@ -76,16 +76,16 @@ const STUDY_FILE: &str = "The study as resolved: a study file that repeats the s
 
 /// The rows of a table's keys. The rows of a contained table follow the row of its key.
 fn keys_of_toml(out: &mut String, path: &str, table: &Table) {
-    for field in table.common() {
+    for field in table.common_fields() {
         let path = format!("{path}{}", field.key);
         let (kind, below) = match &field.kind {
-            Kind::Tables(below) | Kind::Either(_, Kind::Tables(below)) => {
+            FieldKind::Tables(below) | FieldKind::Either(_, FieldKind::Tables(below)) => {
                 ("array of tables".to_owned(), Some((".", below)))
             }
-            Kind::Map(Kind::Table(below) | Kind::Either(_, Kind::Table(below))) => {
+            FieldKind::Map(FieldKind::Table(below) | FieldKind::Either(_, FieldKind::Table(below))) => {
                 ("tables by name".to_owned(), Some((".NAME.", below)))
             }
-            kind => (kind_text(kind), None),
+            kind => (describe_kind(kind), None),
         };
         let _ = writeln!(out, "| `{path}` | {kind} | {} |", field.text);
         if let Some((step, below)) = below {

@@ -6,7 +6,7 @@
 //! or
 //! a link with a smallest frame) a packet can be offered after it arrived, because the address of its next hop must be resolved.
 
-use crate::declared::{DeclaredFlow, DeclaredLink, Medium};
+use crate::declared::{DeclaredFlow, DeclaredLink, MediumAccess};
 use fullpipe_record::Transmission;
 use fullpipe_units::LinkId;
 use std::collections::VecDeque;
@@ -71,7 +71,7 @@ struct Place {
 
 /// The path of one flow.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HopWatch {
+pub(crate) struct HopChecker {
     path: Vec<LinkId>,
     /// The source, followed by the far end of each link.
     places: Vec<Place>,
@@ -81,19 +81,19 @@ pub(crate) struct HopWatch {
 
 /// The reason why a frame or a packet has no origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FromNowhere {
+pub(crate) enum UnknownOrigin {
     /// The link is not on the path of the flow.
-    NotOnTheWay,
+    LinkNotOnPath,
     /// No such packet arrived at the node before the link at that time.
-    NothingCame,
+    NoMatchingArrival,
 }
 
-impl HopWatch {
+impl HopChecker {
     pub(crate) fn new(declared: &DeclaredFlow) -> Self {
         let DeclaredFlow { path, ipv6 } = declared;
         // A path without links is unknown.
         let places = if path.is_empty() { 0 } else { path.len() + 1 };
-        HopWatch { path: path.clone(), places: vec![Place::default(); places], ipv6: *ipv6, checks: 0 }
+        HopChecker { path: path.clone(), places: vec![Place::default(); places], ipv6: *ipv6, checks: 0 }
     }
 
     fn headers(&self) -> Headers {
@@ -112,18 +112,18 @@ impl HopWatch {
         frame: &Transmission,
         link: &DeclaredLink,
         in_order: bool,
-    ) -> Result<(), FromNowhere> {
+    ) -> Result<(), UnknownOrigin> {
         if self.path.is_empty() {
             return Ok(());
         }
         self.checks += 1;
-        let hop = self.path.iter().position(|id| *id == frame.link).ok_or(FromNowhere::NotOnTheWay)?;
+        let hop = self.path.iter().position(|id| *id == frame.link).ok_or(UnknownOrigin::LinkNotOnPath)?;
         let size = Size::of(frame, link);
         let headers = self.headers();
         self.places[hop + 1].comes(frame.arrival.as_nanos(), size, headers);
         let cuts = (hop == 0 || !self.ipv6).then_some(headers);
         let known = self.places[hop].goes_on(frame.offered.as_nanos(), size, link, in_order, cuts);
-        if known { Ok(()) } else { Err(FromNowhere::NothingCame) }
+        if known { Ok(()) } else { Err(UnknownOrigin::NoMatchingArrival) }
     }
 
     /// Adds a copy that a link made and that arrives at its far end at `at`.
@@ -134,11 +134,11 @@ impl HopWatch {
         }
     }
 
-    pub(crate) fn delivered(&mut self, at: u64, ip_bytes: u32) -> Result<(), FromNowhere> {
+    pub(crate) fn delivered(&mut self, at: u64, ip_bytes: u32) -> Result<(), UnknownOrigin> {
         let Some(destination) = self.places.last_mut() else { return Ok(()) };
         self.checks += 1;
         // The arrival of the last fragment delivers the packet.
-        if destination.ends(at, ip_bytes) { Ok(()) } else { Err(FromNowhere::NothingCame) }
+        if destination.ends(at, ip_bytes) { Ok(()) } else { Err(UnknownOrigin::NoMatchingArrival) }
     }
 }
 
@@ -168,7 +168,7 @@ impl Place {
         if self.given_up {
             return true;
         }
-        let waits = link.medium == Medium::HalfDuplex || link.min_frame_bytes > 0;
+        let waits = link.medium == MediumAccess::HalfDuplex || link.min_frame_bytes > 0;
         if !waits && in_order {
             // Packets that arrived before and were not forwarded were dropped.
             while self.came.front().is_some_and(|came| came.at < offered) {

@@ -8,15 +8,15 @@ mod origin;
 mod queue;
 mod stream;
 
-use crate::auditor::EndState;
+use crate::auditor::FinalState;
 use crate::declared::{DeclaredFlow, DeclaredLink};
-use crate::verdict::{FailureLog, Rule, Subject, Verdict};
+use crate::verdict::{AuditReport, FailureLog, Rule, Subject};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{FlowId, Instant, LinkId};
-use hops::{FromNowhere, HopWatch};
-use origin::OriginWatch;
-use queue::QueueWatch;
-use stream::StreamWatch;
+use hops::{HopChecker, UnknownOrigin};
+use origin::OriginChecker;
+use queue::QueueChecker;
+use stream::SequenceChecker;
 
 /// Checks every packet of a run.
 ///
@@ -25,7 +25,7 @@ use stream::StreamWatch;
 #[derive(Clone, Debug)]
 pub struct PacketAuditor {
     declared: Vec<DeclaredLink>,
-    queues: Vec<QueueWatch>,
+    queues: Vec<QueueChecker>,
     flows: Vec<FlowWatch>,
     log: FailureLog,
     acknowledgements: u64,
@@ -35,16 +35,16 @@ pub struct PacketAuditor {
 /// The state of one direction of a conversation.
 #[derive(Clone, Debug, Default)]
 struct FlowWatch {
-    origin: OriginWatch,
-    hops: HopWatch,
-    stream: StreamWatch,
+    origin: OriginChecker,
+    hops: HopChecker,
+    stream: SequenceChecker,
 }
 
 impl PacketAuditor {
     /// Returns an auditor of these links; a [`LinkId`] is an index into them.
     pub fn new(links: Vec<DeclaredLink>) -> Self {
         let queues =
-            links.iter().enumerate().map(|(index, link)| QueueWatch::new(LinkId(index as u32), link)).collect();
+            links.iter().enumerate().map(|(index, link)| QueueChecker::new(LinkId(index as u32), link)).collect();
         PacketAuditor {
             declared: links,
             queues,
@@ -62,19 +62,19 @@ impl PacketAuditor {
         if needed > self.flows.len() {
             self.flows.resize_with(needed, FlowWatch::default);
         }
-        self.flows[flow.index()].hops = HopWatch::new(declared);
+        self.flows[flow.index()].hops = HopChecker::new(declared);
     }
 
     /// Declares that the queue discipline of a link may reorder frames or drop any of them, as a fair queue does. The order and the limit
     /// of its queue are then not checked. Must be called before the first frame.
-    pub fn may_reorder(&mut self, link: LinkId) {
+    pub fn allow_reordering(&mut self, link: LinkId) {
         if let Some(queue) = self.queues.get_mut(link.index()) {
             queue.in_order = false;
         }
     }
 
     /// Compares the published times and returns the verdict.
-    pub fn finish(&mut self, end: &impl EndState) -> Verdict {
+    pub fn finish(&mut self, end: &impl FinalState) -> AuditReport {
         let (mut order, mut limit, mut origin, mut hops, mut published) = (0, 0, 0, 0, 0);
         for queue in &self.queues {
             order += queue.order_checks;
@@ -177,10 +177,10 @@ impl PacketAuditor {
         if let Err(reason) = flow.hops.transmitted(frame, link, in_order) {
             let (name, bytes, offered) = (&link.name, frame.wire_bytes, frame.offered);
             self.log.note(Rule::Hops, Subject::Flow(frame.flow), frame.offered, || match reason {
-                FromNowhere::NotOnTheWay => {
+                UnknownOrigin::LinkNotOnPath => {
                     format!("expected no frame on link {name:?}, over which its way does not lead")
                 }
-                FromNowhere::NothingCame => format!(
+                UnknownOrigin::NoMatchingArrival => format!(
                     "expected a frame that is offered to link {name:?} to have come there at {offered}, found one of \
                      {bytes} bytes from nowhere"
                 ),
@@ -192,38 +192,38 @@ impl PacketAuditor {
 // Ordinary runs do not have this auditor. Its code is kept out of the hot path, and arguments are copied so that the caller's values can
 // stay in registers.
 impl Observer for PacketAuditor {
-    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+    fn on_duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
         self.judge_duplicated(arrival, packet, link);
     }
 
     #[inline(always)]
-    fn sent(&mut self, now: Instant, packet: &PacketView) {
+    fn on_sent(&mut self, now: Instant, packet: &PacketView) {
         let packet = *packet;
         self.judge_sent(now, &packet);
     }
 
     #[inline(always)]
-    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+    fn on_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
         let packet = *packet;
         self.judge_delivered(now, &packet, sent);
     }
 
     #[inline(always)]
-    fn transmitted(&mut self, frame: &Transmission) {
+    fn on_transmitted(&mut self, frame: &Transmission) {
         let frame = *frame;
         self.judge_transmitted(&frame);
     }
 
     #[cold]
     #[inline(never)]
-    fn dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
+    fn on_dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
         let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
         flow.origin.dropped(now, packet, &mut self.log);
     }
 
     #[cold]
     #[inline(never)]
-    fn offered(&mut self, _now: Instant, link: LinkId, wire_bytes: u32) {
+    fn on_offered(&mut self, _now: Instant, link: LinkId, wire_bytes: u32) {
         if let Some(queue) = self.queues.get_mut(link.index()) {
             queue.offered(wire_bytes);
         }
@@ -231,10 +231,10 @@ impl Observer for PacketAuditor {
 
     #[cold]
     #[inline(never)]
-    fn link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
+    fn on_link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
         // A packet that is lost or corrupted after transmission has left the queue.
         if let Some(queue) = self.queues.get_mut(link.index())
-            && !matches!(reason, DropReason::Loss | DropReason::Corrupted)
+            && !matches!(reason, DropReason::Loss | DropReason::Corruption)
         {
             queue.dropped(wire_bytes, &mut self.log);
         }

@@ -29,7 +29,7 @@ struct Outstanding {
 
 /// The packets of one flow.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OriginWatch {
+pub(crate) struct OriginChecker {
     outstanding: BTreeMap<Likeness, Outstanding>,
     times: PublishedTimes,
     any_sent: bool,
@@ -37,7 +37,7 @@ pub(crate) struct OriginWatch {
     pub(crate) checks: u64,
 }
 
-impl OriginWatch {
+impl OriginChecker {
     pub(crate) fn sent(&mut self, now: Instant, packet: &PacketView) {
         let like = self.outstanding.entry(likeness(packet)).or_default();
         *like.sent.entry(now.as_nanos()).or_default() += 1;

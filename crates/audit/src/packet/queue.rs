@@ -5,7 +5,7 @@
 //! reported before it and start later, and the frame itself unless it starts at once. A frame that starts at the instant at
 //! which another arrives does not wait anymore.
 
-use crate::declared::{DeclaredLink, Medium, QueuePromise};
+use crate::declared::{DeclaredLink, DeclaredQueueLimit, MediumAccess};
 use crate::verdict::{FailureLog, Rule, Subject};
 use fullpipe_record::Transmission;
 use fullpipe_units::{FlowId, Instant, LinkId};
@@ -25,9 +25,9 @@ struct Sender {
 
 /// The queue of one link, or its queues.
 #[derive(Clone, Debug)]
-pub(crate) struct QueueWatch {
+pub(crate) struct QueueChecker {
     link: LinkId,
-    promise: QueuePromise,
+    promise: DeclaredQueueLimit,
     /// Whether frames depart in order of arrival and only frames that arrive at a full queue are dropped.
     pub(crate) in_order: bool,
     /// Whether the link is a shared medium, whose stations have their own queues, distinguished by flow.
@@ -44,13 +44,13 @@ pub(crate) struct QueueWatch {
     pub(crate) limit_checks: u64,
 }
 
-impl QueueWatch {
+impl QueueChecker {
     pub(crate) fn new(link: LinkId, declared: &DeclaredLink) -> Self {
-        QueueWatch {
+        QueueChecker {
             link,
             promise: declared.queue.unwrap_or_default(),
-            in_order: declared.medium != Medium::Scheduled,
-            shared: declared.medium == Medium::HalfDuplex,
+            in_order: declared.medium != MediumAccess::Scheduled,
+            shared: declared.medium == MediumAccess::HalfDuplex,
             senders: BTreeMap::new(),
             came: VecDeque::new(),
             given_up: false,
@@ -125,7 +125,7 @@ impl Sender {
     fn transmitted(
         &mut self,
         frame: &Transmission,
-        promise: QueuePromise,
+        promise: DeclaredQueueLimit,
         shared: bool,
         subject: Subject,
         log: &mut FailureLog,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// The ranges of one flow's numbers that have arrived.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct StreamWatch {
+pub(crate) struct SequenceChecker {
     begun: bool,
     /// The first number, as on the wire.
     initial: u32,
@@ -24,9 +24,9 @@ pub(crate) struct StreamWatch {
 /// Start of the extended numbers, far from zero so that numbers slightly below the first one do not become negative.
 const EPOCH: u64 = 1 << 32;
 
-impl StreamWatch {
+impl SequenceChecker {
     fn begin(&mut self, initial: u32) {
-        *self = StreamWatch {
+        *self = SequenceChecker {
             begun: true,
             initial,
             complete: EPOCH | u64::from(initial),
@@ -86,7 +86,7 @@ mod tests {
     fn the_highest_acknowledgment_stops_at_a_hole_and_jumps_when_it_is_filled() {
         // Begins 100 numbers before 2^32: 2^32 - 100 = 4294967196.
         let begin = 4_294_967_196;
-        let mut stream = StreamWatch::default();
+        let mut stream = SequenceChecker::default();
         stream.sent(&segment(begin, 50));
         stream.delivered(&segment(begin, 50));
         stream.delivered(&segment(20, 30));
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn overlapping_and_repeated_ranges_count_once() {
-        let mut stream = StreamWatch::default();
+        let mut stream = SequenceChecker::default();
         stream.sent(&segment(1000, 100));
         for (sequence, length) in [(1200, 100), (1200, 50), (1250, 100), (1100, 100)] {
             stream.delivered(&segment(sequence, length));

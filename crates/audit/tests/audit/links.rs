@@ -1,7 +1,7 @@
 //! Single links: rates, order, delays and balances, and for each fault the failure that reports it.
 
 use crate::world::{Event, Link, Random, Run};
-use fullpipe_audit::{DeclaredLink, LinkEnd, Medium, Rule};
+use fullpipe_audit::{DeclaredLink, FinalLinkState, MediumAccess, Rule};
 use fullpipe_record::{DropReason, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId};
 
@@ -14,7 +14,7 @@ struct Wire {
 
 impl Wire {
     fn new(declared: DeclaredLink) -> Wire {
-        Wire { run: Run { links: vec![declared], link_ends: vec![LinkEnd::default()], ..Run::default() } }
+        Wire { run: Run { links: vec![declared], link_ends: vec![FinalLinkState::default()], ..Run::default() } }
     }
 
     fn point_to_point(rate_bps: u64, delay_ns: u64) -> Wire {
@@ -213,7 +213,7 @@ fn frames_start_after_their_arrival_and_after_the_previous_frame() {
 fn a_shared_medium_is_busy_until_the_frame_has_reached_all_stations() {
     let medium = |start| {
         let mut wire = Wire::new(DeclaredLink {
-            medium: Medium::HalfDuplex,
+            medium: MediumAccess::HalfDuplex,
             framing_bytes: 18,
             min_frame_bytes: 64,
             mtu_bytes: 1500,
@@ -236,7 +236,7 @@ fn a_shared_medium_is_busy_until_the_frame_has_reached_all_stations() {
 fn frames_on_a_shared_medium_without_delay_are_checked_alone() {
     // Stations do not share fractions: frames of 51 instead of 51.2 ns, one after another.
     let mut wire = Wire::point_to_point(10_000_000_000, 0);
-    wire.run.links[0].medium = Medium::HalfDuplex;
+    wire.run.links[0].medium = MediumAccess::HalfDuplex;
     for n in 0..50 {
         wire.frame(64, 0, 51 * n, 51 * (n + 1), 51 * (n + 1));
     }
@@ -246,7 +246,7 @@ fn frames_on_a_shared_medium_without_delay_are_checked_alone() {
 /// A scheduled medium with 8 Mbit/s (one byte per microsecond) and a least delay of 3 ms.
 fn scheduled() -> Wire {
     let declared = Wire::point_to_point(8_000_000, 3_000_000).run.links[0].clone();
-    Wire::new(DeclaredLink { medium: Medium::Scheduled, delay_varies: true, ..declared })
+    Wire::new(DeclaredLink { medium: MediumAccess::Scheduled, delay_varies: true, ..declared })
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn offered_frames_are_transmitted_dropped_or_queued() {
         wire.run.events.push(Event::LinkDropped(LinkId(0), 500, DropReason::QueueFull));
         wire.run.events.push(Event::LinkDropped(LinkId(0), 250, DropReason::Loss));
         wire.run.events.push(Event::Offered(LinkId(0), 400));
-        wire.run.link_ends[0] = LinkEnd { queued_frames: 1, queued_bytes: 400 };
+        wire.run.link_ends[0] = FinalLinkState { queued_frames: 1, queued_bytes: 400 };
         wire
     };
     assert_eq!(right().rule(), None);
@@ -330,7 +330,7 @@ fn offered_frames_are_transmitted_dropped_or_queued() {
 fn events_of_unknown_links_fail() {
     let mut wire = Wire::point_to_point(1_000_000_000, 0);
     wire.run.events.push(Event::LinkDropped(LinkId(7), 100, DropReason::QueueFull));
-    assert_eq!(wire.rule(), Some(Rule::Declared));
+    assert_eq!(wire.rule(), Some(Rule::Declaration));
 }
 
 #[test]

@@ -1,20 +1,22 @@
 //! The auditor of every packet: queues, hops, origins.
 
 use crate::world::{Event, Link, Run, Traffic, World};
-use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, Medium, PacketAuditor, QueuePromise, Rule, Verdict};
+use fullpipe_audit::{
+    AuditReport, Auditor, DeclaredFlow, DeclaredLink, DeclaredQueueLimit, MediumAccess, PacketAuditor, Rule,
+};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
-use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
+use fullpipe_units::{EcnCodepoint, FlowId, Instant, LinkId};
 
-fn rules(verdict: &Verdict) -> Vec<Rule> {
+fn rules(verdict: &AuditReport) -> Vec<Rule> {
     verdict.failures.iter().map(|failure| failure.rule).collect()
 }
 
-fn count(verdict: &Verdict, rule: Rule) -> u64 {
+fn count(verdict: &AuditReport, rule: Rule) -> u64 {
     verdict.checks.iter().find(|(other, _)| *other == rule).map_or(0, |(_, count)| *count)
 }
 
 /// A link of 1 Gbit/s without framing: 8 ns per byte.
-fn link(queue: Option<QueuePromise>) -> DeclaredLink {
+fn link(queue: Option<DeclaredQueueLimit>) -> DeclaredLink {
     DeclaredLink { framing_bytes: 0, mtu_bytes: 1500, queue, ..Link::new(1_000_000_000, 1000, 0).declared }
 }
 
@@ -58,15 +60,15 @@ fn frames_depart_in_order_of_arrival() {
 
 #[test]
 fn the_order_of_links_that_may_reorder_is_not_checked() {
-    let limit = Some(QueuePromise { packets: Some(1), bytes: None });
+    let limit = Some(DeclaredQueueLimit { packets: Some(1), bytes: None });
     let run = queue(link(limit), &[100, 200, 300], &[(100, 0, 0), (300, 1, 800), (200, 1, 3200)]);
     assert_eq!(rules(&run.packets()), [Rule::QueueOrder, Rule::QueueLimit]);
     let mut auditor = PacketAuditor::new(run.links.clone());
-    auditor.may_reorder(LinkId(0));
+    auditor.allow_reordering(LinkId(0));
     for event in &run.events {
         match event {
-            Event::Offered(link, bytes) => auditor.offered(Instant::ZERO, *link, *bytes),
-            Event::Transmitted(frame) => auditor.transmitted(frame),
+            Event::Offered(link, bytes) => auditor.on_offered(Instant::ZERO, *link, *bytes),
+            Event::Transmitted(frame) => auditor.on_transmitted(frame),
             _ => {}
         }
     }
@@ -97,7 +99,7 @@ fn a_queue_holds_no_more_than_its_limit() {
         (None, Some(500), None),
         (None, Some(499), Some("expected at most 499 bytes to wait, found 500")),
     ] {
-        let run = queue(link(Some(QueuePromise { packets, bytes })), &offers, &frames);
+        let run = queue(link(Some(DeclaredQueueLimit { packets, bytes })), &offers, &frames);
         let verdict = run.packets();
         assert_eq!(count(&verdict, Rule::QueueLimit), 4);
         assert_eq!(verdict.failures.first().map(|failure| failure.message.as_str()), expected);
@@ -113,8 +115,8 @@ fn a_queue_holds_no_more_than_its_limit() {
 fn on_a_shared_medium_the_first_frame_waits_at_the_transmitter() {
     let medium = |packets| {
         let declared = DeclaredLink {
-            medium: Medium::HalfDuplex,
-            ..link(Some(QueuePromise { packets: Some(packets), bytes: None }))
+            medium: MediumAccess::HalfDuplex,
+            ..link(Some(DeclaredQueueLimit { packets: Some(packets), bytes: None }))
         };
         queue(declared, &[100, 100, 100], &[(100, 0, 50), (100, 1, 2000), (100, 2, 5000)])
     };
@@ -154,7 +156,7 @@ fn two_hops() -> Run {
         ..Run::default()
     };
     let packet =
-        PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, codepoint: Codepoint::NotEct, tcp: None };
+        PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, codepoint: EcnCodepoint::NotEct, tcp: None };
     run.events.push(Event::Sent(0, packet));
     for hop in 0..2 {
         let at = |nanoseconds| Instant::from_nanos(u64::from(hop) * 9000 + nanoseconds);
@@ -241,7 +243,7 @@ fn ipv6_packets_are_fragmented_with_larger_headers_and_only_by_their_source() {
             flow: FlowId(0),
             ip_bytes: 1100,
             payload_bytes: 1052,
-            codepoint: Codepoint::NotEct,
+            codepoint: EcnCodepoint::NotEct,
             tcp: None,
         };
         run.events.push(Event::Sent(0, packet));
@@ -278,15 +280,20 @@ fn ipv6_packets_are_fragmented_with_larger_headers_and_only_by_their_source() {
 fn on_an_ethernet_a_packet_may_be_delayed() {
     // Sent at 0, offered at 400, transmitted at 500; on another link that would be a packet without origin.
     for (min_frame_bytes, medium, expected) in [
-        (0, Medium::PointToPoint, vec![Rule::Hops]),
-        (64, Medium::PointToPoint, vec![]),
-        (0, Medium::HalfDuplex, vec![]),
+        (0, MediumAccess::PointToPoint, vec![Rule::Hops]),
+        (64, MediumAccess::PointToPoint, vec![]),
+        (0, MediumAccess::HalfDuplex, vec![]),
     ] {
         let declared = DeclaredLink { min_frame_bytes, medium, ..link(None) };
         let mut run = queue(declared, &[1000], &[(1000, 400, 500)]);
         run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)], ipv6: false }));
-        let packet =
-            PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, codepoint: Codepoint::NotEct, tcp: None };
+        let packet = PacketView {
+            flow: FlowId(0),
+            ip_bytes: 1000,
+            payload_bytes: 972,
+            codepoint: EcnCodepoint::NotEct,
+            tcp: None,
+        };
         run.events.insert(0, Event::Sent(0, packet));
         run.events.push(Event::Delivered(9500, packet, 0));
         assert_eq!(rules(&run.packets()), expected);
@@ -303,7 +310,7 @@ fn a_delayed_packet_stays_stored_when_a_later_packet_is_sent() {
     let mut run = queue(declared, &[1000, 1000], &[(1000, 400, 400), (1000, 400, 8400)]);
     run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)], ipv6: false }));
     let packet =
-        PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, codepoint: Codepoint::NotEct, tcp: None };
+        PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, codepoint: EcnCodepoint::NotEct, tcp: None };
     run.events.splice(0..0, [Event::Sent(0, packet), Event::Sent(400, packet)]);
     run.events.extend([Event::Delivered(9400, packet, 0), Event::Delivered(17_400, packet, 400)]);
     let verdict = run.packets();
@@ -317,8 +324,13 @@ fn packets_that_arrived_together_are_distinguished_by_size() {
     let frames = [(1000, 400, 400), (500, 400, 8400), (300, 400, 12_400)];
     let mut run = queue(declared, &[1000, 500, 300], &frames);
     run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)], ipv6: false }));
-    let packet =
-        |ip_bytes| PacketView { flow: FlowId(0), ip_bytes, payload_bytes: 0, codepoint: Codepoint::NotEct, tcp: None };
+    let packet = |ip_bytes| PacketView {
+        flow: FlowId(0),
+        ip_bytes,
+        payload_bytes: 0,
+        codepoint: EcnCodepoint::NotEct,
+        tcp: None,
+    };
     let sent = [Event::Sent(0, packet(300)), Event::Sent(400, packet(500)), Event::Sent(400, packet(1000))];
     run.events.splice(0..0, sent);
     assert!(run.packets().passed(), "{}", run.packets());
@@ -396,20 +408,20 @@ fn published_delays_are_computed_again() {
     // Three packets sent at 0, 10, 20 ns, received at 5, 18, 22: delays 5, 8, 2; jitter |8 - 5| + |2 - 8| = 9.
     let mut run = Run { flows: vec![(FlowId(0), DeclaredFlow::default())], ..Run::default() };
     let packet =
-        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None };
+        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: EcnCodepoint::NotEct, tcp: None };
     for (sent, received) in [(0, 5), (10, 18), (20, 22)] {
         run.events.push(Event::Sent(sent, packet));
         run.events.push(Event::Delivered(received, packet, sent));
     }
-    let mut published = fullpipe_audit::Published::default();
+    let mut published = fullpipe_audit::PublishedCounters::default();
     let times = &mut published.times;
     (times.delay_sum_ns, times.jitter_sum_ns) = (15, 9);
     (times.first_tx, times.last_tx) = (Instant::ZERO, Instant::from_nanos(20));
     (times.first_rx, times.last_rx) = (Instant::from_nanos(5), Instant::from_nanos(22));
-    let mut end = fullpipe_audit::FlowEnd { published: Some(published), ..Default::default() };
+    let mut end = fullpipe_audit::FinalFlowState { published: Some(published), ..Default::default() };
     run.flow_ends.insert(FlowId(0), end);
     assert!(run.packets().passed(), "{}", run.packets());
-    end.published = Some(fullpipe_audit::Published {
+    end.published = Some(fullpipe_audit::PublishedCounters {
         times: fullpipe_audit::PublishedTimes { jitter_sum_ns: 8, ..published.times },
         ..published
     });
@@ -425,7 +437,7 @@ fn pieces(frames: &[u32]) -> Run {
         ..Run::default()
     };
     let packet =
-        PacketView { flow: FlowId(0), ip_bytes: 3000, payload_bytes: 2972, codepoint: Codepoint::NotEct, tcp: None };
+        PacketView { flow: FlowId(0), ip_bytes: 3000, payload_bytes: 2972, codepoint: EcnCodepoint::NotEct, tcp: None };
     run.events.push(Event::Sent(0, packet));
     let mut begin = 0;
     for &bytes in frames {
@@ -458,11 +470,11 @@ fn fragments_carry_no_more_than_the_packet() {
 fn the_verdicts_of_both_auditors_are_combined() {
     let mut run = two_hops();
     frame(&mut run, 2).arrival = Instant::from_nanos(9001);
-    let verdict = run.streaming().and(run.packets());
+    let verdict = run.streaming().merge(run.packets());
     assert_eq!(rules(&verdict), [Rule::Propagation, Rule::Hops]);
     // Both as a pair of observers.
     let mut both = (Auditor::new(run.links.clone()), PacketAuditor::new(run.links.clone()));
-    both.offered(Instant::ZERO, LinkId(9), 1);
+    both.on_offered(Instant::ZERO, LinkId(9), 1);
     assert!(!both.0.finish(&Run::default()).passed());
 }
 
@@ -472,16 +484,16 @@ fn a_hop_with_too_many_packets_is_not_checked() {
     let mut auditor = PacketAuditor::new(vec![link(None)]);
     auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)], ipv6: false });
     let packet =
-        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None };
+        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: EcnCodepoint::NotEct, tcp: None };
     let bound = 1 << 20;
     for number in 0..=bound {
         let now = Instant::from_nanos(number);
-        auditor.sent(now, &packet);
-        auditor.dropped(now, &packet, None, DropReason::Unreachable);
-        auditor.offered(Instant::ZERO, LinkId(0), 100 + u32::from(number == bound));
+        auditor.on_sent(now, &packet);
+        auditor.on_dropped(now, &packet, None, DropReason::Unreachable);
+        auditor.on_offered(Instant::ZERO, LinkId(0), 100 + u32::from(number == bound));
     }
     let at = |nanoseconds| Instant::from_nanos(bound + nanoseconds);
-    auditor.transmitted(&Transmission {
+    auditor.on_transmitted(&Transmission {
         link: LinkId(0),
         flow: FlowId(0),
         wire_bytes: 300,
@@ -500,13 +512,13 @@ fn a_destination_with_too_many_arrivals_is_not_checked() {
     let mut auditor = PacketAuditor::new(vec![link(None)]);
     auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)], ipv6: false });
     let packet =
-        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None };
+        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: EcnCodepoint::NotEct, tcp: None };
     let bound = 1 << 20;
     for number in 0..=bound {
         let at = |nanoseconds| Instant::from_nanos(800 * number + nanoseconds);
-        auditor.sent(at(0), &packet);
-        auditor.offered(Instant::ZERO, LinkId(0), 100);
-        auditor.transmitted(&Transmission {
+        auditor.on_sent(at(0), &packet);
+        auditor.on_offered(Instant::ZERO, LinkId(0), 100);
+        auditor.on_transmitted(&Transmission {
             link: LinkId(0),
             flow: FlowId(0),
             wire_bytes: 100,
@@ -516,10 +528,10 @@ fn a_destination_with_too_many_arrivals_is_not_checked() {
             arrival: at(1800),
         });
         if number < bound {
-            auditor.dropped(at(1800), &packet, None, DropReason::Loss);
+            auditor.on_dropped(at(1800), &packet, None, DropReason::Loss);
         }
     }
-    auditor.delivered(Instant::from_nanos(1 << 40), &packet, Instant::from_nanos(800 * bound));
+    auditor.on_delivered(Instant::from_nanos(1 << 40), &packet, Instant::from_nanos(800 * bound));
     let verdict = auditor.finish(&Run::default());
     assert!(verdict.passed(), "{verdict}");
 }

@@ -3,7 +3,7 @@
 use crate::world::{Event, Link, Random, Run, Traffic, World};
 use fullpipe_audit::{Auditor, DeclaredFlow};
 use fullpipe_record::{Observer, PacketView, TcpView};
-use fullpipe_units::{Codepoint, FlowId, Instant};
+use fullpipe_units::{EcnCodepoint, FlowId, Instant};
 use proptest::prelude::*;
 
 /// Rates of dial-up lines, rates with fractions of a nanosecond per byte, and rates of fast links.
@@ -330,7 +330,7 @@ proptest! {
             };
             let packet = fullpipe_record::PacketView {
                 flow, ip_bytes: numbers[2], payload_bytes: numbers[3],
-                codepoint: Codepoint::from_bits(numbers[0] as u8), tcp: flags[2].then_some(tcp),
+                codepoint: EcnCodepoint::from_bits(numbers[0] as u8), tcp: flags[2].then_some(tcp),
             };
             let [offered, start, finish, arrival] = times.map(Instant::from_nanos);
             let reason = fullpipe_record::DropReason::QueueFull;
@@ -345,7 +345,7 @@ proptest! {
                 }),
             ]);
         }
-        let verdict = run.streaming().and(run.packets());
+        let verdict = run.streaming().merge(run.packets());
         prop_assert!(!verdict.to_string().is_empty());
     }
 }
@@ -366,7 +366,7 @@ fn segment() -> impl Strategy<Value = PacketView> {
             flow: FlowId(flow),
             ip_bytes: 40 + length % 1461,
             payload_bytes: length % 1461,
-            codepoint: Codepoint::NotEct,
+            codepoint: EcnCodepoint::NotEct,
             tcp: Some(TcpView { sequence, sequence_end: sequence.wrapping_add(length), acknowledgement, has_ack, syn }),
         },
     )
@@ -388,12 +388,12 @@ proptest! {
             prop_assert!(auditor.sent_burst(now, &segment, packets, step_bytes));
             let mut next = segment;
             for _ in 0..packets {
-                other.sent(now, &next);
+                other.on_sent(now, &next);
                 next.advance_sequence(step_bytes);
             }
             if is_delivered {
-                auditor.delivered(now, &segment, now);
-                other.delivered(now, &segment, now);
+                auditor.on_delivered(now, &segment, now);
+                other.on_delivered(now, &segment, now);
             }
             prop_assert_eq!(format!("{auditor:?}"), format!("{other:?}"));
         }

@@ -1,9 +1,9 @@
 //! Flows: acknowledgments, the least time of a packet, and published counters.
 
 use crate::world::{Event, Link, Run, Traffic, World};
-use fullpipe_audit::{DeclaredFlow, FlowEnd, Published, Rule};
+use fullpipe_audit::{DeclaredFlow, FinalFlowState, PublishedCounters, Rule};
 use fullpipe_record::{DropReason, PacketView, TcpView};
-use fullpipe_units::{Codepoint, FlowId, LinkId};
+use fullpipe_units::{EcnCodepoint, FlowId, LinkId};
 
 /// A conversation of two flows over undeclared links, event by event. Every sent packet arrives unless the test says otherwise.
 struct Conversation {
@@ -34,7 +34,7 @@ impl Segment {
             flow: FlowId(self.side),
             ip_bytes: 40 + self.length,
             payload_bytes: self.length,
-            codepoint: Codepoint::NotEct,
+            codepoint: EcnCodepoint::NotEct,
             tcp: Some(TcpView {
                 sequence: self.sequence,
                 sequence_end: self.sequence.wrapping_add(self.length),
@@ -91,7 +91,7 @@ impl Conversation {
     }
 
     fn assert_right(&self) {
-        let verdict = self.run.streaming().and(self.run.packets());
+        let verdict = self.run.streaming().merge(self.run.packets());
         assert!(verdict.passed(), "{verdict}");
     }
 }
@@ -308,8 +308,13 @@ fn datagram(ip_bytes: u32, takes: u64) -> Run {
         flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0), LinkId(1)], ipv6: false })],
         ..Run::default()
     };
-    let packet =
-        PacketView { flow: FlowId(0), ip_bytes, payload_bytes: ip_bytes - 28, codepoint: Codepoint::NotEct, tcp: None };
+    let packet = PacketView {
+        flow: FlowId(0),
+        ip_bytes,
+        payload_bytes: ip_bytes - 28,
+        codepoint: EcnCodepoint::NotEct,
+        tcp: None,
+    };
     run.events.push(Event::Sent(500, packet));
     run.events.push(Event::Delivered(500 + takes, packet, 500));
     run
@@ -334,19 +339,19 @@ fn sent_packets_are_accounted_for_and_published() {
     let run = || {
         let mut run = datagram(1000, 3_000_000);
         let packet =
-            PacketView { flow: FlowId(0), ip_bytes: 700, payload_bytes: 0, codepoint: Codepoint::NotEct, tcp: None };
+            PacketView { flow: FlowId(0), ip_bytes: 700, payload_bytes: 0, codepoint: EcnCodepoint::NotEct, tcp: None };
         run.events.push(Event::Sent(9_000_000, packet));
         run.events.push(Event::Dropped(9_000_000, packet, DropReason::Unreachable));
         run.events.push(Event::Sent(9_000_001, packet));
-        let published = Published {
+        let published = PublishedCounters {
             tx_packets: 3,
             tx_bytes: 2400,
             rx_packets: 1,
             rx_bytes: 1000,
             lost_packets: 1,
-            ..Published::default()
+            ..PublishedCounters::default()
         };
-        let end = FlowEnd { in_flight_packets: 1, in_flight_bytes: 700, published: Some(published) };
+        let end = FinalFlowState { in_flight_packets: 1, in_flight_bytes: 700, published: Some(published) };
         run.flow_ends.insert(FlowId(0), end);
         run
     };
@@ -410,19 +415,19 @@ fn flows_may_be_declared_during_the_run() {
     use fullpipe_record::Observer;
     use fullpipe_units::Instant;
     let packet =
-        PacketView { flow: FlowId(8), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None };
+        PacketView { flow: FlowId(8), ip_bytes: 100, payload_bytes: 72, codepoint: EcnCodepoint::NotEct, tcp: None };
     let mut auditor = Auditor::new(Vec::new());
     auditor.add_flow(FlowId(0), &DeclaredFlow::default());
     auditor.add_flow(FlowId(8), &DeclaredFlow::default());
-    auditor.sent(Instant::ZERO, &packet);
-    auditor.delivered(Instant::ZERO, &packet, Instant::ZERO);
+    auditor.on_sent(Instant::ZERO, &packet);
+    auditor.on_delivered(Instant::ZERO, &packet, Instant::ZERO);
     let mut other = auditor.clone();
     let verdict = auditor.finish(&Run::default());
     assert!(verdict.passed(), "{verdict}");
     // Flow 9 has state because flow 8 has, but was not declared; flow 10 has no state.
     for flow in [9, 10] {
-        other.sent(Instant::ZERO, &PacketView { flow: FlowId(flow), ..packet });
+        other.on_sent(Instant::ZERO, &PacketView { flow: FlowId(flow), ..packet });
     }
     let failures = other.finish(&Run::default()).failures;
-    assert_eq!(failures.iter().map(|failure| failure.rule).collect::<Vec<_>>(), [Rule::Declared; 2]);
+    assert_eq!(failures.iter().map(|failure| failure.rule).collect::<Vec<_>>(), [Rule::Declaration; 2]);
 }

@@ -6,11 +6,11 @@
 //! test can falsify before the auditors process it.
 
 use fullpipe_audit::{
-    Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, PacketAuditor, Published, QueuePromise,
-    Verdict,
+    AuditReport, Auditor, DeclaredFlow, DeclaredLink, DeclaredQueueLimit, FinalFlowState, FinalLinkState, FinalState,
+    MediumAccess, PacketAuditor, PublishedCounters,
 };
 use fullpipe_record::{DropReason, FlowMonitor, Observer, PacketView, TcpView, Transmission};
-use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
+use fullpipe_units::{EcnCodepoint, FlowId, Instant, LinkId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
@@ -31,16 +31,16 @@ pub(crate) struct Run {
     pub(crate) links: Vec<DeclaredLink>,
     pub(crate) flows: Vec<(FlowId, DeclaredFlow)>,
     pub(crate) events: Vec<Event>,
-    pub(crate) link_ends: Vec<LinkEnd>,
-    pub(crate) flow_ends: BTreeMap<FlowId, FlowEnd>,
+    pub(crate) link_ends: Vec<FinalLinkState>,
+    pub(crate) flow_ends: BTreeMap<FlowId, FinalFlowState>,
 }
 
-impl EndState for Run {
-    fn link(&self, link: LinkId) -> LinkEnd {
+impl FinalState for Run {
+    fn link(&self, link: LinkId) -> FinalLinkState {
         self.link_ends.get(link.index()).copied().unwrap_or_default()
     }
 
-    fn flow(&self, flow: FlowId) -> FlowEnd {
+    fn flow(&self, flow: FlowId) -> FinalFlowState {
         self.flow_ends.get(&flow).copied().unwrap_or_default()
     }
 
@@ -52,18 +52,18 @@ impl EndState for Run {
 fn tell(observer: &mut impl Observer, event: &Event) {
     let at = Instant::from_nanos;
     match event {
-        Event::Sent(now, packet) => observer.sent(at(*now), packet),
-        Event::Delivered(now, packet, sent) => observer.delivered(at(*now), packet, at(*sent)),
-        Event::Dropped(now, packet, reason) => observer.dropped(at(*now), packet, None, *reason),
-        Event::Offered(link, bytes) => observer.offered(Instant::ZERO, *link, *bytes),
-        Event::LinkDropped(link, bytes, reason) => observer.link_dropped(Instant::ZERO, *link, *bytes, *reason),
-        Event::Transmitted(frame) => observer.transmitted(frame),
+        Event::Sent(now, packet) => observer.on_sent(at(*now), packet),
+        Event::Delivered(now, packet, sent) => observer.on_delivered(at(*now), packet, at(*sent)),
+        Event::Dropped(now, packet, reason) => observer.on_dropped(at(*now), packet, None, *reason),
+        Event::Offered(link, bytes) => observer.on_offered(Instant::ZERO, *link, *bytes),
+        Event::LinkDropped(link, bytes, reason) => observer.on_link_dropped(Instant::ZERO, *link, *bytes, *reason),
+        Event::Transmitted(frame) => observer.on_transmitted(frame),
     }
 }
 
 impl Run {
     /// Returns the verdict of the auditor with constant state.
-    pub(crate) fn streaming(&self) -> Verdict {
+    pub(crate) fn streaming(&self) -> AuditReport {
         let mut auditor = Auditor::new(self.links.clone());
         for (flow, declared) in &self.flows {
             auditor.add_flow(*flow, declared);
@@ -93,7 +93,7 @@ impl Run {
     }
 
     /// Returns the verdict of the auditor of every packet.
-    pub(crate) fn packets(&self) -> Verdict {
+    pub(crate) fn packets(&self) -> AuditReport {
         let mut auditor = PacketAuditor::new(self.links.clone());
         for (flow, declared) in &self.flows {
             auditor.add_flow(*flow, declared);
@@ -104,7 +104,7 @@ impl Run {
 
     /// Returns the names of the rules that either auditor found broken, each once.
     pub(crate) fn broken(&self) -> Vec<&'static str> {
-        let verdict = self.streaming().and(self.packets());
+        let verdict = self.streaming().merge(self.packets());
         let mut rules: Vec<&str> = verdict.failures.iter().map(|failure| failure.rule.name()).collect();
         rules.dedup();
         rules
@@ -149,15 +149,15 @@ impl Link {
     pub(crate) fn new(rate_bps: u64, delay_ns: u64, queue_packets: usize) -> Link {
         let declared = DeclaredLink {
             name: format!("{rate_bps} bit/s"),
-            medium: Medium::PointToPoint,
+            medium: MediumAccess::PointToPoint,
             rate_bps,
             delay_ns,
             delay_varies: false,
-            varies: fullpipe_audit::Variation::default(),
+            varies: fullpipe_audit::LinkVariation::default(),
             framing_bytes: 2,
             min_frame_bytes: 0,
             mtu_bytes: 1500,
-            queue: Some(QueuePromise { packets: Some(queue_packets as u64), bytes: None }),
+            queue: Some(DeclaredQueueLimit { packets: Some(queue_packets as u64), bytes: None }),
         };
         Link { declared, rate_bps, delay_ns, queue_packets, loss_percent: 0, reports_late: false }
     }
@@ -165,7 +165,7 @@ impl Link {
     /// Returns the same link as a medium that both directions share, with Ethernet frames.
     pub(crate) fn shared(self) -> Link {
         let declared =
-            DeclaredLink { medium: Medium::HalfDuplex, framing_bytes: 18, min_frame_bytes: 64, ..self.declared };
+            DeclaredLink { medium: MediumAccess::HalfDuplex, framing_bytes: 18, min_frame_bytes: 64, ..self.declared };
         Link { declared, reports_late: false, ..self }
     }
 }
@@ -185,7 +185,7 @@ struct LinkState {
     exact: u128,
     free_from: u64,
     starts: VecDeque<u64>,
-    queued: LinkEnd,
+    queued: FinalLinkState,
 }
 
 #[derive(Clone, Debug)]
@@ -386,7 +386,8 @@ impl World {
     }
 
     fn send(&mut self, at: u64, flow: usize, ip_bytes: u32, payload_bytes: u32, tcp: Option<TcpView>, segment: u64) {
-        let view = PacketView { flow: FlowId(flow as u32), ip_bytes, payload_bytes, codepoint: Codepoint::NotEct, tcp };
+        let view =
+            PacketView { flow: FlowId(flow as u32), ip_bytes, payload_bytes, codepoint: EcnCodepoint::NotEct, tcp };
         self.events.push(Event::Sent(at, view));
         self.packets.push(Packet { view, sent: at, pieces: 1, failed: None, segment });
         self.comes(at, Piece { packet: self.packets.len() - 1, ip_bytes, hop: 0 });
@@ -420,7 +421,7 @@ impl World {
     fn offer(&mut self, at: u64, link: usize, piece: Piece) {
         let Link { declared, rate_bps, delay_ns, queue_packets, loss_percent, reports_late } = self.links[link].clone();
         let id = LinkId(link as u32);
-        let shared = declared.medium == Medium::HalfDuplex;
+        let shared = declared.medium == MediumAccess::HalfDuplex;
         let bytes = (piece.ip_bytes + declared.framing_bytes).max(declared.min_frame_bytes);
         let rate = u128::from(rate_bps);
         self.events.push(Event::Offered(id, bytes));
@@ -529,7 +530,7 @@ impl World {
     /// Returns the run with the state at the end and the published counters.
     fn close(self) -> Run {
         let mut monitor = FlowMonitor::new();
-        monitor.grow(2 * self.traffic.len());
+        monitor.reserve_flows(2 * self.traffic.len());
         self.events.iter().for_each(|event| tell(&mut monitor, event));
         let path = |side: usize| self.ways[side].iter().map(|link| LinkId(*link as u32)).collect::<Vec<_>>();
         let mut flow_ends = BTreeMap::new();
@@ -537,10 +538,10 @@ impl World {
         for index in 0..2 * self.traffic.len() {
             let flow = FlowId(index as u32);
             let on_the_way = self.packets.iter().filter(|packet| packet.view.flow == flow && packet.pieces > 0);
-            let end = FlowEnd {
+            let end = FinalFlowState {
                 in_flight_packets: on_the_way.clone().count() as u64,
                 in_flight_bytes: on_the_way.map(|packet| u64::from(packet.view.ip_bytes)).sum(),
-                published: Some(Published::from(&monitor.flow(flow))),
+                published: Some(PublishedCounters::from(&monitor.flow(flow))),
             };
             flow_ends.insert(flow, end);
             flows.push((flow, DeclaredFlow { path: path(index & 1), ipv6: false }));

@@ -21,9 +21,9 @@ fn is_real(name: &str) -> bool {
 
 /// Whether some machines or builds cannot run the benchmark.
 fn can_be_left_out(name: &str) -> bool {
-    let text = embedded::scenario(&format!("bench/{name}"));
+    let text = embedded::scenario_text(&format!("bench/{name}"));
     let loaded = text.and_then(|text| scenario::load(text, name, &[]).ok());
-    is_real(name) || loaded.is_some_and(|loaded| lab::unsupported(&loaded.scenario).is_some())
+    is_real(name) || loaded.is_some_and(|loaded| lab::unsupported_reason(&loaded.scenario).is_some())
 }
 
 const MEASUREMENTS: usize = 5;
@@ -33,7 +33,7 @@ const CPU_SECONDS_PER_MEASUREMENT: f64 = 1.0;
 pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<(), Failure> {
     for name in names {
         if !NAMES.contains(&name.as_str()) {
-            let hint = scenario::schema::nearest(name, NAMES.iter().copied())
+            let hint = scenario::schema::nearest_name(name, NAMES.iter().copied())
                 .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
             return Err(Failure::usage(format!("unknown benchmark {name:?}{hint} (there are: {})", NAMES.join(", "))));
         }
@@ -121,7 +121,7 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
         return real_time::measure(name).map(|row| print_line!("{row}"));
     }
     let file = format!("bench/{name}");
-    let text = embedded::scenario(&file).ok_or_else(|| Failure::usage(format!("no embedded scenario {file}")))?;
+    let text = embedded::scenario_text(&file).ok_or_else(|| Failure::usage(format!("no embedded scenario {file}")))?;
     let loaded = scenario::load(text, &format!("scenarios/{file}.toml"), &[]).map_err(Failure::usage)?;
     let shared = Arc::new(loaded.scenario);
     let mut medians = Vec::new();
@@ -139,7 +139,7 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
             }
             // A tunnel remains open after the transfer that it carries.
             let over = outcome.flow_rows().filter_map(|row| row.completion).max();
-            last = Some((outcome.totals(), over.map_or(outcome.ended(), |over| Instant::ZERO.saturating_add(over))));
+            last = Some((outcome.totals(), over.map_or(outcome.end_time(), |over| Instant::ZERO.saturating_add(over))));
         }
         medians.push(spent / f64::from(runs));
     }

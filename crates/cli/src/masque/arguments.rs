@@ -43,7 +43,7 @@ pub(crate) struct ProxyArguments {
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
-    pub(crate) identity: Identity,
+    pub(crate) identity: ServerIdentity,
     /// The path of requests [default: https://IP:PORT/.well-known/masque/udp/{target_host}/{target_port}/]
     #[arg(long, value_name = "URI_TEMPLATE")]
     pub(crate) template: Option<String>,
@@ -78,9 +78,9 @@ pub(crate) struct ProxyArguments {
     #[arg(long, value_name = "BYTES", value_parser = words::size)]
     pub(crate) datagram_buffer: Option<u64>,
     #[command(flatten)]
-    pub(crate) control: Control,
+    pub(crate) control: ControlArguments,
     #[command(flatten)]
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: BufferArguments,
     /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) tunnel_mtu: Option<u16>,
@@ -100,7 +100,7 @@ pub(crate) struct ProxyArguments {
 
 /// Who a server is.
 #[derive(Debug, Args)]
-pub(crate) struct Identity {
+pub(crate) struct ServerIdentity {
     /// Certificate chain
     #[arg(long, value_name = "PEM")]
     pub(crate) cert: Option<PathBuf>,
@@ -114,7 +114,7 @@ pub(crate) struct Identity {
 
 /// Congestion control.
 #[derive(Debug, Args)]
-pub(crate) struct Control {
+pub(crate) struct ControlArguments {
     /// Congestion control, by its name in scenarios
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) congestion: String,
@@ -128,7 +128,7 @@ pub(crate) struct Control {
 
 /// What the QUIC stack keeps of streams.
 #[derive(Debug, Args)]
-pub(crate) struct Buffers {
+pub(crate) struct BufferArguments {
     /// What is kept of streams until it is acknowledged [default: 8MiB between ends, 4MiB in a tunnel]
     #[arg(long, value_name = "BYTES", value_parser = words::size)]
     pub(crate) send_buffer: Option<u64>,
@@ -139,7 +139,7 @@ pub(crate) struct Buffers {
 
 /// Whom a client trusts.
 #[derive(Debug, Args)]
-pub(crate) struct Trusted {
+pub(crate) struct TrustArguments {
     /// Authorities, or the server's very certificate [default: the system's]
     #[arg(long, value_name = "PEM")]
     pub(crate) ca: Option<PathBuf>,
@@ -163,7 +163,7 @@ pub(crate) struct ConnectArguments {
     #[arg(long, default_value = "datagram", value_parser = words::mode)]
     pub(crate) mode: Mode,
     #[command(flatten)]
-    pub(crate) trusted: Trusted,
+    pub(crate) trusted: TrustArguments,
     /// The name in the proxy's certificate [default: the template's host]
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
@@ -174,9 +174,9 @@ pub(crate) struct ConnectArguments {
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) tunnel_mtu: Option<u16>,
     #[command(flatten)]
-    pub(crate) control: Control,
+    pub(crate) control: ControlArguments,
     #[command(flatten)]
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: BufferArguments,
 }
 
 #[derive(Debug, Args)]
@@ -185,7 +185,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
-    pub(crate) identity: Identity,
+    pub(crate) identity: ServerIdentity,
     /// The folder whose files are served
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
@@ -196,9 +196,9 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) mtu: Option<u16>,
     #[command(flatten)]
-    pub(crate) control: Control,
+    pub(crate) control: ControlArguments,
     #[command(flatten)]
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: BufferArguments,
     /// Print figures as a line of JSON whenever a connection ends, and at the end
     #[arg(long)]
     pub(crate) figures: bool,
@@ -209,7 +209,7 @@ pub(crate) struct GetArguments {
     /// What to get
     pub(crate) url: String,
     #[command(flatten)]
-    pub(crate) trusted: Trusted,
+    pub(crate) trusted: TrustArguments,
     /// The name in the server's certificate [default: the URL's host]
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
@@ -241,9 +241,9 @@ pub(crate) struct GetArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) control: Control,
+    pub(crate) control: ControlArguments,
     #[command(flatten)]
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: BufferArguments,
     /// Give up after so long without a sign of the server; without one of the proxy after two thirds of that
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = words::time)]
     pub(crate) idle_timeout: Duration,

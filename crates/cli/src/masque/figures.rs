@@ -1,6 +1,6 @@
 //! `--figures`: the metrics of a program as one line of JSON, with the names of `figures.csv`. Unknown values are omitted.
 
-use fullpipe_sockets::programs::{ConnectionFigures, Got, TunnelFigures};
+use fullpipe_sockets::programs::{ConnectionMetrics, GetResult, TunnelMetrics};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) struct Figures(Map<String, Value>);
 
 impl Figures {
-    pub(super) fn of_get(got: &Got) -> Figures {
+    pub(super) fn of_get(got: &GetResult) -> Figures {
         let mut figures = Figures::default();
         figures.time("exchange_max_s", Some(got.exchange));
         figures.connection(&got.connection);
@@ -20,14 +20,14 @@ impl Figures {
         figures
     }
 
-    pub(super) fn of_serve(connections: &ConnectionFigures) -> Figures {
+    pub(super) fn of_serve(connections: &ConnectionMetrics) -> Figures {
         let mut figures = Figures::default();
         figures.connection(connections);
         figures
     }
 
     /// The metrics of a proxy. `processor` is the CPU time of the process, because a proxy also costs CPU time.
-    pub(super) fn of_proxy(tunnels: &TunnelFigures, processor: Duration) -> Figures {
+    pub(super) fn of_proxy(tunnels: &TunnelMetrics, processor: Duration) -> Figures {
         let mut figures = Figures::default();
         figures.tunnel(tunnels);
         figures.time("program_processor_s", Some(processor));
@@ -44,13 +44,13 @@ impl Figures {
         self.0.insert(name.into(), count.into());
     }
 
-    fn connection(&mut self, figures: &ConnectionFigures) {
+    fn connection(&mut self, figures: &ConnectionMetrics) {
         self.count("quic_packets_sent", figures.packets_sent);
         self.count("quic_packets_lost", figures.packets_lost);
         self.time("quic_mean_rtt_s", figures.mean_rtt);
     }
 
-    fn tunnel(&mut self, figures: &TunnelFigures) {
+    fn tunnel(&mut self, figures: &TunnelMetrics) {
         self.time("tunnel_mean_rtt_s", figures.mean_rtt);
         self.count("tunnel_dropped_too_large", figures.dropped_too_large);
         self.count("tunnel_dropped_queue", figures.dropped_queue);
@@ -70,15 +70,15 @@ impl Figures {
 mod tests {
     use super::*;
     use fullpipe::lab::metric_names;
-    use fullpipe_sockets::programs::GotThrough;
+    use fullpipe_sockets::programs::TunnelResult;
 
-    fn got(rtt: Option<Duration>) -> Got {
+    fn got(rtt: Option<Duration>) -> GetResult {
         let second = Duration::from_secs(1);
-        let connection = ConnectionFigures { packets_sent: 7, packets_lost: 1, mean_rtt: rtt };
-        let figures = TunnelFigures { mean_rtt: rtt, dropped_too_large: 2, dropped_queue: 3, peak_queue_bytes: 4_000 };
-        let tunnel = Some(GotThrough { figures, ..GotThrough::default() });
+        let connection = ConnectionMetrics { packets_sent: 7, packets_lost: 1, mean_rtt: rtt };
+        let figures = TunnelMetrics { mean_rtt: rtt, dropped_too_large: 2, dropped_queue: 3, peak_queue_bytes: 4_000 };
+        let tunnel = Some(TunnelResult { figures, ..TunnelResult::default() });
         let (handshake, completion, exchange) = (second, 2 * second, Duration::from_millis(2_500));
-        Got { status: 200, bytes: 1, handshake, completion, exchange, connection, congestion: None, tunnel }
+        GetResult { status: 200, bytes: 1, handshake, completion, exchange, connection, congestion: None, tunnel }
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn proxy_reports_cpu_time_with_a_distinct_name() {
-        let Figures(figures) = Figures::of_proxy(&TunnelFigures::default(), Duration::from_millis(1_250));
+        let Figures(figures) = Figures::of_proxy(&TunnelMetrics::default(), Duration::from_millis(1_250));
         assert_eq!(figures["program_processor_s"], 1.25);
         assert!(metric_names().all(|known| known != "program_processor_s"));
     }

@@ -7,9 +7,9 @@ use crate::exit::Failure;
 use crate::new_file::NewFile;
 use crate::output::print_line;
 use fullpipe_masque::configuration::{self, Mode, Tunnel};
-use fullpipe_sockets::generated::{self, Check};
-use fullpipe_sockets::programs::{self, Got, Via};
-use fullpipe_sockets::tls::Trust;
+use fullpipe_sockets::generated::{self, BodyVerifier};
+use fullpipe_sockets::programs::{self, GetResult, TunnelOptions};
+use fullpipe_sockets::tls::ServerVerification;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     let got = programs::run(programs::get(options, |piece| {
         hash.update(piece);
         if let Some(check) = &mut check {
-            check.add(piece);
+            check.update(piece);
         }
         let written = store.as_mut().map_or(Ok(()), |store| store.writer.write_all(piece));
         written.map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))
@@ -51,16 +51,16 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
 }
 
 /// The expected body of a server that generates it.
-fn expected(url: &str) -> Result<Check, Failure> {
+fn expected(url: &str) -> Result<BodyVerifier, Failure> {
     let uri: Option<http::Uri> = url.parse().ok();
-    let length = uri.and_then(|uri| generated::length_at(uri.path()));
+    let length = uri.and_then(|uri| generated::body_length(uri.path()));
     let wrong = || Failure::usage(format!("{url}: --check supports only /bytes/N, with N up to 10 GB"));
-    length.map(Check::new).ok_or_else(wrong)
+    length.map(BodyVerifier::new).ok_or_else(wrong)
 }
 
-fn options(arguments: &GetArguments) -> Result<programs::Get, Failure> {
+fn options(arguments: &GetArguments) -> Result<programs::GetOptions, Failure> {
     let via = arguments.via.as_deref().map(|text| via(arguments, text)).transpose()?;
-    Ok(programs::Get {
+    Ok(programs::GetOptions {
         url: arguments.url.clone(),
         trust: trust(&arguments.trusted),
         server_name: arguments.server_name.clone(),
@@ -71,7 +71,7 @@ fn options(arguments: &GetArguments) -> Result<programs::Get, Failure> {
     })
 }
 
-fn via(arguments: &GetArguments, text: &str) -> Result<Via, Failure> {
+fn via(arguments: &GetArguments, text: &str) -> Result<TunnelOptions, Failure> {
     let defaults = configuration::Client::default();
     let congestion = arguments.tunnel_congestion.as_deref().unwrap_or(&arguments.control.congestion);
     let settings = configuration::Client {
@@ -88,18 +88,18 @@ fn via(arguments: &GetArguments, text: &str) -> Result<Via, Failure> {
     };
     settings::warn_of_mtu(settings.tunnel.mtu);
     let trust = match &arguments.via_ca {
-        Some(path) => Trust::Authorities(path.clone()),
+        Some(path) => ServerVerification::CaFile(path.clone()),
         None => trust(&arguments.trusted),
     };
     let control = settings::tunnel_control(congestion, &arguments.control)?;
-    Ok(Via { template: template(text)?, trust, settings, control })
+    Ok(TunnelOptions { template: template(text)?, trust, settings, control })
 }
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-fn describe(arguments: &GetArguments, got: &Got, digest: &str) -> serde_json::Value {
+fn describe(arguments: &GetArguments, got: &GetResult, digest: &str) -> serde_json::Value {
     let tunnel = got.tunnel.map(|tunnel| {
         json!({
             "mode": if arguments.mode == Mode::Datagram { "datagram" } else { "stream" },

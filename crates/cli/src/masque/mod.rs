@@ -11,16 +11,16 @@ mod words;
 use crate::exit::Failure;
 use crate::measurement::cpu_seconds;
 use arguments::{
-    ConnectArguments, Http3Arguments, Http3Command, Identity, MasqueArguments, MasqueCommand, ProxyArguments,
-    ServeArguments, Trusted,
+    ConnectArguments, Http3Arguments, Http3Command, MasqueArguments, MasqueCommand, ProxyArguments, ServeArguments,
+    ServerIdentity, TrustArguments,
 };
 use figures::Figures;
 use fullpipe_masque::configuration;
-use fullpipe_masque::log::{Event, Log};
+use fullpipe_masque::log::{Event, EventLogger};
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
 use fullpipe_sockets::programs;
-use fullpipe_sockets::tls::{self, Trust};
+use fullpipe_sockets::tls::{self, ServerVerification};
 pub(crate) use loopback::{describe, measure};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,10 +42,10 @@ pub(crate) fn http3(arguments: &Http3Arguments) -> Result<(), Failure> {
     }
 }
 
-fn failure(failure: programs::Failure) -> Failure {
+fn failure(failure: programs::ProgramError) -> Failure {
     match failure {
-        programs::Failure::Usage(text) => Failure::usage(text),
-        programs::Failure::Run(text) => Failure::run(text),
+        programs::ProgramError::Usage(text) => Failure::usage(text),
+        programs::ProgramError::Runtime(text) => Failure::run(text),
     }
 }
 
@@ -54,11 +54,11 @@ fn listening(address: SocketAddr) {
     eprintln!("listening on {address}");
 }
 
-fn trust(trusted: &Trusted) -> Trust {
+fn trust(trusted: &TrustArguments) -> ServerVerification {
     match (&trusted.ca, trusted.insecure) {
-        (_, true) => Trust::Anybody,
-        (Some(path), false) => Trust::Authorities(path.clone()),
-        (None, false) => Trust::System,
+        (_, true) => ServerVerification::Disabled,
+        (Some(path), false) => ServerVerification::CaFile(path.clone()),
+        (None, false) => ServerVerification::SystemRoots,
     }
 }
 
@@ -66,14 +66,14 @@ fn trust(trusted: &Trusted) -> Trust {
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// The certificate of a server, read from files or generated.
-fn identity(arguments: &Identity) -> Result<tls::Identity, Failure> {
+fn identity(arguments: &ServerIdentity) -> Result<tls::ServerCredentials, Failure> {
     let wanted = "give --cert and --key, or --self-signed for a certificate that is made now";
     match (&arguments.cert, &arguments.key, &arguments.self_signed) {
-        (Some(chain), Some(key), None) => Ok(tls::Identity::Files { chain: chain.clone(), key: key.clone() }),
+        (Some(chain), Some(key), None) => Ok(tls::ServerCredentials::Files { chain: chain.clone(), key: key.clone() }),
         (None, None, Some(names)) if names.is_empty() => {
-            Ok(tls::Identity::SelfSigned(LOCAL_NAMES.map(String::from).to_vec()))
+            Ok(tls::ServerCredentials::SelfSigned(LOCAL_NAMES.map(String::from).to_vec()))
         }
-        (None, None, Some(names)) => Ok(tls::Identity::SelfSigned(names.clone())),
+        (None, None, Some(names)) => Ok(tls::ServerCredentials::SelfSigned(names.clone())),
         (None, None, None) => Err(Failure::usage(format!("a server needs a certificate: {wanted}"))),
         (_, _, Some(_)) => Err(Failure::usage(format!("a server has one certificate: {wanted}, not both"))),
         (_, _, None) => Err(Failure::usage(format!("a certificate goes with its key: {wanted}"))),
@@ -89,9 +89,9 @@ struct Lines {
     verbose: bool,
 }
 
-impl Log for Lines {
-    fn event(&self, event: &Event<'_>) {
-        if self.verbose || matches!(event, Event::Refused { .. }) {
+impl EventLogger for Lines {
+    fn log_event(&self, event: &Event<'_>) {
+        if self.verbose || matches!(event, Event::RequestRejected { .. }) {
             eprintln!("{event}");
         }
     }
@@ -127,7 +127,7 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
     settings.policy.deny.clone_from(&arguments.deny);
     settings.policy.allow_private = arguments.allow_private;
     settings::warn_of_mtu(settings.tunnel.mtu);
-    let options = programs::Proxy {
+    let options = programs::ProxyOptions {
         listen: arguments.listen,
         identity: identity(&arguments.identity)?,
         metrics: arguments.metrics,
@@ -162,7 +162,7 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
         ..defaults
     };
     settings::warn_of_mtu(settings.tunnel.mtu);
-    let options = programs::Connect {
+    let options = programs::ConnectOptions {
         template: template(&arguments.template)?,
         target,
         listen: arguments.listen,
@@ -184,7 +184,7 @@ fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
     if arguments.root.is_none() && !arguments.generate {
         return Err(Failure::usage("nothing to serve: give --root DIR for files, --generate for /bytes/N, or both"));
     }
-    let options = programs::Serve {
+    let options = programs::ServeOptions {
         listen: arguments.listen,
         identity: identity(&arguments.identity)?,
         root: arguments.root.clone(),

@@ -1,14 +1,14 @@
 //! Converts arguments into settings of connections.
 
-use super::arguments::{self, Buffers};
+use super::arguments::{self, BufferArguments};
 use crate::exit::Failure;
 use fullpipe_masque::configuration::{MIN_MTU, MTU_FOR_INITIALS, Mtu, Tunnel};
-use fullpipe_sockets::programs::Control;
+use fullpipe_sockets::programs::ControlChoice;
 use std::time::Duration;
 
 /// The congestion control with this name in scenarios.
-pub(super) fn control(arguments: &arguments::Control) -> Result<Control, Failure> {
-    let control = Control::named(&arguments.congestion, !arguments.no_hystart).map_err(super::failure)?;
+pub(super) fn control(arguments: &arguments::ControlArguments) -> Result<ControlChoice, Failure> {
+    let control = ControlChoice::named(&arguments.congestion, !arguments.no_hystart).map_err(super::failure)?;
     Ok(match arguments.initial_window {
         Some(packets) => control.with_initial_window(packets),
         None => control,
@@ -16,12 +16,12 @@ pub(super) fn control(arguments: &arguments::Control) -> Result<Control, Failure
 }
 
 /// The congestion control of a tunnel, which may be `none`.
-pub(super) fn tunnel_control(name: &str, arguments: &arguments::Control) -> Result<Control, Failure> {
+pub(super) fn tunnel_control(name: &str, arguments: &arguments::ControlArguments) -> Result<ControlChoice, Failure> {
     if name == "none" {
-        return Ok(Control::none());
+        return Ok(ControlChoice::none());
     }
     let (congestion, no_hystart, initial_window) = (name.to_owned(), arguments.no_hystart, arguments.initial_window);
-    control(&arguments::Control { congestion, no_hystart, initial_window })
+    control(&arguments::ControlArguments { congestion, no_hystart, initial_window })
 }
 
 /// The settings of a tunnel with the packet size of the user.
@@ -30,7 +30,7 @@ pub(super) fn tunnel(mtu: Option<u16>, defaults: Tunnel) -> Tunnel {
 }
 
 /// The settings with the buffer sizes of the user.
-pub(super) fn buffered(buffers: &Buffers, defaults: Tunnel) -> Tunnel {
+pub(super) fn buffered(buffers: &BufferArguments, defaults: Tunnel) -> Tunnel {
     Tunnel {
         stream_buffer: buffers.send_buffer.unwrap_or(defaults.stream_buffer),
         receive_window: buffers.receive_buffer.unwrap_or(defaults.receive_window),
@@ -46,7 +46,7 @@ const SEND_BUFFER_BYTES: u64 = 8 << 20;
 
 /// The settings of an end-to-end connection. It begins with packets that every path supports, including tunnels (RFC
 /// 9000 section 14.1).
-pub(super) fn end_to_end(mtu: Option<u16>, buffers: &Buffers, silence: Duration) -> Tunnel {
+pub(super) fn end_to_end(mtu: Option<u16>, buffers: &BufferArguments, silence: Duration) -> Tunnel {
     let defaults = Tunnel {
         mtu: Mtu::Discover(MIN_MTU),
         connection_idle: silence,

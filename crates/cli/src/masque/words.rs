@@ -11,13 +11,13 @@ use std::time::Duration;
 /// `250kB`, `100ms` or `none`.
 pub(super) fn queue_limit(text: &str) -> Result<QueueLimit, String> {
     if text == "none" {
-        return Ok(QueueLimit::None);
+        return Ok(QueueLimit::Unlimited);
     }
     let bytes = text.parse().map(description::QueueLimit::Bytes).ok();
     match bytes.map_or_else(|| quantity::parse_queue_limit(text), Ok) {
         Ok(description::QueueLimit::Bytes(bytes)) => Ok(QueueLimit::Bytes(bytes)),
         Ok(description::QueueLimit::Time(time)) => Ok(QueueLimit::Time(Duration::from_nanos(time.as_nanos()))),
-        Ok(description::QueueLimit::Unlimited) => Ok(QueueLimit::None),
+        Ok(description::QueueLimit::Unlimited) => Ok(QueueLimit::Unlimited),
         _ => Err("expected bytes such as 250kB, a time such as 100ms, or none".into()),
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
 
 /// A rule of the target policy.
 pub(super) fn rule(text: &str) -> Result<Rule, String> {
-    text.parse().map_err(|error: fullpipe_masque::policy::BadRule| error.to_string())
+    text.parse().map_err(|error: fullpipe_masque::policy::RuleError| error.to_string())
 }
 
 /// `datagram` or `stream`.
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn queue_limit_is_bytes_a_time_or_none() {
-        assert_eq!(queue_limit("none"), Ok(QueueLimit::None));
+        assert_eq!(queue_limit("none"), Ok(QueueLimit::Unlimited));
         assert_eq!(queue_limit("250000"), Ok(QueueLimit::Bytes(250_000)));
         assert_eq!(queue_limit("250kB"), Ok(QueueLimit::Bytes(250_000)));
         assert_eq!(queue_limit("100ms"), Ok(QueueLimit::Time(Duration::from_millis(100))));

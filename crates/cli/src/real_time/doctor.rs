@@ -1,11 +1,11 @@
 //! `fullpipe doctor`: the requirements of real time that this machine meets, and its timing error.
 
 use super::arguments::DoctorArguments;
-use super::relay::{Sums, through};
+use super::relay::{RunSums, through};
 use crate::exit::Failure;
 use crate::output::{self, print_line};
-use fullpipe::lab::real_time::doctor::{self, Finding, State};
-use fullpipe::lab::real_time::{Home, measure};
+use fullpipe::lab::real_time::doctor::{self, CheckStatus, Finding};
+use fullpipe::lab::real_time::{EmulatorNamespace, measure};
 use fullpipe::units::Duration;
 use serde_json::{Value, json};
 
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 const DATAGRAMS: u64 = 30_000;
 
 /// Runs the calibration: two hosts, a delay of 10 ms between them, 10 000 small datagrams per second.
-fn calibrate(home: &Home) -> Result<Value, Failure> {
+fn calibrate(home: &EmulatorNamespace) -> Result<Value, Failure> {
     let set = ["link.path.delay=10ms"];
-    let ran = through(home, &set, &mut Sums::default(), |home, [left, right]| {
-        measure::stream(home, left, right, 100, Duration::from_nanos(100_000), DATAGRAMS)
+    let ran = through(home, &set, &mut RunSums::default(), |home, [left, right]| {
+        measure::measure_datagrams(home, left, right, 100, Duration::from_nanos(100_000), DATAGRAMS)
     })?;
     let delays = ran.result.delays();
     let error = |share| (measure::quantile(&delays, share).as_nanos() as f64 / 1e3 - 10_000.0).abs();
@@ -71,7 +71,7 @@ fn calibration_text(found: &Value) -> String {
 
 /// `fullpipe doctor`. It must be called before a second thread exists.
 pub(crate) fn doctor(arguments: &DoctorArguments) -> Result<(), Failure> {
-    let (findings, home) = doctor::examine();
+    let (findings, home) = doctor::run_checks();
     let calibration = home.as_ref().map(calibrate).transpose();
     let possible = matches!(calibration, Ok(Some(_)));
     if arguments.json {
@@ -97,7 +97,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> Result<(), Failure> {
 fn finding_json(finding: &Finding) -> Value {
     json!({
         "subject": finding.subject,
-        "state": finding.state.word(),
+        "state": finding.state.name(),
         "found": finding.found,
         "advice": finding.advice,
     })
@@ -105,16 +105,16 @@ fn finding_json(finding: &Finding) -> Value {
 
 fn finding_text(finding: &Finding) -> String {
     let mark = match finding.state {
-        State::Good => " ",
-        State::Warning => "!",
-        State::Bad => "X",
+        CheckStatus::Good => " ",
+        CheckStatus::Warning => "!",
+        CheckStatus::Bad => "X",
     };
     let advice = finding.advice.as_ref().map_or_else(String::new, |advice| format!("\n    {advice}"));
     format!("{mark} {}: {}{advice}", finding.subject, finding.found)
 }
 
 fn what_is_bad(findings: &[Finding]) -> String {
-    let bad = findings.iter().filter(|finding| finding.state == State::Bad);
+    let bad = findings.iter().filter(|finding| finding.state == CheckStatus::Bad);
     let bad: Vec<String> = bad
         .map(|finding| format!("{}: {}. {}", finding.subject, finding.found, finding.advice.as_deref().unwrap_or("")))
         .collect();

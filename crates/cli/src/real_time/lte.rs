@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::measurement;
 use fullpipe::embedded;
 use fullpipe::lab;
-use fullpipe::lab::real_time::{self, Lateness, RealTimeOptions, Spread};
+use fullpipe::lab::real_time::{self, Lateness, LatenessSummary, RealTimeOptions};
 use fullpipe::scenario::{self, Override, Scenario};
 use fullpipe::units::{Duration, Instant};
 use serde_json::{Map, Value, json};
@@ -37,7 +37,7 @@ struct Saturated {
     hops: u64,
 }
 
-fn spread(name: &str, spread: Spread, row: &mut Map<String, Value>) {
+fn spread(name: &str, spread: LatenessSummary, row: &mut Map<String, Value>) {
     let quantiles =
         [("p50", spread.p50_nanos), ("p90", spread.p90_nanos), ("p99", spread.p99_nanos), ("max", spread.max_nanos)];
     for (quantile, nanos) in quantiles {
@@ -47,13 +47,13 @@ fn spread(name: &str, spread: Spread, row: &mut Map<String, Value>) {
 
 /// The scenario with this number of UEs, which share the rate.
 fn scenario(ues: u32) -> Result<Scenario, Failure> {
-    let text = embedded::scenario("bench/lte-real-time").ok_or_else(|| failed("no embedded scenario"))?;
+    let text = embedded::scenario_text("bench/lte-real-time").ok_or_else(|| failed("no embedded scenario"))?;
     let set = [format!("host.ue.count={ues}"), format!("flow.datagrams.rate={}bit/s", OFFERED_BPS / ues)];
     let set: Vec<Override> = set.iter().map(|text| Override::parse(text).map_err(failed)).collect::<Result<_, _>>()?;
     Ok(scenario::load(text, "scenarios/bench/lte-real-time.toml", &set).map_err(failed)?.scenario)
 }
 
-fn saturate(home: &real_time::Home, ues: u32) -> Result<Saturated, Failure> {
+fn saturate(home: &real_time::EmulatorNamespace, ues: u32) -> Result<Saturated, Failure> {
     let (options, mut each) = (lab::Options::default(), |_: Instant, _: &Lateness| false);
     let asked = RealTimeOptions::new(&options, home, &mut each);
     let ran = real_time::run(Arc::new(scenario(ues)?), asked).map_err(failed)?;
@@ -76,17 +76,17 @@ fn saturate(home: &real_time::Home, ues: u32) -> Result<Saturated, Failure> {
         "own_losses".into(),
         (ran.lateness.drops() + ran.refused.malformed + ran.refused.too_many_conversations).into(),
     );
-    row.insert("on_time".into(), ran.lateness.verdict().on_time().into());
+    row.insert("on_time".into(), ran.lateness.result().is_on_time().into());
     row.insert("delivered_bps".into(), (delivered as f64 * 8.0 / seconds).into());
     row.insert("processor_share".into(), (ran.processor.as_secs_f64() / seconds).into());
-    row.insert("busy_share".into(), (ran.lateness.time_worked().as_secs_f64() / seconds).into());
+    row.insert("busy_share".into(), (ran.lateness.busy_time().as_secs_f64() / seconds).into());
     Ok(Saturated { row: Value::Object(row), seconds, packets: totals.data_packets, hops: totals.packet_hops })
 }
 
 /// Runs the measurement and returns the benchmark's row. The process must have a single thread.
 pub(super) fn measure() -> Result<Value, Failure> {
-    real_time::enter().map_err(failed)?;
-    let home = real_time::Home::new().map_err(failed)?;
+    real_time::enter_user_namespace().map_err(failed)?;
+    let home = real_time::EmulatorNamespace::new().map_err(failed)?;
     let begin = measurement::cpu_seconds();
     let runs: Vec<Saturated> = UES.iter().map(|ues| saturate(&home, *ues)).collect::<Result<_, _>>()?;
     let cpu_seconds = measurement::cpu_seconds() - begin;
@@ -133,7 +133,7 @@ pub(super) fn describe(row: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe::scenario::description::Player;
+    use fullpipe::scenario::description::EndpointBackend;
     use fullpipe::workload::ConstantRateSpec;
 
     /// The largest transport block with 100 resource blocks has 75 376 bits (3GPP TS 36.213), and there is one per
@@ -146,9 +146,9 @@ mod tests {
             assert_eq!((scenario.flows.len(), access.stations().len()), (ues as usize, ues as usize));
             // 97 896 bits in the transport block with the highest code rate for its size, of all that 100 resource
             // blocks can carry.
-            assert!(access.promise(fullpipe::network::Way::Down).rate_bps >= 75_376_000);
+            assert!(access.bounds(fullpipe::network::MediumDirection::Downlink).rate_bps >= 75_376_000);
             for flow in &scenario.flows {
-                assert_eq!([flow.from_by, flow.to_by], [Player::Kernel; 2]);
+                assert_eq!([flow.from_by, flow.to_by], [EndpointBackend::Kernel; 2]);
                 let datagrams: &ConstantRateSpec = flow.workload.downcast_ref().expect("the workload is constant-rate");
                 let ConstantRateSpec { payload_bytes: 1400, interval, count: None } = *datagrams else { panic!() };
                 // 11 200 bits at 90 Mbit/s are 124 444.4 ns: the interval between datagrams of all UEs, rounded to

@@ -13,8 +13,8 @@ use crate::measurement;
 pub(crate) use doctor::doctor;
 use fullpipe::BUILD;
 use fullpipe::lab::RunError;
-use fullpipe::lab::real_time::{self, Home, Lateness};
-use fullpipe::study::{Laboratories, Laboratory, RealLaboratory, Study, VirtualLaboratory};
+use fullpipe::lab::real_time::{self, EmulatorNamespace, Lateness};
+use fullpipe::study::{RealTimeRunner, Runner, RunnerPair, Study, VirtualTimeRunner};
 use serde_json::Value;
 pub(crate) use shell::shell;
 pub(crate) use simulator::simulate;
@@ -25,34 +25,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 type Behind = Arc<Mutex<Vec<String>>>;
 
 /// Enters new namespaces. The process must have a single thread.
-fn enter() -> Result<Home, Failure> {
-    let home = real_time::enter().and_then(|()| Home::new());
+fn enter() -> Result<EmulatorNamespace, Failure> {
+    let home = real_time::enter_user_namespace().and_then(|()| EmulatorNamespace::new());
     home.map_err(|refused| Failure::machine(format!("real time is not possible here: {refused}")))
 }
 
 /// Converts the error of a run.
 fn failure(error: RunError) -> Failure {
     match error {
-        RunError::Machine(reason) => Failure::machine(reason),
+        RunError::System(reason) => Failure::machine(reason),
         other => Failure::run(other),
     }
 }
 
 /// Enters new namespaces and creates a laboratory there. The process must have a single thread.
-fn laboratory(quiet: bool) -> Result<(Box<dyn Laboratory>, Behind), Failure> {
+fn laboratory(quiet: bool) -> Result<(Box<dyn Runner>, Behind), Failure> {
     let home = enter()?;
     let terminal = !quiet && std::io::stderr().is_terminal();
     let behind = Behind::default();
     let known = Arc::clone(&behind);
     let live = move |now, lateness: &Lateness| {
-        *known.lock().unwrap_or_else(PoisonError::into_inner) = lateness.verdict().reasons;
+        *known.lock().unwrap_or_else(PoisonError::into_inner) = lateness.result().reasons;
         if terminal {
             let mut stderr = std::io::stderr().lock();
             // A closed terminal has no reader.
             let _ = write!(stderr, "\r{}\x1b[K", line(now, lateness)).and_then(|()| stderr.flush());
         }
     };
-    Ok((Box::new(RealLaboratory::new(BUILD, home, Box::new(live))), behind))
+    Ok((Box::new(RealTimeRunner::new(BUILD, home, Box::new(live))), behind))
 }
 
 /// The current state of the run, in one line.
@@ -74,9 +74,9 @@ fn line(now: fullpipe::units::Instant, lateness: &Lateness) -> String {
 pub(crate) fn run_with(
     interfaces: &[&str],
     quiet: bool,
-    make: impl FnOnce(&dyn Laboratory) -> Result<(), Failure>,
+    make: impl FnOnce(&dyn Runner) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let _blocked = simulator::forwarding::Blocked::between(interfaces);
+    let _blocked = simulator::forwarding::ForwardingGuard::between(interfaces);
     let (laboratory, behind) = laboratory(quiet)?;
     let made = make(&*laboratory);
     // With a hard limit, falling behind is itself the failure.
@@ -88,16 +88,12 @@ pub(crate) fn run_with(
 }
 
 /// The laboratories that a study needs.
-pub(crate) fn laboratories(
-    ours: VirtualLaboratory,
-    study: &Study,
-    quiet: bool,
-) -> Result<Box<dyn Laboratory>, Failure> {
+pub(crate) fn laboratories(ours: VirtualTimeRunner, study: &Study, quiet: bool) -> Result<Box<dyn Runner>, Failure> {
     if !study.needs_real_time() {
         return Ok(Box::new(ours));
     }
     let (real, _) = laboratory(quiet)?;
-    Ok(Box::new(Laboratories::new(ours, real)))
+    Ok(Box::new(RunnerPair::new(ours, real)))
 }
 
 /// Measures one of the two benchmarks of the emulator.

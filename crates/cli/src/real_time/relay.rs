@@ -34,15 +34,18 @@ pub(super) fn micros(time: Duration) -> f64 {
 const LEFT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const RIGHT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 
-fn ends(hosts: &[HostNamespace]) -> io::Result<[measure::End<'_>; 2]> {
+fn ends(hosts: &[HostNamespace]) -> io::Result<[measure::PathEndpoint<'_>; 2]> {
     match hosts {
-        [left, right] => Ok([measure::End { host: left, address: LEFT }, measure::End { host: right, address: RIGHT }]),
+        [left, right] => Ok([
+            measure::PathEndpoint { host: left, address: LEFT },
+            measure::PathEndpoint { host: right, address: RIGHT },
+        ]),
         _ => Err(io::Error::other("two hosts were asked for")),
     }
 }
 
 /// The result of a measurement through the emulator, and the lateness of the emulator.
-pub(crate) struct Through<T> {
+pub(crate) struct EmulatorMeasurement<T> {
     pub(crate) result: T,
     pub(crate) lateness: Lateness,
     refused: u64,
@@ -50,7 +53,7 @@ pub(crate) struct Through<T> {
 
 /// The sums over all runs.
 #[derive(Default)]
-pub(crate) struct Sums {
+pub(crate) struct RunSums {
     seconds: f64,
     packets: u64,
     hops: u64,
@@ -58,17 +61,17 @@ pub(crate) struct Sums {
 
 /// Runs the scenario with these settings until the measurement that starts on its hosts is complete.
 pub(crate) fn through<T: 'static>(
-    home: &real_time::Home,
+    home: &real_time::EmulatorNamespace,
     set: &[&str],
-    sums: &mut Sums,
-    begin: impl Fn(&real_time::Home, [measure::End<'_>; 2]) -> io::Result<measure::Measurement<T>>,
-) -> Result<Through<T>, Failure> {
-    let text = embedded::scenario("bench/relay").ok_or_else(|| failed("no embedded scenario bench/relay"))?;
+    sums: &mut RunSums,
+    begin: impl Fn(&real_time::EmulatorNamespace, [measure::PathEndpoint<'_>; 2]) -> io::Result<measure::Measurement<T>>,
+) -> Result<EmulatorMeasurement<T>, Failure> {
+    let text = embedded::scenario_text("bench/relay").ok_or_else(|| failed("no embedded scenario bench/relay"))?;
     let set: Vec<Override> = set.iter().map(|text| Override::parse(text).map_err(failed)).collect::<Result<_, _>>()?;
     let loaded = scenario::load(text, "scenarios/bench/relay.toml", &set).map_err(failed)?;
     let running = std::cell::RefCell::new(None);
     let options = lab::Options::default();
-    let mut each = |_: Instant, _: &Lateness| running.borrow().as_ref().is_some_and(measure::Measurement::done);
+    let mut each = |_: Instant, _: &Lateness| running.borrow().as_ref().is_some_and(measure::Measurement::is_done);
     let asked = RealTimeOptions {
         at_hosts: Some(&mut |hosts: &[HostNamespace]| {
             *running.borrow_mut() = Some(begin(home, ends(hosts)?)?);
@@ -87,7 +90,7 @@ pub(crate) fn through<T: 'static>(
     if !verdict.passed() {
         return Err(Failure::untrusted(verdict.to_string()));
     }
-    Ok(Through {
+    Ok(EmulatorMeasurement {
         result: measurement.finish().map_err(failed)?,
         lateness: outcome.lateness,
         refused: refused.malformed + refused.too_many_conversations,
@@ -95,7 +98,7 @@ pub(crate) fn through<T: 'static>(
 }
 
 /// Creates two hosts with a direct connection.
-fn pair(home: &real_time::Home) -> io::Result<[HostNamespace; 2]> {
+fn pair(home: &real_time::EmulatorNamespace) -> io::Result<[HostNamespace; 2]> {
     let [left, right] = [[2, 1, 0, 0, 0, 1], [2, 1, 0, 0, 0, 2]];
     let settings = |address, mac, gateway_mac| HostSettings {
         name: "bench".to_owned(),
@@ -114,10 +117,10 @@ fn sorted(mut times: Vec<Duration>) -> Vec<Duration> {
 
 /// Runs the measurement and returns the benchmark's row. The process must have a single thread.
 pub(super) fn measure() -> Result<Value, Failure> {
-    real_time::enter().map_err(failed)?;
-    let home = real_time::Home::new().map_err(failed)?;
+    real_time::enter_user_namespace().map_err(failed)?;
+    let home = real_time::EmulatorNamespace::new().map_err(failed)?;
     let millisecond = Duration::from_millis(1);
-    let mut sums = Sums::default();
+    let mut sums = RunSums::default();
     let begin = measurement::cpu_seconds();
     let (mut direct, mut relayed, mut direct_99, mut relayed_99) = (vec![], vec![], vec![], vec![]);
     let (mut delay_50, mut delay_99, mut direct_delay, mut rate) = (vec![], vec![], vec![], vec![]);
@@ -125,16 +128,16 @@ pub(super) fn measure() -> Result<Value, Failure> {
     for _ in 0..ROUNDS {
         let hosts = pair(&home).map_err(failed)?;
         let [left, right] = ends(&hosts).map_err(failed)?;
-        let times = measure::round_trips(&home, left, right, ROUND_TRIPS, millisecond).and_then(|m| m.finish());
+        let times = measure::measure_round_trips(&home, left, right, ROUND_TRIPS, millisecond).and_then(|m| m.finish());
         let times = sorted(times.map_err(failed)?);
         direct.push(micros(measure::quantile(&times, 0.5)));
         direct_99.push(micros(measure::quantile(&times, 0.99)));
-        let stream = measure::stream(&home, left, right, 100, Duration::from_nanos(100_000), 20_000);
+        let stream = measure::measure_datagrams(&home, left, right, 100, Duration::from_nanos(100_000), 20_000);
         let delays = stream.and_then(|m| m.finish()).map_err(failed)?.delays();
         direct_delay.push(micros(measure::quantile(&delays, 0.5)));
 
         let times = through(&home, &[], &mut sums, |home, [left, right]| {
-            measure::round_trips(home, left, right, ROUND_TRIPS, millisecond)
+            measure::measure_round_trips(home, left, right, ROUND_TRIPS, millisecond)
         })?;
         let times = sorted(times.result);
         relayed.push(micros(measure::quantile(&times, 0.5)));
@@ -142,7 +145,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
 
         // 10 ms, plus 10 ns for 128 bytes at 100 Gbit/s.
         let stream = through(&home, &["link.path.delay=10ms"], &mut sums, |home, [left, right]| {
-            measure::stream(home, left, right, 100, Duration::from_nanos(100_000), 50_000)
+            measure::measure_datagrams(home, left, right, 100, Duration::from_nanos(100_000), 50_000)
         })?;
         let errors: Vec<Duration> = stream.result.delays();
         let error = |share| (micros(measure::quantile(&errors, share)) - 10_000.0).abs();
@@ -152,12 +155,12 @@ pub(super) fn measure() -> Result<Value, Failure> {
         // 1500 bytes every 109 us are 110 Mbit/s.
         let set = ["link.path.rate=100Mbit/s", "link.path.queue=100packets"];
         let stream = through(&home, &set, &mut sums, |home, [left, right]| {
-            measure::stream(home, left, right, 1472, Duration::from_nanos(109_090), 92_000)
+            measure::measure_datagrams(home, left, right, 1472, Duration::from_nanos(109_090), 92_000)
         })?;
         rate.push(stream.result.arrivals_per_second() * 12_000.0);
 
         let stream = through(&home, &[], &mut sums, |home, [left, right]| {
-            measure::stream(home, left, right, 1472, Duration::from_nanos(10_000), 300_000)
+            measure::measure_datagrams(home, left, right, 1472, Duration::from_nanos(10_000), 300_000)
         })?;
         let sent = stream.result.sent;
         lost.push((sent - (stream.result.arrived.len() as u64).min(sent)) as f64);

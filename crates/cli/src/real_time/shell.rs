@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::records::{find_scenario, overrides};
 use fullpipe::lab;
 use fullpipe::lab::real_time::{self, Lateness, RealTimeOptions};
-use fullpipe::scenario::description::{Command, Player, Program};
+use fullpipe::scenario::description::{Command, EndpointBackend, Program};
 use fullpipe::scenario::{self, Scenario};
 use fullpipe::units::{Duration, Instant, NodeId};
 use std::io::IsTerminal;
@@ -47,7 +47,7 @@ fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<Stri
     let hosts = || scenario.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str());
     let Some(number) = scenario.nodes.iter().position(|node| node.name == arguments.host && !node.router) else {
         let all: Vec<&str> = hosts().collect();
-        let hint = scenario::schema::nearest(&arguments.host, hosts())
+        let hint = scenario::schema::nearest_name(&arguments.host, hosts())
             .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
         let (wrong, all) = (&arguments.host, all.join(", "));
         return Err(Failure::usage(format!("unknown host {wrong:?}{hint} (one of: {all})")));
@@ -55,7 +55,8 @@ fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<Stri
     let host = NodeId(number as u32);
     // A host is either real or a model host.
     let played = scenario.flows.iter().find(|flow| {
-        (flow.from == host && flow.from_by == Player::Model) || (flow.to == host && flow.to_by == Player::Model)
+        (flow.from == host && flow.from_by == EndpointBackend::Model)
+            || (flow.to == host && flow.to_by == EndpointBackend::Model)
     });
     if let Some(flow) = played {
         return Err(Failure::usage(format!(
@@ -75,7 +76,7 @@ fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<Stri
     };
     scenario.nodes[number].real = true;
     scenario.duration = LONGEST;
-    let mut shell = Program::new(NAME, host, Command::Words(command), LONGEST);
+    let mut shell = Program::new(NAME, host, Command::Arguments(command), LONGEST);
     shell.environment = vec![("FULLPIPE_HOST".to_owned(), arguments.host.clone())];
     shell.directory = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_default();
     shell.after = names;

@@ -7,10 +7,10 @@ use super::arguments::SimulatorArguments;
 use crate::exit::Failure;
 use crate::output;
 use crate::records::stop_flag;
-use forwarding::Blocked;
+use forwarding::ForwardingGuard;
 use fullpipe::lab::Options;
-use fullpipe::lab::real_time::{self, FrameCapture, Home, Lateness, RealOutcome, RealTimeOptions};
-use fullpipe::scenario::simulator::{CROSS_TRAFFIC, Hosts, translate};
+use fullpipe::lab::real_time::{self, EmulatorNamespace, FrameCapture, Lateness, RealTimeOptions, RealTimeOutcome};
+use fullpipe::scenario::simulator::{CROSS_TRAFFIC, HostSetup, translate};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -34,8 +34,8 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
         }
     };
     let hosts = match (&arguments.client, &arguments.server) {
-        (Some(client), Some(server)) => Hosts::Programs { client, server },
-        (None, None) => Hosts::Interfaces { left: &arguments.left, right: &arguments.right },
+        (Some(client), Some(server)) => HostSetup::Programs { client, server },
+        (None, None) => HostSetup::Interfaces { left: &arguments.left, right: &arguments.right },
         _ => return Err(Failure::usage("--client and --server belong together")),
     };
     let file = translate(&text, hosts, arguments.seed).map_err(Failure::usage)?;
@@ -46,11 +46,11 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
     let loaded = fullpipe::scenario::load(&file, "simulator", &[]);
     let scenario = Arc::new(loaded.map_err(Failure::usage)?.scenario);
     let stop = stop_flag()?;
-    let outside = matches!(hosts, Hosts::Interfaces { .. });
+    let outside = matches!(hosts, HostSetup::Interfaces { .. });
     let (home, blocked) = if outside {
-        let blocked = Blocked::between(&[&arguments.left, &arguments.right]);
+        let blocked = ForwardingGuard::between(&[&arguments.left, &arguments.right]);
         wait_for_server(&stop)?;
-        (Home::here().map_err(Failure::machine)?, Some(blocked))
+        (EmulatorNamespace::current().map_err(Failure::machine)?, Some(blocked))
     } else {
         (super::enter()?, None)
     };
@@ -111,7 +111,7 @@ fn capture(logs: &Path, host: &str) -> io::Result<FrameCapture> {
 }
 
 /// Prints the results: those of the programs, the cross traffic, and the lateness of the emulator.
-fn tell(result: &RealOutcome, logs: Option<&Path>) -> Result<(), Failure> {
+fn tell(result: &RealTimeOutcome, logs: Option<&Path>) -> Result<(), Failure> {
     for ended in &result.programs {
         for (kind, text) in [("out", &ended.output), ("err", &ended.errors)] {
             if let Some(logs) = logs {

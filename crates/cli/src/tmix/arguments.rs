@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use fullpipe::scenario::schema::quantity;
-use fullpipe::tmix::{self, Direction, Format};
+use fullpipe::tmix::{self, LoadDirection, TraceFormat};
 use fullpipe::units::{Duration, Rate};
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub(crate) enum TmixCommand {
 
 /// What every command that reads traces has.
 #[derive(Debug, Args)]
-pub(crate) struct Reading {
+pub(crate) struct TraceArguments {
     /// Leave out malformed connections, and count them
     #[arg(long)]
     pub(crate) skip_bad: bool,
@@ -41,20 +41,20 @@ pub(crate) struct StatsArguments {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: TraceArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArguments {
     /// The format to write
     #[arg(long, value_parser = one_of(&FORMATS))]
-    pub(crate) to: Format,
+    pub(crate) to: TraceFormat,
     /// The trace, in either format
     pub(crate) input: PathBuf,
     /// The file to write
     pub(crate) output: PathBuf,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: TraceArguments,
 }
 
 #[derive(Debug, Args)]
@@ -66,12 +66,12 @@ pub(crate) struct GenerateArguments {
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Length of each trace
-    #[arg(long, default_value_t = tmix::generate::LENGTH.as_nanos() / 1_000_000_000,
+    #[arg(long, default_value_t = tmix::generate::DEFAULT_LENGTH.as_nanos() / 1_000_000_000,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) seconds: u64,
     /// The format to write
     #[arg(long, default_value = "original", value_parser = one_of(&FORMATS))]
-    pub(crate) to: Format,
+    pub(crate) to: TraceFormat,
     /// No progress on standard error
     #[arg(long)]
     pub(crate) quiet: bool,
@@ -111,9 +111,9 @@ pub(crate) struct ShuffleArguments {
     pub(crate) out: PathBuf,
     /// The format to write
     #[arg(long, default_value = "original", value_parser = one_of(&FORMATS))]
-    pub(crate) to: Format,
+    pub(crate) to: TraceFormat,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: TraceArguments,
 }
 
 #[derive(Debug, Args)]
@@ -131,7 +131,7 @@ pub(crate) struct FindTargetArguments {
     pub(crate) max_rtt: Duration,
     /// Which way the load is counted: from initiators to acceptors, or back
     #[arg(long, default_value = "reverse", value_parser = one_of(&DIRECTIONS))]
-    pub(crate) direction: Direction,
+    pub(crate) direction: LoadDirection,
     /// Length of a bin in run time [default: 500 Mbit of the capacity]
     #[arg(long, value_parser = duration)]
     pub(crate) bin: Option<Duration>,
@@ -151,16 +151,16 @@ pub(crate) struct FindTargetArguments {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: TraceArguments,
 }
 
-static FORMATS: [(&str, &str, Format); 2] =
-    [("original", "SEQ, CONC; >, <, t", Format::Original), ("alternate", "S, C; I, A", Format::Alternate)];
+static FORMATS: [(&str, &str, TraceFormat); 2] =
+    [("original", "SEQ, CONC; >, <, t", TraceFormat::Original), ("alternate", "S, C; I, A", TraceFormat::Alternate)];
 
-static DIRECTIONS: [(&str, &str, Direction); 3] = [
-    ("forward", "From initiators to acceptors", Direction::Forward),
-    ("reverse", "From acceptors to initiators", Direction::Reverse),
-    ("both", "The sum", Direction::Both),
+static DIRECTIONS: [(&str, &str, LoadDirection); 3] = [
+    ("forward", "From initiators to acceptors", LoadDirection::Forward),
+    ("reverse", "From acceptors to initiators", LoadDirection::Reverse),
+    ("both", "The sum", LoadDirection::Both),
 ];
 
 /// Parses one of several names, each with its meaning.
@@ -172,7 +172,7 @@ fn one_of<T: Copy + Send + Sync>(known: &'static [(&str, &str, T)]) -> impl Type
     })
 }
 
-fn malformed(expected: &str, why: quantity::Malformed) -> String {
+fn malformed(expected: &str, why: quantity::QuantityError) -> String {
     let reason = why.reason.map_or_else(String::new, |reason| format!(": {reason}"));
     let hint = why.suggestion.map_or_else(String::new, |right| format!("; did you mean {right}?"));
     format!("expected {expected}{reason}{hint}")

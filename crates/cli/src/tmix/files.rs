@@ -1,10 +1,10 @@
 //! Files and folders of traces, and progress when they are read and written.
 
-use super::arguments::Reading;
+use super::arguments::TraceArguments;
 use super::failure;
 use crate::exit::Failure;
 use crate::new_file::NewFile;
-use fullpipe::tmix::{ConnectionVector, Error, Format, Indexed, Trace, write};
+use fullpipe::tmix::{ConnectionVector, Error, IndexedTrace, Trace, TraceFormat, write};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,21 +15,21 @@ use std::path::{Path, PathBuf};
 const ENDINGS: [&str; 4] = ["org", "orig", "alt", "cvec"];
 
 /// A file that is open for reading.
-pub(super) struct Input {
+pub(super) struct InputFile {
     pub(super) reader: BufReader<File>,
     /// Its length in bytes, if the system reports it.
     pub(super) length: u64,
 }
 
 /// Opens a file for reading.
-pub(super) fn open(path: &Path) -> Result<Input, Failure> {
+pub(super) fn open(path: &Path) -> Result<InputFile, Failure> {
     let name = path.display();
     let file = File::open(path).map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
     let about = file.metadata().map_err(|error| Failure::machine(format!("{name}: {error}")))?;
     if about.is_dir() {
         return Err(Failure::usage(format!("{name} is a folder; expected a trace file")));
     }
-    Ok(Input { reader: BufReader::with_capacity(1 << 16, file), length: about.len() })
+    Ok(InputFile { reader: BufReader::with_capacity(1 << 16, file), length: about.len() })
 }
 
 /// Whether two paths refer to the same file.
@@ -39,7 +39,7 @@ pub(super) fn same(one: &Path, other: &Path) -> bool {
 
 /// Opens and indexes the traces in files and folders. Their names must be distinct, because random streams are named
 /// after them.
-pub(super) fn open_traces(paths: &[PathBuf], reading: &Reading) -> Result<Vec<Indexed>, Failure> {
+pub(super) fn open_traces(paths: &[PathBuf], reading: &TraceArguments) -> Result<Vec<IndexedTrace>, Failure> {
     let mut traces = Vec::new();
     let mut names = BTreeSet::new();
     for path in trace_files(paths)? {
@@ -47,7 +47,7 @@ pub(super) fn open_traces(paths: &[PathBuf], reading: &Reading) -> Result<Vec<In
             eprintln!("reading {}", path.display());
         }
         open(&path)?;
-        let trace = Indexed::open(&path, reading.skip_bad).map_err(failure)?;
+        let trace = IndexedTrace::open(&path, reading.skip_bad).map_err(failure)?;
         tell_skipped(&path.display().to_string(), trace.skipped(), trace.first_skipped());
         if !names.insert(trace.name().to_string()) {
             return Err(Failure::usage(format!("duplicate trace name {}", trace.name())));
@@ -105,20 +105,20 @@ pub(super) fn tell_skipped(name: &str, skipped: u64, first: Option<&Error>) {
 }
 
 /// A file that gets its final name when it is complete.
-pub(super) struct Output {
+pub(super) struct OutputFile {
     name: String,
     file: NewFile,
 }
 
-impl Output {
+impl OutputFile {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let file = NewFile::create(path, ".partial").map_err(|error| refused(&name, error))?;
-        Ok(Output { name, file })
+        Ok(OutputFile { name, file })
     }
 
-    pub(super) fn write(&mut self, connection: &ConnectionVector, format: Format) -> Result<(), Failure> {
-        write(&mut self.file.writer, connection, format, &self.name).map_err(failure)
+    pub(super) fn write(&mut self, connection: &ConnectionVector, format: TraceFormat) -> Result<(), Failure> {
+        write_connection(&mut self.file.writer, connection, format, &self.name).map_err(failure)
     }
 
     pub(super) fn finish(self) -> Result<(), Failure> {
@@ -131,13 +131,13 @@ fn refused(name: &str, error: io::Error) -> Failure {
 }
 
 /// The progress of reading or writing a file.
-pub(super) struct Counter {
+pub(super) struct ProgressCounter {
     quiet: bool,
     bar: Option<ProgressBar>,
     calls: u32,
 }
 
-impl Counter {
+impl ProgressCounter {
     /// Creates the progress of an operation that ends at `total`.
     pub(super) fn new(quiet: bool, what: &str, total: u64) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
@@ -149,7 +149,7 @@ impl Counter {
             bar.set_message(what.to_string());
             bar
         });
-        Counter { quiet, bar, calls: 0 }
+        ProgressCounter { quiet, bar, calls: 0 }
     }
 
     /// Sets the current position.

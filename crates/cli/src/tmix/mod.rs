@@ -7,8 +7,10 @@ mod target;
 
 use crate::exit::Failure;
 use arguments::{ConvertArguments, GenerateArguments, ShuffleArguments, TmixCommand};
-use files::{Counter, Output};
-use fullpipe::tmix::{Error, Indexed, Order, Prefill, Reader, Schedule, Suite, Synthetic, Trace, generate};
+use files::{OutputFile, ProgressCounter};
+use fullpipe::tmix::{
+    BinOrder, Error, ExperimentSpec, IndexedTrace, Prefill, Schedule, SyntheticTrace, Trace, TraceReader, generate,
+};
 use fullpipe::units::Duration;
 
 /// The length of a trace that the suite uses, even if the trace is longer. Another length would change the shuffle.
@@ -42,9 +44,9 @@ fn convert(arguments: &ConvertArguments) -> Result<(), Failure> {
         return Err(Failure::usage("input and output are the same file; expected two different files"));
     }
     let name = arguments.input.display().to_string();
-    let mut output = Output::create(&arguments.output)?;
-    let mut shown = Counter::new(arguments.reading.quiet, &name, input.length);
-    let mut reader = Reader::new(input.reader, &name).skip_bad(arguments.reading.skip_bad);
+    let mut output = OutputFile::create(&arguments.output)?;
+    let mut shown = ProgressCounter::new(arguments.reading.quiet, &name, input.length);
+    let mut reader = TraceReader::new(input.reader, &name).skip_malformed(arguments.reading.skip_bad);
     let mut count = 0u64;
     while let Some(connection) = reader.next() {
         output.write(&connection.map_err(failure)?, arguments.to)?;
@@ -59,16 +61,16 @@ fn convert(arguments: &ConvertArguments) -> Result<(), Failure> {
 
 fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     let length = Duration::from_secs(arguments.seconds);
-    let traces = Synthetic::suite(arguments.seed, length);
-    let names: Vec<String> = generate::TRACES.iter().map(|name| file_name(name)).collect();
+    let traces = SyntheticTrace::suite(arguments.seed, length);
+    let names: Vec<String> = generate::TRACE_NAMES.iter().map(|name| file_name(name)).collect();
     files::folder_for(&arguments.out, &names)?;
     for (trace, name) in traces.iter().zip(&names) {
         let path = arguments.out.join(name);
-        let mut output = Output::create(&path)?;
-        let mut shown = Counter::new(arguments.quiet, name, arguments.seconds);
+        let mut output = OutputFile::create(&path)?;
+        let mut shown = ProgressCounter::new(arguments.quiet, name, arguments.seconds);
         let mut count = 0u64;
         for second in 0..arguments.seconds {
-            for connection in trace.second(second) {
+            for connection in trace.connections_in_second(second) {
                 output.write(&connection, arguments.to)?;
                 count += 1;
             }
@@ -91,9 +93,9 @@ fn shuffle(arguments: &ShuffleArguments) -> Result<(), Failure> {
     files::folder_for(&arguments.out, &names)?;
     for (trace, name) in traces.iter_mut().zip(&names) {
         let path = arguments.out.join(name);
-        let stream = schedule.stream(trace).map_err(failure)?;
-        let mut output = Output::create(&path)?;
-        let mut shown = Counter::new(arguments.reading.quiet, name, arguments.duration.as_nanos());
+        let stream = schedule.schedule_trace(trace).map_err(failure)?;
+        let mut output = OutputFile::create(&path)?;
+        let mut shown = ProgressCounter::new(arguments.reading.quiet, name, arguments.duration.as_nanos());
         let mut count = 0u64;
         for connection in stream {
             let connection = connection.map_err(failure)?;
@@ -107,8 +109,8 @@ fn shuffle(arguments: &ShuffleArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn schedule(arguments: &ShuffleArguments, traces: &mut [Indexed]) -> Result<Schedule, Failure> {
-    let order = if arguments.as_recorded { Order::Recorded } else { Order::Shuffled };
+fn schedule(arguments: &ShuffleArguments, traces: &mut [IndexedTrace]) -> Result<Schedule, Failure> {
+    let order = if arguments.as_recorded { BinOrder::Original } else { BinOrder::Shuffled };
     let (Some(capacity), Some(load), Some(max_rtt)) = (arguments.capacity, arguments.load, arguments.max_rtt) else {
         return Ok(Schedule {
             scale: arguments.scale,
@@ -121,11 +123,11 @@ fn schedule(arguments: &ShuffleArguments, traces: &mut [Indexed]) -> Result<Sche
         });
     };
     target::check_load(load)?;
-    let suite = Suite {
+    let suite = ExperimentSpec {
         bin: arguments.bin,
         order,
         trace_length: TRACE_LENGTH,
-        ..Suite::draft(capacity, load, max_rtt, arguments.seed)
+        ..ExperimentSpec::draft(capacity, load, max_rtt, arguments.seed)
     };
     suite.schedule(arguments.scale, arguments.duration, traces).map_err(failure)
 }

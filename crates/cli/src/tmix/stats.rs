@@ -2,11 +2,11 @@
 
 use super::arguments::StatsArguments;
 use super::failure;
-use super::files::{self, Counter};
+use super::files::{self, ProgressCounter};
 use crate::exit::Failure;
 use crate::output::{self, print_line};
-use fullpipe::tmix::Reader;
-use fullpipe::tmix::stats::{Distribution, Statistics};
+use fullpipe::tmix::TraceReader;
+use fullpipe::tmix::stats::{IntegerDistribution, Statistics};
 use serde_json::{Value, json};
 
 const PERCENTILES: [(&str, f64); 4] = [("p10", 0.1), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
@@ -16,8 +16,8 @@ pub(super) fn stats(arguments: &StatsArguments) -> Result<(), Failure> {
     for path in &arguments.files {
         let input = files::open(path)?;
         let name = path.display().to_string();
-        let mut shown = Counter::new(arguments.reading.quiet, &name, input.length);
-        let mut reader = Reader::new(input.reader, &name).skip_bad(arguments.reading.skip_bad);
+        let mut shown = ProgressCounter::new(arguments.reading.quiet, &name, input.length);
+        let mut reader = TraceReader::new(input.reader, &name).skip_malformed(arguments.reading.skip_bad);
         let mut statistics = Statistics::default();
         while let Some(connection) = reader.next() {
             statistics.add(&connection.map_err(failure)?);
@@ -38,7 +38,7 @@ pub(super) fn stats(arguments: &StatsArguments) -> Result<(), Failure> {
 }
 
 /// Name, unit, divisor to the unit, distribution.
-fn distributions(of: &Statistics) -> [(&'static str, &'static str, f64, &Distribution); 8] {
+fn distributions(of: &Statistics) -> [(&'static str, &'static str, f64, &IntegerDistribution); 8] {
     [
         ("gap", "ms", 1e3, &of.gap_us),
         ("initiator_adu", "bytes", 1.0, &of.initiator_adu_bytes),
@@ -77,7 +77,7 @@ fn row(name: &str, skipped: u64, of: &Statistics) -> Value {
             "unit": unit,
             "count": distribution.count(),
             "mean": distribution.mean() / divisor,
-            "max": distribution.most() as f64 / divisor,
+            "max": distribution.max() as f64 / divisor,
         });
         for (percentile, fraction) in PERCENTILES {
             values[percentile] = json!(distribution.quantile(fraction) as f64 / divisor);
@@ -119,7 +119,7 @@ fn table(name: &str, skipped: u64, of: &Statistics) {
         for (_, fraction) in PERCENTILES {
             cells.push(number(distribution.quantile(fraction) as f64 / divisor));
         }
-        cells.push(number(distribution.most() as f64 / divisor));
+        cells.push(number(distribution.max() as f64 / divisor));
         print_line!("  {:22}{}", what.replace('_', " "), cells.concat());
     }
 }

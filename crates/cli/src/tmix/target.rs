@@ -4,7 +4,9 @@ use super::arguments::FindTargetArguments;
 use super::{failure, files};
 use crate::exit::Failure;
 use crate::output::{self, print_line};
-use fullpipe::tmix::{Attempt, Plan, Suite, Synthetic, Trace, find_target as search, generate};
+use fullpipe::tmix::{
+    ExperimentPlan, ExperimentSpec, ScaleAttempt, SyntheticTrace, Trace, find_scale as search, generate,
+};
 use fullpipe::units::Duration;
 use serde_json::{Value, json};
 
@@ -18,7 +20,7 @@ pub(super) fn check_load(load: f64) -> Result<(), Failure> {
 
 pub(super) fn find_target(arguments: &FindTargetArguments) -> Result<(), Failure> {
     check_load(arguments.load)?;
-    let mut suite = Suite::draft(arguments.capacity, arguments.load, arguments.max_rtt, arguments.seed);
+    let mut suite = ExperimentSpec::draft(arguments.capacity, arguments.load, arguments.max_rtt, arguments.seed);
     suite.direction = arguments.direction;
     suite.bin = arguments.bin.unwrap_or(suite.bin);
     suite.minimum_bins = arguments.minimum_bins.unwrap_or(suite.minimum_bins);
@@ -30,13 +32,13 @@ pub(super) fn find_target(arguments: &FindTargetArguments) -> Result<(), Failure
         )));
     }
     let mut traces: Vec<Box<dyn Trace>> = if arguments.traces.is_empty() {
-        let synthetic = Synthetic::suite(arguments.trace_seed, generate::LENGTH);
+        let synthetic = SyntheticTrace::suite(arguments.trace_seed, generate::DEFAULT_LENGTH);
         synthetic.into_iter().map(|trace| Box::new(trace) as Box<dyn Trace>).collect()
     } else {
         let indexed = files::open_traces(&arguments.traces, &arguments.reading)?;
         indexed.into_iter().map(|trace| Box::new(trace) as Box<dyn Trace>).collect()
     };
-    let tell = |attempt: &Attempt| {
+    let tell = |attempt: &ScaleAttempt| {
         if !arguments.reading.quiet {
             let steady = if attempt.balanced { "steady" } else { "never steady" };
             eprintln!("scale {:.4}: load {:.4} over {}, {steady}", attempt.scale, attempt.load, attempt.duration);
@@ -47,7 +49,7 @@ pub(super) fn find_target(arguments: &FindTargetArguments) -> Result<(), Failure
     Ok(())
 }
 
-fn print(plan: &Plan, json_wanted: bool) {
+fn print(plan: &ExperimentPlan, json_wanted: bool) {
     let schedule = &plan.schedule;
     let row = json!({
         "scale": schedule.scale,

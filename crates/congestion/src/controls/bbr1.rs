@@ -41,13 +41,15 @@ pub mod aggregation;
 pub mod policer;
 
 use self::aggregation::Aggregation;
-use self::policer::Policer;
-use crate::bbr::{OwnLimit, RecentMax, Rounds, VALUES, bytes_in, four_segments, times};
+use self::policer::PolicerDetector;
+use crate::bbr::{ProbeRttAppLimit, RoundCounter, VALUES, WindowedMax, bytes_in, four_segments, times};
 use crate::component::ControlComponent;
-use crate::control::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals, Timeout};
+use crate::control::{
+    Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
+};
 use crate::window::{self, segment, two_segments};
 use fullpipe_schema::component::Declaration;
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_units::{Duration, Instant, RandomStream};
 
 pub(super) static BBR1: ControlComponent = ControlComponent {
     declaration: Declaration {
@@ -58,7 +60,7 @@ pub(super) static BBR1: ControlComponent = ControlComponent {
                losses.",
         ..Declaration::EMPTY
     },
-    create: |options| Box::new(Bbr1::new(Stream::new(options.seed, "bbr1", "cycle phase"))),
+    create: |options| Box::new(Bbr1::new(RandomStream::new(options.seed, "bbr1", "cycle phase"))),
     hystart: false,
     values: VALUES,
     states: &["startup", "drain", "probe_bw", "probe_rtt"],
@@ -105,9 +107,9 @@ enum Repair {
 #[derive(Clone, Debug)]
 pub struct Bbr1 {
     state: State,
-    random: Stream,
-    rounds: Rounds,
-    bandwidth: RecentMax,
+    random: RandomStream,
+    rounds: RoundCounter,
+    bandwidth: WindowedMax,
     /// Smallest round-trip time; [`Duration::MAX`] before the first sample.
     min_rtt: Duration,
     min_rtt_at: Instant,
@@ -121,7 +123,7 @@ pub struct Bbr1 {
     probe_rtt_until: Option<Instant>,
     probe_rtt_round_done: bool,
     idle_restart: bool,
-    own_limit: OwnLimit,
+    own_limit: ProbeRttAppLimit,
     repair: Repair,
     /// The value of `repair` at the last acknowledgement.
     repair_before: Repair,
@@ -132,17 +134,17 @@ pub struct Bbr1 {
     rate_from_rtt: bool,
     delivered_bytes: u64,
     aggregation: Aggregation,
-    policer: Policer,
+    policer: PolicerDetector,
 }
 
 impl Bbr1 {
     /// Creates BBRv1. The random stream selects the phases in which PROBE_BW begins.
-    pub fn new(random: Stream) -> Self {
+    pub fn new(random: RandomStream) -> Self {
         Bbr1 {
             state: State::Startup,
             random,
-            rounds: Rounds::default(),
-            bandwidth: RecentMax::default(),
+            rounds: RoundCounter::default(),
+            bandwidth: WindowedMax::default(),
             min_rtt: Duration::MAX,
             min_rtt_at: Instant::ZERO,
             cycle_index: 0,
@@ -153,7 +155,7 @@ impl Bbr1 {
             probe_rtt_until: None,
             probe_rtt_round_done: false,
             idle_restart: false,
-            own_limit: OwnLimit::default(),
+            own_limit: ProbeRttAppLimit::default(),
             repair: Repair::Nothing,
             repair_before: Repair::Nothing,
             conserving: false,
@@ -162,7 +164,7 @@ impl Bbr1 {
             rate_from_rtt: false,
             delivered_bytes: 0,
             aggregation: Aggregation::default(),
-            policer: Policer::default(),
+            policer: PolicerDetector::default(),
         }
     }
 
@@ -192,7 +194,7 @@ impl Bbr1 {
 
     /// Adds room for bursts in transit through both hosts, and rounds up to an even number of segments for a receiver that
     /// acknowledges every other segment.
-    fn with_quanta(&self, control: &Control, bytes: u64) -> u64 {
+    fn with_quanta(&self, control: &WindowState, bytes: u64) -> u64 {
         let mss = segment(control);
         let quanta = Self::quantum_bytes(control).saturating_mul(3);
         let segments = bytes.saturating_add(quanta).div_ceil(mss);
@@ -204,15 +206,15 @@ impl Bbr1 {
     }
 
     /// The bytes in flight with a gain, when the only queue is the one that the gain builds.
-    fn in_flight_target(&self, control: &Control, gain: f64) -> u64 {
+    fn in_flight_target(&self, control: &WindowState, gain: f64) -> u64 {
         self.with_quanta(control, self.bdp_bytes(self.bandwidth.get(), gain))
     }
 
-    fn quantum_bytes(control: &Control) -> u64 {
+    fn quantum_bytes(control: &WindowState) -> u64 {
         if control.pacing_bps < SINGLE_SEGMENT_BPS { segment(control) } else { two_segments(control) }
     }
 
-    fn update_model(&mut self, control: &mut Control, ack: &Ack) {
+    fn update_model(&mut self, control: &mut WindowState, ack: &Ack) {
         self.update_bandwidth(ack);
         if ack.rate.is_some() {
             let round_start = self.rounds.start;
@@ -234,14 +236,14 @@ impl Bbr1 {
         }
         let limited = rate.app_limited || self.own_limit.covers(rate.prior_delivered_bytes);
         let probing_bandwidth = self.state == State::ProbeBw;
-        let event = policer::Event {
+        let event = policer::PolicerSample {
             now: ack.now,
             delivered_bytes: ack.delivered_bytes,
             lost: ack.lost_bytes > 0,
             app_limited: limited,
             round_start: self.rounds.start,
         };
-        if self.policer.on_ack(&event, probing_bandwidth) == policer::Verdict::GaveUp {
+        if self.policer.on_ack(&event, probing_bandwidth) == policer::PolicerAction::ProbeAgain {
             self.enter_probe_bw(ack.now);
         }
         let bps = rate.bits_per_second();
@@ -250,7 +252,7 @@ impl Bbr1 {
         }
     }
 
-    fn update_cycle(&mut self, control: &Control, ack: &Ack) {
+    fn update_cycle(&mut self, control: &WindowState, ack: &Ack) {
         if self.state != State::ProbeBw {
             return;
         }
@@ -291,7 +293,7 @@ impl Bbr1 {
         }
     }
 
-    fn check_drained(&mut self, control: &mut Control, ack: &Ack) {
+    fn check_drained(&mut self, control: &mut WindowState, ack: &Ack) {
         if self.state == State::Startup && self.filled {
             self.state = State::Drain;
             control.ssthresh_bytes = self.in_flight_target(control, 1.0).max(two_segments(control));
@@ -304,11 +306,11 @@ impl Bbr1 {
     /// Begins at any phase except the second, which would drain a queue that does not exist.
     fn enter_probe_bw(&mut self, now: Instant) {
         self.state = State::ProbeBw;
-        self.cycle_index = CYCLE.len() - 1 - self.random.below(CYCLE.len() as u64 - 1) as usize;
+        self.cycle_index = CYCLE.len() - 1 - self.random.uniform_below(CYCLE.len() as u64 - 1) as usize;
         self.next_phase(now);
     }
 
-    fn update_min_rtt(&mut self, control: &mut Control, ack: &Ack) {
+    fn update_min_rtt(&mut self, control: &mut WindowState, ack: &Ack) {
         let expired = ack.now > self.min_rtt_at.saturating_add(MIN_RTT_WINDOW);
         if let Some(rtt) = ack.rtt
             && (rtt < self.min_rtt || expired)
@@ -329,7 +331,7 @@ impl Bbr1 {
         }
     }
 
-    fn probe_rtt(&mut self, control: &mut Control, ack: &Ack) {
+    fn probe_rtt(&mut self, control: &mut WindowState, ack: &Ack) {
         self.own_limit.mark(ack.delivered_bytes, ack.in_flight_bytes);
         if self.probe_rtt_until.is_some() {
             self.probe_rtt_round_done |= self.rounds.start;
@@ -343,7 +345,7 @@ impl Bbr1 {
         }
     }
 
-    fn check_probe_rtt_over(&mut self, control: &mut Control, now: Instant) {
+    fn check_probe_rtt_over(&mut self, control: &mut WindowState, now: Instant) {
         if self.probe_rtt_until.is_some_and(|until| now > until) {
             self.min_rtt_at = now;
             control.cwnd_bytes = control.cwnd_bytes.max(self.prior_cwnd_bytes);
@@ -355,7 +357,7 @@ impl Bbr1 {
         }
     }
 
-    fn set_pacing_rate(&mut self, control: &mut Control, smoothed_rtt: Duration, gain: f64) {
+    fn set_pacing_rate(&mut self, control: &mut WindowState, smoothed_rtt: Duration, gain: f64) {
         if !self.rate_from_rtt && !smoothed_rtt.is_zero() {
             self.first_rate(control, Some(smoothed_rtt));
         }
@@ -368,7 +370,7 @@ impl Bbr1 {
     }
 
     /// Sets the rate before the first delivery: a window per round-trip time, times the gain of STARTUP.
-    fn first_rate(&mut self, control: &mut Control, rtt: Option<Duration>) {
+    fn first_rate(&mut self, control: &mut WindowState, rtt: Option<Duration>) {
         self.rate_from_rtt = rtt.is_some();
         let rtt = rtt.unwrap_or(NOMINAL_RTT).max(Duration::from_nanos(1));
         let window_bps = control.cwnd_bytes as f64 * 8e9 / rtt.as_nanos() as f64;
@@ -376,7 +378,7 @@ impl Bbr1 {
         control.send_quantum_bytes = Self::quantum_bytes(control);
     }
 
-    fn set_window(&mut self, control: &mut Control, ack: &Ack) {
+    fn set_window(&mut self, control: &mut WindowState, ack: &Ack) {
         if ack.acked_bytes > 0 && !self.recover_or_restore(control, ack) {
             let (_, gain) = self.gains();
             let bandwidth = self.bandwidth_bps();
@@ -396,7 +398,7 @@ impl Bbr1 {
     }
 
     /// Sets the window in recovery and restores it at the end. Returns whether this decides the window.
-    fn recover_or_restore(&mut self, control: &mut Control, ack: &Ack) -> bool {
+    fn recover_or_restore(&mut self, control: &mut WindowState, ack: &Ack) -> bool {
         let conserved = ack.in_flight_bytes.saturating_add(ack.acked_bytes);
         control.cwnd_bytes = control.cwnd_bytes.saturating_sub(ack.lost_bytes).max(segment(control));
         if self.repair == Repair::Loss && self.repair_before != Repair::Loss {
@@ -415,7 +417,7 @@ impl Bbr1 {
         self.conserving
     }
 
-    fn save_window(&mut self, control: &Control) {
+    fn save_window(&mut self, control: &WindowState) {
         if self.repair_before == Repair::Nothing && self.state != State::ProbeRtt {
             self.prior_cwnd_bytes = control.cwnd_bytes;
         } else {
@@ -429,11 +431,17 @@ impl Controller for Bbr1 {
         BBR1.declaration.name
     }
 
-    fn signals(&self) -> Signals {
-        Signals { delivery_rate: true, pacing: true, on_sent: true, own_recovery: true, ..Signals::default() }
+    fn requirements(&self) -> ControlRequirements {
+        ControlRequirements {
+            delivery_rate: true,
+            pacing: true,
+            on_sent: true,
+            own_recovery: true,
+            ..ControlRequirements::default()
+        }
     }
 
-    fn on_established(&mut self, control: &mut Control, now: Instant, rtt: Option<Duration>) {
+    fn on_established(&mut self, control: &mut WindowState, now: Instant, rtt: Option<Duration>) {
         self.initial_cwnd_bytes = control.cwnd_bytes;
         self.min_rtt = rtt.unwrap_or(Duration::MAX);
         self.min_rtt_at = now;
@@ -442,7 +450,7 @@ impl Controller for Bbr1 {
         self.first_rate(control, rtt);
     }
 
-    fn on_sent(&mut self, control: &mut Control, packet: &PacketState) {
+    fn on_sent(&mut self, control: &mut WindowState, packet: &PacketState) {
         if packet.in_flight_bytes > packet.bytes || !packet.app_limited {
             return;
         }
@@ -455,7 +463,7 @@ impl Controller for Bbr1 {
         }
     }
 
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         if self.initial_cwnd_bytes == 0 {
             self.initial_cwnd_bytes = control.cwnd_bytes;
         }
@@ -465,11 +473,11 @@ impl Controller for Bbr1 {
         self.set_window(control, ack);
     }
 
-    fn on_packet_lost(&mut self, _control: &mut Control, _now: Instant, packet: &PacketState) {
+    fn on_packet_lost(&mut self, _control: &mut WindowState, _now: Instant, packet: &PacketState) {
         self.policer.on_lost(packet.bytes);
     }
 
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         if congestion.ecn {
             return;
         }
@@ -481,7 +489,7 @@ impl Controller for Bbr1 {
         }
     }
 
-    fn on_recovery_exit(&mut self, _control: &mut Control, exit: &RecoveryExit) {
+    fn on_recovery_exit(&mut self, _control: &mut WindowState, exit: &RecoveryExit) {
         // The next acknowledgement restores the window.
         self.repair = Repair::Nothing;
         if exit.undone {
@@ -491,13 +499,13 @@ impl Controller for Bbr1 {
         }
     }
 
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout) {
         self.save_window(control);
         self.repair = Repair::Timeout;
         self.repair_before = Repair::Timeout;
         self.full_bps = 0;
         control.cwnd_bytes = segment(control);
-        let event = policer::Event {
+        let event = policer::PolicerSample {
             now: timeout.now,
             delivered_bytes: self.delivered_bytes,
             lost: true,
@@ -505,12 +513,12 @@ impl Controller for Bbr1 {
             // A time-out counts as the end of a round.
             round_start: true,
         };
-        if self.policer.on_ack(&event, self.state == State::ProbeBw) == policer::Verdict::GaveUp {
+        if self.policer.on_ack(&event, self.state == State::ProbeBw) == policer::PolicerAction::ProbeAgain {
             self.enter_probe_bw(timeout.now);
         }
     }
 
-    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+    fn on_path_change(&mut self, control: &mut WindowState, _now: Instant) {
         window::resize(control);
     }
 

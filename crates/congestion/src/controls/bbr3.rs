@@ -54,14 +54,16 @@ pub mod losses;
 pub mod model;
 
 use self::cycle::Cycle;
-use self::losses::Losses;
-use self::model::{Model, Sample};
+use self::losses::LossBounds;
+use self::model::{Model, RateSample};
 use crate::bbr::{UNBOUNDED, VALUES, four_segments, times};
 use crate::component::ControlComponent;
-use crate::control::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals, Timeout};
+use crate::control::{
+    Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
+};
 use crate::window::{self, segment, two_segments};
 use fullpipe_schema::component::Declaration;
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_units::{Duration, Instant, RandomStream};
 
 pub(super) static BBR3: ControlComponent = ControlComponent {
     declaration: Declaration {
@@ -72,7 +74,7 @@ pub(super) static BBR3: ControlComponent = ControlComponent {
                losses above 2 %.",
         ..Declaration::EMPTY
     },
-    create: |options| Box::new(Bbr3::new(Stream::new(options.seed, "bbr3", "probe wait"))),
+    create: |options| Box::new(Bbr3::new(RandomStream::new(options.seed, "bbr3", "probe wait"))),
     hystart: false,
     values: VALUES,
     states: &["startup", "drain", "probe_bw_down", "probe_bw_cruise", "probe_bw_refill", "probe_bw_up", "probe_rtt"],
@@ -130,7 +132,7 @@ impl State {
 pub struct Bbr3 {
     state: State,
     model: Model,
-    losses: Losses,
+    losses: LossBounds,
     cycle: Cycle,
     initial_cwnd_bytes: u64,
     rate_from_rtt: bool,
@@ -144,11 +146,11 @@ pub struct Bbr3 {
 
 impl Bbr3 {
     /// Creates BBRv3. The random stream selects the time between bandwidth probes.
-    pub fn new(random: Stream) -> Self {
+    pub fn new(random: RandomStream) -> Self {
         Bbr3 {
             state: State::Startup,
             model: Model::default(),
-            losses: Losses::default(),
+            losses: LossBounds::default(),
             cycle: Cycle::new(random),
             initial_cwnd_bytes: 0,
             rate_from_rtt: false,
@@ -168,28 +170,28 @@ impl Bbr3 {
     }
 
     /// Adds room for aggregation in the hosts and for delayed acknowledgements of the receiver (`QuantizationBudget`).
-    fn with_budget(&self, control: &Control, bytes: u64) -> u64 {
+    fn with_budget(&self, control: &WindowState, bytes: u64) -> u64 {
         let offload = control.send_quantum_bytes.saturating_mul(OFFLOAD_QUANTA);
         let bytes = bytes.max(offload).max(four_segments(control));
         if self.state == State::Up { bytes.saturating_add(two_segments(control)) } else { bytes }
     }
 
     /// The bytes in flight at a bandwidth and a gain of 1 (`Inflight`).
-    fn in_flight_at(&self, control: &Control, bandwidth_bps: u64) -> u64 {
+    fn in_flight_at(&self, control: &WindowState, bandwidth_bps: u64) -> u64 {
         self.with_budget(control, self.bdp_bytes(bandwidth_bps, 1.0))
     }
 
     /// The target of bytes in flight: the BDP, unless congestion has reduced the window.
-    fn target_in_flight(&self, control: &Control) -> u64 {
+    fn target_in_flight(&self, control: &WindowState) -> u64 {
         self.bdp_bytes(self.model.bw_bps, 1.0).min(control.cwnd_bytes)
     }
 
-    fn probe_rtt_window(&self, control: &Control) -> u64 {
+    fn probe_rtt_window(&self, control: &WindowState) -> u64 {
         self.bdp_bytes(self.model.bw_bps, PROBE_RTT_WINDOW_GAIN).max(four_segments(control))
     }
 
     /// Sets the rate before the first delivery: a window per round-trip time, times the gain of Startup.
-    fn first_rate(&mut self, control: &mut Control, rtt: Option<Duration>) {
+    fn first_rate(&mut self, control: &mut WindowState, rtt: Option<Duration>) {
         self.rate_from_rtt = rtt.is_some();
         let rtt = rtt.unwrap_or(NOMINAL_RTT).max(Duration::from_nanos(1));
         let window_bps = control.cwnd_bytes as f64 * 8e9 / rtt.as_nanos() as f64;
@@ -197,7 +199,7 @@ impl Bbr3 {
         control.send_quantum_bytes = two_segments(control);
     }
 
-    fn set_pacing_rate(&self, control: &mut Control, gain: f64) {
+    fn set_pacing_rate(&self, control: &mut WindowState, gain: f64) {
         let rate = times(gain * PACING_MARGIN, self.model.bw_bps);
         if self.cycle.full_bw_reached || rate > control.pacing_bps {
             // With 0, the transport would choose the rate.
@@ -205,7 +207,7 @@ impl Bbr3 {
         }
     }
 
-    fn set_window(&mut self, control: &mut Control, ack: &Ack) {
+    fn set_window(&mut self, control: &mut WindowState, ack: &Ack) {
         let (_, gain) = self.state.gains();
         let wanted = self.bdp_bytes(self.model.bw_bps, gain).saturating_add(self.model.extra_acked_bytes());
         let max_in_flight = self.with_budget(control, wanted);
@@ -223,7 +225,7 @@ impl Bbr3 {
     }
 
     /// Applies the bounds that are derived from losses (`BoundCwndForModel`).
-    fn bound_window(&self, control: &mut Control) {
+    fn bound_window(&self, control: &mut WindowState) {
         let long_term = match self.state {
             State::Startup | State::Drain => UNBOUNDED,
             State::Down | State::Refill | State::Up => self.losses.inflight_longterm,
@@ -233,7 +235,7 @@ impl Bbr3 {
         control.cwnd_bytes = control.cwnd_bytes.min(cap);
     }
 
-    fn save_window(&mut self, control: &Control) {
+    fn save_window(&mut self, control: &WindowState) {
         let repairing = self.in_fast_recovery || self.in_timeout;
         self.prior_cwnd_bytes = if repairing || self.state == State::ProbeRtt {
             self.prior_cwnd_bytes.max(control.cwnd_bytes)
@@ -242,13 +244,13 @@ impl Bbr3 {
         };
     }
 
-    fn restore_window(&self, control: &mut Control) {
+    fn restore_window(&self, control: &mut WindowState) {
         control.cwnd_bytes = control.cwnd_bytes.max(self.prior_cwnd_bytes);
     }
 
-    fn update_model_and_state(&mut self, control: &mut Control, ack: &Ack) {
+    fn update_model_and_state(&mut self, control: &mut WindowState, ack: &Ack) {
         self.model.on_delivery(ack);
-        let sample = Sample::of(ack, &self.model);
+        let sample = RateSample::of(ack, &self.model);
         self.losses.update_latest(&sample, ack.delivered_bytes);
         self.update_congestion_signals(control, &sample, ack);
         self.model.update_aggregation(ack, control, self.cycle.full_bw_reached);
@@ -268,17 +270,23 @@ impl Controller for Bbr3 {
         BBR3.declaration.name
     }
 
-    fn signals(&self) -> Signals {
-        Signals { delivery_rate: true, pacing: true, on_sent: true, own_recovery: true, ..Signals::default() }
+    fn requirements(&self) -> ControlRequirements {
+        ControlRequirements {
+            delivery_rate: true,
+            pacing: true,
+            on_sent: true,
+            own_recovery: true,
+            ..ControlRequirements::default()
+        }
     }
 
-    fn on_established(&mut self, control: &mut Control, now: Instant, rtt: Option<Duration>) {
+    fn on_established(&mut self, control: &mut WindowState, now: Instant, rtt: Option<Duration>) {
         self.initial_cwnd_bytes = control.cwnd_bytes;
         self.model.begin(now, rtt);
         self.first_rate(control, rtt);
     }
 
-    fn on_sent(&mut self, control: &mut Control, packet: &PacketState) {
+    fn on_sent(&mut self, control: &mut WindowState, packet: &PacketState) {
         if packet.in_flight_bytes > packet.bytes || !packet.app_limited {
             return;
         }
@@ -291,7 +299,7 @@ impl Controller for Bbr3 {
         }
     }
 
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         if self.initial_cwnd_bytes == 0 {
             self.initial_cwnd_bytes = control.cwnd_bytes;
         }
@@ -305,11 +313,11 @@ impl Controller for Bbr3 {
         self.set_window(control, ack);
     }
 
-    fn on_packet_lost(&mut self, control: &mut Control, now: Instant, packet: &PacketState) {
+    fn on_packet_lost(&mut self, control: &mut WindowState, now: Instant, packet: &PacketState) {
         self.handle_lost_packet(control, now, packet);
     }
 
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         if congestion.ecn {
             return;
         }
@@ -321,7 +329,7 @@ impl Controller for Bbr3 {
         }
     }
 
-    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+    fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {
         self.restore_window(control);
         if exit.undone {
             self.undo(control);
@@ -331,14 +339,14 @@ impl Controller for Bbr3 {
         self.in_timeout = false;
     }
 
-    fn on_timeout(&mut self, control: &mut Control, _timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, _timeout: &Timeout) {
         self.save_state(control);
         self.in_fast_recovery = false;
         self.in_timeout = true;
         control.cwnd_bytes = segment(control);
     }
 
-    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+    fn on_path_change(&mut self, control: &mut WindowState, _now: Instant) {
         window::resize(control);
     }
 

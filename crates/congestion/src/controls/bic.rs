@@ -21,8 +21,8 @@
 //! per round trip.
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Control};
-use crate::law::{Cause, Governed, Law};
+use crate::control::{Ack, WindowState};
+use crate::law::{LawController, ReductionCause, WindowLaw};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
@@ -36,7 +36,7 @@ pub(super) static BIC: ControlComponent = ControlComponent::new(
                loss.",
         ..Declaration::EMPTY
     },
-    |_| Box::new(Governed::<Bic>::default()),
+    |_| Box::new(LawController::<Bic>::default()),
 );
 
 /// The largest and the smallest step in segments.
@@ -82,10 +82,10 @@ impl Search {
     }
 }
 
-impl Law for Bic {
+impl WindowLaw for Bic {
     const NAME: &'static str = BIC.declaration.name;
 
-    fn increase_segments(&mut self, control: &Control, _ack: &Ack) -> f64 {
+    fn increase_segments(&mut self, control: &WindowState, _ack: &Ack) -> f64 {
         let (cwnd, mss) = (control.cwnd_bytes as f64, segment(control) as f64);
         if cwnd < LOW_WINDOW * mss {
             return 1.0;
@@ -96,10 +96,10 @@ impl Law for Bic {
         self.search.step_segments
     }
 
-    fn reduced_bytes(&mut self, control: &Control, _now: Instant, cause: Cause) -> u64 {
+    fn reduced_window_bytes(&mut self, control: &WindowState, _now: Instant, cause: ReductionCause) -> u64 {
         self.before = self.search;
         let window = control.cwnd_bytes;
-        if cause == Cause::Timeout {
+        if cause == ReductionCause::Timeout {
             self.search = Search::default();
             return window / 2;
         }
@@ -115,7 +115,7 @@ impl Law for Bic {
         self.search = self.before;
     }
 
-    fn restart(&mut self, _now: Instant) {
+    fn on_idle_restart(&mut self, _now: Instant) {
         self.search = Search { max_bytes: self.search.max_bytes, ..Search::default() };
     }
 

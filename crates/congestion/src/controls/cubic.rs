@@ -29,7 +29,9 @@
 
 use super::linux_reno::slow_start;
 use crate::component::ControlComponent;
-use crate::control::{Ack, Congestion, Control, Controller, PlainAck, RecoveryExit, Signals, Timeout};
+use crate::control::{
+    Ack, CongestionEvent, ControlRequirements, Controller, PlainAck, RecoveryExit, Timeout, WindowState,
+};
 use crate::hystart::HyStart;
 use crate::window;
 use fullpipe_schema::component::Declaration;
@@ -153,7 +155,7 @@ impl Cubic {
 
     /// Handles one acknowledgement in congestion avoidance with the window in use.
     #[inline]
-    fn avoid(&mut self, control: &mut Control, now: Instant, smoothed_rtt: Duration, acked_bytes: u64) {
+    fn avoid(&mut self, control: &mut WindowState, now: Instant, smoothed_rtt: Duration, acked_bytes: u64) {
         let mss = window::segment(control) as f64;
         let cwnd = (control.cwnd_bytes as f64 + f64::from(self.fraction)).max(mss);
         if self.curve.epoch_at.is_never() {
@@ -189,13 +191,13 @@ impl Cubic {
     }
 
     /// Saves all state that a reduction changes.
-    fn save(&mut self, control: &Control) {
-        let Control { cwnd_bytes, ssthresh_bytes, .. } = *control;
+    fn save(&mut self, control: &WindowState) {
+        let WindowState { cwnd_bytes, ssthresh_bytes, .. } = *control;
         self.before = Some(Box::new(Before { curve: self.curve, cwnd_bytes, ssthresh_bytes }));
     }
 
     /// Ends the stage with the current window. The next stage begins with the first acknowledgement after recovery.
-    fn end_stage(&mut self, control: &Control) {
+    fn end_stage(&mut self, control: &WindowState) {
         self.curve.cwnd_prior_bytes = control.cwnd_bytes as f64;
         self.curve.epoch_at = Instant::NEVER;
         self.fraction = 0.0;
@@ -245,12 +247,12 @@ impl Controller for Cubic {
         CUBIC.declaration.name
     }
 
-    fn signals(&self) -> Signals {
-        Signals { plain_acks: true, ..Signals::default() }
+    fn requirements(&self) -> ControlRequirements {
+        ControlRequirements { plain_acks: true, ..ControlRequirements::default() }
     }
 
     #[inline]
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         if !ack.in_recovery {
             let mut acked = ack.acked_bytes;
             if control.cwnd_bytes < control.ssthresh_bytes {
@@ -266,7 +268,7 @@ impl Controller for Cubic {
     }
 
     #[inline]
-    fn on_plain_ack(&mut self, control: &mut Control, ack: &PlainAck) {
+    fn on_plain_ack(&mut self, control: &mut WindowState, ack: &PlainAck) {
         if !ack.cwnd_limited {
             self.leave_out_until(ack.now);
         } else if ack.acked_bytes > 0 {
@@ -275,7 +277,7 @@ impl Controller for Cubic {
         self.last_ack_at = ack.now;
     }
 
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         if congestion.ecn {
             // A mark is never spurious.
             self.before = None;
@@ -295,7 +297,7 @@ impl Controller for Cubic {
         window::reduce(control, congestion, decrease(control.cwnd_bytes));
     }
 
-    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+    fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {
         // A recovery that ended normally may still prove spurious.
         if exit.undone
             && let Some(before) = self.before.take()
@@ -311,7 +313,7 @@ impl Controller for Cubic {
         self.in_recovery = false;
     }
 
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout) {
         if !timeout.repeated {
             if !self.in_recovery {
                 self.save(control);
@@ -324,7 +326,7 @@ impl Controller for Cubic {
         self.in_recovery = false;
     }
 
-    fn on_idle_restart(&mut self, control: &mut Control, _now: Instant) {
+    fn on_idle_restart(&mut self, control: &mut WindowState, _now: Instant) {
         let ssthresh = control.ssthresh_bytes;
         window::keep_three_quarters(control);
         if control.ssthresh_bytes != ssthresh {
@@ -335,7 +337,7 @@ impl Controller for Cubic {
         self.fraction = 0.0;
     }
 
-    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+    fn on_path_change(&mut self, control: &mut WindowState, _now: Instant) {
         // K depends on the segment size, so the curve restarts from the current window.
         window::resize(control);
         self.curve.epoch_at = Instant::NEVER;

@@ -16,7 +16,9 @@
 
 use super::linux_reno::LinuxReno;
 use crate::component::ControlComponent;
-use crate::control::{Ack, Codepoint, Congestion, Control, Controller, RecoveryExit, Signals, Timeout};
+use crate::control::{
+    Ack, CongestionEvent, ControlRequirements, Controller, EcnCodepoint, RecoveryExit, Timeout, WindowState,
+};
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::metric::MetricDeclaration;
 use fullpipe_units::{Duration, Instant};
@@ -29,7 +31,7 @@ pub(super) static DCTCP: ControlComponent = ControlComponent {
         text: "Reduces the window by half the share of bytes that queues have marked; Reno on loss.",
         ..Declaration::EMPTY
     },
-    create: |options| Box::new(Dctcp::new(if options.ect1 { Codepoint::Ect1 } else { Codepoint::Ect0 })),
+    create: |options| Box::new(Dctcp::new(if options.ect1 { EcnCodepoint::Ect1 } else { EcnCodepoint::Ect0 })),
     hystart: false,
     values: &[MetricDeclaration {
         name: "control_alpha",
@@ -47,7 +49,7 @@ const GAIN: f64 = 1.0 / 16.0;
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     reno: LinuxReno,
-    codepoint: Codepoint,
+    codepoint: EcnCodepoint,
     alpha: f64,
     // Values of the current window.
     acked_bytes: u64,
@@ -56,7 +58,7 @@ pub struct Dctcp {
 
 impl Dctcp {
     /// Creates DCTCP whose packets have this codepoint.
-    pub fn new(codepoint: Codepoint) -> Self {
+    pub fn new(codepoint: EcnCodepoint) -> Self {
         Dctcp { reno: LinuxReno::default(), codepoint, alpha: 1.0, acked_bytes: 0, marked_bytes: 0 }
     }
 
@@ -81,15 +83,15 @@ impl Controller for Dctcp {
         DCTCP.declaration.name
     }
 
-    fn signals(&self) -> Signals {
-        Signals { ecn_counts: true, ..Signals::default() }
+    fn requirements(&self) -> ControlRequirements {
+        ControlRequirements { ecn_counts: true, ..ControlRequirements::default() }
     }
 
-    fn on_established(&mut self, control: &mut Control, _now: Instant, _rtt: Option<Duration>) {
+    fn on_established(&mut self, control: &mut WindowState, _now: Instant, _rtt: Option<Duration>) {
         control.codepoint = self.codepoint;
     }
 
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         self.acked_bytes = self.acked_bytes.saturating_add(ack.acked_bytes);
         self.marked_bytes = self.marked_bytes.saturating_add(ack.ce_bytes);
         if ack.round_start {
@@ -98,7 +100,7 @@ impl Controller for Dctcp {
         self.reno.on_ack(control, ack);
     }
 
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         if congestion.ecn {
             // RFC 8257 section 3.3, equation for cwnd.
             let reduced = (control.cwnd_bytes as f64 * (1.0 - self.alpha / 2.0)) as u64;
@@ -108,19 +110,19 @@ impl Controller for Dctcp {
         }
     }
 
-    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+    fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {
         self.reno.on_recovery_exit(control, exit);
     }
 
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout) {
         self.reno.on_timeout(control, timeout);
     }
 
-    fn on_idle_restart(&mut self, control: &mut Control, now: Instant) {
+    fn on_idle_restart(&mut self, control: &mut WindowState, now: Instant) {
         self.reno.on_idle_restart(control, now);
     }
 
-    fn on_path_change(&mut self, control: &mut Control, now: Instant) {
+    fn on_path_change(&mut self, control: &mut WindowState, now: Instant) {
         self.reno.on_path_change(control, now);
     }
 

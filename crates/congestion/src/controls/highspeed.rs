@@ -14,8 +14,8 @@
 //! is not included.
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Control};
-use crate::law::{Cause, Governed, Law};
+use crate::control::{Ack, WindowState};
+use crate::law::{LawController, ReductionCause, WindowLaw};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Instant, math};
@@ -28,7 +28,7 @@ pub(super) static HIGHSPEED: ControlComponent = ControlComponent::new(
         text: "Above 38 segments, a larger window grows faster and is reduced less on loss.",
         ..Declaration::EMPTY
     },
-    |_| Box::new(Governed::<HighSpeed>::default()),
+    |_| Box::new(LawController::<HighSpeed>::default()),
 );
 
 /// The largest window in segments with the behavior of Reno (`Low_Window`).
@@ -64,14 +64,14 @@ fn increase(segments: f64) -> f64 {
     segments * segments * p * 2.0 * b / (2.0 - b)
 }
 
-fn segments(control: &Control) -> f64 {
+fn segments(control: &WindowState) -> f64 {
     control.cwnd_bytes as f64 / segment(control) as f64
 }
 
-impl Law for HighSpeed {
+impl WindowLaw for HighSpeed {
     const NAME: &'static str = HIGHSPEED.declaration.name;
 
-    fn increase_segments(&mut self, control: &Control, _ack: &Ack) -> f64 {
+    fn increase_segments(&mut self, control: &WindowState, _ack: &Ack) -> f64 {
         let whole = control.cwnd_bytes / segment(control);
         if whole != self.segments {
             self.segments = whole;
@@ -80,8 +80,8 @@ impl Law for HighSpeed {
         self.increase
     }
 
-    fn reduced_bytes(&mut self, control: &Control, _now: Instant, cause: Cause) -> u64 {
-        if cause == Cause::Timeout {
+    fn reduced_window_bytes(&mut self, control: &WindowState, _now: Instant, cause: ReductionCause) -> u64 {
+        if cause == ReductionCause::Timeout {
             return control.cwnd_bytes / 2;
         }
         (control.cwnd_bytes as f64 * (1.0 - decrease(segments(control)))) as u64

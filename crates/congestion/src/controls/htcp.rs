@@ -24,8 +24,8 @@
 //! smallest is below 10 ms.
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Control};
-use crate::law::{Cause, Governed, Law};
+use crate::control::{Ack, WindowState};
+use crate::law::{LawController, ReductionCause, WindowLaw};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
 
@@ -38,7 +38,7 @@ pub(super) static HTCP: ControlComponent = ControlComponent::new(
                a half.",
         ..Declaration::EMPTY
     },
-    |_| Box::new(Governed::<Htcp>::default()),
+    |_| Box::new(LawController::<Htcp>::default()),
 );
 
 /// The time after a reduction in which the window grows as in Reno.
@@ -129,15 +129,15 @@ fn alpha(elapsed: Duration) -> f64 {
     1.0 + 10.0 * high + high * high / 4.0
 }
 
-impl Law for Htcp {
+impl WindowLaw for Htcp {
     const NAME: &'static str = HTCP.declaration.name;
 
-    fn established(&mut self, now: Instant, rtt: Option<Duration>) {
+    fn on_established(&mut self, now: Instant, rtt: Option<Duration>) {
         self.epoch.began_at = now;
         self.smallest_rtt = self.smallest_rtt.min(rtt.unwrap_or(Duration::MAX));
     }
 
-    fn measure(&mut self, _control: &Control, ack: &Ack) {
+    fn sample_ack(&mut self, _control: &WindowState, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.smallest_rtt = self.smallest_rtt.min(rtt);
             self.epoch.largest_rtt = self.epoch.largest_rtt.max(rtt);
@@ -148,13 +148,13 @@ impl Law for Htcp {
         }
     }
 
-    fn increase_segments(&mut self, _control: &Control, ack: &Ack) -> f64 {
+    fn increase_segments(&mut self, _control: &WindowState, ack: &Ack) -> f64 {
         2.0 * (1.0 - self.epoch.beta) * alpha(ack.now.saturating_since(self.epoch.began_at))
     }
 
-    fn reduced_bytes(&mut self, control: &Control, now: Instant, cause: Cause) -> u64 {
+    fn reduced_window_bytes(&mut self, control: &WindowState, now: Instant, cause: ReductionCause) -> u64 {
         self.before = self.epoch;
-        let beta = if cause == Cause::Timeout { BETA_MIN } else { self.backoff() };
+        let beta = if cause == ReductionCause::Timeout { BETA_MIN } else { self.backoff() };
         self.epoch = Epoch { began_at: now, beta, previous: self.epoch.largest, ..Epoch::default() };
         (control.cwnd_bytes as f64 * beta) as u64
     }

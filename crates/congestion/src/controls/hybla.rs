@@ -12,8 +12,8 @@
 //! estimate of the first threshold are not part of the control: use a transport with pacing.
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Control};
-use crate::law::{Cause, Governed, Law};
+use crate::control::{Ack, WindowState};
+use crate::law::{LawController, ReductionCause, WindowLaw};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant, math};
 
@@ -25,7 +25,7 @@ pub(super) static HYBLA: ControlComponent = ControlComponent::new(
         text: "On a long path, sends as fast as Reno at a round-trip time of 25 ms.",
         ..Declaration::EMPTY
     },
-    |_| Box::new(Governed::<Hybla>::default()),
+    |_| Box::new(LawController::<Hybla>::default()),
 );
 
 /// The round-trip time of the reference connection.
@@ -59,14 +59,14 @@ impl Hybla {
     }
 }
 
-impl Law for Hybla {
+impl WindowLaw for Hybla {
     const NAME: &'static str = HYBLA.declaration.name;
 
-    fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
+    fn on_established(&mut self, _now: Instant, rtt: Option<Duration>) {
         self.sample(rtt.unwrap_or_default());
     }
 
-    fn measure(&mut self, _control: &Control, ack: &Ack) {
+    fn sample_ack(&mut self, _control: &WindowState, ack: &Ack) {
         self.sample(ack.smoothed_rtt);
     }
 
@@ -74,11 +74,11 @@ impl Law for Hybla {
         self.slow_start
     }
 
-    fn increase_segments(&mut self, _control: &Control, _ack: &Ack) -> f64 {
+    fn increase_segments(&mut self, _control: &WindowState, _ack: &Ack) -> f64 {
         self.rho * self.rho
     }
 
-    fn reduced_bytes(&mut self, control: &Control, _now: Instant, _cause: Cause) -> u64 {
+    fn reduced_window_bytes(&mut self, control: &WindowState, _now: Instant, _cause: ReductionCause) -> u64 {
         control.cwnd_bytes / 2
     }
 

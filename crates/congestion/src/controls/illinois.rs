@@ -21,8 +21,8 @@
 //! successive.
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Control};
-use crate::law::{Cause, Governed, Law, RoundTrips};
+use crate::control::{Ack, WindowState};
+use crate::law::{LawController, ReductionCause, RoundTripTimes, WindowLaw};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
@@ -35,7 +35,7 @@ pub(super) static ILLINOIS: ControlComponent = ControlComponent::new(
         text: "Grows more slowly and reduces the window more on loss, the longer the queueing delay.",
         ..Declaration::EMPTY
     },
-    |_| Box::new(Governed::<Illinois>::default()),
+    |_| Box::new(LawController::<Illinois>::default()),
 );
 
 const ALPHA_MIN: f64 = 0.3;
@@ -50,7 +50,7 @@ const THETA: u32 = 5;
 /// The window law of Illinois.
 #[derive(Clone, Debug)]
 pub struct Illinois {
-    times: RoundTrips,
+    times: RoundTripTimes,
     alpha: f64,
     beta: f64,
     /// Whether the delay has exceeded the lowest hundredth since alpha had its largest value.
@@ -60,12 +60,12 @@ pub struct Illinois {
 
 impl Default for Illinois {
     fn default() -> Self {
-        Illinois { times: RoundTrips::default(), alpha: ALPHA_MAX, beta: BETA_MAX, above: false, low_rounds: 0 }
+        Illinois { times: RoundTripTimes::default(), alpha: ALPHA_MAX, beta: BETA_MAX, above: false, low_rounds: 0 }
     }
 }
 
 impl Illinois {
-    fn adjust(&mut self, control: &Control) {
+    fn adjust(&mut self, control: &WindowState) {
         if control.cwnd_bytes / segment(control) < SMALL_WINDOW {
             (self.alpha, self.beta) = (1.0, BETA_MAX);
         } else if let Some(mean) = self.times.mean_delay() {
@@ -104,25 +104,25 @@ fn beta(mean: f64, most: f64) -> f64 {
     BETA_MIN + (BETA_MAX - BETA_MIN) * ((mean - low) / (high - low)).min(1.0)
 }
 
-impl Law for Illinois {
+impl WindowLaw for Illinois {
     const NAME: &'static str = ILLINOIS.declaration.name;
 
-    fn round_trips(&mut self) -> Option<&mut RoundTrips> {
+    fn round_trip_times(&mut self) -> Option<&mut RoundTripTimes> {
         Some(&mut self.times)
     }
 
-    fn end_round(&mut self, control: &mut Control, _ack: &Ack) {
+    fn on_round_end(&mut self, control: &mut WindowState, _ack: &Ack) {
         self.adjust(control);
         self.times.begin_round();
     }
 
-    fn increase_segments(&mut self, _control: &Control, _ack: &Ack) -> f64 {
+    fn increase_segments(&mut self, _control: &WindowState, _ack: &Ack) -> f64 {
         self.alpha
     }
 
-    fn reduced_bytes(&mut self, control: &Control, _now: Instant, cause: Cause) -> u64 {
+    fn reduced_window_bytes(&mut self, control: &WindowState, _now: Instant, cause: ReductionCause) -> u64 {
         let reduced = (control.cwnd_bytes as f64 * (1.0 - self.beta)) as u64;
-        if cause == Cause::Timeout {
+        if cause == ReductionCause::Timeout {
             (self.alpha, self.beta) = (1.0, BETA_MAX);
             self.above = false;
             self.low_rounds = 0;

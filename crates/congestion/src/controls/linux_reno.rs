@@ -14,9 +14,11 @@
 //! window, immediately.
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Congestion, Control, Controller, PlainAck, RecoveryExit, Signals, Timeout};
-use crate::hystart::{HyStart, Phase};
-use crate::window::{self, Undo};
+use crate::control::{
+    Ack, CongestionEvent, ControlRequirements, Controller, PlainAck, RecoveryExit, Timeout, WindowState,
+};
+use crate::hystart::{HyStart, SlowStartPhase};
+use crate::window::{self, UndoState};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
 
@@ -41,7 +43,7 @@ pub struct LinuxReno {
     /// Bytes acknowledged towards the next segment (`snd_cwnd_cnt`).
     counted_bytes: u64,
     hystart: Option<HyStart>,
-    undo: Undo,
+    undo: UndoState,
 }
 
 impl LinuxReno {
@@ -50,7 +52,7 @@ impl LinuxReno {
         LinuxReno { hystart, ..Default::default() }
     }
 
-    fn avoid(&mut self, control: &mut Control, acked_bytes: u64) {
+    fn avoid(&mut self, control: &mut WindowState, acked_bytes: u64) {
         let mss = window::segment(control);
         let cwnd = control.cwnd_bytes.max(mss);
         control.cwnd_bytes = cwnd;
@@ -68,7 +70,7 @@ impl LinuxReno {
     }
 
     /// Reduces the window to this number of bytes.
-    pub(crate) fn reduce(&mut self, control: &mut Control, congestion: &Congestion, reduced_bytes: u64) {
+    pub(crate) fn reduce(&mut self, control: &mut WindowState, congestion: &CongestionEvent, reduced_bytes: u64) {
         self.undo.on_congestion(control, congestion);
         window::reduce(control, congestion, reduced_bytes);
         self.counted_bytes = 0;
@@ -78,13 +80,13 @@ impl LinuxReno {
 /// Slow start by bytes up to the threshold, which all controls with Linux's growth use. Returns the acknowledged bytes that
 /// remain for congestion avoidance.
 #[inline]
-pub(crate) fn slow_start(hystart: Option<&mut HyStart>, control: &mut Control, ack: &Ack) -> u64 {
+pub(crate) fn slow_start(hystart: Option<&mut HyStart>, control: &mut WindowState, ack: &Ack) -> u64 {
     let mut growth = ack.acked_bytes;
     if let Some(hystart) = hystart
         && control.ssthresh_bytes == u64::MAX
     {
         let phase = hystart.on_ack_of(control, ack);
-        if phase == Phase::Done {
+        if phase == SlowStartPhase::Done {
             control.ssthresh_bytes = control.cwnd_bytes;
             return ack.acked_bytes;
         }
@@ -103,12 +105,12 @@ impl Controller for LinuxReno {
         LINUX_RENO.declaration.name
     }
 
-    fn signals(&self) -> Signals {
-        Signals { plain_acks: true, ..Signals::default() }
+    fn requirements(&self) -> ControlRequirements {
+        ControlRequirements { plain_acks: true, ..ControlRequirements::default() }
     }
 
     #[inline]
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         if ack.in_recovery {
             return;
         }
@@ -122,21 +124,21 @@ impl Controller for LinuxReno {
     }
 
     #[inline]
-    fn on_plain_ack(&mut self, control: &mut Control, ack: &PlainAck) {
+    fn on_plain_ack(&mut self, control: &mut WindowState, ack: &PlainAck) {
         if ack.acked_bytes > 0 && ack.cwnd_limited {
             self.avoid(control, ack.acked_bytes);
         }
     }
 
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         self.reduce(control, congestion, half_in_segments(control));
     }
 
-    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+    fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {
         self.undo.on_recovery_exit(control, exit);
     }
 
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout) {
         self.undo.on_timeout(control, timeout);
         if !timeout.repeated {
             control.ssthresh_bytes = half_in_segments(control).max(window::two_segments(control));
@@ -144,12 +146,12 @@ impl Controller for LinuxReno {
         self.counted_bytes = 0;
     }
 
-    fn on_idle_restart(&mut self, control: &mut Control, _now: Instant) {
+    fn on_idle_restart(&mut self, control: &mut WindowState, _now: Instant) {
         window::keep_three_quarters(control);
         window::restart(control);
     }
 
-    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+    fn on_path_change(&mut self, control: &mut WindowState, _now: Instant) {
         window::resize(control);
     }
 
@@ -162,7 +164,7 @@ impl Controller for LinuxReno {
 }
 
 /// Half the window, rounded down to whole segments.
-fn half_in_segments(control: &Control) -> u64 {
+fn half_in_segments(control: &WindowState) -> u64 {
     let mss = window::segment(control);
     control.cwnd_bytes / mss / 2 * mss
 }

@@ -17,9 +17,9 @@
 //! in flight instead of half of the window. `linux-reno` has such a rule, and so has the NewReno of QUIC (RFC 9002 section 7.8).
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
-use crate::hystart::{HyStart, Phase};
-use crate::window::{self, Undo};
+use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
+use crate::hystart::{HyStart, SlowStartPhase};
+use crate::window::{self, UndoState};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
 
@@ -34,7 +34,7 @@ pub(super) static NEWRENO: ControlComponent = ControlComponent {
     },
     create: |options| {
         let control = NewReno::new(options.standard_hystart());
-        Box::new(if options.quic { control.of_quic() } else { control })
+        Box::new(if options.quic { control.with_quic_growth() } else { control })
     },
     hystart: true,
     values: &[],
@@ -54,7 +54,7 @@ pub struct NewReno {
     fraction: u64,
     hystart: Option<HyStart>,
     of_quic: bool,
-    undo: Undo,
+    undo: UndoState,
 }
 
 impl NewReno {
@@ -65,16 +65,16 @@ impl NewReno {
 
     /// Selects the NewReno of QUIC (RFC 9002).
     #[must_use]
-    pub fn of_quic(self) -> Self {
+    pub fn with_quic_growth(self) -> Self {
         NewReno { of_quic: true, ..self }
     }
 
-    fn slow_start(&mut self, control: &mut Control, ack: &Ack) {
+    fn slow_start(&mut self, control: &mut WindowState, ack: &Ack) {
         let mss = window::segment(control);
         let growth = match &mut self.hystart {
             Some(hystart) if control.ssthresh_bytes == u64::MAX => {
                 let phase = hystart.on_ack(ack);
-                if phase == Phase::Done {
+                if phase == SlowStartPhase::Done {
                     control.ssthresh_bytes = control.cwnd_bytes;
                     return;
                 }
@@ -93,7 +93,7 @@ impl Controller for NewReno {
         NEWRENO.declaration.name
     }
 
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         // A duplicate acknowledgement does not count, even with selective acknowledgements.
         if ack.in_recovery || ack.cumulative_bytes == 0 || self.of_quic && !ack.cwnd_limited {
             return;
@@ -111,18 +111,18 @@ impl Controller for NewReno {
         self.fraction &= (1 << FRACTION_BITS) - 1;
     }
 
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         self.undo.on_congestion(control, congestion);
         let bytes = if self.of_quic { control.cwnd_bytes } else { congestion.in_flight_bytes };
         window::reduce(control, congestion, bytes / 2);
         self.fraction = 0;
     }
 
-    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+    fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {
         self.undo.on_recovery_exit(control, exit);
     }
 
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout) {
         self.undo.on_timeout(control, timeout);
         if !timeout.repeated {
             let bytes = if self.of_quic { control.cwnd_bytes } else { timeout.in_flight_bytes };
@@ -131,11 +131,11 @@ impl Controller for NewReno {
         self.fraction = 0;
     }
 
-    fn on_idle_restart(&mut self, control: &mut Control, _now: Instant) {
+    fn on_idle_restart(&mut self, control: &mut WindowState, _now: Instant) {
         window::restart(control);
     }
 
-    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+    fn on_path_change(&mut self, control: &mut WindowState, _now: Instant) {
         window::resize(control);
     }
 

@@ -11,8 +11,8 @@
 //! behave entirely as in Reno, and above that a = 0.01.
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Control};
-use crate::law::{Cause, Governed, Law};
+use crate::control::{Ack, WindowState};
+use crate::law::{LawController, ReductionCause, WindowLaw};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
@@ -25,7 +25,7 @@ pub(super) static SCALABLE: ControlComponent = ControlComponent::new(
         text: "A hundredth of a segment per segment acknowledged; reduces by an eighth on loss.",
         ..Declaration::EMPTY
     },
-    |_| Box::new(Governed::<Scalable>::default()),
+    |_| Box::new(LawController::<Scalable>::default()),
 );
 
 /// The number of segments acknowledged for an increase by one segment, 1/a.
@@ -38,18 +38,18 @@ const SHARES: u64 = 8;
 pub struct Scalable;
 
 /// The increase in segments per round trip. YeAH uses it too.
-pub(crate) fn increase_segments(control: &Control) -> f64 {
+pub(crate) fn increase_segments(control: &WindowState) -> f64 {
     (control.cwnd_bytes as f64 / segment(control) as f64 / SEGMENTS_PER_STEP).max(1.0)
 }
 
-impl Law for Scalable {
+impl WindowLaw for Scalable {
     const NAME: &'static str = SCALABLE.declaration.name;
 
-    fn increase_segments(&mut self, control: &Control, _ack: &Ack) -> f64 {
+    fn increase_segments(&mut self, control: &WindowState, _ack: &Ack) -> f64 {
         increase_segments(control)
     }
 
-    fn reduced_bytes(&mut self, control: &Control, _now: Instant, _cause: Cause) -> u64 {
+    fn reduced_window_bytes(&mut self, control: &WindowState, _now: Instant, _cause: ReductionCause) -> u64 {
         control.cwnd_bytes - control.cwnd_bytes / SHARES
     }
 }

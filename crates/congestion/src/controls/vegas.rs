@@ -16,7 +16,7 @@
 
 use super::linux_reno::LinuxReno;
 use crate::component::ControlComponent;
-use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
+use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
 use crate::window::{self, segment, two_segments};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
@@ -89,7 +89,7 @@ impl Vegas {
     }
 
     /// Adjusts the window after a round with enough samples.
-    fn adjust(&mut self, control: &mut Control, ack: &Ack) {
+    fn adjust(&mut self, control: &mut WindowState, ack: &Ack) {
         let mss = segment(control);
         let base = self.base_rtt.as_nanos();
         let waited = self.round_rtt.as_nanos() - base;
@@ -120,7 +120,7 @@ fn scaled(bytes: u64, time: u64, over: u64) -> u64 {
 }
 
 /// Lowers the threshold, so that slow start is over for windows of this size.
-fn lower_threshold(control: &mut Control) {
+fn lower_threshold(control: &mut WindowState) {
     let below = control.cwnd_bytes.saturating_sub(segment(control));
     control.ssthresh_bytes = control.ssthresh_bytes.min(below).max(two_segments(control));
 }
@@ -130,13 +130,13 @@ impl Controller for Vegas {
         VEGAS.declaration.name
     }
 
-    fn on_established(&mut self, _control: &mut Control, _now: Instant, rtt: Option<Duration>) {
+    fn on_established(&mut self, _control: &mut WindowState, _now: Instant, rtt: Option<Duration>) {
         if let Some(rtt) = rtt {
             self.base_rtt = self.base_rtt.min(rtt.max(Duration::from_nanos(1)));
         }
     }
 
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.sample(rtt);
         }
@@ -158,31 +158,31 @@ impl Controller for Vegas {
         }
     }
 
-    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         self.reno.on_congestion(control, congestion);
         self.repairing = !congestion.ecn;
         self.begin_round();
     }
 
-    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+    fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {
         self.reno.on_recovery_exit(control, exit);
         self.repairing = false;
         self.begin_round();
     }
 
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout) {
         self.reno.on_timeout(control, timeout);
         self.repairing = true;
         self.begin_round();
     }
 
-    fn on_idle_restart(&mut self, control: &mut Control, now: Instant) {
+    fn on_idle_restart(&mut self, control: &mut WindowState, now: Instant) {
         self.reno.on_idle_restart(control, now);
         self.base_rtt = Duration::MAX;
         self.begin_round();
     }
 
-    fn on_path_change(&mut self, control: &mut Control, now: Instant) {
+    fn on_path_change(&mut self, control: &mut WindowState, now: Instant) {
         self.reno.on_path_change(control, now);
     }
 

@@ -11,8 +11,8 @@
 //! does a mark, which is never random.
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Control};
-use crate::law::{Cause, Governed, Law, RoundTrips};
+use crate::control::{Ack, WindowState};
+use crate::law::{LawController, ReductionCause, RoundTripTimes, WindowLaw};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
@@ -25,7 +25,7 @@ pub(super) static VENO: ControlComponent = ControlComponent::new(
         text: "Reno that reduces by a fifth, not half, on a loss with fewer than three segments in queues.",
         ..Declaration::EMPTY
     },
-    |_| Box::new(Governed::<Veno>::default()),
+    |_| Box::new(LawController::<Veno>::default()),
 );
 
 /// From this number of segments in queues on, a loss is due to congestion.
@@ -34,24 +34,24 @@ const BETA: u64 = 3;
 /// The window law of Veno.
 #[derive(Clone, Debug, Default)]
 pub struct Veno {
-    times: RoundTrips,
+    times: RoundTripTimes,
     queued_bytes: u64,
 }
 
 impl Veno {
-    fn congested(&self, control: &Control) -> bool {
+    fn congested(&self, control: &WindowState) -> bool {
         self.queued_bytes >= segment(control).saturating_mul(BETA)
     }
 }
 
-impl Law for Veno {
+impl WindowLaw for Veno {
     const NAME: &'static str = VENO.declaration.name;
 
-    fn round_trips(&mut self) -> Option<&mut RoundTrips> {
+    fn round_trip_times(&mut self) -> Option<&mut RoundTripTimes> {
         Some(&mut self.times)
     }
 
-    fn measure(&mut self, control: &Control, ack: &Ack) {
+    fn sample_ack(&mut self, control: &WindowState, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.times.sample(rtt);
         }
@@ -61,19 +61,19 @@ impl Law for Veno {
         }
     }
 
-    fn increase_segments(&mut self, control: &Control, _ack: &Ack) -> f64 {
+    fn increase_segments(&mut self, control: &WindowState, _ack: &Ack) -> f64 {
         if self.congested(control) { 0.5 } else { 1.0 }
     }
 
-    fn reduced_bytes(&mut self, control: &Control, _now: Instant, cause: Cause) -> u64 {
-        if cause == Cause::Loss && !self.congested(control) {
+    fn reduced_window_bytes(&mut self, control: &WindowState, _now: Instant, cause: ReductionCause) -> u64 {
+        if cause == ReductionCause::Loss && !self.congested(control) {
             control.cwnd_bytes - control.cwnd_bytes / 5
         } else {
             control.cwnd_bytes / 2
         }
     }
 
-    fn restart(&mut self, _now: Instant) {
+    fn on_idle_restart(&mut self, _now: Instant) {
         *self = Veno::default();
     }
 

@@ -12,8 +12,8 @@
 //! raises the window, and before the first sample a loss halves it.
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Control};
-use crate::law::{Cause, Governed, Law};
+use crate::control::{Ack, WindowState};
+use crate::law::{LawController, ReductionCause, WindowLaw};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
 
@@ -25,7 +25,7 @@ pub(super) static WESTWOOD: ControlComponent = ControlComponent::new(
         text: "Reno that on loss sets the window to the measured bandwidth times the smallest round-trip time.",
         ..Declaration::EMPTY
     },
-    |_| Box::new(Governed::<Westwood>::default()),
+    |_| Box::new(LawController::<Westwood>::default()),
 );
 
 /// The shortest interval of a sample.
@@ -79,17 +79,17 @@ impl Westwood {
     }
 }
 
-impl Law for Westwood {
+impl WindowLaw for Westwood {
     const NAME: &'static str = WESTWOOD.declaration.name;
 
-    fn established(&mut self, now: Instant, rtt: Option<Duration>) {
+    fn on_established(&mut self, now: Instant, rtt: Option<Duration>) {
         self.since = now;
         if let Some(rtt) = rtt {
             self.sample_rtt(rtt);
         }
     }
 
-    fn measure(&mut self, _control: &Control, ack: &Ack) {
+    fn sample_ack(&mut self, _control: &WindowState, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.sample_rtt(rtt);
         }
@@ -106,15 +106,15 @@ impl Law for Westwood {
         }
     }
 
-    fn increase_segments(&mut self, _control: &Control, _ack: &Ack) -> f64 {
+    fn increase_segments(&mut self, _control: &WindowState, _ack: &Ack) -> f64 {
         1.0
     }
 
-    fn reduced_bytes(&mut self, control: &Control, _now: Instant, cause: Cause) -> u64 {
+    fn reduced_window_bytes(&mut self, control: &WindowState, _now: Instant, cause: ReductionCause) -> u64 {
         // `as` saturates. Without a bandwidth there may be no round-trip time either.
         let carried = (self.twice * self.smallest_rtt.as_secs_f64()) as u64;
         let reduced = if self.twice == 0.0 { control.cwnd_bytes / 2 } else { carried };
-        if cause == Cause::Timeout {
+        if cause == ReductionCause::Timeout {
             self.search = true;
             reduced
         } else {

@@ -16,8 +16,8 @@
 
 use super::scalable;
 use crate::component::ControlComponent;
-use crate::control::{Ack, Control};
-use crate::law::{Cause, Governed, Law, RoundTrips};
+use crate::control::{Ack, WindowState};
+use crate::law::{LawController, ReductionCause, RoundTripTimes, WindowLaw};
 use crate::window::{segment, two_segments};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
@@ -30,7 +30,7 @@ pub(super) static YEAH: ControlComponent = ControlComponent::new(
         text: "Scalable while fewer than 80 segments are queued; above that Reno, and draining of the queue.",
         ..Declaration::EMPTY
     },
-    |_| Box::new(Governed::<Yeah>::default()),
+    |_| Box::new(LawController::<Yeah>::default()),
 );
 
 /// The largest permitted number of segments in queues.
@@ -47,7 +47,7 @@ const ALONE: u32 = 50;
 /// The window law of YeAH.
 #[derive(Clone, Debug, Default)]
 pub struct Yeah {
-    times: RoundTrips,
+    times: RoundTripTimes,
     counts: Counts,
     /// The counts before the last reduction.
     before: Counts,
@@ -63,7 +63,7 @@ struct Counts {
 }
 
 impl Yeah {
-    fn adjust(&mut self, control: &mut Control, queued_bytes: u64) {
+    fn adjust(&mut self, control: &mut WindowState, queued_bytes: u64) {
         self.queued_bytes = queued_bytes;
         let mss = segment(control);
         let crowded = queued_bytes > mss.saturating_mul(Q_MAX);
@@ -91,14 +91,14 @@ impl Yeah {
     }
 }
 
-impl Law for Yeah {
+impl WindowLaw for Yeah {
     const NAME: &'static str = YEAH.declaration.name;
 
-    fn round_trips(&mut self) -> Option<&mut RoundTrips> {
+    fn round_trip_times(&mut self) -> Option<&mut RoundTripTimes> {
         Some(&mut self.times)
     }
 
-    fn end_round(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_round_end(&mut self, control: &mut WindowState, ack: &Ack) {
         if ack.cwnd_limited
             && let Some(queued) = self.times.queued_bytes(control.cwnd_bytes)
         {
@@ -107,11 +107,11 @@ impl Law for Yeah {
         self.times.begin_round();
     }
 
-    fn increase_segments(&mut self, control: &Control, _ack: &Ack) -> f64 {
+    fn increase_segments(&mut self, control: &WindowState, _ack: &Ack) -> f64 {
         if self.counts.slow_rounds == 0 { scalable::increase_segments(control) } else { 1.0 }
     }
 
-    fn reduced_bytes(&mut self, control: &Control, _now: Instant, cause: Cause) -> u64 {
+    fn reduced_window_bytes(&mut self, control: &WindowState, _now: Instant, cause: ReductionCause) -> u64 {
         self.before = self.counts;
         let window = control.cwnd_bytes;
         let taken = if self.counts.slow_rounds < COMPETITION {
@@ -121,7 +121,7 @@ impl Law for Yeah {
         };
         self.counts.fast_rounds = 0;
         self.counts.reno_bytes /= 2;
-        if cause == Cause::Timeout {
+        if cause == ReductionCause::Timeout {
             self.counts = Counts::default();
             self.times.begin_round();
         }
@@ -132,7 +132,7 @@ impl Law for Yeah {
         self.counts = self.before;
     }
 
-    fn restart(&mut self, _now: Instant) {
+    fn on_idle_restart(&mut self, _now: Instant) {
         *self = Yeah::default();
     }
 

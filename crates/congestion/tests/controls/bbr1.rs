@@ -3,8 +3,8 @@
 use crate::pipe::Pipe;
 use crate::script::{RTT, STEP, Script, Step};
 use crate::simulator::{MSS, instant};
-use fullpipe_congestion::Control;
-use fullpipe_congestion::catalogue::{Options, create};
+use fullpipe_congestion::WindowState;
+use fullpipe_congestion::catalogue::{ControlOptions, create};
 use fullpipe_units::{Duration, Instant};
 
 const STARTUP: u32 = 0;
@@ -41,8 +41,8 @@ fn the_first_rate_is_a_window_per_round_trip_times_two_over_ln_two() {
     // Above 1.2 Mbit/s a burst has two segments.
     assert_eq!(script.control.send_quantum_bytes, 2 * MSS);
     // At a tenth of that rate, it has one.
-    let mut controller = create("bbr1", &Options::default()).expect("a known name");
-    let mut control = Control::new(MSS, 10 * MSS);
+    let mut controller = create("bbr1", &ControlOptions::default()).expect("a known name");
+    let mut control = WindowState::new(MSS, 10 * MSS);
     controller.on_established(&mut control, Instant::ZERO, Some(RTT * 10));
     assert_eq!((control.pacing_bps, control.send_quantum_bytes), (334_198, MSS));
 }

@@ -3,15 +3,15 @@
 use crate::simulator::{Flow, MSS};
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::bic::Bic;
-use fullpipe_congestion::law::Governed;
+use fullpipe_congestion::law::LawController;
 
-fn flow(window_segments: u64) -> Flow<Governed<Bic>> {
-    let mut flow = Flow::new(Governed::default(), window_segments, 0.1);
+fn flow(window_segments: u64) -> Flow<LawController<Bic>> {
+    let mut flow = Flow::new(LawController::default(), window_segments, 0.1);
     flow.control.ssthresh_bytes = MSS;
     flow
 }
 
-fn max_segments(flow: &Flow<Governed<Bic>>) -> f64 {
+fn max_segments(flow: &Flow<LawController<Bic>>) -> f64 {
     flow.value("max_bytes") / MSS as f64
 }
 

@@ -2,7 +2,7 @@
 
 use crate::simulator::{Flow, MSS, full_window_ack, instant};
 use fullpipe_congestion::cubic::{Cubic, CubicConfig};
-use fullpipe_congestion::{Congestion, Controller, RecoveryExit};
+use fullpipe_congestion::{CongestionEvent, Controller, RecoveryExit};
 use fullpipe_units::{Duration, Instant};
 
 const ALONE: CubicConfig =
@@ -208,8 +208,13 @@ fn fast_convergence_lowers_w_max() {
 fn losses_marks_and_persistent_congestion_reduce_the_window() {
     let mut flow = Flow::new(Cubic::default(), 100, 0.1);
     // The window counts, not the bytes in flight (less than half of it here).
-    let mut congestion =
-        Congestion { now: Instant::ZERO, in_flight_bytes: 40 * MSS, lost_bytes: MSS, ecn: false, persistent: false };
+    let mut congestion = CongestionEvent {
+        now: Instant::ZERO,
+        in_flight_bytes: 40 * MSS,
+        lost_bytes: MSS,
+        ecn: false,
+        persistent: false,
+    };
     flow.controller.on_congestion(&mut flow.control, &congestion);
     assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (100 * MSS, 70 * MSS));
     // A mark reduces the window itself.
@@ -353,7 +358,7 @@ fn nothing_is_undone_if_the_window_exceeds_the_old_one_or_for_a_mark_or_twice() 
 
     flow.congestion();
     let mark =
-        Congestion { now: Instant::ZERO, in_flight_bytes: 100 * MSS, lost_bytes: 0, ecn: true, persistent: false };
+        CongestionEvent { now: Instant::ZERO, in_flight_bytes: 100 * MSS, lost_bytes: 0, ecn: true, persistent: false };
     flow.controller.on_congestion(&mut flow.control, &mark);
     flow.controller.on_recovery_exit(&mut flow.control, &exit);
     assert_eq!(flow.control.cwnd_bytes, 70 * MSS);

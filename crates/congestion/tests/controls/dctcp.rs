@@ -3,7 +3,7 @@
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
 use crate::simulator::{MSS, full_window_ack, instant};
-use fullpipe_congestion::Congestion;
+use fullpipe_congestion::CongestionEvent;
 use fullpipe_units::{Duration, Instant};
 
 /// Runs a window of data in which `marked` of ten segments are marked.
@@ -20,7 +20,7 @@ fn window(script: &mut Script, marked: u64) {
 
 fn mark(script: &mut Script) {
     let congestion =
-        Congestion { now: script.now, in_flight_bytes: 10 * MSS, lost_bytes: 0, ecn: true, persistent: false };
+        CongestionEvent { now: script.now, in_flight_bytes: 10 * MSS, lost_bytes: 0, ecn: true, persistent: false };
     script.controller.on_congestion(&mut script.control, &congestion);
 }
 

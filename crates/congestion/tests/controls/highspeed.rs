@@ -2,10 +2,10 @@
 
 use crate::simulator::{Flow, MSS};
 use fullpipe_congestion::highspeed::HighSpeed;
-use fullpipe_congestion::law::Governed;
+use fullpipe_congestion::law::LawController;
 
-fn flow(window_segments: u64) -> Flow<Governed<HighSpeed>> {
-    let mut flow = Flow::new(Governed::default(), window_segments, 0.1);
+fn flow(window_segments: u64) -> Flow<LawController<HighSpeed>> {
+    let mut flow = Flow::new(LawController::default(), window_segments, 0.1);
     flow.control.ssthresh_bytes = MSS;
     flow
 }

@@ -5,11 +5,11 @@ use crate::script::{STEP, Script, Step};
 use crate::simulator::{Flow, MSS};
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::htcp::Htcp;
-use fullpipe_congestion::law::Governed;
+use fullpipe_congestion::law::LawController;
 use fullpipe_units::{Duration, Instant};
 
-fn flow(window_segments: u64, rtt_seconds: f64) -> Flow<Governed<Htcp>> {
-    let mut flow = Flow::new(Governed::default(), window_segments, rtt_seconds);
+fn flow(window_segments: u64, rtt_seconds: f64) -> Flow<LawController<Htcp>> {
+    let mut flow = Flow::new(LawController::default(), window_segments, rtt_seconds);
     flow.control.ssthresh_bytes = MSS;
     flow
 }

@@ -4,11 +4,11 @@ use crate::script::{STEP, Script, Step};
 use crate::simulator::{Flow, MSS};
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::hybla::Hybla;
-use fullpipe_congestion::law::Governed;
+use fullpipe_congestion::law::LawController;
 use fullpipe_units::{Duration, Instant};
 
-fn flow(window_segments: u64, rtt_seconds: f64) -> Flow<Governed<Hybla>> {
-    let mut flow = Flow::new(Governed::default(), window_segments, rtt_seconds);
+fn flow(window_segments: u64, rtt_seconds: f64) -> Flow<LawController<Hybla>> {
+    let mut flow = Flow::new(LawController::default(), window_segments, rtt_seconds);
     flow.control.ssthresh_bytes = MSS;
     flow
 }
@@ -29,13 +29,13 @@ fn throughput_under_periodic_loss_is_that_of_reno_at_25_ms() {
 #[test]
 fn slow_start_adds_two_to_the_power_rho_minus_one() {
     for (milliseconds, segments) in [(10, 1.0), (25, 1.0), (50, 3.0), (62, 4.5790), (100, 15.0)] {
-        let mut flow = Flow::new(Governed::<Hybla>::default(), 1_000, milliseconds as f64 / 1_000.0);
+        let mut flow = Flow::new(LawController::<Hybla>::default(), 1_000, milliseconds as f64 / 1_000.0);
         flow.ack(1);
         // 2^2.48 - 1 = 4.5790.
         assert!((flow.window() - 1_000.0 - segments).abs() < 0.001, "{milliseconds} ms: {}", flow.window());
     }
     // 2^24 would be too large: the limit is 2^16 - 1.
-    let mut flow = Flow::new(Governed::<Hybla>::default(), 1_000, 0.6);
+    let mut flow = Flow::new(LawController::<Hybla>::default(), 1_000, 0.6);
     flow.ack(1);
     assert_eq!(flow.control.cwnd_bytes, (1_000 + 65_535) * MSS);
 }

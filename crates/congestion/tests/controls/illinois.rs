@@ -4,7 +4,7 @@ use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
 use crate::simulator::{Flow, MSS};
 use fullpipe_congestion::illinois::Illinois;
-use fullpipe_congestion::law::Governed;
+use fullpipe_congestion::law::LawController;
 use fullpipe_units::{Duration, Instant};
 
 /// Runs a round with this mean round-trip time.
@@ -125,7 +125,7 @@ fn small_windows_and_timeouts_behave_as_in_reno() {
 fn without_delay_growth_is_ten_segments_and_a_loss_costs_an_eighth() {
     // From 7/8 W to W: (1 - 49/64) W^2 / 2 = 10 N; W/8 / 10 round trips: mean N / (W/80) = sqrt(75 N) = 866.0 for
     // N = 10 000, W = sqrt(20 N * 64/15) = 923.8.
-    let mut flow = Flow::new(Governed::<Illinois>::default(), 500, 0.1);
+    let mut flow = Flow::new(LawController::<Illinois>::default(), 500, 0.1);
     flow.control.ssthresh_bytes = MSS;
     let cycles = flow.periodic_loss(10_001, 60, 20);
     assert!((cycles.mean_window / 866.03 - 1.0).abs() < 0.005, "{cycles:?}");

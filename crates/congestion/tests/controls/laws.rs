@@ -4,9 +4,9 @@ use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
 use crate::simulator::{Flow, MSS};
 use fullpipe_congestion::htcp::Htcp;
-use fullpipe_congestion::law::Governed;
+use fullpipe_congestion::law::LawController;
 use fullpipe_congestion::veno::Veno;
-use fullpipe_congestion::{Congestion, Timeout};
+use fullpipe_congestion::{CongestionEvent, Timeout};
 use fullpipe_units::{Duration, Instant};
 
 const NAMES: [&str; 9] = ["bic", "highspeed", "htcp", "hybla", "illinois", "scalable", "veno", "westwood", "yeah"];
@@ -25,8 +25,8 @@ const LEFT: [(&str, [f64; 3]); 9] = [
     ("yeah", [87.5, 87.5, 87.5]),
 ];
 
-fn congestion(ecn: bool, persistent: bool) -> Congestion {
-    Congestion { now: Instant::ZERO, in_flight_bytes: 30 * MSS, lost_bytes: MSS, ecn, persistent }
+fn congestion(ecn: bool, persistent: bool) -> CongestionEvent {
+    CongestionEvent { now: Instant::ZERO, in_flight_bytes: 30 * MSS, lost_bytes: MSS, ecn, persistent }
 }
 
 fn segments(bytes: u64) -> f64 {
@@ -104,7 +104,7 @@ fn slow_start_adds_every_byte_up_to_the_threshold() {
         assert_eq!(script.control.cwnd_bytes, 12 * MSS, "{name}: no bytes remain for congestion avoidance");
     }
     // The threshold is 13 and 16 segments are acknowledged: three of them end slow start, thirteen are a window.
-    let mut flow = Flow::new(Governed::<Veno>::default(), 10, 0.1);
+    let mut flow = Flow::new(LawController::<Veno>::default(), 10, 0.1);
     flow.control.ssthresh_bytes = 13 * MSS;
     flow.ack(16);
     assert_eq!(flow.control.cwnd_bytes, 14 * MSS);
@@ -114,7 +114,7 @@ fn slow_start_adds_every_byte_up_to_the_threshold() {
 fn growth_has_no_rounding_loss_and_does_not_depend_on_delayed_acknowledgements() {
     // w^2 = 10^6 + 2 * 10^5 after 100 000 segments at 1/w each.
     for ack_every in [1, 2] {
-        let mut flow = Flow::new(Governed::<Veno>::default(), 1_000, 0.1);
+        let mut flow = Flow::new(LawController::<Veno>::default(), 1_000, 0.1);
         flow.control.ssthresh_bytes = MSS;
         for _ in 0..100_000 / ack_every {
             flow.ack(ack_every);
@@ -126,14 +126,14 @@ fn growth_has_no_rounding_loss_and_does_not_depend_on_delayed_acknowledgements()
 #[test]
 fn the_window_never_grows_faster_than_in_slow_start() {
     // H-TCP, a thousand seconds after a loss: without the limit it would grow by 259 491 segments per round trip.
-    let mut flow = Flow::new(Governed::<Htcp>::default(), 20, 0.1);
+    let mut flow = Flow::new(LawController::<Htcp>::default(), 20, 0.1);
     flow.lose();
     assert_eq!(flow.control.cwnd_bytes, 10 * MSS);
     flow.now_seconds = 1_000.0;
     flow.ack(1);
     assert_eq!(flow.control.cwnd_bytes, 11 * MSS);
     // An acknowledgement of more than a window counts as one window.
-    let mut flow = Flow::new(Governed::<Veno>::default(), 20, 0.1);
+    let mut flow = Flow::new(LawController::<Veno>::default(), 20, 0.1);
     flow.control.ssthresh_bytes = MSS;
     flow.ack(60);
     assert_eq!(flow.control.cwnd_bytes, 21 * MSS);

@@ -7,11 +7,13 @@
 //! after its start is acknowledged.
 
 use crate::simulator::MSS;
-use fullpipe_congestion::catalogue::{Options, create, initial_window_bytes};
+use fullpipe_congestion::catalogue::{ControlOptions, create, initial_window_bytes};
 use fullpipe_congestion::pacing::Pacer;
 use fullpipe_congestion::rate::RateSampler;
-use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals, Timeout};
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_congestion::{
+    Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
+};
+use fullpipe_units::{Duration, Instant, RandomStream};
 use std::collections::VecDeque;
 
 const REORDERING: u64 = 3;
@@ -30,7 +32,7 @@ pub(crate) struct Bottleneck {
     /// Packets that arrive from the first to the second instant are lost.
     pub(crate) outage: (Instant, Instant),
     arrivals: u64,
-    random: Stream,
+    random: RandomStream,
     free_at: Instant,
     // The integral of the queue over time, in byte-seconds, up to `counted_at`.
     area: f64,
@@ -68,7 +70,7 @@ impl Bottleneck {
         self.free_at = self.free_at.max(now) + took;
         self.arrivals += 1;
         let scripted = self.arrivals == self.lose_number || now >= self.outage.0 && now < self.outage.1;
-        let lost = scripted || self.loss > 0.0 && self.random.chance(self.loss);
+        let lost = scripted || self.loss > 0.0 && self.random.bernoulli(self.loss);
         (!lost).then_some((self.free_at, queue > self.mark_above_bytes))
     }
 }
@@ -90,9 +92,9 @@ struct Returning {
 /// One flow.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    pub(crate) control: Control,
+    pub(crate) control: WindowState,
     pub(crate) controller: Box<dyn Controller>,
-    signals: Signals,
+    signals: ControlRequirements,
     rtt: Duration,
     /// The application has no data to send from the first to the second instant.
     pub(crate) pause: (Instant, Instant),
@@ -268,7 +270,7 @@ impl Sender {
 
     fn reduce(&mut self, now: Instant, lost_bytes: u64, ecn: bool) {
         let in_flight_bytes = self.in_flight_bytes + lost_bytes;
-        let congestion = Congestion { now, in_flight_bytes, lost_bytes, ecn, persistent: false };
+        let congestion = CongestionEvent { now, in_flight_bytes, lost_bytes, ecn, persistent: false };
         self.controller.on_congestion(&mut self.control, &congestion);
         if !self.signals.own_recovery && !ecn {
             self.control.cwnd_bytes = self.control.ssthresh_bytes;
@@ -312,7 +314,7 @@ impl Sender {
             round_count: self.round_count,
             round_start,
             rate,
-            app_limited: self.sampler.app_limited(),
+            app_limited: self.sampler.is_app_limited(),
             cwnd_limited: self.limited || in_slow_start && self.control.cwnd_bytes < 2 * self.usage_bytes,
             in_recovery: self.recovery_end.is_some() && !self.in_timeout,
             ce_packets: marked_packets,
@@ -362,7 +364,7 @@ impl Pipe {
             lose_number: 0,
             outage: (Instant::NEVER, Instant::NEVER),
             arrivals: 0,
-            random: Stream::new(seed, "bottleneck", "loss"),
+            random: RandomStream::new(seed, "bottleneck", "loss"),
             free_at: Instant::ZERO,
             area: 0.0,
             counted_at: Instant::ZERO,
@@ -374,10 +376,11 @@ impl Pipe {
 
     /// Adds a flow with this round-trip time without the queue and without the transmission time of the packet.
     pub(crate) fn add(&mut self, name: &str, rtt: Duration, begins_at: Instant, seed: u64) -> usize {
-        let controller = create(name, &Options { seed, ..Options::default() }).expect("a name from the catalogue");
-        let signals = controller.signals();
+        let controller =
+            create(name, &ControlOptions { seed, ..ControlOptions::default() }).expect("a name from the catalogue");
+        let signals = controller.requirements();
         self.senders.push(Sender {
-            control: Control::new(MSS, initial_window_bytes(MSS)),
+            control: WindowState::new(MSS, initial_window_bytes(MSS)),
             controller,
             signals,
             rtt,

@@ -1,7 +1,9 @@
 //! Property tests: random sequences of calls with extreme values always leave a usable window.
 
-use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
-use fullpipe_congestion::{Ack, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Timeout};
+use fullpipe_congestion::catalogue::{ControlOptions, DECLARATIONS, create};
+use fullpipe_congestion::{
+    Ack, CongestionEvent, Controller, DeliveryRate, PacketState, RecoveryExit, Timeout, WindowState,
+};
 use fullpipe_units::{Duration, Instant};
 use proptest::prelude::*;
 
@@ -66,7 +68,7 @@ fn call() -> impl Strategy<Value = Call> {
 
 /// A transport that implements only the contract with the control.
 struct Transport {
-    control: Control,
+    control: WindowState,
     controller: Box<dyn Controller>,
     now: Instant,
     in_recovery: bool,
@@ -77,10 +79,10 @@ struct Transport {
 }
 
 impl Transport {
-    fn new(name: &str, options: Options, mss: u64) -> Self {
+    fn new(name: &str, options: ControlOptions, mss: u64) -> Self {
         let controller = create(name, &options).expect("a name from the catalogue");
-        let control = Control::new(mss, fullpipe_congestion::catalogue::initial_window_bytes(mss));
-        let own_recovery = controller.signals().own_recovery;
+        let control = WindowState::new(mss, fullpipe_congestion::catalogue::initial_window_bytes(mss));
+        let own_recovery = controller.requirements().own_recovery;
         Transport {
             largest_bytes: control.cwnd_bytes,
             control,
@@ -173,7 +175,7 @@ impl Transport {
                     PacketState { bytes: control.mss_bytes, in_flight_bytes: in_flight, ..PacketState::default() };
                 controller.on_packet_lost(control, self.now, &packet);
                 let congestion =
-                    Congestion { now: self.now, in_flight_bytes: in_flight, lost_bytes: 0, ecn, persistent };
+                    CongestionEvent { now: self.now, in_flight_bytes: in_flight, lost_bytes: 0, ecn, persistent };
                 controller.on_congestion(control, &congestion);
                 assert!(control.ssthresh_bytes >= control.mss_bytes.saturating_mul(2));
                 self.in_recovery = !ecn;
@@ -228,8 +230,8 @@ proptest! {
         paced: bool,
         mss in prop_oneof![9 => 1..10_000u64, 1 => any::<u64>().prop_map(|mss| mss.max(1))],
     ) {
-        for entry in ENTRIES {
-            let options = Options { hystart, paced, ..Options::default() };
+        for entry in DECLARATIONS {
+            let options = ControlOptions { hystart, paced, ..ControlOptions::default() };
             let mut transport = Transport::new(entry.name, options, mss);
             let mut twin = Transport::new(entry.name, options, mss);
             for call in &calls {

@@ -13,7 +13,7 @@
 
 use crate::pipe::{Pipe, Sender};
 use crate::simulator::{MSS, instant};
-use fullpipe_congestion::catalogue::ENTRIES;
+use fullpipe_congestion::catalogue::DECLARATIONS;
 use fullpipe_units::{Duration, Instant};
 use std::fmt::Write;
 
@@ -183,7 +183,7 @@ fn run(name: &str) -> (Vec<f64>, u64) {
 type Run = (&'static str, Vec<f64>, u64);
 
 fn table() -> String {
-    let runs: Vec<Run> = ENTRIES
+    let runs: Vec<Run> = DECLARATIONS
         .iter()
         .map(|entry| {
             let (windows, delivered) = run(entry.name);

@@ -4,7 +4,7 @@ use crate::simulator::{Flow, MSS, full_window_ack};
 use fullpipe_congestion::dctcp::Dctcp;
 use fullpipe_congestion::linux_reno::LinuxReno;
 use fullpipe_congestion::newreno::NewReno;
-use fullpipe_congestion::{Codepoint, Congestion, Controller, RecoveryExit, Timeout};
+use fullpipe_congestion::{CongestionEvent, Controller, EcnCodepoint, RecoveryExit, Timeout};
 use fullpipe_units::{Duration, Instant};
 
 const RTT: f64 = 0.1;
@@ -160,8 +160,8 @@ fn newreno_has_no_rounding_loss_in_large_windows() {
     assert!((flow.window() - 1_095.445).abs() < 0.01, "{}", flow.window());
 }
 
-fn congestion(in_flight_bytes: u64, ecn: bool, persistent: bool) -> Congestion {
-    Congestion { now: Instant::ZERO, in_flight_bytes, lost_bytes: MSS, ecn, persistent }
+fn congestion(in_flight_bytes: u64, ecn: bool, persistent: bool) -> CongestionEvent {
+    CongestionEvent { now: Instant::ZERO, in_flight_bytes, lost_bytes: MSS, ecn, persistent }
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn undo_cases() -> [(Box<dyn Controller>, u64); 3] {
     [
         (Box::new(NewReno::default()), 15 * MSS),
         (Box::new(LinuxReno::default()), 15 * MSS),
-        (Box::new(Dctcp::new(Codepoint::Ect0)), 15 * MSS),
+        (Box::new(Dctcp::new(EcnCodepoint::Ect0)), 15 * MSS),
     ]
 }
 

@@ -1,11 +1,11 @@
 //! Tests of Scalable TCP: growth, reduction and the resulting mean windows.
 
 use crate::simulator::{Flow, MSS};
-use fullpipe_congestion::law::Governed;
+use fullpipe_congestion::law::LawController;
 use fullpipe_congestion::scalable::Scalable;
 
-fn flow(window_segments: u64) -> Flow<Governed<Scalable>> {
-    let mut flow = Flow::new(Governed::default(), window_segments, 0.1);
+fn flow(window_segments: u64) -> Flow<LawController<Scalable>> {
+    let mut flow = Flow::new(LawController::default(), window_segments, 0.1);
     flow.control.ssthresh_bytes = MSS;
     flow
 }

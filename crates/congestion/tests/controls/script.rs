@@ -1,8 +1,8 @@
 //! Scripted acknowledgements, for tests of the controls that measure the path.
 
 use crate::simulator::{MSS, full_window_ack};
-use fullpipe_congestion::catalogue::{Options, create};
-use fullpipe_congestion::{Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Timeout};
+use fullpipe_congestion::catalogue::{ControlOptions, create};
+use fullpipe_congestion::{CongestionEvent, Controller, DeliveryRate, PacketState, RecoveryExit, Timeout, WindowState};
 use fullpipe_units::{Duration, Instant};
 
 /// Round-trip time of a script's path.
@@ -48,7 +48,7 @@ pub(crate) const STEP: Step = Step {
 };
 
 pub(crate) struct Script {
-    pub(crate) control: Control,
+    pub(crate) control: WindowState,
     pub(crate) controller: Box<dyn Controller>,
     pub(crate) now: Instant,
     pub(crate) delivered: u64,
@@ -61,8 +61,9 @@ pub(crate) struct Script {
 
 impl Script {
     pub(crate) fn new(name: &str, seed: u64) -> Self {
-        let mut controller = create(name, &Options { seed, ..Options::default() }).expect("a name from the catalogue");
-        let mut control = Control::new(MSS, 10 * MSS);
+        let mut controller =
+            create(name, &ControlOptions { seed, ..ControlOptions::default() }).expect("a name from the catalogue");
+        let mut control = WindowState::new(MSS, 10 * MSS);
         controller.on_established(&mut control, Instant::ZERO, Some(RTT));
         Script {
             control,
@@ -151,7 +152,8 @@ impl Script {
 
     pub(crate) fn enter_recovery(&mut self, in_flight_bytes: u64) {
         self.in_recovery = true;
-        let congestion = Congestion { now: self.now, in_flight_bytes, lost_bytes: MSS, ecn: false, persistent: false };
+        let congestion =
+            CongestionEvent { now: self.now, in_flight_bytes, lost_bytes: MSS, ecn: false, persistent: false };
         self.controller.on_congestion(&mut self.control, &congestion);
     }
 

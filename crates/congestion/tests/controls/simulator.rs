@@ -3,14 +3,14 @@
 //! to the threshold, and the next acknowledgement is in congestion avoidance. A cycle between losses thus matches the formulas of
 //! the literature exactly. The mean window over time is packets per cycle divided by round trips per cycle.
 
-use fullpipe_congestion::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
+use fullpipe_congestion::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
 use fullpipe_units::{Duration, Instant};
 
 /// The segment size: large enough that rounding to bytes is negligible.
 pub(crate) const MSS: u64 = 1_448;
 
 pub(crate) struct Flow<C> {
-    pub(crate) control: Control,
+    pub(crate) control: WindowState,
     pub(crate) controller: C,
     pub(crate) now_seconds: f64,
     pub(crate) rtt_seconds: f64,
@@ -62,7 +62,7 @@ pub(crate) fn full_window_ack(now: Instant, acked_bytes: u64, rtt: Duration, cwn
 impl<C: Controller> Flow<C> {
     pub(crate) fn new(controller: C, window_segments: u64, rtt_seconds: f64) -> Self {
         Flow {
-            control: Control::new(MSS, window_segments * MSS),
+            control: WindowState::new(MSS, window_segments * MSS),
             controller,
             now_seconds: 0.0,
             rtt_seconds,
@@ -119,7 +119,7 @@ impl<C: Controller> Flow<C> {
 
     /// Reports a loss.
     pub(crate) fn congestion(&mut self) {
-        let congestion = Congestion {
+        let congestion = CongestionEvent {
             now: self.now(),
             in_flight_bytes: self.control.cwnd_bytes,
             lost_bytes: MSS,

@@ -3,8 +3,8 @@
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
 use crate::simulator::{Flow, MSS};
-use fullpipe_congestion::Congestion;
-use fullpipe_congestion::law::Governed;
+use fullpipe_congestion::CongestionEvent;
+use fullpipe_congestion::law::LawController;
 use fullpipe_congestion::veno::Veno;
 use fullpipe_units::{Duration, Instant};
 
@@ -33,7 +33,8 @@ fn a_loss_with_fewer_than_three_segments_queued_counts_as_random() {
 #[test]
 fn marks_and_timeouts_are_never_random() {
     let mut script = after_round(97);
-    let mark = Congestion { now: script.now, in_flight_bytes: 100 * MSS, lost_bytes: 0, ecn: true, persistent: false };
+    let mark =
+        CongestionEvent { now: script.now, in_flight_bytes: 100 * MSS, lost_bytes: 0, ecn: true, persistent: false };
     script.controller.on_congestion(&mut script.control, &mark);
     assert_eq!((script.control.cwnd_bytes, script.control.ssthresh_bytes), (50 * MSS, 50 * MSS));
     let mut script = after_round(97);
@@ -75,7 +76,7 @@ fn an_idle_period_resets_the_base() {
 fn without_a_queue_growth_is_one_segment_and_a_loss_costs_a_fifth() {
     // From 4/5 W to W: (1 - 16/25) W^2 / 2 = N; W/5 round trips: mean 5 N / W = sqrt(4.5 N) = 212.13 for N = 10 000,
     // W = sqrt(N / 0.18) = 235.70. That is sqrt(3) times Reno's mean.
-    let mut flow = Flow::new(Governed::<Veno>::default(), 200, 0.1);
+    let mut flow = Flow::new(LawController::<Veno>::default(), 200, 0.1);
     flow.control.ssthresh_bytes = MSS;
     let cycles = flow.periodic_loss(10_001, 60, 20);
     assert!((cycles.mean_window / 212.13 - 1.0).abs() < 0.005, "{cycles:?}");

@@ -3,7 +3,7 @@
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
 use crate::simulator::{Flow, MSS};
-use fullpipe_congestion::law::Governed;
+use fullpipe_congestion::law::LawController;
 use fullpipe_congestion::westwood::Westwood;
 use fullpipe_units::{Duration, Instant};
 
@@ -89,7 +89,7 @@ fn a_sample_takes_more_than_a_round_trip_and_50_ms() {
 fn the_estimate_lags_a_growing_window_by_two_time_constants() {
     // The window grows by one per round trip. A filter of weight 1/8 lags a ramp by 7 samples, two filters by 14. A sample is the
     // mean of a round trip, half a segment behind. On average it is half a round trip old, at most one.
-    let mut flow = Flow::new(Governed::<Westwood>::default(), 100, 0.1);
+    let mut flow = Flow::new(LawController::<Westwood>::default(), 100, 0.1);
     flow.control.ssthresh_bytes = MSS;
     flow.run_until(30.0);
     let window = flow.window();

@@ -3,7 +3,7 @@
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
 use crate::simulator::{Flow, MSS};
-use fullpipe_congestion::law::Governed;
+use fullpipe_congestion::law::LawController;
 use fullpipe_congestion::yeah::Yeah;
 use fullpipe_units::{Duration, Instant};
 
@@ -161,7 +161,7 @@ fn a_spurious_loss_restores_the_counts_and_a_timeout_resets_them() {
 #[test]
 fn mean_windows_without_a_queue_match_the_law_of_scalable() {
     // W = 0.08 N, mean N / (100 ln(8/7)) = N / 13.353.
-    let mut flow = Flow::new(Governed::<Yeah>::default(), 600, 0.1);
+    let mut flow = Flow::new(LawController::<Yeah>::default(), 600, 0.1);
     flow.control.ssthresh_bytes = MSS;
     let cycles = flow.periodic_loss(10_000, 60, 10);
     assert!((cycles.mean_window / 748.9 - 1.0).abs() < 0.002, "{cycles:?}");

@@ -12,12 +12,12 @@ fn nanos(clock: ClockId) -> u64 {
 }
 
 /// Time of the clock of arrival timestamps, in nanoseconds since 1970. It is for captures and never for the model.
-pub fn nanos_since_1970() -> u64 {
+pub fn unix_time_nanos() -> u64 {
     nanos(ClockId::Realtime)
 }
 
 /// CPU time of the calling thread.
-pub fn thread_processor_time() -> Duration {
+pub fn thread_cpu_time() -> Duration {
     Duration::from_nanos(nanos(ClockId::ThreadCPUTime))
 }
 
@@ -39,27 +39,27 @@ impl WallClock {
     }
 
     /// Sets the clock back by `by`, as if it had been stopped for that long.
-    pub fn hold(&mut self, by: Duration) {
+    pub fn set_back(&mut self, by: Duration) {
         self.epoch_nanos = self.epoch_nanos.saturating_add(by.as_nanos());
     }
 
     /// Reads both clocks, for the conversion of timestamps.
-    pub fn reading(&self) -> Reading {
+    pub fn read(&self) -> ClockReading {
         let now = self.now();
-        Reading { now, wall_nanos: nanos(ClockId::Realtime) }
+        ClockReading { now, wall_nanos: nanos(ClockId::Realtime) }
     }
 }
 
 /// Both clocks at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub struct ClockReading {
     /// Time of the run.
     pub now: Instant,
     /// Time of the clock of arrival timestamps, in nanoseconds since 1970.
     pub wall_nanos: u64,
 }
 
-impl Reading {
+impl ClockReading {
     /// Time of arrival of a frame with this timestamp. A missing timestamp or one in the future counts as now.
     pub fn instant_of(&self, stamp_nanos: Option<u64>) -> Instant {
         let age = stamp_nanos.map_or(0, |stamp| self.wall_nanos.saturating_sub(stamp));
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn timestamps_are_converted_by_their_age() {
-        let reading = Reading { now: Instant::from_nanos(5_000), wall_nanos: 1_000_000 };
+        let reading = ClockReading { now: Instant::from_nanos(5_000), wall_nanos: 1_000_000 };
         assert_eq!(reading.instant_of(Some(999_000)), Instant::from_nanos(4_000));
         assert_eq!(reading.instant_of(Some(1_000_500)), Instant::from_nanos(5_000));
         assert_eq!(reading.instant_of(None), Instant::from_nanos(5_000));
@@ -86,10 +86,10 @@ mod tests {
         let before = clock.now();
         let held = Duration::from_millis(1);
         std::thread::sleep(std::time::Duration::from_millis(2));
-        clock.hold(held);
+        clock.set_back(held);
         let after = clock.now();
         assert!(after >= before + held, "of two units slept one was held, so at least one has passed");
-        clock.hold(Duration::from_secs(1000));
+        clock.set_back(Duration::from_secs(1000));
         assert_eq!(clock.now(), Instant::ZERO);
     }
 }

@@ -1,6 +1,6 @@
 //! Checks of this machine's suitability for real time, with advice where it falls short.
 
-use super::namespace::{Home, HostSettings, Refused, enter, forbidden_by};
+use super::namespace::{EmulatorNamespace, HostSettings, NamespaceError, enter_user_namespace, namespace_restrictions};
 use super::port::PacketPort;
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use std::fs;
@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 
 /// Severity of a finding for real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum CheckStatus {
     /// No problem.
     Good,
     /// Real time works, but not optimally.
@@ -18,13 +18,13 @@ pub enum State {
     Bad,
 }
 
-impl State {
+impl CheckStatus {
     /// The severity as a word.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            State::Good => "good",
-            State::Warning => "warning",
-            State::Bad => "bad",
+            CheckStatus::Good => "good",
+            CheckStatus::Warning => "warning",
+            CheckStatus::Bad => "bad",
         }
     }
 }
@@ -35,7 +35,7 @@ pub struct Finding {
     /// Subject of the check, in a few words.
     pub subject: &'static str,
     /// Severity.
-    pub state: State,
+    pub state: CheckStatus,
     /// The finding, as a sentence.
     pub found: String,
     /// What to do about it.
@@ -44,21 +44,21 @@ pub struct Finding {
 
 impl Finding {
     fn good(subject: &'static str, found: impl Into<String>) -> Self {
-        Finding { subject, state: State::Good, found: found.into(), advice: None }
+        Finding { subject, state: CheckStatus::Good, found: found.into(), advice: None }
     }
 
     fn warning(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Finding { subject, state: State::Warning, found: found.into(), advice: Some(advice.into()) }
+        Finding { subject, state: CheckStatus::Warning, found: found.into(), advice: Some(advice.into()) }
     }
 
     fn bad(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Finding { subject, state: State::Bad, found: found.into(), advice: Some(advice.into()) }
+        Finding { subject, state: CheckStatus::Bad, found: found.into(), advice: Some(advice.into()) }
     }
 }
 
 /// Runs all checks and enters new namespaces in the process, so it must be called before the program has a second
 /// thread. Returns a network namespace if real time is possible.
-pub fn examine() -> (Vec<Finding>, Option<Home>) {
+pub fn run_checks() -> (Vec<Finding>, Option<EmulatorNamespace>) {
     let mut findings =
         vec![processors(), load(), clock(), timer_slack(), scheduling(), congestion_controls(), buffers()];
     let home = match namespaces(&mut findings) {
@@ -73,7 +73,7 @@ pub fn examine() -> (Vec<Finding>, Option<Home>) {
         }
     };
     attachments(&home, &mut findings);
-    let possible = findings.iter().all(|finding| finding.state != State::Bad);
+    let possible = findings.iter().all(|finding| finding.state != CheckStatus::Bad);
     (findings, possible.then_some(home))
 }
 
@@ -82,22 +82,22 @@ fn read(file: &str) -> Option<String> {
 }
 
 /// The superuser's access does not show whether other users have access.
-fn namespaces(findings: &mut Vec<Finding>) -> Result<Home, Refused> {
+fn namespaces(findings: &mut Vec<Finding>) -> Result<EmulatorNamespace, NamespaceError> {
     let subject = "user namespaces";
-    findings.push(match forbidden_by().as_slice() {
+    findings.push(match namespace_restrictions().as_slice() {
         [] => Finding::good(subject, "ordinary users may make them"),
         commands => {
             Finding::warning(subject, "forbidden to ordinary users", format!("As root: {}.", commands.join("; ")))
         }
     });
-    enter()?;
-    let home = Home::new()?;
+    enter_user_namespace()?;
+    let home = EmulatorNamespace::new()?;
     findings.push(Finding::good("namespaces", "this user may make those of networks, processes and mounts"));
     Ok(home)
 }
 
 /// Checks the interfaces of a host and the emulator's ports to them.
-fn attachments(home: &Home, findings: &mut Vec<Finding>) {
+fn attachments(home: &EmulatorNamespace, findings: &mut Vec<Finding>) {
     let settings = HostSettings {
         name: "doctor".to_owned(),
         addresses: vec![IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))],
@@ -236,7 +236,7 @@ mod tests {
     fn every_check_has_a_finding_and_advice_unless_good() {
         for finding in [processors(), load(), clock(), timer_slack(), scheduling(), congestion_controls(), buffers()] {
             assert!(!finding.found.is_empty(), "{}", finding.subject);
-            assert_eq!(finding.state == State::Good, finding.advice.is_none(), "{finding:?}");
+            assert_eq!(finding.state == CheckStatus::Good, finding.advice.is_none(), "{finding:?}");
         }
     }
 }

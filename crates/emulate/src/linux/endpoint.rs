@@ -4,8 +4,8 @@
 //! samples the state of the sender's TCP. The payload is zeros unless a [`Content`] fills it.
 
 use super::clock::WallClock;
-use super::namespace::{Home, HostNamespace};
-use super::sys::{self, Negotiated, TcpInfo};
+use super::namespace::{EmulatorNamespace, HostNamespace};
+use super::sys::{self, NegotiatedOptions, TcpInfo};
 use fullpipe_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 
 /// Traffic of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum TrafficPattern {
     /// As much as TCP accepts, up to a size.
     Bulk {
         /// Total bytes; `None` sends until the run ends.
@@ -28,7 +28,7 @@ pub enum Sent {
         write_bytes: usize,
     },
     /// Datagrams or writes of equal size at a constant interval.
-    Regular {
+    Periodic {
         /// Payload of each, in bytes.
         payload_bytes: usize,
         /// Time between the beginnings of two.
@@ -40,7 +40,7 @@ pub enum Sent {
 
 /// Transport of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum KernelTransport {
     /// Datagrams.
     Udp,
     /// One TCP connection.
@@ -60,7 +60,7 @@ pub struct KernelTcp {
 
 /// Role of a kernel endpoint.
 #[derive(Clone, Debug)]
-pub enum Role {
+pub enum EndpointRole {
     /// The initiator, which sends.
     Sender {
         /// Its own address and port.
@@ -68,7 +68,7 @@ pub enum Role {
         /// Address and port of the receiver.
         to: SocketAddr,
         /// Its traffic.
-        sent: Sent,
+        sent: TrafficPattern,
         /// Start time.
         start: Instant,
     },
@@ -83,7 +83,7 @@ pub enum Role {
 
 /// A sample of the sender's TCP state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct TcpInfoSample {
     /// Time of the sample.
     pub at: Instant,
     /// Smoothed round-trip time; zero before the first measurement.
@@ -102,7 +102,7 @@ pub struct Sample {
 
 /// Result of a kernel endpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct KernelEndpointReport {
     /// Payload bytes received.
     pub received_bytes: u64,
     /// Arrival of the last of them.
@@ -114,9 +114,9 @@ pub struct Report {
     /// How often the kernel, as sender, detected reordering on the path; `None` without a connection.
     pub reorderings_seen: Option<u64>,
     /// Negotiated options; `None` without a connection.
-    pub negotiated: Option<Negotiated>,
+    pub negotiated: Option<NegotiatedOptions>,
     /// Samples of the sender.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<TcpInfoSample>,
     /// Description of a failure.
     pub failure: Option<String>,
 }
@@ -125,11 +125,11 @@ pub struct Report {
 #[derive(Debug)]
 pub struct KernelEndpoint {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Report>,
+    thread: JoinHandle<KernelEndpointReport>,
 }
 
 /// Callback that fills the next bytes of a sender, or checks the bytes that a receiver has read.
-pub type Content = Box<dyn FnMut(&mut [u8]) + Send>;
+pub type PayloadCallback = Box<dyn FnMut(&mut [u8]) + Send>;
 
 /// Timeout of blocking calls, after which the end of the run is checked.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(10);
@@ -147,11 +147,11 @@ impl KernelEndpoint {
     /// # Errors
     /// Returns the kernel's error: unknown congestion control, no permission to use it, or port in use.
     pub fn start(
-        home: &Home,
+        home: &EmulatorNamespace,
         host: &HostNamespace,
-        role: Role,
-        over: &Over,
-        content: Option<Content>,
+        role: EndpointRole,
+        over: &KernelTransport,
+        content: Option<PayloadCallback>,
         clock: impl Fn() -> Option<WallClock> + Send + 'static,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -159,11 +159,11 @@ impl KernelEndpoint {
         // A socket belongs to the namespace in which it was opened, regardless of its user.
         let opened = home.inside(host, || Opened::new(&role, over))??;
         let sample_every = match over {
-            Over::Tcp(tcp) => tcp.sample_every,
-            Over::Udp => None,
+            KernelTransport::Tcp(tcp) => tcp.sample_every,
+            KernelTransport::Udp => None,
         };
         let thread = std::thread::Builder::new().name("kernel endpoint".to_owned()).spawn(move || {
-            let mut report = Report::default();
+            let mut report = KernelEndpointReport::default();
             let clock = loop {
                 match clock() {
                     Some(clock) => break clock,
@@ -181,12 +181,12 @@ impl KernelEndpoint {
     }
 
     /// Whether the endpoint has finished.
-    pub fn done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.thread.is_finished()
     }
 
     /// Stops the endpoint and returns its report.
-    pub fn finish(self) -> Report {
+    pub fn finish(self) -> KernelEndpointReport {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -201,20 +201,20 @@ enum Opened {
 }
 
 impl Opened {
-    fn new(role: &Role, over: &Over) -> io::Result<Self> {
+    fn new(role: &EndpointRole, over: &KernelTransport) -> io::Result<Self> {
         match (role, over) {
-            (Role::Sender { from, .. }, Over::Udp) => Ok(Opened::Datagrams(UdpSocket::bind(from)?)),
-            (Role::Receiver { at, .. }, Over::Udp) => {
+            (EndpointRole::Sender { from, .. }, KernelTransport::Udp) => Ok(Opened::Datagrams(UdpSocket::bind(from)?)),
+            (EndpointRole::Receiver { at, .. }, KernelTransport::Udp) => {
                 let socket = UdpSocket::bind(at)?;
                 socket.set_read_timeout(Some(ROUND))?;
                 Ok(Opened::Datagrams(socket))
             }
-            (Role::Sender { from, .. }, Over::Tcp(tcp)) => {
+            (EndpointRole::Sender { from, .. }, KernelTransport::Tcp(tcp)) => {
                 let socket = Self::tcp_socket(from.ip(), tcp)?;
                 rustix::net::bind(&socket, from)?;
                 Ok(Opened::Connecting(socket))
             }
-            (Role::Receiver { at, .. }, Over::Tcp(tcp)) => {
+            (EndpointRole::Receiver { at, .. }, KernelTransport::Tcp(tcp)) => {
                 let socket = Self::tcp_socket(at.ip(), tcp)?;
                 rustix::net::bind(&socket, at)?;
                 rustix::net::listen(&socket, 16)?;
@@ -260,9 +260,9 @@ fn wait_for(socket: impl AsFd, what: PollFlags) -> io::Result<bool> {
 struct Work<'a> {
     clock: WallClock,
     stop: &'a AtomicBool,
-    report: &'a mut Report,
+    report: &'a mut KernelEndpointReport,
     sample_every: Option<Duration>,
-    content: Option<Content>,
+    content: Option<PayloadCallback>,
 }
 
 /// Sleeps until an instant of the run. Returns `false` if the run ends before.
@@ -282,23 +282,30 @@ impl Work<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn run(&mut self, opened: Opened, role: &Role) -> io::Result<()> {
+    fn run(&mut self, opened: Opened, role: &EndpointRole) -> io::Result<()> {
         match (opened, role) {
-            (Opened::Connecting(socket), Role::Sender { to, sent, start, .. }) => {
+            (Opened::Connecting(socket), EndpointRole::Sender { to, sent, start, .. }) => {
                 self.send_stream(socket, *to, sent, *start)
             }
-            (Opened::Datagrams(socket), Role::Sender { to, sent, start, .. }) => {
+            (Opened::Datagrams(socket), EndpointRole::Sender { to, sent, start, .. }) => {
                 self.send_datagrams(&socket, *to, sent, *start)
             }
-            (Opened::Listening(listener), Role::Receiver { .. }) => self.receive_stream(&listener),
-            (Opened::Datagrams(socket), Role::Receiver { until_bytes, .. }) => {
+            (Opened::Listening(listener), EndpointRole::Receiver { .. }) => self.receive_stream(&listener),
+            (Opened::Datagrams(socket), EndpointRole::Receiver { until_bytes, .. }) => {
                 self.receive_datagrams(&socket, *until_bytes)
             }
-            (Opened::Connecting(_), Role::Receiver { .. }) | (Opened::Listening(_), Role::Sender { .. }) => Ok(()),
+            (Opened::Connecting(_), EndpointRole::Receiver { .. })
+            | (Opened::Listening(_), EndpointRole::Sender { .. }) => Ok(()),
         }
     }
 
-    fn send_stream(&mut self, socket: OwnedFd, to: SocketAddr, sent: &Sent, start: Instant) -> io::Result<()> {
+    fn send_stream(
+        &mut self,
+        socket: OwnedFd,
+        to: SocketAddr,
+        sent: &TrafficPattern,
+        start: Instant,
+    ) -> io::Result<()> {
         if !sleep_until(self.clock, start, || self.stopped()) {
             return Ok(());
         }
@@ -324,7 +331,7 @@ impl Work<'_> {
     }
 
     /// Sends over a stream that is being connected, and waits until the peer has acknowledged all data.
-    fn send_over(&mut self, mut stream: &TcpStream, sent: &Sent, start: Instant) -> io::Result<()> {
+    fn send_over(&mut self, mut stream: &TcpStream, sent: &TrafficPattern, start: Instant) -> io::Result<()> {
         while !self.stopped() && !wait_for(stream, PollFlags::OUT)? {}
         if let Some(error) = stream.take_error()? {
             return Err(error);
@@ -332,10 +339,10 @@ impl Work<'_> {
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(ROUND))?;
         match *sent {
-            Sent::Bulk { size_bytes, write_bytes } => {
+            TrafficPattern::Bulk { size_bytes, write_bytes } => {
                 self.write_all(stream, size_bytes.unwrap_or(u64::MAX), write_bytes.clamp(1, 1 << 20))?;
             }
-            Sent::Regular { payload_bytes, interval, count } => {
+            TrafficPattern::Periodic { payload_bytes, interval, count } => {
                 let mut at = start;
                 let mut left = count.unwrap_or(u64::MAX);
                 while left > 0 && sleep_until(self.clock, at, || self.stopped()) {
@@ -396,8 +403,14 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn send_datagrams(&self, socket: &UdpSocket, to: SocketAddr, sent: &Sent, start: Instant) -> io::Result<()> {
-        let Sent::Regular { payload_bytes, interval, count } = *sent else { return Ok(()) };
+    fn send_datagrams(
+        &self,
+        socket: &UdpSocket,
+        to: SocketAddr,
+        sent: &TrafficPattern,
+        start: Instant,
+    ) -> io::Result<()> {
+        let TrafficPattern::Periodic { payload_bytes, interval, count } = *sent else { return Ok(()) };
         let payload = vec![0; payload_bytes];
         let mut at = start;
         let mut left = count.unwrap_or(u64::MAX);
@@ -462,7 +475,7 @@ impl Work<'_> {
 }
 
 /// Samples a connection at every multiple of an interval until `over` returns true.
-fn samples(stream: &TcpStream, clock: WallClock, every: Duration, over: impl Fn() -> bool) -> Vec<Sample> {
+fn samples(stream: &TcpStream, clock: WallClock, every: Duration, over: impl Fn() -> bool) -> Vec<TcpInfoSample> {
     let every = every.max(Duration::from_nanos(1));
     let mut samples = Vec::new();
     let mut at = Instant::ZERO;
@@ -481,9 +494,9 @@ fn samples(stream: &TcpStream, clock: WallClock, every: Duration, over: impl Fn(
 }
 
 impl TcpInfo {
-    fn sample(&self, at: Instant) -> Sample {
+    fn sample(&self, at: Instant) -> TcpInfoSample {
         let bytes = |segments: u32| u64::from(segments) * u64::from(self.mss_bytes);
-        Sample {
+        TcpInfoSample {
             at,
             smoothed_rtt: Duration::from_nanos(u64::from(self.smoothed_rtt_micros) * 1000),
             cwnd_bytes: bytes(self.cwnd_segments),

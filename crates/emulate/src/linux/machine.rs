@@ -62,7 +62,7 @@ impl Machine for LinuxMachine {
                 continue;
             }
             let last = &mut last[number];
-            let reading = clock.reading();
+            let reading = clock.read();
             let received = port.receive(&mut |frame| {
                 let at = reading.instant_of(frame.stamp_nanos).max(*last);
                 *last = at;
@@ -93,8 +93,8 @@ impl Machine for LinuxMachine {
         Ok(())
     }
 
-    fn hold(&mut self, by: Duration) {
-        self.clock.hold(by);
+    fn set_clock_back(&mut self, by: Duration) {
+        self.clock.set_back(by);
     }
 
     fn take_drops(&mut self) -> io::Result<u64> {
@@ -106,7 +106,7 @@ impl Machine for LinuxMachine {
         Ok(drops - std::mem::replace(&mut self.drops, drops))
     }
 
-    fn done(&self) -> bool {
-        self.programs.as_ref().is_some_and(Programs::done)
+    fn is_done(&self) -> bool {
+        self.programs.as_ref().is_some_and(Programs::is_done)
     }
 }

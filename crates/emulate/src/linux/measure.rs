@@ -4,8 +4,8 @@
 //! A one-way delay is the time from just before the send call to the kernel's arrival timestamp at the receiver, by one
 //! clock. It includes the time of the kernel and of the interfaces, which a measurement of a direct pair shows.
 
-use super::namespace::{Home, HostNamespace};
-use super::sys::{self, BATCH, Received, Receiver};
+use super::namespace::{EmulatorNamespace, HostNamespace};
+use super::sys::{self, BATCH, ReceivedMetadata, Receiver};
 use super::waiting;
 use fullpipe_units::Duration;
 use rustix::time::{ClockId, clock_gettime};
@@ -31,7 +31,7 @@ fn sleep_until(nanos: u64) {
 
 /// One end of a measured path.
 #[derive(Clone, Copy, Debug)]
-pub struct End<'a> {
+pub struct PathEndpoint<'a> {
     /// The host's namespace.
     pub host: &'a HostNamespace,
     /// Address of the host.
@@ -43,7 +43,11 @@ const PORT: u16 = 9;
 /// How long the last packets may take to arrive.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(300);
 
-fn sockets(home: &Home, from: End<'_>, to: End<'_>) -> io::Result<(UdpSocket, UdpSocket, SocketAddr)> {
+fn sockets(
+    home: &EmulatorNamespace,
+    from: PathEndpoint<'_>,
+    to: PathEndpoint<'_>,
+) -> io::Result<(UdpSocket, UdpSocket, SocketAddr)> {
     let sender = home.inside(from.host, || UdpSocket::bind((from.address, 0)))??;
     let receiver = home.inside(to.host, || UdpSocket::bind((to.address, PORT)))??;
     sys::ask_for_stamps(receiver.as_fd())?;
@@ -65,7 +69,7 @@ impl<T> Measurement<T> {
     }
 
     /// Whether the measurement has finished.
-    pub fn done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.thread.is_finished()
     }
 
@@ -83,10 +87,10 @@ impl<T> Measurement<T> {
 ///
 /// # Errors
 /// Returns the kernel's error.
-pub fn round_trips(
-    home: &Home,
-    from: End<'_>,
-    to: End<'_>,
+pub fn measure_round_trips(
+    home: &EmulatorNamespace,
+    from: PathEndpoint<'_>,
+    to: PathEndpoint<'_>,
     count: u32,
     interval: Duration,
 ) -> io::Result<Measurement<Vec<Duration>>> {
@@ -127,7 +131,7 @@ pub fn round_trips(
 
 /// Result of a stream of datagrams.
 #[derive(Clone, Debug, Default)]
-pub struct Stream {
+pub struct DatagramMeasurement {
     /// Datagrams sent.
     pub sent: u64,
     /// Datagrams that the sender's kernel rejected.
@@ -136,7 +140,7 @@ pub struct Stream {
     pub arrived: Vec<(u64, u64)>,
 }
 
-impl Stream {
+impl DatagramMeasurement {
     /// The one-way delays, sorted.
     pub fn delays(&self) -> Vec<Duration> {
         let mut delays: Vec<Duration> =
@@ -161,14 +165,14 @@ impl Stream {
 ///
 /// # Errors
 /// Returns the kernel's error.
-pub fn stream(
-    home: &Home,
-    from: End<'_>,
-    to: End<'_>,
+pub fn measure_datagrams(
+    home: &EmulatorNamespace,
+    from: PathEndpoint<'_>,
+    to: PathEndpoint<'_>,
     payload_bytes: usize,
     interval: Duration,
     count: u64,
-) -> io::Result<Measurement<Stream>> {
+) -> io::Result<Measurement<DatagramMeasurement>> {
     let (sender, receiver, address) = sockets(home, from, to)?;
     sys::ask_for_buffer(receiver.as_fd(), 64 << 20)?;
     receiver.set_nonblocking(true)?;
@@ -178,7 +182,7 @@ pub fn stream(
     Measurement::start(move || {
         waiting::ask_for_exact_wakeups();
         sender.connect(address)?;
-        let mut result = Stream::default();
+        let mut result = DatagramMeasurement::default();
         let mut payload = vec![0; payload_bytes.max(8)];
         let begin = now_nanos();
         for number in 0..count {
@@ -198,7 +202,7 @@ pub fn stream(
 
 fn take_all(receiver: &UdpSocket, over: &AtomicBool) -> io::Result<Vec<(u64, u64)>> {
     let mut buffers = Receiver::new();
-    let mut batch = [Received { bytes: 0, stamp_nanos: None }; BATCH];
+    let mut batch = [ReceivedMetadata { bytes: 0, stamp_nanos: None }; BATCH];
     let mut arrived = Vec::new();
     loop {
         let count = buffers.receive(receiver.as_fd(), &mut batch)?;

@@ -13,12 +13,17 @@ mod program;
 mod sys;
 mod waiting;
 
-pub use clock::{Reading, WallClock, nanos_since_1970, thread_processor_time};
-pub use endpoint::{Content, KernelEndpoint, KernelTcp, Over, Report, Role, Sample, Sent};
+pub use clock::{ClockReading, WallClock, thread_cpu_time, unix_time_nanos};
+pub use endpoint::{
+    EndpointRole, KernelEndpoint, KernelEndpointReport, KernelTcp, KernelTransport, PayloadCallback, TcpInfoSample,
+    TrafficPattern,
+};
 pub use machine::LinuxMachine;
-pub use namespace::{Home, HostNamespace, HostSettings, Refused, enter, forbidden_by};
-pub use netlink::Mac;
-pub use port::{Frame, PacketPort, Port, PortCounters, TunPort, hardware_address};
-pub use program::{Ended, ProgramSettings, Programs, Readiness};
-pub use sys::Negotiated;
-pub use waiting::SPIN;
+pub use namespace::{
+    EmulatorNamespace, HostNamespace, HostSettings, NamespaceError, enter_user_namespace, namespace_restrictions,
+};
+pub use netlink::MacAddress;
+pub use port::{PacketPort, Port, PortCounters, ReceivedFrame, TunPort, hardware_address};
+pub use program::{ProgramOutcome, ProgramSettings, Programs, Readiness};
+pub use sys::NegotiatedOptions;
+pub use waiting::SPIN_DURATION;

@@ -12,7 +12,7 @@
 //! The rights of an ordinary user are limited to the user namespace. The superuser needs no user namespace and uses
 //! none, so that the real-time scheduling classes remain available.
 
-use super::netlink::{Mac, Netlink, VethEnd, index_of};
+use super::netlink::{MacAddress, Netlink, VethEnd, index_of};
 use super::port::TunPort;
 use super::sys;
 use rustix::fs::{Mode, OFlags, open};
@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Reason why the program cannot create namespaces on this machine.
 #[derive(Debug)]
-pub struct Refused {
+pub struct NamespaceError {
     /// The operation that failed.
     pub what: &'static str,
     /// Returns the kernel's error.
@@ -43,13 +43,13 @@ pub struct Refused {
     pub advice: String,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for NamespaceError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}; {}", self.what, self.error, self.advice)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for NamespaceError {}
 
 /// A setting of the kernel or of a distribution that can forbid user namespaces.
 struct Switch {
@@ -74,13 +74,13 @@ const SWITCHES: [Switch; 3] = [
 ];
 
 /// The settings that forbid user namespaces to ordinary users, as commands that would permit them.
-pub fn forbidden_by() -> Vec<&'static str> {
+pub fn namespace_restrictions() -> Vec<&'static str> {
     let forbids = |switch: &Switch| fs::read_to_string(switch.file).is_ok_and(|value| value.trim() == switch.forbids);
     SWITCHES.iter().filter(|switch| forbids(switch)).map(|switch| switch.allow).collect()
 }
 
 fn advice() -> String {
-    match forbidden_by().as_slice() {
+    match namespace_restrictions().as_slice() {
         [] => "in a container, start it with --privileged or a seccomp profile that allows unshare; \
                `fullpipe doctor` tells more"
             .to_owned(),
@@ -93,8 +93,8 @@ fn advice() -> String {
 ///
 /// # Errors
 /// If the machine forbids it.
-pub fn enter() -> Result<(), Refused> {
-    let refused = |what| move |error| Refused { what, error, advice: advice() };
+pub fn enter_user_namespace() -> Result<(), NamespaceError> {
+    let refused = |what| move |error| NamespaceError { what, error, advice: advice() };
     let (user, group) = (geteuid(), getegid());
     // In a container the superuser may lack the required rights and is then treated as an ordinary user.
     if user.is_root() && sys::unshare(UnshareFlags::NEWNS).is_ok() {
@@ -111,7 +111,7 @@ pub fn enter() -> Result<(), Refused> {
 
 /// The network namespace that contains the emulator's ends of all hosts' interfaces.
 #[derive(Debug)]
-pub struct Home {
+pub struct EmulatorNamespace {
     network: OwnedFd,
     /// The program's previous network namespace; `None` if it has not changed.
     machine: Option<OwnedFd>,
@@ -128,19 +128,23 @@ fn go_to(network: &OwnedFd) -> io::Result<()> {
     Ok(move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?)
 }
 
-impl Home {
+impl EmulatorNamespace {
     /// Enters a new network namespace. It must be called after [`enter`], in the thread that will open the ports.
     ///
     /// # Errors
     /// If the machine forbids it.
-    pub fn new() -> Result<Self, Refused> {
+    pub fn new() -> Result<Self, NamespaceError> {
         let make = || {
             let machine = network_namespace()?;
             sys::unshare(UnshareFlags::NEWNET)?;
             Netlink::open()?.set_up(index_of("lo")?)?;
-            Ok(Home { network: network_namespace()?, machine: Some(machine), interfaces: AtomicU32::new(0) })
+            Ok(EmulatorNamespace {
+                network: network_namespace()?,
+                machine: Some(machine),
+                interfaces: AtomicU32::new(0),
+            })
         };
-        let refused = |error| Refused { what: "a network namespace could not be made", error, advice: advice() };
+        let refused = |error| NamespaceError { what: "a network namespace could not be made", error, advice: advice() };
         make().map_err(refused)
     }
 
@@ -148,8 +152,8 @@ impl Home {
     ///
     /// # Errors
     /// If the namespace cannot be opened.
-    pub fn here() -> io::Result<Self> {
-        Ok(Home { network: network_namespace()?, machine: None, interfaces: AtomicU32::new(0) })
+    pub fn current() -> io::Result<Self> {
+        Ok(EmulatorNamespace { network: network_namespace()?, machine: None, interfaces: AtomicU32::new(0) })
     }
 
     /// Runs `work` on the calling thread in the program's previous network namespace. This needs superuser rights
@@ -157,7 +161,7 @@ impl Home {
     ///
     /// # Errors
     /// Returns the kernel's error, or that of `work`.
-    pub fn at_machine<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    pub fn run_in_original_namespace<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let Some(machine) = &self.machine else { return work() };
         go_to(machine)?;
         let result = work();
@@ -177,7 +181,7 @@ impl Home {
     ///
     /// # Errors
     /// Returns the kernel's error, with the setting.
-    pub fn configure(&self, host: &HostNamespace, settings: &[(&str, String)]) -> io::Result<()> {
+    pub fn configure_host(&self, host: &HostNamespace, settings: &[(&str, String)]) -> io::Result<()> {
         let set = |(key, value): &(&str, String)| {
             let file = Path::new("/proc/sys").join(key);
             let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -193,7 +197,7 @@ impl Home {
     /// A second reference to the same namespace.
     pub(crate) fn clone(&self) -> io::Result<Self> {
         let machine = self.machine.as_ref().map(OwnedFd::try_clone).transpose()?;
-        Ok(Home { network: self.network.try_clone()?, machine, interfaces: AtomicU32::new(0) })
+        Ok(EmulatorNamespace { network: self.network.try_clone()?, machine, interfaces: AtomicU32::new(0) })
     }
 
     /// Creates the network namespace of a host and connects it to this one by a pair of interfaces. The host's
@@ -268,25 +272,31 @@ impl Home {
 ///
 /// The value cannot leave its thread.
 #[derive(Debug)]
-pub(crate) struct Nursery {
+pub(crate) struct ProgramNamespaces {
     home: OwnedFd,
     /// A folder with one file, the link `fullpipe` to this executable.
     own_name: OwnedFd,
     /// The file of this executable, found before `/proc` is that of the programs.
     pub(crate) executable: Option<PathBuf>,
-    first: sys::First,
+    first: sys::InitProcess,
     of_this_thread: PhantomData<*const ()>,
 }
 
-impl Nursery {
+impl ProgramNamespaces {
     /// Creates the namespaces. Programs can resolve these names through `/etc/hosts`.
-    pub(crate) fn new(home: &Home, names: &[(IpAddr, String)]) -> io::Result<Self> {
+    pub(crate) fn new(home: &EmulatorNamespace, names: &[(IpAddr, String)]) -> io::Result<Self> {
         sys::unshare(UnshareFlags::NEWNS)?;
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
         let (own_name, executable) = (make_files(names)?, env::current_exe().ok());
         sys::unshare(UnshareFlags::NEWPID)?;
-        let first = sys::First::start(own_name.as_fd())?;
-        Ok(Nursery { home: home.network.try_clone()?, own_name, executable, first, of_this_thread: PhantomData })
+        let first = sys::InitProcess::start(own_name.as_fd())?;
+        Ok(ProgramNamespaces {
+            home: home.network.try_clone()?,
+            own_name,
+            executable,
+            first,
+            of_this_thread: PhantomData,
+        })
     }
 
     /// The folders in which programs are searched: first one in which `fullpipe` is this executable, whatever its file is
@@ -370,9 +380,9 @@ pub struct HostSettings {
     /// Addresses of the host.
     pub addresses: Vec<IpAddr>,
     /// MAC address of its interface.
-    pub mac: Mac,
+    pub mac: MacAddress,
     /// MAC address of the emulator's end.
-    pub gateway_mac: Mac,
+    pub gateway_mac: MacAddress,
     /// Maximum size of an IP packet in bytes.
     pub mtu_bytes: u32,
 }

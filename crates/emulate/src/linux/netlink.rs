@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// A MAC address.
-pub type Mac = [u8; 6];
+pub type MacAddress = [u8; 6];
 
 /// A netlink connection to the kernel for one network namespace.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Netlink {
 #[derive(Clone, Debug)]
 pub(crate) struct VethEnd<'a> {
     pub(crate) name: &'a str,
-    pub(crate) mac: Mac,
+    pub(crate) mac: MacAddress,
     pub(crate) mtu_bytes: u32,
 }
 
@@ -162,7 +162,7 @@ fn new_default_route(interface: u32, gateway: IpAddr) -> Request {
 }
 
 /// Builds a `struct ndmsg` with both addresses.
-fn new_neighbour(interface: u32, address: IpAddr, mac: Mac) -> Request {
+fn new_neighbour(interface: u32, address: IpAddr, mac: MacAddress) -> Request {
     let mut body = vec![family(address), 0, 0, 0];
     body.extend(interface.to_ne_bytes());
     body.extend(libc::NUD_PERMANENT.to_ne_bytes());
@@ -246,7 +246,7 @@ impl Netlink {
     }
 
     /// Adds a permanent neighbor entry.
-    pub(crate) fn add_neighbour(&mut self, interface: u32, address: IpAddr, mac: Mac) -> io::Result<()> {
+    pub(crate) fn add_neighbour(&mut self, interface: u32, address: IpAddr, mac: MacAddress) -> io::Result<()> {
         self.request(&new_neighbour(interface, address, mac))
     }
 }

@@ -2,15 +2,15 @@
 //! ([`PacketPort`]), and a TUN device ([`TunPort`]). A TUN device has no arrival timestamps and needs one call per
 //! packet.
 
-use super::netlink::{Mac, index_of};
-use super::sys::{self, BATCH, Received, Receiver};
+use super::netlink::{MacAddress, index_of};
+use super::sys::{self, BATCH, ReceivedMetadata, Receiver};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A received frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
+pub struct ReceivedFrame<'a> {
     /// The frame, from the Ethernet header on.
     pub bytes: &'a [u8],
     /// The kernel's arrival timestamp in nanoseconds since 1970; `None` if there is none.
@@ -39,7 +39,7 @@ pub trait Port: std::fmt::Debug {
     ///
     /// # Errors
     /// Returns the kernel's error.
-    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> io::Result<usize>;
+    fn receive(&mut self, take: &mut dyn FnMut(ReceivedFrame<'_>)) -> io::Result<usize>;
 
     /// Sends frames in order. Frames that the kernel does not accept are discarded and counted. Never blocks.
     fn send(&mut self, frames: &mut VecDeque<Vec<u8>>);
@@ -56,7 +56,7 @@ pub trait Port: std::fmt::Debug {
 pub struct PacketPort {
     socket: OwnedFd,
     receiver: Receiver,
-    batch: Box<[Received; BATCH]>,
+    batch: Box<[ReceivedMetadata; BATCH]>,
     counters: PortCounters,
 }
 
@@ -74,7 +74,7 @@ impl PacketPort {
         Ok(PacketPort {
             socket,
             receiver: Receiver::new(),
-            batch: Box::new([Received { bytes: 0, stamp_nanos: None }; BATCH]),
+            batch: Box::new([ReceivedMetadata { bytes: 0, stamp_nanos: None }; BATCH]),
             counters: PortCounters::default(),
         })
     }
@@ -94,11 +94,11 @@ impl Port for PacketPort {
         self.socket.as_fd()
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> io::Result<usize> {
+    fn receive(&mut self, take: &mut dyn FnMut(ReceivedFrame<'_>)) -> io::Result<usize> {
         let count = self.receiver.receive(self.socket.as_fd(), &mut self.batch)?;
         for (number, received) in self.batch.iter().take(count).enumerate() {
             let bytes = self.receiver.frame(number, received.bytes);
-            take(Frame { bytes, stamp_nanos: received.stamp_nanos });
+            take(ReceivedFrame { bytes, stamp_nanos: received.stamp_nanos });
         }
         self.counters.received += count as u64;
         Ok(count)
@@ -139,7 +139,7 @@ const HEADER_BYTES: usize = 14;
 const READS: usize = 64;
 
 impl TunPort {
-    pub(crate) fn new(device: OwnedFd, mac: Mac, gateway_mac: Mac) -> Self {
+    pub(crate) fn new(device: OwnedFd, mac: MacAddress, gateway_mac: MacAddress) -> Self {
         let mut header = [0; 12];
         header[..6].copy_from_slice(&gateway_mac);
         header[6..].copy_from_slice(&mac);
@@ -152,7 +152,7 @@ impl Port for TunPort {
         self.device.as_fd()
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> io::Result<usize> {
+    fn receive(&mut self, take: &mut dyn FnMut(ReceivedFrame<'_>)) -> io::Result<usize> {
         self.buffer[..12].copy_from_slice(&self.header);
         for number in 0..READS {
             let length = match rustix::io::read(&self.device, &mut self.buffer[HEADER_BYTES..]) {
@@ -162,7 +162,7 @@ impl Port for TunPort {
             };
             let kind: u16 = if self.buffer[HEADER_BYTES] >> 4 == 6 { 0x86dd } else { 0x0800 };
             self.buffer[12..HEADER_BYTES].copy_from_slice(&kind.to_be_bytes());
-            take(Frame { bytes: &self.buffer[..HEADER_BYTES + length], stamp_nanos: None });
+            take(ReceivedFrame { bytes: &self.buffer[..HEADER_BYTES + length], stamp_nanos: None });
             self.counters.received += 1;
         }
         Ok(READS)

@@ -4,7 +4,7 @@
 //! kept in bounded memory. If the run is killed, no files remain.
 
 use super::clock::WallClock;
-use super::namespace::{Home, HostNamespace, Nursery, OWN_NAME};
+use super::namespace::{EmulatorNamespace, HostNamespace, OWN_NAME, ProgramNamespaces};
 use super::output::Output;
 use super::sys;
 use fullpipe_units::{Duration, Instant};
@@ -67,7 +67,7 @@ pub struct ProgramSettings {
 
 /// Result of a program.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct ProgramOutcome {
     /// Name of the program.
     pub name: String,
     /// Its exit status, or "signal 9", or why it was never started.
@@ -90,7 +90,7 @@ pub struct Programs {
     stop: Arc<AtomicBool>,
     done: Arc<AtomicBool>,
     begin: mpsc::Sender<WallClock>,
-    thread: JoinHandle<Vec<Ended>>,
+    thread: JoinHandle<Vec<ProgramOutcome>>,
 }
 
 /// Interval at which the programs are checked.
@@ -105,8 +105,8 @@ impl Programs {
     ///
     /// # Errors
     /// If the kernel does not permit namespaces for them.
-    pub fn start(
-        home: &Home,
+    pub fn prepare(
+        home: &EmulatorNamespace,
         hosts: Arc<Vec<HostNamespace>>,
         names: Vec<(IpAddr, String)>,
         programs: Vec<ProgramSettings>,
@@ -118,7 +118,7 @@ impl Programs {
         let (begin, begins) = mpsc::channel();
         let thread = std::thread::Builder::new().name("programs".to_owned()).spawn(move || {
             // The namespaces belong to this thread.
-            let nursery = match Nursery::new(&home, &names) {
+            let nursery = match ProgramNamespaces::new(&home, &names) {
                 Ok(nursery) => nursery,
                 Err(error) => {
                     let _ = made.send(Err(error));
@@ -147,12 +147,12 @@ impl Programs {
     }
 
     /// Whether all programs that are not in the background have ended, or one has failed.
-    pub fn done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.done.load(Ordering::Relaxed)
     }
 
     /// Ends all running programs and returns the result of each program.
-    pub fn finish(self) -> Vec<Ended> {
+    pub fn finish(self) -> Vec<ProgramOutcome> {
         drop(self.begin);
         self.stop.store(true, Ordering::Relaxed);
         // The thread panics only because of a bug in this crate; the panic is resumed.
@@ -214,10 +214,10 @@ impl Entry {
         Entry { settings, running: None, ready: false, over: None }
     }
 
-    fn result(self) -> Ended {
+    fn result(self) -> ProgramOutcome {
         let over = self.over.unwrap_or_else(|| Over::never("never started", None));
         let Over { how, failure, started, ended, output, errors } = over;
-        Ended { name: self.settings.name, how, failure, started, ended, output, errors }
+        ProgramOutcome { name: self.settings.name, how, failure, started, ended, output, errors }
     }
 
     /// Records the end of the program, with or without a failure.
@@ -262,7 +262,7 @@ impl Entry {
 
 /// The supervisor of the programs.
 struct Keeper<'a> {
-    nursery: &'a Nursery,
+    nursery: &'a ProgramNamespaces,
     hosts: Arc<Vec<HostNamespace>>,
     clock: WallClock,
     entries: Vec<Entry>,

@@ -149,7 +149,7 @@ pub(crate) fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
 
 /// One received frame in a [`Receiver`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedMetadata {
     /// Number of bytes received.
     pub(crate) bytes: usize,
     /// The kernel's arrival timestamp in nanoseconds since 1970; `None` if there is none.
@@ -187,7 +187,11 @@ impl Receiver {
     ///
     /// # Errors
     /// Returns the kernel's error, except that no frame is available.
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, into: &mut [Received; BATCH]) -> io::Result<usize> {
+    pub(crate) fn receive(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        into: &mut [ReceivedMetadata; BATCH],
+    ) -> io::Result<usize> {
         let mut controls = [Control([0; 64]); BATCH];
         // SAFETY: all-zero vectors and headers are valid; the pointers in them refer to `self.frames` and `controls`,
         // which outlive the call and do not overlap.
@@ -216,7 +220,7 @@ impl Receiver {
                 Err(error) => return Err(error),
             };
             for (header, received) in headers.iter().zip(into.iter_mut()).take(count) {
-                *received = Received { bytes: header.msg_len as usize, stamp_nanos: stamp(&header.msg_hdr) };
+                *received = ReceivedMetadata { bytes: header.msg_len as usize, stamp_nanos: stamp(&header.msg_hdr) };
             }
             Ok(count)
         }
@@ -328,7 +332,7 @@ pub(crate) fn hardware_address(interface: &str) -> io::Result<[u8; 6]> {
 
 /// TCP options that both ends have negotiated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Negotiated {
+pub struct NegotiatedOptions {
     /// Timestamps (RFC 7323).
     pub timestamps: bool,
     /// Selective acknowledgments (RFC 2018).
@@ -355,7 +359,7 @@ pub(crate) struct TcpInfo {
     pub(crate) delivery_bytes_per_second: u64,
     /// Whether the peer has acknowledged all data, including the end of the stream.
     pub(crate) all_acknowledged: bool,
-    pub(crate) negotiated: Negotiated,
+    pub(crate) negotiated: NegotiatedOptions,
 }
 
 /// Reads the state of a connection.
@@ -395,7 +399,7 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         pacing_bytes_per_second: Some(info.tcpi_pacing_rate).filter(|rate| *rate != u64::MAX),
         delivery_bytes_per_second: info.tcpi_delivery_rate,
         all_acknowledged: ACKNOWLEDGED.contains(&info.tcpi_state),
-        negotiated: Negotiated {
+        negotiated: NegotiatedOptions {
             timestamps: has(TIMESTAMPS),
             sack: has(SACK),
             window_scaling: has(WINDOW_SCALING),
@@ -416,20 +420,20 @@ pub(crate) fn pace(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Process 1 of the process namespace that contains the children of the calling thread.
 #[derive(Debug)]
-pub(crate) struct First {
+pub(crate) struct InitProcess {
     process: libc::pid_t,
     /// Process 1 reads the other end of this pipe and detects whether its parent is still alive.
     _alive: OwnedFd,
 }
 
-impl First {
+impl InitProcess {
     /// Starts it: a process that waits for its death, and is killed when the calling thread ends. It mounts `/proc` anew, in
     /// the mount namespace of the calling thread, where the kernel allows that. It keeps one descriptor open, which the
     /// processes of its namespace find below `/proc/1/fd`.
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn start(kept: BorrowedFd<'_>) -> io::Result<First> {
+    pub(crate) fn start(kept: BorrowedFd<'_>) -> io::Result<InitProcess> {
         let kept = kept.as_raw_fd();
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         // SAFETY: the child of a program with several threads may make only calls that are safe in a signal handler: it
@@ -456,7 +460,7 @@ impl First {
                     libc::pause();
                 }
             }
-            Ok(First { process, _alive: writer })
+            Ok(InitProcess { process, _alive: writer })
         }
     }
 

@@ -14,7 +14,7 @@ use super::clock::WallClock;
 use super::port::Port;
 
 /// Time before a deadline at which spinning begins.
-pub const SPIN: Duration = Duration::from_nanos(60_000);
+pub const SPIN_DURATION: Duration = Duration::from_nanos(60_000);
 
 /// Sets the timer slack of the calling thread to its minimum.
 pub(crate) fn ask_for_exact_wakeups() {
@@ -38,7 +38,7 @@ pub(crate) fn wait(
         ports.iter().map(|port| PollFd::from_borrowed_fd(port.fd(), PollFlags::IN)).collect();
     loop {
         let left = deadline.saturating_since(clock.now());
-        let sleep = left.saturating_sub(SPIN).as_nanos();
+        let sleep = left.saturating_sub(SPIN_DURATION).as_nanos();
         let timeout = Timespec { tv_sec: (sleep / 1_000_000_000) as i64, tv_nsec: (sleep % 1_000_000_000) as i64 };
         match poll(&mut fds, Some(&timeout)) {
             Ok(0) if left.is_zero() => {

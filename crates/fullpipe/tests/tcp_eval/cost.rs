@@ -2,15 +2,15 @@
 //! experiment, and that upper bounds are not exceeded.
 
 use crate::targets::folder;
-use fullpipe::study::plan::plan;
-use fullpipe::study::{Settings, VirtualLaboratory, open};
+use fullpipe::study::plan::make_plan;
+use fullpipe::study::{UserSettings, VirtualTimeRunner, load_file};
 use fullpipe::{lab, scenario};
 use std::collections::BTreeMap;
 
 #[test]
 fn events_of_quick_runs_are_within_a_factor_of_two() {
-    let laboratory = VirtualLaboratory::new("test");
-    let mut study = open(&folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
+    let laboratory = VirtualTimeRunner::new("test");
+    let mut study = load_file(&folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
     study
         .apply(&Settings { quick: true, ..Settings::default() }, &laboratory)
         .expect("the study has these experiments");
@@ -27,7 +27,7 @@ fn events_of_quick_runs_are_within_a_factor_of_two() {
             described.seed = run.seed;
             let outcome = lab::run(&described, &Default::default()).expect("the run succeeds");
             *count += 1;
-            *is_bound |= run.scenario.cost.is_bound();
+            *is_bound |= run.scenario.cost.is_upper_bound();
             *estimated += run.scenario.cost.events;
             *counted += outcome.totals().events as f64;
         }

@@ -2,7 +2,7 @@
 //! not exist in Fullpipe, in the order of the paper. Issues of its wireless experiments are omitted.
 
 use crate::targets::folder;
-use fullpipe::study::{Files, Options, Settings, VirtualLaboratory, open, run};
+use fullpipe::study::{FileSystem, StudyOptions, UserSettings, VirtualTimeRunner, load_file, run};
 use fullpipe::{Outcome, Simulation};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn network(name: &str) -> Simulation {
 
 /// The scenario of the access link at a load of 60 %, with the settings of the study.
 pub(crate) fn access_link() -> Simulation {
-    let study = open(&folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
+    let study = load_file(&folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
     let experiment = study.experiment("access-link").expect("the study has this experiment");
     let (_, axis) = experiment.axis("load").expect("the experiment has this axis");
     let level = axis.levels.iter().find(|level| level.label == "0.6").expect("the axis has this level");
@@ -130,13 +130,13 @@ fn temporary(name: &str) -> std::path::PathBuf {
 }
 
 fn records(folder: &Path, jobs: usize) -> BTreeMap<String, Vec<u8>> {
-    let laboratory = VirtualLaboratory::new("test");
-    let mut study = open(&self::folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
+    let laboratory = VirtualTimeRunner::new("test");
+    let mut study = load_file(&self::folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
     let set = ["experiments=[\"plain-access-link\", \"plain-dial-up\", \"plain-satellite\"]"];
     let set =
         set.iter().map(|text| fullpipe::scenario::Override::parse(text).expect("the override is valid")).collect();
     study.apply(&Settings { set, ..Settings::default() }, &laboratory).expect("the study has these experiments");
-    let options = Options { jobs, ..Options::default() };
+    let options = StudyOptions { jobs, ..StudyOptions::default() };
     let outcome = run(&study, &laboratory, folder, &Files::new(), &options, &mut (), &AtomicBool::new(false))
         .expect("the study runs");
     assert!(outcome.failed.is_empty() && outcome.untrusted.is_empty(), "{:?}", outcome.failed);
@@ -181,7 +181,7 @@ fn issue_5_load_is_stationary_after_warm_up() {
     assert!(spread <= 0.05 * whole, "{thirds:?}");
     assert!((mean(&values[values.len() * 9 / 10..]) / whole - 1.0).abs() < 0.15, "{whole}");
     let reverse = measured(&outcome, "central.reverse");
-    let offered = reverse.arrivals.bytes as f64 * 8.0 / reverse.measured().as_secs_f64();
+    let offered = reverse.arrivals.bytes as f64 * 8.0 / reverse.measured_duration().as_secs_f64();
     assert!((offered / 60e6 - 1.0).abs() <= 0.05, "{offered}");
     assert_eq!(reverse.dropped_packets, 0);
 

@@ -1,7 +1,7 @@
 //! Tests that the shuffles of the study `tcp-eval` equal the results of `find-target`: scale, prefill, warm-up and
 //! duration of every load, with a row for each run.
 
-use fullpipe::tmix::{Direction, Plan, Suite, Synthetic, find_target, generate};
+use fullpipe::tmix::{ExperimentPlan, ExperimentSpec, LoadDirection, SyntheticTrace, find_scale, generate};
 use fullpipe::units::{Duration, Rate};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(crate) fn folder() -> PathBuf {
 /// time. Tables 2 to 7 have at 60 %: access link 36.72 s, dial-up 559 s, trans-oceanic 89.1 s, satellite 324.7 s. For the data
 /// center the authors use 7.956 s; the 9.0 s of the table contradict the values at 85 and 110 %. Runs with long bins (minutes
 /// and hours) have fewer bins. The halves of dial-up may differ by 20 %, which the authors permit as well.
-fn suite(experiment: &str, load: f64, seed: u64) -> Suite {
+fn suite(experiment: &str, load: f64, seed: u64) -> ExperimentSpec {
     let ms = Duration::from_millis;
     let (rate, longest, minimum_bins) = match experiment {
         "access-link" => (Rate::from_megabits_per_second(100), ms(408), 60),
@@ -27,19 +27,19 @@ fn suite(experiment: &str, load: f64, seed: u64) -> Suite {
         "satellite" => (Rate::from_megabits_per_second(4), ms(3608), 24),
         other => panic!("no suite for {other}"),
     };
-    let mut suite = Suite::draft(rate, load, longest, seed);
+    let mut suite = ExperimentSpec::draft(rate, load, longest, seed);
     suite.minimum_bins = minimum_bins;
     match experiment {
         "dial-up" => suite.balance_tolerance = 0.2,
-        "satellite" => suite.direction = Direction::Forward,
+        "satellite" => suite.direction = LoadDirection::Forward,
         _ => {}
     }
     suite
 }
 
-fn plan(experiment: &str, load: f64, seed: u64) -> Result<Plan, String> {
-    let mut traces = Synthetic::suite(1, generate::LENGTH);
-    find_target(&suite(experiment, load, seed), &mut traces, |_| {})
+fn plan(experiment: &str, load: f64, seed: u64) -> Result<ExperimentPlan, String> {
+    let mut traces = SyntheticTrace::suite(1, generate::DEFAULT_LENGTH);
+    find_scale(&suite(experiment, load, seed), &mut traces, |_| {})
         .map_err(|error| format!("{experiment} {load}, shuffle {seed}: {error}"))
 }
 
@@ -59,7 +59,7 @@ flow.*.shuffle_seed,flow.*.scale,flow.*.prefill,flow.*.prefill_interval,flow.*.p
 ";
 
 /// The row of a shuffle in the file.
-fn row(plan: &Plan) -> String {
+fn row(plan: &ExperimentPlan) -> String {
     let schedule = &plan.schedule;
     let prefill = &schedule.prefill;
     let seconds = |duration: Duration| format!("{}s", duration.as_nanos() as f64 / 1e9);

@@ -2,7 +2,7 @@
 //! same run.
 
 use crate::issues::access_link;
-use fullpipe::tmix::{Format, Synthetic, generate, write};
+use fullpipe::tmix::{SyntheticTrace, TraceFormat, generate, write};
 use fullpipe::units::Duration;
 
 #[test]
@@ -11,13 +11,13 @@ fn folder_of_written_traces_gives_the_same_run() {
     let folder = std::env::temp_dir().join(format!("fullpipe-tcp-eval-{}-traces", std::process::id()));
     std::fs::create_dir_all(&folder).expect("the folder can be created");
     let endings = ["org", "orig", "alt", "cvec"];
-    let suite = Synthetic::suite(1, Duration::from_secs(SECONDS));
-    for (number, (trace, name)) in suite.iter().zip(generate::TRACES).enumerate() {
+    let suite = SyntheticTrace::suite(1, Duration::from_secs(SECONDS));
+    for (number, (trace, name)) in suite.iter().zip(generate::TRACE_NAMES).enumerate() {
         let (ending, format) =
-            (endings[number % 4], if number % 2 == 0 { Format::Original } else { Format::Alternate });
+            (endings[number % 4], if number % 2 == 0 { TraceFormat::Original } else { TraceFormat::Alternate });
         let mut text = Vec::new();
-        for connection in (0..SECONDS).flat_map(|second| trace.second(second)) {
-            write(&mut text, &connection, format, name).expect("writing to memory cannot fail");
+        for connection in (0..SECONDS).flat_map(|second| trace.connections_in_second(second)) {
+            write_connection(&mut text, &connection, format, name).expect("writing to memory cannot fail");
         }
         std::fs::write(folder.join(format!("{name}.{ending}")), text).expect("the folder is writable");
     }

@@ -5,14 +5,16 @@ use super::paths::Paths;
 use super::traffic::{self, Traffic};
 use crate::world::footprint;
 use fullpipe_network::Limit;
-use fullpipe_network::footprint::{FLIGHT_BYTES, LINK_BYTES, NODE_BYTES, PACKET_BYTES, ROUTE_BYTES, WAITING_BYTES};
+use fullpipe_network::footprint::{
+    IN_FLIGHT_PACKET_BYTES, LINK_BYTES, NODE_BYTES, PACKET_BYTES, QUEUED_PACKET_BYTES, ROUTE_BYTES,
+};
 use fullpipe_record::FlowMonitor;
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{self, Stack, Transport};
+use fullpipe_scenario::description::{self, QuicStack, Transport};
 use std::collections::BTreeMap;
 
 /// Memory of the program itself, in bytes: the peak of a run of `quick-start`.
-pub const PROGRAM_BYTES: f64 = 13e6;
+pub const PROCESS_BYTES: f64 = 13e6;
 
 /// Mean ratio of capacity to length of a vector, which doubles its capacity.
 const GROWTH: f64 = 1.5;
@@ -115,14 +117,14 @@ fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     let end = match &flow.transport {
         Transport::Udp => 0.0,
         Transport::Tcp(_) => footprint::TCP_BYTES as f64 + BOX_BYTES,
-        Transport::Quic(quic) if quic.stack == Stack::Model => {
+        Transport::Quic(quic) if quic.stack == QuicStack::Model => {
             (footprint::QUIC_MODEL_BYTES + fullpipe_quic::STREAM_BYTES) as f64 + 4.0 * BOX_BYTES
         }
         Transport::Quic(_) => footprint::QUIC_STACK_BYTES as f64 + STACK_BYTES,
         Transport::Masque(_) => TUNNEL_BYTES / 2.0,
     };
     let maker = match &flow.transport {
-        Transport::Quic(quic) if quic.stack == Stack::Model => footprint::QUIC_MAKER_BYTES as f64,
+        Transport::Quic(quic) if quic.stack == QuicStack::Model => footprint::QUIC_MAKER_BYTES as f64,
         _ => 0.0,
     };
     let first = described + footprint::FLOW_BYTES as f64 + 2.0 * BOX_BYTES + conversation + rows + maker;
@@ -148,7 +150,7 @@ fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
     let (record, data) = match &scenario.flows[traffic.flow].transport {
         Transport::Udp | Transport::Masque(_) => return 0.0,
         Transport::Tcp(_) => (fullpipe_tcp::SEGMENT_RECORD_BYTES as f64, 0.0),
-        Transport::Quic(quic) if quic.stack == Stack::Model => (fullpipe_quic::PACKET_RECORD_BYTES as f64, 0.0),
+        Transport::Quic(quic) if quic.stack == QuicStack::Model => (fullpipe_quic::PACKET_RECORD_BYTES as f64, 0.0),
         // The real stack stores real bytes: the written ones, and those in packets.
         Transport::Quic(_) => (200.0, 2.0 * traffic.packets.payload_bytes),
     };
@@ -200,7 +202,7 @@ fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 
         }
     }
     let windows: f64 = all.iter().flat_map(|traffic| traffic.unlimited).sum();
-    let each = GROWTH * (PACKET_BYTES + FLIGHT_BYTES + WAITING_BYTES) as f64;
+    let each = GROWTH * (PACKET_BYTES + IN_FLIGHT_PACKET_BYTES + QUEUED_PACKET_BYTES) as f64;
     let part = |what, count: f64| MemoryPart::new(what, count, count * each);
     [
         MemoryPart { is_visited: true, ..part("packets in flight", on_links) },

@@ -16,10 +16,10 @@ mod memory;
 mod paths;
 mod traffic;
 
-pub use memory::{MemoryPart, PROGRAM_BYTES};
+pub use memory::{MemoryPart, PROCESS_BYTES};
 
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Stack, Transport};
+use fullpipe_scenario::description::{QuicStack, Transport};
 use paths::Paths;
 use traffic::{Direction, NO_PATH, Traffic};
 
@@ -61,7 +61,7 @@ pub struct Cost {
 
 impl Cost {
     /// Estimates the cost of a scenario.
-    pub fn of(scenario: &Scenario) -> Cost {
+    pub fn estimate(scenario: &Scenario) -> Cost {
         let paths = Paths::new(scenario);
         let all = traffic::of(scenario, &paths);
         let mut cost = Cost { memory: memory::parts(scenario, &paths, &all), ..Cost::default() };
@@ -90,23 +90,23 @@ impl Cost {
     }
 
     /// Whether the figures are upper bounds.
-    pub fn is_bound(&self) -> bool {
+    pub fn is_upper_bound(&self) -> bool {
         !self.bounds.is_empty()
     }
 
     /// Peak memory of the process in bytes.
     pub fn peak_bytes(&self) -> f64 {
-        PROGRAM_BYTES + self.memory.iter().map(MemoryPart::bytes).sum::<f64>()
+        PROCESS_BYTES + self.memory.iter().map(MemoryPart::bytes).sum::<f64>()
     }
 
     /// The part of the peak memory that is an estimate and not an upper bound, in bytes.
-    pub fn certain_bytes(&self) -> f64 {
+    pub fn estimated_bytes(&self) -> f64 {
         let certain = self.memory.iter().filter(|part| !part.is_bound);
-        PROGRAM_BYTES + certain.map(MemoryPart::bytes).sum::<f64>()
+        PROCESS_BYTES + certain.map(MemoryPart::bytes).sum::<f64>()
     }
 
     /// The largest part of the memory.
-    pub fn largest(&self) -> Option<&MemoryPart> {
+    pub fn largest_part(&self) -> Option<&MemoryPart> {
         self.memory.first()
     }
 }
@@ -118,7 +118,7 @@ fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64
         (_, Some(_)) => weight::TUNNEL,
         (Transport::Udp, None) => weight::UDP,
         (Transport::Tcp(_), None) => 1.0,
-        (Transport::Quic(quic), None) if quic.stack == Stack::Model => weight::QUIC_MODEL,
+        (Transport::Quic(quic), None) if quic.stack == QuicStack::Model => weight::QUIC_MODEL,
         (Transport::Quic(_) | Transport::Masque(_), None) => weight::QUIC_STACK,
     };
     // The start of the flow.

@@ -3,9 +3,9 @@
 //! The rules of [`fullpipe_network::chain`], applied to the scenario, determine which links are computed together with the previous one.
 
 use crate::world::ends;
-use fullpipe_network::{Attachment, Course, Limit, Way, metrics};
+use fullpipe_network::{Limit, LinkProfile, MediumDirection, NextHop, metrics};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Link, Subject};
+use fullpipe_scenario::description::{Link, ProbeSubject};
 use fullpipe_units::NodeId;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -105,7 +105,7 @@ impl Paths {
                     if at == to {
                         break;
                     }
-                    let Some((transmitter, next)) = hop(scenario, routing.toward(at, to)) else { break };
+                    let Some((transmitter, next)) = hop(scenario, routing.next_hop(at, to)) else { break };
                     self.hops.push(transmitter as u32);
                     at = next;
                 }
@@ -192,7 +192,7 @@ impl Paths {
 
 /// Whether the departure time of a frame is known at its arrival.
 fn is_plain(link: &Link) -> bool {
-    link.discipline.is_none() && !matches!(link.course, Course::Trace(_))
+    link.discipline.is_none() && !matches!(link.course, LinkProfile::Trace(_))
 }
 
 /// The links that are observed during the run; `None`: no link is computed ahead.
@@ -200,8 +200,8 @@ fn watched_links(scenario: &Scenario) -> Option<Vec<bool>> {
     let mut watched = vec![false; scenario.links.len()];
     for probe in &scenario.probes {
         match probe.subject {
-            Subject::Flow(_) if probe.metrics.iter().any(|metric| metric == metrics::DROPS.name) => return None,
-            Subject::Link(link) => watched[link] = true,
+            ProbeSubject::Flow(_) if probe.metrics.iter().any(|metric| metric == metrics::DROPS.name) => return None,
+            ProbeSubject::Link(link) => watched[link] = true,
             _ => {}
         }
     }
@@ -209,20 +209,21 @@ fn watched_links(scenario: &Scenario) -> Option<Vec<bool>> {
 }
 
 /// The number of a hop's transmitter, and the node at its end.
-fn hop(scenario: &Scenario, hop: Attachment) -> Option<(usize, NodeId)> {
+fn hop(scenario: &Scenario, hop: NextHop) -> Option<(usize, NodeId)> {
     let (links, segments) = (scenario.links.len(), scenario.ethernets.len());
     match hop {
-        Attachment::Link(link) => Some((link.index(), scenario.links.get(link.index())?.to)),
-        Attachment::Station { segment, station } => {
+        NextHop::Link(link) => Some((link.index(), scenario.links.get(link.index())?.to)),
+        NextHop::Station { segment, station } => {
             let host = scenario.ethernets.get(segment as usize)?.hosts.get(station as usize)?;
             Some((links + segment as usize, *host))
         }
-        Attachment::Medium { medium, way, station } => {
+        NextHop::Medium { medium, way, station } => {
             let access = scenario.access.get(usize::from(medium))?;
-            let end = if way == Way::Up { access.hub() } else { *access.stations().get(station as usize)? };
-            Some((links + segments + 2 * usize::from(medium) + usize::from(way == Way::Up), end))
+            let end =
+                if way == MediumDirection::Uplink { access.hub() } else { *access.stations().get(station as usize)? };
+            Some((links + segments + 2 * usize::from(medium) + usize::from(way == MediumDirection::Uplink), end))
         }
-        Attachment::Translation | Attachment::None => None,
+        NextHop::Translation | NextHop::None => None,
     }
 }
 
@@ -237,7 +238,7 @@ fn transmitters(scenario: &Scenario) -> Vec<Transmitter> {
                 (None, Some(packets)) => Limit::Packets(packets),
                 (None, None) => Limit::Unlimited,
             },
-            None => Limit::at(link.queue, link.rate),
+            None => Limit::from_queue_limit(link.queue, link.rate),
         },
         framing_bytes: f64::from(link.framing_bytes),
         is_impaired: !link.impairments.list.is_empty(),
@@ -256,8 +257,8 @@ fn transmitters(scenario: &Scenario) -> Vec<Transmitter> {
         }
     });
     let ways = scenario.access.iter().flat_map(|access| {
-        Way::ALL.map(|way| {
-            let promise = access.promise(way);
+        MediumDirection::ALL.map(|way| {
+            let promise = access.bounds(way);
             Transmitter {
                 bits_per_s: if promise.rate_bps == 0 { f64::INFINITY } else { promise.rate_bps as f64 },
                 delay_s: promise.least_delay.as_secs_f64(),

@@ -27,7 +27,7 @@ const TIMESTAMP_BYTES: f64 = 12.0;
 
 /// The packet sizes and counts of a transport.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packets {
+pub(super) struct PacketModel {
     /// Payload of a full packet in bytes; infinite: the application determines the size of each datagram.
     pub(super) payload_bytes: f64,
     /// Header bytes, including the IP header.
@@ -42,10 +42,10 @@ pub(super) struct Packets {
     window_bytes: f64,
 }
 
-impl Packets {
-    fn of(transport: &Transport) -> Packets {
+impl PacketModel {
+    fn of(transport: &Transport) -> PacketModel {
         match transport {
-            Transport::Udp => Packets {
+            Transport::Udp => PacketModel {
                 payload_bytes: f64::INFINITY,
                 header_bytes: DATAGRAM_BYTES,
                 per_ack: f64::INFINITY,
@@ -57,7 +57,7 @@ impl Packets {
             Transport::Tcp(tcp) => {
                 let config = &tcp.connection;
                 let tls = if tcp.tls.is_some() { 6.0 } else { 0.0 };
-                Packets {
+                PacketModel {
                     payload_bytes: f64::from(config.mss_bytes),
                     header_bytes: SEGMENT_BYTES + if config.timestamps { TIMESTAMP_BYTES } else { 0.0 },
                     per_ack: f64::from(config.delayed_ack_segments.max(1)),
@@ -67,15 +67,15 @@ impl Packets {
                     window_bytes: config.send_buffer_bytes.min(config.receive_buffer_bytes) as f64,
                 }
             }
-            Transport::Quic(quic) => Packets::of_quic(&quic.connection),
-            Transport::Masque(_) => Packets::of_quic(&description::Quic::default().connection),
+            Transport::Quic(quic) => PacketModel::of_quic(&quic.connection),
+            Transport::Masque(_) => PacketModel::of_quic(&description::Quic::default().connection),
         }
     }
 
-    fn of_quic(config: &fullpipe_quic::Config) -> Packets {
+    fn of_quic(config: &fullpipe_quic::Config) -> PacketModel {
         let datagram = config.largest_mtu_bytes.unwrap_or_default().max(config.initial_mtu_bytes);
         let buffers = config.send_buffer_bytes.min(config.receive_buffer_bytes);
-        Packets {
+        PacketModel {
             payload_bytes: f64::from(datagram) - QUIC_OVERHEAD_BYTES,
             header_bytes: QUIC_OVERHEAD_BYTES + DATAGRAM_BYTES,
             per_ack: config.ack_every_packets.max(1) as f64,
@@ -108,7 +108,7 @@ pub(super) struct Direction {
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
     pub(super) flow: usize,
-    pub(super) packets: Packets,
+    pub(super) packets: PacketModel,
     /// Number of the tunnel's flow.
     pub(super) via: Option<usize>,
     /// Duration of its activity in seconds.
@@ -201,7 +201,7 @@ pub(super) const NO_PATH: u32 = u32::MAX;
 /// The traffic of a flow without competition, limited by its buffers and slow start.
 fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     let described = &scenario.flows[flow];
-    let packets = Packets::of(&described.transport);
+    let packets = PacketModel::of(&described.transport);
     let (from, to) = ends(scenario, flow);
     let through = described.via.map(|tunnel| ends(scenario, tunnel));
     let tunnel = |back: bool| match through {
@@ -227,7 +227,7 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
         let possible = time_s / least_s + 1.0;
         let count = exchanges.most.min(possible);
         is_unlimited |= possible < exchanges.most;
-        demand = demand.times(count);
+        demand = demand.repeat(count);
     }
     if is_stream {
         // A single connection begins with slow start, which doubles the data sent in each round trip.

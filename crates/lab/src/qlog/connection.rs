@@ -1,13 +1,13 @@
 //! The log's state of one endpoint of a connection, and the events that it writes when that state changes.
 
-use super::datagram::{self, Carried, Numbers};
-use super::frames::Meaning;
+use super::datagram::{self, DatagramView, LargestPacketNumbers};
+use super::frames::PacketEffects;
 use super::metrics::{Metrics, congestion_state};
 use super::words::{TransportSide, word_of};
-use crate::stack::journal::Entry;
+use crate::stack::journal::PacketLogEntry;
 use fullpipe_record::qlog::QlogWriter;
 use fullpipe_transport::endpoint::EndpointReport;
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wire::QuicPacketType;
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub(super) struct ConnectionLog {
     /// TCP: retransmission timeouts so far.
     pub(super) timeouts: u64,
     /// QUIC model: packet numbers sent and received, and `ack_delay_exponent` of this endpoint and of its peer.
-    pub(super) numbers: [Numbers; 2],
+    pub(super) numbers: [LargestPacketNumbers; 2],
     pub(super) exponents: [Option<u8>; 2],
     /// Whether a Handshake packet was sent or received.
     pub(super) handshake: bool,
@@ -54,13 +54,13 @@ impl ConnectionLog {
         let prefix = if self.tcp { "tcp" } else { "quic" };
         if self.state != Some(state) {
             let before = self.state.replace(state);
-            writer.event(at, &self.group, &format!("{prefix}:connection_state_updated"), |data| {
+            writer.write_event(at, &self.group, &format!("{prefix}:connection_state_updated"), |data| {
                 before.iter().for_each(|before| data.text("old", before));
                 data.text("new", state);
             });
             let over = matches!(state, "closing" | "draining" | "closed") && (!self.tcp || state == "closed");
             if over && !std::mem::replace(&mut self.over, true) {
-                writer.event(at, &self.group, &format!("{prefix}:connection_closed"), |data| {
+                writer.write_event(at, &self.group, &format!("{prefix}:connection_closed"), |data| {
                     self.closed_by.iter().for_each(|side| data.text("initiator", side.word()));
                     if !self.tcp && self.closed_by.is_none() && state == "closed" {
                         data.text("trigger", "idle_timeout");
@@ -72,14 +72,14 @@ impl ConnectionLog {
         let congestion = congestion_state(report, &self.control);
         if self.congestion != Some(congestion) {
             let before = self.congestion.replace(congestion);
-            writer.event(at, &self.group, &format!("{prefix}:congestion_state_updated"), |data| {
+            writer.write_event(at, &self.group, &format!("{prefix}:congestion_state_updated"), |data| {
                 before.iter().for_each(|before| data.text("old", before));
                 data.text("new", congestion);
             });
         }
         if metrics != self.metrics {
             let before = std::mem::replace(&mut self.metrics, metrics);
-            writer.event(at, &self.group, &format!("{prefix}:recovery_metrics_updated"), |data| {
+            writer.write_event(at, &self.group, &format!("{prefix}:recovery_metrics_updated"), |data| {
                 metrics.write_changes(&before, data);
             });
         }
@@ -112,7 +112,7 @@ impl ConnectionLog {
         mtu_probe: bool,
         trigger: Option<&str>,
     ) {
-        writer.event(at, &self.group, "quic:packet_lost", |data| {
+        writer.write_event(at, &self.group, "quic:packet_lost", |data| {
             data.object("header", |header| {
                 header.text("packet_type", datagram::type_word(packet_type));
                 header.unsigned("packet_number", number);
@@ -132,7 +132,7 @@ impl ConnectionLog {
         mtu_bytes: u64,
         initial_packets: Option<u64>,
     ) {
-        writer.event(at, &self.group, "quic:recovery_parameters_set", |data| {
+        writer.write_event(at, &self.group, "quic:recovery_parameters_set", |data| {
             data.unsigned("max_datagram_size", mtu_bytes);
             if let Some(packets) = initial_packets {
                 data.unsigned("initial_congestion_window", mtu_bytes.saturating_mul(packets));
@@ -144,7 +144,7 @@ impl ConnectionLog {
     /// Writes `parameters_set` for the QUIC stack, from its settings: the stack does not report the parameters that it
     /// sends. `windows` are the receive windows of the connection and of a stream in bytes.
     pub(super) fn stack_parameters(&self, writer: &mut QlogWriter, at: Instant, idle: Duration, windows: [u64; 2]) {
-        writer.event(at, &self.group, "quic:parameters_set", |data| {
+        writer.write_event(at, &self.group, "quic:parameters_set", |data| {
             data.text("initiator", TransportSide::Local.word());
             data.unsigned("max_idle_timeout", idle.as_nanos() / 1_000_000);
             data.unsigned("initial_max_data", windows[0]);
@@ -156,7 +156,7 @@ impl ConnectionLog {
     }
 
     /// Records the effects of a packet on the state of the connection.
-    fn note(&mut self, side: TransportSide, packet_type: QuicPacketType, meaning: Meaning) {
+    fn note(&mut self, side: TransportSide, packet_type: QuicPacketType, meaning: PacketEffects) {
         self.handshake |= packet_type == QuicPacketType::Handshake;
         self.confirmed |= meaning.confirms;
         if meaning.closes {
@@ -165,16 +165,16 @@ impl ConnectionLog {
     }
 
     /// Writes the entries of the QUIC stack's journal in order.
-    pub(super) fn write_journal(&mut self, writer: &mut QlogWriter, at: Instant, journal: Vec<Entry>) {
+    pub(super) fn write_journal(&mut self, writer: &mut QlogWriter, at: Instant, journal: Vec<PacketLogEntry>) {
         let mut made = Vec::new();
         let mut unread: VecDeque<UnreadDatagram> = VecDeque::new();
         for entry in journal {
             match entry {
-                Entry::DatagramReceived { bytes, codepoint } => {
+                PacketLogEntry::DatagramReceived { bytes, codepoint } => {
                     let id = self.count(TransportSide::Remote);
                     unread.push_back(UnreadDatagram { id, bytes, unread_bytes: bytes, codepoint });
                 }
-                Entry::Received(packet) => {
+                PacketLogEntry::PacketReceived(packet) => {
                     // The stack reads datagrams in order: those before the packet's datagram are finished.
                     while unread.front().is_some_and(|front| !front.may_hold(&packet)) {
                         self.write_unread(writer, at, unread.pop_front());
@@ -185,16 +185,16 @@ impl ConnectionLog {
                     });
                     let UnreadDatagram { id, bytes, codepoint, .. } = front.unwrap_or_default();
                     let (side, bytes) = (TransportSide::Remote, bytes as u64);
-                    let carried = Carried { at, group: &self.group, side, id, codepoint, bytes };
+                    let carried = DatagramView { at, group: &self.group, side, id, codepoint, bytes };
                     let meaning = datagram::of_stack(writer, &carried, &packet);
                     self.note(side, datagram::type_of(&packet.header), meaning);
                 }
-                Entry::Sent(packet) => made.push(packet),
-                Entry::DatagramSent { bytes, codepoint } => {
+                PacketLogEntry::PacketSent(packet) => made.push(packet),
+                PacketLogEntry::DatagramSent { bytes, codepoint } => {
                     let id = self.count(TransportSide::Local);
                     for packet in made.drain(..) {
                         let side = TransportSide::Local;
-                        let carried = Carried { at, group: &self.group, side, id, codepoint, bytes: bytes as u64 };
+                        let carried = DatagramView { at, group: &self.group, side, id, codepoint, bytes: bytes as u64 };
                         let meaning = datagram::of_stack(writer, &carried, &packet);
                         let packet_type = datagram::type_of(&packet.header);
                         self.note(side, packet_type, meaning);
@@ -205,7 +205,7 @@ impl ConnectionLog {
                         }
                     }
                 }
-                Entry::Lost { number, bytes } => {
+                PacketLogEntry::PacketLost { number, bytes } => {
                     let of_opening =
                         |sent: &&(u64, usize, QuicPacketType)| sent.0 == number && sent.1 == usize::from(bytes);
                     let packet_type =
@@ -226,7 +226,7 @@ impl ConnectionLog {
         else {
             return;
         };
-        writer.event(at, &self.group, "quic:packet_dropped", |data| {
+        writer.write_event(at, &self.group, "quic:packet_dropped", |data| {
             data.object("raw", |raw| raw.unsigned("length", bytes as u64));
             data.unsigned("datagram_id", id & u64::from(u32::MAX));
             data.text("ecn", word_of(codepoint));
@@ -240,13 +240,13 @@ struct UnreadDatagram {
     id: u64,
     bytes: usize,
     unread_bytes: usize,
-    codepoint: Codepoint,
+    codepoint: EcnCodepoint,
 }
 
 impl UnreadDatagram {
     /// Whether a packet can be the next of this datagram. The stack can receive several datagrams before it reads the first.
     /// They are distinguished by the packet with a short header, which is the last of its datagram (RFC 9000 section 12.2).
-    fn may_hold(&self, packet: &crate::stack::journal::Packet) -> bool {
+    fn may_hold(&self, packet: &crate::stack::journal::PlaintextPacket) -> bool {
         let ends = datagram::type_of(&packet.header) == QuicPacketType::OneRtt;
         packet.bytes == self.unread_bytes || packet.bytes < self.unread_bytes && !ends
     }

@@ -1,11 +1,11 @@
 //! Writes `packet_sent` and `packet_received` events of QUIC: from the packets of the model, and from the bytes in the journal of the
 //! QUIC stack.
 
-use super::frames::{self, Meaning};
+use super::frames::{self, PacketEffects};
 use super::words::{TransportSide, word_of};
-use crate::stack::journal::Packet;
-use fullpipe_record::qlog::{Array, Object, QlogWriter, hexadecimal};
-use fullpipe_units::{Codepoint, Instant};
+use crate::stack::journal::PlaintextPacket;
+use fullpipe_record::qlog::{ArrayWriter, ObjectWriter, QlogWriter, to_hex};
+use fullpipe_units::{EcnCodepoint, Instant};
 use fullpipe_wire::quic::stream_header_bytes;
 use fullpipe_wire::{
     QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SegmentOptions, TransportParameters,
@@ -16,25 +16,25 @@ pub(super) const ACK_DELAY_EXPONENT: u8 = 3;
 
 /// A datagram that this endpoint sent or received.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Carried<'a> {
+pub(super) struct DatagramView<'a> {
     pub(super) at: Instant,
     pub(super) group: &'a str,
     pub(super) side: TransportSide,
     pub(super) id: u64,
-    pub(super) codepoint: Codepoint,
+    pub(super) codepoint: EcnCodepoint,
     /// Bytes of its UDP payload.
     pub(super) bytes: u64,
 }
 
-impl Carried<'_> {
+impl DatagramView<'_> {
     fn packet(
         &self,
         writer: &mut QlogWriter,
-        header: impl FnOnce(&mut Object<'_>),
+        header: impl FnOnce(&mut ObjectWriter<'_>),
         [length, payload_length]: [u64; 2],
-        frames: impl FnOnce(&mut Array<'_>),
+        frames: impl FnOnce(&mut ArrayWriter<'_>),
     ) {
-        writer.event(self.at, self.group, self.side.event(), |data| {
+        writer.write_event(self.at, self.group, self.side.event(), |data| {
             data.object("header", header);
             data.object("raw", |raw| {
                 raw.unsigned("length", length);
@@ -60,9 +60,9 @@ pub(super) fn type_word(packet_type: QuicPacketType) -> &'static str {
 
 /// The largest packet number in each packet number space, from which truncated packet numbers are decoded.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Numbers([Option<u64>; 3]);
+pub(super) struct LargestPacketNumbers([Option<u64>; 3]);
 
-impl Numbers {
+impl LargestPacketNumbers {
     /// Decodes a truncated packet number (RFC 9000 appendix A.3).
     fn decode(&mut self, packet_type: QuicPacketType, truncated: u32, bytes: u8) -> Option<u64> {
         let space = match packet_type {
@@ -97,11 +97,11 @@ pub(super) struct DatagramEffects {
 /// Writes the packets of a model datagram. `exponent` is the sender's `ack_delay_exponent`.
 pub(super) fn of_model(
     writer: &mut QlogWriter,
-    carried: &Carried<'_>,
+    carried: &DatagramView<'_>,
     header: &QuicHeader,
     beside: Option<&SegmentOptions>,
     datagram: Option<&QuicDatagram>,
-    numbers: &mut Numbers,
+    numbers: &mut LargestPacketNumbers,
     exponent: u8,
 ) -> DatagramEffects {
     let mut effects = DatagramEffects::default();
@@ -112,13 +112,14 @@ pub(super) fn of_model(
         return effects;
     }
     let number = numbers.decode(QuicPacketType::OneRtt, header.number, header.number_bytes);
-    let fill_header = |out: &mut Object<'_>| {
+    let fill_header = |out: &mut ObjectWriter<'_>| {
         out.text("packet_type", "1RTT");
         number.iter().for_each(|number| out.unsigned("packet_number", *number));
     };
     if header.form == QuicForm::Stream {
         // The frame extends to the end of its packet, so it has no length field.
-        let (stream, offset, data) = (u64::from(header.stream), header.place(), u64::from(header.length));
+        let (stream, offset, data) =
+            (u64::from(header.stream), header.offset_or_largest_acked(), u64::from(header.length));
         let length = u64::from(stream_header_bytes(stream, offset)) + data;
         carried.packet(writer, fill_header, [carried.bytes, length], |out| {
             frames::stream(out, stream, offset, header.fin, length, data);
@@ -135,9 +136,9 @@ pub(super) fn of_model(
 
 fn model_packet(
     writer: &mut QlogWriter,
-    carried: &Carried<'_>,
+    carried: &DatagramView<'_>,
     packet: &QuicPacket,
-    numbers: &mut Numbers,
+    numbers: &mut LargestPacketNumbers,
     exponent: u8,
     effects: &mut DatagramEffects,
 ) {
@@ -189,16 +190,16 @@ fn identifiers(header: &[u8]) -> Option<[&[u8]; 2]> {
 }
 
 /// Writes a packet of the QUIC stack.
-pub(super) fn of_stack(writer: &mut QlogWriter, carried: &Carried<'_>, packet: &Packet) -> Meaning {
-    let mut meaning = Meaning::default();
+pub(super) fn of_stack(writer: &mut QlogWriter, carried: &DatagramView<'_>, packet: &PlaintextPacket) -> PacketEffects {
+    let mut meaning = PacketEffects::default();
     carried.packet(
         writer,
         |out| {
             out.text("packet_type", type_word(type_of(&packet.header)));
             out.unsigned("packet_number", packet.number);
             if let Some([destination, source]) = identifiers(&packet.header) {
-                out.text("scid", &hexadecimal(source));
-                out.text("dcid", &hexadecimal(destination));
+                out.text("scid", &to_hex(source));
+                out.text("dcid", &to_hex(destination));
             }
         },
         [packet.bytes as u64, packet.payload.len() as u64],
@@ -214,10 +215,10 @@ mod tests {
     #[test]
     fn truncated_packet_numbers_are_decoded_as_in_rfc_9000() {
         // RFC 9000 appendix A.3: after 0xa82f30ea, 0x9b32 in two bytes is 0xa82f9b32.
-        let mut numbers = Numbers([None, None, Some(0xa82f_30ea)]);
+        let mut numbers = LargestPacketNumbers([None, None, Some(0xa82f_30ea)]);
         assert_eq!(numbers.decode(QuicPacketType::OneRtt, 0x9b32, 2), Some(0xa82f_9b32));
         // A reordered packet, and a packet number in the next window of 256.
-        let mut numbers = Numbers([None, None, Some(0x100)]);
+        let mut numbers = LargestPacketNumbers([None, None, Some(0x100)]);
         assert_eq!(numbers.decode(QuicPacketType::OneRtt, 0xfe, 1), Some(0xfe));
         assert_eq!(numbers.decode(QuicPacketType::ZeroRtt, 0x01, 1), Some(0x101));
         assert_eq!(numbers.decode(QuicPacketType::Initial, 0, 1), Some(0));

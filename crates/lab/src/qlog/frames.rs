@@ -1,7 +1,7 @@
 //! Writes QUIC frames in qlog's format: frames of the model from their fields, and frames of the QUIC stack from their bytes.
 
 use super::words::TransportSide;
-use fullpipe_record::qlog::{Array, Milliseconds, Object, hexadecimal};
+use fullpipe_record::qlog::{ArrayWriter, Milliseconds, ObjectWriter, to_hex};
 use fullpipe_wire::quic::{AckRange, EcnCounts, QuicFrame, TransportParameters};
 
 /// Frame types (draft-ietf-quic-ack-frequency-11) that the qlog events draft does not define.
@@ -9,9 +9,9 @@ const IMMEDIATE_ACK: u64 = 0x1f;
 const ACK_FREQUENCY: u64 = 0xaf;
 
 /// Writes a frame of the model. `ack_delay_exponent` is that of its sender.
-pub(super) fn of_model(frames: &mut Array<'_>, frame: &QuicFrame, ack_delay_exponent: u8) {
+pub(super) fn of_model(frames: &mut ArrayWriter<'_>, frame: &QuicFrame, ack_delay_exponent: u8) {
     let length = u64::from(frame.bytes());
-    let kind = |out: &mut Object<'_>, name: &str| out.text("frame_type", name);
+    let kind = |out: &mut ObjectWriter<'_>, name: &str| out.text("frame_type", name);
     match frame {
         QuicFrame::Ack { delay, ranges, ecn } => ack(frames, *delay, ack_delay_exponent, ranges, *ecn),
         QuicFrame::Stream { stream: id, offset, length: data, fin, .. } => {
@@ -24,7 +24,7 @@ pub(super) fn of_model(frames: &mut Array<'_>, frame: &QuicFrame, ack_delay_expo
             out.unsigned("retire_prior_to", *retire_prior_to);
             out.unsigned("connection_id_length", u64::from(*bytes));
             // The model's connection IDs are their sequence numbers.
-            out.text("connection_id", &hexadecimal(&sequence.to_be_bytes()));
+            out.text("connection_id", &to_hex(&sequence.to_be_bytes()));
             raw(out, length, None);
         }),
         QuicFrame::Datagram { length: data, .. } => simple(frames, "datagram", length, Some(*data)),
@@ -65,11 +65,11 @@ pub(super) fn of_model(frames: &mut Array<'_>, frame: &QuicFrame, ack_delay_expo
     }
 }
 
-pub(super) fn ack(frames: &mut Array<'_>, delay: u64, exponent: u8, ranges: &[AckRange], ecn: Option<EcnCounts>) {
+pub(super) fn ack(frames: &mut ArrayWriter<'_>, delay: u64, exponent: u8, ranges: &[AckRange], ecn: Option<EcnCounts>) {
     frames.object(|out| {
         out.text("frame_type", "ack");
         let microseconds = delay.saturating_mul(1 << exponent.min(20));
-        out.exact("ack_delay", Milliseconds(microseconds.saturating_mul(1000)));
+        out.milliseconds("ack_delay", Milliseconds(microseconds.saturating_mul(1000)));
         out.array("acked_ranges", |acked| {
             for &(first, last) in ranges {
                 acked.array(|range| {
@@ -87,7 +87,7 @@ pub(super) fn ack(frames: &mut Array<'_>, delay: u64, exponent: u8, ranges: &[Ac
     });
 }
 
-pub(super) fn stream(frames: &mut Array<'_>, id: u64, offset: u64, fin: bool, length: u64, data: u64) {
+pub(super) fn stream(frames: &mut ArrayWriter<'_>, id: u64, offset: u64, fin: bool, length: u64, data: u64) {
     frames.object(|out| {
         out.text("frame_type", "stream");
         out.unsigned("stream_id", id);
@@ -99,7 +99,7 @@ pub(super) fn stream(frames: &mut Array<'_>, id: u64, offset: u64, fin: bool, le
     });
 }
 
-fn crypto(frames: &mut Array<'_>, offset: u64, length: u64, data: u64) {
+fn crypto(frames: &mut ArrayWriter<'_>, offset: u64, length: u64, data: u64) {
     frames.object(|out| {
         out.text("frame_type", "crypto");
         out.unsigned("offset", offset);
@@ -107,21 +107,21 @@ fn crypto(frames: &mut Array<'_>, offset: u64, length: u64, data: u64) {
     });
 }
 
-fn raw(out: &mut Object<'_>, length: u64, payload_length: Option<u64>) {
+fn raw(out: &mut ObjectWriter<'_>, length: u64, payload_length: Option<u64>) {
     out.object("raw", |raw| {
         raw.unsigned("length", length);
         payload_length.iter().for_each(|bytes| raw.unsigned("payload_length", *bytes));
     });
 }
 
-fn simple(frames: &mut Array<'_>, name: &str, length: u64, payload_length: Option<u64>) {
+fn simple(frames: &mut ArrayWriter<'_>, name: &str, length: u64, payload_length: Option<u64>) {
     frames.object(|out| {
         out.text("frame_type", name);
         raw(out, length, payload_length);
     });
 }
 
-fn numbers(frames: &mut Array<'_>, name: &str, length: u64, fields: &[(&str, u64)]) {
+fn numbers(frames: &mut ArrayWriter<'_>, name: &str, length: u64, fields: &[(&str, u64)]) {
     frames.object(|out| {
         out.text("frame_type", name);
         fields.iter().for_each(|(key, value)| out.unsigned(key, *value));
@@ -129,7 +129,7 @@ fn numbers(frames: &mut Array<'_>, name: &str, length: u64, fields: &[(&str, u64
     });
 }
 
-fn of_streams(frames: &mut Array<'_>, name: &str, bidirectional: bool, (key, value): (&str, u64), length: u64) {
+fn of_streams(frames: &mut ArrayWriter<'_>, name: &str, bidirectional: bool, (key, value): (&str, u64), length: u64) {
     frames.object(|out| {
         out.text("frame_type", name);
         out.text("stream_type", if bidirectional { "bidirectional" } else { "unidirectional" });
@@ -138,7 +138,7 @@ fn of_streams(frames: &mut Array<'_>, name: &str, bidirectional: bool, (key, val
     });
 }
 
-fn reset_stream(frames: &mut Array<'_>, id: u64, error: u64, final_size: u64, length: u64) {
+fn reset_stream(frames: &mut ArrayWriter<'_>, id: u64, error: u64, final_size: u64, length: u64) {
     frames.object(|out| {
         out.text("frame_type", "reset_stream");
         out.unsigned("stream_id", id);
@@ -149,7 +149,7 @@ fn reset_stream(frames: &mut Array<'_>, id: u64, error: u64, final_size: u64, le
     });
 }
 
-fn stop_sending(frames: &mut Array<'_>, id: u64, error: u64, length: u64) {
+fn stop_sending(frames: &mut ArrayWriter<'_>, id: u64, error: u64, length: u64) {
     frames.object(|out| {
         out.text("frame_type", "stop_sending");
         out.unsigned("stream_id", id);
@@ -159,15 +159,15 @@ fn stop_sending(frames: &mut Array<'_>, id: u64, error: u64, length: u64) {
     });
 }
 
-fn path(frames: &mut Array<'_>, name: &str, data: &[u8], length: u64) {
+fn path(frames: &mut ArrayWriter<'_>, name: &str, data: &[u8], length: u64) {
     frames.object(|out| {
         out.text("frame_type", name);
-        out.text("data", &hexadecimal(data));
+        out.text("data", &to_hex(data));
         raw(out, length, None);
     });
 }
 
-fn close(frames: &mut Array<'_>, application: bool, error: u64, reason: &str) {
+fn close(frames: &mut ArrayWriter<'_>, application: bool, error: u64, reason: &str) {
     frames.object(|out| {
         out.text("frame_type", "connection_close");
         out.text("error_space", if application { "application" } else { "transport" });
@@ -178,7 +178,7 @@ fn close(frames: &mut Array<'_>, application: bool, error: u64, reason: &str) {
     });
 }
 
-fn unknown(frames: &mut Array<'_>, frame_type: u64, length: u64) {
+fn unknown(frames: &mut ArrayWriter<'_>, frame_type: u64, length: u64) {
     frames.object(|out| {
         out.text("frame_type", "unknown");
         out.unsigned("frame_type_bytes", frame_type);
@@ -188,7 +188,7 @@ fn unknown(frames: &mut Array<'_>, frame_type: u64, length: u64) {
 
 /// The content of a packet that changes the state of its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Meaning {
+pub(super) struct PacketEffects {
     pub(super) closes: bool,
     pub(super) confirms: bool,
     /// Whether the packet can be a path MTU probe: it has only PING, PADDING and IMMEDIATE_ACK frames.
@@ -217,8 +217,8 @@ impl<'a> Reader<'a> {
 }
 
 /// Writes the frames of an unprotected packet, as far as they can be parsed.
-pub(super) fn of_bytes(frames: &mut Array<'_>, payload: &[u8], ack_delay_exponent: u8) -> Meaning {
-    let mut meaning = Meaning { probes: true, ..Meaning::default() };
+pub(super) fn of_bytes(frames: &mut ArrayWriter<'_>, payload: &[u8], ack_delay_exponent: u8) -> PacketEffects {
+    let mut meaning = PacketEffects { probes: true, ..PacketEffects::default() };
     let mut reader = Reader { bytes: payload };
     while !reader.bytes.is_empty() {
         if frame(frames, &mut reader, ack_delay_exponent, &mut meaning).is_none() {
@@ -239,7 +239,12 @@ const NUMBERS: [(u64, &str, &[&str]); 5] = [
     (0x19, "retire_connection_id", &["sequence_number"]),
 ];
 
-fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning: &mut Meaning) -> Option<()> {
+fn frame(
+    frames: &mut ArrayWriter<'_>,
+    reader: &mut Reader<'_>,
+    exponent: u8,
+    meaning: &mut PacketEffects,
+) -> Option<()> {
     let begin = *reader;
     let padding = reader.bytes.iter().take_while(|byte| **byte == 0).count() as u64;
     if padding > 0 {
@@ -320,7 +325,7 @@ fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning:
                 out.unsigned("sequence_number", sequence);
                 out.unsigned("retire_prior_to", retire_prior_to);
                 out.unsigned("connection_id_length", bytes);
-                out.text("connection_id", &hexadecimal(identifier));
+                out.text("connection_id", &to_hex(identifier));
                 raw(out, length(reader), None);
             });
         }
@@ -362,7 +367,7 @@ fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning:
 }
 
 /// Writes transport parameters (RFC 9000 section 18.2).
-pub(super) fn parameters(data: &mut Object<'_>, side: TransportSide, parameters: &TransportParameters) {
+pub(super) fn parameters(data: &mut ObjectWriter<'_>, side: TransportSide, parameters: &TransportParameters) {
     data.text("initiator", side.word());
     data.unsigned("max_idle_timeout", parameters.max_idle_timeout_ms);
     data.unsigned("max_udp_payload_size", parameters.max_udp_payload_size);
@@ -386,9 +391,9 @@ mod tests {
     use fullpipe_units::Instant;
     use serde_json::{Value, json};
 
-    fn read(payload: &[u8]) -> (Value, Meaning) {
-        let (mut writer, mut meaning) = (QlogWriter::default(), Meaning::default());
-        writer.event(Instant::ZERO, "", "", |data| {
+    fn read(payload: &[u8]) -> (Value, PacketEffects) {
+        let (mut writer, mut meaning) = (QlogWriter::default(), PacketEffects::default());
+        writer.write_event(Instant::ZERO, "", "", |data| {
             data.array("frames", |frames| meaning = of_bytes(frames, payload, 3));
         });
         let record: Value = serde_json::from_slice(&writer.as_bytes()[1..]).expect("JSON");
@@ -414,7 +419,7 @@ mod tests {
             { "frame_type": "handshake_done", "raw": { "length": 1 } },
         ]);
         assert_eq!(frames, expected);
-        assert_eq!(meaning, Meaning { closes: false, confirms: true, probes: false });
+        assert_eq!(meaning, PacketEffects { closes: false, confirms: true, probes: false });
     }
 
     #[test]

@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Changes that are not written yet, by time, and within an instant in the order in which they were reported.
-pub(super) type PendingChanges = Arc<Mutex<BTreeMap<(Instant, u64), Change>>>;
+pub(super) type PendingChanges = Arc<Mutex<BTreeMap<(Instant, u64), LinkChange>>>;
 
 /// Something that happened at a link.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Change {
+pub(super) enum LinkChange {
     /// A frame of this many bytes enters the queue.
     Enqueued(LinkId, u32),
     /// A frame of this many bytes leaves the queue.
@@ -47,7 +47,7 @@ pub(super) struct LinkObserver {
 }
 
 impl LinkObserver {
-    fn note(&mut self, at: Instant, change: Change) {
+    fn note(&mut self, at: Instant, change: LinkChange) {
         self.reported += 1;
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert((at, self.reported), change);
     }
@@ -58,37 +58,37 @@ impl LinkObserver {
 }
 
 impl Observer for LinkObserver {
-    fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
-        self.note(now, Change::Dropped { link, flow: packet.flow, ip_bytes: packet.ip_bytes, reason });
+    fn on_dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
+        self.note(now, LinkChange::Dropped { link, flow: packet.flow, ip_bytes: packet.ip_bytes, reason });
     }
 
-    fn offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
+    fn on_offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
         if self.watches(link) {
-            self.note(now, Change::Enqueued(link, wire_bytes));
+            self.note(now, LinkChange::Enqueued(link, wire_bytes));
         }
     }
 
-    fn link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, _reason: DropReason) {
+    fn on_link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, _reason: DropReason) {
         if self.watches(link) {
-            self.note(now, Change::Dequeued(link, wire_bytes));
+            self.note(now, LinkChange::Dequeued(link, wire_bytes));
         }
     }
 
-    fn marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
-        self.note(now, Change::Marked { link, flow: packet.flow, ip_bytes: packet.ip_bytes });
+    fn on_marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
+        self.note(now, LinkChange::Marked { link, flow: packet.flow, ip_bytes: packet.ip_bytes });
     }
 
-    fn transmitted(&mut self, transmission: &Transmission) {
+    fn on_transmitted(&mut self, transmission: &Transmission) {
         let Transmission { link, wire_bytes, start, .. } = *transmission;
         if self.watches(link) {
-            self.note(start, Change::Dequeued(link, wire_bytes));
+            self.note(start, LinkChange::Dequeued(link, wire_bytes));
         }
     }
 
     fn passed(&mut self, transmission: &Transmission) {
         if transmission.start > transmission.offered {
-            self.offered(transmission.offered, transmission.link, transmission.wire_bytes);
-            self.transmitted(transmission);
+            self.on_offered(transmission.offered, transmission.link, transmission.wire_bytes);
+            self.on_transmitted(transmission);
         }
     }
 }
@@ -145,13 +145,13 @@ impl LinkLog {
     pub(super) fn finish(&mut self, end: Instant, writer: &mut QlogWriter, name: impl Fn(FlowId) -> String) {
         while let Some((at, mut changes)) = self.next_instant(Instant::NEVER) {
             if at > end {
-                changes.retain(|change| !matches!(change, Change::Enqueued(..) | Change::Dequeued(..)));
+                changes.retain(|change| !matches!(change, LinkChange::Enqueued(..) | LinkChange::Dequeued(..)));
             }
             self.write_instant(at, &changes, writer, &name);
         }
     }
 
-    fn next_instant(&self, until: Instant) -> Option<(Instant, Vec<Change>)> {
+    fn next_instant(&self, until: Instant) -> Option<(Instant, Vec<LinkChange>)> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let at = pending.first_key_value().map(|((at, _), _)| *at).filter(|at| *at < until)?;
         let mut changes = Vec::new();
@@ -164,34 +164,34 @@ impl LinkLog {
     fn write_instant(
         &mut self,
         at: Instant,
-        changes: &[Change],
+        changes: &[LinkChange],
         writer: &mut QlogWriter,
         name: &impl Fn(FlowId) -> String,
     ) {
         for change in changes {
             match *change {
-                Change::Enqueued(link, wire_bytes) => {
+                LinkChange::Enqueued(link, wire_bytes) => {
                     let queue = &mut self.links[link.index()].queue;
                     queue.packets += 1;
                     queue.bytes += u64::from(wire_bytes);
                 }
-                Change::Dequeued(link, wire_bytes) => {
+                LinkChange::Dequeued(link, wire_bytes) => {
                     let queue = &mut self.links[link.index()].queue;
                     queue.packets = queue.packets.saturating_sub(1);
                     queue.bytes = queue.bytes.saturating_sub(u64::from(wire_bytes));
                 }
-                Change::Dropped { link, flow, ip_bytes, reason } => {
+                LinkChange::Dropped { link, flow, ip_bytes, reason } => {
                     let link = link.and_then(|link| self.links.get(link.index())).map(|link| link.name.as_str());
-                    writer.event(at, &group(link), "link:packet_dropped", |data| {
+                    writer.write_event(at, &group(link), "link:packet_dropped", |data| {
                         link.iter().for_each(|link| data.text("link", link));
                         data.text("flow", &name(flow));
                         data.object("raw", |raw| raw.unsigned("length", u64::from(ip_bytes)));
                         data.text("trigger", word(reason));
                     });
                 }
-                Change::Marked { link, flow, ip_bytes } => {
+                LinkChange::Marked { link, flow, ip_bytes } => {
                     let link = &self.links[link.index()].name;
-                    writer.event(at, &group(Some(link)), "link:packet_marked", |data| {
+                    writer.write_event(at, &group(Some(link)), "link:packet_marked", |data| {
                         data.text("link", link);
                         data.text("flow", &name(flow));
                         data.object("raw", |raw| raw.unsigned("length", u64::from(ip_bytes)));
@@ -200,11 +200,11 @@ impl LinkLog {
             }
         }
         for change in changes {
-            let (Change::Enqueued(link, _) | Change::Dequeued(link, _)) = *change else { continue };
+            let (LinkChange::Enqueued(link, _) | LinkChange::Dequeued(link, _)) = *change else { continue };
             let Link { name, queue, written } = &mut self.links[link.index()];
             if queue != written {
                 *written = *queue;
-                writer.event(at, &group(Some(name)), "link:queue_updated", |data| {
+                writer.write_event(at, &group(Some(name)), "link:queue_updated", |data| {
                     data.text("link", name);
                     data.unsigned("packets", queue.packets);
                     data.unsigned("bytes", queue.bytes);
@@ -222,12 +222,12 @@ fn group(link: Option<&str>) -> String {
 fn word(reason: DropReason) -> &'static str {
     match reason {
         DropReason::QueueFull => "queue_full",
-        DropReason::Discipline => "queue_discipline",
+        DropReason::QueueDiscipline => "queue_discipline",
         DropReason::Loss => "loss",
-        DropReason::Corrupted => "corrupted",
-        DropReason::Resolution => "address_resolution",
+        DropReason::Corruption => "corrupted",
+        DropReason::AddressResolution => "address_resolution",
         DropReason::Collision => "collision",
-        DropReason::TooBig => "too_big",
+        DropReason::PacketTooBig => "too_big",
         DropReason::Reassembly => "reassembly",
         DropReason::Radio => "radio",
         DropReason::Nat => "address_translation",

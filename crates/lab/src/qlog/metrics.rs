@@ -1,7 +1,7 @@
 //! Metrics of a sender's congestion control and loss recovery, with the same fields for every transport.
 
-use fullpipe_congestion::catalogue::component;
-use fullpipe_record::qlog::Object;
+use fullpipe_congestion::catalogue::find_component;
+use fullpipe_record::qlog::ObjectWriter;
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_units::Duration;
 
@@ -39,7 +39,7 @@ impl Metrics {
     }
 
     /// Writes the values that differ from `before`.
-    pub(super) fn write_changes(&self, before: &Metrics, data: &mut Object<'_>) {
+    pub(super) fn write_changes(&self, before: &Metrics, data: &mut ObjectWriter<'_>) {
         let mut unsigned = |key, now: Option<u64>, then| {
             if let Some(value) = now.filter(|_| now != then) {
                 data.unsigned(key, value);
@@ -53,7 +53,7 @@ impl Metrics {
         unsigned("delivery_rate", self.delivery_rate, before.delivery_rate);
         let mut time = |key, now: Option<Duration>, then| {
             if let Some(value) = now.filter(|_| now != then) {
-                data.exact(key, value.into());
+                data.milliseconds(key, value.into());
             }
         };
         time("smoothed_rtt", self.smoothed_rtt, before.smoothed_rtt);
@@ -65,7 +65,7 @@ impl Metrics {
 /// The congestion state of a sender: below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002 section 7.3),
 /// unless the control declares its own states, as BBR does, which has no threshold.
 pub(super) fn congestion_state(report: &EndpointReport, control: &str) -> &'static str {
-    let states = component(control).map_or(&[][..], |control| control.states);
+    let states = find_component(control).map_or(&[][..], |control| control.states);
     let own = report.control_value("state").map(|state| states.get(state as usize).copied());
     match own {
         Some(Some(state)) => state,

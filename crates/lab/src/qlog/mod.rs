@@ -20,4 +20,4 @@ mod recorder;
 mod tcp;
 mod words;
 
-pub(crate) use recorder::{Logged, Recorder};
+pub(crate) use recorder::{LoggingWorld, QlogRecorder};

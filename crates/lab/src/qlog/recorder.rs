@@ -1,19 +1,22 @@
 //! Writes the log: inspects the connections after each event and before the next.
 
 use super::connection::ConnectionLog;
-use super::datagram::{self, Carried};
+use super::datagram::{self, DatagramView};
 use super::frames;
 use super::links::{self, LinkLog};
 use super::tcp;
 use super::words::TransportSide;
-use crate::options::Qlog;
+use crate::options::QlogOptions;
 use crate::outcome::direction_name;
-use crate::plugins::Plugged;
-use crate::witness::Witness;
-use crate::world::{ConnectionMut, Place, World, sender};
+use crate::plugins::AnyObserver;
+use crate::witness::RunObserver;
+use crate::world::{ConnectionMut, ConversationEnd, World, sender};
 use fullpipe_engine::EventId;
-use fullpipe_network::{Captured, Content, Direction, Endpoint, Handle, Hosts, Network, Notice, Packet, Tap};
-use fullpipe_record::qlog::{MAIN_SCHEMA_DRAFT, Object, Preamble, QUIC_EVENTS, QlogWriter};
+use fullpipe_network::{
+    CaptureDirection, CapturedPacket, Endpoint, HostEndpoints, Network, Packet, PacketContent, PacketHandle,
+    SourceNotification, Tap,
+};
+use fullpipe_record::qlog::{MAIN_SCHEMA_DRAFT, ObjectWriter, QUIC_EVENTS, QlogHeader, QlogWriter};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Transport;
 use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
@@ -48,9 +51,16 @@ type ObservedPackets = Arc<Mutex<Vec<ObservedPacket>>>;
 struct Departures(ObservedPackets);
 
 impl Tap for Departures {
-    fn packet(&mut self, _now: Instant, _node: NodeId, _direction: Direction, _captured: &Captured<'_>) {}
+    fn on_packet(
+        &mut self,
+        _now: Instant,
+        _node: NodeId,
+        _direction: CaptureDirection,
+        _captured: &CapturedPacket<'_>,
+    ) {
+    }
 
-    fn handed_over(&mut self, now: Instant, _node: NodeId, captured: &Captured<'_>) {
+    fn on_host_send(&mut self, now: Instant, _node: NodeId, captured: &CapturedPacket<'_>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(ObservedPacket {
             at: now,
             packet: *captured.packet,
@@ -62,18 +72,18 @@ impl Tap for Departures {
 
 /// Writes the log of a run.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct QlogRecorder {
     scenario: Arc<Scenario>,
-    append: Qlog,
+    append: QlogOptions,
     writer: QlogWriter,
     failed: io::Result<()>,
     observed: ObservedPackets,
     links: LinkLog,
-    known: BTreeMap<Place, ConnectionLog>,
+    known: BTreeMap<ConversationEnd, ConnectionLog>,
 }
 
-impl Recorder {
-    pub(crate) fn new(settings: &Qlog, scenario: &Arc<Scenario>) -> Recorder {
+impl QlogRecorder {
+    pub(crate) fn new(settings: &QlogOptions, scenario: &Arc<Scenario>) -> QlogRecorder {
         let mut writer = QlogWriter::default();
         let title = if scenario.title.is_empty() { "a run of Fullpipe" } else { &scenario.title };
         let description = format!(
@@ -81,13 +91,13 @@ impl Recorder {
              Main schema draft {MAIN_SCHEMA_DRAFT}; seed {}; time 0 is the run's beginning.",
             scenario.seed
         );
-        writer.begin(&Preamble {
+        writer.begin(&QlogHeader {
             title,
             description: &description,
             software: concat!("fullpipe ", env!("CARGO_PKG_VERSION")),
             event_schemas: &[QUIC_EVENTS, tcp::SCHEMA, LINK_SCHEMA],
         });
-        Recorder {
+        QlogRecorder {
             links: LinkLog::new(scenario),
             scenario: scenario.clone(),
             append: settings.clone(),
@@ -104,7 +114,7 @@ impl Recorder {
     }
 
     /// The observer of links; `paths` are the links of each flow's path.
-    pub(crate) fn observer<'a>(&self, paths: impl Iterator<Item = &'a [LinkId]> + 'a) -> Box<dyn Plugged> {
+    pub(crate) fn observer<'a>(&self, paths: impl Iterator<Item = &'a [LinkId]> + 'a) -> Box<dyn AnyObserver> {
         Box::new(self.links.observer(links::bottlenecks(&self.scenario, paths)))
     }
 
@@ -112,11 +122,11 @@ impl Recorder {
     ///
     /// # Errors
     /// The first error of writing the file.
-    pub(crate) fn finish(mut self, world: &mut World, network: &Network<Witness>) -> io::Result<()> {
+    pub(crate) fn finish(mut self, world: &mut World, network: &Network<RunObserver>) -> io::Result<()> {
         let now = network.now();
         self.advance(world, network);
         self.settle(world, network, None);
-        let Recorder { links, writer, scenario, .. } = &mut self;
+        let QlogRecorder { links, writer, scenario, .. } = &mut self;
         links.finish(now, writer, |flow| name_of(world, scenario, flow));
         self.flush();
         self.failed
@@ -130,7 +140,7 @@ impl Recorder {
     }
 
     /// Writes the events between the previous and the current event. Called before each event.
-    fn advance(&mut self, world: &World, network: &Network<Witness>) {
+    fn advance(&mut self, world: &World, network: &Network<RunObserver>) {
         for observed in self.take_observed() {
             self.write_links(world, observed.at);
             self.carried(world, network, sender(&observed.packet), &observed, TransportSide::Local);
@@ -143,7 +153,7 @@ impl Recorder {
 
     /// Writes the events of links before an instant.
     fn write_links(&mut self, world: &World, until: Instant) {
-        let Recorder { links, writer, scenario, .. } = self;
+        let QlogRecorder { links, writer, scenario, .. } = self;
         links.write(until, writer, |flow| name_of(world, scenario, flow));
     }
 
@@ -155,8 +165,8 @@ impl Recorder {
     fn known(
         &mut self,
         world: &World,
-        network: &Network<Witness>,
-        place: Place,
+        network: &Network<RunObserver>,
+        place: ConversationEnd,
         at: Instant,
     ) -> Option<&mut ConnectionLog> {
         let (conversation, end) = place;
@@ -174,9 +184,9 @@ impl Recorder {
             let name = direction_name(&described.name, world.number_of(conversation) + 1, 0);
             let group = format!("{name}/{}", ["client", "server"][end]);
             let event = if tcp { "tcp:connection_started" } else { "quic:connection_started" };
-            let ends = network.directory.ends(FlowId(2 * conversation as u32));
+            let ends = network.directory.endpoints(FlowId(2 * conversation as u32));
             let ends = ends.map(|ends| if end == 0 { ends } else { ends.reverse() });
-            self.writer.event(at, &group, event, |data| {
+            self.writer.write_event(at, &group, event, |data| {
                 let mut side = |key, endpoint: Option<Endpoint>| {
                     data.object(key, |out| endpoint.iter().for_each(|e| socket(out, network, *e, described.ip)));
                 };
@@ -190,7 +200,12 @@ impl Recorder {
     }
 
     /// Writes a packet that has reached a host. Returns the endpoint that receives it.
-    fn received(&mut self, world: &World, network: &Network<Witness>, handle: Handle) -> Option<Place> {
+    fn received(
+        &mut self,
+        world: &World,
+        network: &Network<RunObserver>,
+        handle: PacketHandle,
+    ) -> Option<ConversationEnd> {
         let packet = network.arena.get(handle);
         // The receiver of a forward packet is the acceptor.
         let place = (packet.flow.index() / 2, usize::from(packet.flow.is_forward()));
@@ -208,34 +223,34 @@ impl Recorder {
     fn carried(
         &mut self,
         world: &World,
-        network: &Network<Witness>,
-        place: Place,
+        network: &Network<RunObserver>,
+        place: ConversationEnd,
         observed: &ObservedPacket,
         side: TransportSide,
     ) {
         let ObservedPacket { at, packet, options, datagram } = observed;
         let at = *at;
-        if !matches!(packet.content, Content::Tcp(_) | Content::Quic(_)) {
+        if !matches!(packet.content, PacketContent::Tcp(_) | PacketContent::Quic(_)) {
             return;
         }
         if self.known(world, network, place, at).is_none() {
             return;
         }
-        let Recorder { writer, known, .. } = self;
+        let QlogRecorder { writer, known, .. } = self;
         let Some(known) = known.get_mut(&place) else { return };
         let id = known.count(side);
         let options = options.as_ref();
         match &packet.content {
-            Content::Tcp(header) => {
+            PacketContent::Tcp(header) => {
                 let event = if side == TransportSide::Local { "tcp:packet_sent" } else { "tcp:packet_received" };
-                writer.event(at, &known.group, event, |data| {
+                writer.write_event(at, &known.group, event, |data| {
                     tcp::segment(data, header, options, packet.codepoint, id);
                 });
             }
-            Content::Quic(header) => {
+            PacketContent::Quic(header) => {
                 let bytes = packet.ip_bytes - packet.version.header_bytes() - UDP_HEADER_BYTES;
                 let codepoint = packet.codepoint;
-                let carried = Carried { at, group: &known.group, side, id, codepoint, bytes: u64::from(bytes) };
+                let carried = DatagramView { at, group: &known.group, side, id, codepoint, bytes: u64::from(bytes) };
                 let index = usize::from(side == TransportSide::Remote);
                 let exponent = known.exponents[index].unwrap_or(datagram::ACK_DELAY_EXPONENT);
                 let numbers = &mut known.numbers[index];
@@ -247,7 +262,7 @@ impl Recorder {
                 }
                 if let Some(parameters) = effects.parameters.filter(|_| known.exponents[index].is_none()) {
                     known.exponents[index] = Some(parameters.ack_delay_exponent);
-                    writer.event(at, &known.group, "quic:parameters_set", |data| {
+                    writer.write_event(at, &known.group, "quic:parameters_set", |data| {
                         frames::parameters(data, side, &parameters);
                     });
                 }
@@ -257,9 +272,9 @@ impl Recorder {
     }
 
     /// Writes the effects of an event after the hosts have handled it. `place` is the endpoint that received the packet or timer.
-    fn settle(&mut self, world: &mut World, network: &Network<Witness>, place: Option<Place>) {
+    fn settle(&mut self, world: &mut World, network: &Network<RunObserver>, place: Option<ConversationEnd>) {
         let observed = self.take_observed();
-        let mut affected: Vec<Place> = Vec::new();
+        let mut affected: Vec<ConversationEnd> = Vec::new();
         let called = world.take_called();
         let candidates =
             place.into_iter().chain(called).chain(observed.iter().map(|observed| sender(&observed.packet)));
@@ -280,7 +295,7 @@ impl Recorder {
     }
 
     /// Writes the settings at the first call, then packets newly declared lost, and the journal of the QUIC stack.
-    fn inspect_losses(&mut self, world: &mut World, network: &Network<Witness>, place: Place) {
+    fn inspect_losses(&mut self, world: &mut World, network: &Network<RunObserver>, place: ConversationEnd) {
         let journal = world.journal(place).map(|journal| journal.take()).unwrap_or_default();
         // The log of an endpoint begins when its connection exists; that of a tunnel with its first packet.
         let begins = !journal.is_empty() || world.connection_mut(place).is_some();
@@ -292,7 +307,7 @@ impl Recorder {
             return;
         }
         let flow = world.flow_of(place.0);
-        let Recorder { writer, known, scenario, .. } = self;
+        let QlogRecorder { writer, known, scenario, .. } = self;
         let Some(known) = known.get_mut(&place) else { return };
         let first = !std::mem::replace(&mut known.configured, true);
         if let Some(Transport::Masque(settings)) = flow.map(|flow| &scenario.flows[flow].transport) {
@@ -312,12 +327,16 @@ impl Recorder {
                     let timeouts = connection.statistics().timeouts;
                     let timeout = std::mem::replace(&mut known.timeouts, timeouts) < timeouts;
                     for segment in connection.take_losses() {
-                        writer.event(at, &known.group, "tcp:packet_lost", |data| tcp::lost(data, &segment, timeout));
+                        writer.write_event(at, &known.group, "tcp:packet_lost", |data| {
+                            tcp::lost(data, &segment, timeout)
+                        });
                     }
                 } else {
-                    connection.note_losses();
+                    connection.record_losses();
                     let (config, control) = (connection.config(), &known.control);
-                    writer.event(at, &known.group, "tcp:parameters_set", |data| tcp::parameters(data, config, control));
+                    writer.write_event(at, &known.group, "tcp:parameters_set", |data| {
+                        tcp::parameters(data, config, control)
+                    });
                 }
             }
             Some(ConnectionMut::Model(connection)) => {
@@ -327,7 +346,7 @@ impl Recorder {
                         known.lost(writer, at, lost.packet_type, lost.number, lost.mtu_probe, Some(trigger));
                     }
                 } else {
-                    connection.note_losses();
+                    connection.record_losses();
                     let config = connection.config();
                     let (mtu, packets) = (config.initial_mtu_bytes, config.initial_window_packets);
                     known.recovery_parameters(writer, at, u64::from(mtu), Some(packets));
@@ -358,8 +377,8 @@ impl Recorder {
     }
 
     /// Writes state and metrics that have changed.
-    fn inspect_state(&mut self, world: &mut World, network: &Network<Witness>, place: Place) {
-        let Recorder { writer, known, scenario, .. } = self;
+    fn inspect_state(&mut self, world: &mut World, network: &Network<RunObserver>, place: ConversationEnd) {
+        let QlogRecorder { writer, known, scenario, .. } = self;
         let Some(known) = known.get_mut(&place) else { return };
         let state = match world.connection_mut(place) {
             Some(ConnectionMut::Tcp(connection)) => tcp::state(connection.state()),
@@ -374,15 +393,17 @@ impl Recorder {
                 }
             }
             Some(ConnectionMut::Stack(connection)) => {
-                use crate::stack::State;
+                use crate::stack::ConnectionState;
                 // A server confirms the handshake when it is complete, a client when it receives HANDSHAKE_DONE (RFC 9001
                 // section 4.1.2).
-                known.confirmed |= place.1 == 1 && connection.state() == State::Open;
+                known.confirmed |= place.1 == 1 && connection.state() == ConnectionState::Established;
                 match connection.state() {
-                    State::Waiting | State::Opening | State::Open => known.opening_state(),
-                    State::Closing if known.closed_by == Some(TransportSide::Remote) => "draining",
-                    State::Closing => "closing",
-                    State::Drained => "closed",
+                    ConnectionState::Listening | ConnectionState::Handshaking | ConnectionState::Established => {
+                        known.opening_state()
+                    }
+                    ConnectionState::Closing if known.closed_by == Some(TransportSide::Remote) => "draining",
+                    ConnectionState::Closing => "closing",
+                    ConnectionState::Drained => "closed",
                 }
             }
             // The conversation of a tunnel has the number of its flow.
@@ -402,7 +423,7 @@ impl Recorder {
 }
 
 /// Writes an address and a port.
-fn socket(out: &mut Object<'_>, network: &Network<Witness>, endpoint: Endpoint, version: IpVersion) {
+fn socket(out: &mut ObjectWriter<'_>, network: &Network<RunObserver>, endpoint: Endpoint, version: IpVersion) {
     let address = network.directory.address(endpoint.node, version).to_string();
     match version {
         IpVersion::V4 => {
@@ -419,8 +440,8 @@ fn socket(out: &mut Object<'_>, network: &Network<Witness>, endpoint: Endpoint, 
 /// Whether a packet has additional options in the arena.
 fn has_options(packet: &Packet) -> bool {
     match &packet.content {
-        Content::Tcp(header) => header.has_side_options(),
-        Content::Quic(header) => header.ranges > 0,
+        PacketContent::Tcp(header) => header.has_segment_options(),
+        PacketContent::Quic(header) => header.ranges > 0,
         _ => false,
     }
 }
@@ -436,33 +457,33 @@ fn name_of(world: &World, scenario: &Scenario, flow: FlowId) -> String {
 }
 
 /// The hosts of a run with a log: forwards each event to the world and writes its effects.
-pub(crate) struct Logged<'a> {
+pub(crate) struct LoggingWorld<'a> {
     pub(crate) world: &'a mut World,
-    pub(crate) recorder: &'a mut Recorder,
+    pub(crate) recorder: &'a mut QlogRecorder,
 }
 
-impl Hosts<Witness> for Logged<'_> {
-    fn receive(&mut self, network: &mut Network<Witness>, node: NodeId, packet: Handle) {
+impl HostEndpoints<RunObserver> for LoggingWorld<'_> {
+    fn receive(&mut self, network: &mut Network<RunObserver>, node: NodeId, packet: PacketHandle) {
         self.recorder.advance(self.world, network);
         let place = self.recorder.received(self.world, network, packet);
         self.world.receive(network, node, packet);
         self.recorder.settle(self.world, network, place);
     }
 
-    fn timer(&mut self, network: &mut Network<Witness>, event: EventId) {
+    fn on_timer(&mut self, network: &mut Network<RunObserver>, event: EventId) {
         self.recorder.advance(self.world, network);
         let place = self.world.place_of_timer(event);
-        self.world.timer(network, event);
+        self.world.on_timer(network, event);
         self.recorder.settle(self.world, network, place);
     }
 
-    fn receive_fragment(&mut self, network: &mut Network<Witness>, node: NodeId, fragment: Handle) -> bool {
+    fn receive_fragment(&mut self, network: &mut Network<RunObserver>, node: NodeId, fragment: PacketHandle) -> bool {
         self.world.receive_fragment(network, node, fragment)
     }
 
-    fn notice(&mut self, network: &mut Network<Witness>, notice: Notice) {
+    fn on_notification(&mut self, network: &mut Network<RunObserver>, notice: SourceNotification) {
         self.recorder.advance(self.world, network);
-        self.world.notice(network, notice);
+        self.world.on_notification(network, notice);
         self.recorder.settle(self.world, network, None);
     }
 }

@@ -2,9 +2,9 @@
 //! fields that have a counterpart in QUIC.
 
 use super::words::word_of;
-use fullpipe_record::qlog::Object;
+use fullpipe_record::qlog::ObjectWriter;
 use fullpipe_tcp::{Config, LostSegment, State};
-use fullpipe_units::Codepoint;
+use fullpipe_units::EcnCodepoint;
 use fullpipe_wire::tcp::{flags, options};
 use fullpipe_wire::{SegmentOptions, TcpHeader};
 
@@ -25,20 +25,20 @@ const FLAGS: [(u16, &str); 9] = [
 
 /// Writes a segment that was sent or received.
 pub(super) fn segment(
-    data: &mut Object<'_>,
+    data: &mut ObjectWriter<'_>,
     header: &TcpHeader,
     beside: Option<&SegmentOptions>,
-    codepoint: Codepoint,
+    codepoint: EcnCodepoint,
     datagram_id: u64,
 ) {
     let has = |option: u8| header.options & option != 0;
     data.object("header", |out| {
         out.unsigned("sequence_number", u64::from(header.sequence));
-        if header.has(flags::ACK) {
+        if header.has_flag(flags::ACK) {
             out.unsigned("acknowledgement_number", u64::from(header.acknowledgement));
         }
         out.array("flags", |set| {
-            FLAGS.iter().filter(|(flag, _)| header.has(*flag)).for_each(|(_, name)| set.text(name));
+            FLAGS.iter().filter(|(flag, _)| header.has_flag(*flag)).for_each(|(_, name)| set.text(name));
         });
         out.unsigned("window", u64::from(header.window));
         if has(options::MSS) {
@@ -74,7 +74,7 @@ pub(super) fn segment(
 }
 
 /// Writes a segment that was declared lost, by the retransmission timer if `timeout`.
-pub(super) fn lost(data: &mut Object<'_>, segment: &LostSegment, timeout: bool) {
+pub(super) fn lost(data: &mut ObjectWriter<'_>, segment: &LostSegment, timeout: bool) {
     data.object("header", |header| header.unsigned("sequence_number", u64::from(segment.sequence)));
     data.unsigned("stream_offset", segment.offset);
     data.object("raw", |raw| raw.unsigned("payload_length", u64::from(segment.length)));
@@ -84,7 +84,7 @@ pub(super) fn lost(data: &mut Object<'_>, segment: &LostSegment, timeout: bool) 
 }
 
 /// Writes the settings of one endpoint, which it offers to its peer.
-pub(super) fn parameters(data: &mut Object<'_>, config: &Config, control: &str) {
+pub(super) fn parameters(data: &mut ObjectWriter<'_>, config: &Config, control: &str) {
     data.text("initiator", "local");
     data.text("congestion_control", control);
     data.unsigned("maximum_segment_size", u64::from(config.mss_bytes));

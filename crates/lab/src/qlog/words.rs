@@ -1,6 +1,6 @@
 //! Values of qlog fields that several kinds of events share.
 
-use fullpipe_units::Codepoint;
+use fullpipe_units::EcnCodepoint;
 
 /// The endpoint of a connection that an event is about, relative to the endpoint that logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +26,11 @@ impl TransportSide {
 }
 
 /// The name of an ECN codepoint in qlog.
-pub(super) fn word_of(codepoint: Codepoint) -> &'static str {
+pub(super) fn word_of(codepoint: EcnCodepoint) -> &'static str {
     match codepoint {
-        Codepoint::NotEct => "Not-ECT",
-        Codepoint::Ect1 => "ECT(1)",
-        Codepoint::Ect0 => "ECT(0)",
-        Codepoint::Ce => "CE",
+        EcnCodepoint::NotEct => "Not-ECT",
+        EcnCodepoint::Ect1 => "ECT(1)",
+        EcnCodepoint::Ect0 => "ECT(0)",
+        EcnCodepoint::Ce => "CE",
     }
 }

@@ -12,10 +12,10 @@
 //! queues keep their delay.
 
 use super::gateway::Gateway;
-use crate::prepared::Prepared;
+use crate::prepared::PreparedRun;
 use bytes::Bytes;
 use fullpipe_emulate::{Arrival, Lateness, Machine};
-use fullpipe_scenario::description::AfterStall;
+use fullpipe_scenario::description::StallPolicy;
 use fullpipe_units::{Duration, Instant};
 use std::io;
 
@@ -26,17 +26,17 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 const ACCOUNT_EVERY: Duration = Duration::from_millis(100);
 
 /// Records arrivals: the time at which each entered the model, its port, and its bytes.
-pub(crate) type Journal<'a> = dyn FnMut(Instant, usize, &Bytes) -> io::Result<()> + 'a;
+pub(crate) type ArrivalSink<'a> = dyn FnMut(Instant, usize, &Bytes) -> io::Result<()> + 'a;
 
 /// A world that runs in step with a machine's clock.
 pub(crate) struct Driver<'a, M> {
-    pub(crate) prepared: &'a mut Prepared,
+    pub(crate) prepared: &'a mut PreparedRun,
     pub(crate) gateway: &'a mut Gateway,
     pub(crate) machine: &'a mut M,
     pub(crate) lateness: &'a mut Lateness,
-    pub(crate) after_stall: AfterStall,
+    pub(crate) after_stall: StallPolicy,
     /// Receives every arrival, if arrivals are recorded.
-    pub(crate) journal: Option<&'a mut Journal<'a>>,
+    pub(crate) journal: Option<&'a mut ArrivalSink<'a>>,
     /// Called ten times per second with the clock and the lateness; returns whether to stop.
     pub(crate) each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
 }
@@ -56,7 +56,7 @@ impl<M: Machine> Driver<'_, M> {
         loop {
             let now = self.begin_round(expected);
             if let Some(at) = self.next_at().filter(|at| *at <= now) {
-                self.lateness.event(now.saturating_since(at));
+                self.lateness.record_event(now.saturating_since(at));
             }
             self.machine.receive(&mut arrivals)?;
             // Each port returns its frames in order; a stable sort preserves it.
@@ -67,15 +67,15 @@ impl<M: Machine> Driver<'_, M> {
             // An arrival may have a later timestamp than the clock reading.
             self.run_to(now.max(self.prepared.network.now()));
             self.release(&mut due)?;
-            let over = now >= end || self.machine.done();
+            let over = now >= end || self.machine.is_done();
             if over || now >= told_at {
                 told_at = now + ACCOUNT_EVERY;
-                self.lateness.dropped(self.machine.take_drops()?);
+                self.lateness.add_drops(self.machine.take_drops()?);
                 if (self.each)(now, self.lateness) || over {
                     return Ok(self.prepared.network.now());
                 }
             }
-            self.lateness.worked(self.machine.now().saturating_since(now));
+            self.lateness.add_busy_time(self.machine.now().saturating_since(now));
             let wake = self.next_at().unwrap_or(end).min(end).min(now + LONGEST_SLEEP);
             self.machine.wait(wake)?;
             expected = wake.max(now);
@@ -90,8 +90,8 @@ impl<M: Machine> Driver<'_, M> {
     fn begin_round(&mut self, expected: Instant) -> Instant {
         let now = self.machine.now();
         let gap = now.saturating_since(expected);
-        if self.lateness.gap(gap) && self.after_stall == AfterStall::Pause {
-            self.machine.hold(gap);
+        if self.lateness.record_gap(gap) && self.after_stall == StallPolicy::Pause {
+            self.machine.set_clock_back(gap);
             return self.machine.now();
         }
         now
@@ -99,7 +99,7 @@ impl<M: Machine> Driver<'_, M> {
 
     /// Time of the next due event.
     fn next_at(&self) -> Option<Instant> {
-        let event = self.prepared.network.calendar.next().map(|(at, _)| at);
+        let event = self.prepared.network.calendar.peek().map(|(at, _)| at);
         event.into_iter().chain(self.prepared.probes.next_at()).min()
     }
 
@@ -108,7 +108,7 @@ impl<M: Machine> Driver<'_, M> {
         let to = to.min(self.end());
         while let Some(sample_at) = self.prepared.probes.next_at().filter(|at| *at <= to) {
             self.work_off(sample_at);
-            let Prepared { world, network, probes, .. } = &mut *self.prepared;
+            let PreparedRun { world, network, probes, .. } = &mut *self.prepared;
             probes.sample(sample_at, world, network);
         }
         self.work_off(to);
@@ -119,22 +119,27 @@ impl<M: Machine> Driver<'_, M> {
     fn work_off(&mut self, to: Instant) {
         let end = self.end();
         while !self.prepared.scenario.access.is_empty()
-            && let Some((at, _)) = self.prepared.network.calendar.next().filter(|(at, _)| *at <= to)
+            && let Some((at, _)) = self.prepared.network.calendar.peek().filter(|(at, _)| *at <= to)
         {
             let begins = self.next_subframe().filter(|begins| *begins <= at);
-            let Prepared { world, network, .. } = &mut *self.prepared;
+            let PreparedRun { world, network, .. } = &mut *self.prepared;
             network.run(world, at, end);
-            begins.into_iter().for_each(|begins| self.lateness.subframe(self.machine.now().saturating_since(begins)));
+            begins
+                .into_iter()
+                .for_each(|begins| self.lateness.record_subframe(self.machine.now().saturating_since(begins)));
         }
-        let Prepared { world, network, .. } = &mut *self.prepared;
+        let PreparedRun { world, network, .. } = &mut *self.prepared;
         network.run(world, to, end);
         network.advance(to);
     }
 
     /// Start of the next subframe in which an access network has work.
     fn next_subframe(&self) -> Option<Instant> {
-        let Prepared { network, scenario, .. } = &*self.prepared;
-        (0..scenario.access.len()).map(|number| network.medium(number as u16).next()).filter(|at| !at.is_never()).min()
+        let PreparedRun { network, scenario, .. } = &*self.prepared;
+        (0..scenario.access.len())
+            .map(|number| network.medium(number as u16).next_wakeup())
+            .filter(|at| !at.is_never())
+            .min()
     }
 
     fn enter(&mut self, arrival: Arrival) -> io::Result<()> {
@@ -142,13 +147,13 @@ impl<M: Machine> Driver<'_, M> {
         if arrival.at.max(clock) >= self.end() {
             return Ok(());
         }
-        self.lateness.arrival(clock.saturating_since(arrival.at));
+        self.lateness.record_arrival(clock.saturating_since(arrival.at));
         let at = arrival.at.max(clock);
         self.run_to(at);
         if let Some(journal) = &mut self.journal {
             journal(at, arrival.port, &arrival.bytes)?;
         }
-        let Prepared { world, network, .. } = &mut *self.prepared;
+        let PreparedRun { world, network, .. } = &mut *self.prepared;
         if let Some((port, frame)) = self.gateway.enter(world, network, arrival) {
             self.machine.send(port, frame);
         }
@@ -164,7 +169,7 @@ impl<M: Machine> Driver<'_, M> {
         self.machine.flush()?;
         if !due.is_empty() {
             let sent = self.machine.now();
-            due.drain(..).for_each(|due| self.lateness.packet(sent.saturating_since(due)));
+            due.drain(..).for_each(|due| self.lateness.record_packet(sent.saturating_since(due)));
         }
         Ok(())
     }

@@ -8,18 +8,20 @@
 //! router. These routers send an ICMP error to its source ([`crate::world`]). A frame that cannot enter is counted by its
 //! reason and is never an error, because hosts may send any bytes.
 
-use super::pieces::{FiveTuple, Pieces, need_whole};
-use crate::witness::Witness;
+use super::pieces::{FiveTuple, FragmentReassembly, need_whole};
+use crate::witness::RunObserver;
 use crate::world::World;
 use crate::world::{ETHERNET_HEADER_BYTES, ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 use bytes::Bytes;
 use fullpipe_archive::RefusedFrames;
 use fullpipe_emulate::Arrival;
-use fullpipe_network::{Content, Endpoint, Ends, Network, Packet, Purpose, Side};
+use fullpipe_network::{Endpoint, EndpointPair, Network, Packet, PacketContent, PacketDisposition, SideDataHandle};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Transport;
 use fullpipe_units::{FlowId, NodeId};
-use fullpipe_wire::{self as wire, IpVersion, ParsedContent, Summary, Translation, Transport as Upper, protocol};
+use fullpipe_wire::{
+    self as wire, AddressTranslation, IpVersion, PacketSummary, ParsedContent, Transport as Upper, protocol,
+};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -44,13 +46,13 @@ pub(crate) struct Gateway {
     /// The flows of the scenario by hosts, protocol and the acceptor's port.
     flows: BTreeMap<(NodeId, NodeId, u8, u16), u32>,
     flow_count: u32,
-    pieces: Pieces,
+    pieces: FragmentReassembly,
     pub(crate) refused: RefusedFrames,
 }
 
 impl Gateway {
     /// `hosts`: the node of each port.
-    pub(crate) fn new(scenario: &Scenario, network: &Network<Witness>, hosts: Vec<NodeId>) -> Self {
+    pub(crate) fn new(scenario: &Scenario, network: &Network<RunObserver>, hosts: Vec<NodeId>) -> Self {
         let mut nodes = BTreeMap::new();
         for number in 0..scenario.nodes.len() {
             let node = NodeId(number as u32);
@@ -74,7 +76,7 @@ impl Gateway {
             conversations: BTreeMap::new(),
             flows,
             flow_count: scenario.flows.len() as u32,
-            pieces: Pieces::new(),
+            pieces: FragmentReassembly::new(),
             refused: RefusedFrames::default(),
         }
     }
@@ -83,7 +85,7 @@ impl Gateway {
     pub(crate) fn enter(
         &mut self,
         world: &mut World,
-        network: &mut Network<Witness>,
+        network: &mut Network<RunObserver>,
         arrival: Arrival,
     ) -> Option<(usize, Vec<u8>)> {
         let from = *self.hosts.get(arrival.port)?;
@@ -101,8 +103,8 @@ impl Gateway {
         None
     }
 
-    fn enter_ip(&mut self, world: &mut World, network: &mut Network<Witness>, from: NodeId, bytes: &Bytes) {
-        let Ok(summary) = Summary::of(bytes) else {
+    fn enter_ip(&mut self, world: &mut World, network: &mut Network<RunObserver>, from: NodeId, bytes: &Bytes) {
+        let Ok(summary) = PacketSummary::parse(bytes) else {
             self.refused.malformed += 1;
             return;
         };
@@ -111,7 +113,7 @@ impl Gateway {
             return;
         }
         let address = summary.destination.ip();
-        let to = self.nodes.get(&address).copied().or_else(|| network.rebound_host(address));
+        let to = self.nodes.get(&address).copied().or_else(|| network.host_behind_rebinding(address));
         // A host has no route to itself through the network.
         let Some(to) = to.filter(|to| *to != from) else {
             return self.no_route(world, network, from, &summary, bytes);
@@ -120,11 +122,11 @@ impl Gateway {
             return self.enter_toward(world, network, (from, to), &summary, bytes);
         }
         match self.pieces.whole(network.now(), bytes) {
-            Ok(Some(whole)) => match Summary::of(&whole) {
+            Ok(Some(whole)) => match PacketSummary::parse(&whole) {
                 Ok(summary) => {
                     // A packet that its source has fragmented may be fragmented again.
                     let dont_fragment = summary.dont_fragment && summary.version == IpVersion::V4;
-                    let summary = Summary { dont_fragment, ..summary };
+                    let summary = PacketSummary { dont_fragment, ..summary };
                     self.enter_toward(world, network, (from, to), &summary, &whole);
                 }
                 Err(_) => self.refused.malformed += 1,
@@ -137,9 +139,9 @@ impl Gateway {
     fn enter_toward(
         &mut self,
         world: &mut World,
-        network: &mut Network<Witness>,
+        network: &mut Network<RunObserver>,
         (from, to): (NodeId, NodeId),
-        summary: &Summary,
+        summary: &PacketSummary,
         bytes: &Bytes,
     ) {
         let inbound = self.through_nat(network, (from, to), summary, bytes);
@@ -152,11 +154,11 @@ impl Gateway {
         let Some(known) = self.known(world, network, tuple, (from, to)) else { return };
         let is_late = summary.hop_limit <= known.routers;
         let (to, purpose) = match is_late.then(|| last_router(network, (from, to), summary.hop_limit)) {
-            None => (to, Purpose::Arrive),
+            None => (to, PacketDisposition::Deliver),
             Some(router) => {
                 self.refused.expired += 1;
                 let Some(router) = router else { return };
-                (router, Purpose::Expire)
+                (router, PacketDisposition::HopLimitExceeded)
             }
         };
         let packet = packet(known.flow, to, summary);
@@ -178,9 +180,9 @@ impl Gateway {
     fn no_route(
         &mut self,
         world: &mut World,
-        network: &mut Network<Witness>,
+        network: &mut Network<RunObserver>,
         from: NodeId,
-        summary: &Summary,
+        summary: &PacketSummary,
         bytes: &Bytes,
     ) {
         self.refused.unroutable += 1;
@@ -189,12 +191,12 @@ impl Gateway {
             IpAddr::V6(address) => address.is_multicast(),
         };
         let is_own = self.nodes.get(&summary.destination.ip()) == Some(&from);
-        let Some(router) = network.router_beside(from).filter(|_| !is_group && !is_own) else { return };
+        let Some(router) = network.adjacent_router(from).filter(|_| !is_group && !is_own) else { return };
         // All such packets of a host belong to one conversation with the router.
         let end = |node| SocketAddr::new(network.directory.address(node, summary.version), 0);
         let tuple = (0, end(from), end(router));
         let Some(known) = self.known(world, network, tuple, (from, router)) else { return };
-        let content = wire_content(summary, summary.protocol, from, None, Purpose::NoRoute);
+        let content = wire_content(summary, summary.protocol, from, None, PacketDisposition::NoRoute);
         send_wire(network, from, Packet { content, ..packet(known.flow, router, summary) }, bytes);
     }
 
@@ -202,7 +204,7 @@ impl Gateway {
     fn known(
         &mut self,
         world: &mut World,
-        network: &mut Network<Witness>,
+        network: &mut Network<RunObserver>,
         tuple: FiveTuple,
         (from, to): (NodeId, NodeId),
     ) -> Option<Known> {
@@ -219,7 +221,7 @@ impl Gateway {
     /// The flow and protocol of the packet that an ICMP error quotes, in the direction of the error. NATs need it to translate
     /// the error (RFC 5508 REQ-3 to REQ-5).
     fn about(&self, bytes: &Bytes) -> Option<(FlowId, u8)> {
-        let quoted = wire::quoted(bytes)?;
+        let quoted = wire::quoted_packet(bytes)?;
         let known = self.conversations.get(&(quoted.protocol, quoted.destination, quoted.source))?;
         Some((known.flow, quoted.protocol))
     }
@@ -229,28 +231,28 @@ impl Gateway {
     /// no mapping, or the packet is from inside. The NAT translates the latter itself.
     fn through_nat(
         &self,
-        network: &Network<Witness>,
+        network: &Network<RunObserver>,
         (from, to): (NodeId, NodeId),
-        summary: &Summary,
+        summary: &PacketSummary,
         bytes: &Bytes,
     ) -> Option<(NodeId, Bytes)> {
         if summary.version != IpVersion::V4 || !network.is_nat(to) || network.is_inside_nat(to, from) {
             return None;
         }
         let (protocol, port) = match summary.transport {
-            Upper::IcmpError => wire::quoted(bytes).map(|quoted| (quoted.protocol, quoted.source.port()))?,
+            Upper::IcmpError => wire::quoted_packet(bytes).map(|quoted| (quoted.protocol, quoted.source.port()))?,
             _ => (summary.protocol, summary.destination.port()),
         };
-        let inside = network.behind_nat(to, protocol, port)?;
+        let inside = network.endpoint_behind_nat(to, protocol, port)?;
         let destination = SocketAddr::new(network.directory.address(inside.node, IpVersion::V4), inside.port);
         let mut changed = bytes[..summary.total_bytes as usize].to_vec();
-        let translation = Translation { source: None, destination: Some(destination) };
+        let translation = AddressTranslation { source: None, destination: Some(destination) };
         translation.apply(&mut changed).ok()?;
         Some((inside.node, changed.into()))
     }
 
     /// Parses a packet for an endpoint of the model, which processes fields instead of bytes.
-    fn enter_model(&mut self, network: &mut Network<Witness>, from: NodeId, packet: Packet, bytes: &Bytes) {
+    fn enter_model(&mut self, network: &mut Network<RunObserver>, from: NodeId, packet: Packet, bytes: &Bytes) {
         let parsed = match wire::parse(bytes) {
             Ok(parsed) => parsed,
             Err(_) => {
@@ -260,15 +262,19 @@ impl Gateway {
         };
         let packet = match parsed.content {
             ParsedContent::Tcp(header, options) => Packet {
-                content: Content::Tcp(header),
-                options: if header.has_side_options() { network.arena.store_options(&options) } else { Side::NONE },
+                content: PacketContent::Tcp(header),
+                options: if header.has_segment_options() {
+                    network.arena.store_options(&options)
+                } else {
+                    SideDataHandle::NONE
+                },
                 payload: network
                     .arena
                     .store_payload((!parsed.payload.is_empty()).then(|| bytes.slice_ref(parsed.payload))),
                 ..packet
             },
             ParsedContent::Udp => {
-                Packet { content: Content::Udp { payload_bytes: parsed.payload.len() as u32 }, ..packet }
+                Packet { content: PacketContent::Udp { payload_bytes: parsed.payload.len() as u32 }, ..packet }
             }
             ParsedContent::Fragment { .. } | ParsedContent::Other(_) => {
                 self.refused.unexpected += 1;
@@ -279,9 +285,9 @@ impl Gateway {
     }
 
     /// The direction of a scenario flow with these ends.
-    fn described(&self, network: &Network<Witness>, ends: Ends) -> Option<FlowId> {
+    fn described(&self, network: &Network<RunObserver>, ends: EndpointPair) -> Option<FlowId> {
         let flows = (0..self.flow_count).flat_map(|number| [FlowId(2 * number), FlowId(2 * number).reverse()]);
-        flows.into_iter().find(|flow| network.directory.ends(*flow) == Some(ends))
+        flows.into_iter().find(|flow| network.directory.endpoints(*flow) == Some(ends))
     }
 
     /// Opens a conversation.
@@ -289,7 +295,7 @@ impl Gateway {
     fn introduce(
         &mut self,
         world: &mut World,
-        network: &mut Network<Witness>,
+        network: &mut Network<RunObserver>,
         tuple: FiveTuple,
         from: NodeId,
         to: NodeId,
@@ -298,7 +304,7 @@ impl Gateway {
         let version = if source.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
         let routers = network.path(from, to).len().saturating_sub(1).min(255) as u8;
         let reverse = (protocol, destination, source);
-        let ends = Ends {
+        let ends = EndpointPair {
             source: Endpoint { node: from, port: source.port() },
             destination: Endpoint { node: to, port: destination.port() },
         };
@@ -322,41 +328,41 @@ impl Gateway {
 }
 
 /// The five-tuple of a packet; `None` if it cannot be parsed after translation.
-fn conversation_of(summary: &Summary, bytes: &Bytes, translated: bool) -> Option<FiveTuple> {
-    let changed = if translated { Some(Summary::of(bytes).ok()?) } else { None };
-    let Summary { protocol, source, destination, .. } = changed.as_ref().unwrap_or(summary);
+fn conversation_of(summary: &PacketSummary, bytes: &Bytes, translated: bool) -> Option<FiveTuple> {
+    let changed = if translated { Some(PacketSummary::parse(bytes).ok()?) } else { None };
+    let PacketSummary { protocol, source, destination, .. } = changed.as_ref().unwrap_or(summary);
     Some((*protocol, *source, *destination))
 }
 
 /// The router at which a hop limit expires; `None` if the node there is not a router.
-fn last_router(network: &Network<Witness>, (from, to): (NodeId, NodeId), hop_limit: u8) -> Option<NodeId> {
+fn last_router(network: &Network<RunObserver>, (from, to): (NodeId, NodeId), hop_limit: u8) -> Option<NodeId> {
     let way = network.path(from, to);
     let hop = way.get(usize::from(hop_limit).saturating_sub(1))?;
-    network.hop_end(*hop).filter(|node| network.is_router(*node))
+    network.hop_destination(*hop).filter(|node| network.is_router(*node))
 }
 
-fn packet(flow: FlowId, to: NodeId, summary: &Summary) -> Packet {
-    let content = Content::Udp { payload_bytes: summary.payload_bytes };
+fn packet(flow: FlowId, to: NodeId, summary: &PacketSummary) -> Packet {
+    let content = PacketContent::Udp { payload_bytes: summary.payload_bytes };
     let packet = Packet::new(flow, to, summary.total_bytes, content);
     Packet { codepoint: summary.codepoint, version: summary.version, ..packet }
 }
 
 fn wire_content(
-    summary: &Summary,
+    summary: &PacketSummary,
     protocol: u8,
     origin: NodeId,
     about: Option<(FlowId, u8)>,
-    purpose: Purpose,
-) -> Content {
+    purpose: PacketDisposition,
+) -> PacketContent {
     let flags = match summary.transport {
         Upper::Tcp { flags, .. } => flags,
         _ => 0,
     };
     let (payload_bytes, dont_fragment) = (summary.payload_bytes, summary.dont_fragment);
-    Content::Wire { payload_bytes, protocol, flags, dont_fragment, origin, about, purpose }
+    PacketContent::RawIp { payload_bytes, protocol, flags, dont_fragment, origin, about, purpose }
 }
 
-fn send_wire(network: &mut Network<Witness>, from: NodeId, packet: Packet, bytes: &Bytes) {
+fn send_wire(network: &mut Network<RunObserver>, from: NodeId, packet: Packet, bytes: &Bytes) {
     let payload = network.arena.store_payload(Some(bytes.slice(..packet.ip_bytes as usize)));
     network.send(from, &Packet { payload, ..packet });
 }

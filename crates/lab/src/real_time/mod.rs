@@ -17,8 +17,8 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use fullpipe_emulate::{Lateness, Limits, Spread};
+pub use fullpipe_emulate::{Lateness, LatenessLimits, LatenessSummary};
 #[cfg(all(feature = "real-time", target_os = "linux"))]
 pub use linux::*;
-pub use recorder::ARRIVALS;
-pub use replay::{Replayed, replay};
+pub use recorder::ARRIVALS_FILE;
+pub use replay::{ReplayOutcome, replay};

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use fullpipe_network::Network;
 use fullpipe_units::{Duration, Instant};
-use fullpipe_wire::{IpVersion, Reassembler, Reassembly, Summary};
+use fullpipe_wire::{IpVersion, PacketSummary, Reassembler, ReassemblyResult};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -26,28 +26,28 @@ type Key = (IpAddr, IpAddr, u32, u8);
 
 /// Waiting fragments, and the conversations of first fragments.
 #[derive(Debug)]
-pub(super) struct Pieces {
+pub(super) struct FragmentReassembly {
     reassembler: Reassembler,
     known: BTreeMap<Key, FiveTuple>,
 }
 
-impl Pieces {
+impl FragmentReassembly {
     pub(super) fn new() -> Self {
-        Pieces { reassembler: Reassembler::new(TIMEOUT, MAX_WAITING_BYTES), known: BTreeMap::new() }
+        FragmentReassembly { reassembler: Reassembler::new(TIMEOUT, MAX_WAITING_BYTES), known: BTreeMap::new() }
     }
 
     /// Returns the packet that a fragment completes, if it does; an error if the fragment is invalid.
     pub(super) fn whole(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<Bytes>, ()> {
         self.reassembler.expire(now);
-        match self.reassembler.take(now, bytes) {
-            Ok(Reassembly::Whole(bytes)) => Ok(Some(bytes.into())),
-            Ok(Reassembly::Waiting) => Ok(None),
-            Ok(Reassembly::Discarded | Reassembly::NoFragment) | Err(_) => Err(()),
+        match self.reassembler.handle_packet(now, bytes) {
+            Ok(ReassemblyResult::Complete(bytes)) => Ok(Some(bytes.into())),
+            Ok(ReassemblyResult::Incomplete) => Ok(None),
+            Ok(ReassemblyResult::Discarded | ReassemblyResult::NotFragment) | Err(_) => Err(()),
         }
     }
 
     /// The conversation of a packet or fragment. `own` is the five-tuple from its own header.
-    pub(super) fn conversation(&mut self, summary: &Summary, own: FiveTuple) -> FiveTuple {
+    pub(super) fn conversation(&mut self, summary: &PacketSummary, own: FiveTuple) -> FiveTuple {
         let Some(fragment) = summary.fragment else { return own };
         let protocol = match summary.version {
             IpVersion::V4 => summary.protocol,
@@ -67,7 +67,11 @@ impl Pieces {
 }
 
 /// Whether fragments must be reassembled on entry.
-pub(super) fn need_whole<O: fullpipe_record::Observer>(network: &Network<O>, summary: &Summary, to_real: bool) -> bool {
+pub(super) fn need_whole<O: fullpipe_record::Observer>(
+    network: &Network<O>,
+    summary: &PacketSummary,
+    to_real: bool,
+) -> bool {
     let is_translated = network.has_rebinding() || (network.has_nats() && summary.version == IpVersion::V4);
     summary.fragment.is_some() && (!to_real || is_translated)
 }

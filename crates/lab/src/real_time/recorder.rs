@@ -6,9 +6,9 @@
 //! frames wait in memory. Further frames are missing, and counted. The file then has no end marker, so that a replay does not accept it
 //! as complete.
 
-use crate::options::Append;
+use crate::options::FileAppender;
 use bytes::Bytes;
-use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
+use fullpipe_record::pcapng::{InterfaceDescription, LinkType, PacketDirection, PcapngWriter, SectionHeader};
 use fullpipe_units::Instant;
 use std::cell::Cell;
 use std::io;
@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 /// Name of the file.
-pub const ARRIVALS: &str = "arrivals.pcapng";
+pub const ARRIVALS_FILE: &str = "arrivals.pcapng";
 
 /// Bytes written to the disk at once.
 const PIECE_BYTES: usize = 1 << 18;
@@ -28,42 +28,51 @@ const MOST_WAITING: usize = 65_536;
 type Entered = (Instant, usize, Bytes);
 
 /// A running recording.
-pub(crate) struct Recorder {
+pub(crate) struct ArrivalRecorder {
     entered: SyncSender<Entered>,
     /// Number of arrivals that were not recorded.
     missing: Cell<u64>,
     writer: JoinHandle<io::Result<PcapngWriter<Vec<u8>>>>,
-    append: Append,
+    append: FileAppender,
     hosts: u32,
 }
 
-impl Recorder {
+impl ArrivalRecorder {
     /// Starts a recording of hosts with these names, in the order of their ports.
     ///
     /// # Errors
     /// If the machine cannot start a thread.
-    pub(crate) fn start<'a>(append: Append, hosts: impl Iterator<Item = &'a str>) -> io::Result<Self> {
-        Recorder::with_room(append, hosts, MOST_WAITING)
+    pub(crate) fn start<'a>(append: FileAppender, hosts: impl Iterator<Item = &'a str>) -> io::Result<Self> {
+        ArrivalRecorder::with_room(append, hosts, MOST_WAITING)
     }
 
-    fn with_room<'a>(append: Append, hosts: impl Iterator<Item = &'a str>, most_waiting: usize) -> io::Result<Self> {
-        let section = Section {
+    fn with_room<'a>(
+        append: FileAppender,
+        hosts: impl Iterator<Item = &'a str>,
+        most_waiting: usize,
+    ) -> io::Result<Self> {
+        let section = SectionHeader {
             application: concat!("fullpipe ", env!("CARGO_PKG_VERSION")),
             system: "real time",
-            ..Section::default()
+            ..SectionHeader::default()
         };
         let mut file = PcapngWriter::new(Vec::new(), &section)?;
         let mut count = 0;
         for name in hosts {
             let description = "what the host sent";
-            file.interface(&Interface { name, description, link_type: LinkType::Ethernet, snap_bytes: 0 })?;
+            file.write_interface(&InterfaceDescription {
+                name,
+                description,
+                link_type: LinkType::Ethernet,
+                snap_bytes: 0,
+            })?;
             count += 1;
         }
         let (entered, incoming) = sync_channel(most_waiting);
         let given = append.clone();
         let builder = std::thread::Builder::new().name("arrivals".to_owned());
         let writer = builder.spawn(move || write(file, &incoming, &given))?;
-        Ok(Recorder { entered, missing: Cell::new(0), writer, append, hosts: count })
+        Ok(ArrivalRecorder { entered, missing: Cell::new(0), writer, append, hosts: count })
     }
 
     /// Records an arrival. [`Recorder::finish`] returns errors of the disk.
@@ -84,28 +93,28 @@ impl Recorder {
         let mut file = written.map_err(told)?;
         let missing = self.missing.get();
         if missing == 0 {
-            (0..self.hosts).try_for_each(|host| file.end_of(host, at))?;
+            (0..self.hosts).try_for_each(|host| file.write_interface_statistics(host, at))?;
         }
-        (self.append)(ARRIVALS, &file.into_inner()).map_err(told)?;
+        (self.append)(ARRIVALS_FILE, &file.into_inner()).map_err(told)?;
         Ok(missing)
     }
 }
 
 fn told(error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{ARRIVALS} cannot be written: {error}"))
+    io::Error::new(error.kind(), format!("{ARRIVALS_FILE} cannot be written: {error}"))
 }
 
 /// Runs the thread: writes until no further arrival can come. Returns the writer with the unwritten rest.
 fn write(
     mut file: PcapngWriter<Vec<u8>>,
     incoming: &Receiver<Entered>,
-    append: &Append,
+    append: &FileAppender,
 ) -> io::Result<PcapngWriter<Vec<u8>>> {
     for (at, port, frame) in incoming {
-        file.packet(port as u32, at, Way::Inbound, &frame, frame.len() as u32)?;
+        file.write_packet(port as u32, at, PacketDirection::Inbound, &frame, frame.len() as u32)?;
         let piece = file.get_mut();
         if piece.len() >= PIECE_BYTES {
-            append(ARRIVALS, piece)?;
+            append(ARRIVALS_FILE, piece)?;
             piece.clear();
         }
     }
@@ -115,7 +124,7 @@ fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_record::pcapng::{Block, Reader};
+    use fullpipe_record::pcapng::{Block, PcapngReader};
     use std::sync::{Arc, Mutex};
 
     /// Four frames of 64 KiB are the first piece of 256 KiB. While the disk writes it, eight more arrive, of which four fit.
@@ -127,7 +136,7 @@ mod tests {
             let (release, released) = std::sync::mpsc::channel();
             let (begun, released) = (Mutex::new(begun), Mutex::new(released));
             let disk = Arc::clone(&file);
-            let append: Append = Arc::new(move |_, bytes| {
+            let append: FileAppender = Arc::new(move |_, bytes| {
                 if slow && disk.lock().unwrap().is_empty() {
                     begun.lock().unwrap().send(()).unwrap();
                     released.lock().unwrap().recv().unwrap();
@@ -136,7 +145,7 @@ mod tests {
                 Ok(())
             });
             let room = if slow { 4 } else { 100 };
-            let recorder = Recorder::with_room(append, ["host"].into_iter(), room).unwrap();
+            let recorder = ArrivalRecorder::with_room(append, ["host"].into_iter(), room).unwrap();
             let frame = Bytes::from(vec![0; 65_536]);
             (0..4).for_each(|_| recorder.keep(Instant::ZERO, 0, &frame));
             if slow {
@@ -149,10 +158,10 @@ mod tests {
             release.send(()).unwrap();
             assert_eq!(recorder.finish(Instant::ZERO).unwrap(), missing);
             let file = file.lock().unwrap();
-            let blocks: Vec<_> = Reader::new(&file).map(Result::unwrap).collect();
+            let blocks: Vec<_> = PcapngReader::new(&file).map(Result::unwrap).collect();
             let packets = blocks.iter().filter(|block| matches!(block, Block::Packet { .. })).count();
             assert_eq!(packets as u64, 12 - missing);
-            assert_eq!(blocks.iter().any(|block| matches!(block, Block::End { .. })), !slow);
+            assert_eq!(blocks.iter().any(|block| matches!(block, Block::InterfaceStatistics { .. })), !slow);
         }
     }
 }

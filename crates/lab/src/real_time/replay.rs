@@ -6,20 +6,20 @@
 
 use super::driver::Driver;
 use super::gateway::Gateway;
-use super::recorder::ARRIVALS;
+use super::recorder::ARRIVALS_FILE;
 use crate::assemble;
 use crate::error::RunError;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::plugins::Plugins;
-use crate::prepared::Prepared;
+use crate::prepared::PreparedRun;
 use crate::world::{RealHost, RealHosts};
 use bytes::Bytes;
 use fullpipe_archive::{IcmpRecord, RefusedFrames};
-use fullpipe_emulate::{Arrival, Lateness, Limits, Machine};
-use fullpipe_record::pcapng::{Block, LinkType, Reader};
+use fullpipe_emulate::{Arrival, Lateness, LatenessLimits, Machine};
+use fullpipe_record::pcapng::{Block, LinkType, PcapngReader};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::AfterStall;
+use fullpipe_scenario::description::StallPolicy;
 use fullpipe_units::{Duration, Instant, NodeId};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// The result of a replay.
 #[derive(Debug)]
-pub struct Replayed {
+pub struct ReplayOutcome {
     /// The outcome of the model.
     pub outcome: Outcome,
     /// Frames that did not enter the model.
@@ -48,7 +48,7 @@ pub fn replay(
     options: &Options,
     file: &[u8],
     stop: &dyn Fn() -> bool,
-) -> Result<Replayed, RunError> {
+) -> Result<ReplayOutcome, RunError> {
     let real = real_nodes(&scenario);
     let names: Vec<&str> = real.iter().map(|node| scenario.nodes[node.index()].name.as_str()).collect();
     let mut machine = Recording::read(file, &names).map_err(RunError::Recording)?;
@@ -59,29 +59,30 @@ pub fn replay(
     let mut gateway = Gateway::new(&scenario, &prepared.network, real);
     // Virtual time has no lateness.
     let never = Duration::from_nanos(u64::MAX);
-    let mut lateness = Lateness::new(Limits { late_after: never, stall_after: never, ..Limits::default() });
+    let mut lateness =
+        Lateness::new(LatenessLimits { late_after: never, stall_after: never, ..LatenessLimits::default() });
     let driver = Driver {
         prepared: &mut prepared,
         gateway: &mut gateway,
         machine: &mut machine,
         lateness: &mut lateness,
-        after_stall: AfterStall::CatchUp,
+        after_stall: StallPolicy::CatchUp,
         journal: None,
         each: &mut |_, _| stop(),
     };
-    let ended = driver.run().map_err(|error| RunError::Machine(error.to_string()))?;
-    let Prepared { world, network, mut probes, scenario, .. } = prepared;
+    let ended = driver.run().map_err(|error| RunError::System(error.to_string()))?;
+    let PreparedRun { world, network, mut probes, scenario, .. } = prepared;
     probes.sort();
     let answered = world.real().map_or_else(IcmpRecord::default, |real| real.answers.sent.clone());
     let outcome =
         Outcome::new(scenario, world, network, probes, false).of_real_time(ended, BTreeMap::new(), Vec::new());
-    Ok(Replayed { outcome, refused: gateway.refused, answered, arrivals })
+    Ok(ReplayOutcome { outcome, refused: gateway.refused, answered, arrivals })
 }
 
 /// The real hosts in the order of their ports: namespaces first, then interfaces, each in the order of the scenario.
 pub(super) fn real_nodes(scenario: &Scenario) -> Vec<NodeId> {
     let nodes = (0..scenario.nodes.len()).map(|number| NodeId(number as u32));
-    let mut real: Vec<NodeId> = nodes.filter(|node| scenario.is_real(*node)).collect();
+    let mut real: Vec<NodeId> = nodes.filter(|node| scenario.is_real_host(*node)).collect();
     real.sort_by_key(|node| scenario.nodes[node.index()].interface().is_some());
     real
 }
@@ -102,7 +103,7 @@ impl Recording {
         let mut arrivals = VecDeque::new();
         let mut end: Option<Instant> = None;
         let mut last = Instant::ZERO;
-        for block in Reader::new(file) {
+        for block in PcapngReader::new(file) {
             match block.map_err(|damaged| damaged.to_string())? {
                 Block::Interface { name, link_type: LinkType::Ethernet } => known.push(name),
                 Block::Interface { name, .. } => return Err(format!("interface {name} has no Ethernet frames")),
@@ -111,7 +112,7 @@ impl Recording {
                     last = at;
                     arrivals.push_back(Arrival { port: interface as usize, at, bytes: Bytes::copy_from_slice(bytes) });
                 }
-                Block::End { at, .. } => end = Some(at),
+                Block::InterfaceStatistics { at, .. } => end = Some(at),
             }
         }
         if known != hosts {
@@ -121,7 +122,7 @@ impl Recording {
         match end {
             Some(end) if end >= last => Ok(Recording { clock: Instant::ZERO, arrivals, end }),
             Some(_) => Err("it has arrivals after its end".to_owned()),
-            None => Err(format!("the file is incomplete: it is not the {ARRIVALS} of a finished run")),
+            None => Err(format!("the file is incomplete: it is not the {ARRIVALS_FILE} of a finished run")),
         }
     }
 }
@@ -150,13 +151,13 @@ impl Machine for Recording {
         Ok(())
     }
 
-    fn hold(&mut self, _by: Duration) {}
+    fn set_clock_back(&mut self, _by: Duration) {}
 
     fn take_drops(&mut self) -> io::Result<u64> {
         Ok(0)
     }
 
-    fn done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.clock >= self.end
     }
 }

@@ -8,11 +8,11 @@ mod world;
 use super::driver::Driver;
 use super::gateway::Gateway;
 use crate::world::{RealHost, RealHosts};
-use crate::{Options, Outcome, Plugins, Prepared, assemble};
+use crate::{Options, Outcome, Plugins, PreparedRun, assemble};
 use bytes::Bytes;
 use etherparse::{Ipv4Header, UdpHeader, ip_number};
-use fullpipe_emulate::{Arrival, Lateness, Limits, Machine};
-use fullpipe_scenario::description::AfterStall;
+use fullpipe_emulate::{Arrival, Lateness, LatenessLimits, Machine};
+use fullpipe_scenario::description::StallPolicy;
 use fullpipe_units::{Duration, Instant, NodeId};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -69,7 +69,7 @@ impl Machine for MadeUp {
         Ok(())
     }
 
-    fn hold(&mut self, by: Duration) {
+    fn set_clock_back(&mut self, by: Duration) {
         self.clock = Instant::ZERO + self.clock.saturating_since(Instant::ZERO).saturating_sub(by);
     }
 
@@ -77,7 +77,7 @@ impl Machine for MadeUp {
         Ok(std::mem::take(&mut self.drops))
     }
 
-    fn done(&self) -> bool {
+    fn is_done(&self) -> bool {
         false
     }
 }
@@ -109,17 +109,17 @@ struct Ran {
 }
 
 /// Runs two real hosts.
-fn run(machine: MadeUp, after_stall: AfterStall) -> Ran {
+fn run(machine: MadeUp, after_stall: StallPolicy) -> Ran {
     run_world(&World::pair(""), machine, after_stall)
 }
 
 /// Runs any network whose first two hosts are real.
-fn run_world(world: &World, machine: MadeUp, after_stall: AfterStall) -> Ran {
+fn run_world(world: &World, machine: MadeUp, after_stall: StallPolicy) -> Ran {
     run_hosts(world, 2, machine, after_stall)
 }
 
 /// Runs any network whose first `hosts` hosts are real.
-fn run_hosts(world: &World, hosts: u32, machine: MadeUp, after_stall: AfterStall) -> Ran {
+fn run_hosts(world: &World, hosts: u32, machine: MadeUp, after_stall: StallPolicy) -> Ran {
     let scenario =
         Arc::new(fullpipe_scenario::load(&world.to_string(), "test", &[]).expect("the scenario is valid").scenario);
     let mut prepared =
@@ -130,7 +130,7 @@ fn run_hosts(world: &World, hosts: u32, machine: MadeUp, after_stall: AfterStall
         .world
         .set_real(&mut prepared.network, RealHosts::new(nodes.iter().map(host).collect(), scenario.nodes.len()));
     let mut gateway = Gateway::new(&scenario, &prepared.network, nodes);
-    let mut lateness = Lateness::new(Limits { stall_after: micros(10_000), ..Limits::default() });
+    let mut lateness = Lateness::new(LatenessLimits { stall_after: micros(10_000), ..LatenessLimits::default() });
     let mut machine = machine;
     let mut journal = Vec::new();
     let mut keep = |entered, port, bytes: &Bytes| {
@@ -148,7 +148,7 @@ fn run_hosts(world: &World, hosts: u32, machine: MadeUp, after_stall: AfterStall
     };
     driver.run().expect("a machine without faults");
     let refused = gateway.refused;
-    let Prepared { world, network, probes, scenario, .. } = prepared;
+    let PreparedRun { world, network, probes, scenario, .. } = prepared;
     let answered = world.real().expect("real hosts").answers.sent.clone();
     let outcome = Outcome::new(scenario, world, network, probes, false);
     Ran { machine, lateness, outcome, journal, refused, answered }
@@ -167,13 +167,13 @@ fn with(frames: impl IntoIterator<Item = (u64, Arrival)>) -> MadeUp {
 fn packet_due_time_is_relative_to_its_timestamp() {
     // Read immediately, or 2 ms late: the due time is relative to the timestamp.
     for readable in [1000, 3000] {
-        let ran = run(with([(readable, arrival(1000, 0, frame(1, 2, 9)))]), AfterStall::CatchUp);
+        let ran = run(with([(readable, arrival(1000, 0, frame(1, 2, 9)))]), StallPolicy::CatchUp);
         let [(sent, port, bytes)] = ran.machine.sent.as_slice() else { panic!("{:?}", ran.machine.sent) };
         assert_eq!((*sent, *port), (at(6100), 1), "read at {readable} us");
         assert_eq!(bytes[14..], frame(1, 2, 9)[14..]);
         assert_eq!(ran.lateness.packets().max_nanos, 0);
         assert_eq!(ran.lateness.arrivals().max_nanos, 0);
-        assert!(ran.lateness.verdict().on_time());
+        assert!(ran.lateness.result().is_on_time());
         let row = ran.outcome.flow("datagrams").expect("the flow");
         assert_eq!((row.counters.tx_packets, row.counters.rx_packets, row.counters.rx_bytes), (1, 1, 125));
         assert!(ran.outcome.verdict().passed(), "{}", ran.outcome.verdict());
@@ -184,7 +184,7 @@ fn packet_due_time_is_relative_to_its_timestamp() {
 #[test]
 fn link_with_simultaneous_arrivals_keeps_its_rate() {
     let pair = [(1000, arrival(1000, 0, frame(1, 2, 9))), (1000, arrival(1000, 0, frame(1, 2, 9)))];
-    let ran = run(with(pair), AfterStall::CatchUp);
+    let ran = run(with(pair), StallPolicy::CatchUp);
     let sent: Vec<Instant> = ran.machine.sent.iter().map(|(sent, _, _)| *sent).collect();
     assert_eq!(sent, [at(6100), at(6200)]);
 }
@@ -193,7 +193,7 @@ fn link_with_simultaneous_arrivals_keeps_its_rate() {
 #[test]
 fn arrival_with_a_past_timestamp_enters_at_the_models_clock_and_is_late() {
     let frames = [(3000, arrival(3000, 1, frame(2, 1, 77))), (3500, arrival(2000, 0, frame(1, 2, 9)))];
-    let ran = run(with(frames), AfterStall::CatchUp);
+    let ran = run(with(frames), StallPolicy::CatchUp);
     let mut sent: Vec<_> = ran.machine.sent.iter().map(|(sent, port, _)| (*sent, *port)).collect();
     sent.sort();
     assert_eq!(sent, [(at(8100), 0), (at(8100), 1)]);
@@ -209,18 +209,18 @@ fn stall_is_reported_and_handled_as_configured() {
         oversleeps: BTreeMap::from([(1, micros(50_000))]),
         ..with([(1000, arrival(1000, 0, frame(1, 2, 9)))])
     };
-    let ran = run(stalled(), AfterStall::CatchUp);
+    let ran = run(stalled(), StallPolicy::CatchUp);
     assert_eq!(ran.lateness.stalls(), [micros(50_000)]);
     assert_eq!(ran.machine.sent[0].0, at(56_000));
     assert!(ran.lateness.packets().max_nanos.abs_diff(49_900_000) < 50_000, "{:?}", ran.lateness.packets());
-    let reasons = ran.lateness.verdict().reasons;
+    let reasons = ran.lateness.result().reasons;
     assert!(reasons.iter().any(|reason| reason.contains("stood still 1 time")), "{reasons:?}");
 
-    let ran = run(stalled(), AfterStall::Pause);
+    let ran = run(stalled(), StallPolicy::Pause);
     assert_eq!(ran.lateness.stalls(), [micros(50_000)]);
     assert_eq!(ran.machine.sent[0].0, at(6100), "by a clock that stopped during the stall");
     assert_eq!(ran.lateness.packets().max_nanos, 0);
-    assert!(!ran.lateness.verdict().on_time());
+    assert!(!ran.lateness.result().is_on_time());
 }
 
 /// A UE in a cell that is idle except for one packet.
@@ -237,12 +237,12 @@ fn cell() -> World {
 #[test]
 fn each_subframe_has_its_own_lateness() {
     let frames = || [(1000, arrival(1000, 1, frame(2, 1, 9)))];
-    let ran = run_world(&cell(), with(frames()), AfterStall::CatchUp);
+    let ran = run_world(&cell(), with(frames()), StallPolicy::CatchUp);
     let on_time = ran.lateness.subframes();
     assert_eq!(on_time.max_nanos, 0);
     assert_eq!(ran.machine.sent.len(), 1);
     assert_eq!(
-        run(with([(1000, arrival(1000, 0, frame(1, 2, 9)))]), AfterStall::CatchUp).lateness.subframes().count,
+        run(with([(1000, arrival(1000, 0, frame(1, 2, 9)))]), StallPolicy::CatchUp).lateness.subframes().count,
         0
     );
 
@@ -250,7 +250,7 @@ fn each_subframe_has_its_own_lateness() {
     // iteration is at 11.001016 ms. Subframes begin at 3, 4, ..., 11 ms; all but the last are late by more than 1 ms, the first by
     // 8.001016 ms, the middle one by 4.001016 ms. Three digits are kept.
     let machine = MadeUp { oversleeps: BTreeMap::from([(1, micros(9000))]), ..with(frames()) };
-    let ran = run_world(&cell(), machine, AfterStall::CatchUp);
+    let ran = run_world(&cell(), machine, StallPolicy::CatchUp);
     let late = ran.lateness.subframes();
     assert_eq!((on_time.count, late.count, late.late), (9, 9, 8), "{late:?}");
     assert!(late.max_nanos.abs_diff(8_001_016) <= 8001 && late.p50_nanos.abs_diff(4_001_016) <= 4001, "{late:?}");
@@ -261,9 +261,9 @@ fn each_subframe_has_its_own_lateness() {
 
 #[test]
 fn run_with_frames_lost_by_the_machine_fails() {
-    let ran = run(MadeUp { drops: 3, ..MadeUp::default() }, AfterStall::CatchUp);
+    let ran = run(MadeUp { drops: 3, ..MadeUp::default() }, StallPolicy::CatchUp);
     assert_eq!(ran.lateness.drops(), 3);
-    assert!(!ran.lateness.verdict().on_time());
+    assert!(!ran.lateness.result().is_on_time());
 }
 
 /// A frame that was late in the first run enters at the same time again, but is read on time.
@@ -283,13 +283,13 @@ fn replayed_journal_gives_the_same_records() {
         arrival.at = arrival.at.max(last[arrival.port]);
         last[arrival.port] = arrival.at;
     }
-    let first = run(with(frames), AfterStall::CatchUp);
+    let first = run(with(frames), StallPolicy::CatchUp);
     assert!(first.lateness.arrivals().max_nanos > 0, "some were late");
     let again = first.journal.iter().map(|(entered, port, bytes)| {
         let arrival = Arrival { port: *port, at: *entered, bytes: bytes.clone().into() };
         (entered.as_nanos() / 1000 + 1, arrival)
     });
-    let replayed = run(with(again), AfterStall::CatchUp);
+    let replayed = run(with(again), StallPolicy::CatchUp);
     let rows = |ran: &Ran| ran.outcome.flow_rows().map(|row| format!("{row:?}")).collect::<Vec<_>>();
     assert_eq!(rows(&first), rows(&replayed));
     let frames = |ran: &Ran| ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes.clone())).collect::<Vec<_>>();
@@ -305,7 +305,7 @@ fn frame_that_cannot_enter_is_counted_by_its_reason() {
     let mut damaged = frame(1, 2, 9).to_vec();
     damaged[14 + 9] ^= 0x10;
     let frames = [short, arp, damaged, frame(1, 99, 9).to_vec()];
-    let ran = run(with(frames.map(|bytes| (1000, arrival(1000, 0, bytes.into())))), AfterStall::CatchUp);
+    let ran = run(with(frames.map(|bytes| (1000, arrival(1000, 0, bytes.into())))), StallPolicy::CatchUp);
     let refused = ran.refused;
     assert_eq!((refused.malformed, refused.not_ip, refused.unroutable), (2, 1, 1), "{refused:?}");
     assert!(ran.machine.sent.is_empty());
@@ -327,11 +327,11 @@ fn recording_of_interfaces_is_replayed_by_port() {
     let recorded = |names: [&str; 2]| {
         let file = Arc::new(std::sync::Mutex::new(Vec::new()));
         let disk = Arc::clone(&file);
-        let append: crate::Append = Arc::new(move |_, bytes: &[u8]| {
+        let append: crate::FileAppender = Arc::new(move |_, bytes: &[u8]| {
             disk.lock().expect("no panic").extend_from_slice(bytes);
             Ok(())
         });
-        let recorder = super::recorder::Recorder::start(append, names.into_iter()).expect("a thread");
+        let recorder = super::recorder::ArrivalRecorder::start(append, names.into_iter()).expect("a thread");
         recorder.keep(at(1000), 1, &frame(1, 2, 9));
         recorder.keep(at(2000), 0, &frame(2, 1, 77));
         // The address of another host, which has the other port.

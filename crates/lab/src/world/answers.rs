@@ -15,7 +15,7 @@ const EACH: Duration = Duration::from_millis(100);
 
 /// Counters, token buckets and flows of the packets that nodes of the model send to real hosts.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
+pub(crate) struct HostReplies {
     pub(crate) sent: IcmpRecord,
     /// The time at which the bucket of each node is full.
     buckets: BTreeMap<NodeId, Instant>,
@@ -24,7 +24,7 @@ pub(crate) struct Answers {
     pub(super) identification: u16,
 }
 
-impl Answers {
+impl HostReplies {
     /// Takes a token from a node's bucket; returns false if it is empty.
     pub(super) fn may_send_error(&mut self, now: Instant, node: NodeId) -> bool {
         let full_at = self.buckets.entry(node).or_insert(now);
@@ -46,7 +46,7 @@ mod tests {
     /// Ten errors at once, then one per tenth of a second, and never more than ten at once.
     #[test]
     fn a_token_bucket_limits_the_errors_of_each_node() {
-        let mut answers = Answers::default();
+        let mut answers = HostReplies::default();
         let mut send = |ms: u64, times: u32| {
             let at = Instant::ZERO + Duration::from_millis(ms);
             (0..times).filter(|_| answers.may_send_error(at, NodeId(7))).count()

@@ -3,25 +3,25 @@
 //! Streams that an application calls are recorded. When the application has returned, the world serves their endpoints: it polls them for
 //! output.
 
-use super::state::Core;
+use super::state::HostState;
 use super::streams::{NO_STREAM, StreamKey};
-use crate::witness::Witness;
-use fullpipe_network::{Content, Network, Packet};
+use crate::witness::RunObserver;
+use fullpipe_network::{Network, Packet, PacketContent};
 use fullpipe_transport::{Priority, Stream};
 use fullpipe_units::{FlowId, Instant};
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::{Io, OpenOptions, StreamId};
 
 /// The [`Io`] of one application, for the duration of a call.
-pub(super) struct AtHost<'a> {
-    pub(super) core: &'a mut Core,
-    pub(super) network: &'a mut Network<Witness>,
+pub(super) struct ApplicationIo<'a> {
+    pub(super) core: &'a mut HostState,
+    pub(super) network: &'a mut Network<RunObserver>,
     pub(super) application: u32,
     /// The stream whose event the application receives. Its endpoint is always served after the call.
     pub(super) serviced: StreamId,
 }
 
-impl Io for AtHost<'_> {
+impl Io for ApplicationIo<'_> {
     fn now(&self) -> Instant {
         self.network.now()
     }
@@ -38,7 +38,7 @@ impl Io for AtHost<'_> {
         stream
     }
 
-    fn open_beside(&mut self, beside: StreamId) -> Option<StreamId> {
+    fn open_on_same_connection(&mut self, beside: StreamId) -> Option<StreamId> {
         let (index, _) = self.locate(beside)?;
         let now = self.network.now();
         let endpoint = self.core.endpoints.quic_model.slots.get_mut(index)?;
@@ -125,12 +125,12 @@ impl Io for AtHost<'_> {
         let version = described.version;
         let ip_bytes = version.header_bytes() + UDP_HEADER_BYTES + payload_bytes;
         let flow = FlowId(2 * flow + u32::from(!initiator));
-        let packet = Packet::new(flow, to, ip_bytes, Content::Udp { payload_bytes });
+        let packet = Packet::new(flow, to, ip_bytes, PacketContent::Udp { payload_bytes });
         self.network.send(from, &Packet { version, ..packet });
     }
 }
 
-impl AtHost<'_> {
+impl ApplicationIo<'_> {
     /// Whether a stream is on the connection that is always served after the call.
     fn is_serviced(&self, key: StreamKey) -> bool {
         match (key, StreamKey::of(self.serviced)) {

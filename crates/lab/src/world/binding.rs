@@ -4,7 +4,7 @@ use fullpipe_units::{FlowId, NodeId};
 use fullpipe_wire::IpVersion;
 
 /// The number of a conversation, and one of its ends (0: initiator, 1: acceptor).
-pub(crate) type Place = (usize, usize);
+pub(crate) type ConversationEnd = (usize, usize);
 
 /// The flow, application, host and peer of an endpoint.
 #[derive(Clone, Copy, Debug)]
@@ -20,13 +20,13 @@ pub(super) struct Binding {
 impl Binding {
     /// The conversation of the endpoint, and its end.
     #[inline]
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> ConversationEnd {
         place_of(self.flow)
     }
 }
 
 /// The end of a conversation that sends the packets of a flow.
 #[inline]
-pub(super) fn place_of(flow: FlowId) -> Place {
+pub(super) fn place_of(flow: FlowId) -> ConversationEnd {
     (flow.index() / 2, usize::from(!flow.is_forward()))
 }

@@ -1,6 +1,6 @@
 //! All endpoints of a world. Each kind has its own table; an [`EndpointId`] refers to an entry of one of them.
 
-use super::binding::{Binding, Place};
+use super::binding::{Binding, ConversationEnd};
 use super::kernel::{KernelEndpoints, RealHosts};
 use super::quic_model::ModelEndpoints;
 use super::quic_stack::StackEndpoints;
@@ -57,7 +57,7 @@ impl Endpoints {
     }
 
     /// The conversation and end of an endpoint that has a connection.
-    pub(super) fn place(&self, id: EndpointId) -> Option<Place> {
+    pub(super) fn place(&self, id: EndpointId) -> Option<ConversationEnd> {
         self.binding(id).map(Binding::place)
     }
 

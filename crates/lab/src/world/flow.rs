@@ -2,13 +2,13 @@
 //!
 //! A conversation is a five-tuple: one connection, or all datagrams of a UDP flow.
 
-use super::quic_model::ModelMaker;
-use super::quic_stack::StackMaker;
-use super::tcp::TcpMaker;
-use super::tunnel::TunnelMaker;
-use crate::plugins::{ControlMaker, SchedulerMaker};
+use super::quic_model::ModelFactory;
+use super::quic_stack::StackFactory;
+use super::tcp::TcpFactory;
+use super::tunnel::TunnelFactory;
+use crate::plugins::{ControlFactory, SchedulerFactory};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{self, Stack};
+use fullpipe_scenario::description::{self, QuicStack};
 use fullpipe_transport::endpoint::EndpointId;
 use fullpipe_units::NodeId;
 use fullpipe_wire::IpVersion;
@@ -17,40 +17,40 @@ use std::sync::Arc;
 
 /// Creates the endpoints of a flow.
 #[derive(Debug)]
-pub(crate) enum EndpointMaker {
+pub(crate) enum EndpointFactory {
     /// No endpoints: the applications send datagrams over UDP.
     None,
-    Tcp(TcpMaker),
-    QuicModel(Box<ModelMaker>),
-    QuicStack(Box<StackMaker>),
-    Tunnel(Box<TunnelMaker>),
+    Tcp(TcpFactory),
+    QuicModel(Box<ModelFactory>),
+    QuicStack(Box<StackFactory>),
+    Tunnel(Box<TunnelFactory>),
 }
 
-impl EndpointMaker {
+impl EndpointFactory {
     /// The maker of a QUIC flow, or the reason why it cannot have connections. The control and the scheduler are plug-ins; only the QUIC
     /// model can have a scheduler. `last`: the maker of the previous flow, to share its settings.
     pub(crate) fn quic(
         described: &Arc<description::Quic>,
-        control: Option<ControlMaker>,
-        scheduler: Option<SchedulerMaker>,
-        last: &mut Option<(Arc<description::Quic>, ModelMaker)>,
+        control: Option<ControlFactory>,
+        scheduler: Option<SchedulerFactory>,
+        last: &mut Option<(Arc<description::Quic>, ModelFactory)>,
     ) -> Result<Self, String> {
         Ok(match described.stack {
-            Stack::Model => {
+            QuicStack::Model => {
                 let maker = match last {
                     Some((same, maker)) if Arc::ptr_eq(same, described) => maker.clone(),
-                    _ => ModelMaker::new(described)?,
+                    _ => ModelFactory::new(described)?,
                 };
                 *last = Some((described.clone(), maker.clone()));
                 let maker = maker.with_scheduler(scheduler);
-                EndpointMaker::QuicModel(Box::new(match control {
+                EndpointFactory::QuicModel(Box::new(match control {
                     Some(control) => maker.with_control(control)?,
                     None => maker,
                 }))
             }
-            Stack::Noq => {
-                let maker = StackMaker::new(described)?;
-                EndpointMaker::QuicStack(Box::new(match control {
+            QuicStack::Noq => {
+                let maker = StackFactory::new(described)?;
+                EndpointFactory::QuicStack(Box::new(match control {
                     Some(control) => maker.with_control(control)?,
                     None => maker,
                 }))
@@ -61,11 +61,11 @@ impl EndpointMaker {
     /// Name of the congestion control.
     pub(super) fn control(&self) -> Option<&str> {
         match self {
-            EndpointMaker::None => None,
-            EndpointMaker::Tcp(maker) => Some(maker.control.name()),
-            EndpointMaker::QuicModel(maker) => Some(maker.control.name()),
-            EndpointMaker::QuicStack(maker) => Some(maker.control.name()),
-            EndpointMaker::Tunnel(maker) => Some(maker.control_name()),
+            EndpointFactory::None => None,
+            EndpointFactory::Tcp(maker) => Some(maker.control.name()),
+            EndpointFactory::QuicModel(maker) => Some(maker.control.name()),
+            EndpointFactory::QuicStack(maker) => Some(maker.control.name()),
+            EndpointFactory::Tunnel(maker) => Some(maker.control_name()),
         }
     }
 }
@@ -76,7 +76,7 @@ pub(crate) struct Flow {
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
     pub(crate) version: IpVersion,
-    pub(crate) endpoints: EndpointMaker,
+    pub(crate) endpoints: EndpointFactory,
     /// Number of the tunnel's flow, if the flow goes through a tunnel.
     pub(crate) via: Option<u32>,
 }

@@ -1,15 +1,15 @@
 //! Memory of endpoints, flows and conversations, for the estimated cost of a scenario.
 
 use super::flow::{Conversation, Flow};
-use super::quic_model::{ModelEndpoint, ModelMaker};
+use super::quic_model::{ModelEndpoint, ModelFactory};
 use super::quic_stack::StackEndpoint;
-use super::state::Wake;
+use super::state::ApplicationTimer;
 use super::tcp::TcpEndpoint;
 use fullpipe_workload::Application;
 
 /// A flow of the world without its endpoints: its entries in the tables of flows, and two applications with their timers.
 pub(crate) const FLOW_BYTES: usize =
-    size_of::<Flow>() + size_of::<u32>() + 2 * (size_of::<Box<dyn Application>>() + size_of::<Wake>());
+    size_of::<Flow>() + size_of::<u32>() + 2 * (size_of::<Box<dyn Application>>() + size_of::<ApplicationTimer>());
 /// A conversation of a flow.
 pub(crate) const CONVERSATION_BYTES: usize = size_of::<Conversation>();
 /// An endpoint of TCP.
@@ -17,7 +17,7 @@ pub(crate) const TCP_BYTES: usize = size_of::<Option<TcpEndpoint>>();
 /// An endpoint of the QUIC model.
 pub(crate) const QUIC_MODEL_BYTES: usize = size_of::<Option<Box<ModelEndpoint>>>() + size_of::<ModelEndpoint>();
 /// The additional state of a flow of the QUIC model.
-pub(crate) const QUIC_MAKER_BYTES: usize = size_of::<ModelMaker>();
+pub(crate) const QUIC_MAKER_BYTES: usize = size_of::<ModelFactory>();
 /// An endpoint of the real QUIC stack, without the state in the stack itself.
 pub(crate) const QUIC_STACK_BYTES: usize = size_of::<Option<Box<StackEndpoint>>>() + size_of::<StackEndpoint>();
 

@@ -1,14 +1,14 @@
 //! Handles the events of hosts: packets, timers, and notices about packets of real hosts.
 
-use super::at_host::AtHost;
+use super::at_host::ApplicationIo;
 use super::binding::place_of;
 use super::state::World;
 use super::streams::NO_STREAM;
-use super::timers::{Reach, Timer};
+use super::timers::{Timer, TimerRange};
 use crate::stack::Datagram;
-use crate::witness::Witness;
+use crate::witness::RunObserver;
 use fullpipe_engine::EventId;
-use fullpipe_network::{Content, Handle, Hosts, Network, Notice, Reason};
+use fullpipe_network::{HostEndpoints, Network, NotificationReason, PacketContent, PacketHandle, SourceNotification};
 use fullpipe_tcp::Segment;
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind};
 use fullpipe_units::{FlowId, Instant, NodeId};
@@ -18,17 +18,17 @@ use fullpipe_wire::udp::UDP_HEADER_BYTES;
 impl World {
     /// Handles a segment for this endpoint.
     #[inline(always)]
-    fn receive_segment(&mut self, network: &mut Network<Witness>, index: u32, handle: Handle) {
+    fn receive_segment(&mut self, network: &mut Network<RunObserver>, index: u32, handle: PacketHandle) {
         let packet = network.arena.get(handle);
         let tcp = &mut self.core.endpoints.tcp;
-        let (Content::Tcp(header), Some(endpoint)) = (&packet.content, tcp.slots.get_mut(index)) else {
+        let (PacketContent::Tcp(header), Some(endpoint)) = (&packet.content, tcp.slots.get_mut(index)) else {
             return network.arena.release(handle);
         };
         if packet.options.is_none() && packet.payload.is_none() && !endpoint.attended {
             let now = network.now();
-            if endpoint.connection.expects_acknowledgement(header) {
-                endpoint.connection.take_acknowledgement(now, header);
-                network.arena.release_plain(handle);
+            if endpoint.connection.is_fast_path_ack(header) {
+                endpoint.connection.process_fast_path_ack(now, header);
+                network.arena.release_without_side_data(handle);
                 if endpoint.connection.has_event() {
                     self.service_event(network, index);
                 } else {
@@ -36,13 +36,13 @@ impl World {
                 }
                 return;
             }
-            if endpoint.connection.expects(now, header)
+            if endpoint.connection.is_fast_path_data(now, header)
                 && let Some(progress) = self.applications[endpoint.binding.application as usize].receive_counter()
             {
-                progress.receive(endpoint.connection.take_expected(now, header), now);
-                network.arena.release_plain(handle);
+                progress.count_received(endpoint.connection.receive_fast_path(now, header), now);
+                network.arena.release_without_side_data(handle);
                 if endpoint.connection.sends_only_acknowledgements() {
-                    if endpoint.connection.owes_acknowledgement() {
+                    if endpoint.connection.is_ack_pending() {
                         endpoint.acknowledge(&mut tcp.output, network, now);
                     }
                     endpoint.arm_near(network, index);
@@ -56,16 +56,17 @@ impl World {
     }
 
     #[inline(never)]
-    fn service_event(&mut self, network: &mut Network<Witness>, index: u32) {
+    fn service_event(&mut self, network: &mut Network<RunObserver>, index: u32) {
         self.service_tcp(network, index);
         self.service_touched(network);
     }
 
     /// Handles a segment outside of the fast paths. It is a separate function, because it would enlarge their stack frame.
     #[inline(never)]
-    fn receive_other_segment(&mut self, network: &mut Network<Witness>, index: u32, handle: Handle) {
+    fn receive_other_segment(&mut self, network: &mut Network<RunObserver>, index: u32, handle: PacketHandle) {
         let packet = network.arena.get(handle);
-        let (Content::Tcp(header), Some(endpoint)) = (&packet.content, self.core.endpoints.tcp.slots.get_mut(index))
+        let (PacketContent::Tcp(header), Some(endpoint)) =
+            (&packet.content, self.core.endpoints.tcp.slots.get_mut(index))
         else {
             return network.arena.release(handle);
         };
@@ -84,7 +85,13 @@ impl World {
     /// sends no reset (RFC 9293 section 3.10.7.1), because its peer is closed as well and the reset would reach no endpoint.
     #[cold]
     #[inline(never)]
-    fn receive_unexpected(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle, header: &TcpHeader) {
+    fn receive_unexpected(
+        &mut self,
+        network: &mut Network<RunObserver>,
+        node: NodeId,
+        handle: PacketHandle,
+        header: &TcpHeader,
+    ) {
         if self.core.deliver(network, node, handle) {
             return;
         }
@@ -96,7 +103,7 @@ impl World {
 
     /// Handles a datagram of the QUIC model.
     #[inline]
-    fn receive_model(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
+    fn receive_model(&mut self, network: &mut Network<RunObserver>, node: NodeId, handle: PacketHandle) {
         let flow = network.arena.get(handle).flow;
         // The receiver of a forward packet is the acceptor.
         let endpoint = self.core.conversations[flow.index() / 2].endpoints[usize::from(flow.is_forward())];
@@ -105,19 +112,19 @@ impl World {
             return network.arena.release(handle);
         };
         let packet = network.arena.get(handle);
-        let (Content::Quic(header), Some(endpoint)) =
+        let (PacketContent::Quic(header), Some(endpoint)) =
             (&packet.content, self.core.endpoints.quic_model.slots.get_mut(index))
         else {
             return network.arena.release(handle);
         };
         debug_assert_eq!(endpoint.binding.node, node, "a packet is delivered to its destination");
         let udp_payload_bytes = packet.ip_bytes - packet.version.header_bytes() - UDP_HEADER_BYTES;
-        if endpoint.connection.expects(header, packet.codepoint)
+        if endpoint.connection.is_fast_path_datagram(header, packet.codepoint)
             && let Some(progress) = self.applications[endpoint.binding.application as usize].receive_counter()
         {
             let now = network.now();
-            progress.receive(endpoint.connection.take_expected(now, header, udp_payload_bytes), now);
-            network.arena.release_plain(handle);
+            progress.count_received(endpoint.connection.receive_fast_path(now, header, udp_payload_bytes), now);
+            network.arena.release_without_side_data(handle);
             return self.service_model(network, index);
         }
         endpoint.connection.handle_datagram(
@@ -136,7 +143,7 @@ impl World {
     /// Handles a UDP datagram with bytes, for a tunnel or for the QUIC stack.
     #[cold]
     #[inline(never)]
-    fn receive_datagram(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
+    fn receive_datagram(&mut self, network: &mut Network<RunObserver>, node: NodeId, handle: PacketHandle) {
         let packet = *network.arena.get(handle);
         if self.core.endpoints.tunnels.is_some() && self.receive_by_program(network, node, &packet) {
             network.arena.release(handle);
@@ -163,7 +170,7 @@ impl World {
         self.service_touched(network);
     }
 
-    fn tcp_timer(&mut self, network: &mut Network<Witness>, index: u32, reach: Reach, now: Instant) {
+    fn tcp_timer(&mut self, network: &mut Network<RunObserver>, index: u32, reach: TimerRange, now: Instant) {
         let Some(endpoint) = self.core.endpoints.tcp.slots.get_mut(index) else { return };
         if endpoint.timers.fired(reach, now) {
             endpoint.connection.handle_timeout(now);
@@ -172,7 +179,7 @@ impl World {
         }
     }
 
-    fn model_timer(&mut self, network: &mut Network<Witness>, index: u32, reach: Reach, now: Instant) {
+    fn model_timer(&mut self, network: &mut Network<RunObserver>, index: u32, reach: TimerRange, now: Instant) {
         let Some(endpoint) = self.core.endpoints.quic_model.slots.get_mut(index) else { return };
         if endpoint.timers.fired(reach, now) {
             endpoint.connection.handle_timeout(now);
@@ -183,9 +190,9 @@ impl World {
 
     #[cold]
     #[inline(never)]
-    fn stack_timer(&mut self, network: &mut Network<Witness>, index: u32, now: Instant) {
+    fn stack_timer(&mut self, network: &mut Network<RunObserver>, index: u32, now: Instant) {
         let Some(endpoint) = self.core.endpoints.quic_stack.slots.get_mut(index) else { return };
-        if !endpoint.timer.fired(now) {
+        if !endpoint.timer.on_wakeup(now) {
             return;
         }
         if endpoint.connection.next_timeout() <= now {
@@ -196,9 +203,9 @@ impl World {
     }
 
     /// Handles the timer of an application. Application 2n is the initiator of flow n; its first timer starts the flow.
-    fn application_timer(&mut self, network: &mut Network<Witness>, number: u32, now: Instant) {
+    fn application_timer(&mut self, network: &mut Network<RunObserver>, number: u32, now: Instant) {
         let wake = &mut self.core.wakes[number as usize];
-        if !wake.slot.fired(now) {
+        if !wake.slot.on_wakeup(now) {
             return;
         }
         if wake.deadline > now {
@@ -206,7 +213,7 @@ impl World {
             return self.core.wake_at(network, number, deadline);
         }
         wake.deadline = Instant::NEVER;
-        let mut io = AtHost { core: &mut self.core, network, application: number, serviced: NO_STREAM };
+        let mut io = ApplicationIo { core: &mut self.core, network, application: number, serviced: NO_STREAM };
         let application = &mut self.applications[number as usize];
         let initiator = number.is_multiple_of(2);
         if initiator && !std::mem::replace(&mut self.started[number as usize / 2], true) {
@@ -221,13 +228,13 @@ impl World {
     }
 }
 
-impl Hosts<Witness> for World {
+impl HostEndpoints<RunObserver> for World {
     #[inline]
-    fn receive(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
+    fn receive(&mut self, network: &mut Network<RunObserver>, node: NodeId, handle: PacketHandle) {
         let packet = network.arena.get(handle);
         let (flow, packet_payload) = (packet.flow, packet.payload);
         match &packet.content {
-            Content::Tcp(header) => {
+            PacketContent::Tcp(header) => {
                 // The receiver of a forward packet is the acceptor.
                 let end = usize::from(flow.is_forward());
                 match self.core.conversations[flow.index() / 2].endpoints[end] {
@@ -241,8 +248,8 @@ impl Hosts<Witness> for World {
                     }
                 }
             }
-            Content::Quic(_) => self.receive_model(network, node, handle),
-            &Content::Udp { payload_bytes } => {
+            PacketContent::Quic(_) => self.receive_model(network, node, handle),
+            &PacketContent::Udp { payload_bytes } => {
                 if self.core.endpoints.real.is_some() && self.core.deliver(network, node, handle) {
                     return;
                 }
@@ -252,20 +259,20 @@ impl Hosts<Witness> for World {
                 network.arena.release(handle);
                 let flow_index = self.core.conversations[flow.index() / 2].flow;
                 let application = 2 * flow_index + u32::from(flow.is_forward());
-                let mut io = AtHost { core: &mut self.core, network, application, serviced: NO_STREAM };
+                let mut io = ApplicationIo { core: &mut self.core, network, application, serviced: NO_STREAM };
                 self.applications[application as usize].on_datagram(payload_bytes, &mut io);
                 self.service_touched(network);
             }
-            Content::Wire { .. } => {
+            PacketContent::RawIp { .. } => {
                 if !self.core.deliver(network, node, handle) {
-                    let notice = network.notice_of(handle, node, Reason::Arrived);
+                    let notice = network.notification_for(handle, node, NotificationReason::Delivered);
                     network.arena.release(handle);
                     if let Some(notice) = notice {
                         self.answer(network, &notice);
                     }
                 }
             }
-            Content::Fragment { .. } | Content::Arp { .. } => network.arena.release(handle),
+            PacketContent::Fragment { .. } | PacketContent::Arp { .. } => network.arena.release(handle),
         }
     }
 
@@ -279,15 +286,15 @@ impl Hosts<Witness> for World {
         }
     }
 
-    fn receive_fragment(&mut self, network: &mut Network<Witness>, node: NodeId, fragment: Handle) -> bool {
+    fn receive_fragment(&mut self, network: &mut Network<RunObserver>, node: NodeId, fragment: PacketHandle) -> bool {
         self.real_mut().is_some_and(|real| real.deliver(network, node, fragment))
     }
 
-    fn notice(&mut self, network: &mut Network<Witness>, notice: Notice) {
+    fn on_notification(&mut self, network: &mut Network<RunObserver>, notice: SourceNotification) {
         self.answer(network, &notice);
     }
 
-    fn timer(&mut self, network: &mut Network<Witness>, event: EventId) {
+    fn on_timer(&mut self, network: &mut Network<RunObserver>, event: EventId) {
         let now = network.now();
         match Timer::of(event) {
             Timer::Tcp(index, reach) => self.tcp_timer(network, index, reach, now),

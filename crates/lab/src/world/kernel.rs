@@ -1,8 +1,8 @@
 //! Real hosts: packets for them leave the model, and the kernel of this machine implements their endpoints.
 
-use super::answers::Answers;
-use super::binding::Place;
-use fullpipe_network::{Content, Ends, Handle, Network};
+use super::answers::HostReplies;
+use super::binding::ConversationEnd;
+use fullpipe_network::{EndpointPair, Network, PacketContent, PacketHandle};
 use fullpipe_record::Observer;
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_units::{Instant, NodeId};
@@ -52,17 +52,17 @@ pub(crate) struct RealHosts {
     ports: Vec<Option<u32>>,
     pub(crate) delivered: Vec<Delivery>,
     /// Conversations that no flow of the scenario describes: protocol and ends.
-    pub(crate) conversations: BTreeMap<u32, (u8, Ends)>,
+    pub(crate) conversations: BTreeMap<u32, (u8, EndpointPair)>,
     /// Packets that could not be written as bytes.
     pub(crate) unwritable: u64,
     /// Replies of the model's nodes to real hosts.
-    pub(crate) answers: Answers,
+    pub(crate) answers: HostReplies,
 }
 
 /// Endpoints that the kernel implements: the report of each at the end of the run, by flow and end.
 #[derive(Debug, Default)]
 pub(super) struct KernelEndpoints {
-    pub(super) reports: BTreeMap<Place, EndpointReport>,
+    pub(super) reports: BTreeMap<ConversationEnd, EndpointReport>,
 }
 
 impl RealHosts {
@@ -77,7 +77,7 @@ impl RealHosts {
             delivered: Vec::new(),
             conversations: BTreeMap::new(),
             unwritable: 0,
-            answers: Answers::default(),
+            answers: HostReplies::default(),
         }
     }
 
@@ -87,16 +87,19 @@ impl RealHosts {
     }
 
     /// Writes a packet for a real host as a frame. Returns false if the host is not real. The caller still owns the packet.
-    pub(crate) fn deliver<O: Observer>(&mut self, network: &Network<O>, node: NodeId, handle: Handle) -> bool {
+    pub(crate) fn deliver<O: Observer>(&mut self, network: &Network<O>, node: NodeId, handle: PacketHandle) -> bool {
         let Some(port) = self.port(node) else { return false };
-        let Some(captured) = network.captured(node, handle) else { return false };
+        let Some(captured) = network.packet_at(node, handle) else { return false };
         let host = &self.hosts[port];
         let mut frame = Vec::with_capacity(ETHERNET_HEADER_BYTES + captured.packet.ip_bytes as usize);
         frame.extend(host.mac);
         frame.extend(host.gateway_mac);
         let v4 = captured.envelope.source.is_ipv4();
         frame.extend(if v4 { ETHERTYPE_IPV4 } else { ETHERTYPE_IPV6 }.to_be_bytes());
-        debug_assert!(!matches!(captured.packet.content, Content::Arp { .. }), "ARP packets stay on their segment");
+        debug_assert!(
+            !matches!(captured.packet.content, PacketContent::Arp { .. }),
+            "ARP packets stay on their segment"
+        );
         match captured.write(usize::MAX, &mut frame) {
             Ok(_) => self.delivered.push(Delivery { at: network.now(), port, frame }),
             // A model endpoint sent content that no header can encode. Records have this count.

@@ -1,18 +1,18 @@
 //! Creates endpoints: opens a conversation at its initiator, and accepts it at its acceptor.
 
 use super::binding::Binding;
-use super::flow::{Conversation, EndpointMaker, Flow, UNDESCRIBED};
+use super::flow::{Conversation, EndpointFactory, Flow, UNDESCRIBED};
 use super::quic_model::ModelEndpoint;
 use super::quic_stack::StackEndpoint;
-use super::state::Core;
+use super::state::HostState;
 use super::streams::{NO_STREAM, StreamKey};
 use super::tcp::TcpEndpoint;
-use crate::stack::Entropy;
-use crate::witness::Witness;
+use crate::stack::RandomStreams;
+use crate::witness::RunObserver;
 use fullpipe_congestion::source::ConnectionEnd;
-use fullpipe_engine::Slot;
+use fullpipe_engine::TimerSlot;
 use fullpipe_network::Network;
-use fullpipe_quic::Entry;
+use fullpipe_quic::ZeroRttEntry;
 use fullpipe_tcp::{Connection, Cookie, FastOpenEntry};
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind};
 use fullpipe_transport::tls::Session;
@@ -33,19 +33,19 @@ struct Draws {
     congestion: u64,
 }
 
-impl Core {
+impl HostState {
     fn draw(&self, conversation: usize, end: &str) -> Draws {
         let Conversation { flow, number, .. } = &self.conversations[conversation];
         let name = format!("{} conversation {number} {end}", self.scenario.flows[*flow as usize].name);
-        let draw = |purpose| fullpipe_units::random::identity(self.scenario.seed, &name, purpose);
+        let draw = |purpose| fullpipe_units::random::derive_number(self.scenario.seed, &name, purpose);
         Draws { initial_sequence: draw("initial-sequence") as u32, congestion: draw("congestion") }
     }
 
     /// The random streams of one end of a conversation over the QUIC stack.
-    fn entropy(&self, conversation: usize, end: &str) -> Entropy {
+    fn entropy(&self, conversation: usize, end: &str) -> RandomStreams {
         let Conversation { flow, number, .. } = &self.conversations[conversation];
         let name = &self.scenario.flows[*flow as usize].name;
-        Entropy::new(self.scenario.seed, &format!("{name} conversation {number} {end}"))
+        RandomStreams::new(self.scenario.seed, &format!("{name} conversation {number} {end}"))
     }
 
     fn initiator(&self, conversation: usize) -> Binding {
@@ -70,7 +70,7 @@ impl Core {
     }
 
     /// Opens a new conversation of a flow (active open). Returns its first stream, or [`NO_STREAM`].
-    pub(super) fn open(&mut self, network: &mut Network<Witness>, flow: u32, options: &OpenOptions) -> StreamId {
+    pub(super) fn open(&mut self, network: &mut Network<RunObserver>, flow: u32, options: &OpenOptions) -> StreamId {
         let opened = self.opened[flow as usize];
         self.opened[flow as usize] += 1;
         let conversation = if opened == 0 {
@@ -80,16 +80,20 @@ impl Core {
             network.observer.grow(self.conversations.len(), self.flows[flow as usize].version);
             let conversation = self.conversations.len() - 1;
             // If the flow's first conversation has declared ports, this one needs them as well.
-            if let Some(like) = network.directory.ends(FlowId(2 * flow)) {
-                network.directory.introduce(FlowId(2 * conversation as u32), like.source.node, like.destination);
+            if let Some(like) = network.directory.endpoints(FlowId(2 * flow)) {
+                network.directory.add_with_next_port(
+                    FlowId(2 * conversation as u32),
+                    like.source.node,
+                    like.destination,
+                );
             }
             conversation
         };
         let opened = match &self.flows[flow as usize].endpoints {
-            EndpointMaker::Tcp(_) => self.open_tcp(network.now(), conversation, options),
-            EndpointMaker::QuicModel(_) => self.open_model(network.now(), conversation, options),
-            EndpointMaker::QuicStack(_) => self.open_stack(network, conversation, options),
-            EndpointMaker::None | EndpointMaker::Tunnel(_) => None,
+            EndpointFactory::Tcp(_) => self.open_tcp(network.now(), conversation, options),
+            EndpointFactory::QuicModel(_) => self.open_model(network.now(), conversation, options),
+            EndpointFactory::QuicStack(_) => self.open_stack(network, conversation, options),
+            EndpointFactory::None | EndpointFactory::Tunnel(_) => None,
         };
         opened.map_or(NO_STREAM, StreamKey::id)
     }
@@ -103,7 +107,7 @@ impl Core {
         let observed = self.is_observed();
         let Draws { initial_sequence, congestion } = self.draw(conversation, "initiator");
         let &Conversation { flow, number, .. } = &self.conversations[conversation];
-        let EndpointMaker::Tcp(maker) = &mut self.flows[flow as usize].endpoints else { return None };
+        let EndpointFactory::Tcp(maker) = &mut self.flows[flow as usize].endpoints else { return None };
         let control = maker.control.create(ConnectionEnd { seed: congestion, connection: number, initiator: true });
         let mut connection = Connection::client(maker.config(options, 0), control, initial_sequence, now);
         maker.prepare(&mut connection, observed);
@@ -122,7 +126,7 @@ impl Core {
     #[cold]
     pub(super) fn accept_tcp(&mut self, now: Instant, flow: FlowId, header: &TcpHeader) -> Option<u32> {
         let conversation = flow.index() / 2;
-        if !flow.is_forward() || !header.has(flags::SYN) || header.has(flags::ACK | flags::RST) {
+        if !flow.is_forward() || !header.has_flag(flags::SYN) || header.has_flag(flags::ACK | flags::RST) {
             return None;
         }
         let &Conversation { flow: described, number, .. } = self.conversations.get(conversation)?;
@@ -132,7 +136,7 @@ impl Core {
         let observed = self.is_observed();
         let Draws { initial_sequence, congestion } = self.draw(conversation, "acceptor");
         let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
-        let EndpointMaker::Tcp(maker) = &mut self.flows[described as usize].endpoints else { return None };
+        let EndpointFactory::Tcp(maker) = &mut self.flows[described as usize].endpoints else { return None };
         let control = maker.control.create(ConnectionEnd { seed: congestion, connection: number, initiator: false });
         let mut connection = Connection::server(maker.config(&options, 1), control, initial_sequence, now);
         maker.prepare(&mut connection, observed);
@@ -151,14 +155,14 @@ impl Core {
     /// The cookie that a server accepts from a client (RFC 7413 section 4.1.2).
     fn fast_open_cookie(&self, client: NodeId, server: NodeId) -> Option<Cookie> {
         let name = format!("server {} client {}", server.0, client.0);
-        Cookie::new(&fullpipe_units::random::identity(self.scenario.seed, &name, "fast-open").to_be_bytes())
+        Cookie::new(&fullpipe_units::random::derive_number(self.scenario.seed, &name, "fast-open").to_be_bytes())
     }
 
     /// Gives a client's connection the client's Fast Open cookie of the server, if it has one.
     #[cold]
     fn set_fast_open_entry(&self, connection: &mut Connection, flow: u32) {
         let Flow { from, to, endpoints, .. } = &self.flows[flow as usize];
-        let known = matches!(endpoints, EndpointMaker::Tcp(maker) if maker.fast_open_known);
+        let known = matches!(endpoints, EndpointFactory::Tcp(maker) if maker.fast_open_known);
         let assumed = || {
             let cookie = self.fast_open_cookie(*from, *to).filter(|_| known)?;
             Some(FastOpenEntry { cookie, mss_bytes: u16::try_from(connection.config().mss_bytes).ok() })
@@ -180,9 +184,9 @@ impl Core {
     fn open_model(&mut self, now: Instant, conversation: usize, options: &OpenOptions) -> Option<StreamKey> {
         let seed = self.draw(conversation, "initiator").congestion;
         let &Conversation { flow, number, .. } = &self.conversations[conversation];
-        let EndpointMaker::QuicModel(maker) = &self.flows[flow as usize].endpoints else { return None };
+        let EndpointFactory::QuicModel(maker) = &self.flows[flow as usize].endpoints else { return None };
         let config = maker.config(options, 0);
-        let known = maker.zero_rtt.then(|| Entry::of_server(&maker.config(options, 1)));
+        let known = maker.zero_rtt.then(|| ZeroRttEntry::from_server_config(&maker.config(options, 1)));
         let control = maker.control.create(ConnectionEnd { seed, connection: number, initiator: true });
         let mut connection = fullpipe_quic::Connection::client(config, control, now, known);
         maker.prepare(&mut connection, number, true, self.is_observed());
@@ -202,7 +206,7 @@ impl Core {
         let &Conversation { flow: described, number, .. } = &self.conversations[conversation];
         let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
         let seed = self.draw(conversation, "acceptor").congestion;
-        let EndpointMaker::QuicModel(maker) = &self.flows[described as usize].endpoints else { return None };
+        let EndpointFactory::QuicModel(maker) = &self.flows[described as usize].endpoints else { return None };
         let control = maker.control.create(ConnectionEnd { seed, connection: number, initiator: false });
         let mut connection = fullpipe_quic::Connection::server(maker.config(&options, 1), control, now);
         maker.prepare(&mut connection, number, false, self.is_observed());
@@ -222,7 +226,7 @@ impl Core {
 
     /// The addresses of initiator and acceptor of a conversation over the QUIC stack: those of the hosts, without address
     /// translation.
-    fn stack_addresses(&self, network: &Network<Witness>, conversation: usize) -> [SocketAddr; 2] {
+    fn stack_addresses(&self, network: &Network<RunObserver>, conversation: usize) -> [SocketAddr; 2] {
         let flow = self.conversations[conversation].flow as usize;
         let described = &self.flows[flow];
         let address = |node| network.directory.address(node, described.version);
@@ -243,7 +247,7 @@ impl Core {
     #[cold]
     fn open_stack(
         &mut self,
-        network: &mut Network<Witness>,
+        network: &mut Network<RunObserver>,
         conversation: usize,
         options: &OpenOptions,
     ) -> Option<StreamKey> {
@@ -253,7 +257,7 @@ impl Core {
         let seed = self.draw(conversation, "initiator").congestion;
         let entropy = self.entropy(conversation, "initiator");
         let binding = self.initiator(conversation);
-        let Flow { endpoints: EndpointMaker::QuicStack(maker), via, .. } = &self.flows[flow as usize] else {
+        let Flow { endpoints: EndpointFactory::QuicStack(maker), via, .. } = &self.flows[flow as usize] else {
             return None;
         };
         let (mut settings, control) = (maker.settings(options, 0), maker.controls(seed, number, true));
@@ -263,7 +267,7 @@ impl Core {
         let endpoint = StackEndpoint {
             connection: connection.ok()?,
             binding,
-            timer: Slot::default(),
+            timer: TimerSlot::default(),
             via: *via,
             wakeups: maker.wakeups(seed),
         };
@@ -275,7 +279,7 @@ impl Core {
 
     /// Accepts a connection of the QUIC stack on a datagram without an endpoint. Returns the new endpoint's index; `None` if
     /// the connection is already closed.
-    pub(super) fn accept_stack(&mut self, network: &Network<Witness>, flow: FlowId) -> Option<u32> {
+    pub(super) fn accept_stack(&mut self, network: &Network<RunObserver>, flow: FlowId) -> Option<u32> {
         let conversation = self.acceptable(flow)?;
         let &Conversation { flow: described, number, .. } = &self.conversations[conversation];
         let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
@@ -283,7 +287,7 @@ impl Core {
         let seed = self.draw(conversation, "acceptor").congestion;
         let entropy = self.entropy(conversation, "acceptor");
         let mut binding = self.acceptor(conversation);
-        let Flow { endpoints: EndpointMaker::QuicStack(maker), via, .. } = &self.flows[described as usize] else {
+        let Flow { endpoints: EndpointFactory::QuicStack(maker), via, .. } = &self.flows[described as usize] else {
             return None;
         };
         if let Some(tunnel) = via {
@@ -295,7 +299,7 @@ impl Core {
         let endpoint = StackEndpoint {
             connection: crate::stack::Connection::server(&settings, control, &entropy, [acceptor, initiator]),
             binding,
-            timer: Slot::default(),
+            timer: TimerSlot::default(),
             via: None,
             wakeups: maker.wakeups(seed),
         };

@@ -12,13 +12,13 @@ const FIRST_USER_PORT: u16 = 1024;
 
 /// Allocates ports in order, each at most once.
 #[derive(Debug, Default)]
-pub(super) struct Ports {
+pub(super) struct PortAllocator {
     taken: BTreeSet<SocketAddr>,
     /// The number of ports that the searches from each wanted port have passed; all of them are taken.
     passed: BTreeMap<SocketAddr, u32>,
 }
 
-impl Ports {
+impl PortAllocator {
     /// Allocates the first free port from the wanted one to `last`, then from 1024 on; `None` if all are taken.
     pub(super) fn take(&mut self, wanted: SocketAddr, last: u16) -> Option<SocketAddr> {
         let passed = self.passed.entry(wanted).or_default();
@@ -43,13 +43,13 @@ fn port_after(first: u16, n: u32, last: u16) -> Option<u16> {
 
 /// Allocates the addresses of tunnels.
 #[derive(Debug, Default)]
-pub(super) struct TunnelPorts {
-    proxies: Ports,
+pub(super) struct TunnelAddressAllocator {
+    proxies: PortAllocator,
     /// The number of clients at each address.
     clients: BTreeMap<IpAddr, u16>,
 }
 
-impl TunnelPorts {
+impl TunnelAddressAllocator {
     /// Allocates the addresses of client and proxy of a tunnel, or returns the reason why it cannot have them.
     pub(super) fn allocate(&mut self, client: IpAddr, proxy: SocketAddr) -> Result<[SocketAddr; 2], String> {
         let port = proxy.port();
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_search_for_a_port_wraps_around_once() {
-        let mut ports = Ports::default();
+        let mut ports = PortAllocator::default();
         // Port 5 is wanted after a search from 4 has begun, and 1024 follows the last port.
         let taken = [4, 5, 4].map(|port| ports.take(at(port), 1100).map(|address| address.port()));
         assert_eq!(taken, [Some(4), Some(5), Some(6)]);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn each_tunnel_has_its_own_ports_and_too_many_tunnels_are_an_error() {
-        let mut ports = TunnelPorts::default();
+        let mut ports = TunnelAddressAllocator::default();
         let proxy = |port| SocketAddr::new([192, 0, 2, 9].into(), port);
         // The proxies have the ports 443, 444 and so on.
         for number in 0..9152 {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_proxy_without_a_free_port_is_an_error() {
-        let mut ports = TunnelPorts::default();
+        let mut ports = TunnelAddressAllocator::default();
         let proxy = |port| SocketAddr::new([192, 0, 2, 9].into(), port);
         let client = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
         // 1024 to 39 999.

@@ -2,17 +2,17 @@
 //! the network, and the endpoints whose datagrams go through the tunnels.
 
 use super::endpoints::tunnel_endpoint;
-use super::flow::{EndpointMaker, Flow};
-use super::ports::TunnelPorts;
-use super::state::{Core, World};
+use super::flow::{EndpointFactory, Flow};
+use super::ports::TunnelAddressAllocator;
+use super::state::{HostState, World};
 use super::timers::Timer;
-use super::tunnel::{Early, Running, Tunnels};
+use super::tunnel::{EarlyDatagrams, RunningTunnel, Tunnels};
 use super::wakeups::Wakeups;
 use crate::stack::tunnel::{TunnelClient, TunnelProxy};
-use crate::stack::{Addressed, Datagram};
-use crate::witness::Witness;
-use fullpipe_network::{Content, Network, Packet};
-use fullpipe_units::{Codepoint, FlowId, NodeId, Stream};
+use crate::stack::{AddressedDatagram, Datagram};
+use crate::witness::RunObserver;
+use fullpipe_network::{Network, Packet, PacketContent};
+use fullpipe_units::{EcnCodepoint, FlowId, NodeId, RandomStream};
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ impl World {
     ///
     /// # Errors
     /// If a tunnel cannot have its ports, with the flow's name and the reason.
-    pub(crate) fn prepare_tunnels(&mut self, network: &Network<Witness>) -> Result<(), Refused> {
+    pub(crate) fn prepare_tunnels(&mut self, network: &Network<RunObserver>) -> Result<(), Refused> {
         let addresses = self.core.tunnel_addresses(network)?;
         if addresses.is_empty() {
             return Ok(());
@@ -32,11 +32,11 @@ impl World {
         let mut tunnels = Box::<Tunnels>::default();
         for (number, [local, proxy_address]) in addresses {
             let flow = &self.core.flows[number];
-            let EndpointMaker::Tunnel(maker) = &flow.endpoints else { continue };
+            let EndpointFactory::Tunnel(maker) = &flow.endpoints else { continue };
             let name = &self.core.scenario.flows[number].name;
             let (client_host, proxy_host) = (tunnels.host(flow.from, network), tunnels.host(flow.to, network));
             for (host, end) in [(client_host, "client"), (proxy_host, "proxy")] {
-                let random = Stream::new(self.core.scenario.seed, &format!("{name} {end}"), "reaction");
+                let random = RandomStream::new(self.core.scenario.seed, &format!("{name} {end}"), "reaction");
                 tunnels.hosts[host].wakeups.slow_down(Wakeups::new(&maker.timing, random));
             }
             let (mut settings, entropy) = maker.end(self.core.scenario.seed, name, "proxy");
@@ -51,7 +51,14 @@ impl World {
             }
             tunnels.hosts[client_host].clients.push(number as u32);
             tunnels.awake.insert(proxy_host);
-            let running = Running { client_host, local, proxy_address, client: None, early: Early::default(), proxy };
+            let running = RunningTunnel {
+                client_host,
+                local,
+                proxy_address,
+                client: None,
+                early: EarlyDatagrams::default(),
+                proxy,
+            };
             let number = number as u32;
             tunnels.running.insert(number, running);
             self.core.conversations[number as usize].endpoints = [0, 1].map(|end| Some(tunnel_endpoint(number, end)));
@@ -62,10 +69,10 @@ impl World {
 
     /// Connects the client of a tunnel when its flow starts. Returns false if the flow is not a tunnel.
     #[cold]
-    pub(super) fn start_tunnel(&mut self, network: &mut Network<Witness>, flow: u32) -> bool {
-        let Core { endpoints, flows, scenario, conversations, .. } = &mut self.core;
+    pub(super) fn start_tunnel(&mut self, network: &mut Network<RunObserver>, flow: u32) -> bool {
+        let HostState { endpoints, flows, scenario, conversations, .. } = &mut self.core;
         let Some(tunnels) = &mut endpoints.tunnels else { return false };
-        let EndpointMaker::Tunnel(maker) = &flows[flow as usize].endpoints else { return false };
+        let EndpointFactory::Tunnel(maker) = &flows[flow as usize].endpoints else { return false };
         let Tunnels { running, hosts, awake, .. } = &mut **tunnels;
         if let Some(running) = running.get_mut(&flow) {
             let (mut settings, entropy) = maker.end(scenario.seed, &scenario.flows[flow as usize].name, "client");
@@ -86,7 +93,12 @@ impl World {
 
     /// Handles a datagram with bytes. Returns false if it is not for a program of the host.
     #[cold]
-    pub(super) fn receive_by_program(&mut self, network: &mut Network<Witness>, node: NodeId, packet: &Packet) -> bool {
+    pub(super) fn receive_by_program(
+        &mut self,
+        network: &mut Network<RunObserver>,
+        node: NodeId,
+        packet: &Packet,
+    ) -> bool {
         let Some(tunnels) = &mut self.core.endpoints.tunnels else { return false };
         let (Some(&number), Some(&Some((source, destination)))) =
             (tunnels.at.get(&node), tunnels.addresses.get(packet.flow.index()))
@@ -96,7 +108,7 @@ impl World {
         let Some(payload) = network.arena.take_payload(packet.payload) else { return true };
         let datagram = Datagram { payload, codepoint: packet.codepoint };
         let program = &mut tunnels.hosts[number];
-        program.host.handle_datagram(network.now(), Addressed { source, destination, datagram });
+        program.host.handle_datagram(network.now(), AddressedDatagram { source, destination, datagram });
         if program.wakeups.is_at_once() {
             tunnels.awake.insert(number);
         } else if let Some(at) = program.wakeups.begin(network.now()) {
@@ -108,11 +120,11 @@ impl World {
 
     /// Handles the timer of a host's programs.
     #[cold]
-    pub(super) fn program_timer(&mut self, network: &mut Network<Witness>, number: u32) {
+    pub(super) fn program_timer(&mut self, network: &mut Network<RunObserver>, number: u32) {
         let now = network.now();
         let Some(tunnels) = &mut self.core.endpoints.tunnels else { return };
         let number = number as usize;
-        if tunnels.hosts.get_mut(number).is_some_and(|host| host.timer.fired(now)) {
+        if tunnels.hosts.get_mut(number).is_some_and(|host| host.timer.on_wakeup(now)) {
             tunnels.awake.insert(number);
             self.serve_programs(network);
         }
@@ -121,7 +133,7 @@ impl World {
     /// Runs the programs that have work, sends their datagrams, and delivers the datagrams that arrived through tunnels,
     /// until all programs wait.
     #[cold]
-    pub(super) fn serve_programs(&mut self, network: &mut Network<Witness>) {
+    pub(super) fn serve_programs(&mut self, network: &mut Network<RunObserver>) {
         match &mut self.core.endpoints.tunnels {
             Some(tunnels) if !tunnels.serving => tunnels.serving = true,
             _ => return,
@@ -142,18 +154,18 @@ impl World {
     }
 }
 
-impl Core {
+impl HostState {
     /// Runs a host's programs once. Returns the QUIC stack endpoints that have received datagrams through tunnels, in ascending
     /// order.
-    fn serve_host(&mut self, network: &mut Network<Witness>, number: usize) -> Vec<u32> {
+    fn serve_host(&mut self, network: &mut Network<RunObserver>, number: usize) -> Vec<u32> {
         let now = network.now();
-        let Core { endpoints, flows, conversations, .. } = self;
+        let HostState { endpoints, flows, conversations, .. } = self;
         let Some(tunnels) = &mut endpoints.tunnels else { return Vec::new() };
         let Tunnels { hosts, running, flows: known, addresses, targets, touched, .. } = &mut **tunnels;
         let program = &mut hosts[number];
         program.wakeups.end();
         program.host.handle_timeout(now);
-        while let Some(Addressed { source, destination, datagram }) = program.host.poll_transmit() {
+        while let Some(AddressedDatagram { source, destination, datagram }) = program.host.poll_transmit() {
             let flow = program.recent_flow(source, destination).or_else(|| {
                 let flow = known.get(&(source, destination)).copied().or_else(|| {
                     // The first datagram of a request: its source has the port that the proxy chose.
@@ -171,7 +183,7 @@ impl Core {
             let payload_bytes = datagram.payload.len() as u32;
             let ip_bytes = described.version.header_bytes() + UDP_HEADER_BYTES + payload_bytes;
             let payload = network.arena.store_payload(Some(datagram.payload));
-            let packet = Packet::new(flow, to, ip_bytes, Content::Udp { payload_bytes });
+            let packet = Packet::new(flow, to, ip_bytes, PacketContent::Udp { payload_bytes });
             let packet = Packet { version: described.version, codepoint: datagram.codepoint, payload, ..packet };
             network.send(program.node, &packet);
         }
@@ -179,10 +191,10 @@ impl Core {
         program.timer.arm(&mut network.calendar, timer, program.wakeups.tick(program.host.next_timeout()));
         let mut touched = std::mem::take(touched);
         for client in program.clients.iter().filter_map(|flow| running.get(flow)?.client.as_ref()) {
-            while let Some((conversation, payload)) = client.poll_arrived() {
+            while let Some((conversation, payload)) = client.poll_receive() {
                 let Some(id) = conversations[conversation as usize].endpoints[0] else { continue };
                 // RFC 9298 section 6.2: a tunnel carries no congestion marks.
-                let datagram = Datagram { payload, codepoint: Codepoint::NotEct };
+                let datagram = Datagram { payload, codepoint: EcnCodepoint::NotEct };
                 if endpoints.quic_stack.handle_datagram(id.index(), now, datagram) {
                     touched.push(id.index());
                 }
@@ -195,10 +207,10 @@ impl Core {
 
     /// The flow numbers of all tunnels, and the addresses of their clients and proxies; or the first flow that cannot have
     /// addresses.
-    fn tunnel_addresses(&self, network: &Network<Witness>) -> Result<Vec<(usize, [SocketAddr; 2])>, Refused> {
-        let mut ports = TunnelPorts::default();
+    fn tunnel_addresses(&self, network: &Network<RunObserver>) -> Result<Vec<(usize, [SocketAddr; 2])>, Refused> {
+        let mut ports = TunnelAddressAllocator::default();
         let tunnels =
-            self.flows.iter().enumerate().filter(|(_, flow)| matches!(flow.endpoints, EndpointMaker::Tunnel(_)));
+            self.flows.iter().enumerate().filter(|(_, flow)| matches!(flow.endpoints, EndpointFactory::Tunnel(_)));
         let allocate = |(number, flow): (usize, &Flow)| {
             let described = &self.scenario.flows[number];
             let [client, proxy] = [flow.from, flow.to].map(|node| network.directory.address(node, flow.version));
@@ -230,7 +242,7 @@ impl Core {
         let Some(running) = tunnels.running.get_mut(&tunnel) else { return };
         match &running.client {
             Some(client) => {
-                client.close(conversation);
+                client.close_request(conversation);
                 tunnels.awake.insert(running.client_host);
             }
             None => running.early.forget(conversation),

@@ -4,16 +4,18 @@
 //! closed.
 
 use super::binding::Binding;
-use super::slots::Slots;
-use super::timers::{Reach, Timer, TimerPair};
-use crate::plugins::{ControlMaker, SchedulerMaker};
-use crate::witness::Witness;
+use super::slots::Slab;
+use super::timers::{Timer, TimerPair, TimerRange};
+use crate::plugins::{ControlFactory, SchedulerFactory};
+use crate::witness::RunObserver;
 use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, catalogue};
-use fullpipe_network::{Content, Handle, Network, Side};
-use fullpipe_quic::{Beside, Config, Connection};
+use fullpipe_network::{Network, PacketContent, PacketHandle, SideDataHandle};
+use fullpipe_quic::{Config, Connection, DatagramContents};
 use fullpipe_scenario::description;
-use fullpipe_transport::endpoint::{Deadlines, EndpointKind, EndpointReport, known_rate, known_threshold, measured};
+use fullpipe_transport::endpoint::{
+    EndpointKind, EndpointReport, TimerDeadlines, finite_threshold, nonzero_duration, nonzero_rate,
+};
 use fullpipe_wire::QuicForm;
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::OpenOptions;
@@ -21,35 +23,35 @@ use std::sync::Arc;
 
 /// Creates the connections of a flow.
 #[derive(Clone, Debug)]
-pub(crate) struct ModelMaker {
+pub(crate) struct ModelFactory {
     config: Arc<Config>,
     pub(super) control: ControlSource,
     pub(super) zero_rtt: bool,
     /// The plugged-in stream scheduler, which overrides that of the settings.
-    scheduler: Option<SchedulerMaker>,
+    scheduler: Option<SchedulerFactory>,
     /// Whether the control is a program's own, which may read delivery rates without declaring it.
     is_plugged_in: bool,
 }
 
-impl ModelMaker {
+impl ModelFactory {
     /// The maker of a flow's connections, or the reason why it cannot have any.
-    pub(crate) fn new(described: &description::Quic) -> Result<ModelMaker, String> {
+    pub(crate) fn new(described: &description::Quic) -> Result<ModelFactory, String> {
         let config = Arc::new(described.connection.clone());
         let hystart = described.hystart;
-        let options = catalogue::Options { hystart, paced: config.pacing, quic: true, ..Default::default() };
+        let options = catalogue::ControlOptions { hystart, paced: config.pacing, quic: true, ..Default::default() };
         let control = ControlSource::named(&described.congestion, options, |control| refusal(control, config.ecn))?;
-        Ok(ModelMaker { zero_rtt: config.zero_rtt, config, control, scheduler: None, is_plugged_in: false })
+        Ok(ModelFactory { zero_rtt: config.zero_rtt, config, control, scheduler: None, is_plugged_in: false })
     }
 
     /// Sets a plugged-in congestion control, or returns the reason why the model cannot drive it.
-    pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
+    pub(crate) fn with_control(self, maker: ControlFactory) -> Result<Self, String> {
         let control = maker.source(|control| refusal(control, self.config.ecn))?;
-        Ok(ModelMaker { control, is_plugged_in: true, ..self })
+        Ok(ModelFactory { control, is_plugged_in: true, ..self })
     }
 
     /// Sets a plugged-in stream scheduler, if there is one.
-    pub(crate) fn with_scheduler(self, scheduler: Option<SchedulerMaker>) -> Self {
-        ModelMaker { scheduler, ..self }
+    pub(crate) fn with_scheduler(self, scheduler: Option<SchedulerFactory>) -> Self {
+        ModelFactory { scheduler, ..self }
     }
 
     /// Prepares one end of the flow's n-th connection: gives it the plugged-in stream scheduler, if there is one. `observed`:
@@ -74,7 +76,7 @@ impl ModelMaker {
 
 /// The reason why the model cannot drive a control; `None` if it can.
 fn refusal(control: &dyn Controller, ecn: bool) -> Option<String> {
-    let signals = control.signals();
+    let signals = control.requirements();
     let missing = if signals.one_way_delay {
         "one-way delays, which the QUIC model does not measure"
     } else if signals.ecn_counts && !ecn {
@@ -131,14 +133,14 @@ impl ModelEndpoint {
         self.connection.inspect_control(&mut control_values);
         EndpointReport {
             cwnd_bytes: Some(seen.cwnd_bytes),
-            ssthresh_bytes: known_threshold(seen.ssthresh_bytes),
+            ssthresh_bytes: finite_threshold(seen.ssthresh_bytes),
             in_flight_bytes: Some(seen.in_flight_bytes),
-            smoothed_rtt: measured(seen.smoothed_rtt),
-            min_rtt: measured(seen.min_rtt),
-            latest_rtt: measured(seen.latest_rtt),
+            smoothed_rtt: nonzero_duration(seen.smoothed_rtt),
+            min_rtt: nonzero_duration(seen.min_rtt),
+            latest_rtt: nonzero_duration(seen.latest_rtt),
             mean_rtt: (counts.rtt_count > 0).then(|| counts.rtt_sum / counts.rtt_count),
-            pacing_bps: known_rate(seen.pacing_bps),
-            delivery_rate_bps: known_rate(seen.delivery_rate_bps),
+            pacing_bps: nonzero_rate(seen.pacing_bps),
+            delivery_rate_bps: nonzero_rate(seen.delivery_rate_bps),
             in_recovery: seen.in_recovery,
             pto_count: Some(seen.pto_count),
             sent_packets: Some(counts.sent_packets),
@@ -154,29 +156,29 @@ impl ModelEndpoint {
 
 /// The state of an endpoint after it has sent all pending datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AfterOutput {
+pub(super) enum OutputState {
     /// Sending has produced events for the application.
-    Reports,
+    HasEvents,
     /// It waits for a packet or a timer.
-    Waits,
+    Idle,
     /// Its connection is closed.
-    Ends,
+    Closed,
 }
 
 /// All endpoints of the QUIC model, and the indices of their streams.
 #[derive(Debug)]
 pub(super) struct ModelEndpoints {
-    pub(super) slots: Slots<ModelEndpoint>,
+    pub(super) slots: Slab<ModelEndpoint>,
     /// The endpoint of each stream, and the stream's number on its connection.
-    streams: Slots<(u32, u32)>,
-    beside: Beside,
+    streams: Slab<(u32, u32)>,
+    beside: DatagramContents,
 }
 
 impl ModelEndpoints {
     pub(super) fn new(expected: usize) -> Self {
         // Exactly the expected number: a vector that grows by doubling could waste the memory of 10 000 endpoints.
-        let (slots, streams) = (Slots::with_capacity(expected), Slots::with_capacity(expected));
-        ModelEndpoints { slots, streams, beside: Beside::default() }
+        let (slots, streams) = (Slab::with_capacity(expected), Slab::with_capacity(expected));
+        ModelEndpoints { slots, streams, beside: DatagramContents::default() }
     }
 
     /// The endpoint of a stream, and the stream's number on its connection.
@@ -220,17 +222,17 @@ impl ModelEndpoints {
 
     /// Sends all pending datagrams of an endpoint. Arms its timers unless sending produced events.
     #[inline]
-    pub(super) fn output(&mut self, network: &mut Network<Witness>, index: u32) -> AfterOutput {
+    pub(super) fn output(&mut self, network: &mut Network<RunObserver>, index: u32) -> OutputState {
         let now = network.now();
         let ModelEndpoints { slots, beside, .. } = self;
-        let Some(endpoint) = slots.get_mut(index) else { return AfterOutput::Waits };
+        let Some(endpoint) = slots.get_mut(index) else { return OutputState::Idle };
         let ModelEndpoint { connection, binding, timers, .. } = endpoint;
         while let Some(next) = connection.next_datagram(now) {
             // Write the header into the packet's slot of the arena, to avoid a copy.
             let (handle, packet) = network.arena.claim();
             let header = packet.quic_header();
             if !connection.fill_datagram(now, next, header, beside) {
-                network.arena.give_back(handle);
+                network.arena.cancel_claim(handle);
                 break;
             }
             let with_side = header.ranges > 0 || header.form == QuicForm::Packets;
@@ -238,8 +240,8 @@ impl ModelEndpoints {
             packet.flow = binding.flow;
             packet.destination = binding.peer;
             packet.ip_bytes = binding.version.header_bytes() + UDP_HEADER_BYTES + beside.udp_payload_bytes;
-            packet.options = Side::NONE;
-            packet.payload = Side::NONE;
+            packet.options = SideDataHandle::NONE;
+            packet.payload = SideDataHandle::NONE;
             packet.codepoint = beside.codepoint;
             packet.version = binding.version;
             packet.corrupted = false;
@@ -249,19 +251,21 @@ impl ModelEndpoints {
             network.send_filled(binding.node, handle);
         }
         if connection.has_events() {
-            return AfterOutput::Reports;
+            return OutputState::HasEvents;
         }
-        let events = [Timer::QuicModel(index, Reach::Far).event(), Timer::QuicModel(index, Reach::Near).event()];
-        let deadlines = Deadlines { far: connection.far_deadline(), near: connection.near_deadline() };
+        let events =
+            [Timer::QuicModel(index, TimerRange::Far).event(), Timer::QuicModel(index, TimerRange::Near).event()];
+        let deadlines =
+            TimerDeadlines { far: connection.slow_timer_deadline(), near: connection.fast_timer_deadline() };
         timers.arm(&mut network.calendar, events, deadlines);
-        if connection.is_closed() { AfterOutput::Ends } else { AfterOutput::Waits }
+        if connection.is_closed() { OutputState::Closed } else { OutputState::Idle }
     }
 }
 
 /// Stores the parts of a datagram outside of its header.
 #[inline(never)]
-fn store_beside(network: &mut Network<Witness>, handle: Handle, beside: &mut Beside) {
-    if let Content::Quic(header) = &network.arena.get(handle).content
+fn store_beside(network: &mut Network<RunObserver>, handle: PacketHandle, beside: &mut DatagramContents) {
+    if let PacketContent::Quic(header) = &network.arena.get(handle).content
         && header.ranges > 0
     {
         let options = network.arena.store_options(&beside.ranges);

@@ -1,19 +1,19 @@
 //! Endpoints of the real QUIC stack, each with its own UDP port.
 
-use super::binding::{Binding, Place};
-use super::slots::Slots;
+use super::binding::{Binding, ConversationEnd};
+use super::slots::Slab;
 use super::timers::Timer;
 use super::wakeups::{WakeupTiming, Wakeups};
-use crate::plugins::ControlMaker;
-use crate::stack::journal::Journal;
-use crate::stack::{Connection, Datagram, Inspection, Settings};
-use crate::witness::Witness;
+use crate::plugins::ControlFactory;
+use crate::stack::journal::PacketLog;
+use crate::stack::{Connection, ControlState, Datagram, Settings};
+use crate::witness::RunObserver;
 use fullpipe_congestion::catalogue;
 use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
-use fullpipe_engine::Slot;
+use fullpipe_engine::TimerSlot;
 use fullpipe_network::Network;
 use fullpipe_scenario::description;
-use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, known_rate, known_threshold, measured};
+use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, finite_threshold, nonzero_duration, nonzero_rate};
 use fullpipe_units::Instant;
 use fullpipe_workload::OpenOptions;
 use std::collections::BTreeMap;
@@ -21,20 +21,21 @@ use std::sync::Arc;
 
 /// Creates the connections of a flow over the QUIC stack.
 #[derive(Clone, Debug)]
-pub(crate) struct StackMaker {
+pub(crate) struct StackFactory {
     settings: Settings,
     pub(super) control: ControlSource,
     timing: WakeupTiming,
 }
 
-impl StackMaker {
+impl StackFactory {
     /// The maker of a flow's connections, or the reason why it cannot have any.
-    pub(crate) fn new(described: &description::Quic) -> Result<StackMaker, String> {
-        let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
-        let control = ControlSource::named(&described.congestion, options, crate::stack::refusal)?;
+    pub(crate) fn new(described: &description::Quic) -> Result<StackFactory, String> {
+        let options =
+            catalogue::ControlOptions { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
+        let control = ControlSource::named(&described.congestion, options, crate::stack::unsupported_reason)?;
         let connection = &described.connection;
         let certificate_bytes = connection.handshake.certificate_bytes;
-        let refusal = crate::stack::certificate_refusal(described.cryptography, certificate_bytes);
+        let refusal = crate::stack::certificate_size_error(described.cryptography, certificate_bytes);
         refusal.map_or(Ok(()), Err)?;
         let settings = Settings {
             initial_mtu_bytes: connection.initial_mtu_bytes,
@@ -49,22 +50,22 @@ impl StackMaker {
         };
         let timing =
             WakeupTiming { reaction: described.reaction.clone(), timer_granularity: described.timer_granularity };
-        Ok(StackMaker { settings, control, timing })
+        Ok(StackFactory { settings, control, timing })
     }
 
     /// Sets a plugged-in congestion control, or returns the reason why the stack cannot drive it.
-    pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
-        Ok(StackMaker { control: maker.source(crate::stack::refusal)?, ..self })
+    pub(crate) fn with_control(self, maker: ControlFactory) -> Result<Self, String> {
+        Ok(StackFactory { control: maker.source(crate::stack::unsupported_reason)?, ..self })
     }
 
     /// The wakeup timing of one end; `seed` is that of its control.
     pub(super) fn wakeups(&self, seed: u64) -> Wakeups {
-        Wakeups::new(&self.timing, fullpipe_units::Stream::new(seed, "end", "reaction"))
+        Wakeups::new(&self.timing, fullpipe_units::RandomStream::new(seed, "end", "reaction"))
     }
 
     /// The function that creates the control of one end of the flow's n-th connection. `seed` determines the control's random
     /// choices.
-    pub(super) fn controls(&self, seed: u64, connection: u32, initiator: bool) -> crate::stack::Maker {
+    pub(super) fn controls(&self, seed: u64, connection: u32, initiator: bool) -> crate::stack::ControlFactory {
         let control = self.control.clone();
         Arc::new(move || control.create(ConnectionEnd { seed, connection, initiator }))
     }
@@ -82,7 +83,7 @@ impl StackMaker {
 pub(super) struct StackEndpoint {
     pub(super) connection: Connection,
     pub(super) binding: Binding,
-    pub(super) timer: Slot,
+    pub(super) timer: TimerSlot,
     /// Number of the tunnel's flow, if its datagrams go through a tunnel.
     pub(super) via: Option<u32>,
     pub(super) wakeups: Wakeups,
@@ -93,7 +94,7 @@ impl StackEndpoint {
         let counts = self.connection.statistics();
         let control = self.connection.inspect();
         // A connection without a path has no control; its round-trip time would be an initial value.
-        let smoothed_rtt = control.as_ref().and_then(|_| self.connection.smoothed_rtt()).and_then(measured);
+        let smoothed_rtt = control.as_ref().and_then(|_| self.connection.smoothed_rtt()).and_then(nonzero_duration);
         EndpointReport {
             smoothed_rtt,
             mean_rtt: counts.mean_rtt,
@@ -108,16 +109,16 @@ impl StackEndpoint {
 }
 
 /// The report of a congestion control of the QUIC stack; without values if there is none.
-pub(super) fn of_control(kind: EndpointKind, seen: Option<Inspection>) -> EndpointReport {
+pub(super) fn of_control(kind: EndpointKind, seen: Option<ControlState>) -> EndpointReport {
     let Some(seen) = seen else { return EndpointReport::new(kind) };
     EndpointReport {
         cwnd_bytes: Some(seen.cwnd_bytes),
-        ssthresh_bytes: known_threshold(seen.ssthresh_bytes),
+        ssthresh_bytes: finite_threshold(seen.ssthresh_bytes),
         in_flight_bytes: Some(seen.in_flight_bytes),
-        min_rtt: measured(seen.min_rtt),
-        latest_rtt: measured(seen.latest_rtt),
-        pacing_bps: known_rate(seen.pacing_bps),
-        delivery_rate_bps: known_rate(seen.delivery_rate_bps),
+        min_rtt: nonzero_duration(seen.min_rtt),
+        latest_rtt: nonzero_duration(seen.latest_rtt),
+        pacing_bps: nonzero_rate(seen.pacing_bps),
+        delivery_rate_bps: nonzero_rate(seen.delivery_rate_bps),
         in_recovery: seen.in_recovery,
         pto_count: seen.pto_count,
         control_values: seen.named,
@@ -128,14 +129,14 @@ pub(super) fn of_control(kind: EndpointKind, seen: Option<Inspection>) -> Endpoi
 /// All endpoints of the real stack.
 #[derive(Debug, Default)]
 pub(super) struct StackEndpoints {
-    pub(super) slots: Slots<Box<StackEndpoint>>,
+    pub(super) slots: Slab<Box<StackEndpoint>>,
     /// The journals of endpoints and of ends of tunnels, if an observer reads them.
-    pub(super) journals: Option<BTreeMap<Place, Journal>>,
+    pub(super) journals: Option<BTreeMap<ConversationEnd, PacketLog>>,
 }
 
 impl StackEndpoints {
     /// A journal for one end of a conversation, if journals are kept.
-    pub(super) fn open_journal(&mut self, place: Place) -> Option<Journal> {
+    pub(super) fn open_journal(&mut self, place: ConversationEnd) -> Option<PacketLog> {
         let journals = self.journals.as_mut()?;
         Some(journals.entry(place).or_default().clone())
     }
@@ -148,7 +149,7 @@ impl StackEndpoints {
     }
 
     /// Whether an endpoint delays its reaction to a datagram. If so, arms its timer.
-    pub(super) fn waits(&mut self, network: &mut Network<Witness>, index: u32) -> bool {
+    pub(super) fn waits(&mut self, network: &mut Network<RunObserver>, index: u32) -> bool {
         let Some(endpoint) = self.slots.get_mut(index).filter(|endpoint| !endpoint.wakeups.is_at_once()) else {
             return false;
         };

@@ -1,35 +1,41 @@
 //! Serves endpoints: passes the events of their streams to applications, and sends their pending packets.
 
-use super::at_host::AtHost;
-use super::quic_model::AfterOutput;
-use super::state::{Core, World};
+use super::at_host::ApplicationIo;
+use super::quic_model::OutputState;
+use super::state::{HostState, World};
 use super::streams::StreamKey;
 use super::timers::Timer;
 use crate::stack::Datagram;
-use crate::witness::Witness;
-use fullpipe_network::{Content, Network, Packet};
-use fullpipe_transport::{Event, Stream as _};
+use crate::witness::RunObserver;
+use fullpipe_network::{Network, Packet, PacketContent};
+use fullpipe_transport::{Stream as _, TransportEvent};
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::StreamId;
 
 impl World {
     /// Calls an application with an event of a stream.
     #[inline(always)]
-    fn on_stream(&mut self, network: &mut Network<Witness>, application: u32, stream: StreamId, event: Event) {
-        let mut io = AtHost { core: &mut self.core, network, application, serviced: stream };
+    fn on_stream(
+        &mut self,
+        network: &mut Network<RunObserver>,
+        application: u32,
+        stream: StreamId,
+        event: TransportEvent,
+    ) {
+        let mut io = ApplicationIo { core: &mut self.core, network, application, serviced: stream };
         self.applications[application as usize].on_stream(stream, event, &mut io);
     }
 
     /// Serves the endpoints of all other streams that applications have called.
     #[inline(always)]
-    pub(super) fn service_touched(&mut self, network: &mut Network<Witness>) {
+    pub(super) fn service_touched(&mut self, network: &mut Network<RunObserver>) {
         while let Some(stream) = self.core.touched.pop() {
             self.service_stream(network, stream);
         }
     }
 
     #[inline(never)]
-    fn service_stream(&mut self, network: &mut Network<Witness>, stream: StreamId) {
+    fn service_stream(&mut self, network: &mut Network<RunObserver>, stream: StreamId) {
         let Some(key) = StreamKey::of(stream) else { return };
         if self.core.called.is_some() {
             self.core.note_called(key);
@@ -47,7 +53,7 @@ impl World {
 
     /// Serves a TCP endpoint.
     #[inline]
-    pub(super) fn service_tcp(&mut self, network: &mut Network<Witness>, index: u32) {
+    pub(super) fn service_tcp(&mut self, network: &mut Network<RunObserver>, index: u32) {
         let now = network.now();
         loop {
             let Some(endpoint) = self.core.endpoints.tcp.slots.get_mut(index) else { return };
@@ -56,12 +62,12 @@ impl World {
             }
             let application = endpoint.binding.application;
             let Some(event) = endpoint.connection.poll_event() else { break };
-            if event == Event::Readable
+            if event == TransportEvent::Readable
                 && !endpoint.attended
                 && let Some(progress) = self.applications[application as usize].receive_counter()
             {
                 while let Some(payload) = endpoint.connection.read(u64::MAX) {
-                    progress.receive(payload.len(), now);
+                    progress.count_received(payload.len(), now);
                 }
                 continue;
             }
@@ -82,7 +88,7 @@ impl World {
     /// endpoint has no session.
     #[cold]
     #[inline(never)]
-    fn on_protected(&mut self, network: &mut Network<Witness>, index: u32, event: Event) -> bool {
+    fn on_protected(&mut self, network: &mut Network<RunObserver>, index: u32, event: TransportEvent) -> bool {
         let Some(endpoint) = self.core.endpoints.tcp.slots.get_mut(index) else { return false };
         let Some(session) = &mut endpoint.tls else { return false };
         session.on_event(&mut endpoint.connection, event);
@@ -96,7 +102,7 @@ impl World {
 
     /// Serves an endpoint of the QUIC model.
     #[inline]
-    pub(super) fn service_model(&mut self, network: &mut Network<Witness>, index: u32) {
+    pub(super) fn service_model(&mut self, network: &mut Network<RunObserver>, index: u32) {
         loop {
             let Some(endpoint) = self.core.endpoints.quic_model.slots.get_mut(index) else { return };
             let application = endpoint.binding.application;
@@ -104,25 +110,25 @@ impl World {
             let Some((number, event)) = event else {
                 match self.core.endpoints.quic_model.output(network, index) {
                     // Sending can close the connection, for example.
-                    AfterOutput::Reports => continue,
-                    AfterOutput::Waits => return,
-                    AfterOutput::Ends => return self.core.forget_model(index),
+                    OutputState::HasEvents => continue,
+                    OutputState::Idle => return,
+                    OutputState::Closed => return self.core.forget_model(index),
                 }
             };
-            if event == Event::Readable
+            if event == TransportEvent::Readable
                 && let Some(progress) = self.applications[application as usize].receive_counter()
             {
                 let now = network.now();
                 if let Some(stream) = endpoint.connection.stream(now, number) {
                     while let Some(payload) = stream.read(u64::MAX) {
-                        progress.receive(payload.len(), now);
+                        progress.count_received(payload.len(), now);
                     }
                 }
                 continue;
             }
             let Some(stream) = self.core.endpoints.quic_model.stream(index, number) else { return };
             self.on_stream(network, application, StreamKey::QuicModel(stream).id(), event);
-            if let Event::Closed(_) = event {
+            if let TransportEvent::Closed(_) = event {
                 let model = &mut self.core.endpoints.quic_model;
                 model.release(index, number);
                 if let Some(endpoint) = model.slots.get_mut(index)
@@ -137,7 +143,7 @@ impl World {
     /// Serves an endpoint of the QUIC stack.
     #[cold]
     #[inline(never)]
-    pub(super) fn service_stack(&mut self, network: &mut Network<Witness>, index: u32) {
+    pub(super) fn service_stack(&mut self, network: &mut Network<RunObserver>, index: u32) {
         // Sending can produce further events, such as the end of the connection.
         loop {
             let Some(endpoint) = self.core.endpoints.quic_stack.slots.get_mut(index) else { return };
@@ -162,9 +168,9 @@ impl World {
     }
 }
 
-impl Core {
+impl HostState {
     /// Sends all pending datagrams of a QUIC stack endpoint. Returns whether it has events for its application.
-    fn stack_output(&mut self, network: &mut Network<Witness>, index: u32) -> bool {
+    fn stack_output(&mut self, network: &mut Network<RunObserver>, index: u32) -> bool {
         let now = network.now();
         let Some(endpoint) = self.endpoints.quic_stack.slots.get_mut(index) else { return false };
         let binding = endpoint.binding;
@@ -185,7 +191,7 @@ impl Core {
             let payload_bytes = payload.len() as u32;
             let ip_bytes = binding.version.header_bytes() + UDP_HEADER_BYTES + payload_bytes;
             let payload = network.arena.store_payload(Some(payload));
-            let packet = Packet::new(binding.flow, binding.peer, ip_bytes, Content::Udp { payload_bytes });
+            let packet = Packet::new(binding.flow, binding.peer, ip_bytes, PacketContent::Udp { payload_bytes });
             network.send(binding.node, &Packet { version: binding.version, codepoint, payload, ..packet });
         }
         endpoint.connection.has_events()

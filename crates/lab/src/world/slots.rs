@@ -2,20 +2,20 @@
 
 /// Entries by index.
 #[derive(Debug)]
-pub(super) struct Slots<T> {
+pub(super) struct Slab<T> {
     entries: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
-impl<T> Default for Slots<T> {
+impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Slots::with_capacity(0)
+        Slab::with_capacity(0)
     }
 }
 
-impl<T> Slots<T> {
+impl<T> Slab<T> {
     pub(super) fn with_capacity(expected: usize) -> Self {
-        Slots { entries: Vec::with_capacity(expected), free: Vec::new() }
+        Slab { entries: Vec::with_capacity(expected), free: Vec::new() }
     }
 
     #[inline(always)]

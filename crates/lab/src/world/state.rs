@@ -4,16 +4,16 @@
 //! [`FlowId`], not by comparing addresses and ports. The first conversation of the scenario's n-th flow has the numbers 2n
 //! and 2n + 1.
 
-use super::binding::Place;
+use super::binding::ConversationEnd;
 use super::endpoints::Endpoints;
-use super::flow::{Conversation, EndpointMaker, Flow, UNDESCRIBED};
+use super::flow::{Conversation, EndpointFactory, Flow, UNDESCRIBED};
 use super::kernel::{Delivery, RealHosts};
 use super::quic_model::ModelEndpoints;
 use super::tcp::TcpEndpoints;
 use super::timers::Timer;
-use crate::witness::Witness;
-use fullpipe_engine::Slot;
-use fullpipe_network::{Ends, Handle, Network};
+use crate::witness::RunObserver;
+use fullpipe_engine::TimerSlot;
+use fullpipe_network::{EndpointPair, Network, PacketHandle};
 use fullpipe_scenario::Scenario;
 use fullpipe_tcp::FastOpenEntry;
 use fullpipe_transport::endpoint::EndpointReport;
@@ -26,25 +26,25 @@ use std::sync::Arc;
 
 /// An application's timer.
 #[derive(Debug)]
-pub(super) struct Wake {
+pub(super) struct ApplicationTimer {
     pub(super) deadline: Instant,
-    pub(super) slot: Slot,
+    pub(super) slot: TimerSlot,
 }
 
 /// The state of all hosts without the applications, which call into it.
 #[derive(Debug)]
-pub(super) struct Core {
+pub(super) struct HostState {
     pub(super) endpoints: Endpoints,
     /// The conversations, by number.
     pub(super) conversations: Vec<Conversation>,
     pub(super) flows: Vec<Flow>,
     /// Conversations opened by each flow so far.
     pub(super) opened: Vec<u32>,
-    pub(super) wakes: Vec<Wake>,
+    pub(super) wakes: Vec<ApplicationTimer>,
     /// Streams that an application has called and whose endpoints must be served.
     pub(super) touched: Vec<StreamId>,
     /// Ends of conversations that applications have called, if there is an observer.
-    pub(super) called: Option<Vec<Place>>,
+    pub(super) called: Option<Vec<ConversationEnd>>,
     /// The scenario, for its seed and names. Random streams have the names of flows, so the order of flows in the file has no effect.
     pub(super) scenario: Arc<Scenario>,
     /// Options of conversations whose acceptor does not exist yet.
@@ -60,7 +60,7 @@ pub(super) struct Core {
 /// All hosts.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(super) core: Core,
+    pub(super) core: HostState,
     /// Two applications per flow: the initiator's at 2n, the acceptor's at 2n + 1.
     pub(super) applications: Vec<Box<dyn Application>>,
     pub(super) started: Vec<bool>,
@@ -75,15 +75,17 @@ impl World {
         scenario: Arc<Scenario>,
         faulty_from: u64,
     ) -> Self {
-        let wakes =
-            applications.iter().map(|_| Wake { deadline: Instant::NEVER, slot: Slot::default() }).collect::<Vec<_>>();
+        let wakes = applications
+            .iter()
+            .map(|_| ApplicationTimer { deadline: Instant::NEVER, slot: TimerSlot::default() })
+            .collect::<Vec<_>>();
         let opened = vec![0; flows.len()];
-        let over_tcp = flows.iter().filter(|flow| matches!(flow.endpoints, EndpointMaker::Tcp(_))).count();
-        let over_model = flows.iter().filter(|flow| matches!(flow.endpoints, EndpointMaker::QuicModel(_))).count();
+        let over_tcp = flows.iter().filter(|flow| matches!(flow.endpoints, EndpointFactory::Tcp(_))).count();
+        let over_model = flows.iter().filter(|flow| matches!(flow.endpoints, EndpointFactory::QuicModel(_))).count();
         let conversations = (0..flows.len()).map(|flow| Conversation::new(flow as u32, 0)).collect();
         World {
             started: vec![false; flows.len()],
-            core: Core {
+            core: HostState {
                 endpoints: Endpoints::new(
                     TcpEndpoints::new(2 * over_tcp, faulty_from),
                     ModelEndpoints::new(2 * over_model),
@@ -105,7 +107,7 @@ impl World {
     }
 
     /// Schedules the start of every flow.
-    pub(crate) fn start(&mut self, network: &mut Network<Witness>) {
+    pub(crate) fn start(&mut self, network: &mut Network<RunObserver>) {
         for flow in 0..self.core.flows.len() {
             let application = 2 * flow as u32;
             if self.is_real(self.core.flows[flow].from) {
@@ -155,8 +157,8 @@ impl World {
     }
 
     /// Makes hosts real: packets for them are delivered outside of the model.
-    pub(crate) fn set_real(&mut self, network: &mut Network<Witness>, hosts: RealHosts) {
-        network.notify_sources(hosts.hosts.iter().map(|host| host.node));
+    pub(crate) fn set_real(&mut self, network: &mut Network<RunObserver>, hosts: RealHosts) {
+        network.enable_notifications(hosts.hosts.iter().map(|host| host.node));
         self.core.endpoints.real = Some(Box::new(hosts));
     }
 
@@ -184,9 +186,9 @@ impl World {
     #[cold]
     pub(crate) fn introduce_real(
         &mut self,
-        network: &mut Network<Witness>,
+        network: &mut Network<RunObserver>,
         described: Option<u32>,
-        ends: Ends,
+        ends: EndpointPair,
         version: IpVersion,
         protocol: u8,
     ) -> u32 {
@@ -202,7 +204,7 @@ impl World {
             network.observer.grow(self.core.conversations.len(), version);
             self.core.conversations.len() as u32 - 1
         };
-        network.directory.declare(FlowId(2 * conversation), ends);
+        network.directory.add(FlowId(2 * conversation), ends);
         if described.is_none()
             && let Some(real) = self.real_mut()
         {
@@ -212,8 +214,8 @@ impl World {
     }
 }
 
-impl Core {
-    pub(super) fn wake_at(&mut self, network: &mut Network<Witness>, application: u32, at: Instant) {
+impl HostState {
+    pub(super) fn wake_at(&mut self, network: &mut Network<RunObserver>, application: u32, at: Instant) {
         let wake = &mut self.wakes[application as usize];
         wake.deadline = at;
         wake.slot.arm(&mut network.calendar, Timer::Application(application).event(), at);
@@ -222,7 +224,7 @@ impl Core {
     /// Delivers a packet for a real host; returns false if the host is not real.
     #[cold]
     #[inline(never)]
-    pub(super) fn deliver(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) -> bool {
+    pub(super) fn deliver(&mut self, network: &mut Network<RunObserver>, node: NodeId, handle: PacketHandle) -> bool {
         let delivered = self.endpoints.real.as_mut().is_some_and(|real| real.deliver(network, node, handle));
         if delivered {
             network.arena.release(handle);
@@ -254,7 +256,7 @@ impl Core {
     }
 
     /// Keeps the last report of a removed endpoint.
-    pub(super) fn keep_last_report(&mut self, (conversation, end): Place, report: EndpointReport) {
+    pub(super) fn keep_last_report(&mut self, (conversation, end): ConversationEnd, report: EndpointReport) {
         self.conversations[conversation].endpoints[end] = None;
         self.over.insert((conversation as u32, end), EndpointReport { control_values: Vec::new(), ..report });
     }

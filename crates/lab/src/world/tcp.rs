@@ -1,15 +1,17 @@
 //! Endpoints of the TCP model ([`fullpipe_tcp`]), each with one stream, and with a TLS session if the flow uses TLS.
 
 use super::binding::Binding;
-use super::slots::Slots;
-use super::timers::{Reach, Timer, TimerPair};
-use crate::plugins::ControlMaker;
-use crate::witness::Witness;
+use super::slots::Slab;
+use super::timers::{Timer, TimerPair, TimerRange};
+use crate::plugins::ControlFactory;
+use crate::witness::RunObserver;
 use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, catalogue};
-use fullpipe_network::{Content, Handle, Network, Packet, Side};
-use fullpipe_tcp::{Beside, Connection, Statistics};
-use fullpipe_transport::endpoint::{Deadlines, EndpointKind, EndpointReport, known_rate, known_threshold, measured};
+use fullpipe_network::{Network, Packet, PacketContent, PacketHandle, SideDataHandle};
+use fullpipe_tcp::{Connection, SegmentContents, Statistics};
+use fullpipe_transport::endpoint::{
+    EndpointKind, EndpointReport, TimerDeadlines, finite_threshold, nonzero_duration, nonzero_rate,
+};
 use fullpipe_transport::tls::{self, Session};
 use fullpipe_transport::{Payload, Stream};
 use fullpipe_units::Instant;
@@ -21,8 +23,8 @@ use std::sync::Arc;
 
 /// Creates the connections of a flow. It is small, because a run can have hundreds of thousands of flows, which share their settings.
 #[derive(Clone, Debug)]
-pub(crate) struct TcpMaker {
-    shared: Arc<Shared>,
+pub(crate) struct TcpFactory {
+    shared: Arc<SharedTcpSettings>,
     /// Settings of connections that differ from the others, by segment size and receive buffer.
     special: Option<Box<SpecialConfigs>>,
 }
@@ -31,7 +33,7 @@ type SpecialConfigs = BTreeMap<(u32, u64), Arc<fullpipe_tcp::Config>>;
 
 /// The common state of connections of flows with the same settings.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedTcpSettings {
     config: Arc<fullpipe_tcp::Config>,
     pub(super) control: ControlSource,
     /// Whether the control is a program's own, which may read delivery rates without declaring it.
@@ -40,18 +42,18 @@ pub(crate) struct Shared {
     pub(super) tls: Option<tls::Settings>,
 }
 
-impl Deref for TcpMaker {
-    type Target = Shared;
+impl Deref for TcpFactory {
+    type Target = SharedTcpSettings;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &SharedTcpSettings {
         &self.shared
     }
 }
 
-impl TcpMaker {
+impl TcpFactory {
     /// The maker of a flow's connections, or the reason why it cannot have any.
     pub(crate) fn new(settings: &fullpipe_tcp::Settings) -> Result<Self, String> {
-        let options = catalogue::Options {
+        let options = catalogue::ControlOptions {
             hystart: settings.hystart,
             linux_hystart: settings.linux_hystart,
             paced: settings.connection.pacing,
@@ -59,20 +61,24 @@ impl TcpMaker {
             ect1: settings.connection.ecn_feedback == fullpipe_tcp::EcnFeedback::Accurate,
             ..Default::default()
         };
-        let shared = Shared {
+        let shared = SharedTcpSettings {
             config: Arc::new(settings.connection.clone()),
             control: ControlSource::named(&settings.congestion, options, refusal)?,
             is_plugged_in: false,
             fast_open_known: settings.fast_open_known,
             tls: settings.tls(),
         };
-        Ok(TcpMaker { shared: Arc::new(shared), special: None })
+        Ok(TcpFactory { shared: Arc::new(shared), special: None })
     }
 
     /// Sets a plugged-in congestion control, or returns the reason why TCP cannot drive it.
-    pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
-        let shared = Shared { control: maker.source(refusal)?, is_plugged_in: true, ..Shared::clone(&self.shared) };
-        Ok(TcpMaker { shared: Arc::new(shared), ..self })
+    pub(crate) fn with_control(self, maker: ControlFactory) -> Result<Self, String> {
+        let shared = SharedTcpSettings {
+            control: maker.source(refusal)?,
+            is_plugged_in: true,
+            ..SharedTcpSettings::clone(&self.shared)
+        };
+        Ok(TcpFactory { shared: Arc::new(shared), ..self })
     }
 
     /// Prepares a new connection. `observed`: observers may read delivery rates, so samples must be taken.
@@ -107,7 +113,7 @@ impl TcpMaker {
 /// The reason why TCP cannot drive a control; `None` if it can.
 fn refusal(control: &dyn Controller) -> Option<String> {
     let name = control.name();
-    let needs_delays = control.signals().one_way_delay;
+    let needs_delays = control.requirements().one_way_delay;
     needs_delays.then(|| format!("congestion control `{name}` needs one-way delays, which TCP does not measure"))
 }
 
@@ -143,13 +149,13 @@ impl TcpEndpoint {
         self.connection.controller().inspect(&mut control_values);
         EndpointReport {
             cwnd_bytes: Some(seen.cwnd_bytes),
-            ssthresh_bytes: known_threshold(seen.ssthresh_bytes),
+            ssthresh_bytes: finite_threshold(seen.ssthresh_bytes),
             in_flight_bytes: Some(seen.in_flight_bytes),
-            smoothed_rtt: measured(seen.smoothed_rtt),
-            min_rtt: measured(seen.min_rtt),
-            latest_rtt: measured(seen.latest_rtt),
-            pacing_bps: known_rate(seen.pacing_bps),
-            delivery_rate_bps: known_rate(seen.delivery_rate_bps),
+            smoothed_rtt: nonzero_duration(seen.smoothed_rtt),
+            min_rtt: nonzero_duration(seen.min_rtt),
+            latest_rtt: nonzero_duration(seen.latest_rtt),
+            pacing_bps: nonzero_rate(seen.pacing_bps),
+            delivery_rate_bps: nonzero_rate(seen.delivery_rate_bps),
             in_recovery: seen.in_recovery,
             pto_count: Some(seen.backoff),
             sent_packets: Some(counts.data_segments_sent),
@@ -166,14 +172,14 @@ impl TcpEndpoint {
 /// All TCP endpoints of a world.
 #[derive(Debug)]
 pub(super) struct TcpEndpoints {
-    pub(super) slots: Slots<TcpEndpoint>,
-    pub(super) output: Output,
+    pub(super) slots: Slab<TcpEndpoint>,
+    pub(super) output: TcpOutput,
 }
 
 /// The parameters that sending needs in addition to an endpoint.
 #[derive(Debug)]
-pub(super) struct Output {
-    beside: Beside,
+pub(super) struct TcpOutput {
+    beside: SegmentContents,
     /// From this acknowledgment on, receivers acknowledge one byte too many, a fault for tests of the auditor; 0: never.
     faulty_from: u64,
     acknowledgements: u64,
@@ -182,8 +188,13 @@ pub(super) struct Output {
 /// Stores the parts of a segment outside of its header.
 #[cold]
 #[inline(never)]
-fn store_beside(network: &mut Network<Witness>, handle: Handle, beside: &Beside, with_options: bool) {
-    let options = if with_options { network.arena.store_options(&beside.options) } else { Side::NONE };
+fn store_beside(
+    network: &mut Network<RunObserver>,
+    handle: PacketHandle,
+    beside: &SegmentContents,
+    with_options: bool,
+) {
+    let options = if with_options { network.arena.store_options(&beside.options) } else { SideDataHandle::NONE };
     let payload = network.arena.store_payload(beside.payload.clone());
     let packet = network.arena.get_mut(handle);
     packet.options = options;
@@ -194,14 +205,14 @@ impl TcpEndpoints {
     pub(super) fn new(expected: usize, faulty_from: u64) -> Self {
         TcpEndpoints {
             // Exactly the expected number: a vector that grows by doubling could waste the memory of 200 000 endpoints.
-            slots: Slots::with_capacity(expected),
-            output: Output { beside: Beside::default(), faulty_from, acknowledgements: 0 },
+            slots: Slab::with_capacity(expected),
+            output: TcpOutput { beside: SegmentContents::default(), faulty_from, acknowledgements: 0 },
         }
     }
 
     /// Sends all pending segments of an endpoint and arms its timers. Returns whether its connection is closed.
     #[inline(always)]
-    pub(super) fn output(&mut self, network: &mut Network<Witness>, index: u32, now: Instant) -> bool {
+    pub(super) fn output(&mut self, network: &mut Network<RunObserver>, index: u32, now: Instant) -> bool {
         let Some(endpoint) = self.slots.get_mut(index) else { return false };
         endpoint.output(&mut self.output, network, index, now)
     }
@@ -212,7 +223,7 @@ impl Binding {
     #[inline(always)]
     fn packet(&self, now: Instant, header: TcpHeader) -> Packet {
         let ip_bytes = self.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
-        let packet = Packet::new(self.flow, self.peer, ip_bytes, Content::Tcp(header));
+        let packet = Packet::new(self.flow, self.peer, ip_bytes, PacketContent::Tcp(header));
         Packet { sent: now, version: self.version, ..packet }
     }
 }
@@ -222,8 +233,8 @@ impl TcpEndpoint {
     #[inline]
     pub(super) fn output(
         &mut self,
-        output: &mut Output,
-        network: &mut Network<Witness>,
+        output: &mut TcpOutput,
+        network: &mut Network<RunObserver>,
         index: u32,
         now: Instant,
     ) -> bool {
@@ -235,16 +246,17 @@ impl TcpEndpoint {
         if !burst.is_all {
             self.output_singly(output, network, now);
         }
-        let events = [Timer::Tcp(index, Reach::Far).event(), Timer::Tcp(index, Reach::Near).event()];
+        let events = [Timer::Tcp(index, TimerRange::Far).event(), Timer::Tcp(index, TimerRange::Near).event()];
         let connection = &self.connection;
-        let deadlines = Deadlines { far: connection.far_deadline(), near: connection.near_deadline() };
+        let deadlines =
+            TimerDeadlines { far: connection.slow_timer_deadline(), near: connection.fast_timer_deadline() };
         self.timers.arm(&mut network.calendar, events, deadlines);
         self.connection.is_closed()
     }
 
     #[inline]
-    fn output_singly(&mut self, output: &mut Output, network: &mut Network<Witness>, now: Instant) {
-        while !self.connection.is_silent()
+    fn output_singly(&mut self, output: &mut TcpOutput, network: &mut Network<RunObserver>, now: Instant) {
+        while !self.connection.has_nothing_to_send()
             && self
                 .send(output, network, now, |connection, header, beside| connection.poll_segment(now, header, beside))
         {
@@ -253,7 +265,7 @@ impl TcpEndpoint {
 
     /// Sends the pending acknowledgment, if nothing else is to be sent.
     #[inline]
-    pub(super) fn acknowledge(&mut self, output: &mut Output, network: &mut Network<Witness>, now: Instant) {
+    pub(super) fn acknowledge(&mut self, output: &mut TcpOutput, network: &mut Network<RunObserver>, now: Instant) {
         self.send(output, network, now, |connection, header, beside| {
             connection.poll_acknowledgement(now, header, beside);
             true
@@ -264,17 +276,17 @@ impl TcpEndpoint {
     #[inline(always)]
     fn send(
         &mut self,
-        output: &mut Output,
-        network: &mut Network<Witness>,
+        output: &mut TcpOutput,
+        network: &mut Network<RunObserver>,
         now: Instant,
-        poll: impl FnOnce(&mut Connection, &mut TcpHeader, &mut Beside) -> bool,
+        poll: impl FnOnce(&mut Connection, &mut TcpHeader, &mut SegmentContents) -> bool,
     ) -> bool {
         let binding = &self.binding;
         // Write the header into the packet's slot of the arena, to avoid a copy.
         let (handle, packet) = network.arena.claim();
         let header = packet.tcp_header();
         if !poll(&mut self.connection, header, &mut output.beside) {
-            network.arena.give_back(handle);
+            network.arena.cancel_claim(handle);
             return false;
         }
         if output.faulty_from != 0 {
@@ -284,13 +296,13 @@ impl TcpEndpoint {
             }
         }
         let ip_bytes = binding.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
-        let with_options = header.has_side_options();
+        let with_options = header.has_segment_options();
         packet.sent = now;
         packet.flow = binding.flow;
         packet.destination = binding.peer;
         packet.ip_bytes = ip_bytes;
-        packet.options = Side::NONE;
-        packet.payload = Side::NONE;
+        packet.options = SideDataHandle::NONE;
+        packet.payload = SideDataHandle::NONE;
         packet.codepoint = output.beside.codepoint;
         packet.version = binding.version;
         packet.corrupted = false;
@@ -305,21 +317,21 @@ impl TcpEndpoint {
 impl TcpEndpoint {
     /// Arms the near timer after received data that requires no other action.
     #[inline(always)]
-    pub(super) fn arm_near(&mut self, network: &mut Network<Witness>, index: u32) {
-        let near = self.connection.near_deadline();
-        self.timers.arm_near(&mut network.calendar, Timer::Tcp(index, Reach::Near).event(), near);
+    pub(super) fn arm_near(&mut self, network: &mut Network<RunObserver>, index: u32) {
+        let near = self.connection.fast_timer_deadline();
+        self.timers.arm_near(&mut network.calendar, Timer::Tcp(index, TimerRange::Near).event(), near);
     }
 
     #[cold]
     #[inline(never)]
     fn write_secured(&mut self, payload: Payload) -> u64 {
-        self.tls.as_mut().map_or(0, |session| session.over(&mut self.connection).write(payload))
+        self.tls.as_mut().map_or(0, |session| session.stream(&mut self.connection).write(payload))
     }
 
     #[cold]
     #[inline(never)]
     fn read_secured(&mut self, max_bytes: u64) -> Option<Payload> {
-        self.tls.as_mut()?.over(&mut self.connection).read(max_bytes)
+        self.tls.as_mut()?.stream(&mut self.connection).read(max_bytes)
     }
 }
 
@@ -345,7 +357,7 @@ impl Stream for TcpEndpoint {
     fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
         match &mut self.tls {
             None => self.connection.write_lengths(write_bytes, most_bytes),
-            Some(session) => session.over(&mut self.connection).write_lengths(write_bytes, most_bytes),
+            Some(session) => session.stream(&mut self.connection).write_lengths(write_bytes, most_bytes),
         }
     }
 
@@ -372,7 +384,7 @@ impl Stream for TcpEndpoint {
     fn finish(&mut self) {
         match &mut self.tls {
             None => self.connection.finish(),
-            Some(session) => session.over(&mut self.connection).finish(),
+            Some(session) => session.stream(&mut self.connection).finish(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{ConnectionMut, World};
 use crate::options::Options;
-use crate::prepared::Prepared;
+use crate::prepared::PreparedRun;
 use crate::run::prepare;
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport};
 use fullpipe_units::{Duration, Instant};
@@ -38,11 +38,11 @@ const NETWORK: &str = "
 ";
 
 /// The world of a scenario after two seconds.
-fn world(flow: &str) -> Prepared {
+fn world(flow: &str) -> PreparedRun {
     let text = format!("{NETWORK}{flow}");
     let loaded = fullpipe_scenario::load(&text, "test", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     let mut prepared = prepare(&loaded.scenario, &Options::default()).expect("it can be built");
-    let Prepared { world, network, .. } = &mut prepared;
+    let PreparedRun { world, network, .. } = &mut prepared;
     world.start(network);
     let until = Instant::ZERO + Duration::from_millis(2000);
     network.run(world, until, Instant::ZERO + Duration::from_millis(10_000));
@@ -61,7 +61,7 @@ fn without_probes_and_logs_only_controls_that_use_delivery_rates_get_them() {
     for (control, measured) in [("cubic", false), ("newreno", false), ("bbr1", true), ("bbr3", true)] {
         for protocol in ["", "protocol = 'quic'\nquic = { stack = 'model' }"] {
             let text = format!("to = 'sink'\nworkload = 'bulk'\ncongestion = '{control}'\n{protocol}");
-            let Prepared { mut world, .. } = world(&text);
+            let PreparedRun { mut world, .. } = world(&text);
             assert_eq!(report(&mut world, 0).delivery_rate_bps.is_some(), measured, "{control} {protocol}");
         }
     }
@@ -72,7 +72,7 @@ fn the_report_of_a_tcp_sender_has_the_values_of_its_connection() {
     // Delivery rates are measured because of the probe.
     let probed =
         "to = 'sink'\nworkload = 'bulk'\ncongestion = 'cubic'\n[[probe]]\nflow = 'f'\nmetrics = ['cwnd_bytes']";
-    let Prepared { mut world, network, .. } = world(probed);
+    let PreparedRun { mut world, network, .. } = world(probed);
     let sent = report(&mut world, 0);
     let Some(ConnectionMut::Tcp(connection)) = world.connection_mut((0, 0)) else { panic!("it is TCP's") };
     let (seen, counts) = (connection.inspect(), connection.statistics());
@@ -117,7 +117,7 @@ fn the_report_of_a_quic_model_sender_has_the_values_of_its_connection() {
     // Delivery rates are measured because of the probe.
     let probed = "to = 'sink'\nworkload = 'bulk'\nprotocol = 'quic'\ncongestion = 'cubic'\nquic = { stack = 'model' }\n\
         [[probe]]\nflow = 'f'\nmetrics = ['cwnd_bytes']";
-    let Prepared { mut world, .. } = world(probed);
+    let PreparedRun { mut world, .. } = world(probed);
     let sent = report(&mut world, 0);
     let Some(ConnectionMut::Model(connection)) = world.connection_mut((0, 0)) else { panic!("it is the model's") };
     let (seen, counts) = (connection.inspect(), connection.statistics());
@@ -152,7 +152,7 @@ fn the_report_of_a_quic_model_sender_has_the_values_of_its_connection() {
 
 #[test]
 fn the_report_of_a_quic_stack_sender_has_the_values_of_its_connection() {
-    let Prepared { mut world, .. } =
+    let PreparedRun { mut world, .. } =
         world("to = 'sink'\nworkload = 'bulk'\nprotocol = 'quic'\ncongestion = 'cubic'\nquic = { stack = 'noq' }");
     let sent = report(&mut world, 0);
     let Some(ConnectionMut::Stack(connection)) = world.connection_mut((0, 0)) else { panic!("it is the stack's") };
@@ -192,7 +192,7 @@ fn the_report_of_a_quic_stack_sender_has_the_values_of_its_connection() {
 fn the_reports_of_a_tunnel_have_the_values_of_its_programs() {
     let flow = "to = 'proxy'\nworkload = 'tunnel'\ncongestion = 'cubic'\n[[flow]]\nname = 'inside'\nfrom = 'source'\nto = 'sink'\n\
                 workload = 'bulk'\nprotocol = 'quic'\nquic = { largest_mtu = '1200B' }\nvia = 'f'";
-    let Prepared { mut world, .. } = world(flow);
+    let PreparedRun { mut world, .. } = world(flow);
     let [client, proxy] = [report(&mut world, 0), report(&mut world, 1)];
     assert_eq!((client.kind, proxy.kind), (EndpointKind::Tunnel, EndpointKind::Tunnel));
     let running = &world.core.endpoints.tunnels.as_ref().expect("there is one").running[&0];

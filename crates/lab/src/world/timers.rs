@@ -5,8 +5,8 @@
 //! model 2^27 + 2n and 2^27 + 2n + 1. Within [`EventClass::Application`], application n has n, endpoint n of the QUIC stack
 //! 2^27 + n (at most 2^26 of them), and the programs of host n 3 * 2^26 + n.
 
-use fullpipe_engine::{Calendar, EventClass, EventId, Slot};
-use fullpipe_transport::endpoint::Deadlines;
+use fullpipe_engine::{Calendar, EventClass, EventId, TimerSlot};
+use fullpipe_transport::endpoint::TimerDeadlines;
 use fullpipe_units::Instant;
 
 const FIRST_OF_MODEL: u32 = 1 << 27;
@@ -17,9 +17,9 @@ const FIRST_OF_PROGRAMS: u32 = 3 << 26;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// TCP endpoint.
-    Tcp(u32, Reach),
+    Tcp(u32, TimerRange),
     /// Endpoint of the QUIC model.
-    QuicModel(u32, Reach),
+    QuicModel(u32, TimerRange),
     /// Application: 2n is the initiator of flow n, 2n + 1 its acceptor.
     Application(u32),
     /// Endpoint of the QUIC stack.
@@ -30,7 +30,7 @@ pub(super) enum Timer {
 
 /// The two timers of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum TimerRange {
     Far = 0,
     Near = 1,
 }
@@ -54,7 +54,7 @@ impl Timer {
     pub(super) fn of(event: EventId) -> Timer {
         let index = event.index();
         if event.class() == EventClass::Transport {
-            let reach = if index.is_multiple_of(2) { Reach::Far } else { Reach::Near };
+            let reach = if index.is_multiple_of(2) { TimerRange::Far } else { TimerRange::Near };
             return match index.checked_sub(FIRST_OF_MODEL) {
                 Some(of_model) => Timer::QuicModel(of_model / 2, reach),
                 None => Timer::Tcp(index / 2, reach),
@@ -73,14 +73,14 @@ impl Timer {
 /// The two timers of an endpoint in the calendar.
 #[derive(Debug, Default)]
 pub(super) struct TimerPair {
-    far: Slot,
-    near: Slot,
+    far: TimerSlot,
+    near: TimerSlot,
 }
 
 impl TimerPair {
     /// Arms the timers at the endpoint's deadlines. `events` are the events of the far timer and of the near one.
     #[inline(always)]
-    pub(super) fn arm(&mut self, calendar: &mut Calendar, events: [EventId; 2], deadlines: Deadlines) {
+    pub(super) fn arm(&mut self, calendar: &mut Calendar, events: [EventId; 2], deadlines: TimerDeadlines) {
         self.far.arm(calendar, events[0], deadlines.far);
         self.near.arm(calendar, events[1], deadlines.near);
     }
@@ -93,10 +93,10 @@ impl TimerPair {
 
     /// Whether an event of one of the timers is the one that was armed last.
     #[inline(always)]
-    pub(super) fn fired(&mut self, reach: Reach, now: Instant) -> bool {
+    pub(super) fn fired(&mut self, reach: TimerRange, now: Instant) -> bool {
         match reach {
-            Reach::Far => self.far.fired(now),
-            Reach::Near => self.near.fired(now),
+            TimerRange::Far => self.far.on_wakeup(now),
+            TimerRange::Near => self.near.on_wakeup(now),
         }
     }
 }
@@ -111,12 +111,12 @@ mod tests {
         let transport = |index| EventId::new(EventClass::Transport, index);
         let application = |index| EventId::new(EventClass::Application, index);
         for (timer, event) in [
-            (Timer::Tcp(0, Reach::Far), transport(0)),
-            (Timer::Tcp(0, Reach::Near), transport(1)),
-            (Timer::Tcp(7, Reach::Near), transport(15)),
-            (Timer::Tcp((1 << 26) - 1, Reach::Near), transport(134_217_727)),
-            (Timer::QuicModel(0, Reach::Far), transport(134_217_728)),
-            (Timer::QuicModel(3, Reach::Near), transport(134_217_735)),
+            (Timer::Tcp(0, TimerRange::Far), transport(0)),
+            (Timer::Tcp(0, TimerRange::Near), transport(1)),
+            (Timer::Tcp(7, TimerRange::Near), transport(15)),
+            (Timer::Tcp((1 << 26) - 1, TimerRange::Near), transport(134_217_727)),
+            (Timer::QuicModel(0, TimerRange::Far), transport(134_217_728)),
+            (Timer::QuicModel(3, TimerRange::Near), transport(134_217_735)),
             (Timer::Application(5), application(5)),
             (Timer::QuicStack(0), application(134_217_728)),
             (Timer::QuicStack((1 << 26) - 1), application(201_326_591)),
@@ -131,16 +131,16 @@ mod tests {
     #[test]
     fn each_timer_of_a_pair_fires_at_its_own_deadline() {
         let (mut calendar, mut pair) = (Calendar::new(), TimerPair::default());
-        let events = [Timer::Tcp(1, Reach::Far).event(), Timer::Tcp(1, Reach::Near).event()];
+        let events = [Timer::Tcp(1, TimerRange::Far).event(), Timer::Tcp(1, TimerRange::Near).event()];
         let [near, far] = [Instant::from_nanos(10), Instant::from_nanos(20)];
-        pair.arm(&mut calendar, events, Deadlines { far, near });
+        pair.arm(&mut calendar, events, TimerDeadlines { far, near });
         let mut fired = Vec::new();
-        while let Some((now, event)) = calendar.next() {
+        while let Some((now, event)) = calendar.peek() {
             calendar.pop();
             let Timer::Tcp(1, reach) = Timer::of(event) else { panic!("another timer: {event:?}") };
             assert!(pair.fired(reach, now) && !pair.fired(reach, now), "once");
             fired.push((now, reach));
         }
-        assert_eq!(fired, [(near, Reach::Near), (far, Reach::Far)]);
+        assert_eq!(fired, [(near, TimerRange::Near), (far, TimerRange::Far)]);
     }
 }

@@ -9,15 +9,15 @@
 //! A proxy sends the datagrams of a request from a port of its choice. The target's address must identify the conversation,
 //! so each conversation through a tunnel has its own port at its acceptor.
 
-use super::ports::Ports;
+use super::ports::PortAllocator;
 use super::quic_stack::of_control;
 use super::wakeups::{WakeupTiming, Wakeups};
 use crate::stack::tunnel::{TunnelClient, TunnelProxy, TunnelSettings};
-use crate::stack::{Datagram, Entropy, Host, HostSettings, Maker};
-use crate::witness::Witness;
+use crate::stack::{ControlFactory, Datagram, Host, HostSettings, RandomStreams};
+use crate::witness::RunObserver;
 use fullpipe_congestion::catalogue;
 use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
-use fullpipe_engine::Slot;
+use fullpipe_engine::TimerSlot;
 use fullpipe_network::Network;
 use fullpipe_scenario::description;
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport};
@@ -34,7 +34,7 @@ const EARLY_BYTES: usize = 1 << 20;
 
 /// Creates the client and the proxy of a tunnel.
 #[derive(Clone, Debug)]
-pub(crate) struct TunnelMaker {
+pub(crate) struct TunnelFactory {
     /// The settings without the congestion control, because each end has its own random choices.
     settings: TunnelSettings,
     /// The congestion controls of the ends; `None` if they have none.
@@ -42,18 +42,19 @@ pub(crate) struct TunnelMaker {
     pub(super) timing: WakeupTiming,
 }
 
-impl TunnelMaker {
+impl TunnelFactory {
     /// The maker of a tunnel, or the reason why there cannot be one.
-    pub(crate) fn new(described: &Arc<description::Masque>) -> Result<TunnelMaker, String> {
-        let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
-        let named = |name: &String| ControlSource::named(name, options, crate::stack::refusal);
+    pub(crate) fn new(described: &Arc<description::Masque>) -> Result<TunnelFactory, String> {
+        let options =
+            catalogue::ControlOptions { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
+        let named = |name: &String| ControlSource::named(name, options, crate::stack::unsupported_reason);
         let control = described.congestion.as_ref().map(named).transpose()?;
-        let refusal = crate::stack::certificate_refusal(described.cryptography, described.certificate_bytes);
+        let refusal = crate::stack::certificate_size_error(described.cryptography, described.certificate_bytes);
         refusal.map_or(Ok(()), Err)?;
         let settings = TunnelSettings { tunnel: Arc::clone(described), control: None, journal: None };
         let timing =
             WakeupTiming { reaction: described.reaction.clone(), timer_granularity: described.timer_granularity };
-        Ok(TunnelMaker { settings, control, timing })
+        Ok(TunnelFactory { settings, control, timing })
     }
 
     /// Name of the congestion control; `none` if there is none.
@@ -62,13 +63,13 @@ impl TunnelMaker {
     }
 
     /// The settings of one end of a tunnel in the run with this seed, and its random streams.
-    pub(super) fn end(&self, seed: u64, tunnel: &str, end: &str) -> (TunnelSettings, Entropy) {
+    pub(super) fn end(&self, seed: u64, tunnel: &str, end: &str) -> (TunnelSettings, RandomStreams) {
         let name = format!("{tunnel} {end}");
-        let control = self.control.clone().map(|control| -> Maker {
-            let seed = fullpipe_units::random::identity(seed, &name, "congestion");
+        let control = self.control.clone().map(|control| -> ControlFactory {
+            let seed = fullpipe_units::random::derive_number(seed, &name, "congestion");
             Arc::new(move || control.create(ConnectionEnd { seed, connection: 0, initiator: true }))
         });
-        (TunnelSettings { control, ..self.settings.clone() }, Entropy::new(seed, &name))
+        (TunnelSettings { control, ..self.settings.clone() }, RandomStreams::new(seed, &name))
     }
 }
 
@@ -77,7 +78,7 @@ impl TunnelMaker {
 pub(super) struct ProgramHost {
     pub(super) node: NodeId,
     pub(super) host: Host,
-    pub(super) timer: Slot,
+    pub(super) timer: TimerSlot,
     pub(super) wakeups: Wakeups,
     /// The flows of the tunnels whose clients run here, in ascending order.
     pub(super) clients: Vec<u32>,
@@ -119,26 +120,26 @@ impl HostSet {
 
 /// A tunnel and its programs.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningTunnel {
     pub(super) client_host: usize,
     pub(super) local: SocketAddr,
     pub(super) proxy_address: SocketAddr,
     /// `None` until the tunnel's flow starts.
     pub(super) client: Option<TunnelClient>,
-    pub(super) early: Early,
+    pub(super) early: EarlyDatagrams,
     pub(super) proxy: TunnelProxy,
 }
 
 /// The queue of datagrams that are sent through a tunnel before its flow starts.
 #[derive(Debug, Default)]
-pub(super) struct Early {
+pub(super) struct EarlyDatagrams {
     /// Datagrams with their conversation and target.
     pub(super) held: Vec<(u32, SocketAddr, Datagram)>,
     pub(super) held_bytes: usize,
     pub(super) dropped: u64,
 }
 
-impl Early {
+impl EarlyDatagrams {
     pub(super) fn hold(&mut self, conversation: u32, target: SocketAddr, datagram: Datagram) {
         let bytes = self.held_bytes + datagram.payload.len();
         if bytes > EARLY_BYTES {
@@ -162,14 +163,14 @@ pub(super) struct Tunnels {
     pub(super) hosts: Vec<ProgramHost>,
     pub(super) at: BTreeMap<NodeId, usize>,
     /// The tunnels by number of the tunnel's flow.
-    pub(super) running: BTreeMap<u32, Running>,
+    pub(super) running: BTreeMap<u32, RunningTunnel>,
     /// The flow of datagrams from one address to another.
     pub(super) flows: BTreeMap<(SocketAddr, SocketAddr), FlowId>,
     /// Source and destination of datagrams of a flow that arrive at a host, by flow number.
     pub(super) addresses: Vec<Option<(SocketAddr, SocketAddr)>>,
     /// The conversation of each acceptor behind a tunnel, by the acceptor's address.
     pub(super) targets: BTreeMap<SocketAddr, u32>,
-    pub(super) target_ports: Ports,
+    pub(super) target_ports: PortAllocator,
     /// The address of each acceptor behind a tunnel, by conversation.
     pub(super) acceptors: BTreeMap<u32, SocketAddr>,
     /// Hosts whose programs have work.
@@ -182,13 +183,13 @@ pub(super) struct Tunnels {
 }
 
 impl Tunnels {
-    pub(super) fn host(&mut self, node: NodeId, network: &Network<Witness>) -> usize {
+    pub(super) fn host(&mut self, node: NodeId, network: &Network<RunObserver>) -> usize {
         let number = self.hosts.len();
         *self.at.entry(node).or_insert_with(|| {
             let versions = [IpVersion::V4, IpVersion::V6];
             let addresses = versions.map(|version| network.directory.address(node, version)).to_vec();
             let host = Host::new(HostSettings { addresses, receive_buffer_bytes: SOCKET_BUFFER_BYTES });
-            let timer = Slot::default();
+            let timer = TimerSlot::default();
             let (wakeups, clients, recent) = (Wakeups::default(), Vec::new(), [None; 2]);
             self.hosts.push(ProgramHost { node, host, timer, wakeups, clients, recent });
             number
@@ -228,7 +229,7 @@ impl Tunnels {
     }
 }
 
-impl Running {
+impl RunningTunnel {
     fn report_client(&self) -> EndpointReport {
         let client = self.client.as_ref();
         let mut counts = client.map(TunnelClient::statistics).unwrap_or_default();
@@ -256,7 +257,7 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_units::{Codepoint, Stream};
+    use fullpipe_units::{EcnCodepoint, RandomStream};
     use std::collections::BTreeSet;
 
     fn at(port: u16) -> SocketAddr {
@@ -265,9 +266,10 @@ mod tests {
 
     #[test]
     fn hosts_are_served_once_each_from_the_lowest_number() {
-        let (mut set, mut model, mut random) = (HostSet::default(), BTreeSet::new(), Stream::new(1, "hosts", "order"));
+        let (mut set, mut model, mut random) =
+            (HostSet::default(), BTreeSet::new(), RandomStream::new(1, "hosts", "order"));
         for _ in 0..2_000 {
-            let bits = random.bits();
+            let bits = random.next_u64();
             if bits.is_multiple_of(3) {
                 assert_eq!(set.pop_first(), model.pop_first());
             } else {
@@ -288,7 +290,7 @@ mod tests {
         let mut host = ProgramHost {
             node: NodeId(0),
             host: Host::new(settings),
-            timer: Slot::default(),
+            timer: TimerSlot::default(),
             wakeups: Wakeups::default(),
             clients: Vec::new(),
             recent: [None; 2],
@@ -322,7 +324,7 @@ mod tests {
         );
         let scenario = loaded.unwrap_or_else(|errors| panic!("{errors}")).scenario;
         let description::Transport::Masque(described) = &scenario.flows[0].transport else { panic!("it is a tunnel") };
-        let maker = TunnelMaker::new(described).expect("the stack drives it");
+        let maker = TunnelFactory::new(described).expect("the stack drives it");
         let control = |seed, tunnel, end| {
             let (settings, _) = maker.end(seed, tunnel, end);
             let make = settings.control.expect("it has one");
@@ -337,8 +339,8 @@ mod tests {
 
     #[test]
     fn the_queue_of_a_tunnel_before_its_start_is_bounded() {
-        let mut early = Early::default();
-        let datagram = || Datagram { payload: vec![0; 1200].into(), codepoint: Codepoint::NotEct };
+        let mut early = EarlyDatagrams::default();
+        let datagram = || Datagram { payload: vec![0; 1200].into(), codepoint: EcnCodepoint::NotEct };
         // 873 times 1200 bytes are 1 047 600 of 1 048 576.
         for number in 0..875 {
             early.hold(number % 2, at(443), datagram());

@@ -8,7 +8,7 @@
 //! Timers of event loops have a granularity (tokio and epoll: 1 ms) and never fire early. A packet that is due after a pacing delay is
 //! sent at the next tick of the loop. The phase of the ticks is random.
 
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_units::{Duration, Instant, RandomStream};
 use fullpipe_workload::Distribution;
 
 /// The parameters of wakeups.
@@ -24,7 +24,7 @@ pub(super) struct WakeupTiming {
 #[derive(Debug, Default)]
 pub(super) struct Wakeups {
     /// The reaction time; `None` if the program reacts immediately.
-    reaction: Option<Box<(Distribution, Stream)>>,
+    reaction: Option<Box<(Distribution, RandomStream)>>,
     /// The next wakeup for datagrams that have arrived.
     due: Option<Instant>,
     granularity: Duration,
@@ -34,13 +34,13 @@ pub(super) struct Wakeups {
 
 impl Wakeups {
     /// The wakeups of a program with this timing.
-    pub(super) fn new(timing: &WakeupTiming, mut random: Stream) -> Self {
+    pub(super) fn new(timing: &WakeupTiming, mut random: RandomStream) -> Self {
         let WakeupTiming { reaction, timer_granularity } = timing;
         let at_once = matches!(reaction, Distribution::Constant { value } if *value == 0.0);
         Wakeups {
             due: None,
             granularity: *timer_granularity,
-            first_tick: random.duration_below(*timer_granularity),
+            first_tick: random.uniform_duration(*timer_granularity),
             reaction: (!at_once).then(|| Box::new((reaction.clone(), random))),
         }
     }
@@ -95,7 +95,7 @@ mod tests {
     fn timers_fire_at_ticks() {
         let timing =
             |timer_granularity| WakeupTiming { reaction: Distribution::Constant { value: 0.0 }, timer_granularity };
-        let wakeups = Wakeups::new(&timing(Duration::from_millis(1)), Stream::new(1, "end", "reaction"));
+        let wakeups = Wakeups::new(&timing(Duration::from_millis(1)), RandomStream::new(1, "end", "reaction"));
         let first = wakeups.tick(Instant::ZERO);
         assert!(first > Instant::ZERO && first < Instant::from_nanos(1_000_000), "{first:?}");
         let after = |nanoseconds| Instant::from_nanos(first.as_nanos() + nanoseconds);
@@ -105,7 +105,7 @@ mod tests {
             assert_eq!(wakeups.tick(after(at)), after(fires));
         }
         assert_eq!(wakeups.tick(Instant::NEVER), Instant::NEVER);
-        let exact = Wakeups::new(&timing(Duration::ZERO), Stream::new(1, "end", "reaction"));
+        let exact = Wakeups::new(&timing(Duration::ZERO), RandomStream::new(1, "end", "reaction"));
         assert_eq!(exact.tick(after(1)), after(1));
     }
 }

@@ -1,12 +1,12 @@
 //! The interface for observers of endpoints, which read reports, connections and journals between two events.
 
-use super::binding::{Place, place_of};
+use super::binding::{ConversationEnd, place_of};
 use super::endpoints::ConnectionMut;
-use super::flow::EndpointMaker;
-use super::state::{Core, World};
+use super::flow::EndpointFactory;
+use super::state::{HostState, World};
 use super::streams::StreamKey;
 use super::timers::Timer;
-use crate::stack::journal::Journal;
+use crate::stack::journal::PacketLog;
 use fullpipe_engine::EventId;
 use fullpipe_network::Packet;
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind, EndpointReport};
@@ -14,14 +14,14 @@ use fullpipe_transport::endpoint::{EndpointId, EndpointKind, EndpointReport};
 impl World {
     /// State and counters of the endpoint at one end of a conversation (0: initiator) whose connection is not closed, or of an
     /// end of a tunnel. The conversation of a tunnel has the number of its flow.
-    pub(crate) fn report(&mut self, (conversation, end): Place) -> Option<EndpointReport> {
+    pub(crate) fn report(&mut self, (conversation, end): ConversationEnd) -> Option<EndpointReport> {
         let id = self.core.conversations.get(conversation)?.endpoints[end]?;
         self.core.endpoints.report_mut(id)
     }
 
     /// The last report of one end of a conversation, also of closed connections and of endpoints in a kernel. Endpoints of the
     /// QUIC stack have one only after [`World::finish`]. The report of a closed TCP connection has only retransmissions.
-    pub(crate) fn last_report(&self, (conversation, end): Place) -> Option<EndpointReport> {
+    pub(crate) fn last_report(&self, (conversation, end): ConversationEnd) -> Option<EndpointReport> {
         let known = &self.core.conversations[conversation];
         if let Some(report) = self.core.endpoints.kernel.reports.get(&(known.flow as usize, end)) {
             return Some(report.clone());
@@ -39,7 +39,7 @@ impl World {
     }
 
     /// Retransmission and probe timeouts of one end of a conversation; 0 if its endpoint does not report them.
-    pub(crate) fn timeouts(&self, (conversation, end): Place) -> u64 {
+    pub(crate) fn timeouts(&self, (conversation, end): ConversationEnd) -> u64 {
         let known = &self.core.conversations[conversation];
         let live = known.endpoints[end].and_then(|id| self.core.endpoints.timeouts(id));
         live.unwrap_or(known.timeouts[end].into())
@@ -59,7 +59,7 @@ impl World {
 
     /// Keeps the last reports of the QUIC stack's endpoints after the run, because reading them needs mutable access.
     pub(crate) fn finish(&mut self) {
-        let Core { endpoints, conversations, flows, over, of_flows, .. } = &mut self.core;
+        let HostState { endpoints, conversations, flows, over, of_flows, .. } = &mut self.core;
         for endpoint in endpoints.quic_stack.slots.iter_mut() {
             let (conversation, end) = endpoint.binding.place();
             over.insert((conversation as u32, end), endpoint.report());
@@ -68,7 +68,7 @@ impl World {
         for (number, conversation) in conversations.iter().enumerate() {
             let flow = flows.get(conversation.flow as usize);
             let is_quic = |flow: &super::flow::Flow| {
-                matches!(flow.endpoints, EndpointMaker::QuicModel(_) | EndpointMaker::QuicStack(_))
+                matches!(flow.endpoints, EndpointFactory::QuicModel(_) | EndpointFactory::QuicStack(_))
             };
             if flow.is_some_and(is_quic) {
                 of_flows.entry(conversation.flow).or_default().push(number as u32);
@@ -86,13 +86,13 @@ impl World {
     }
 
     /// The connection at one end of a conversation (0: initiator), while it is not closed.
-    pub(crate) fn connection_mut(&mut self, (conversation, end): Place) -> Option<ConnectionMut<'_>> {
+    pub(crate) fn connection_mut(&mut self, (conversation, end): ConversationEnd) -> Option<ConnectionMut<'_>> {
         let id = self.core.conversations.get(conversation)?.endpoints[end]?;
         self.core.endpoints.connection_mut(id)
     }
 
     /// The end of a conversation whose connection has a timer for this event.
-    pub(crate) fn place_of_timer(&self, event: EventId) -> Option<Place> {
+    pub(crate) fn place_of_timer(&self, event: EventId) -> Option<ConversationEnd> {
         let id = match Timer::of(event) {
             Timer::Tcp(index, _) => EndpointId::new(EndpointKind::Tcp, index),
             Timer::QuicModel(index, _) => EndpointId::new(EndpointKind::QuicModel, index),
@@ -110,28 +110,28 @@ impl World {
     }
 
     /// Ends of conversations that applications have called since the last call, except those whose events they received.
-    pub(crate) fn take_called(&mut self) -> Vec<Place> {
+    pub(crate) fn take_called(&mut self) -> Vec<ConversationEnd> {
         self.core.called.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The journal of the QUIC stack at one end of a conversation or of a tunnel.
-    pub(crate) fn journal(&self, place: Place) -> Option<&Journal> {
+    pub(crate) fn journal(&self, place: ConversationEnd) -> Option<&PacketLog> {
         self.core.endpoints.quic_stack.journals.as_ref()?.get(&place)
     }
 
     /// The ends that can change without an event of their own: QUIC stack endpoints whose datagrams go through tunnels, which
     /// send and receive no packets of the network, and ends of tunnels, which run with the programs of their host.
-    pub(crate) fn tunneled(&self) -> impl Iterator<Item = Place> {
+    pub(crate) fn tunneled(&self) -> impl Iterator<Item = ConversationEnd> {
         let journals = self.core.endpoints.quic_stack.journals.iter().flatten();
         journals.map(|(place, _)| *place).filter(|(conversation, _)| {
             let flow = self.core.conversations[*conversation].flow;
             let flow = self.core.flows.get(flow as usize);
-            flow.is_some_and(|flow| flow.via.is_some() || matches!(flow.endpoints, EndpointMaker::Tunnel(_)))
+            flow.is_some_and(|flow| flow.via.is_some() || matches!(flow.endpoints, EndpointFactory::Tunnel(_)))
         })
     }
 }
 
-impl Core {
+impl HostState {
     /// Records that an application has called a stream.
     #[cold]
     #[inline(never)]
@@ -152,6 +152,6 @@ impl Core {
 }
 
 /// The end of a conversation that has sent a packet.
-pub(crate) fn sender(packet: &Packet) -> Place {
+pub(crate) fn sender(packet: &Packet) -> ConversationEnd {
     place_of(packet.flow)
 }

@@ -1,10 +1,10 @@
 //! The downlink of a cell: the assignment of groups, the reception of blocks, and the UEs' feedback.
 
 use super::*;
-use crate::radio::fading::{Extremes, Moment, Traced};
-use crate::rlc::Mode;
-use crate::scheduler::{Channel, NOBODY, Queues, Subframe, Waiting};
-use crate::ue::{Block, LAYERS, Last, Process, left_after};
+use crate::radio::fading::{GainRange, TraceFading, TraceOffset};
+use crate::rlc::RlcMode;
+use crate::scheduler::{ChannelReports, NO_OWNER, QueueReports, QueueStatus, SubframeContext};
+use crate::ue::{HarqProcess, LAYERS, LastTransmission, TransportBlock, left_after};
 
 /// Subframes from a scheduling decision to its transmission.
 pub(super) const TO_AIR: u64 = 2;
@@ -18,18 +18,18 @@ pub(super) const MOST_RETRANSMISSIONS: u8 = 3;
 /// Reports of UEs, computed on demand.
 struct Reports<'a> {
     cell: usize,
-    air: &'a Air,
+    air: &'a RadioChannel,
     cqi: &'a CqiTables,
     blocks: usize,
     groups: usize,
     source: CqiSource,
-    last_data: &'a [(u64, Vec<Powers>)],
+    last_data: &'a [(u64, Vec<GroupPowers>)],
     ues: &'a [Ue],
-    reports: &'a mut [Report],
-    rows: &'a mut [Rows],
-    tracks: &'a Tracks,
+    reports: &'a mut [ChannelReport],
+    rows: &'a mut [SignalCache],
+    tracks: &'a TraceCursors,
     /// The fading trace, at the time of the measurement.
-    traced: Option<(&'a Traced, Moment)>,
+    traced: Option<(&'a TraceFading, TraceOffset)>,
     /// When the channel was measured.
     measured: u64,
     /// Whether shortcuts are used.
@@ -45,7 +45,7 @@ impl Reports<'_> {
     }
 
     /// The SINR from which CQI is computed.
-    fn row(&mut self, ue: usize) -> Row {
+    fn row(&mut self, ue: usize) -> ResourceBlockRow {
         let number = usize::from(self.ues[ue].number);
         let gain = self.gain(ue);
         let mut row = *self.rows[ue].signal(self.air, self.cell, number, self.measured).0;
@@ -80,28 +80,28 @@ impl Reports<'_> {
         let gain = self.gain(ue);
         let number = usize::from(self.ues[ue].number);
         let cheap = self.rows[ue].least(self.air, self.cell, number, self.measured);
-        if self.cqi.is_certain_best(cheap * gain) || self.air.knows_least() {
-            return self.cqi.is_certain_best(cheap * gain);
+        if self.cqi.is_max_everywhere(cheap * gain) || self.air.knows_least() {
+            return self.cqi.is_max_everywhere(cheap * gain);
         }
         let (_, least) = self.rows[ue].signal(self.air, self.cell, number, self.measured);
-        self.cqi.is_certain_best(least * gain)
+        self.cqi.is_max_everywhere(least * gain)
     }
 
     /// Returns the lowest CQI that the UE reports for any of these groups.
-    fn lowest(&mut self, ue: u16, groups: Groups) -> u8 {
+    fn lowest(&mut self, ue: u16, groups: GroupSet) -> u8 {
         // A check of all groups of the band takes 190 instructions.
-        if let Some(even) = self.even(ue) {
+        if let Some(even) = self.flat_cqi(ue) {
             return even;
         }
-        let subbands = self.subbands_of(ue, groups);
-        indices(groups).map(|group| subbands[group]).min().unwrap_or(0)
+        let subbands = self.subband_cqis_of(ue, groups);
+        group_indices(groups).map(|group| subbands[group]).min().unwrap_or(0)
     }
 }
 
 /// Returns the groups of this owner. It is a separate function so that the compiler vectorizes the comparison: 64 instructions,
 /// and 220 inside the scheduler's loop.
 #[inline(never)]
-fn groups_of(owner: u16, owners: &[u16; MOST_GROUPS]) -> Groups {
+fn groups_of(owner: u16, owners: &[u16; MAX_GROUPS]) -> GroupSet {
     let mut groups = 0;
     for (group, &other) in owners.iter().enumerate() {
         groups |= if other == owner { 1 << group } else { 0 };
@@ -110,45 +110,45 @@ fn groups_of(owner: u16, owners: &[u16; MOST_GROUPS]) -> Groups {
 }
 
 /// Moves the resource blocks of these groups to the front of the row.
-fn gather(row: &mut Row, groups: Groups, group_size: usize) {
+fn gather(row: &mut ResourceBlockRow, groups: GroupSet, group_size: usize) {
     // A contiguous set that starts at group 0 is in place already.
     if groups & groups.wrapping_add(1) != 0 {
-        for (place, group) in indices(groups).enumerate() {
+        for (place, group) in group_indices(groups).enumerate() {
             row.copy_within(group * group_size..(group + 1) * group_size, place * group_size);
         }
     }
 }
 
-impl Channel for Reports<'_> {
-    fn wideband(&mut self, ue: u16) -> u8 {
+impl ChannelReports for Reports<'_> {
+    fn wideband_cqi(&mut self, ue: u16) -> u8 {
         let ue = usize::from(ue);
         if self.reports[ue].measured[1] != self.measured {
-            let cqi = if self.is_best(ue) { 15 } else { self.cqi.wideband(&self.row(ue)[..self.blocks]) };
+            let cqi = if self.is_best(ue) { 15 } else { self.cqi.wideband_cqi(&self.row(ue)[..self.blocks]) };
             self.reports[ue].measured[1] = self.measured;
             self.reports[ue].wideband = cqi;
         }
         self.corrected(ue, self.reports[ue].wideband)
     }
 
-    fn subbands(&mut self, ue: u16) -> &[u8; MOST_GROUPS] {
-        self.subbands_of(ue, Groups::MAX)
+    fn subband_cqis(&mut self, ue: u16) -> &[u8; MAX_GROUPS] {
+        self.subband_cqis_of(ue, GroupSet::MAX)
     }
 
-    fn bounds(&mut self, ue: u16) -> (&[u8; MOST_GROUPS], Groups) {
+    fn subband_cqi_bounds(&mut self, ue: u16) -> (&[u8; MAX_GROUPS], GroupSet) {
         let index = usize::from(ue);
         if self.outer_loop {
-            return (self.subbands(ue), 0);
+            return (self.subband_cqis(ue), 0);
         }
         self.report_subbands(index);
         let report = &self.reports[index];
         (&report.subbands, report.open)
     }
 
-    fn subbands_of(&mut self, ue: u16, groups: Groups) -> &[u8; MOST_GROUPS] {
+    fn subband_cqis_of(&mut self, ue: u16, groups: GroupSet) -> &[u8; MAX_GROUPS] {
         let ue = usize::from(ue);
         self.report_subbands(ue);
         // The correction applies to all groups.
-        let groups = if self.outer_loop { Groups::MAX } else { groups };
+        let groups = if self.outer_loop { GroupSet::MAX } else { groups };
         let open = self.reports[ue].open & groups;
         if open != 0 {
             self.close(ue, open);
@@ -156,22 +156,22 @@ impl Channel for Reports<'_> {
         if self.outer_loop { self.corrected_subbands(ue) } else { &self.reports[ue].subbands }
     }
 
-    fn even(&mut self, ue: u16) -> Option<u8> {
+    fn flat_cqi(&mut self, ue: u16) -> Option<u8> {
         let ue = usize::from(ue);
         self.report_subbands(ue);
         self.reports[ue].even.map(|cqi| self.corrected(ue, cqi))
     }
 
-    fn ceiling(&self, ue: u16) -> u8 {
+    fn max_cqi(&self, ue: u16) -> u8 {
         let ue = usize::from(ue);
         self.corrected(ue, self.reports[ue].ceiling)
     }
 
-    fn ceilings_stay(&self) -> bool {
+    fn has_constant_max_cqi(&self) -> bool {
         !self.outer_loop
     }
 
-    fn ceilings_now(&mut self, ues: &[u16], ceilings: &mut [u8]) {
+    fn fill_max_cqis(&mut self, ues: &[u16], ceilings: &mut [u8]) {
         match self.traced {
             Some(at) if self.quick && !self.outer_loop => {
                 let (tracks, cqi) = (self.tracks, self.cqi);
@@ -181,7 +181,7 @@ impl Channel for Reports<'_> {
             }
             _ => {
                 for (ceiling, &ue) in ceilings.iter_mut().zip(ues) {
-                    *ceiling = self.ceiling(ue);
+                    *ceiling = self.max_cqi(ue);
                 }
             }
         }
@@ -192,16 +192,16 @@ impl Reports<'_> {
     /// Corrects a reported CQI by the outer loop.
     #[inline]
     fn corrected(&self, ue: usize, cqi: u8) -> u8 {
-        if self.outer_loop { self.cqi.corrected(cqi, self.ues[ue].outer_loop[0].gain()) } else { cqi }
+        if self.outer_loop { self.cqi.correct_cqi(cqi, self.ues[ue].outer_loop[0].gain()) } else { cqi }
     }
 
     /// Returns the reported CQI of each group, corrected.
-    fn corrected_subbands(&mut self, ue: usize) -> &[u8; MOST_GROUPS] {
+    fn corrected_subbands(&mut self, ue: usize) -> &[u8; MAX_GROUPS] {
         let outer_loop = self.ues[ue].outer_loop[0];
         let report = &mut self.reports[ue];
         if report.corrected_of != Some((self.measured, outer_loop)) {
             let gain = outer_loop.gain();
-            report.corrected = report.subbands.map(|cqi| self.cqi.corrected(cqi, gain));
+            report.corrected = report.subbands.map(|cqi| self.cqi.correct_cqi(cqi, gain));
             report.corrected_of = Some((self.measured, outer_loop));
         }
         &report.corrected
@@ -216,7 +216,7 @@ impl Reports<'_> {
                 self.report_even(ue, 15);
             } else if !self.bound_subbands(ue) {
                 let row = self.row(ue);
-                self.cqi.subbands(&row[..self.blocks], &mut self.reports[ue].subbands);
+                self.cqi.fill_subband_cqis(&row[..self.blocks], &mut self.reports[ue].subbands);
                 self.reports[ue].even = None;
             }
             self.reports[ue].measured[0] = self.measured;
@@ -227,7 +227,7 @@ impl Reports<'_> {
     fn report_even(&mut self, ue: usize, cqi: u8) {
         let report = &mut self.reports[ue];
         if report.even != Some(cqi) {
-            report.subbands = [0; MOST_GROUPS];
+            report.subbands = [0; MAX_GROUPS];
             report.subbands[..self.groups].fill(cqi);
             report.even = Some(cqi);
         }
@@ -258,7 +258,7 @@ impl Reports<'_> {
         };
         let millisecond = self.tracks.millisecond(ue, at);
         let Some(groups) = at.0.groups(millisecond) else { return false };
-        let Extremes { smallest, largest } = at.0.extremes(millisecond);
+        let GainRange { smallest, largest } = at.0.extremes(millisecond);
         let range = [smallest, largest].map(flat);
         if range[0] == range[1] {
             self.report_even(ue, range[0]);
@@ -271,14 +271,14 @@ impl Reports<'_> {
     }
 
     /// Computes the CQI of groups that have only bounds.
-    fn close(&mut self, ue: usize, groups: Groups) {
+    fn close(&mut self, ue: usize, groups: GroupSet) {
         let Some(at) = self.traced else { unreachable!("bounds are those of a trace") };
         let factors = self.factors(ue);
         let gains = at.0.gains(self.tracks.millisecond(ue, at));
         let size = self.blocks / self.groups;
         let report = &mut self.reports[ue];
         report.open &= !groups;
-        for group in indices(groups) {
+        for group in group_indices(groups) {
             let mut sinr = [0.0; 4];
             for (sinr, gain) in sinr.iter_mut().zip(&gains[group * size..(group + 1) * size]) {
                 *sinr = gain * factors[0] * factors[1];
@@ -297,37 +297,37 @@ struct Counted<'a> {
 impl Counted<'_> {
     /// Returns the waiting bytes of a UE's bearers with, or without, a guaranteed bit rate.
     #[inline]
-    fn of(&self, ue: u16, chosen: impl Fn(bool) -> bool) -> Waiting {
+    fn of(&self, ue: u16, chosen: impl Fn(bool) -> bool) -> QueueStatus {
         let owner = &self.ues[usize::from(ue)];
         let (mut bytes, mut oldest) = (0u32, Instant::NEVER);
         for ((bearer, &waiting), &guaranteed) in owner.bearers.iter().zip(&owner.waiting).zip(&owner.guaranteed) {
             if chosen(guaranteed) {
                 bytes = bytes.saturating_add(waiting);
-                oldest = oldest.min(bearer.report(Way::Downlink).head_of_line);
+                oldest = oldest.min(bearer.buffer_status(LinkDirection::Downlink).head_of_line);
             }
         }
         let since = if oldest.is_never() { self.now } else { oldest };
-        Waiting { bytes, head_of_line_ms: (self.now.saturating_since(since).as_nanos() / 1_000_000) as u32 }
+        QueueStatus { bytes, head_of_line_ms: (self.now.saturating_since(since).as_nanos() / 1_000_000) as u32 }
     }
 }
 
-impl Queues for Counted<'_> {
-    fn waiting(&self, ue: u16) -> Waiting {
+impl QueueReports for Counted<'_> {
+    fn queue_status(&self, ue: u16) -> QueueStatus {
         self.of(ue, |_| true)
     }
 
-    fn waiting_guaranteed(&self, ue: u16) -> Waiting {
+    fn guaranteed_queue_status(&self, ue: u16) -> QueueStatus {
         self.of(ue, |guaranteed| guaranteed)
     }
 
-    fn waiting_best_effort(&self, ue: u16) -> Waiting {
+    fn best_effort_queue_status(&self, ue: u16) -> QueueStatus {
         self.of(ue, |guaranteed| !guaranteed)
     }
 }
 
 impl Cell {
     /// Decodes the transmissions of subframe `n` at its end, one nanosecond before the next begins.
-    pub(super) fn receive_downlink(&mut self, n: u64, shared: &Shared, on_air: &OnAir, exit: &mut Exit) {
+    pub(super) fn receive_downlink(&mut self, n: u64, shared: &CellContext, on_air: &Transmissions, exit: &mut Egress) {
         let blocks = self.air_downlink.take(n);
         let end = Instant::from_nanos((n + 1) * 1_000_000 - 1);
         if !blocks.is_empty() && shared.air.cells() > 1 {
@@ -359,20 +359,21 @@ impl Cell {
         process: u8,
         n: u64,
         end: Instant,
-        shared: &Shared,
-        on_air: &OnAir,
-        exit: &mut Exit,
+        shared: &CellContext,
+        on_air: &Transmissions,
+        exit: &mut Egress,
     ) -> u8 {
         let number = usize::from(self.ues[ue].number);
         let gain = self.ues[ue].data_power * self.ues[ue].mode_gain;
-        let Process { groups, blocks: [Block { cqi, mcs, .. }, _], .. } = self.ues[ue].processes[usize::from(process)];
-        self.ues[ue].last[0] = Last { subframe: n, place: (groups, 0), cqi, mcs };
+        let HarqProcess { groups, blocks: [TransportBlock { cqi, mcs, .. }, _], .. } =
+            self.ues[ue].processes[usize::from(process)];
+        self.ues[ue].last[0] = LastTransmission { subframe: n, place: (groups, 0), cqi, mcs };
         let mut best = false;
         if !shared.eager && shared.air.cells() == 1 {
             let cheap = self.rows[ue].least(&shared.air, self.index, number, n);
-            best = self.cqi.is_certain_best(cheap * gain)
+            best = self.cqi.is_max_everywhere(cheap * gain)
                 || !shared.air.knows_least()
-                    && self.cqi.is_certain_best(self.rows[ue].signal(&shared.air, self.index, number, n).1 * gain);
+                    && self.cqi.is_max_everywhere(self.rows[ue].signal(&shared.air, self.index, number, n).1 * gain);
         }
         let row = (!best).then(|| self.block_sinr(ue, groups, n, shared, on_air));
         let sinr = row.as_ref().map(|row| &row[..groups.count_ones() as usize * self.downlink.group_size()]);
@@ -398,10 +399,10 @@ impl Cell {
                 } else {
                     shared.errors.block_error_rate(block.mcs, block.bytes, information)
                 };
-                let chance = if layer == 0 { Chance::DownlinkBlock } else { Chance::SecondLayer };
+                let chance = if layer == 0 { RandomEvent::DownlinkBlock } else { RandomEvent::SecondLayer };
                 decoded = rate == 0.0 || draw(owner.key, n, chance) > rate;
                 if !decoded {
-                    block.combining.push(block.mcs, block.bytes, information);
+                    block.combining.add_failed_attempt(block.mcs, block.bytes, information);
                 }
             }
             if let Some(records) = &mut self.records {
@@ -420,7 +421,7 @@ impl Cell {
             if decoded {
                 block.open = false;
                 let pdus = std::mem::take(&mut block.pdus);
-                self.decoded(ue, Way::Downlink, end, &pdus, exit);
+                self.decoded(ue, LinkDirection::Downlink, end, &pdus, exit);
                 self.ues[ue].processes[usize::from(process)].blocks[layer].pdus = pdus;
             } else {
                 owner.counters[0].errors += 1;
@@ -431,7 +432,14 @@ impl Cell {
     }
 
     /// Computes the SINR at a UE in the resource blocks of these groups, without gaps.
-    fn block_sinr(&mut self, ue: usize, groups: Groups, n: u64, shared: &Shared, on_air: &OnAir) -> Row {
+    fn block_sinr(
+        &mut self,
+        ue: usize,
+        groups: GroupSet,
+        n: u64,
+        shared: &CellContext,
+        on_air: &Transmissions,
+    ) -> ResourceBlockRow {
         let number = usize::from(self.ues[ue].number);
         let mut row = *self.rows[ue].signal(&shared.air, self.index, number, n).0;
         self.disturb(ue, n, shared, on_air, &mut row);
@@ -440,7 +448,7 @@ impl Cell {
     }
 
     /// Converts the signal at full power to the SINR of the data region at a UE.
-    fn disturb(&self, ue: usize, n: u64, shared: &Shared, on_air: &OnAir, row: &mut Row) {
+    fn disturb(&self, ue: usize, n: u64, shared: &CellContext, on_air: &Transmissions, row: &mut ResourceBlockRow) {
         let owner = &self.ues[ue];
         let gain = owner.data_power * owner.mode_gain;
         if gain != 1.0 {
@@ -491,7 +499,7 @@ impl Cell {
 
     /// Schedules retransmissions, one per UE: in their original groups if free, otherwise in the lowest free ones. Returns the
     /// groups used.
-    fn retransmit(&mut self, n: u64, on_air: &mut OnAir) -> Groups {
+    fn retransmit(&mut self, n: u64, on_air: &mut Transmissions) -> GroupSet {
         let mut taken = 0;
         self.retransmitting.sort_unstable();
         let mut waiting = std::mem::take(&mut self.retransmitting);
@@ -524,7 +532,7 @@ impl Cell {
     }
 
     /// Decides the transmissions of subframe `n` + 2.
-    pub(super) fn schedule_downlink(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir) {
+    pub(super) fn schedule_downlink(&mut self, n: u64, shared: &CellContext, on_air: &mut Transmissions) {
         let taken = if self.retransmitting.is_empty() { 0 } else { self.retransmit(n, on_air) };
         let measured = n.saturating_sub(TO_SCHEDULER) / self.cqi_period * self.cqi_period;
         for &ue in &self.repeated {
@@ -536,7 +544,7 @@ impl Cell {
         for ue in self.repeated.drain(..) {
             self.available.set(usize::from(ue), self.free[usize::from(ue)] != 0);
         }
-        let mut owners = [NOBODY; MOST_GROUPS];
+        let mut owners = [NO_OWNER; MAX_GROUPS];
         let ues = &self.ues;
         let traced = self.tracks.begin(&shared.air, self.index, measured, |ue| ues[ue].number);
         let mut reports = Reports {
@@ -558,14 +566,14 @@ impl Cell {
         };
         if shared.eager {
             for ue in 0..self.ues.len() as u16 {
-                reports.wideband(ue);
-                reports.subbands(ue);
+                reports.wideband_cqi(ue);
+                reports.subband_cqis(ue);
             }
         }
         let free = self.usable & !taken;
         if !self.active.is_empty() && free != 0 {
             self.scheduler.allocate(
-                &mut Subframe {
+                &mut SubframeContext {
                     groups: self.downlink.groups(),
                     free,
                     active: &self.active,
@@ -580,16 +588,16 @@ impl Cell {
         // The groups of each UE, in order of its first group, and the CQI of its blocks.
         let mut shares = std::mem::take(&mut self.shares);
         shares.clear();
-        let mut rest: Groups = (1 << self.downlink.groups()) - 1;
+        let mut rest: GroupSet = (1 << self.downlink.groups()) - 1;
         while rest != 0 {
             let owner = owners[rest.trailing_zeros() as usize];
             let groups = groups_of(owner, &owners) & rest;
             rest &= !groups;
-            if owner == NOBODY {
+            if owner == NO_OWNER {
                 continue;
             }
-            let cqi = match self.scheduler.wideband_mcs() {
-                true => reports.wideband(owner),
+            let cqi = match self.scheduler.uses_wideband_mcs() {
+                true => reports.wideband_cqi(owner),
                 false => reports.lowest(owner, groups),
             };
             shares.push((owner, groups, cqi));
@@ -605,7 +613,7 @@ impl Cell {
 
     /// Fills the blocks of a UE with assigned groups. A block that has no room for a PDU is not sent, and its groups stay empty.
     /// Returns whether any block is sent.
-    fn fill_downlink(&mut self, n: u64, ue: u16, groups: Groups, cqi: u8) -> bool {
+    fn fill_downlink(&mut self, n: u64, ue: u16, groups: GroupSet, cqi: u8) -> bool {
         let index = usize::from(ue);
         let mcs = tables::mcs_of_cqi(cqi);
         let bytes = tables::downlink_bytes(mcs, groups.count_ones() as usize * self.downlink.group_size());
@@ -630,13 +638,15 @@ impl Cell {
                     continue;
                 }
                 let entity = &mut owner.bearers[bearer];
-                if let Some(pdu) = entity.opportunity(Way::Downlink, start(n), share) {
+                if let Some(pdu) = entity.on_transmit_opportunity(LinkDirection::Downlink, start(n), share) {
                     block.pdus.push((bearer as u8, pdu));
                 }
                 *waiting = match entity.mode() {
                     // AM sends a STATUS report, one retransmission or new data, so only RLC can compute the rest. A saturated
                     // source always has data.
-                    Mode::Acknowledged | Mode::Saturated => entity.report(Way::Downlink).total(),
+                    RlcMode::Acknowledged | RlcMode::Saturated => {
+                        entity.buffer_status(LinkDirection::Downlink).total_bytes()
+                    }
                     mode => left_after(*waiting, share, mode.header_bytes()),
                 };
                 self.timers.add(index, entity.next_timer());
@@ -653,20 +663,20 @@ impl Cell {
             self.available.set(index, self.free[index] != 0);
             self.air_downlink.at(n + TO_AIR).push((ue, number));
         }
-        self.scheduler.served(ue, bytes * layers as u32);
+        self.scheduler.on_served(ue, bytes * layers as u32);
         sent
     }
 
     /// The mean SINR over the last block's resource blocks; NaN before the first block.
-    pub(crate) fn last_downlink_sinr(&self, ue: usize, shared: &Shared, on_air: &OnAir) -> f64 {
+    pub(crate) fn last_downlink_sinr(&self, ue: usize, shared: &CellContext, on_air: &Transmissions) -> f64 {
         let last = &self.ues[ue].last[0];
         let size = self.downlink.group_size();
-        let mut row = [0.0; ROW];
+        let mut row = [0.0; ROW_LANES];
         let number = usize::from(self.ues[ue].number);
         shared.air.downlink_signal(self.index, number, last.subframe, &mut row);
         self.disturb(ue, last.subframe, shared, on_air, &mut row);
-        let of = || indices(last.place.0).flat_map(|group| &row[group * size..(group + 1) * size]);
-        decibels(of().map(|sinr| f64::from(*sinr)).sum::<f64>() / of().count() as f64)
+        let of = || group_indices(last.place.0).flat_map(|group| &row[group * size..(group + 1) * size]);
+        ratio_to_db(of().map(|sinr| f64::from(*sinr)).sum::<f64>() / of().count() as f64)
     }
 }
 
@@ -676,22 +686,23 @@ mod tests {
 
     #[test]
     fn groups_of_an_owner_are_found_in_any_arrangement() {
-        let mut owners = [NOBODY; MOST_GROUPS];
+        let mut owners = [NO_OWNER; MAX_GROUPS];
         for (group, owner) in [(0, 7), (3, 7), (4, 0), (24, 0), (25, 300), (31, 7)] {
             owners[group] = owner;
         }
         let of = |owner| groups_of(owner, &owners);
         assert_eq!((of(7), of(0), of(300)), (1 | 1 << 3 | 1 << 31, 1 << 4 | 1 << 24, 1 << 25));
-        assert_eq!((of(1), of(NOBODY)), (0, !(of(7) | of(0) | of(300))));
+        assert_eq!((of(1), of(NO_OWNER)), (0, !(of(7) | of(0) | of(300))));
     }
 
     #[test]
     fn gathered_row_has_the_blocks_of_the_groups_in_order() {
-        let row: Row = std::array::from_fn(|block| block as f32);
+        let row: ResourceBlockRow = std::array::from_fn(|block| block as f32);
         for groups in [0, 1, 0b111, 0b110, 1 << 24, 0b1010_1010, (1 << 25) - 1, 0x155_5555, 0x1FF_0FF0] {
             let mut gathered = row;
             gather(&mut gathered, groups, 4);
-            let expected: Vec<f32> = indices(groups).flat_map(|group| row[4 * group..4 * group + 4].to_vec()).collect();
+            let expected: Vec<f32> =
+                group_indices(groups).flat_map(|group| row[4 * group..4 * group + 4].to_vec()).collect();
             assert_eq!(gathered[..expected.len()], expected, "{groups:b}");
         }
     }

@@ -3,7 +3,7 @@
 use super::downlink::{MOST_RETRANSMISSIONS, TO_AIR, TO_SCHEDULER};
 use super::*;
 use crate::bearer::{buffer_status_bytes, buffer_status_index};
-use crate::ue::{Last, left_after};
+use crate::ue::{LastTransmission, left_after};
 
 /// Subframes from the reading of a grant to the transmission (36.213 section 8.0).
 const GRANT_TO_AIR: u64 = 4;
@@ -26,7 +26,7 @@ impl Cell {
         let mut groups = [0u32; 4];
         for (bearer, &group) in owner.bearers.iter().zip(&owner.groups) {
             let group = &mut groups[usize::from(group)];
-            *group = group.saturating_add(bearer.report(Way::Uplink).total());
+            *group = group.saturating_add(bearer.buffer_status(LinkDirection::Uplink).total_bytes());
         }
         // The table ends at 150 kB.
         let bytes = groups.iter().map(|&bytes| buffer_status_bytes(buffer_status_index(bytes))).sum();
@@ -60,7 +60,7 @@ impl Cell {
             return;
         }
         let room = block.bytes.saturating_sub(block.pdus.iter().map(|(_, pdu)| pdu.bytes).sum());
-        if let Some(pdu) = owner.bearers[bearer].opportunity(Way::Uplink, at, room) {
+        if let Some(pdu) = owner.bearers[bearer].on_transmit_opportunity(LinkDirection::Uplink, at, room) {
             if block.pdus.is_empty() {
                 owner.counters[1].count_block(block.mcs, block.bytes);
             }
@@ -75,7 +75,7 @@ impl Cell {
             return;
         }
         owner.remind_at = Instant::NEVER;
-        if owner.bearers.iter().any(|bearer| bearer.report(Way::Uplink).total() > 0) {
+        if owner.bearers.iter().any(|bearer| bearer.buffer_status(LinkDirection::Uplink).total_bytes() > 0) {
             self.send_status(ue, subframe_from(now));
         }
     }
@@ -102,7 +102,7 @@ impl Cell {
     }
 
     /// The SINR of a UE's uplink by resource block, as the eNB estimates it in subframe `n`; `None` without an estimate.
-    fn uplink_channel(&mut self, ue: usize, n: u64, shared: &Shared) -> Option<&Row> {
+    fn uplink_channel(&mut self, ue: usize, n: u64, shared: &CellContext) -> Option<&ResourceBlockRow> {
         let UplinkReports::Sounding { period } = self.uplink_reports else {
             let measured = self.ues[ue].sounded.as_ref();
             return measured.filter(|(of, _)| of + MEASUREMENT_HOLDS > n).map(|(_, row)| &**row);
@@ -112,7 +112,7 @@ impl Cell {
             let blocks = self.uplink.resource_blocks();
             let number = usize::from(self.ues[ue].number);
             let power = shared.dbm_per_block(self.index, number, blocks, true, sounded);
-            let mut row = [0.0; ROW];
+            let mut row = [0.0; ROW_LANES];
             shared.air.add_uplink(self.index, number, sounded, power, 0, blocks, &mut row);
             if shared.air.cells() > 1 {
                 let mut noise = NO_INTERFERENCE;
@@ -133,7 +133,7 @@ impl Cell {
     }
 
     /// Schedules subframe `n` + 6: round robin, contiguous resource blocks, retransmissions in their original blocks.
-    pub(super) fn schedule_uplink(&mut self, n: u64, shared: &Shared) {
+    pub(super) fn schedule_uplink(&mut self, n: u64, shared: &CellContext) {
         let again = self.uplink_again.take(n);
         let mut taken: u128 = 0;
         let span = |first: usize, count: usize| ((1u128 << count) - 1) << first;
@@ -178,7 +178,7 @@ impl Cell {
     }
 
     /// Grants a UE resource blocks of subframe `n` + 6.
-    fn grant(&mut self, ue: usize, n: u64, first: usize, count: usize, shared: &Shared) {
+    fn grant(&mut self, ue: usize, n: u64, first: usize, count: usize, shared: &CellContext) {
         let worst = self
             .uplink_channel(ue, n, shared)
             .map(|row| row[first..first + count].iter().copied().fold(f32::INFINITY, f32::min));
@@ -214,7 +214,7 @@ impl Cell {
     }
 
     /// Lets UEs read the grants of subframe `n` and fill their blocks.
-    pub(super) fn read_grants(&mut self, n: u64, shared: &Shared) {
+    pub(super) fn read_grants(&mut self, n: u64, shared: &CellContext) {
         let list = self.grants.take(n);
         for &Grant { ue, slot } in &list {
             let index = usize::from(ue);
@@ -225,11 +225,11 @@ impl Cell {
             let owner = &mut self.ues[index];
             owner.grant_read = Some((n, slot));
             let block = &mut owner.uplink_blocks[usize::from(slot)].block;
-            let waits = |bearer: &crate::rlc::Bearer| bearer.report(Way::Uplink).total() > 0;
+            let waits = |bearer: &crate::rlc::Bearer| bearer.buffer_status(LinkDirection::Uplink).total_bytes() > 0;
             let active = owner.bearers.iter().filter(|bearer| waits(bearer)).count() as u32;
             let share = block.bytes / active.max(1);
             for (bearer, entity) in owner.bearers.iter_mut().enumerate().filter(|(_, bearer)| waits(bearer)) {
-                if let Some(pdu) = entity.opportunity(Way::Uplink, start(n), share) {
+                if let Some(pdu) = entity.on_transmit_opportunity(LinkDirection::Uplink, start(n), share) {
                     block.pdus.push((bearer as u8, pdu));
                 }
                 self.timers.add(index, entity.next_timer());
@@ -239,7 +239,7 @@ impl Cell {
             }
             self.air_uplink.at(n + GRANT_TO_AIR).push(Grant { ue, slot });
             // A pending report is updated; a saturated source reports after each transmission opportunity.
-            let saturated = owner.bearers.iter().any(|bearer| bearer.mode() == crate::rlc::Mode::Saturated);
+            let saturated = owner.bearers.iter().any(|bearer| bearer.mode() == crate::rlc::RlcMode::Saturated);
             if saturated || owner.status_due.is_some_and(|(due, _)| due > n + TO_SCHEDULER) {
                 self.send_status(index, n + 1);
             }
@@ -248,7 +248,7 @@ impl Cell {
     }
 
     /// Announces to the other cells what the UEs of this cell send in subframe `n`.
-    pub(crate) fn announce_uplink(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir) {
+    pub(crate) fn announce_uplink(&mut self, n: u64, shared: &CellContext, on_air: &mut Transmissions) {
         for place in 0..self.air_uplink.at(n).len() {
             let Grant { ue, slot } = self.air_uplink.at(n)[place];
             let index = usize::from(ue);
@@ -264,7 +264,7 @@ impl Cell {
     }
 
     /// Decodes the transmissions of subframe `n` after 13 of its 14 symbols.
-    pub(super) fn receive_uplink(&mut self, n: u64, shared: &Shared, on_air: &OnAir, exit: &mut Exit) {
+    pub(super) fn receive_uplink(&mut self, n: u64, shared: &CellContext, on_air: &Transmissions, exit: &mut Egress) {
         let list = self.air_uplink.take(n);
         let end = start(n) + DECODED_AFTER;
         for &Grant { ue, slot } in &list {
@@ -277,7 +277,7 @@ impl Cell {
             let (first, count, redundancy) = (block.first, block.count, block.redundancy);
             let number = usize::from(self.ues[index].number);
             let power = shared.dbm_per_block(self.index, number, count, false, n);
-            let mut row = [0.0; ROW];
+            let mut row = [0.0; ROW_LANES];
             shared.air.add_uplink(self.index, number, n, power, first, count, &mut row);
             self.divide_by_heard(n, shared, on_air, &mut row);
             if self.uplink_reports == UplinkReports::Data {
@@ -286,7 +286,7 @@ impl Cell {
             let owner = &mut self.ues[index];
             let state = &mut owner.uplink_blocks[usize::from(slot)].block;
             let place = (first as u32, count as u32);
-            owner.last[1] = Last { subframe: n, place, cqi: state.cqi, mcs: state.mcs };
+            owner.last[1] = LastTransmission { subframe: n, place, cqi: state.cqi, mcs: state.mcs };
             let mut decoded = true;
             if shared.data_errors {
                 let modulation = tables::modulation(state.mcs);
@@ -295,9 +295,9 @@ impl Cell {
                     0 => shared.errors.block_error_rate(state.mcs, state.bytes, information),
                     _ => state.combining.error_rate(&shared.errors, state.mcs, state.bytes, information),
                 };
-                decoded = rate == 0.0 || draw(owner.key, n, Chance::UplinkBlock) > rate;
+                decoded = rate == 0.0 || draw(owner.key, n, RandomEvent::UplinkBlock) > rate;
                 if !decoded {
-                    state.combining.push(state.mcs, state.bytes, information);
+                    state.combining.add_failed_attempt(state.mcs, state.bytes, information);
                 }
                 if self.outer_loop && redundancy == 0 {
                     owner.outer_loop[1].learn(state.cqi, decoded);
@@ -312,7 +312,7 @@ impl Cell {
             }
             if decoded {
                 let pdus = std::mem::take(&mut state.pdus);
-                self.decoded(index, Way::Uplink, end, &pdus, exit);
+                self.decoded(index, LinkDirection::Uplink, end, &pdus, exit);
                 self.ues[index].uplink_blocks[usize::from(slot)].block.pdus = pdus;
             } else {
                 owner.counters[1].errors += 1;
@@ -327,7 +327,7 @@ impl Cell {
     }
 
     /// Divides the signal by noise and the transmissions of other cells' UEs in this subframe.
-    fn divide_by_heard(&self, n: u64, shared: &Shared, on_air: &OnAir, row: &mut Row) {
+    fn divide_by_heard(&self, n: u64, shared: &CellContext, on_air: &Transmissions, row: &mut ResourceBlockRow) {
         if shared.air.cells() == 1 {
             return;
         }
@@ -341,21 +341,21 @@ impl Cell {
 
     /// Stores the channel measurement of a transmission. One measurement is kept, as in the reference model. Resource blocks
     /// outside it have the mean of those inside.
-    fn learn(&mut self, ue: usize, n: u64, first: usize, count: usize, row: &Row) {
-        let mut known = [row[first..first + count].iter().sum::<f32>() / count as f32; ROW];
+    fn learn(&mut self, ue: usize, n: u64, first: usize, count: usize, row: &ResourceBlockRow) {
+        let mut known = [row[first..first + count].iter().sum::<f32>() / count as f32; ROW_LANES];
         known[first..first + count].copy_from_slice(&row[first..first + count]);
         self.ues[ue].sounded = Some((n, Box::new(known)));
     }
 
     /// The mean SINR over the last block's resource blocks, at the time of its transmission.
-    pub(crate) fn last_uplink_sinr(&self, ue: usize, shared: &Shared, on_air: &OnAir) -> f64 {
+    pub(crate) fn last_uplink_sinr(&self, ue: usize, shared: &CellContext, on_air: &Transmissions) -> f64 {
         let last = &self.ues[ue].last[1];
         let (first, count) = (last.place.0 as usize, last.place.1 as usize);
         let number = usize::from(self.ues[ue].number);
         let power = shared.dbm_per_block(self.index, number, count, false, last.subframe);
-        let mut row = [0.0; ROW];
+        let mut row = [0.0; ROW_LANES];
         shared.air.add_uplink(self.index, number, last.subframe, power, first, count, &mut row);
         self.divide_by_heard(last.subframe, shared, on_air, &mut row);
-        decibels(row[first..first + count].iter().map(|s| f64::from(*s)).sum::<f64>() / count as f64)
+        ratio_to_db(row[first..first + count].iter().map(|s| f64::from(*s)).sum::<f64>() / count as f64)
     }
 }

@@ -1,11 +1,11 @@
 //! Fading: its kinds in scenarios, their keys, and the construction of fading from settings.
 
-use crate::config::Carrier;
-use crate::radio::Invalid as Refused;
-use crate::radio::fading::{Fading, Generator, Places, Profile, Recipe, Trace};
+use crate::config::CellCarrier;
+use crate::radio::RadioError as Refused;
+use crate::radio::fading::{DelayProfile, Fading, FadingParameters, Generator, Trace, TraceSampling};
 use crate::radio::frequency;
-use fullpipe_schema::component::{Catalogue, Component, Invalid, Reader, choice, variants};
-use fullpipe_schema::{Check, Field, Kind, Table, Variants, keys};
+use fullpipe_schema::component::{Catalog, Component, InvalidSettings, SettingsReader, choice_component, variants};
+use fullpipe_schema::{Diagnostics, Field, FieldKind, Table, Variants, keys};
 use fullpipe_units::Duration;
 use std::fs::File;
 use std::io::BufReader;
@@ -18,9 +18,9 @@ pub enum FadingSource {
     /// No fading.
     None,
     /// Generated fading.
-    Generated {
+    Generator {
         /// Delay profile.
-        profile: Profile,
+        profile: DelayProfile,
         /// Speed in km/h.
         speed_kmh: f64,
         /// Length in seconds of fading that is generated once and repeated; `None`: not repeated.
@@ -33,7 +33,7 @@ pub enum FadingSource {
         /// Content of the file.
         trace: Arc<Trace>,
         /// Which positions of the trace are used.
-        places: Places,
+        places: TraceSampling,
     },
 }
 
@@ -42,21 +42,25 @@ impl FadingSource {
     pub fn file(&self) -> Option<&Path> {
         match self {
             FadingSource::Trace { path, .. } => Some(path),
-            FadingSource::None | FadingSource::Generated { .. } => None,
+            FadingSource::None | FadingSource::Generator { .. } => None,
         }
     }
 
     /// Creates the fading of a carrier.
-    pub(super) fn build(&self, seed: u64, Carrier { centre_hz, bandwidth }: Carrier) -> Result<Fading, Refused> {
+    pub(super) fn build(
+        &self,
+        seed: u64,
+        CellCarrier { centre_hz, bandwidth }: CellCarrier,
+    ) -> Result<Fading, Refused> {
         match self {
             FadingSource::None => Ok(Fading::None),
-            FadingSource::Generated { profile, speed_kmh, repeat_s } => {
+            FadingSource::Generator { profile, speed_kmh, repeat_s } => {
                 let recipe = recipe(*profile, *speed_kmh, centre_hz);
                 match repeat_s {
                     None => Fading::generator(recipe, seed, bandwidth),
                     Some(seconds) => {
                         let trace = Generator::new(recipe, seed, bandwidth.resource_blocks())?.to_trace(*seconds);
-                        Fading::trace(Arc::new(trace), Places::Continuous, seed, bandwidth)
+                        Fading::trace(Arc::new(trace), TraceSampling::Continuous, seed, bandwidth)
                     }
                 }
             }
@@ -65,53 +69,53 @@ impl FadingSource {
     }
 }
 
-fn recipe(profile: Profile, speed_kmh: f64, carrier_hz: f64) -> Recipe {
-    Recipe { profile, speed_kmh, carrier_hz, spacing_hz: frequency::RESOURCE_BLOCK_HZ }
+fn recipe(profile: DelayProfile, speed_kmh: f64, carrier_hz: f64) -> FadingParameters {
+    FadingParameters { profile, speed_kmh, carrier_hz, spacing_hz: frequency::RESOURCE_BLOCK_HZ }
 }
 
 /// The context for reading fading: its carrier, and the trace of the other direction, which is not read twice.
-pub(super) struct Faded {
-    pub(super) carrier: Carrier,
+pub(super) struct FadingContext {
+    pub(super) carrier: CellCarrier,
     pub(super) other: Option<FadingSource>,
 }
 
 const SPEED: &[Field] = keys! {
     /// Speed that determines the Doppler shift only. Other keys define the movement of UEs.
-    "speed" ["km/h"]: Kind::number(0.0, 1000.0), default "3.0";
+    "speed" ["km/h"]: FieldKind::number(0.0, 1000.0), default "3.0";
     /// Length of fading that is generated once for all pairs and repeated, in whole seconds. Each pair starts at a random
     /// position. It is as fast as a trace.
-    "repeat": Kind::duration(Duration::from_secs(1), Duration::from_secs(60)), optional "never";
+    "repeat": FieldKind::duration(Duration::from_secs(1), Duration::from_secs(60)), optional "never";
 };
 
-const LIST: &[&Component<FadingSource, Faded>] = &[
-    &choice("none", "no fading.", &[], |_, _| Ok(FadingSource::None)),
-    &choice("epa", "generated: Extended Pedestrian A (3GPP TS 36.104).", &[SPEED], |reader, band| {
-        generated(reader, band, Profile::ExtendedPedestrianA)
+const LIST: &[&Component<FadingSource, FadingContext>] = &[
+    &choice_component("none", "no fading.", &[], |_, _| Ok(FadingSource::None)),
+    &choice_component("epa", "generated: Extended Pedestrian A (3GPP TS 36.104).", &[SPEED], |reader, band| {
+        generated(reader, band, DelayProfile::ExtendedPedestrianA)
     }),
-    &choice("eva", "generated: Extended Vehicular A.", &[SPEED], |reader, band| {
-        generated(reader, band, Profile::ExtendedVehicularA)
+    &choice_component("eva", "generated: Extended Vehicular A.", &[SPEED], |reader, band| {
+        generated(reader, band, DelayProfile::ExtendedVehicularA)
     }),
-    &choice("etu", "generated: Extended Typical Urban.", &[SPEED], |reader, band| {
-        generated(reader, band, Profile::ExtendedTypicalUrban)
+    &choice_component("etu", "generated: Extended Typical Urban.", &[SPEED], |reader, band| {
+        generated(reader, band, DelayProfile::ExtendedTypicalUrban)
     }),
-    &choice(
+    &choice_component(
         "trace",
         "read from a file as ns-3 has them (`.fad`): a line for each resource block, with a gain in dB for each \
                        millisecond.",
         &[keys! {
             /// Trace file, as a path relative to the scenario's folder.
-            "file": Kind::Text, required;
+            "file": FieldKind::Text, required;
             /// Time after which all pairs move to another random position of the trace, in whole milliseconds.
-            "window": Kind::duration(Duration::from_millis(1), Duration::from_secs(3600)), default "500ms";
+            "window": FieldKind::duration(Duration::from_millis(1), Duration::from_secs(3600)), default "500ms";
             /// Whether each pair continues from its first random position instead.
-            "continuous": Kind::Boolean, default "false";
+            "continuous": FieldKind::Boolean, default "false";
         }],
         traced,
     ),
 ];
 
 /// All kinds of fading.
-pub(super) static KINDS: Catalogue<FadingSource, Faded> = Catalogue { key: "kind", components: &[LIST] };
+pub(super) static KINDS: Catalog<FadingSource, FadingContext> = Catalog { key: "kind", components: &[LIST] };
 
 /// The table that selects a kind of fading.
 pub(super) static FADING: Table = Table {
@@ -127,28 +131,33 @@ pub(super) static FADING: Table = Table {
     ..Table::EMPTY
 };
 
-fn generated(reader: &mut Reader<'_, '_>, faded: &Faded, profile: Profile) -> Result<FadingSource, Invalid> {
+fn generated(
+    reader: &mut SettingsReader<'_, '_>,
+    faded: &FadingContext,
+    profile: DelayProfile,
+) -> Result<FadingSource, InvalidSettings> {
     let speed_kmh = reader.tree.number("speed");
     let repeat = reader.tree.get("repeat").map(|repeat| repeat.duration().as_nanos());
     if repeat.is_some_and(|repeat| !repeat.is_multiple_of(1_000_000_000)) {
-        return Err(reader.error("repeat", "repeat is not a multiple of 1s", "a whole number of seconds"));
+        return Err(reader.add_error("repeat", "repeat is not a multiple of 1s", "a whole number of seconds"));
     }
     let repeat_s = repeat.map(|repeat| (repeat / 1_000_000_000) as u32);
-    let Carrier { centre_hz, bandwidth } = faded.carrier;
+    let CellCarrier { centre_hz, bandwidth } = faded.carrier;
     match Fading::generator(recipe(profile, speed_kmh, centre_hz), 0, bandwidth) {
-        Ok(_) => Ok(FadingSource::Generated { profile, speed_kmh, repeat_s }),
-        Err(reason) => Err(reader.error("speed", reason.to_string(), "a lower speed")),
+        Ok(_) => Ok(FadingSource::Generator { profile, speed_kmh, repeat_s }),
+        Err(reason) => Err(reader.add_error("speed", reason.to_string(), "a lower speed")),
     }
 }
 
-fn traced(reader: &mut Reader<'_, '_>, faded: &Faded) -> Result<FadingSource, Invalid> {
+fn traced(reader: &mut SettingsReader<'_, '_>, faded: &FadingContext) -> Result<FadingSource, InvalidSettings> {
     let tree = reader.tree;
     let path = here(reader.check).join(tree.text("file"));
     let window = tree.duration("window").as_nanos();
     let milliseconds = u32::try_from(window / 1_000_000).unwrap_or(u32::MAX);
-    let places = if tree.boolean("continuous") { Places::Continuous } else { Places::Windows { milliseconds } };
+    let places =
+        if tree.boolean("continuous") { TraceSampling::Continuous } else { TraceSampling::Windows { milliseconds } };
     if !window.is_multiple_of(1_000_000) {
-        return Err(reader.error("window", "window is not a multiple of 1ms", "a whole number of milliseconds"));
+        return Err(reader.add_error("window", "window is not a multiple of 1ms", "a whole number of milliseconds"));
     }
     let read = || match &faded.other {
         Some(FadingSource::Trace { path: other, trace, .. }) if *other == path => Ok(trace.clone()),
@@ -164,7 +173,7 @@ fn traced(reader: &mut Reader<'_, '_>, faded: &Faded) -> Result<FadingSource, In
     });
     trace.map(|trace| FadingSource::Trace { path, trace, places }).map_err(|reason| {
         let message = format!("cannot use the fading trace {}: {reason}", tree.text("file"));
-        reader.error(
+        reader.add_error(
             "file",
             message,
             "a file with a line for each resource block and a gain in dB for each millisecond",
@@ -173,6 +182,6 @@ fn traced(reader: &mut Reader<'_, '_>, faded: &Faded) -> Result<FadingSource, In
 }
 
 /// Returns the folder of the scenario file.
-pub(super) fn here(check: &Check<'_>) -> PathBuf {
+pub(super) fn here(check: &Diagnostics<'_>) -> PathBuf {
     Path::new(check.sources.file()).parent().unwrap_or(Path::new("")).to_owned()
 }

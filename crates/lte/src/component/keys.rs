@@ -4,28 +4,28 @@ use super::antenna::ANTENNA;
 use super::fading::FADING;
 use super::path_loss::PATH_LOSS;
 use super::{DECIBELS, DISTANCE};
-use crate::bearer::{RlcChoice, Ways};
+use crate::bearer::{FilterDirection, RlcModeSelection};
 use crate::config::CqiSource;
-use crate::connection::{Attach, Signalling};
+use crate::connection::{AttachProcedure, SignalingMode};
 use crate::radio::amc::{Amc, BIT_ERROR_RATE};
-use crate::radio::errors::Grid;
-use crate::radio::power::Loop;
+use crate::radio::errors::InformationGrid;
+use crate::radio::power::PowerControlLoop;
 use crate::scheduler::{ChannelAwareness, FrequencyMetric, catalogue};
 use fullpipe_network::access::StationDeclaration;
 use fullpipe_schema::component::choices;
 use fullpipe_schema::distributions::TIME_OR_RANDOM;
-use fullpipe_schema::{Choice, Field, Kind, Table, keys, named};
+use fullpipe_schema::{Choice, Field, FieldKind, Table, keys, named};
 use fullpipe_units::{Duration, Instant, QueueLimit};
 
 /// A coordinate in meters, with a range beyond the size of any cell.
-const METRES: Kind = Kind::number(-1e6, 1e6);
-const POWER: Kind = Kind::number(-100.0, 100.0);
-const CHANNEL: Kind = Kind::integer(0, 70_000);
-const BLOCKS: Kind = Kind::integer(6, 100);
-const TOKENS: Kind = Kind::size(0, 1_000_000_000);
+const METRES: FieldKind = FieldKind::number(-1e6, 1e6);
+const POWER: FieldKind = FieldKind::number(-100.0, 100.0);
+const CHANNEL: FieldKind = FieldKind::integer(0, 70_000);
+const BLOCKS: FieldKind = FieldKind::integer(6, 100);
+const TOKENS: FieldKind = FieldKind::size(0, 1_000_000_000);
 /// A delay of a link of the core network.
-const DELAY: Kind = Kind::duration(Duration::ZERO, Duration::from_secs(3600));
-const TIMER: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600));
+const DELAY: FieldKind = FieldKind::duration(Duration::ZERO, Duration::from_secs(3600));
+const TIMER: FieldKind = FieldKind::duration(Duration::from_nanos(1), Duration::from_secs(3600));
 /// The names of stations.
 pub(super) const STATION: StationDeclaration = StationDeclaration { key: "ue", name: "UE" };
 /// The keys that define the position of a UE, of which it has exactly one.
@@ -41,15 +41,15 @@ pub(super) static FADING_BEGINS: [(Choice, bool); 2] = named! {
 };
 
 /// How mutual information is computed.
-pub(super) static MUTUAL_INFORMATION: [(Choice, Grid); 2] = [
-    (Choice::new("reference", "with the steps of ns-3's tables."), Grid::Reference),
-    (Choice::new("smooth", "as the continuous function."), Grid::Smooth),
+pub(super) static MUTUAL_INFORMATION: [(Choice, InformationGrid); 2] = [
+    (Choice::new("reference", "with the steps of ns-3's tables."), InformationGrid::Reference),
+    (Choice::new("smooth", "as the continuous function."), InformationGrid::Smooth),
 ];
 
 /// How RRC messages are transmitted.
-pub(super) static SIGNALLING: [(Choice, Signalling); 2] = [
-    (Choice::new("ideal", "at once."), Signalling::Ideal),
-    (Choice::new("radio", "with the delay of the radio of an idle cell."), Signalling::Radio),
+pub(super) static SIGNALLING: [(Choice, SignalingMode); 2] = [
+    (Choice::new("ideal", "at once."), SignalingMode::Ideal),
+    (Choice::new("radio", "with the delay of the radio of an idle cell."), SignalingMode::Radio),
 ];
 
 /// The metric of a group in `pss`.
@@ -89,39 +89,39 @@ pub(super) static UPLINK_REPORTS: [(Choice, bool); 2] = [
 ];
 
 /// How a UE's bearers are established. The time at which it is switched on is drawn for each run.
-pub(super) static ATTACH: [(Choice, Attach); 3] = named! {
+pub(super) static ATTACH: [(Choice, AttachProcedure); 3] = named! {
     /// the UE has its bearers at the start of the run.
-    "ideal" => Attach::Ideal;
+    "ideal" => AttachProcedure::Ideal;
     /// when switched on, the UE waits for its cell's system information; random access and connection set-up follow.
-    "known-cell" => Attach::KnownCell { switched_on: Instant::ZERO };
+    "known-cell" => AttachProcedure::KnownCell { switched_on: Instant::ZERO };
     /// as `known-cell`, after 200 ms of cell search; the UE finds its configured cell.
-    "cell-search" => Attach::CellSearch { switched_on: Instant::ZERO };
+    "cell-search" => AttachProcedure::CellSearch { switched_on: Instant::ZERO };
 };
 
 /// The directions of packets that a filter matches.
-pub(super) static DIRECTIONS: [(Choice, Ways); 3] = [
-    (Choice::new("both", "both."), Ways::Both),
-    (Choice::new("downlink", "to the UE."), Ways::Downlink),
-    (Choice::new("uplink", "from the UE."), Ways::Uplink),
+pub(super) static DIRECTIONS: [(Choice, FilterDirection); 3] = [
+    (Choice::new("both", "both."), FilterDirection::Both),
+    (Choice::new("downlink", "to the UE."), FilterDirection::Downlink),
+    (Choice::new("uplink", "from the UE."), FilterDirection::Uplink),
 ];
 
 /// The effect of the cell's power commands.
-pub(super) static COMMANDS: [(Choice, Loop); 3] = [
-    (Choice::new("accumulated", "commands are added."), Loop::Accumulated),
-    (Choice::new("absolute", "each command sets the offset."), Loop::Absolute),
-    (Choice::new("open", "there are no commands."), Loop::Open),
+pub(super) static COMMANDS: [(Choice, PowerControlLoop); 3] = [
+    (Choice::new("accumulated", "commands are added."), PowerControlLoop::Accumulated),
+    (Choice::new("absolute", "each command sets the offset."), PowerControlLoop::Absolute),
+    (Choice::new("open", "there are no commands."), PowerControlLoop::Open),
 ];
 
 /// Modes of RLC.
-pub(super) static RLC_MODES: [(Choice, RlcChoice); 4] = named! {
+pub(super) static RLC_MODES: [(Choice, RlcModeSelection); 4] = named! {
     /// unacknowledged: in order; packets lost on the air stay lost.
-    "um" => RlcChoice::Unacknowledged;
+    "um" => RlcModeSelection::AlwaysUnacknowledged;
     /// acknowledged: RLC retransmits what is lost on the air.
-    "am" => RlcChoice::Acknowledged;
+    "am" => RlcModeSelection::AlwaysAcknowledged;
     /// by the class of service: `am` if at most one in 100 000 packets may be lost, otherwise `um`.
-    "by-loss-rate" => RlcChoice::ByLossRate;
+    "by-loss-rate" => RlcModeSelection::ByLossRate;
     /// no RLC, but a source with unlimited data, for tests of the radio; packets are lost.
-    "sm" => RlcChoice::Saturated;
+    "sm" => RlcModeSelection::Saturated;
 };
 
 /// Presets of the RLC buffer.
@@ -180,11 +180,11 @@ pub(super) static NETWORK: Table = Table {
            save where a key says otherwise. See docs/lte.md.",
     fields: &[keys! {
         /// Name of the network. Its directions for a UE are the links `NAME.downlink` and `NAME.uplink`.
-        "name": Kind::Name, required;
+        "name": FieldKind::Name, required;
         /// Node that is the PGW: a router or a host.
-        "gateway": Kind::Name, required;
+        "gateway": FieldKind::Name, required;
         /// Preset of defaults for keys of the network, its cells and its UEs.
-        "preset": Kind::Choice(&choices(&PRESETS)), default "none";
+        "preset": FieldKind::Choice(&choices(&PRESETS)), default "none";
         /// Bandwidth of the downlink: 6, 15, 25, 50, 75 or 100.
         "resource_blocks" ["RB"]: BLOCKS, default "25";
         /// Bandwidth of the uplink.
@@ -194,70 +194,70 @@ pub(super) static NETWORK: Table = Table {
         /// Channel number of the uplink: 18100 is 1930 MHz.
         "uplink_earfcn": CHANNEL, default "18100";
         /// Whether a carrier may be wider or narrower than the channels of its band.
-        "allow_nonstandard_bandwidth": Kind::Boolean, default "false";
+        "allow_nonstandard_bandwidth": FieldKind::Boolean, default "false";
         /// Path loss model between cells and UEs.
-        "path_loss": Kind::Table(&PATH_LOSS), empty;
+        "path_loss": FieldKind::Table(&PATH_LOSS), empty;
         /// Standard deviation of log-normal shadowing, drawn once for each pair of cell and UE.
-        "shadowing" ["dB"]: Kind::number(0.0, 100.0), default "0.0";
+        "shadowing" ["dB"]: FieldKind::number(0.0, 100.0), default "0.0";
         /// Fading of the downlink.
-        "fading": Kind::Table(&FADING), empty;
+        "fading": FieldKind::Table(&FADING), empty;
         /// Fading of the uplink.
-        "uplink_fading": Kind::Table(&FADING), optional "as `fading`";
+        "uplink_fading": FieldKind::Table(&FADING), optional "as `fading`";
         /// Start of the time of the fading, in both directions.
-        "fading_begins": Kind::Choice(&choices(&FADING_BEGINS)), default "run";
+        "fading_begins": FieldKind::Choice(&choices(&FADING_BEGINS)), default "run";
         /// Size of the smallest IP packet that counts for `fading_begins`: `"500B"` excludes pings, TCP handshakes and pure
         /// acknowledgments.
-        "fading_begins_with": Kind::size(1, 65_535), optional "any packet";
+        "fading_begins_with": FieldKind::size(1, 65_535), optional "any packet";
         /// Whether transport blocks can be lost.
-        "data_errors": Kind::Boolean, default "true";
+        "data_errors": FieldKind::Boolean, default "true";
         /// Whether the control region of a subframe can be lost.
-        "control_errors": Kind::Boolean, default "true";
+        "control_errors": FieldKind::Boolean, default "true";
         /// Values of mutual information in the error model.
-        "mutual_information": Kind::Choice(&choices(&MUTUAL_INFORMATION)), default "reference";
+        "mutual_information": FieldKind::Choice(&choices(&MUTUAL_INFORMATION)), default "reference";
         /// Transmission of RRC messages, for UEs that attach during the run.
-        "signalling": Kind::Choice(&choices(&SIGNALLING)), default "ideal";
+        "signalling": FieldKind::Choice(&choices(&SIGNALLING)), default "ideal";
         /// Rate of each of the two links between gateway, SGW and eNB.
-        "core_rate": Kind::RATE, default "10Gbit/s";
+        "core_rate": FieldKind::RATE, default "10Gbit/s";
         /// Delay between gateway and SGW.
         "s5_delay": DELAY, default "0s";
         /// Delay between SGW and eNB.
         "s1_delay": DELAY, default "0s";
         /// Size of the largest IP packet; larger ones are fragmented.
-        "mtu": Kind::size(68, 65_535), default "1500B";
+        "mtu": FieldKind::size(68, 65_535), default "1500B";
         /// The cells, at least one: `[[lte.cell]]`.
-        "cell": Kind::Tables(&CELL), required;
+        "cell": FieldKind::Tables(&CELL), required;
         /// The UEs, at least one: `[[lte.ue]]`.
-        "ue": Kind::Tables(&UE), required;
+        "ue": FieldKind::Tables(&UE), required;
     }],
     ..Table::EMPTY
 };
 
-const POSITION: Kind = Kind::List(&METRES);
+const POSITION: FieldKind = FieldKind::List(&METRES);
 const HEIGHT: Field = Field::default(
     "height",
     DISTANCE,
     "1.5",
     "Height above ground. By default cells and UEs have the same height; macro cells typically have 30 m.",
 )
-.unit("m");
+.with_unit("m");
 
 pub(super) static CELL: Table = Table {
     name: "cell",
     text: "An eNB with one cell.",
     fields: &[keys! {
         /// Name of the cell.
-        "name": Kind::Name, optional "`cell1`, `cell2`, ... by its place";
+        "name": FieldKind::Name, optional "`cell1`, `cell2`, ... by its place";
         /// Position of the cell: east, north.
         "position" ["m"]: POSITION, optional "[0, 0]";
         HEIGHT;
         /// Antenna of the cell.
-        "antenna": Kind::Table(&ANTENNA), empty;
+        "antenna": FieldKind::Table(&ANTENNA), empty;
         /// Transmission power; macro cells have 43 to 46 dBm.
         "power" ["dBm"]: POWER, default "30.0";
         /// Noise figure.
         "noise_figure" ["dB"]: DECIBELS, default "5.0";
         /// Downlink scheduler; see `fullpipe list schedulers`.
-        "scheduler": Kind::Choice(&catalogue::choices()), default "pf";
+        "scheduler": FieldKind::Choice(&catalogue::choices()), default "pf";
         /// With `fd-tbfq` and `td-tbfq`: largest number of tokens that a UE can save.
         "token_pool": TOKENS, optional "`\"1B\"`";
         /// With `fd-tbfq` and `td-tbfq`: largest number of tokens that a UE can take from the bank in a subframe.
@@ -265,32 +265,32 @@ pub(super) static CELL: Table = Table {
         /// With `fd-tbfq` and `td-tbfq`: largest debt of a UE at the bank, in tokens.
         "token_debt": TOKENS, optional "`\"625kB\"`";
         /// With `pss`: metric of a resource block group for a UE.
-        "frequency_metric": Kind::Choice(&choices(&FREQUENCY_METRICS)), optional "`\"pf-sch\"`";
+        "frequency_metric": FieldKind::Choice(&choices(&FREQUENCY_METRICS)), optional "`\"pf-sch\"`";
         /// With `pss`: number of UEs that are selected for a subframe before groups are assigned.
-        "multiplexed_ues": Kind::integer(1, 65_534), optional "half of those with data";
+        "multiplexed_ues": FieldKind::integer(1, 65_534), optional "half of those with data";
         /// With `cqa`: metric of a resource block group for a UE.
-        "channel_awareness": Kind::Choice(&choices(&CHANNEL_AWARENESS)), optional "`\"frequency-selective\"`";
+        "channel_awareness": FieldKind::Choice(&choices(&CHANNEL_AWARENESS)), optional "`\"frequency-selective\"`";
         /// With `cqa`: unit of the waiting time, in whole milliseconds. UEs that have waited more units are served first.
-        "waiting_unit": Kind::duration(Duration::from_millis(1), Duration::from_secs(3600)), optional "`\"1s\"`";
+        "waiting_unit": FieldKind::duration(Duration::from_millis(1), Duration::from_secs(3600)), optional "`\"1s\"`";
         /// First and last resource block group of the downlink that the cell may use, counted from 0. With disjoint groups in
         /// neighboring cells this is hard frequency reuse. A group has 1 resource block of 6, 2 of 15 and 25, 3 of 50, 4 of 75
         /// and 100.
-        "groups": Kind::List(&Kind::integer(0, 31)), optional "all";
+        "groups": FieldKind::List(&FieldKind::integer(0, 31)), optional "all";
         /// Computation of CQI from SINR.
-        "amc": Kind::Choice(&choices(&AMC)), default "error-model";
+        "amc": FieldKind::Choice(&choices(&AMC)), default "error-model";
         /// Region in which the SINR for CQI is measured.
-        "cqi": Kind::Choice(&choices(&CQI_SOURCES)), default "mixed";
+        "cqi": FieldKind::Choice(&choices(&CQI_SOURCES)), default "mixed";
         /// Subframes between CQI reports.
-        "cqi_period" ["ms"]: Kind::integer(1, 160), default "2";
+        "cqi_period" ["ms"]: FieldKind::integer(1, 160), default "2";
         /// Source of the scheduler's uplink channel estimates.
-        "uplink_reports": Kind::Choice(&choices(&UPLINK_REPORTS)), default "sounding";
+        "uplink_reports": FieldKind::Choice(&choices(&UPLINK_REPORTS)), default "sounding";
         /// Subframes between sounding signals of a UE: 2, 5, 10, 20, 40, 80, 160 or 320.
-        "sounding_period" ["ms"]: Kind::integer(2, 320), default "40";
+        "sounding_period" ["ms"]: FieldKind::integer(2, 320), default "40";
         /// Whether HARQ retransmits transport blocks that were not decoded.
-        "harq": Kind::Boolean, default "true";
+        "harq": FieldKind::Boolean, default "true";
         /// Whether outer-loop link adaptation corrects the MCS of both directions by the outcome of transport blocks, so that one
         /// in ten first transmissions is lost. ns-3 does not have it. It has no effect without `data_errors`.
-        "outer_loop": Kind::Boolean, default "false";
+        "outer_loop": FieldKind::Boolean, default "false";
     }],
     ..Table::EMPTY
 };
@@ -300,9 +300,9 @@ pub(super) static UE: Table = Table {
     text: "A UE, or several equal ones. One of `distance`, `position`, `waypoints` and `course` sets its position.",
     fields: &[keys! {
         /// Host (or router) that is the UE, or a pattern such as `phone*`.
-        "host": Kind::Text, required;
+        "host": FieldKind::Text, required;
         /// Serving cell.
-        "cell": Kind::Name, optional "the first";
+        "cell": FieldKind::Name, optional "the first";
         /// Distance from the cell on the ground, to the east.
         "distance" ["m"]: DISTANCE, optional "one of the four";
         /// Distance of the last of several UEs; the others are evenly spaced in between.
@@ -311,48 +311,48 @@ pub(super) static UE: Table = Table {
         "position" ["m"]: POSITION, optional "one of the four";
         /// Positions at given times. The UE moves in a straight line at constant speed between them, and does not move before the
         /// first and after the last.
-        "waypoints": Kind::Tables(&WAYPOINT), optional "one of the four";
+        "waypoints": FieldKind::Tables(&WAYPOINT), optional "one of the four";
         /// File of positions, as a path relative to the scenario's folder. Each line has seconds, meters east and meters north.
-        "course": Kind::Text, optional "one of the four";
+        "course": FieldKind::Text, optional "one of the four";
         HEIGHT;
         /// Transmission power, without power control.
         "power" ["dBm"]: POWER, default "10.0";
         /// Uplink power control (3GPP TS 36.213).
-        "power_control": Kind::Table(&POWER_CONTROL), empty;
+        "power_control": FieldKind::Table(&POWER_CONTROL), empty;
         /// Noise figure.
         "noise_figure" ["dB"]: DECIBELS, default "9.0";
         /// Transmission mode as numbered by 3GPP: 1 one antenna, 2 transmit diversity, 3 and 4 spatial multiplexing, 5
         /// multi-user, 6 closed loop with one layer, 7 one antenna on port 5.
-        "transmission_mode": Kind::integer(1, 7), default "1";
+        "transmission_mode": FieldKind::integer(1, 7), default "1";
         /// P_A: power of data relative to that of the control region.
-        "data_power_offset" ["dB"]: Kind::number(-6.0, 3.0), default "0.0";
+        "data_power_offset" ["dB"]: FieldKind::number(-6.0, 3.0), default "0.0";
         /// Class of service of the default bearer; 1 to 4 have a guaranteed bit rate.
-        "qci": Kind::integer(1, 9), default "9";
+        "qci": FieldKind::integer(1, 9), default "9";
         GUARANTEED_RATE;
         MAXIMUM_RATE;
         /// Establishment of the UE's bearers. Packets from and to the UE are dropped until they exist.
-        "attach": Kind::Choice(&choices(&ATTACH)), default "ideal";
+        "attach": FieldKind::Choice(&choices(&ATTACH)), default "ideal";
         /// Time at which the UE is switched on if it attaches, drawn for each UE. If 200 UEs start at once, they connect one
         /// after another. With 300 their preambles always collide, which is an error.
         "switched_on": TIME_OR_RANDOM, optional "`\"0s\"`";
         /// RLC of the default bearer.
-        "rlc": Kind::Table(&RLC), empty;
+        "rlc": FieldKind::Table(&RLC), empty;
         /// Dedicated bearers: `[[lte.ue.bearer]]`. A packet uses the last bearer in the file with a matching filter, otherwise
         /// the default bearer.
-        "bearer": Kind::Tables(&BEARER), empty;
+        "bearer": FieldKind::Tables(&BEARER), empty;
     }],
     ..Table::EMPTY
 };
 
 const GUARANTEED_RATE: Field = Field::optional(
     "guaranteed_rate",
-    Kind::RATE,
+    FieldKind::RATE,
     "none",
     "Guaranteed bit rate of the downlink; the schedulers `pss` and `cqa` use it.",
 );
 const MAXIMUM_RATE: Field = Field::optional(
     "maximum_rate",
-    Kind::RATE,
+    FieldKind::RATE,
     "no limit",
     "Maximum bit rate of the downlink, from which `fd-tbfq` and `td-tbfq` compute tokens. It is not enforced.",
 );
@@ -363,18 +363,18 @@ static BEARER: Table = Table {
            knows the sum of a UE's rates; what a UE is given, its bearers with something to send share alike.",
     fields: &[keys! {
         /// Class of service; 1 to 4 have a guaranteed bit rate.
-        "qci": Kind::integer(1, 9), required;
+        "qci": FieldKind::integer(1, 9), required;
         GUARANTEED_RATE;
         MAXIMUM_RATE;
         /// RLC of the bearer.
-        "rlc": Kind::Table(&RLC), empty;
+        "rlc": FieldKind::Table(&RLC), empty;
         /// Filters of the bearer's packets: `[[lte.ue.bearer.filter]]`. A packet matches the bearer if it matches any filter.
-        "filter": Kind::Tables(&FILTER), required;
+        "filter": FieldKind::Tables(&FILTER), required;
     }],
     ..Table::EMPTY
 };
 
-const PORTS: Kind = Kind::List(&Kind::integer(0, 65_535));
+const PORTS: FieldKind = FieldKind::List(&FieldKind::integer(0, 65_535));
 
 static FILTER: Table = Table {
     name: "packet filter",
@@ -382,11 +382,11 @@ static FILTER: Table = Table {
            Addresses are those at the UE.",
     fields: &[keys! {
         /// Direction of packets that the filter matches.
-        "direction": Kind::Choice(&choices(&DIRECTIONS)), default "both";
+        "direction": FieldKind::Choice(&choices(&DIRECTIONS)), default "both";
         /// Peer of the UE: a host or router, an address, or a prefix such as `"10.0.0.0/8"`.
-        "remote": Kind::Text, optional "any address";
+        "remote": FieldKind::Text, optional "any address";
         /// Address on the UE's side, in the same form. Useful if the UE is a router with hosts behind it.
-        "local": Kind::Text, optional "any address";
+        "local": FieldKind::Text, optional "any address";
         /// Port of the UE's peer, or the first and the last port.
         "remote_ports": PORTS, optional "any";
         /// Port on the UE's side, or the first and the last port.
@@ -400,8 +400,8 @@ static WAYPOINT: Table = Table {
     name: "waypoint",
     text: "The position of a UE at a given time.",
     fields: &[&[
-        Field::required("at", Kind::DURATION, "When."),
-        Field::required("position", POSITION, "East, north.").unit("m"),
+        Field::required("at", FieldKind::DURATION, "When."),
+        Field::required("position", POSITION, "East, north.").with_unit("m"),
     ]],
     ..Table::EMPTY
 };
@@ -411,7 +411,7 @@ static POWER_CONTROL: Table = Table {
     text: "Power control of the uplink.",
     fields: &[keys! {
         /// Whether power control is used. Otherwise the UE sends with `power`.
-        "enabled": Kind::Boolean, default "true";
+        "enabled": FieldKind::Boolean, default "true";
         /// Largest transmission power.
         "largest" ["dBm"]: POWER, default "23.0";
         /// Smallest transmission power.
@@ -419,9 +419,9 @@ static POWER_CONTROL: Table = Table {
         /// P0: target power of a resource block at the cell.
         "target" ["dBm"]: POWER, default "-80.0";
         /// Alpha: fraction of the path loss that is compensated.
-        "compensation": Kind::PROBABILITY, default "1.0";
+        "compensation": FieldKind::PROBABILITY, default "1.0";
         /// Effect of the cell's power commands.
-        "commands": Kind::Choice(&choices(&COMMANDS)), default "accumulated";
+        "commands": FieldKind::Choice(&choices(&COMMANDS)), default "accumulated";
     }],
     ..Table::EMPTY
 };
@@ -431,13 +431,13 @@ pub(super) static RLC: Table = Table {
     text: "Radio link control of a bearer (3GPP TS 36.322), both ways alike.",
     fields: &[keys! {
         /// RLC mode.
-        "mode": Kind::Choice(&choices(&RLC_MODES)), default "um";
+        "mode": FieldKind::Choice(&choices(&RLC_MODES)), default "um";
         /// Preset of the default for `buffer`.
-        "preset": Kind::Choice(&choices(&BUFFERS)), default "none";
+        "preset": FieldKind::Choice(&choices(&BUFFERS)), default "none";
         /// Size of the buffer of each direction; packets that do not fit are dropped. A packet occupies the buffer until its last
         /// byte is sent. A time is converted to bytes at the downlink's peak rate: 100 ms are 229 to 942 kB at 25 to 100 resource
         /// blocks.
-        "buffer": Kind::QueueLimit, optional "`\"100ms\"`, or as `preset` says";
+        "buffer": FieldKind::QueueLimit, optional "`\"100ms\"`, or as `preset` says";
         /// Time after which a packet is discarded if none of it was sent (PDCP).
         "discard": TIMER, optional "never";
         /// t-Reordering: time for which a receiver waits for data that HARQ may still deliver.

@@ -1,20 +1,20 @@
 //! The LTE access network as a medium of the network, with each UE as a station.
 
-use crate::access::{AccessNetwork, Offered};
-use crate::bearer::{Classifier, Headers};
+use crate::access::{AccessNetwork, OfferedPacket};
+use crate::bearer::{Classifier, PacketHeaders};
 use crate::records::{BEARERS, BearerRecord, UES, UeRecord};
-use crate::rlc::Mode;
-use crate::ue::{WayCounters, WayStatus};
+use crate::rlc::RlcMode;
+use crate::ue::{DirectionCounters, DirectionStatus};
 use crate::{exit, rlc};
 use fullpipe_archive::{Tables, Warning, WarningKind};
-use fullpipe_network::medium::{Fate, Fated, Frame, Medium, Way};
+use fullpipe_network::medium::{CompletedFrame, Medium, MediumDirection, MediumFrame, MediumOutcome};
 use fullpipe_network::metrics::{DROPS, QUEUE, QUEUE_DELAY, THROUGHPUT};
-use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample};
+use fullpipe_schema::metric::{MetricDeclaration, MetricReader, ProbeMetric, Sample};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
 /// One direction of a UE.
-type WayReport = (WayCounters, WayStatus);
+type WayReport = (DirectionCounters, DirectionStatus);
 
 const fn metric(
     name: &'static str,
@@ -38,7 +38,7 @@ pub(super) static UE: [ProbeMetric<WayReport>; 8] = [
     ProbeMetric::value(QUEUE, |(_, last)| Some(last.buffer_bytes as f64)),
     // The network computes the value: packets are in the access network from their offer until their outcome.
     ProbeMetric::value(QUEUE_DELAY, |_| None),
-    ProbeMetric { declaration: THROUGHPUT, reading: Reading::Rate(|(counters, _)| counters.delivered_bytes) },
+    ProbeMetric { declaration: THROUGHPUT, reading: MetricReader::Rate(|(counters, _)| counters.delivered_bytes) },
     ProbeMetric::value(DROPS, |(counters, _)| {
         Some((counters.buffer_drops + counters.lost_packets + counters.early_packets) as f64)
     }),
@@ -70,18 +70,18 @@ impl LteMedium {
     }
 
     /// Returns the index of the bearer that a frame uses.
-    fn bearer(&self, frame: &Frame) -> u8 {
+    fn bearer(&self, frame: &MediumFrame) -> u8 {
         let (Some(classifier), Some(envelope)) = (self.classifiers.get(frame.station as usize), frame.envelope) else {
             return 0;
         };
-        let headers = Headers {
+        let headers = PacketHeaders {
             source: (envelope.source, envelope.ends.source.port),
             destination: (envelope.destination, envelope.ends.destination.port),
             type_of_service: 0,
         };
         let way = match frame.way {
-            Way::Down => rlc::Way::Downlink,
-            Way::Up => rlc::Way::Uplink,
+            MediumDirection::Downlink => rlc::LinkDirection::Downlink,
+            MediumDirection::Uplink => rlc::LinkDirection::Uplink,
         };
         classifier.classify(way, &headers).map_or(0, |number| number - 1)
     }
@@ -89,15 +89,15 @@ impl LteMedium {
     /// The rows of the UEs, downlink before uplink.
     fn ue_records(&self) -> Vec<UeRecord> {
         let rows = self.ues.iter().enumerate().flat_map(|(number, (ue, cell, _))| {
-            let status = self.network.ue(number as u16);
-            Way::ALL.map(|way| UeRecord {
+            let status = self.network.ue_status(number as u16);
+            MediumDirection::ALL.map(|way| UeRecord {
                 network: self.name.clone(),
                 ue: ue.clone(),
                 cell: cell.clone(),
                 direction: way.name().to_owned(),
                 connected_s: status.established.connected,
                 bearers_ready_s: status.established.ready,
-                ..UeRecord::of_counters(&status.counters[way as usize])
+                ..UeRecord::from_counters(&status.counters[way as usize])
             })
         });
         rows.collect()
@@ -106,16 +106,16 @@ impl LteMedium {
     /// The rows of the bearers by UE, downlink before uplink.
     fn bearer_records(&self) -> Vec<BearerRecord> {
         let bearers = self.ues.iter().enumerate().flat_map(|(number, (ue, _, qcis))| {
-            let bearers = self.network.bearers(number as u16).zip(qcis);
+            let bearers = self.network.bearer_counters(number as u16).zip(qcis);
             bearers.zip(0..).flat_map(move |(((mode, counters), qci), bearer)| {
-                Way::ALL.map(|way| BearerRecord {
+                MediumDirection::ALL.map(|way| BearerRecord {
                     network: self.name.clone(),
                     ue: ue.clone(),
                     bearer,
                     qci: *qci,
                     mode: mode_name(mode).to_owned(),
                     direction: way.name().to_owned(),
-                    ..BearerRecord::of_counters(counters[way as usize])
+                    ..BearerRecord::from_counters(counters[way as usize])
                 })
             })
         });
@@ -131,8 +131,8 @@ const FEWEST_SUBFRAMES: u64 = 100;
 const FEWEST_PACKETS: u64 = 3;
 
 /// The warning on a UE that has packets in one direction and is never scheduled.
-fn scheduling_warning(ue: &str, way: Way, counters: &WayCounters) -> Option<Warning> {
-    let WayCounters { packets, early_packets, blocks, control_errors, .. } = *counters;
+fn scheduling_warning(ue: &str, way: MediumDirection, counters: &DirectionCounters) -> Option<Warning> {
+    let DirectionCounters { packets, early_packets, blocks, control_errors, .. } = *counters;
     let waiting = packets - early_packets;
     (waiting >= FEWEST_PACKETS && blocks == 0 && control_errors == 0).then(|| {
         let text = format!(
@@ -145,12 +145,12 @@ fn scheduling_warning(ue: &str, way: Way, counters: &WayCounters) -> Option<Warn
 }
 
 /// The warning on a UE's errors of the control region in one direction.
-fn control_warning(ue: &str, way: Way, counters: &WayCounters) -> Option<Warning> {
+fn control_warning(ue: &str, way: MediumDirection, counters: &DirectionCounters) -> Option<Warning> {
     // A block is counted when it is sent. A UE that misses its uplink grant sends none.
     let scheduled = counters.blocks
         + match way {
-            Way::Down => counters.retransmissions,
-            Way::Up => counters.control_errors,
+            MediumDirection::Downlink => counters.retransmissions,
+            MediumDirection::Uplink => counters.control_errors,
         };
     let share = counters.control_errors as f64 / scheduled as f64;
     (scheduled >= FEWEST_SUBFRAMES && share > MOST_CONTROL_ERRORS).then(|| {
@@ -164,18 +164,18 @@ fn control_warning(ue: &str, way: Way, counters: &WayCounters) -> Option<Warning
     })
 }
 
-fn mode_name(mode: Mode) -> &'static str {
+fn mode_name(mode: RlcMode) -> &'static str {
     match mode {
-        Mode::Unacknowledged => "um",
-        Mode::Acknowledged => "am",
-        Mode::Saturated => "saturated",
-        Mode::Transparent => "tm",
+        RlcMode::Unacknowledged => "um",
+        RlcMode::Acknowledged => "am",
+        RlcMode::Saturated => "saturated",
+        RlcMode::Transparent => "tm",
     }
 }
 
 impl Medium for LteMedium {
     fn warnings(&self, end: Instant) -> Vec<Warning> {
-        let ues = self.ues.iter().enumerate().map(|(number, (ue, ..))| (ue, self.network.ue(number as u16)));
+        let ues = self.ues.iter().enumerate().map(|(number, (ue, ..))| (ue, self.network.ue_status(number as u16)));
         let of_ue = ues.flat_map(|(ue, status)| {
             let ready = status.established.ready;
             let seconds = |at: Instant| at.as_nanos() as f64 / 1e9;
@@ -184,7 +184,7 @@ impl Medium for LteMedium {
                     format!("has its bearers at {:.3} s, but the run ends at {:.3} s", seconds(ready), seconds(end));
                 Warning::new(WarningKind::UeNeverAttaches, ue, text)
             });
-            let of_ways = Way::ALL.into_iter().flat_map(move |way| {
+            let of_ways = MediumDirection::ALL.into_iter().flat_map(move |way| {
                 let counters = &status.counters[way as usize];
                 [scheduling_warning(ue, way, counters), control_warning(ue, way, counters)]
             });
@@ -193,26 +193,26 @@ impl Medium for LteMedium {
         of_ue.collect()
     }
 
-    fn offer(&mut self, now: Instant, frame: Frame) {
+    fn offer(&mut self, now: Instant, frame: MediumFrame) {
         self.now = now;
-        let packet = Offered { bytes: frame.ip_bytes, token: frame.token };
+        let packet = OfferedPacket { bytes: frame.ip_bytes, token: frame.token };
         let (ue, bearer) = (frame.station as u16, self.bearer(&frame));
         match frame.way {
-            Way::Down => self.network.downlink(now, ue, bearer, packet),
-            Way::Up => self.network.uplink(now, ue, bearer, packet),
+            MediumDirection::Downlink => self.network.send_downlink(now, ue, bearer, packet),
+            MediumDirection::Uplink => self.network.send_uplink(now, ue, bearer, packet),
         }
     }
 
-    fn offer_by(&self, at: Instant) -> Instant {
-        AccessNetwork::offer_by(at)
+    fn offer_deadline(&self, at: Instant) -> Instant {
+        AccessNetwork::latest_offer_time(at)
     }
 
     fn reads_headers(&self) -> bool {
         !self.classifiers.is_empty()
     }
 
-    fn next(&self) -> Instant {
-        self.network.next()
+    fn next_wakeup(&self) -> Instant {
+        self.network.next_deadline()
     }
 
     fn wake(&mut self, now: Instant) {
@@ -220,22 +220,22 @@ impl Medium for LteMedium {
         self.network.advance(now);
     }
 
-    fn fates(&mut self, fates: &mut VecDeque<Fated>) {
+    fn drain_outcomes(&mut self, fates: &mut VecDeque<CompletedFrame>) {
         let now = self.now;
-        self.network.outputs(|outputs| {
+        self.network.drain_outputs(|outputs| {
             fates.extend(outputs.iter().map(|output| {
                 let fate = match output.fate {
-                    exit::Fate::Delivered => Fate::Delivered,
-                    exit::Fate::BufferFull => Fate::BufferFull,
-                    exit::Fate::Lost => Fate::Lost,
+                    exit::PacketOutcome::Delivered => MediumOutcome::Delivered,
+                    exit::PacketOutcome::BufferFull => MediumOutcome::BufferFull,
+                    exit::PacketOutcome::Lost => MediumOutcome::Lost,
                 };
-                Fated { token: output.token, at: output.at.max(now), fate }
+                CompletedFrame { token: output.token, at: output.at.max(now), fate }
             }));
         });
     }
 
-    fn sample(&self, metric: &str, station: u32, way: Way) -> Option<Sample> {
-        let status = self.network.ue(station as u16);
+    fn sample(&self, metric: &str, station: u32, way: MediumDirection) -> Option<Sample> {
+        let status = self.network.ue_status(station as u16);
         ProbeMetric::find(&UE, metric)?.sample(&(status.counters[way as usize].clone(), status.last[way as usize]))
     }
 

@@ -15,12 +15,12 @@ pub use settings::LteSettings;
 use crate::records::{BEARERS, UES};
 use crate::scheduler::catalogue;
 use fullpipe_network::access::{AccessNetworkComponent, ChoiceList};
-use fullpipe_schema::Kind;
+use fullpipe_schema::FieldKind;
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::metric::ProbeMetric;
 
-const DISTANCE: Kind = Kind::number(0.0, 1e6);
-const DECIBELS: Kind = Kind::number(-200.0, 300.0);
+const DISTANCE: FieldKind = FieldKind::number(0.0, 1e6);
+const DECIBELS: FieldKind = FieldKind::number(-200.0, 300.0);
 
 /// The LTE component.
 pub static LTE: AccessNetworkComponent = AccessNetworkComponent {

@@ -1,7 +1,7 @@
 //! Presets of an LTE access network, and its defaults that depend on other keys.
 
 use super::keys::{BUFFERS, CELL, NETWORK, PLACES, PRESETS, Preset, RLC, UE};
-use fullpipe_schema::{Data, Default, Field, Kind, Place, Table, Tree, Value, default_data};
+use fullpipe_schema::{DefaultValue, Field, FieldKind, SourceLocation, Table, Tree, Value, ValueData, parse_default};
 
 impl Preset {
     fn fill_rlc(&self, owner: &mut Tree) {
@@ -33,30 +33,30 @@ impl Preset {
 /// Sets values of keys that the file does not set.
 fn put(tree: &mut Tree, schema: &'static Table, values: &[(&str, &str)]) {
     for (key, text) in values {
-        let field = schema.common().find(|field| field.key == *key);
+        let field = schema.common_fields().find(|field| field.key == *key);
         let Field { key, kind, .. } = field.expect("a preset has existing keys only");
         if tree.is_given(key) {
             continue;
         }
         let place = tree.place;
         let data = match kind {
-            Kind::Table(table) => Data::Table(variant(table, text, place)),
-            kind => default_data(kind, text),
+            FieldKind::Table(table) => ValueData::Table(variant(table, text, place)),
+            kind => parse_default(kind, text),
         };
         tree.set(key, Value { data, place, given: false });
     }
 }
 
 /// Returns a variant of a table with its defaults.
-fn variant(table: &'static Table, name: &str, place: Place) -> Tree {
+fn variant(table: &'static Table, name: &str, place: SourceLocation) -> Tree {
     let variants = table.variants.expect("a preset has variants only of tables with variants");
     let variant = variants.find(name).expect("a preset has existing variants only");
     let value = |data| Value { data, place, given: false };
-    let mut tree = Tree::at(place);
-    tree.set(variants.key, value(Data::Choice(variant.name)));
+    let mut tree = Tree::empty_at(place);
+    tree.set(variants.key, value(ValueData::Choice(variant.name)));
     for field in variant.fields() {
-        if let Default::Value(text) = field.default {
-            tree.set(field.key, value(default_data(&field.kind, text)));
+        if let DefaultValue::Value(text) = field.default {
+            tree.set(field.key, value(parse_default(&field.kind, text)));
         }
     }
     tree
@@ -64,7 +64,7 @@ fn variant(table: &'static Table, name: &str, place: Place) -> Tree {
 
 /// Sets the defaults that depend on other keys.
 pub(super) fn fill(network: &mut Tree) {
-    if let Some(preset) = network.chosen("preset", &PRESETS) {
+    if let Some(preset) = network.choice_value("preset", &PRESETS) {
         preset.fill(network);
     }
     for (key, like) in [("uplink_resource_blocks", "resource_blocks"), ("uplink_fading", "fading")] {
@@ -73,7 +73,7 @@ pub(super) fn fill(network: &mut Tree) {
         }
     }
     for (number, cell) in network.tables_mut("cell").iter_mut().enumerate() {
-        cell.fill("name", Data::Text(format!("cell{}", number + 1)));
+        cell.fill("name", ValueData::Text(format!("cell{}", number + 1)));
     }
     for ue in network.tables_mut("ue") {
         fill_rlc(ue);
@@ -83,6 +83,6 @@ pub(super) fn fill(network: &mut Tree) {
 
 fn fill_rlc(owner: &mut Tree) {
     let Some(rlc) = owner.table_mut("rlc") else { return };
-    let buffer = rlc.chosen("preset", &BUFFERS);
-    rlc.fill("buffer", Data::QueueLimit(buffer));
+    let buffer = rlc.choice_value("preset", &BUFFERS);
+    rlc.fill("buffer", ValueData::QueueLimit(buffer));
 }

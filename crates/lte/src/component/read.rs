@@ -1,32 +1,33 @@
 //! Converts the keys of an LTE access network to settings, and makes the checks that need the radio model.
 
 use super::antenna::ANTENNAS;
-use super::fading::{Faded, FadingSource, KINDS, here};
+use super::fading::{FadingContext, FadingSource, KINDS, here};
 use super::keys::{
     AMC, ATTACH, CHANNEL_AWARENESS, COMMANDS, CQI_SOURCES, DIRECTIONS, FADING_BEGINS, FREQUENCY_METRICS,
     MUTUAL_INFORMATION, PLACES, RLC_MODES, SIGNALLING, STATION, UPLINK_REPORTS,
 };
 use super::path_loss::MODELS;
 use super::settings::LteSettings;
-use crate::bearer::{Addresses, Classifier, MOST_BEARERS, MOST_FILTERS, PacketFilter, Ports, Qci};
+use crate::bearer::{AddressMask, Classifier, MAX_BEARERS, MAX_FILTERS, PacketFilter, PortRange, Qci};
 use crate::config::{
-    BearerConfig, Carrier, CellConfig, Config, Core, Course, Errors, FadingBegins, Position, UeConfig, UplinkReports,
+    BearerConfig, CellCarrier, CellConfig, Config, CoreNetwork, ErrorConfig, FadingStart, Position, Trajectory,
+    UeConfig, UplinkReports,
 };
-use crate::connection::Attach;
+use crate::connection::AttachProcedure;
 use crate::radio::antenna::TransmissionMode;
 use crate::radio::bandwidth::Bandwidth;
 use crate::radio::fading::Fading;
 use crate::radio::frequency::{self, Bands};
 use crate::radio::path_loss::PathLoss;
-use crate::radio::power::PowerControl;
+use crate::radio::power::PowerControlConfig;
 use crate::radio::tables::{self, Direction};
-use crate::rlc::{Acknowledgement, Limits};
+use crate::rlc::{AmConfig, RlcConfig};
 use crate::scheduler::TokenBankLimits;
-use crate::scheduler::catalogue::{self, Parameters};
+use crate::scheduler::catalogue::{self, SchedulerParameters};
 use fullpipe_network::access::{AccessContext, AccessNetwork};
-use fullpipe_schema::component::{Invalid, Reader};
-use fullpipe_schema::distributions::{checked, distribution};
-use fullpipe_schema::{Place, Tree, Value};
+use fullpipe_schema::component::{InvalidSettings, SettingsReader};
+use fullpipe_schema::distributions::{check_distribution, read_distribution};
+use fullpipe_schema::{SourceLocation, Tree, Value};
 use fullpipe_units::{QueueLimit, Rate};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -51,13 +52,16 @@ fn bytes(value: &Value) -> u32 {
 }
 
 /// Reads one `[[lte]]` table.
-pub(super) fn read(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>) -> Result<AccessNetwork, Invalid> {
-    let (tree, before) = (reader.tree, reader.check.count());
+pub(super) fn read(
+    reader: &mut SettingsReader<'_, '_>,
+    context: &mut AccessContext<'_>,
+) -> Result<AccessNetwork, InvalidSettings> {
+    let (tree, before) = (reader.tree, reader.check.error_count());
     let gateway = context.node(reader, "gateway");
     let carriers = carriers(reader);
     let fading_begins = fading_begins(reader);
     let path = reader.path_of("path_loss");
-    let path_loss = MODELS.read(&mut reader.within(tree.table("path_loss"), &path), &())?;
+    let path_loss = MODELS.read(&mut reader.nested(tree.table("path_loss"), &path), &())?;
     let ([(downlink, downlink_fading), (uplink, uplink_fading)], gateway) = (carriers?, gateway?);
     let mut settings = LteSettings {
         name: tree.text("name").to_string(),
@@ -76,13 +80,13 @@ pub(super) fn read(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>)
             downlink_fading: Fading::None,
             uplink_fading: Fading::None,
             fading_begins,
-            errors: Errors {
+            errors: ErrorConfig {
                 data: tree.boolean("data_errors"),
                 control: tree.boolean("control_errors"),
-                grid: tree.chosen("mutual_information", &MUTUAL_INFORMATION),
+                grid: tree.choice_value("mutual_information", &MUTUAL_INFORMATION),
             },
-            signalling: tree.chosen("signalling", &SIGNALLING),
-            core: Core {
+            signalling: tree.choice_value("signalling", &SIGNALLING),
+            core: CoreNetwork {
                 rate: tree.rate("core_rate"),
                 s1_delay: tree.duration("s1_delay"),
                 s5_delay: tree.duration("s5_delay"),
@@ -93,30 +97,30 @@ pub(super) fn read(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>)
     ues(reader, context, &mut settings);
     if settings.stations.contains(&gateway) {
         let message = format!("{} is both the gateway and a UE", tree.text("gateway"));
-        reader.error("gateway", message, "another node as the gateway");
+        reader.add_error("gateway", message, "another node as the gateway");
     }
-    if reader.check.count() > before { Err(Invalid) } else { Ok(Arc::new(settings)) }
+    if reader.check.error_count() > before { Err(InvalidSettings) } else { Ok(Arc::new(settings)) }
 }
 
 /// Reads the carriers of downlink and uplink, and their fading.
-fn carriers(reader: &mut Reader<'_, '_>) -> Result<[(Carrier, FadingSource); 2], Invalid> {
+fn carriers(reader: &mut SettingsReader<'_, '_>) -> Result<[(CellCarrier, FadingSource); 2], InvalidSettings> {
     let tree = reader.tree;
-    let (mut ways, mut too_wide): (Vec<(Carrier, FadingSource)>, _) = (Vec::new(), None);
+    let (mut ways, mut too_wide): (Vec<(CellCarrier, FadingSource)>, _) = (Vec::new(), None);
     for (blocks, earfcn, fading, direction) in WAYS {
         // An error in a value that the uplink inherits from the downlink is reported at the downlink's key.
         let told = |key: &'static str| if tree.is_given(key) { key } else { key.trim_start_matches("uplink_") };
         let bandwidth = match Bandwidth::new(small(tree, blocks)) {
             Ok(bandwidth) => bandwidth,
             Err(reason) => {
-                reader.error(told(blocks), reason.to_string(), "6, 15, 25, 50, 75 or 100");
+                reader.add_error(told(blocks), reason.to_string(), "6, 15, 25, 50, 75 or 100");
                 continue;
             }
         };
-        let carrier = match frequency::carrier(direction, small(tree, earfcn), Bands::Standard) {
+        let carrier = match frequency::find_carrier(direction, small(tree, earfcn), Bands::Standard) {
             Ok(carrier) => carrier,
             Err(reason) => {
                 let expected = "the number of a channel of 3GPP TS 36.101";
-                reader.error(told(earfcn), reason.to_string(), expected);
+                reader.add_error(told(earfcn), reason.to_string(), expected);
                 continue;
             }
         };
@@ -124,50 +128,51 @@ fn carriers(reader: &mut Reader<'_, '_>) -> Result<[(Carrier, FadingSource); 2],
             && too_wide.replace(told(blocks)) != Some(told(blocks))
         {
             let expected = "a bandwidth that the band has, or allow_nonstandard_bandwidth = true";
-            reader.error(told(blocks), reason.to_string(), expected);
+            reader.add_error(told(blocks), reason.to_string(), expected);
         }
-        let carrier = Carrier { centre_hz: carrier.hz, bandwidth };
-        let faded = Faded { carrier, other: ways.first().map(|(_, fading)| fading.clone()) };
+        let carrier = CellCarrier { centre_hz: carrier.hz, bandwidth };
+        let faded = FadingContext { carrier, other: ways.first().map(|(_, fading)| fading.clone()) };
         let path = reader.path_of(told(fading));
-        let source = KINDS.read(&mut reader.within(tree.table(fading), &path), &faded);
+        let source = KINDS.read(&mut reader.nested(tree.table(fading), &path), &faded);
         ways.extend(source.map(|fading| (carrier, fading)));
     }
-    ways.try_into().map_err(|_| Invalid)
+    ways.try_into().map_err(|_| InvalidSettings)
 }
 
-fn fading_begins(reader: &mut Reader<'_, '_>) -> FadingBegins {
-    let (waits, least) = (reader.tree.chosen("fading_begins", &FADING_BEGINS), reader.tree.get("fading_begins_with"));
+fn fading_begins(reader: &mut SettingsReader<'_, '_>) -> FadingStart {
+    let (waits, least) =
+        (reader.tree.choice_value("fading_begins", &FADING_BEGINS), reader.tree.get("fading_begins_with"));
     if !waits && least.is_some() {
         let message = format!("{} has fading_begins_with, but its fading begins with the run", reader.path);
-        reader.error("fading_begins_with", message, "fading_begins = \"first-packet\"");
+        reader.add_error("fading_begins_with", message, "fading_begins = \"first-packet\"");
     }
-    if waits { FadingBegins::Packet { least_bytes: least.map_or(1, bytes) } } else { FadingBegins::Run }
+    if waits { FadingStart::Packet { least_bytes: least.map_or(1, bytes) } } else { FadingStart::Run }
 }
 
-fn cells(reader: &mut Reader<'_, '_>, downlink: Carrier, uplink: Carrier) -> Vec<CellConfig> {
+fn cells(reader: &mut SettingsReader<'_, '_>, downlink: CellCarrier, uplink: CellCarrier) -> Vec<CellConfig> {
     let trees = reader.tree.tables("cell");
     if trees.is_empty() {
-        reader.error("cell", format!("{} has no cell", reader.path), "at least one [[lte.cell]]");
+        reader.add_error("cell", format!("{} has no cell", reader.path), "at least one [[lte.cell]]");
     }
     let mut names = BTreeSet::new();
     let mut cells = Vec::new();
     for (index, cell) in trees.iter().enumerate() {
         let path = reader.path_of(&format!("cell.{index}"));
-        let reader = &mut reader.within(cell, &path);
+        let reader = &mut reader.nested(cell, &path);
         let name = cell.text("name");
         if !names.insert(name) {
-            reader.error("name", format!("duplicate cell name \"{name}\""), "a unique name");
+            reader.add_error("name", format!("duplicate cell name \"{name}\""), "a unique name");
         }
         let [x, y] = position(reader).unwrap_or_default();
         let period = small(cell, "sounding_period");
         if ![2, 5, 10, 20, 40, 80, 160, 320].contains(&period) {
             let message =
                 format!("{}.sounding_period = {period} is not a period of sounding reference signals", reader.path);
-            reader.error("sounding_period", message, "2, 5, 10, 20, 40, 80, 160 or 320");
+            reader.add_error("sounding_period", message, "2, 5, 10, 20, 40, 80, 160 or 320");
         }
-        let sounding = cell.chosen("uplink_reports", &UPLINK_REPORTS);
+        let sounding = cell.choice_value("uplink_reports", &UPLINK_REPORTS);
         let antenna_path = reader.path_of("antenna");
-        let Ok(antenna) = ANTENNAS.read(&mut reader.within(cell.table("antenna"), &antenna_path), &()) else {
+        let Ok(antenna) = ANTENNAS.read(&mut reader.nested(cell.table("antenna"), &antenna_path), &()) else {
             continue;
         };
         cells.push(CellConfig {
@@ -181,8 +186,8 @@ fn cells(reader: &mut Reader<'_, '_>, downlink: Carrier, uplink: Carrier) -> Vec
             scheduler: cell.choice("scheduler").to_string(),
             scheduler_parameters: parameters(reader),
             downlink_groups: groups(reader, downlink.bandwidth),
-            amc: cell.chosen("amc", &AMC),
-            cqi_source: cell.chosen("cqi", &CQI_SOURCES),
+            amc: cell.choice_value("amc", &AMC),
+            cqi_source: cell.choice_value("cqi", &CQI_SOURCES),
             cqi_period: small(cell, "cqi_period"),
             uplink_reports: if sounding { UplinkReports::Sounding { period } } else { UplinkReports::Data },
             harq: cell.boolean("harq"),
@@ -193,7 +198,7 @@ fn cells(reader: &mut Reader<'_, '_>, downlink: Carrier, uplink: Carrier) -> Vec
 }
 
 /// Reads the parameters of a cell's scheduler. Parameters of other schedulers are rejected.
-fn parameters(reader: &mut Reader<'_, '_>) -> Parameters {
+fn parameters(reader: &mut SettingsReader<'_, '_>) -> SchedulerParameters {
     let cell = reader.tree;
     let scheduler = cell.choice("scheduler");
     let keys: BTreeSet<&str> = catalogue::ENTRIES.iter().flat_map(|entry| entry.parameters).copied().collect();
@@ -203,31 +208,31 @@ fn parameters(reader: &mut Reader<'_, '_>) -> Parameters {
         if !owners.contains(&scheduler) {
             let message = format!("{} has {key}, which the scheduler {scheduler} does not use", reader.path);
             let expected = owners.iter().map(|name| format!("scheduler = \"{name}\"")).collect();
-            reader.check.error(cell.place_of(key), &reader.path_of(key), message, expected);
+            reader.check.add_error(cell.location_of(key), &reader.path_of(key), message, expected);
         }
     }
-    let reference = Parameters::default();
+    let reference = SchedulerParameters::default();
     let waiting = cell.get("waiting_unit").map(|unit| unit.duration().as_nanos());
     if waiting.is_some_and(|unit| !unit.is_multiple_of(1_000_000)) {
         let message = format!("{}.waiting_unit is not a multiple of 1ms", reader.path);
-        reader.error("waiting_unit", message, "a whole number of milliseconds");
+        reader.add_error("waiting_unit", message, "a whole number of milliseconds");
     }
     let size = |key, reference| cell.get(key).map_or(reference, bytes);
-    Parameters {
+    SchedulerParameters {
         token_bank: TokenBankLimits {
             pool_bytes: size("token_pool", reference.token_bank.pool_bytes),
             credit_bytes: size("token_credit", reference.token_bank.credit_bytes),
             debt_bytes: size("token_debt", reference.token_bank.debt_bytes),
         },
-        frequency_metric: cell.chosen_if_given("frequency_metric", &FREQUENCY_METRICS).unwrap_or_default(),
+        frequency_metric: cell.optional_choice_value("frequency_metric", &FREQUENCY_METRICS).unwrap_or_default(),
         multiplexed_ues: cell.get("multiplexed_ues").map_or(0, |ues| u16::try_from(ues.integer()).unwrap_or(u16::MAX)),
-        channel_awareness: cell.chosen_if_given("channel_awareness", &CHANNEL_AWARENESS).unwrap_or_default(),
+        channel_awareness: cell.optional_choice_value("channel_awareness", &CHANNEL_AWARENESS).unwrap_or_default(),
         waiting_unit_ms: waiting.map_or(reference.waiting_unit_ms, |unit| (unit / 1_000_000) as u32),
     }
 }
 
 /// Reads the groups that a cell may use: the first group and the number of groups.
-fn groups(reader: &mut Reader<'_, '_>, bandwidth: Bandwidth) -> Option<(usize, usize)> {
+fn groups(reader: &mut SettingsReader<'_, '_>, bandwidth: Bandwidth) -> Option<(usize, usize)> {
     let value = reader.tree.get("groups")?;
     let there_are = bandwidth.groups();
     let numbers: Vec<usize> = value.list().iter().filter_map(|group| usize::try_from(group.integer()).ok()).collect();
@@ -237,37 +242,37 @@ fn groups(reader: &mut Reader<'_, '_>, bandwidth: Bandwidth) -> Option<(usize, u
             let message = format!(
                 "{}.groups = {} is not a range of groups",
                 reader.path,
-                reader.check.sources.found(value.place)
+                reader.check.sources.excerpt(value.place)
             );
-            reader.error("groups", message, &format!("the first and the last group, from 0 to {}", there_are - 1));
+            reader.add_error("groups", message, &format!("the first and the last group, from 0 to {}", there_are - 1));
             None
         }
     }
 }
 
 /// Reads two numbers, if the table has a position.
-fn position(reader: &mut Reader<'_, '_>) -> Option<[f64; 2]> {
+fn position(reader: &mut SettingsReader<'_, '_>) -> Option<[f64; 2]> {
     let numbers: Vec<f64> = reader.tree.get("position")?.list().iter().map(Value::number).collect();
     let position = <[f64; 2]>::try_from(numbers);
     if position.is_err() {
-        reader.error("position", "position must have two numbers", "meters east and north such as [99, 0]");
+        reader.add_error("position", "position must have two numbers", "meters east and north such as [99, 0]");
     }
     position.ok()
 }
 
-fn ues(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &mut LteSettings) {
+fn ues(reader: &mut SettingsReader<'_, '_>, context: &mut AccessContext<'_>, settings: &mut LteSettings) {
     let trees = reader.tree.tables("ue");
     if trees.is_empty() {
-        reader.error("ue", format!("{} has no UE", reader.path), "at least one [[lte.ue]]");
+        reader.add_error("ue", format!("{} has no UE", reader.path), "at least one [[lte.ue]]");
     }
     for (index, tree) in trees.iter().enumerate() {
         let path = reader.path_of(&format!("ue.{index}"));
         // The error has already been reported.
-        let _ = ue(&mut reader.within(tree, &path), context, settings);
+        let _ = ue(&mut reader.nested(tree, &path), context, settings);
     }
     let count = settings.stations.len();
     if count > MOST_UES {
-        reader.error("ue", format!("{} has {count} UEs", reader.path), &format!("at most {MOST_UES}"));
+        reader.add_error("ue", format!("{} has {count} UEs", reader.path), &format!("at most {MOST_UES}"));
     }
     if settings.config.ues.iter().all(|ue| ue.bearers.len() == 1) {
         settings.classifiers.clear();
@@ -275,9 +280,13 @@ fn ues(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &
 }
 
 /// Reads the UEs of one table.
-fn ue(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &mut LteSettings) -> Result<(), Invalid> {
+fn ue(
+    reader: &mut SettingsReader<'_, '_>,
+    context: &mut AccessContext<'_>,
+    settings: &mut LteSettings,
+) -> Result<(), InvalidSettings> {
     let ue = reader.tree;
-    let nodes = context.matching(reader, "host").unwrap_or_default();
+    let nodes = context.find_matching(reader, "host").unwrap_or_default();
     let cells = &settings.config.cells;
     let cell = match ue.get("cell") {
         None => 0,
@@ -286,7 +295,7 @@ fn ue(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &m
             found.ok_or_else(|| unknown_cell(reader, name, cells))?
         }
     };
-    let serving = cells.get(cell).ok_or(Invalid)?;
+    let serving = cells.get(cell).ok_or(InvalidSettings)?;
     let mode = usize::try_from(ue.integer("transmission_mode")).unwrap_or(1);
     let transmission_mode = TransmissionMode::ALL[mode.clamp(1, TransmissionMode::ALL.len()) - 1];
     // The default of the buffer depends on it.
@@ -297,7 +306,7 @@ fn ue(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &m
     let attach = attach(reader);
     let count = nodes.len();
     for (number, node) in nodes.into_iter().enumerate() {
-        if context.take(reader, "host", node, STATION).is_err() {
+        if context.claim_station(reader, "host", node, STATION).is_err() {
             continue;
         }
         let name = context.nodes.name(node);
@@ -306,7 +315,7 @@ fn ue(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &m
             far_enough(reader, name, &course, cells);
         }
         settings.stations.push(node);
-        settings.switched_on_s.push(checked(ue, "switched_on"));
+        settings.switched_on_s.push(read_distribution(ue, "switched_on"));
         settings.classifiers.push(classifier.clone());
         settings.config.ues.push(UeConfig {
             name: name.to_string(),
@@ -324,29 +333,29 @@ fn ue(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &m
     Ok(())
 }
 
-fn unknown_cell(reader: &mut Reader<'_, '_>, name: &Value, cells: &[CellConfig]) -> Invalid {
+fn unknown_cell(reader: &mut SettingsReader<'_, '_>, name: &Value, cells: &[CellConfig]) -> InvalidSettings {
     let names = cells.iter().map(|cell| cell.name.as_str());
     let (message, path) = (format!("unknown cell \"{}\"", name.text()), reader.path_of("cell"));
-    reader.check.unknown_name(name.place, &path, message, name.text(), names);
-    Invalid
+    reader.check.add_unknown_name(name.place, &path, message, name.text(), names);
+    InvalidSettings
 }
 
 /// Reads how a UE's bearers are established. Rejects `switched_on` for a UE that has its bearers from the start.
-fn attach(reader: &mut Reader<'_, '_>) -> Attach {
-    distribution(reader.tree, "switched_on", reader.path, reader.check);
-    let attach = reader.tree.chosen("attach", &ATTACH);
-    if let (Attach::Ideal, Some(switched_on)) = (attach, reader.tree.get("switched_on")) {
+fn attach(reader: &mut SettingsReader<'_, '_>) -> AttachProcedure {
+    check_distribution(reader.tree, "switched_on", reader.path, reader.check);
+    let attach = reader.tree.choice_value("attach", &ATTACH);
+    if let (AttachProcedure::Ideal, Some(switched_on)) = (attach, reader.tree.get("switched_on")) {
         let message =
             format!("{} has switched_on, but with attach = \"ideal\" a UE has its bearers from the start", reader.path);
         let expected = vec!["attach = \"known-cell\"".into(), "attach = \"cell-search\"".into()];
-        reader.check.error(switched_on.place, &reader.path_of("switched_on"), message, expected);
+        reader.check.add_error(switched_on.place, &reader.path_of("switched_on"), message, expected);
     }
     attach
 }
 
 /// Reads a UE's bearers, the default one first, and its packet classifier.
 fn bearers(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut SettingsReader<'_, '_>,
     serving: &CellConfig,
     peak_bytes_per_ms: u64,
     context: &AccessContext<'_>,
@@ -354,23 +363,23 @@ fn bearers(
     let mut bearers = vec![bearer(reader, serving, peak_bytes_per_ms)];
     let mut classifier = Classifier::with_default_bearer();
     let dedicated = reader.tree.tables("bearer");
-    let most = usize::from(MOST_BEARERS) - 1;
+    let most = usize::from(MAX_BEARERS) - 1;
     if let Some(beyond) = dedicated.get(most) {
         let message = format!("{} has {} dedicated bearers", reader.path, dedicated.len());
         let path = reader.path_of(&format!("bearer.{most}"));
-        reader.check.error(beyond.place, &path, message, vec![format!("at most {most}")]);
+        reader.check.add_error(beyond.place, &path, message, vec![format!("at most {most}")]);
     }
     for (index, tree) in dedicated.iter().enumerate() {
         let path = reader.path_of(&format!("bearer.{index}"));
-        let reader = &mut reader.within(tree, &path);
+        let reader = &mut reader.nested(tree, &path);
         let mut filters = Vec::new();
         for (n, filter) in tree.tables("filter").iter().enumerate() {
             let path = reader.path_of(&format!("filter.{n}"));
-            filters.extend(packet_filters(&mut reader.within(filter, &path), context).unwrap_or_default());
+            filters.extend(packet_filters(&mut reader.nested(filter, &path), context).unwrap_or_default());
         }
-        if filters.len() > MOST_FILTERS {
+        if filters.len() > MAX_FILTERS {
             let message = format!("{path} has {} packet filters (one for each address of a host)", filters.len());
-            reader.error("filter", message, &format!("at most {MOST_FILTERS}"));
+            reader.add_error("filter", message, &format!("at most {MAX_FILTERS}"));
         }
         // Too many filters or bearers have already been reported.
         let _ = classifier.add(index as u8 + 2, &filters);
@@ -380,13 +389,14 @@ fn bearers(
 }
 
 /// Reads a bearer from the keys that a dedicated bearer shares with a UE's default bearer.
-fn bearer(reader: &mut Reader<'_, '_>, serving: &CellConfig, peak_bytes_per_ms: u64) -> BearerConfig {
+fn bearer(reader: &mut SettingsReader<'_, '_>, serving: &CellConfig, peak_bytes_per_ms: u64) -> BearerConfig {
     let tree = reader.tree;
     let guaranteed = tree.get("guaranteed_rate").map(Value::rate);
     // The schema accepts classes from 1 to 9.
     let qci = u8::try_from(tree.integer("qci")).ok().and_then(|qci| Qci::new(qci).ok()).unwrap_or(Qci::DEFAULT);
     let is_guaranteed = qci.class().guaranteed;
-    let holds_guarantees = catalogue::entry(&serving.scheduler).is_some_and(|entry| entry.supports_guaranteed_bit_rate);
+    let holds_guarantees =
+        catalogue::find_scheduler(&serving.scheduler).is_some_and(|entry| entry.supports_guaranteed_bit_rate);
     if (guaranteed.is_some() || is_guaranteed) && !holds_guarantees {
         let key = if guaranteed.is_some() { "guaranteed_rate" } else { "qci" };
         let message = format!(
@@ -395,24 +405,24 @@ fn bearer(reader: &mut Reader<'_, '_>, serving: &CellConfig, peak_bytes_per_ms: 
         );
         let with = catalogue::ENTRIES.iter().filter(|entry| entry.supports_guaranteed_bit_rate);
         let with = with.map(|entry| format!("scheduler = \"{}\"", entry.declaration.name)).collect();
-        reader.check.error(tree.place_of(key), &reader.path_of(key), message, with);
+        reader.check.add_error(tree.location_of(key), &reader.path_of(key), message, with);
     } else if is_guaranteed && guaranteed.is_none() {
         let message = format!("{} has QCI {} (guaranteed bit rate), but no guaranteed_rate", reader.path, qci.number());
-        reader.error("qci", message, "guaranteed_rate, or a QCI from 5 to 9");
+        reader.add_error("qci", message, "guaranteed_rate, or a QCI from 5 to 9");
     }
     let rlc = tree.table("rlc");
-    let mode = rlc.chosen("mode", &RLC_MODES).mode(qci);
+    let mode = rlc.choice_value("mode", &RLC_MODES).mode(qci);
     let none = Rate::from_bits_per_second(0);
     BearerConfig {
         qci,
         guaranteed: guaranteed.unwrap_or(none),
         maximum: tree.get("maximum_rate").map_or(none, Value::rate),
         mode,
-        limits: limits(rlc, peak_bytes_per_ms, Limits::of(mode)),
+        limits: limits(rlc, peak_bytes_per_ms, RlcConfig::for_mode(mode)),
     }
 }
 
-fn limits(rlc: &Tree, peak_bytes_per_ms: u64, reference: Limits) -> Limits {
+fn limits(rlc: &Tree, peak_bytes_per_ms: u64, reference: RlcConfig) -> RlcConfig {
     let bytes = |bytes: u128| Some(u32::try_from(bytes).unwrap_or(u32::MAX));
     let (max_buffer_bytes, max_buffer_sdus) = match rlc.queue_limit("buffer") {
         QueueLimit::Bytes(limit) => (bytes(limit.into()), None),
@@ -422,12 +432,12 @@ fn limits(rlc: &Tree, peak_bytes_per_ms: u64, reference: Limits) -> Limits {
         QueueLimit::Packets(packets) => (None, Some(packets)),
         QueueLimit::Unlimited => (None, None),
     };
-    Limits {
+    RlcConfig {
         max_buffer_bytes,
         max_buffer_sdus,
         discard_after: rlc.get("discard").map(Value::duration),
         reordering: rlc.get("reordering").map_or(reference.reordering, Value::duration),
-        acknowledgement: Acknowledgement {
+        acknowledgement: AmConfig {
             poll_retransmit: rlc.duration("poll_retransmit"),
             status_prohibit: rlc.duration("status_prohibit"),
             ..reference.acknowledgement
@@ -437,17 +447,20 @@ fn limits(rlc: &Tree, peak_bytes_per_ms: u64, reference: Limits) -> Limits {
 }
 
 /// Reads a packet filter. The result has one filter per pair of addresses, since a host has one address of each IP version.
-fn packet_filters(reader: &mut Reader<'_, '_>, context: &AccessContext<'_>) -> Result<Vec<PacketFilter>, Invalid> {
+fn packet_filters(
+    reader: &mut SettingsReader<'_, '_>,
+    context: &AccessContext<'_>,
+) -> Result<Vec<PacketFilter>, InvalidSettings> {
     let [remote, local] = ["remote", "local"].map(|key| addresses(reader, key, context));
     let [remote_ports, local_ports] = ["remote_ports", "local_ports"].map(|key| ports(reader, key));
     let (remote, local) = (remote?, local?);
     let filter = PacketFilter {
-        ways: reader.tree.chosen("direction", &DIRECTIONS),
+        ways: reader.tree.choice_value("direction", &DIRECTIONS),
         remote_ports: remote_ports?,
         local_ports: local_ports?,
         ..PacketFilter::ANY
     };
-    let same_version = |remote: &Option<(bool, Addresses)>, local: &Option<(bool, Addresses)>| {
+    let same_version = |remote: &Option<(bool, AddressMask)>, local: &Option<(bool, AddressMask)>| {
         remote.zip(*local).is_none_or(|((remote, _), (local, _))| remote == local)
     };
     let pairs = remote.iter().flat_map(|remote| local.iter().map(move |local| (remote, local)));
@@ -459,17 +472,17 @@ fn packet_filters(reader: &mut Reader<'_, '_>, context: &AccessContext<'_>) -> R
     let filters: Vec<PacketFilter> = filters.collect();
     if filters.is_empty() {
         let message = format!("{} matches no packet, because one address is IPv4 and the other IPv6", reader.path);
-        reader.error("local", message, "two addresses of one IP version");
+        reader.add_error("local", message, "two addresses of one IP version");
     }
     Ok(filters)
 }
 
 /// Reads the addresses of a packet filter's key, each with whether it is IPv4. `None` matches any address.
 fn addresses(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut SettingsReader<'_, '_>,
     key: &str,
     context: &AccessContext<'_>,
-) -> Result<Vec<Option<(bool, Addresses)>>, Invalid> {
+) -> Result<Vec<Option<(bool, AddressMask)>>, InvalidSettings> {
     let Some(value) = reader.tree.get(key) else { return Ok(vec![None]) };
     let text = value.text();
     let (address, bits) = match text.split_once('/') {
@@ -477,7 +490,7 @@ fn addresses(
         None => (text, None),
     };
     let whole = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
-    let prefix = |address: IpAddr, bits| Addresses::prefix(address, bits).map(|some| Some((address.is_ipv4(), some)));
+    let prefix = |address: IpAddr, bits| AddressMask::prefix(address, bits).map(|some| Some((address.is_ipv4(), some)));
     if let Ok(address) = address.parse::<IpAddr>() {
         let bits =
             bits.map_or(Ok(whole(address)), |bits| bits.parse().map_err(|_| "the length is not a number".to_string()));
@@ -486,9 +499,9 @@ fn addresses(
             let message = format!(
                 "{} = {} is not a valid prefix: {reason}",
                 reader.path_of(key),
-                reader.check.sources.found(value.place)
+                reader.check.sources.excerpt(value.place)
             );
-            reader.error(key, message, "a prefix such as \"10.0.0.0/8\"")
+            reader.add_error(key, message, "a prefix such as \"10.0.0.0/8\"")
         });
     }
     let own = context.nodes.addresses(context.node(reader, key)?);
@@ -496,38 +509,42 @@ fn addresses(
 }
 
 /// Reads one port, or the first and the last.
-fn ports(reader: &mut Reader<'_, '_>, key: &str) -> Result<Ports, Invalid> {
-    let Some(value) = reader.tree.get(key) else { return Ok(Ports::ANY) };
+fn ports(reader: &mut SettingsReader<'_, '_>, key: &str) -> Result<PortRange, InvalidSettings> {
+    let Some(value) = reader.tree.get(key) else { return Ok(PortRange::ANY) };
     let numbers: Vec<u16> = value.list().iter().filter_map(|port| u16::try_from(port.integer()).ok()).collect();
     let ports = match numbers[..] {
-        [one] => Ok(Ports::one(one)),
-        [first, last] => Ports::new(first, last).map_err(|_| "is not in ascending order"),
+        [one] => Ok(PortRange::one(one)),
+        [first, last] => PortRange::new(first, last).map_err(|_| "is not in ascending order"),
         _ => Err("is neither one port nor two"),
     };
     ports.map_err(|reason| {
-        let message = format!("{} = {} {reason}", reader.path_of(key), reader.check.sources.found(value.place));
-        reader.error(key, message, "one port, [5004], or the first and the last, [5000, 5999]")
+        let message = format!("{} = {} {reason}", reader.path_of(key), reader.check.sources.excerpt(value.place));
+        reader.add_error(key, message, "one port, [5004], or the first and the last, [5000, 5999]")
     })
 }
 
 /// Reads the positions of a UE over time. It is the `number`-th of the `count` UEs of one table.
-fn course(reader: &mut Reader<'_, '_>, cell: &CellConfig, (number, count): (usize, usize)) -> Result<Course, Invalid> {
+fn course(
+    reader: &mut SettingsReader<'_, '_>,
+    cell: &CellConfig,
+    (number, count): (usize, usize),
+) -> Result<Trajectory, InvalidSettings> {
     let ue = reader.tree;
     let given: Vec<&str> = PLACES.into_iter().filter(|key| ue.get(key).is_some()).collect();
     let [key] = given[..] else {
-        let place = given.get(1).map_or(ue.place, |key| ue.place_of(key));
+        let place = given.get(1).map_or(ue.place, |key| ue.location_of(key));
         let message = if given.is_empty() {
             "has no position".into()
         } else {
             format!("has more than one position: {}", given.join(" and "))
         };
         let expected = vec!["exactly one of distance, position, waypoints, course".into()];
-        reader.check.error(place, reader.path, format!("{} {message}", reader.path), expected);
-        return Err(Invalid);
+        reader.check.add_error(place, reader.path, format!("{} {message}", reader.path), expected);
+        return Err(InvalidSettings);
     };
     if ue.get("farthest").is_some() && key != "distance" {
         let message = format!("{} has farthest, which requires distance", reader.path);
-        return Err(reader.error("farthest", message, "distance"));
+        return Err(reader.add_error("farthest", message, "distance"));
     }
     let points = match key {
         "distance" => {
@@ -537,12 +554,12 @@ fn course(reader: &mut Reader<'_, '_>, cell: &CellConfig, (number, count): (usiz
             let distance = nearest + (farthest - nearest) * share;
             vec![(0.0, [cell.position.x + distance, cell.position.y])]
         }
-        "position" => vec![(0.0, position(reader).ok_or(Invalid)?)],
+        "position" => vec![(0.0, position(reader).ok_or(InvalidSettings)?)],
         "waypoints" => {
             let mut points = Vec::new();
             for (index, point) in ue.tables("waypoints").iter().enumerate() {
                 let path = reader.path_of(&format!("waypoints.{index}"));
-                let place = position(&mut reader.within(point, &path)).ok_or(Invalid)?;
+                let place = position(&mut reader.nested(point, &path)).ok_or(InvalidSettings)?;
                 points.push((point.duration("at").as_secs_f64(), place));
             }
             points
@@ -551,14 +568,14 @@ fn course(reader: &mut Reader<'_, '_>, cell: &CellConfig, (number, count): (usiz
     };
     if points.is_empty() || points.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
         let message = format!("{}.{key} has no position, or times that do not ascend", reader.path);
-        return Err(reader.error(key, message, "at least one position, at ascending times"));
+        return Err(reader.add_error(key, message, "at least one position, at ascending times"));
     }
     let z = ue.number("height");
-    Ok(Course { points: points.into_iter().map(|(at, [x, y])| (at, Position { x, y, z })).collect() })
+    Ok(Trajectory { points: points.into_iter().map(|(at, [x, y])| (at, Position { x, y, z })).collect() })
 }
 
 /// Reads a file of positions: seconds and two coordinates on each line; `#` starts a comment.
-fn from_file(reader: &mut Reader<'_, '_>) -> Result<Vec<(f64, [f64; 2])>, Invalid> {
+fn from_file(reader: &mut SettingsReader<'_, '_>) -> Result<Vec<(f64, [f64; 2])>, InvalidSettings> {
     let file = here(reader.check).join(reader.tree.text("course"));
     let read = std::fs::read_to_string(&file).map_err(|reason| format!("cannot read {}: {reason}", file.display()));
     let points = read.and_then(|text| {
@@ -574,28 +591,28 @@ fn from_file(reader: &mut Reader<'_, '_>) -> Result<Vec<(f64, [f64; 2])>, Invali
         lines.map(point).collect::<Result<Vec<_>, String>>()
     });
     points.map_err(|reason| {
-        reader.error("course", reason, "a file with seconds, meters east and meters north on each line")
+        reader.add_error("course", reason, "a file with seconds, meters east and meters north on each line")
     })
 }
 
 /// Checks that no UE is at the position of an antenna, where path loss is undefined.
-fn far_enough(reader: &mut Reader<'_, '_>, name: &str, course: &Course, cells: &[CellConfig]) {
+fn far_enough(reader: &mut SettingsReader<'_, '_>, name: &str, course: &Trajectory, cells: &[CellConfig]) {
     let ue = reader.tree;
-    let place: Place = PLACES.into_iter().find_map(|key| ue.get(key)).map_or(ue.place, |value| value.place);
+    let place: SourceLocation = PLACES.into_iter().find_map(|key| ue.get(key)).map_or(ue.place, |value| value.place);
     if let Some(cell) = cells.iter().find(|cell| course.points.iter().any(|(_, at)| *at == cell.position)) {
         let message = format!("{name} is 0 m from the antenna of {}, where path loss is undefined", cell.name);
-        reader.check.error(place, reader.path, message, vec!["a distance above 0 m, or another height".into()]);
+        reader.check.add_error(place, reader.path, message, vec!["a distance above 0 m, or another height".into()]);
     }
 }
 
-fn power_control(tree: &Tree, cell: &CellConfig) -> Option<PowerControl> {
-    tree.boolean("enabled").then(|| PowerControl {
+fn power_control(tree: &Tree, cell: &CellConfig) -> Option<PowerControlConfig> {
+    tree.boolean("enabled").then(|| PowerControlConfig {
         largest_dbm: tree.number("largest"),
         smallest_dbm: tree.number("smallest"),
         target_dbm: tree.number("target"),
         compensation: tree.number("compensation"),
-        commands: tree.chosen("commands", &COMMANDS),
+        commands: tree.choice_value("commands", &COMMANDS),
         reference_dbm: cell.power_dbm,
-        ..PowerControl::default()
+        ..PowerControlConfig::default()
     })
 }

@@ -6,14 +6,14 @@ use super::medium::LteMedium;
 use crate::access::AccessNetwork;
 use crate::bearer::Classifier;
 use crate::config::Config;
-use crate::connection::Attach;
-use crate::radio::Invalid;
+use crate::connection::AttachProcedure;
+use crate::radio::RadioError;
 use crate::radio::fading::Gains;
-use crate::radio::tables::{self, SCHEMES};
-use fullpipe_network::Way;
-use fullpipe_network::access::{AccessNetworkComponent, AccessNetworkSettings, MediumCost, WayPromise};
+use crate::radio::tables::{self, MCS_COUNT};
+use fullpipe_network::MediumDirection;
+use fullpipe_network::access::{AccessNetworkComponent, AccessNetworkSettings, DirectionBounds, MediumCost};
 use fullpipe_network::medium::Medium;
-use fullpipe_units::{Distribution, Duration, Instant, NodeId, Stream};
+use fullpipe_units::{Distribution, Duration, Instant, NodeId, RandomStream};
 use std::path::Path;
 
 /// Shortest time through the downlink. A transmission is on the air two subframes after its scheduling and decoded at the end of
@@ -47,19 +47,21 @@ pub struct LteSettings {
 
 impl LteSettings {
     /// Returns the configuration of a run with this seed.
-    fn config(&self, seed: u64) -> Result<Config, Invalid> {
-        let seed_of = |purpose: &str| Stream::new(seed, &self.name, purpose).below(u64::MAX);
+    fn config(&self, seed: u64) -> Result<Config, RadioError> {
+        let seed_of = |purpose: &str| RandomStream::new(seed, &self.name, purpose).uniform_below(u64::MAX);
         let mut config = Config { seed: seed_of("radio"), ..self.config.clone() };
         if let Some(cell) = self.config.cells.first() {
             config.downlink_fading = self.fading[0].build(seed_of("downlink fading"), cell.downlink)?;
             config.uplink_fading = self.fading[1].build(seed_of("uplink fading"), cell.uplink)?;
         }
         for (ue, switched_on_s) in config.ues.iter_mut().zip(&self.switched_on_s) {
-            let mut random = Stream::new(seed, &ue.name, "switched on");
+            let mut random = RandomStream::new(seed, &ue.name, "switched on");
             let at = Instant::ZERO.saturating_add(switched_on_s.sample_duration(&mut random));
             match &mut ue.attach {
-                Attach::Ideal => {}
-                Attach::KnownCell { switched_on } | Attach::CellSearch { switched_on } => *switched_on = at,
+                AttachProcedure::Ideal => {}
+                AttachProcedure::KnownCell { switched_on } | AttachProcedure::CellSearch { switched_on } => {
+                    *switched_on = at
+                }
             }
         }
         Ok(config)
@@ -67,18 +69,18 @@ impl LteSettings {
 
     /// Upper bound of the bytes that all cells together can carry in a subframe. Transport blocks with few resource blocks may
     /// have more bytes per resource block than one with the whole band.
-    fn most_bytes_per_subframe(&self, way: Way) -> u64 {
+    fn most_bytes_per_subframe(&self, way: MediumDirection) -> u64 {
         let (cells, ues) = (&self.config.cells, &self.config.ues);
         let (bytes, carrier, layers): (fn(u8, usize) -> u32, _, _) = match way {
-            Way::Down => {
+            MediumDirection::Downlink => {
                 let layers = ues.iter().map(|ue| ue.transmission_mode.layers()).max().unwrap_or(1);
                 (tables::downlink_bytes, cells.first().map(|cell| cell.downlink), layers as u64)
             }
-            Way::Up => (tables::uplink_bytes, cells.first().map(|cell| cell.uplink), 1),
+            MediumDirection::Uplink => (tables::uplink_bytes, cells.first().map(|cell| cell.uplink), 1),
         };
         let blocks = carrier.map_or(0, |carrier| carrier.bandwidth.resource_blocks());
         let dense = |count: usize| {
-            let most = (0..SCHEMES as u8).map(|mcs| u64::from(bytes(mcs, count))).max().unwrap_or(0);
+            let most = (0..MCS_COUNT as u8).map(|mcs| u64::from(bytes(mcs, count))).max().unwrap_or(0);
             (most * blocks as u64).div_ceil(count as u64)
         };
         (1..=blocks).map(dense).max().unwrap_or(0) * layers * cells.len() as u64
@@ -106,13 +108,13 @@ impl AccessNetworkSettings for LteSettings {
         self.mtu_bytes
     }
 
-    fn promise(&self, way: Way) -> WayPromise {
+    fn bounds(&self, way: MediumDirection) -> DirectionBounds {
         let core = self.config.core.s1_delay + self.config.core.s5_delay;
         let least = match way {
-            Way::Down => LEAST_DOWNLINK,
-            Way::Up => LEAST_UPLINK,
+            MediumDirection::Downlink => LEAST_DOWNLINK,
+            MediumDirection::Uplink => LEAST_UPLINK,
         };
-        WayPromise { rate_bps: 8_000 * self.most_bytes_per_subframe(way), least_delay: least + core }
+        DirectionBounds { rate_bps: 8_000 * self.most_bytes_per_subframe(way), least_delay: least + core }
     }
 
     /// Two events per subframe: the processing of the cell, and the offer of packets that arrived since the last subframe.
@@ -126,7 +128,7 @@ impl AccessNetworkSettings for LteSettings {
         const SUBFRAMES_PER_S: f64 = 1000.0;
         let ues = self.stations.len() as f64;
         let repeated = self.fading.iter().map(|source| match source {
-            FadingSource::Generated { repeat_s: Some(seconds), .. } => f64::from(*seconds),
+            FadingSource::Generator { repeat_s: Some(seconds), .. } => f64::from(*seconds),
             _ => 0.0,
         });
         let fading_bytes = repeated.sum::<f64>() * SUBFRAMES_PER_S * size_of::<Gains>() as f64;

@@ -12,14 +12,14 @@
 
 use super::bandwidth::Bandwidth;
 use super::errors::ErrorModel;
-use super::information::{Information, Reading};
-use super::tables::{Modulation, SCHEMES, cqi_efficiency, downlink_bytes, mcs_efficiency, modulation};
-use super::{ROW, smallest_that};
+use super::information::{InformationLookup, MutualInformation};
+use super::tables::{MCS_COUNT, Modulation, cqi_efficiency, downlink_bytes, mcs_efficiency, modulation};
+use super::{ROW_LANES, smallest_that};
 use fullpipe_units::math;
 use std::sync::Arc;
 
 /// Largest number of groups of a report, rounded up to whole vectors.
-pub const MOST_GROUPS: usize = 32;
+pub const MAX_GROUPS: usize = 32;
 
 /// The bit error rate of the uplink, and the default for the downlink with [`Amc::Piro`].
 pub const BIT_ERROR_RATE: f64 = 0.00005;
@@ -56,7 +56,7 @@ pub fn cqi_of_efficiency(efficiency: f64) -> u8 {
 pub fn reference_cqi(amc: Amc, model: &ErrorModel, sinr: &[f32]) -> u8 {
     match amc {
         Amc::ErrorModel => {
-            let passed = (0..SCHEMES as u8)
+            let passed = (0..MCS_COUNT as u8)
                 .take_while(|&mcs| {
                     let mean = model.mean_mutual_information(modulation(mcs), sinr);
                     model.block_error_rate(mcs, downlink_bytes(mcs, sinr.len()), mean) <= TARGET_ERROR
@@ -79,7 +79,7 @@ pub fn reference_cqi(amc: Amc, model: &ErrorModel, sinr: &[f32]) -> u8 {
 fn cqi_of_passed(passed: usize) -> u8 {
     match passed {
         0 => 0,
-        SCHEMES => 15,
+        MCS_COUNT => 15,
         _ => cqi_of_efficiency(mcs_efficiency(passed as u8 - 1)),
     }
 }
@@ -109,11 +109,11 @@ struct Search {
     /// By modulation: if no entry of a row is below this, all of its MCS and those of lower modulations pass.
     all_from: [f32; 3],
     /// The CQI by the number of MCS that pass.
-    cqi: [u8; SCHEMES + 1],
+    cqi: [u8; MCS_COUNT + 1],
 }
 
 /// First MCS of each modulation, and one more than the last MCS.
-const FIRST: [usize; 4] = [0, 10, 17, SCHEMES];
+const FIRST: [usize; 4] = [0, 10, 17, MCS_COUNT];
 
 impl Search {
     fn new(model: &ErrorModel, resource_blocks: usize) -> Self {
@@ -127,7 +127,7 @@ impl Search {
         for modulation in Modulation::ALL {
             let passes = &mut search.passes[modulation as usize];
             let mut from = 0.0f32;
-            for (pass, mcs) in passes.iter_mut().zip(modulation.schemes()) {
+            for (pass, mcs) in passes.iter_mut().zip(modulation.mcs_range()) {
                 let bytes = downlink_bytes(mcs, resource_blocks);
                 from =
                     from.max(smallest_that(|mean| model.block_error_rate(mcs, bytes, mean.min(1.0)) <= TARGET_ERROR));
@@ -136,7 +136,7 @@ impl Search {
             // Not simply where the information itself is sufficient, since the mean of a flat row may be rounded.
             let flat = |enough: f32| {
                 smallest_that(|sinr| {
-                    model.mean_mutual_information(modulation, &[sinr; ROW][..resource_blocks]) >= enough
+                    model.mean_mutual_information(modulation, &[sinr; ROW_LANES][..resource_blocks]) >= enough
                 })
             };
             all_from = all_from.max(flat(from));
@@ -170,25 +170,25 @@ impl Search {
         self.cqi[passed]
     }
 
-    fn wideband(&self, information: &Information, sinr: &[f32]) -> u8 {
+    fn wideband(&self, information: &MutualInformation, sinr: &[f32]) -> u8 {
         match information {
-            Information::Reference(steps) => self.cqi(sinr, |modulation| steps.mean(modulation, sinr)),
-            Information::Smooth(lines) => self.cqi(sinr, |modulation| lines.mean(modulation, sinr)),
+            MutualInformation::Reference(steps) => self.cqi(sinr, |modulation| steps.mean(modulation, sinr)),
+            MutualInformation::Smooth(lines) => self.cqi(sinr, |modulation| lines.mean(modulation, sinr)),
         }
     }
 
-    fn groups<const SIZE: usize>(&self, information: &Information, sinr: &[f32], out: &mut [u8]) {
+    fn groups<const SIZE: usize>(&self, information: &MutualInformation, sinr: &[f32], out: &mut [u8]) {
         match information {
-            Information::Reference(steps) => self.groups_on::<SIZE>(steps, sinr, out),
-            Information::Smooth(lines) => self.groups_on::<SIZE>(lines, sinr, out),
+            MutualInformation::Reference(steps) => self.groups_on::<SIZE>(steps, sinr, out),
+            MutualInformation::Smooth(lines) => self.groups_on::<SIZE>(lines, sinr, out),
         }
     }
 
     #[inline(always)]
-    fn groups_on<const SIZE: usize>(&self, reading: &impl Reading, sinr: &[f32], out: &mut [u8]) {
+    fn groups_on<const SIZE: usize>(&self, reading: &impl InformationLookup, sinr: &[f32], out: &mut [u8]) {
         let (groups, _) = sinr.as_chunks::<SIZE>();
         for (cqi, group) in out.iter_mut().zip(groups) {
-            *cqi = self.cqi(group, |modulation| reading.mean_of_few(modulation, group));
+            *cqi = self.cqi(group, |modulation| reading.mean_of_partial_row(modulation, group));
         }
     }
 }
@@ -197,7 +197,7 @@ impl Search {
 #[derive(Clone, Debug)]
 enum Rule {
     ErrorModel {
-        information: Arc<Information>,
+        information: Arc<MutualInformation>,
         group: Box<Search>,
         band: Box<Search>,
     },
@@ -254,8 +254,8 @@ fn by_step(most: bool, of: impl Fn(f32) -> u8) -> [u8; STEPS] {
 
 /// The steps of the products of each gain and both factors. A separate function, so that the compiler vectorizes over groups.
 #[inline(never)]
-fn steps(gains: &[f32; MOST_GROUPS], factors: [f32; 2]) -> [u32; MOST_GROUPS] {
-    let mut steps = [0; MOST_GROUPS];
+fn steps(gains: &[f32; MAX_GROUPS], factors: [f32; 2]) -> [u32; MAX_GROUPS] {
+    let mut steps = [0; MAX_GROUPS];
     for (of, gain) in steps.iter_mut().zip(gains) {
         *of = step(gain * factors[0] * factors[1]);
     }
@@ -304,7 +304,7 @@ impl CqiTables {
         };
         // Each report is monotone in every entry of its row, so a flat row bounds all rows.
         let flat = |sinr: f32| {
-            let row = [sinr; ROW];
+            let row = [sinr; ROW_LANES];
             (
                 tables.block(&row[..bandwidth.group_size()], false),
                 tables.block(&row[..bandwidth.resource_blocks()], true),
@@ -312,7 +312,7 @@ impl CqiTables {
         };
         let best = smallest_that(|sinr| {
             let (group, band) = flat(sinr);
-            group == 15 && band == 15 && sinr >= model.full_information_sinr() && model.control_is_sure(sinr)
+            group == 15 && band == 15 && sinr >= model.full_information_sinr() && model.is_control_error_free(sinr)
         });
         let ceiling = std::array::from_fn(|i| {
             smallest_that(|sinr| {
@@ -340,13 +340,13 @@ impl CqiTables {
     }
 
     /// Returns the CQI of the whole band from the linear SINR of its resource blocks. Entries beyond the band are ignored.
-    pub fn wideband(&self, sinr: &[f32]) -> u8 {
+    pub fn wideband_cqi(&self, sinr: &[f32]) -> u8 {
         self.block(&sinr[..self.bandwidth.resource_blocks()], true)
     }
 
     /// Computes the CQI of each whole group; 0 beyond the last.
-    pub fn subbands(&self, sinr: &[f32], out: &mut [u8; MOST_GROUPS]) {
-        *out = [0; MOST_GROUPS];
+    pub fn fill_subband_cqis(&self, sinr: &[f32], out: &mut [u8; MAX_GROUPS]) {
+        *out = [0; MAX_GROUPS];
         let groups = self.bandwidth.groups();
         match self.bandwidth.group_size() {
             1 => self.groups::<1>(sinr, &mut out[..groups]),
@@ -395,15 +395,15 @@ impl CqiTables {
     /// is less.
     pub(crate) fn bound_groups(
         &self,
-        [smallest, largest]: [&[f32; MOST_GROUPS]; 2],
+        [smallest, largest]: [&[f32; MAX_GROUPS]; 2],
         factors: [f32; 2],
-        bounds: &mut [u8; MOST_GROUPS],
+        bounds: &mut [u8; MAX_GROUPS],
     ) -> u32 {
         let [lower, upper] = [smallest, largest].map(|gains| steps(gains, factors));
         let [least, most] = &*self.group_bounds;
-        let mut differ = [0; MOST_GROUPS];
-        *bounds = [0; MOST_GROUPS];
-        for k in 0..self.bandwidth.groups().min(MOST_GROUPS) {
+        let mut differ = [0; MAX_GROUPS];
+        *bounds = [0; MAX_GROUPS];
+        for k in 0..self.bandwidth.groups().min(MAX_GROUPS) {
             let bound = most[upper[k] as usize & (STEPS - 1)];
             bounds[k] = bound;
             differ[k] = u8::from(least[lower[k] as usize & (STEPS - 1)] != bound);
@@ -418,13 +418,13 @@ impl CqiTables {
     }
 
     /// Returns the highest CQI in any report of a row with no entry above this.
-    pub fn ceiling(&self, largest_sinr: f32) -> u8 {
+    pub fn max_cqi(&self, largest_sinr: f32) -> u8 {
         reached(&self.ceiling, largest_sinr)
     }
 
     /// Returns the CQI, from 1 to 15, of a flat channel with `gain` times the smallest SINR for which a UE reports `cqi`. CQI 0,
     /// out of range, stays 0.
-    pub fn corrected(&self, cqi: u8, gain: f32) -> u8 {
+    pub fn correct_cqi(&self, cqi: u8, gain: f32) -> u8 {
         match cqi {
             0 => 0,
             // Two CQI can start at the same SINR.
@@ -436,14 +436,14 @@ impl CqiTables {
     /// Whether a row with no entry below this has the best channel for certain: every CQI is 15, the mean mutual information of
     /// any of its blocks is 1 with every MCS, and its control channel is never lost.
     #[inline]
-    pub fn is_certain_best(&self, smallest_sinr: f32) -> bool {
+    pub fn is_max_everywhere(&self, smallest_sinr: f32) -> bool {
         smallest_sinr >= self.best
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::errors::Grid;
+    use super::super::errors::InformationGrid;
     use super::*;
     use proptest::prelude::*;
     use std::sync::LazyLock;
@@ -452,15 +452,15 @@ mod tests {
     fn corrected_cqi_range_from_1_to_15() {
         for (.., tables) in TABLES.iter() {
             for cqi in 0..=15 {
-                let corrected = |gain| tables.corrected(cqi, gain);
+                let corrected = |gain| tables.correct_cqi(cqi, gain);
                 assert_eq!([1e-9, 1.0, 1e9].map(corrected), [cqi.min(1), cqi, if cqi > 0 { 15 } else { 0 }]);
                 let rising: Vec<u8> = (-40..=40).map(|n| corrected(10f32.powf(n as f32 / 10.0))).collect();
                 assert!(rising.is_sorted(), "{cqi}: {rising:?}");
             }
             // Piro's CQI 4 and 5 start at 0.60 and 0.88 bits per symbol: (2^0.88 - 1) / (2^0.60 - 1) = 1.63 times the SINR.
             if let Rule::Piro(_) = tables.rule {
-                assert_eq!([1.6, 1.65].map(|gain| tables.corrected(4, gain)), [4, 5]);
-                assert_eq!([0.6, 0.65].map(|gain| tables.corrected(5, gain)), [3, 4]);
+                assert_eq!([1.6, 1.65].map(|gain| tables.correct_cqi(4, gain)), [4, 5]);
+                assert_eq!([0.6, 0.65].map(|gain| tables.correct_cqi(5, gain)), [3, 4]);
             }
         }
     }
@@ -469,7 +469,7 @@ mod tests {
     static TABLES: LazyLock<Vec<(Amc, Bandwidth, ErrorModel, CqiTables)>> = LazyLock::new(|| {
         let ways = [Amc::ErrorModel, Amc::Piro { bit_error_rate: BIT_ERROR_RATE }];
         let mut all = Vec::new();
-        for grid in [Grid::Reference, Grid::Smooth] {
+        for grid in [InformationGrid::Reference, InformationGrid::Smooth] {
             let model = ErrorModel::new(grid);
             for amc in ways {
                 for n in Bandwidth::RESOURCE_BLOCKS {
@@ -483,9 +483,9 @@ mod tests {
 
     /// Rows with a mean and a spread: flat, slightly and strongly frequency-selective ones.
     fn rows() -> impl Strategy<Value = Vec<f32>> {
-        (-12.0f64..35.0, 0.0f64..15.0, proptest::collection::vec(-1.0f64..1.0, ROW)).prop_map(|(mean, spread, row)| {
-            row.iter().map(|x| math::pow(10.0, (mean + spread * x) / 10.0) as f32).collect()
-        })
+        (-12.0f64..35.0, 0.0f64..15.0, proptest::collection::vec(-1.0f64..1.0, ROW_LANES)).prop_map(
+            |(mean, spread, row)| row.iter().map(|x| math::pow(10.0, (mean + spread * x) / 10.0) as f32).collect(),
+        )
     }
 
     proptest! {
@@ -495,9 +495,9 @@ mod tests {
         fn thresholds_give_what_the_search_gives(row in rows(), table in 0usize..24) {
             let (amc, bandwidth, model, tables) = &TABLES[table];
             let band = &row[..bandwidth.resource_blocks()];
-            prop_assert_eq!(tables.wideband(&row), reference_cqi(*amc, model, band));
-            let mut cqi = [99; MOST_GROUPS];
-            tables.subbands(&row, &mut cqi);
+            prop_assert_eq!(tables.wideband_cqi(&row), reference_cqi(*amc, model, band));
+            let mut cqi = [99; MAX_GROUPS];
+            tables.fill_subband_cqis(&row, &mut cqi);
             let size = bandwidth.group_size();
             for group in 0..bandwidth.groups() {
                 let block = &row[group * size..(group + 1) * size];
@@ -512,26 +512,26 @@ mod tests {
             let row = &row[..bandwidth.resource_blocks()];
             let smallest = row.iter().copied().fold(f32::INFINITY, f32::min);
             let largest = row.iter().copied().fold(0.0, f32::max);
-            let mut cqi = [0; MOST_GROUPS];
-            tables.subbands(row, &mut cqi);
-            let cqi = [&cqi[..bandwidth.groups()], &[tables.wideband(row)]].concat();
-            prop_assert!(cqi.iter().all(|&cqi| cqi <= tables.ceiling(largest)));
+            let mut cqi = [0; MAX_GROUPS];
+            tables.fill_subband_cqis(row, &mut cqi);
+            let cqi = [&cqi[..bandwidth.groups()], &[tables.wideband_cqi(row)]].concat();
+            prop_assert!(cqi.iter().all(|&cqi| cqi <= tables.max_cqi(largest)));
             // A step is smaller than the distance of two CQI.
-            prop_assert!((0..=1).contains(&(tables.quick_ceiling(largest) - tables.ceiling(largest))));
-            let (size, mut extremes) = (bandwidth.group_size(), [[0.0; MOST_GROUPS]; 2]);
+            prop_assert!((0..=1).contains(&(tables.quick_ceiling(largest) - tables.max_cqi(largest))));
+            let (size, mut extremes) = (bandwidth.group_size(), [[0.0; MAX_GROUPS]; 2]);
             for (group, block) in row.chunks_exact(size).enumerate() {
                 extremes[0][group] = block.iter().copied().fold(f32::INFINITY, f32::min);
                 extremes[1][group] = block.iter().copied().fold(0.0, f32::max);
                 prop_assert_eq!(tables.one_group(block), cqi[group]);
                 prop_assert_eq!(tables.flat_group(extremes[0][group]), reference_cqi(TABLES[table].0, model, &vec![extremes[0][group]; size]));
             }
-            let mut bounds = [99; MOST_GROUPS];
+            let mut bounds = [99; MAX_GROUPS];
             let open = tables.bound_groups([&extremes[0], &extremes[1]], [1.0; 2], &mut bounds);
             for (k, &bound) in bounds.iter().enumerate() {
                 let exact = cqi.get(k).copied().filter(|_| k < bandwidth.groups()).unwrap_or(0);
                 prop_assert!(if open >> k & 1 == 1 { exact <= bound } else { exact == bound }, "{k}: {bound} {exact}");
             }
-            if tables.is_certain_best(smallest) {
+            if tables.is_max_everywhere(smallest) {
                 prop_assert!(cqi.iter().all(|&cqi| cqi == 15));
                 prop_assert_eq!(model.control_error_rate(row), 0.0);
                 for modulation in Modulation::ALL {
@@ -552,14 +552,14 @@ mod tests {
     fn thresholds_give_the_result_of_the_search_at_every_step() {
         for (amc, bandwidth, model, tables) in TABLES.iter() {
             for step in 0..2000 {
-                let mut row = [math::pow(10.0, (f64::from(step) * 0.02 - 12.0) / 10.0) as f32; ROW];
+                let mut row = [math::pow(10.0, (f64::from(step) * 0.02 - 12.0) / 10.0) as f32; ROW_LANES];
                 row[0] *= 1.003;
                 let (group, band) = (&row[..bandwidth.group_size()], &row[..bandwidth.resource_blocks()]);
-                let mut cqi = [0; MOST_GROUPS];
-                tables.subbands(&row, &mut cqi);
+                let mut cqi = [0; MAX_GROUPS];
+                tables.fill_subband_cqis(&row, &mut cqi);
                 assert_eq!(cqi[0], reference_cqi(*amc, model, group), "{amc:?} {bandwidth:?} step {step}");
                 assert_eq!(
-                    tables.wideband(&row),
+                    tables.wideband_cqi(&row),
                     reference_cqi(*amc, model, band),
                     "{amc:?} {bandwidth:?} step {step}"
                 );
@@ -570,7 +570,7 @@ mod tests {
     /// A comparison of each MCS with its own threshold would be wrong here.
     #[test]
     fn information_thresholds_do_not_increase_with_the_mcs_everywhere() {
-        let model = ErrorModel::new(Grid::Reference);
+        let model = ErrorModel::new(InformationGrid::Reference);
         let own =
             |mcs: u8, n| smallest_that(|mi| model.block_error_rate(mcs, downlink_bytes(mcs, n), mi) <= TARGET_ERROR);
         assert!((1..29u8).any(|mcs| modulation(mcs) == modulation(mcs - 1) && own(mcs, 4) < own(mcs - 1, 4)));
@@ -582,9 +582,9 @@ mod tests {
             let best = tables.best;
             assert!(best < 5000.0, "{amc:?} {bandwidth:?}: {best}");
             let below = f32::from_bits(best.to_bits() - 1);
-            let row = &[below; ROW][..bandwidth.resource_blocks()];
+            let row = &[below; ROW_LANES][..bandwidth.resource_blocks()];
             assert!(
-                tables.wideband(row) < 15
+                tables.wideband_cqi(row) < 15
                     || tables.block(&row[..bandwidth.group_size()], false) < 15
                     || model.mutual_information(Modulation::Qam64, below) < 1.0
             );
@@ -596,8 +596,8 @@ mod tests {
     #[test]
     fn channel_without_signal_is_out_of_range() {
         for (_, _, _, tables) in TABLES.iter() {
-            assert_eq!(tables.wideband(&[0.0; ROW]), 0);
-            assert_eq!(tables.ceiling(0.0), 0);
+            assert_eq!(tables.wideband_cqi(&[0.0; ROW_LANES]), 0);
+            assert_eq!(tables.max_cqi(0.0), 0);
             assert_eq!(tables.uplink_cqi(0.0), 0);
         }
     }
@@ -607,7 +607,8 @@ mod tests {
     /// which -2.24 dB is rounded.
     #[test]
     fn uplink_sinr_is_rounded_to_eighths_of_a_decibel_towards_zero() {
-        let tables = CqiTables::new(Amc::ErrorModel, Bandwidth::new(25).unwrap(), &ErrorModel::new(Grid::Reference));
+        let tables =
+            CqiTables::new(Amc::ErrorModel, Bandwidth::new(25).unwrap(), &ErrorModel::new(InformationGrid::Reference));
         for (db, cqi) in [(11.88, 8), (11.86, 7), (-2.24, 1), (-2.26, 0)] {
             let sinr = math::pow(10.0, db / 10.0) as f32;
             assert_eq!((reference_uplink_cqi(sinr), tables.uplink_cqi(sinr)), (cqi, cqi), "{db} dB");

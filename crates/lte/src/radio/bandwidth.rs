@@ -1,7 +1,7 @@
 //! Channel bandwidths (3GPP TS 36.101 table 5.6-1) and resource block groups of downlink allocation type 0
 //! (TS 36.213 table 7.1.6.1-1).
 
-use super::Invalid;
+use super::RadioError;
 
 /// A channel bandwidth as a number of resource blocks of 180 kHz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,11 @@ impl Bandwidth {
     ///
     /// # Errors
     /// If LTE has no bandwidth with that number.
-    pub fn new(resource_blocks: u32) -> Result<Self, Invalid> {
+    pub fn new(resource_blocks: u32) -> Result<Self, RadioError> {
         if Self::RESOURCE_BLOCKS.contains(&resource_blocks) {
             return Ok(Bandwidth { resource_blocks: resource_blocks as u8 });
         }
-        Err(Invalid::new(format!(
+        Err(RadioError::new(format!(
             "{resource_blocks} resource blocks are not an LTE channel bandwidth: LTE has 6 (1.4 MHz), 15 (3), 25 (5), 50 (10), \
              75 (15) and 100 (20 MHz)"
         )))

@@ -12,10 +12,10 @@
 //!
 //! The error of the control region (PCFICH and PDCCH) depends on the QPSK information of the whole band.
 
-pub use super::information::Grid;
-use super::information::Information;
+pub use super::information::InformationGrid;
+use super::information::MutualInformation;
 use super::tables::{CLASSES, CURVES, Modulation, modulation, tables};
-use super::{ROW, smallest_that};
+use super::{ROW_LANES, smallest_that};
 use fullpipe_units::math;
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const CODE_BLOCK_CHECK: u32 = 24;
 
 /// The code blocks of a transport block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segmentation {
+pub struct CodeBlockSegmentation {
     /// Number of blocks of the larger size.
     pub larger_blocks: u32,
     /// Larger size in bits.
@@ -63,16 +63,21 @@ fn turbo_bits_below(bits: u32) -> u32 {
 
 /// Splits a transport block of `bits` bits into code blocks (TS 36.212 clause 5.1.2). The transport block's own checksum is not
 /// added, as in ns-3.
-pub fn segment(bits: u32) -> Segmentation {
+pub fn segment_code_blocks(bits: u32) -> CodeBlockSegmentation {
     if bits <= LARGEST_CODE_BLOCK {
-        return Segmentation { larger_blocks: 1, larger_bits: turbo_bits(bits), smaller_blocks: 0, smaller_bits: 0 };
+        return CodeBlockSegmentation {
+            larger_blocks: 1,
+            larger_bits: turbo_bits(bits),
+            smaller_blocks: 0,
+            smaller_bits: 0,
+        };
     }
     let blocks = bits.div_ceil(LARGEST_CODE_BLOCK - CODE_BLOCK_CHECK);
     let with_checks = bits + blocks * CODE_BLOCK_CHECK;
     let larger_bits = turbo_bits(with_checks.div_ceil(blocks));
     let smaller_bits = turbo_bits_below(larger_bits);
     let smaller_blocks = (blocks * larger_bits - with_checks) / (larger_bits - smaller_bits);
-    Segmentation { larger_blocks: blocks - smaller_blocks, larger_bits, smaller_blocks, smaller_bits }
+    CodeBlockSegmentation { larger_blocks: blocks - smaller_blocks, larger_bits, smaller_blocks, smaller_bits }
 }
 
 /// Block error rate over mutual information.
@@ -101,8 +106,8 @@ impl Curve {
 /// The error model with all its tables, about 20 kB; clones share them.
 #[derive(Clone, Debug)]
 pub struct ErrorModel {
-    grid: Grid,
-    information: Arc<Information>,
+    grid: InformationGrid,
+    information: Arc<MutualInformation>,
     /// By class of block sizes and curve.
     curves: Arc<[[Curve; CURVES]; CLASSES.len()]>,
     /// Control errors: below this mean information, this probability; 0 beyond the last.
@@ -115,8 +120,8 @@ pub struct ErrorModel {
 
 impl ErrorModel {
     /// Creates the model with this grid.
-    pub fn new(grid: Grid) -> Self {
-        let information = Information::new(grid);
+    pub fn new(grid: InformationGrid) -> Self {
+        let information = MutualInformation::new(grid);
         let mut curves = [[Curve::default(); CURVES]; CLASSES.len()];
         for (class, curves) in curves.iter_mut().enumerate() {
             for (number, curve) in curves.iter_mut().enumerate() {
@@ -147,11 +152,11 @@ impl ErrorModel {
     }
 
     /// The grid of mutual information.
-    pub fn grid(&self) -> Grid {
+    pub fn grid(&self) -> InformationGrid {
         self.grid
     }
 
-    pub(super) fn information(&self) -> &Arc<Information> {
+    pub(super) fn information(&self) -> &Arc<MutualInformation> {
         &self.information
     }
 
@@ -172,7 +177,7 @@ impl ErrorModel {
         self.full_information_sinr
     }
 
-    fn error_rate(&self, segmentation: Segmentation, curve: usize, information: f64) -> f64 {
+    fn error_rate(&self, segmentation: CodeBlockSegmentation, curve: usize, information: f64) -> f64 {
         let survives = |blocks: u32, bits: u32| {
             if blocks == 0 {
                 return 1.0;
@@ -192,7 +197,7 @@ impl ErrorModel {
     /// Probability that the first transmission of a transport block is lost, by its mean mutual information.
     pub fn block_error_rate(&self, mcs: u8, transport_block_bytes: u32, mean_mi: f32) -> f64 {
         let curve = tables().schemes[usize::from(mcs)].curve;
-        self.error_rate(segment(transport_block_bytes * 8), curve, f64::from(mean_mi))
+        self.error_rate(segment_code_blocks(transport_block_bytes * 8), curve, f64::from(mean_mi))
     }
 
     /// Probability that a UE does not decode the control region of a subframe, by the linear SINR of all resource blocks of the
@@ -205,7 +210,7 @@ impl ErrorModel {
 
     /// Whether [`control_error_rate`](Self::control_error_rate) is 0 for every row with no entry below this.
     #[inline]
-    pub fn control_is_sure(&self, smallest_sinr: f32) -> bool {
+    pub fn is_control_error_free(&self, smallest_sinr: f32) -> bool {
         smallest_sinr >= self.sure_control_sinr
     }
 
@@ -217,9 +222,9 @@ impl ErrorModel {
 }
 
 /// SINR in dB at which QPSK has this mutual information.
-fn effective_sinr_db(information: &Information, mean: f64) -> f64 {
+fn effective_sinr_db(information: &MutualInformation, mean: f64) -> f64 {
     let sinr = match information {
-        Information::Reference(steps) => {
+        MutualInformation::Reference(steps) => {
             let steps = &steps[Modulation::Qpsk as usize];
             let values = steps.values();
             let above = values.partition_point(|&value| f64::from(value) < mean);
@@ -229,7 +234,7 @@ fn effective_sinr_db(information: &Information, mean: f64) -> f64 {
                 _ => steps.sinr(above),
             }
         }
-        Information::Smooth(_) => {
+        MutualInformation::Smooth(_) => {
             f64::from(smallest_that(|sinr| f64::from(information.at(Modulation::Qpsk, sinr)) >= mean))
         }
     };
@@ -245,7 +250,7 @@ fn control_error_at(effective_sinr_db: f64) -> f64 {
 
 /// The steps of control error over mean information. The SINR increases with the information, so each step has one lower end,
 /// which is found by bisection.
-fn control_steps(information: &Information) -> Vec<(f64, f64)> {
+fn control_steps(information: &MutualInformation) -> Vec<(f64, f64)> {
     let error_at = |mean: f32| control_error_at(effective_sinr_db(information, f64::from(mean)));
     tables()
         .control_errors
@@ -257,7 +262,7 @@ fn control_steps(information: &Information) -> Vec<(f64, f64)> {
 /// The receiver's information about a transport block from failed attempts (incremental redundancy). There is one per HARQ
 /// process, with the default value if the process is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Combining {
+pub struct HarqSoftBuffer {
     /// Information bits of the first attempt.
     information_bits: u32,
     /// Coded bits of all attempts.
@@ -271,7 +276,7 @@ fn coded_bits(mcs: u8, bytes: u32) -> u32 {
     8 * (f64::from(bytes) / tables().schemes[usize::from(mcs)].code_rate) as u32
 }
 
-impl Combining {
+impl HarqSoftBuffer {
     /// Whether no attempt has failed yet.
     pub fn is_empty(&self) -> bool {
         self.coded_bits == 0
@@ -289,11 +294,11 @@ impl Combining {
         let lowest = curves.start;
         let curve = curves.rev().find(|&curve| tables().code_rates[curve] <= rate).unwrap_or(lowest);
         let mean = (self.information + f64::from(coded) * f64::from(mean_mi)) / all;
-        model.error_rate(segment(bytes * 8), curve, mean)
+        model.error_rate(segment_code_blocks(bytes * 8), curve, mean)
     }
 
     /// Adds a failed attempt.
-    pub fn push(&mut self, mcs: u8, bytes: u32, mean_mi: f32) {
+    pub fn add_failed_attempt(&mut self, mcs: u8, bytes: u32, mean_mi: f32) {
         if self.is_empty() {
             self.information_bits = bytes * 8;
         }
@@ -303,12 +308,12 @@ impl Combining {
     }
 }
 
-const _: () = assert!(ROW.is_multiple_of(8));
+const _: () = assert!(ROW_LANES.is_multiple_of(8));
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::radio::tables::{SCHEMES, downlink_bytes};
+    use crate::radio::tables::{MCS_COUNT, downlink_bytes};
     use proptest::prelude::*;
 
     #[test]
@@ -329,7 +334,8 @@ mod tests {
     #[test]
     fn code_blocks_hold_the_transport_block_with_little_padding() {
         for bits in (8..76_000).step_by(8) {
-            let Segmentation { larger_blocks, larger_bits, smaller_blocks, smaller_bits } = segment(bits);
+            let CodeBlockSegmentation { larger_blocks, larger_bits, smaller_blocks, smaller_bits } =
+                segment_code_blocks(bits);
             let blocks = larger_blocks + smaller_blocks;
             let checks = if blocks > 1 { CODE_BLOCK_CHECK * blocks } else { 0 };
             let room = larger_blocks * larger_bits + smaller_blocks * smaller_bits;
@@ -341,7 +347,7 @@ mod tests {
     /// Compares the stored steps with the definition.
     #[test]
     fn control_errors_are_those_of_the_effective_sinr() {
-        for grid in [Grid::Reference, Grid::Smooth] {
+        for grid in [InformationGrid::Reference, InformationGrid::Smooth] {
             let model = ErrorModel::new(grid);
             for hundredth_db in -2000..500 {
                 let sinr = [math::pow(10.0, f64::from(hundredth_db) / 1000.0) as f32; 6];
@@ -353,7 +359,7 @@ mod tests {
 
     #[test]
     fn control_channel_is_never_lost_from_its_bound_on() {
-        for grid in [Grid::Reference, Grid::Smooth] {
+        for grid in [InformationGrid::Reference, InformationGrid::Smooth] {
             let model = ErrorModel::new(grid);
             let flat = [model.sure_control_sinr; 100];
             for resource_blocks in [6, 15, 25, 50, 75, 100] {
@@ -364,8 +370,8 @@ mod tests {
 
     #[test]
     fn ideal_channel_loses_nothing() {
-        let model = ErrorModel::new(Grid::Reference);
-        for mcs in 0..SCHEMES as u8 {
+        let model = ErrorModel::new(InformationGrid::Reference);
+        for mcs in 0..MCS_COUNT as u8 {
             for resource_blocks in [1, 3, 24, 100] {
                 let error = model.block_error_rate(mcs, downlink_bytes(mcs, resource_blocks), 1.0);
                 assert!(error < 1e-3, "MCS {mcs} in {resource_blocks} blocks: {error}");
@@ -377,10 +383,10 @@ mod tests {
     fn retransmissions_weight_information_by_coded_bits() {
         // 66 bytes at MCS 0, rate 0.08: 8 * 825 = 6600 coded bits. After two attempts the rate is 528 / 13200 = 0.04, for which
         // there is a curve. So two halves of the information that rate 0.04 needs give its median.
-        let model = ErrorModel::new(Grid::Reference);
-        let mut harq = Combining::default();
+        let model = ErrorModel::new(InformationGrid::Reference);
+        let mut harq = HarqSoftBuffer::default();
         let centre = model.curves[CLASSES.iter().rposition(|&from| from <= 528).unwrap()][2].centre;
-        harq.push(0, 66, (centre * 0.5) as f32);
+        harq.add_failed_attempt(0, 66, (centre * 0.5) as f32);
         let error = harq.error_rate(&model, 0, 66, (centre * 1.5) as f32);
         assert!((error - 0.5).abs() < 1e-5, "{error}");
         assert_eq!((harq.information_bits, harq.coded_bits), (528, 6600));
@@ -391,11 +397,11 @@ mod tests {
         fn more_information_loses_no_more(
             mcs in 0u8..29, resource_blocks in 1usize..=100, information in 0.0f32..1.0, more in 0.0f32..0.2, failed in 0usize..4,
         ) {
-            let model = ErrorModel::new(Grid::Reference);
+            let model = ErrorModel::new(InformationGrid::Reference);
             let bytes = downlink_bytes(mcs, resource_blocks);
-            let mut harq = Combining::default();
+            let mut harq = HarqSoftBuffer::default();
             for _ in 0..failed {
-                harq.push(mcs, bytes, information);
+                harq.add_failed_attempt(mcs, bytes, information);
             }
             let less = harq.error_rate(&model, mcs, bytes, information);
             prop_assert!((0.0..=1.0).contains(&less));
@@ -407,13 +413,13 @@ mod tests {
         #[test]
         fn a_sure_control_channel_is_never_lost(sinr in proptest::collection::vec(-15.0f64..10.0, 6..100)) {
             let sinr: Vec<f32> = sinr.iter().map(|db| math::pow(10.0, db / 10.0) as f32).collect();
-            for grid in [Grid::Reference, Grid::Smooth] {
+            for grid in [InformationGrid::Reference, InformationGrid::Smooth] {
                 let model = ErrorModel::new(grid);
                 let raised: Vec<f32> = sinr.iter().map(|sinr| sinr.max(model.sure_control_sinr)).collect();
                 let error = model.control_error_rate(&sinr);
                 prop_assert!((0.0..=0.9227).contains(&error));
                 prop_assert_eq!(model.control_error_rate(&raised), 0.0);
-                prop_assert!(model.control_is_sure(model.sure_control_sinr) && !model.control_is_sure(0.5));
+                prop_assert!(model.is_control_error_free(model.sure_control_sinr) && !model.is_control_error_free(0.5));
             }
         }
     }

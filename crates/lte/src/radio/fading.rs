@@ -11,10 +11,10 @@
 //!   that any subframe needs one multiplication, without drift; the cosine is a polynomial. Sums have fixed lanes and no fused
 //!   operations, so all machines compute the same bits.
 
-use super::amc::MOST_GROUPS;
+use super::amc::MAX_GROUPS;
 use super::bandwidth::Bandwidth;
 use super::hash::{below, hash, unit};
-use super::{Invalid, ROW};
+use super::{ROW_LANES, RadioError};
 use fullpipe_units::math;
 use std::collections::BTreeMap;
 use std::f64::consts::{PI, TAU};
@@ -22,7 +22,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
 /// Gains of the resource blocks of a subframe. Entries beyond the band are meaningless.
-pub type Gains = [f32; ROW];
+pub type Gains = [f32; ROW_LANES];
 
 /// Largest number of resource blocks of a trace.
 const MOST_LINES: usize = 100;
@@ -47,19 +47,19 @@ impl Trace {
     ///
     /// # Errors
     /// If the file is malformed or cannot be read. The error contains the line number.
-    pub fn read(text: impl BufRead) -> Result<Self, Invalid> {
+    pub fn read(text: impl BufRead) -> Result<Self, RadioError> {
         let mut rows: Vec<Gains> = Vec::new();
         let mut resource_blocks = 0;
         for (block, line) in text.lines().enumerate() {
             let number = block + 1;
-            let line = line.map_err(|error| Invalid::new(format!("line {number} of a fading trace: {error}")))?;
+            let line = line.map_err(|error| RadioError::new(format!("line {number} of a fading trace: {error}")))?;
             if line.trim().is_empty() {
-                return Err(Invalid::new(format!(
+                return Err(RadioError::new(format!(
                     "line {number} of a fading trace is empty; it should have the gains of resource block {block} in dB"
                 )));
             }
             if block == MOST_LINES {
-                return Err(Invalid::new(format!(
+                return Err(RadioError::new(format!(
                     "a fading trace with more than {MOST_LINES} lines; it has one for each resource block, of which there \
                      are at most {MOST_LINES}"
                 )));
@@ -67,7 +67,7 @@ impl Trace {
             let mut count = 0;
             for word in line.split_ascii_whitespace() {
                 let gain = word.parse::<f64>().ok().filter(|db| db.is_finite()).ok_or_else(|| {
-                    Invalid::new(format!(
+                    RadioError::new(format!(
                         "line {number} of a fading trace, value {}: `{word}` is not a gain in dB",
                         count + 1
                     ))
@@ -75,7 +75,7 @@ impl Trace {
                 // The power ratio is computed with the natural exponential function: a trace has a million of them.
                 let gain = math::exp(gain * (std::f64::consts::LN_10 / 10.0)) as f32;
                 if block == 0 {
-                    rows.push([0.0; ROW]);
+                    rows.push([0.0; ROW_LANES]);
                 }
                 if let Some(row) = rows.get_mut(count) {
                     row[block] = gain.max(FLOOR);
@@ -83,7 +83,7 @@ impl Trace {
                 count += 1;
             }
             if count != rows.len() {
-                return Err(Invalid::new(format!(
+                return Err(RadioError::new(format!(
                     "line {number} of a fading trace has {count} values; the first has {}, and all lines must have as many \
                      (a truncated file?)",
                     rows.len()
@@ -92,7 +92,9 @@ impl Trace {
             resource_blocks = number;
         }
         if rows.is_empty() {
-            return Err(Invalid::new("an empty fading trace; expected a line of gains in dB for each resource block"));
+            return Err(RadioError::new(
+                "an empty fading trace; expected a line of gains in dB for each resource block",
+            ));
         }
         Ok(Trace { rows, resource_blocks })
     }
@@ -114,7 +116,7 @@ impl Trace {
     }
 
     /// The length in milliseconds.
-    pub fn milliseconds(&self) -> usize {
+    pub fn duration_ms(&self) -> usize {
         self.rows.len()
     }
 
@@ -147,7 +149,7 @@ fn six_digits(number: f64) -> String {
 
 /// The positions of a trace from which pairs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Places {
+pub enum TraceSampling {
     /// Each pair reads from a random position. All pairs move to another one at the same time.
     Windows {
         /// Milliseconds between moves.
@@ -157,35 +159,35 @@ pub enum Places {
     Continuous,
 }
 
-impl Default for Places {
+impl Default for TraceSampling {
     fn default() -> Self {
-        Places::Windows { milliseconds: 500 }
+        TraceSampling::Windows { milliseconds: 500 }
     }
 }
 
 /// Smallest and largest gain of the band in a millisecond of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Extremes {
+pub(crate) struct GainRange {
     pub(crate) smallest: f32,
     pub(crate) largest: f32,
 }
 
 /// Smallest and largest gain of each whole resource block group; 0 beyond the last.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct GroupExtremes {
-    pub(crate) smallest: [f32; MOST_GROUPS],
-    pub(crate) largest: [f32; MOST_GROUPS],
+pub(crate) struct GroupGainRanges {
+    pub(crate) smallest: [f32; MAX_GROUPS],
+    pub(crate) largest: [f32; MAX_GROUPS],
 }
 
 /// A subframe in a trace: its window, within which no pair moves to another position, and the milliseconds since the start of the
 /// window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct TraceOffset {
     pub(crate) window: u64,
     within: u32,
 }
 
-impl Moment {
+impl TraceOffset {
     /// The millisecond of a trace with this length, in a window that starts at `start`.
     #[inline(always)]
     pub(crate) fn after(self, start: u32, length: usize) -> usize {
@@ -196,29 +198,29 @@ impl Moment {
 
 /// Fading that is read from a trace.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Traced {
+pub struct TraceFading {
     trace: Arc<Trace>,
-    places: Places,
+    places: TraceSampling,
     seed: u64,
     /// Extremes by millisecond.
-    extremes: Vec<Extremes>,
+    extremes: Vec<GainRange>,
     /// Extremes of groups by millisecond, if [`Fading::prepare_groups`] was called.
-    groups: Vec<GroupExtremes>,
+    groups: Vec<GroupGainRanges>,
     largest_ever: f32,
 }
 
-impl Traced {
+impl TraceFading {
     /// The moment of a subframe, the same for all pairs.
     #[inline]
-    pub(crate) fn moment(&self, subframe: u64) -> Moment {
+    pub(crate) fn moment(&self, subframe: u64) -> TraceOffset {
         let (window, within) = match self.places {
-            Places::Windows { milliseconds } => {
+            TraceSampling::Windows { milliseconds } => {
                 let window = u64::from(milliseconds);
                 (subframe / window, subframe % window)
             }
-            Places::Continuous => (0, subframe % self.trace.rows.len() as u64),
+            TraceSampling::Continuous => (0, subframe % self.trace.rows.len() as u64),
         };
-        Moment { window, within: within as u32 }
+        TraceOffset { window, within: within as u32 }
     }
 
     /// The millisecond of the trace at which a pair starts in a window.
@@ -226,15 +228,15 @@ impl Traced {
         let length = self.trace.rows.len() as u64;
         let bits = hash(self.seed, pair, window);
         let start = match self.places {
-            Places::Windows { milliseconds } => 1 + below(bits, length - u64::from(milliseconds) - 1),
-            Places::Continuous => below(bits, length),
+            TraceSampling::Windows { milliseconds } => 1 + below(bits, length - u64::from(milliseconds) - 1),
+            TraceSampling::Continuous => below(bits, length),
         };
         start as u32
     }
 
     /// The millisecond of the trace at a moment of a window that starts at `start`.
     #[inline]
-    pub(crate) fn millisecond_from(&self, start: u32, moment: Moment) -> usize {
+    pub(crate) fn millisecond_from(&self, start: u32, moment: TraceOffset) -> usize {
         moment.after(start, self.trace.rows.len())
     }
 
@@ -249,23 +251,23 @@ impl Traced {
     }
 
     #[inline]
-    pub(crate) fn extremes(&self, millisecond: usize) -> Extremes {
+    pub(crate) fn extremes(&self, millisecond: usize) -> GainRange {
         self.extremes[millisecond]
     }
 
     /// The extremes of groups, if they were prepared.
     #[inline]
-    pub(crate) fn groups(&self, millisecond: usize) -> Option<&GroupExtremes> {
+    pub(crate) fn groups(&self, millisecond: usize) -> Option<&GroupGainRanges> {
         self.groups.get(millisecond)
     }
 }
 
 /// The smallest and the largest of at least one gain. Separate loops over lanes take 110 instructions for 100 gains, one loop
 /// takes 1,000.
-pub(crate) fn extremes(gains: &[f32]) -> Extremes {
+pub(crate) fn extremes(gains: &[f32]) -> GainRange {
     let smaller = |a: f32, b: f32| if a < b { a } else { b };
     let larger = |a: f32, b: f32| if a > b { a } else { b };
-    Extremes { smallest: fold_in_lanes(gains, smaller), largest: fold_in_lanes(gains, larger) }
+    GainRange { smallest: fold_in_lanes(gains, smaller), largest: fold_in_lanes(gains, larger) }
 }
 
 #[inline(always)]
@@ -285,7 +287,7 @@ fn fold_in_lanes(gains: &[f32], best: impl Fn(f32, f32) -> f32) -> f32 {
 
 /// Delay profiles of TS 36.104 annex B.2: Extended Pedestrian A, Extended Vehicular A, Extended Typical Urban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
+pub enum DelayProfile {
     /// 7 taps, root mean square delay 44 ns.
     ExtendedPedestrianA,
     /// 9 taps, root mean square delay 357 ns.
@@ -294,14 +296,14 @@ pub enum Profile {
     ExtendedTypicalUrban,
 }
 
-impl Profile {
+impl DelayProfile {
     /// Excess delay in nanoseconds and relative power in dB of each tap.
     pub fn taps(self) -> &'static [(f64, f64)] {
         match self {
-            Profile::ExtendedPedestrianA => {
+            DelayProfile::ExtendedPedestrianA => {
                 &[(0.0, 0.0), (30.0, -1.0), (70.0, -2.0), (90.0, -3.0), (120.0, -8.0), (190.0, -17.2), (410.0, -20.8)]
             }
-            Profile::ExtendedVehicularA => &[
+            DelayProfile::ExtendedVehicularA => &[
                 (0.0, 0.0),
                 (30.0, -1.5),
                 (150.0, -1.4),
@@ -312,7 +314,7 @@ impl Profile {
                 (1730.0, -12.0),
                 (2510.0, -16.9),
             ],
-            Profile::ExtendedTypicalUrban => &[
+            DelayProfile::ExtendedTypicalUrban => &[
                 (0.0, -1.0),
                 (50.0, -1.0),
                 (120.0, -1.0),
@@ -336,9 +338,9 @@ impl Profile {
 
 /// The parameters of a generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Recipe {
+pub struct FadingParameters {
     /// Delays and powers of the taps.
-    pub profile: Profile,
+    pub profile: DelayProfile,
     /// Speed of the UE in km/h.
     pub speed_kmh: f64,
     /// Carrier frequency in Hz, which with the speed gives the Doppler shift.
@@ -348,14 +350,14 @@ pub struct Recipe {
     pub spacing_hz: f64,
 }
 
-impl Recipe {
+impl FadingParameters {
     /// Returns the parameters with the carrier (1930 MHz) and the spacing of ns-3's traces.
-    pub fn like_the_traces(profile: Profile, speed_kmh: f64) -> Self {
-        Recipe { profile, speed_kmh, carrier_hz: 1.93e9, spacing_hz: 200e3 }
+    pub fn ns3_traces(profile: DelayProfile, speed_kmh: f64) -> Self {
+        FadingParameters { profile, speed_kmh, carrier_hz: 1.93e9, spacing_hz: 200e3 }
     }
 
     /// Largest Doppler shift in Hz.
-    pub fn doppler_hz(&self) -> f64 {
+    pub fn max_doppler_hz(&self) -> f64 {
         self.speed_kmh / 3.6 * self.carrier_hz / LIGHT
     }
 }
@@ -407,13 +409,13 @@ struct Sinusoids {
 /// Gains that are generated on demand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generator {
-    recipe: Recipe,
+    recipe: FadingParameters,
     seed: u64,
     resource_blocks: usize,
     /// Amplitude of a sinusoid, by tap.
     amplitudes: Vec<f32>,
     /// Phase factor of a tap's delay at each block, real and imaginary part, by tap.
-    turns: Vec<[[f32; ROW]; 2]>,
+    turns: Vec<[[f32; ROW_LANES]; 2]>,
     prepared: BTreeMap<u64, Sinusoids>,
 }
 
@@ -426,12 +428,12 @@ impl Generator {
     /// # Errors
     /// If a parameter is not positive and finite (a speed may be 0), the Doppler shift is 500 Hz or more, or there are too many
     /// resource blocks.
-    pub fn new(recipe: Recipe, seed: u64, resource_blocks: usize) -> Result<Self, Invalid> {
+    pub fn new(recipe: FadingParameters, seed: u64, resource_blocks: usize) -> Result<Self, RadioError> {
         let positive = |name: &str, number: f64, zero: bool| {
             let fine = number.is_finite() && (number > 0.0 || (zero && number == 0.0));
             let sign = if zero { "negative" } else { "0 or less" };
             fine.then_some(()).ok_or_else(|| {
-                Invalid::new(format!(
+                RadioError::new(format!(
                     "a fading generator cannot have a {name} of {number}; it must be finite and not {sign}"
                 ))
             })
@@ -440,16 +442,16 @@ impl Generator {
         positive("carrier (Hz)", recipe.carrier_hz, false)?;
         positive("spacing (Hz)", recipe.spacing_hz, false)?;
         // At higher speeds a step is more than half a turn, and the phase would alias.
-        if recipe.doppler_hz() >= 500.0 {
-            return Err(Invalid::new(format!(
+        if recipe.max_doppler_hz() >= 500.0 {
+            return Err(RadioError::new(format!(
                 "the Doppler shift is {:.0} Hz ({} km/h at {:.0} MHz); gains at intervals of 1 ms represent less than 500 Hz",
-                recipe.doppler_hz(),
+                recipe.max_doppler_hz(),
                 recipe.speed_kmh,
                 recipe.carrier_hz / 1e6
             )));
         }
         if resource_blocks > MOST_LINES {
-            return Err(Invalid::new(format!(
+            return Err(RadioError::new(format!(
                 "a fading generator for {resource_blocks} resource blocks; there are at most {MOST_LINES}"
             )));
         }
@@ -471,7 +473,7 @@ impl Generator {
 
     fn sinusoids(&self, pair: u64) -> Sinusoids {
         let turn = |steps: f64| (steps * 4_294_967_296.0) as i64 as u32;
-        let doppler = self.recipe.doppler_hz() * 1e-3;
+        let doppler = self.recipe.max_doppler_hz() * 1e-3;
         let seed = hash(self.seed, pair, 0);
         let taps = (0..self.amplitudes.len() as u64).map(|tap| {
             let theta = PI * (2.0 * unit(hash(seed, tap, 0)) - 1.0);
@@ -528,7 +530,7 @@ impl Generator {
     /// Returns the first `seconds` seconds of pair 0 as a trace.
     pub fn to_trace(&self, seconds: u32) -> Trace {
         let sinusoids = self.sinusoids(0);
-        let mut rows = vec![[0.0; ROW]; seconds as usize * 1000];
+        let mut rows = vec![[0.0; ROW_LANES]; seconds as usize * 1000];
         for (millisecond, row) in rows.iter_mut().enumerate() {
             self.gains_of(&sinusoids, millisecond as u64, row);
             row[self.resource_blocks..].fill(0.0);
@@ -544,7 +546,7 @@ pub enum Fading {
     #[default]
     None,
     /// Gains from a trace.
-    Trace(Traced),
+    Trace(TraceFading),
     /// Generated gains.
     Generator(Generator),
 }
@@ -554,33 +556,38 @@ impl Fading {
     ///
     /// # Errors
     /// If the trace has fewer resource blocks than the band, or is not longer than a window.
-    pub fn trace(trace: Arc<Trace>, places: Places, seed: u64, bandwidth: Bandwidth) -> Result<Self, Invalid> {
+    pub fn trace(
+        trace: Arc<Trace>,
+        places: TraceSampling,
+        seed: u64,
+        bandwidth: Bandwidth,
+    ) -> Result<Self, RadioError> {
         let band = bandwidth.resource_blocks();
         if trace.resource_blocks < band {
-            return Err(Invalid::new(format!(
+            return Err(RadioError::new(format!(
                 "a fading trace with {} lines for a band of {band} resource blocks; it needs a line for each",
                 trace.resource_blocks
             )));
         }
-        if let Places::Windows { milliseconds } = places
+        if let TraceSampling::Windows { milliseconds } = places
             && (milliseconds == 0 || trace.rows.len() < milliseconds as usize + 2)
         {
-            return Err(Invalid::new(format!(
+            return Err(RadioError::new(format!(
                 "windows of {milliseconds} ms in a fading trace of {} ms; a window has at least 1 ms and the trace at least 2 \
                  ms more than a window",
                 trace.rows.len()
             )));
         }
-        let extremes: Vec<Extremes> = trace.rows.iter().map(|row| extremes(&row[..band])).collect();
+        let extremes: Vec<GainRange> = trace.rows.iter().map(|row| extremes(&row[..band])).collect();
         let largest_ever = extremes.iter().map(|row| row.largest).fold(0.0, f32::max);
-        Ok(Fading::Trace(Traced { trace, places, seed, extremes, groups: Vec::new(), largest_ever }))
+        Ok(Fading::Trace(TraceFading { trace, places, seed, extremes, groups: Vec::new(), largest_ever }))
     }
 
     /// Computes the extremes of each resource block group if gains come from a trace: 256 bytes per millisecond of the trace.
     pub(crate) fn prepare_groups(&mut self, bandwidth: Bandwidth) {
         let Fading::Trace(traced) = self else { return };
         let groups = |row: &Gains| {
-            let mut groups = GroupExtremes { smallest: [0.0; MOST_GROUPS], largest: [0.0; MOST_GROUPS] };
+            let mut groups = GroupGainRanges { smallest: [0.0; MAX_GROUPS], largest: [0.0; MAX_GROUPS] };
             let gains = row[..bandwidth.resource_blocks()].chunks_exact(bandwidth.group_size());
             for ((smallest, largest), gains) in groups.smallest.iter_mut().zip(&mut groups.largest).zip(gains) {
                 (*smallest, *largest) = (gains[0], gains[0]);
@@ -598,7 +605,7 @@ impl Fading {
     ///
     /// # Errors
     /// As for [`Generator::new`].
-    pub fn generator(recipe: Recipe, seed: u64, bandwidth: Bandwidth) -> Result<Self, Invalid> {
+    pub fn generator(recipe: FadingParameters, seed: u64, bandwidth: Bandwidth) -> Result<Self, RadioError> {
         Ok(Fading::Generator(Generator::new(recipe, seed, bandwidth.resource_blocks())?))
     }
 
@@ -616,19 +623,19 @@ impl Fading {
     /// Computes the power gain of each resource block.
     pub fn gains(&self, pair: u64, subframe: u64, out: &mut Gains) {
         match self {
-            Fading::None => *out = [1.0; ROW],
+            Fading::None => *out = [1.0; ROW_LANES],
             Fading::Trace(traced) => *out = traced.trace.rows[traced.millisecond(pair, subframe)],
             Fading::Generator(generator) => generator.gains(pair, subframe, out),
         }
     }
 
     /// Computes the power gain of each resource block times a factor: the SINR, if it is equal in all blocks without fading.
-    pub fn scaled(&self, pair: u64, subframe: u64, factor: f32, out: &mut Gains) {
+    pub fn scaled_gains(&self, pair: u64, subframe: u64, factor: f32, out: &mut Gains) {
         match self {
-            Fading::None => *out = [factor; ROW],
+            Fading::None => *out = [factor; ROW_LANES],
             Fading::Trace(traced) => {
                 let row = &traced.trace.rows[traced.millisecond(pair, subframe)];
-                for block in 0..ROW {
+                for block in 0..ROW_LANES {
                     out[block] = row[block] * factor;
                 }
             }
@@ -643,7 +650,7 @@ impl Fading {
 
     /// A lower bound of the gains of the band; 0 if a bound would cost as much as all gains.
     #[inline]
-    pub fn smallest(&self, pair: u64, subframe: u64) -> f32 {
+    pub fn min_gain(&self, pair: u64, subframe: u64) -> f32 {
         match self {
             Fading::None => 1.0,
             Fading::Trace(traced) => traced.extremes[traced.millisecond(pair, subframe)].smallest,
@@ -652,7 +659,7 @@ impl Fading {
     }
 
     /// An upper bound of the gains of the band in all subframes.
-    pub fn largest_ever(&self, _pair: u64) -> f32 {
+    pub fn max_gain(&self, _pair: u64) -> f32 {
         match self {
             Fading::None => 1.0,
             Fading::Trace(traced) => traced.largest_ever,
@@ -666,11 +673,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PROFILES: [Profile; 3] =
-        [Profile::ExtendedPedestrianA, Profile::ExtendedVehicularA, Profile::ExtendedTypicalUrban];
+    const PROFILES: [DelayProfile; 3] =
+        [DelayProfile::ExtendedPedestrianA, DelayProfile::ExtendedVehicularA, DelayProfile::ExtendedTypicalUrban];
 
-    fn generator(profile: Profile, speed_kmh: f64) -> Generator {
-        Generator::new(Recipe::like_the_traces(profile, speed_kmh), 5, 100).unwrap()
+    fn generator(profile: DelayProfile, speed_kmh: f64) -> Generator {
+        Generator::new(FadingParameters::ns3_traces(profile, speed_kmh), 5, 100).unwrap()
     }
 
     /// Bessel function of the first kind of order 0 by its power series, for |x| < 8.
@@ -709,7 +716,7 @@ mod tests {
     fn correlation(generator: &Generator, blocks: usize, milliseconds: u64) -> f64 {
         let mut sums = [0.0f64; 5];
         let mut count = 0.0;
-        let (mut here, mut there) = ([0.0; ROW], [0.0; ROW]);
+        let (mut here, mut there) = ([0.0; ROW_LANES], [0.0; ROW_LANES]);
         for pair in 0..4000 {
             let sinusoids = generator.sinusoids(pair);
             for time in [0, 7777] {
@@ -734,9 +741,9 @@ mod tests {
     #[test]
     fn power_decorrelates_in_time_as_the_squared_bessel_function() {
         for (speed, milliseconds) in [(3.0, [10, 20, 40, 71]), (60.0, [1, 2, 3, 5])] {
-            let generator = generator(Profile::ExtendedVehicularA, speed);
+            let generator = generator(DelayProfile::ExtendedVehicularA, speed);
             for ms in milliseconds {
-                let j0 = bessel(TAU * generator.recipe.doppler_hz() * ms as f64 * 1e-3);
+                let j0 = bessel(TAU * generator.recipe.max_doppler_hz() * ms as f64 * 1e-3);
                 let found = correlation(&generator, 0, ms);
                 assert!((found - j0 * j0).abs() < CLOSE, "{speed} km/h, {ms} ms: {found}, theory {}", j0 * j0);
             }
@@ -766,7 +773,7 @@ mod tests {
         for profile in PROFILES {
             let generator = generator(profile, 120.0);
             let mut powers = Vec::new();
-            let mut row = [0.0; ROW];
+            let mut row = [0.0; ROW_LANES];
             for pair in 0..2000 {
                 let sinusoids = generator.sinusoids(pair);
                 for time in 0..5 {
@@ -789,10 +796,10 @@ mod tests {
 
     #[test]
     fn pairs_and_seeds_are_independent_and_order_does_not_matter() {
-        let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 3.0);
+        let recipe = FadingParameters::ns3_traces(DelayProfile::ExtendedPedestrianA, 3.0);
         let band = Bandwidth::new(25).unwrap();
         let row = |seed, pair, subframe| {
-            let mut row = [0.0; ROW];
+            let mut row = [0.0; ROW_LANES];
             Fading::generator(recipe, seed, band).unwrap().gains(pair, subframe, &mut row);
             row[..25].to_vec()
         };
@@ -801,7 +808,7 @@ mod tests {
         let mut prepared = Fading::generator(recipe, 1, band).unwrap();
         prepared.prepare(1);
         for subframe in [1_000_000, 9, 3, 9] {
-            let mut out = [0.0; ROW];
+            let mut out = [0.0; ROW_LANES];
             prepared.gains(1, subframe, &mut out);
             assert_eq!(&out[..25], &row(1, 1, subframe)[..]);
         }
@@ -824,7 +831,8 @@ mod tests {
     fn windows_move_all_pairs_at_once_to_different_positions() {
         let trace = Arc::new(small_trace(6, 2000));
         let band = Bandwidth::new(6).unwrap();
-        let Fading::Trace(traced) = Fading::trace(Arc::clone(&trace), Places::default(), 3, band).unwrap() else {
+        let Fading::Trace(traced) = Fading::trace(Arc::clone(&trace), TraceSampling::default(), 3, band).unwrap()
+        else {
             panic!("a trace")
         };
         let mut stayed = 0;
@@ -839,7 +847,7 @@ mod tests {
         // The probability is 1 in 1499 for each of 2500 draws.
         assert!(stayed < 10, "{stayed}");
         assert_ne!(traced.millisecond(1, 0), traced.millisecond(2, 0));
-        let continuous = Traced { places: Places::Continuous, ..traced };
+        let continuous = TraceFading { places: TraceSampling::Continuous, ..traced };
         for subframe in 0..5000 {
             let now = continuous.millisecond(1, subframe);
             assert_eq!(continuous.millisecond(1, subframe + 1), (now + 1) % 2000);
@@ -848,20 +856,20 @@ mod tests {
 
     #[test]
     fn bounds_hold_for_traces_and_generators() {
-        let recipe = Recipe::like_the_traces(Profile::ExtendedTypicalUrban, 60.0);
+        let recipe = FadingParameters::ns3_traces(DelayProfile::ExtendedTypicalUrban, 60.0);
         let band = Bandwidth::new(25).unwrap();
         let trace = Arc::new(Generator::new(recipe, 1, 100).unwrap().to_trace(2));
         for fading in [
             Fading::None,
-            Fading::trace(trace, Places::default(), 1, band).unwrap(),
+            Fading::trace(trace, TraceSampling::default(), 1, band).unwrap(),
             Fading::generator(recipe, 1, band).unwrap(),
         ] {
-            let (mut row, mut scaled) = ([0.0; ROW], [0.0; ROW]);
+            let (mut row, mut scaled) = ([0.0; ROW_LANES], [0.0; ROW_LANES]);
             for subframe in 0..3000 {
                 fading.gains(9, subframe, &mut row);
-                fading.scaled(9, subframe, 3.0, &mut scaled);
+                fading.scaled_gains(9, subframe, 3.0, &mut scaled);
                 for block in 0..25 {
-                    assert!((fading.smallest(9, subframe)..=fading.largest_ever(9)).contains(&row[block]));
+                    assert!((fading.min_gain(9, subframe)..=fading.max_gain(9)).contains(&row[block]));
                     assert_eq!(scaled[block], row[block] * 3.0);
                 }
             }
@@ -880,9 +888,9 @@ mod tests {
         assert!(error(&"1 \n".repeat(101)).contains("more than 100 lines"));
         let short = Arc::new(small_trace(6, 501));
         let band = |n| Bandwidth::new(n).unwrap();
-        assert!(Fading::trace(Arc::clone(&short), Places::default(), 1, band(6)).is_err());
-        assert!(Fading::trace(Arc::clone(&short), Places::Continuous, 1, band(6)).is_ok());
-        assert!(Fading::trace(short, Places::Continuous, 1, band(15)).is_err());
+        assert!(Fading::trace(Arc::clone(&short), TraceSampling::default(), 1, band(6)).is_err());
+        assert!(Fading::trace(Arc::clone(&short), TraceSampling::Continuous, 1, band(6)).is_ok());
+        assert!(Fading::trace(short, TraceSampling::Continuous, 1, band(15)).is_err());
     }
 
     #[test]
@@ -909,7 +917,7 @@ mod tests {
             let mut written = Vec::new();
             trace.write(&mut written).unwrap();
             let again = Trace::read(&written[..]).unwrap();
-            prop_assert_eq!((again.milliseconds(), again.resource_blocks()), (7, db.len()));
+            prop_assert_eq!((again.duration_ms(), again.resource_blocks()), (7, db.len()));
             for ms in 0..7 {
                 for (block, line) in db.iter().enumerate() {
                     // Half a unit of the sixth digit of at most 79.9 dB, plus the rounding of f32.

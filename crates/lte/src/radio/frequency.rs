@@ -4,7 +4,7 @@
 //! Resource blocks are adjacent around the carrier. The standard's gap of one subcarrier in the center of the downlink is not
 //! modeled.
 
-use super::Invalid;
+use super::RadioError;
 use super::bandwidth::Bandwidth;
 use super::tables::{Direction, number, rows};
 
@@ -44,7 +44,7 @@ fn kilohertz(mhz: &str) -> u32 {
 ///
 /// # Errors
 /// If no known band has the number in this direction.
-pub fn carrier(direction: Direction, earfcn: u32, bands: Bands) -> Result<Carrier, Invalid> {
+pub fn find_carrier(direction: Direction, earfcn: u32, bands: Bands) -> Result<Carrier, RadioError> {
     for row in rows(include_str!("../../data/bands.csv")) {
         let columns = match direction {
             Direction::Downlink => &row[1..5],
@@ -71,7 +71,7 @@ pub fn carrier(direction: Direction, earfcn: u32, bands: Bands) -> Result<Carrie
             ("uplink", "for example, 18100 is 1930 MHz in band 1 and 27785 is 455 MHz in band 31")
         }
     };
-    Err(Invalid::new(format!("EARFCN {earfcn} is in no known {name} band; {known}")))
+    Err(RadioError::new(format!("EARFCN {earfcn} is in no known {name} band; {known}")))
 }
 
 impl Carrier {
@@ -80,7 +80,7 @@ impl Carrier {
     ///
     /// # Errors
     /// If the band has no such channels and that is not permitted.
-    pub fn check(&self, bandwidth: Bandwidth, allow_nonstandard_bandwidth: bool) -> Result<Option<String>, Invalid> {
+    pub fn check(&self, bandwidth: Bandwidth, allow_nonstandard_bandwidth: bool) -> Result<Option<String>, RadioError> {
         let khz = bandwidth.channel_khz();
         if (self.narrowest_khz..=self.widest_khz).contains(&khz) {
             return Ok(None);
@@ -95,12 +95,12 @@ impl Carrier {
             bandwidth.resource_blocks(),
             mhz(khz)
         );
-        if allow_nonstandard_bandwidth { Ok(Some(sentence)) } else { Err(Invalid::new(sentence)) }
+        if allow_nonstandard_bandwidth { Ok(Some(sentence)) } else { Err(RadioError::new(sentence)) }
     }
 }
 
 /// Returns the center frequency in Hz of a resource block, counted from 0 at the lowest frequency.
-pub fn resource_block_centre_hz(carrier_hz: f64, bandwidth: Bandwidth, block: usize) -> f64 {
+pub fn resource_block_center_hz(carrier_hz: f64, bandwidth: Bandwidth, block: usize) -> f64 {
     let low = carrier_hz - RESOURCE_BLOCK_HZ * bandwidth.resource_blocks() as f64 / 2.0;
     low + RESOURCE_BLOCK_HZ * (block as f64 + 0.5)
 }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn band_31_is_narrow_and_unknown_to_ns3() {
-        let carrier = |bands| super::carrier(Direction::Downlink, 9895, bands);
+        let carrier = |bands| super::find_carrier(Direction::Downlink, 9895, bands);
         let known = carrier(Bands::Standard).unwrap();
         assert_eq!((known.hz, known.band), (465e6, 31));
         assert!(carrier(Bands::Ns3).unwrap_err().to_string().contains("9895"));
@@ -144,7 +144,7 @@ mod tests {
     fn blocks_are_centered_on_the_carrier() {
         for n in Bandwidth::RESOURCE_BLOCKS {
             let bandwidth = Bandwidth::new(n).unwrap();
-            let centre = |block| resource_block_centre_hz(2e9, bandwidth, block);
+            let centre = |block| resource_block_center_hz(2e9, bandwidth, block);
             assert_eq!((centre(0) + centre(n as usize - 1)) / 2.0, 2e9);
             assert_eq!(centre(1) - centre(0), 180e3);
         }

@@ -11,7 +11,7 @@ use fullpipe_units::math;
 
 /// How mutual information is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Grid {
+pub enum InformationGrid {
     /// With ns-3's steps, for results that are compared with it.
     #[default]
     Reference,
@@ -33,7 +33,7 @@ fn j(x: f64) -> f64 {
 }
 
 /// Returns the mutual information per bit at a linear SINR.
-pub fn exact(modulation: Modulation, sinr: f64) -> f64 {
+pub fn exact_mutual_information(modulation: Modulation, sinr: f64) -> f64 {
     let root = sinr.sqrt();
     match modulation {
         Modulation::Qpsk => j(2.0 * root),
@@ -50,7 +50,7 @@ const STEPS: usize = 1024;
 
 /// ns-3's steps of one modulation.
 #[derive(Clone, Debug)]
-pub(crate) struct Steps {
+pub(crate) struct StepTable {
     first: f32,
     per_sinr: f32,
     values: Box<[f32; STEPS]>,
@@ -58,7 +58,7 @@ pub(crate) struct Steps {
     pub(crate) axis: (f64, f64, usize),
 }
 
-impl Steps {
+impl StepTable {
     fn new(modulation: Modulation) -> Self {
         let axis @ (first, last, points) = match modulation {
             Modulation::Qpsk => (0.013, 3.197, 797),
@@ -67,9 +67,10 @@ impl Steps {
         };
         let mut values = Box::new([1.0; STEPS]);
         for (i, value) in values.iter_mut().enumerate().take(points) {
-            *value = exact(modulation, first + (last - first) / (points - 1) as f64 * i as f64) as f32;
+            *value =
+                exact_mutual_information(modulation, first + (last - first) / (points - 1) as f64 * i as f64) as f32;
         }
-        Steps { first: first as f32, per_sinr: ((points - 1) as f64 / (last - first)) as f32, values, axis }
+        StepTable { first: first as f32, per_sinr: ((points - 1) as f64 / (last - first)) as f32, values, axis }
     }
 
     /// SINR of a point of the grid.
@@ -105,11 +106,11 @@ const FRACTION_BITS: u32 = f32::MANTISSA_DIGITS - 1 - POINTS_PER_OCTAVE.ilog2();
 
 /// The continuous function of one modulation: linear interpolation between points that are given by the leading bits of the SINR.
 #[derive(Clone, Debug)]
-pub(crate) struct Lines {
+pub(crate) struct LinearTable {
     values: Box<[f32; 2048]>,
 }
 
-impl Lines {
+impl LinearTable {
     const LOW: f32 = 1.0 / 4096.0;
     // The largest number below 2^12.
     const HIGH: f32 = 4095.9998;
@@ -118,9 +119,9 @@ impl Lines {
         let mut values = Box::new([1.0; 2048]);
         for (i, value) in values.iter_mut().enumerate().take(OCTAVES * POINTS_PER_OCTAVE + 1) {
             let point = f32::from_bits(Self::LOW.to_bits() + ((i as u32) << FRACTION_BITS));
-            *value = exact(modulation, f64::from(point)) as f32;
+            *value = exact_mutual_information(modulation, f64::from(point)) as f32;
         }
-        Lines { values }
+        LinearTable { values }
     }
 
     #[inline(always)]
@@ -135,13 +136,13 @@ impl Lines {
 
 /// Mutual information of all modulations on one grid.
 #[derive(Clone, Debug)]
-pub(crate) enum Information {
-    Reference([Steps; 3]),
-    Smooth([Lines; 3]),
+pub(crate) enum MutualInformation {
+    Reference([StepTable; 3]),
+    Smooth([LinearTable; 3]),
 }
 
 /// One grid for all modulations.
-pub(crate) trait Reading {
+pub(crate) trait InformationLookup {
     /// Mutual information at a linear SINR.
     fn at(&self, modulation: usize, sinr: f32) -> f32;
 
@@ -164,7 +165,7 @@ pub(crate) trait Reading {
 
     /// The mean of less than eight entries with the same bits: lanes without a number would add 0.
     #[inline(always)]
-    fn mean_of_few<const N: usize>(&self, modulation: usize, sinr: &[f32; N]) -> f32 {
+    fn mean_of_partial_row<const N: usize>(&self, modulation: usize, sinr: &[f32; N]) -> f32 {
         let at = |i: usize| self.at(modulation, sinr[i]);
         let sum = match N {
             1 => at(0),
@@ -177,33 +178,33 @@ pub(crate) trait Reading {
     }
 }
 
-impl Reading for [Steps; 3] {
+impl InformationLookup for [StepTable; 3] {
     #[inline(always)]
     fn at(&self, modulation: usize, sinr: f32) -> f32 {
         self[modulation].at(sinr)
     }
 }
 
-impl Reading for [Lines; 3] {
+impl InformationLookup for [LinearTable; 3] {
     #[inline(always)]
     fn at(&self, modulation: usize, sinr: f32) -> f32 {
         self[modulation].at(sinr)
     }
 }
 
-impl Information {
-    pub(crate) fn new(grid: Grid) -> Self {
+impl MutualInformation {
+    pub(crate) fn new(grid: InformationGrid) -> Self {
         match grid {
-            Grid::Reference => Information::Reference(Modulation::ALL.map(Steps::new)),
-            Grid::Smooth => Information::Smooth(Modulation::ALL.map(Lines::new)),
+            InformationGrid::Reference => MutualInformation::Reference(Modulation::ALL.map(StepTable::new)),
+            InformationGrid::Smooth => MutualInformation::Smooth(Modulation::ALL.map(LinearTable::new)),
         }
     }
 
     #[inline]
     pub(crate) fn at(&self, modulation: Modulation, sinr: f32) -> f32 {
         match self {
-            Information::Reference(steps) => steps.at(modulation as usize, sinr),
-            Information::Smooth(lines) => lines.at(modulation as usize, sinr),
+            MutualInformation::Reference(steps) => steps.at(modulation as usize, sinr),
+            MutualInformation::Smooth(lines) => lines.at(modulation as usize, sinr),
         }
     }
 
@@ -211,8 +212,8 @@ impl Information {
     #[inline]
     pub(crate) fn mean(&self, modulation: Modulation, sinr: &[f32]) -> f32 {
         match self {
-            Information::Reference(steps) => steps.mean(modulation as usize, sinr),
-            Information::Smooth(lines) => lines.mean(modulation as usize, sinr),
+            MutualInformation::Reference(steps) => steps.mean(modulation as usize, sinr),
+            MutualInformation::Smooth(lines) => lines.mean(modulation as usize, sinr),
         }
     }
 }
@@ -225,8 +226,8 @@ mod tests {
     #[test]
     fn tables_never_decrease() {
         for modulation in Modulation::ALL {
-            assert!(Steps::new(modulation).values.is_sorted());
-            assert!(Lines::new(modulation).values.is_sorted());
+            assert!(StepTable::new(modulation).values.is_sorted());
+            assert!(LinearTable::new(modulation).values.is_sorted());
         }
     }
 
@@ -235,23 +236,23 @@ mod tests {
         for modulation in Modulation::ALL {
             let mut before = 0.0;
             for tenth_db in -400..400 {
-                let now = exact(modulation, math::pow(10.0, f64::from(tenth_db) / 100.0));
+                let now = exact_mutual_information(modulation, math::pow(10.0, f64::from(tenth_db) / 100.0));
                 assert!((before..=1.0).contains(&now), "{modulation:?} at {tenth_db}/10 dB: {now} after {before}");
                 before = now;
             }
             assert_eq!(before, 1.0);
-            assert_eq!(exact(modulation, 0.0), 0.0);
+            assert_eq!(exact_mutual_information(modulation, 0.0), 0.0);
         }
     }
 
     #[test]
     fn reference_grid_has_the_upper_end_of_each_step_and_1_beyond() {
-        let information = Information::new(Grid::Reference);
+        let information = MutualInformation::new(InformationGrid::Reference);
         // QPSK: points 0.004 apart, starting at 0.013.
-        assert_eq!(information.at(Modulation::Qpsk, 0.0), exact(Modulation::Qpsk, 0.013) as f32);
-        assert_eq!(information.at(Modulation::Qpsk, 0.014), exact(Modulation::Qpsk, 0.017) as f32);
-        assert_eq!(information.at(Modulation::Qpsk, 0.0165), exact(Modulation::Qpsk, 0.017) as f32);
-        assert_eq!(information.at(Modulation::Qpsk, 3.196), exact(Modulation::Qpsk, 3.197) as f32);
+        assert_eq!(information.at(Modulation::Qpsk, 0.0), exact_mutual_information(Modulation::Qpsk, 0.013) as f32);
+        assert_eq!(information.at(Modulation::Qpsk, 0.014), exact_mutual_information(Modulation::Qpsk, 0.017) as f32);
+        assert_eq!(information.at(Modulation::Qpsk, 0.0165), exact_mutual_information(Modulation::Qpsk, 0.017) as f32);
+        assert_eq!(information.at(Modulation::Qpsk, 3.196), exact_mutual_information(Modulation::Qpsk, 3.197) as f32);
         assert_eq!(information.at(Modulation::Qpsk, 3.198), 1.0);
         assert_eq!(information.at(Modulation::Qam64, f32::MAX), 1.0);
         assert!(information.at(Modulation::Qam16, 9.99) < 0.766);
@@ -260,7 +261,7 @@ mod tests {
     #[test]
     fn integer_part_is_found_without_a_conversion() {
         for modulation in Modulation::ALL {
-            let steps = Steps::new(modulation);
+            let steps = StepTable::new(modulation);
             for i in 0..200_000u32 {
                 let sinr = i as f32 * 0.001;
                 let point = ((sinr - steps.first) * steps.per_sinr + 1.0).clamp(0.0, 1023.0);
@@ -272,9 +273,9 @@ mod tests {
     #[test]
     fn mean_of_few_equals_the_general_mean() {
         fn check<const N: usize>(row: [f32; N]) {
-            let steps = Modulation::ALL.map(Steps::new);
+            let steps = Modulation::ALL.map(StepTable::new);
             for modulation in 0..3 {
-                assert_eq!(steps.mean_of_few(modulation, &row), steps.mean(modulation, &row));
+                assert_eq!(steps.mean_of_partial_row(modulation, &row), steps.mean(modulation, &row));
             }
         }
         for i in 0..1000 {
@@ -290,7 +291,7 @@ mod tests {
     proptest! {
         #[test]
         fn straight_lines_are_close(db in -36.0f64..36.0) {
-            let information = Information::new(Grid::Smooth);
+            let information = MutualInformation::new(InformationGrid::Smooth);
             let sinr = math::pow(10.0, db / 10.0) as f32;
             for modulation in Modulation::ALL {
                 let factors: &[f64] = match modulation {
@@ -302,7 +303,7 @@ mod tests {
                 if factors.iter().any(|factor| (f64::from(sinr).sqrt() * factor / 1.6363 - 1.0).abs() < 1.0 / 64.0) {
                     continue;
                 }
-                let error = f64::from(information.at(modulation, sinr)) - exact(modulation, f64::from(sinr));
+                let error = f64::from(information.at(modulation, sinr)) - exact_mutual_information(modulation, f64::from(sinr));
                 // A chord over h has an error of h^2/8 times the second derivative f''. h is at most sinr/64, and sinr^2 f'' is
                 // about one half at its largest.
                 prop_assert!(error.abs() < 2e-5, "{modulation:?} at {db} dB: {error}");
@@ -317,8 +318,8 @@ mod tests {
             let index = index % lower.len();
             lower[index] *= less;
             let largest = vec![sinr.iter().copied().fold(0.0, f32::max); sinr.len()];
-            for grid in [Grid::Reference, Grid::Smooth] {
-                let information = Information::new(grid);
+            for grid in [InformationGrid::Reference, InformationGrid::Smooth] {
+                let information = MutualInformation::new(grid);
                 for modulation in Modulation::ALL {
                     let mean = information.mean(modulation, &sinr);
                     prop_assert!(information.mean(modulation, &lower) <= mean);

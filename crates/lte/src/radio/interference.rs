@@ -3,7 +3,7 @@
 //! During one reception other signals start and end. Each interval between these times (a *chunk*) has its own SINR. The SINR of
 //! the reception is their average by duration, as in ns-3 (of the linear ratios, not of decibels).
 
-use super::ROW;
+use super::ROW_LANES;
 use super::fading::Gains;
 
 /// A received signal: its time, and its power in each resource block.
@@ -41,17 +41,17 @@ pub fn average_sinr(signal: &Signal, others: &[Signal], noise: &[f64]) -> Vec<f6
 
 /// Noise and interference at a receiver in a subframe, relative to its noise: 1 plus the sum of interfering signals.
 #[derive(Clone, Debug)]
-pub struct Disturbance {
+pub struct InterferencePlusNoise {
     total: Gains,
 }
 
-impl Default for Disturbance {
+impl Default for InterferencePlusNoise {
     fn default() -> Self {
-        Disturbance { total: [1.0; ROW] }
+        InterferencePlusNoise { total: [1.0; ROW_LANES] }
     }
 }
 
-impl Disturbance {
+impl InterferencePlusNoise {
     /// Adds a signal, given its gains in the resource blocks and its ratio to noise without them.
     pub fn add(&mut self, gains: &Gains, to_noise: f32) {
         for (total, gain) in self.total.iter_mut().zip(gains) {
@@ -60,14 +60,14 @@ impl Disturbance {
     }
 
     /// Adds a signal only in the resource blocks for which `sends` returns true.
-    pub fn add_where(&mut self, gains: &Gains, to_noise: f32, sends: impl Fn(usize) -> bool) {
+    pub fn add_in_blocks(&mut self, gains: &Gains, to_noise: f32, sends: impl Fn(usize) -> bool) {
         for (block, (total, gain)) in self.total.iter_mut().zip(gains).enumerate() {
             *total += if sends(block) { gain * to_noise } else { 0.0 };
         }
     }
 
     /// Converts ratios to noise into ratios to noise and interference.
-    pub fn divide(&self, sinr: &mut Gains) {
+    pub fn apply_to_sinr(&self, sinr: &mut Gains) {
         for (sinr, total) in sinr.iter_mut().zip(&self.total) {
             *sinr /= total;
         }
@@ -96,12 +96,12 @@ mod tests {
     fn fast_method_gives_the_same_result_for_whole_subframes() {
         let own: Gains = std::array::from_fn(|block| 1.0 + block as f32 / 50.0);
         let other: Gains = std::array::from_fn(|block| 2.0 - block as f32 / 100.0);
-        let mut disturbance = Disturbance::default();
+        let mut disturbance = InterferencePlusNoise::default();
         disturbance.add(&other, 5.0);
-        disturbance.add_where(&own, 2.0, |block| block < 50);
+        disturbance.add_in_blocks(&own, 2.0, |block| block < 50);
         let mut sinr = own.map(|gain| gain * 100.0);
-        disturbance.divide(&mut sinr);
-        for block in 0..ROW {
+        disturbance.apply_to_sinr(&mut sinr);
+        for block in 0..ROW_LANES {
             let density = |gains: &Gains, factor: f64| vec![f64::from(gains[block]) * factor];
             let mut others = vec![Signal { from: 0.0, until: 1.0, density: density(&other, 5.0) }];
             if block < 50 {

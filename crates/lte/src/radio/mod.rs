@@ -27,27 +27,27 @@ pub mod tables;
 
 /// An invalid parameter of the radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invalid {
+pub struct RadioError {
     sentence: String,
 }
 
-impl Invalid {
+impl RadioError {
     /// Creates an error from a sentence that states what was found and what is expected.
     pub fn new(sentence: impl Into<String>) -> Self {
-        Invalid { sentence: sentence.into() }
+        RadioError { sentence: sentence.into() }
     }
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for RadioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.sentence)
     }
 }
 
-impl std::error::Error for Invalid {}
+impl std::error::Error for RadioError {}
 
 /// Length of a row of resource blocks: 100, rounded up to whole vectors of any machine.
-pub const ROW: usize = 112;
+pub const ROW_LANES: usize = 112;
 
 /// Packs a set of which each byte holds one bit, 0 or 1. (The multiplication moves one bit of each byte to the highest byte.)
 #[inline]

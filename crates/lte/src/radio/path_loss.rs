@@ -5,7 +5,7 @@
 //! the higher end is the base station.
 
 use super::hash::{hash, unit};
-use super::power::decibels;
+use super::power::ratio_to_db;
 use fullpipe_units::math;
 use std::f64::consts::{PI, TAU};
 
@@ -57,7 +57,7 @@ pub enum Environment {
 
 /// Size of the city.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum City {
+pub enum CitySize {
     /// Large.
     #[default]
     Large,
@@ -79,7 +79,7 @@ pub struct Street {
     /// Angle between street and path, 0 to 90 degrees.
     pub orientation_degrees: f64,
     /// Size of the city.
-    pub city: City,
+    pub city: CitySize,
 }
 
 impl Default for Street {
@@ -90,7 +90,7 @@ impl Default for Street {
             buildings_m: 80.0,
             separation_m: 50.0,
             orientation_degrees: 45.0,
-            city: City::Large,
+            city: CitySize::Large,
         }
     }
 }
@@ -160,7 +160,7 @@ pub enum PathLoss {
         /// Environment.
         environment: Environment,
         /// Size of the city.
-        city: City,
+        city: CitySize,
     },
     /// The extension by COST 231 with fixed heights and a constant, as in a class of ns-3.
     Cost231 {
@@ -174,9 +174,9 @@ pub enum PathLoss {
         smallest_m: f64,
     },
     /// ITU-R P.1411, line of sight in a street canyon: the mean of its lower and upper bound.
-    LineOfSight,
+    P1411LineOfSight,
     /// ITU-R P.1411, without line of sight, over rooftops.
-    OverRooftops(Street),
+    P1411OverRooftops(Street),
     /// Measurements by Kun and others at 2.6 GHz.
     Kun2600,
     /// The choice of ns-3 among these models for macro cells. If the distance exceeds 1 km and one end is above the rooftops, it
@@ -241,12 +241,12 @@ impl PathLoss {
             PathLoss::Friis { smallest_db } => free_space(distance, LIGHT / frequency_hz).max(smallest_db),
             PathLoss::FriisPerBlock => free_space(distance, 3e8 / frequency_hz).max(0.0),
             PathLoss::LogDistance { exponent, reference_m, reference_db } => {
-                reference_db + exponent * decibels((distance / reference_m).max(1.0))
+                reference_db + exponent * ratio_to_db((distance / reference_m).max(1.0))
             }
             PathLoss::ThreeLogDistance { from_m, exponents, reference_db } => {
                 let piece = |i: usize| {
                     let until = from_m.get(i + 1).copied().unwrap_or(f64::INFINITY);
-                    exponents[i] * decibels((distance.min(until) / from_m[i]).max(1.0))
+                    exponents[i] * ratio_to_db((distance.min(until) / from_m[i]).max(1.0))
                 };
                 reference_db + piece(0) + piece(1) + piece(2)
             }
@@ -256,7 +256,7 @@ impl PathLoss {
                 if distance <= 4.0 * PI * heights / wavelength {
                     free_space(distance, wavelength)
                 } else {
-                    4.0 * decibels(distance) - 2.0 * decibels(heights)
+                    4.0 * ratio_to_db(distance) - 2.0 * ratio_to_db(heights)
                 }
             }
             PathLoss::OkumuraHata { environment, city } => okumura_hata(geometry, frequency_hz, environment, city),
@@ -270,9 +270,9 @@ impl PathLoss {
                     + (44.9 - 6.55 * math::log10(base_m)) * math::log10(distance / 1e3)
                     + constant_db
             }
-            PathLoss::LineOfSight => line_of_sight(geometry, frequency_hz),
-            PathLoss::OverRooftops(street) => over_rooftops(geometry, frequency_hz, street),
-            PathLoss::Kun2600 => 36.0 + 2.6 * decibels(distance),
+            PathLoss::P1411LineOfSight => line_of_sight(geometry, frequency_hz),
+            PathLoss::P1411OverRooftops(street) => over_rooftops(geometry, frequency_hz, street),
+            PathLoss::Kun2600 => 36.0 + 2.6 * ratio_to_db(distance),
             PathLoss::Buildings { environment, street, line_of_sight_m, wall, floor } => {
                 let outdoor = if distance > 1000.0 && geometry.higher_m() > street.rooftop_m {
                     if frequency_hz > 2.3e9 {
@@ -293,10 +293,10 @@ impl PathLoss {
 
 /// (4 pi d / wavelength)^2 in dB; minus infinity at distance 0.
 fn free_space(distance: f64, wavelength: f64) -> f64 {
-    2.0 * decibels(4.0 * PI * distance / wavelength)
+    2.0 * ratio_to_db(4.0 * PI * distance / wavelength)
 }
 
-fn okumura_hata(geometry: &Geometry, frequency_hz: f64, environment: Environment, city: City) -> f64 {
+fn okumura_hata(geometry: &Geometry, frequency_hz: f64, environment: Environment, city: CitySize) -> f64 {
     let mhz = frequency_hz / 1e6;
     let log_mhz = math::log10(mhz);
     let (base, mobile) = (geometry.higher_m(), geometry.lower_m());
@@ -305,15 +305,15 @@ fn okumura_hata(geometry: &Geometry, frequency_hz: f64, environment: Environment
     let square_log = |x: f64| math::log10(x) * math::log10(x);
     if frequency_hz > 1.5e9 {
         let (mobile, constant) = match city {
-            City::Large => (3.2 * square_log(11.75 * mobile), 3.0),
-            City::Small => ((1.1 * log_mhz - 0.7) * mobile - (1.56 * log_mhz - 0.8), 0.0),
+            CitySize::Large => (3.2 * square_log(11.75 * mobile), 3.0),
+            CitySize::Small => ((1.1 * log_mhz - 0.7) * mobile - (1.56 * log_mhz - 0.8), 0.0),
         };
         return 46.3 + 33.9 * log_mhz - 13.82 * log_base + distance - mobile + constant;
     }
     let mobile = match city {
-        City::Large if mhz >= 200.0 => 3.2 * square_log(11.75 * mobile) - 4.97,
-        City::Large => 8.29 * square_log(1.54 * mobile) - 1.1,
-        City::Small => 0.8 + (1.1 * log_mhz - 0.7) * mobile - 1.56 * log_mhz,
+        CitySize::Large if mhz >= 200.0 => 3.2 * square_log(11.75 * mobile) - 4.97,
+        CitySize::Large => 8.29 * square_log(1.54 * mobile) - 1.1,
+        CitySize::Small => 0.8 + (1.1 * log_mhz - 0.7) * mobile - 1.56 * log_mhz,
     };
     let surroundings = match environment {
         Environment::Urban => 0.0,
@@ -326,9 +326,9 @@ fn okumura_hata(geometry: &Geometry, frequency_hz: f64, environment: Environment
 fn line_of_sight(geometry: &Geometry, frequency_hz: f64) -> f64 {
     let wavelength = LIGHT / frequency_hz;
     let heights = geometry.height_m * geometry.other_height_m;
-    let breakpoint_db = (2.0 * decibels(wavelength * wavelength / (8.0 * PI * heights))).abs();
+    let breakpoint_db = (2.0 * ratio_to_db(wavelength * wavelength / (8.0 * PI * heights))).abs();
     let breakpoint = 4.0 * heights / wavelength;
-    let over = decibels(geometry.distance_m() / breakpoint);
+    let over = ratio_to_db(geometry.distance_m() / breakpoint);
     let (lower, upper) = if over <= 0.0 { (2.0, 2.5) } else { (4.0, 4.0) };
     breakpoint_db + (lower * over + 20.0 + upper * over) / 2.0
 }
@@ -349,22 +349,23 @@ fn over_rooftops(geometry: &Geometry, frequency_hz: f64, street: Street) -> f64 
         p if p < 55.0 => 2.5 + 0.075 * (p - 35.0),
         p => 4.0 - 0.114 * (p - 55.0),
     };
-    let roof_to_street = -8.2 - decibels(width_m) + 10.0 * log_mhz + 2.0 * decibels(rooftop_m - mobile) + orientation;
+    let roof_to_street =
+        -8.2 - ratio_to_db(width_m) + 10.0 * log_mhz + 2.0 * ratio_to_db(rooftop_m - mobile) + orientation;
 
     let settled_from = wavelength * distance * distance / (above * above);
     let screens = if settled_from < buildings_m {
         let by_frequency = match city {
             _ if mhz > 2000.0 => -8.0,
-            City::Large => -4.0 + 1.5 * (mhz / 925.0 - 1.0),
-            City::Small => -4.0 + 0.7 * (mhz / 925.0 - 1.0),
+            CitySize::Large => -4.0 + 1.5 * (mhz / 925.0 - 1.0),
+            CitySize::Small => -4.0 + 0.7 * (mhz / 925.0 - 1.0),
         };
         let (shadow, constant, by_distance) = if above > 0.0 {
-            (-1.8 * decibels(1.0 + above), if mhz > 2000.0 { 71.4 } else { 54.0 }, 18.0)
+            (-1.8 * ratio_to_db(1.0 + above), if mhz > 2000.0 { 71.4 } else { 54.0 }, 18.0)
         } else {
             let constant = if distance >= 500.0 { 54.0 - 0.8 * above } else { 54.0 - 1.6 * above * distance / 1e3 };
             (0.0, constant, 18.0 - 15.0 * above / rooftop_m)
         };
-        shadow + constant + by_distance * log_km + by_frequency * log_mhz - 0.9 * decibels(separation_m)
+        shadow + constant + by_distance * log_km + by_frequency * log_mhz - 0.9 * ratio_to_db(separation_m)
     } else {
         let q = if above.abs() <= 1.0 {
             separation_m / distance
@@ -375,7 +376,7 @@ fn over_rooftops(geometry: &Geometry, frequency_hz: f64, street: Street) -> f64 
             let edge = (above * above + separation_m * separation_m).sqrt();
             separation_m / (TAU * distance) * (wavelength / edge).sqrt() * (1.0 / angle - 1.0 / (TAU + angle))
         };
-        -decibels(q * q)
+        -ratio_to_db(q * q)
     };
     free + (roof_to_street + screens).max(0.0)
 }
@@ -410,10 +411,10 @@ mod tests {
             PathLoss::log_distance(),
             PathLoss::three_log_distance(),
             PathLoss::TwoRayGround,
-            PathLoss::OkumuraHata { environment: Environment::Urban, city: City::Large },
-            PathLoss::OkumuraHata { environment: Environment::Open, city: City::Small },
+            PathLoss::OkumuraHata { environment: Environment::Urban, city: CitySize::Large },
+            PathLoss::OkumuraHata { environment: Environment::Open, city: CitySize::Small },
             PathLoss::cost231(),
-            PathLoss::LineOfSight,
+            PathLoss::P1411LineOfSight,
             PathLoss::Kun2600,
         ]
     }
@@ -433,7 +434,7 @@ mod tests {
         #[test]
         fn it_does_not_matter_which_end_sends(metres in 10.0f64..5000.0, a in 1.0f64..60.0, b in 1.0f64..19.0) {
             let mut models = street_models();
-            models.extend([PathLoss::buildings(), PathLoss::OverRooftops(Street::default())]);
+            models.extend([PathLoss::buildings(), PathLoss::P1411OverRooftops(Street::default())]);
             for model in models {
                 let at = |height_m, other_height_m| {
                     model.loss_db(&Geometry { horizontal_m: metres, height_m, other_height_m }, 2.1e9)
@@ -463,7 +464,7 @@ mod tests {
     #[test]
     fn loss_over_rooftops_at_short_distance_matches_the_formula() {
         let geometry = Geometry { horizontal_m: 150.0, height_m: 30.0, other_height_m: 1.0 };
-        let loss = PathLoss::OverRooftops(Street::default()).loss_db(&geometry, 2.114e9);
+        let loss = PathLoss::P1411OverRooftops(Street::default()).loss_db(&geometry, 2.114e9);
         assert!((loss - 119.525553).abs() < 1e-4, "{loss}");
     }
 

@@ -11,41 +11,41 @@ use fullpipe_units::math;
 const SUBCARRIERS: f64 = 12.0;
 
 /// Converts decibels to a power ratio.
-pub fn ratio(db: f64) -> f64 {
+pub fn db_to_ratio(db: f64) -> f64 {
     math::pow(10.0, db / 10.0)
 }
 
 /// Converts a power ratio to decibels.
-pub fn decibels(ratio: f64) -> f64 {
+pub fn ratio_to_db(ratio: f64) -> f64 {
     10.0 * math::log10(ratio)
 }
 
 /// Returns the power density in W/Hz of a power in dBm that is spread over a number of resource blocks: the whole band in the
 /// downlink, the used ones in the uplink.
-pub fn density(power_dbm: f64, resource_blocks: usize) -> f64 {
-    ratio(power_dbm - 30.0) / (resource_blocks as f64 * RESOURCE_BLOCK_HZ)
+pub fn power_density(power_dbm: f64, resource_blocks: usize) -> f64 {
+    db_to_ratio(power_dbm - 30.0) / (resource_blocks as f64 * RESOURCE_BLOCK_HZ)
 }
 
 /// Returns the noise density of a receiver in W/Hz: -174 dBm/Hz plus its noise figure.
 pub fn noise_density(noise_figure_db: f64) -> f64 {
-    ratio(-174.0 - 30.0 + noise_figure_db)
+    db_to_ratio(-174.0 - 30.0 + noise_figure_db)
 }
 
 /// Returns the power of a resource block at this density in dBm.
 pub fn resource_block_dbm(density: f64) -> f64 {
-    decibels(density * RESOURCE_BLOCK_HZ) + 30.0
+    ratio_to_db(density * RESOURCE_BLOCK_HZ) + 30.0
 }
 
 /// Returns the reference signal received power of one subcarrier in dBm: the average over the band of a cell's density in W/Hz.
 pub fn rsrp_dbm(density: &[f64]) -> f64 {
     let mean = density.iter().sum::<f64>() / density.len() as f64;
-    decibels(mean * RESOURCE_BLOCK_HZ / SUBCARRIERS) + 30.0
+    ratio_to_db(mean * RESOURCE_BLOCK_HZ / SUBCARRIERS) + 30.0
 }
 
 /// Returns the reference signal received quality in dB: a cell's density relative to all received density including noise, both
 /// in W/Hz. As in ns-3, two resource elements of each block count, so a single cell without noise has -3 dB.
 pub fn rsrq_db(density: &[f64], received: &[f64]) -> f64 {
-    decibels(density.iter().sum::<f64>() / (2.0 * received.iter().sum::<f64>()))
+    ratio_to_db(density.iter().sum::<f64>() / (2.0 * received.iter().sum::<f64>()))
 }
 
 /// Returns the reported value of RSRP (TS 36.133 clause 9.1.4): 0 below -140 dBm, 97 from -44 dBm.
@@ -60,7 +60,7 @@ pub fn rsrq_range(db: f64) -> u8 {
 
 /// The effect of the base station's power commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Loop {
+pub enum PowerControlLoop {
     /// Commands are ignored.
     Open,
     /// Each command sets the offset: -4, -1, 1, 4 dB.
@@ -72,7 +72,7 @@ pub enum Loop {
 
 /// Settings of a UE's power control; the defaults are those of ns-3.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PowerControl {
+pub struct PowerControlConfig {
     /// Largest power in dBm.
     pub largest_dbm: f64,
     /// Smallest power in dBm.
@@ -88,12 +88,12 @@ pub struct PowerControl {
     /// k of the filter of received power: each measurement has weight 0.5^(k/4).
     pub filter_coefficient: u8,
     /// Effect of commands.
-    pub commands: Loop,
+    pub commands: PowerControlLoop,
 }
 
-impl Default for PowerControl {
+impl Default for PowerControlConfig {
     fn default() -> Self {
-        PowerControl {
+        PowerControlConfig {
             largest_dbm: 23.0,
             smallest_dbm: -40.0,
             target_dbm: -80.0,
@@ -101,7 +101,7 @@ impl Default for PowerControl {
             sounding_offset: 7,
             reference_dbm: 30.0,
             filter_coefficient: 4,
-            commands: Loop::Accumulated,
+            commands: PowerControlLoop::Accumulated,
         }
     }
 }
@@ -109,7 +109,7 @@ impl Default for PowerControl {
 /// The power control of one UE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UplinkPowerControl {
-    settings: PowerControl,
+    settings: PowerControlConfig,
     /// Filtered received power in dBm.
     received_dbm: Option<f64>,
     /// f of TS 36.213 in dB.
@@ -118,12 +118,12 @@ pub struct UplinkPowerControl {
 
 impl UplinkPowerControl {
     /// Creates the state before any measurement or command.
-    pub fn new(settings: PowerControl) -> Self {
+    pub fn new(settings: PowerControlConfig) -> Self {
         UplinkPowerControl { settings, received_dbm: None, offset_db: 0.0 }
     }
 
     /// Adds a measurement of the base station's total received power in dBm.
-    pub fn measured(&mut self, received_dbm: f64) {
+    pub fn on_measurement(&mut self, received_dbm: f64) {
         let weight = math::pow(0.5, f64::from(self.settings.filter_coefficient) / 4.0);
         self.received_dbm =
             Some(self.received_dbm.map_or(received_dbm, |before| (1.0 - weight) * before + weight * received_dbm));
@@ -139,11 +139,11 @@ impl UplinkPowerControl {
     ///
     /// If the command is above 3.
     /// On another command.
-    pub fn command(&mut self, command: u8, resource_blocks: usize) {
+    pub fn apply_command(&mut self, command: u8, resource_blocks: usize) {
         match self.settings.commands {
-            Loop::Open => {}
-            Loop::Absolute => self.offset_db = [-4.0, -1.0, 1.0, 4.0][usize::from(command)],
-            Loop::Accumulated => {
+            PowerControlLoop::Open => {}
+            PowerControlLoop::Absolute => self.offset_db = [-4.0, -1.0, 1.0, 4.0][usize::from(command)],
+            PowerControlLoop::Accumulated => {
                 let step = [-1.0, 0.0, 1.0, 3.0][usize::from(command)];
                 let power = self.data_dbm(resource_blocks);
                 if (step > 0.0 && power < self.settings.largest_dbm)
@@ -157,7 +157,7 @@ impl UplinkPowerControl {
 
     fn dbm(&self, offset_db: f64, resource_blocks: usize) -> f64 {
         let settings = &self.settings;
-        let wanted = decibels(resource_blocks as f64)
+        let wanted = ratio_to_db(resource_blocks as f64)
             + settings.target_dbm
             + settings.compensation * self.path_loss_db()
             + self.offset_db
@@ -182,17 +182,17 @@ mod tests {
 
     #[test]
     fn resource_block_arrives_with_the_target_power_until_the_limit() {
-        let mut control = UplinkPowerControl::new(PowerControl::default());
+        let mut control = UplinkPowerControl::new(PowerControlConfig::default());
         // With a loss of 80 dB and a target of -80 dBm per block, each block has 0 dBm.
-        control.measured(30.0 - 80.0);
+        control.on_measurement(30.0 - 80.0);
         assert!((control.data_dbm(1) - 0.0).abs() < 1e-9);
         assert!((control.data_dbm(100) - 20.0).abs() < 1e-9);
         // K = 7 is 0 dB.
         assert_eq!(control.sounding_dbm(25), control.data_dbm(25));
         // The filter moves half of the distance to 90 dB, then three quarters.
-        control.measured(30.0 - 90.0);
+        control.on_measurement(30.0 - 90.0);
         assert!((control.path_loss_db() - 85.0).abs() < 1e-9);
-        control.measured(30.0 - 90.0);
+        control.on_measurement(30.0 - 90.0);
         assert!((control.path_loss_db() - 87.5).abs() < 1e-9);
         assert_eq!(control.data_dbm(100), 23.0);
     }
@@ -206,19 +206,19 @@ mod tests {
     #[test]
     fn single_cell_without_noise_has_minus_3_db_of_quality() {
         assert!((rsrq_db(&[1.0; 6], &[1.0; 6]) + 3.0103).abs() < 1e-4);
-        assert!((resource_block_dbm(density(30.0, 100)) - 10.0).abs() < 1e-9);
-        assert!((rsrp_dbm(&[density(30.0, 100); 100]) - (10.0 - 10.79181)).abs() < 1e-4);
+        assert!((resource_block_dbm(power_density(30.0, 100)) - 10.0).abs() < 1e-9);
+        assert!((rsrp_dbm(&[power_density(30.0, 100); 100]) - (10.0 - 10.79181)).abs() < 1e-4);
     }
 
     /// A loss of 103 dB requires -80 + 103 = 23 dBm, the maximum. A command for more has no effect, so that the next command for
     /// less is effective at once.
     #[test]
     fn commands_are_not_added_at_the_limit() {
-        let mut control = UplinkPowerControl::new(PowerControl::default());
-        control.measured(30.0 - 103.0);
+        let mut control = UplinkPowerControl::new(PowerControlConfig::default());
+        control.on_measurement(30.0 - 103.0);
         assert_eq!(control.data_dbm(1), 23.0);
-        control.command(3, 1);
-        control.command(0, 1);
+        control.apply_command(3, 1);
+        control.apply_command(0, 1);
         assert_eq!(control.data_dbm(1), 22.0);
     }
 }

@@ -8,10 +8,10 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 
 /// Largest number of resource blocks of a transport block.
-pub const MOST_RESOURCE_BLOCKS: usize = 110;
+pub const MAX_RESOURCE_BLOCKS: usize = 110;
 
 /// Number of modulation and coding schemes: 0 to 28.
-pub const SCHEMES: usize = 29;
+pub const MCS_COUNT: usize = 29;
 
 /// Number of curves of the block error model, over all modulations.
 pub(crate) const CURVES: usize = 38;
@@ -49,11 +49,11 @@ impl Modulation {
     }
 
     /// The MCS with this modulation.
-    pub fn schemes(self) -> std::ops::Range<u8> {
+    pub fn mcs_range(self) -> std::ops::Range<u8> {
         match self {
             Modulation::Qpsk => 0..10,
             Modulation::Qam16 => 10..17,
-            Modulation::Qam64 => 17..SCHEMES as u8,
+            Modulation::Qam64 => 17..MCS_COUNT as u8,
         }
     }
 
@@ -69,7 +69,7 @@ impl Modulation {
 
 /// A modulation and coding scheme.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Scheme {
+pub(crate) struct McsEntry {
     pub(crate) downlink_i_tbs: u8,
     pub(crate) uplink_i_tbs: u8,
     /// Bits per symbol after coding, with two decimals.
@@ -84,8 +84,8 @@ pub(crate) struct Scheme {
 #[derive(Debug)]
 pub(crate) struct Tables {
     /// Block sizes in bits by I_TBS and resource blocks.
-    block_bits: [[u32; MOST_RESOURCE_BLOCKS + 1]; 27],
-    pub(crate) schemes: [Scheme; SCHEMES],
+    block_bits: [[u32; MAX_RESOURCE_BLOCKS + 1]; 27],
+    pub(crate) schemes: [McsEntry; MCS_COUNT],
     /// By CQI: efficiency with two decimals, and as in the standard.
     cqi_efficiency: [(f64, f64); 16],
     /// By class and curve: center and deviation, -1 if not available.
@@ -116,8 +116,8 @@ pub(crate) fn number<T: FromStr>(word: &str) -> T {
 impl Tables {
     fn read() -> Self {
         let mut tables = Tables {
-            block_bits: [[0; MOST_RESOURCE_BLOCKS + 1]; 27],
-            schemes: [Scheme::default(); SCHEMES],
+            block_bits: [[0; MAX_RESOURCE_BLOCKS + 1]; 27],
+            schemes: [McsEntry::default(); MCS_COUNT],
             cqi_efficiency: [(0.0, 0.0); 16],
             block_errors: [[(-1.0, -1.0); CURVES]; CLASSES.len()],
             code_rates: [0.0; CURVES],
@@ -130,7 +130,7 @@ impl Tables {
             }
         }
         for row in rows(include_str!("../../data/mcs.csv")) {
-            tables.schemes[number::<usize>(row[0])] = Scheme {
+            tables.schemes[number::<usize>(row[0])] = McsEntry {
                 downlink_i_tbs: number(row[1]),
                 uplink_i_tbs: number(row[2]),
                 efficiency: number(row[3]),
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn mcs_of_a_cqi_is_the_highest_that_is_not_more_efficient() {
         for cqi in 1..16 {
-            let highest = (0..SCHEMES as u8).rev().find(|&mcs| mcs_efficiency(mcs) <= cqi_efficiency(cqi)).unwrap();
+            let highest = (0..MCS_COUNT as u8).rev().find(|&mcs| mcs_efficiency(mcs) <= cqi_efficiency(cqi)).unwrap();
             assert_eq!(mcs_of_cqi(cqi), highest, "CQI {cqi}");
         }
         assert_eq!(mcs_of_cqi(0), 0);
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn block_sizes_increase_with_the_band_and_the_scheme() {
         for i_tbs in 0..27 {
-            for n in 1..=MOST_RESOURCE_BLOCKS {
+            for n in 1..=MAX_RESOURCE_BLOCKS {
                 let bits = transport_block_bits(i_tbs, n);
                 assert!(bits > 0 && bits.is_multiple_of(8));
                 assert!(n == 1 || bits >= transport_block_bits(i_tbs, n - 1), "{i_tbs} {n}");
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn modulations_have_their_schemes_and_curves() {
-        for mcs in 0..SCHEMES as u8 {
-            assert!(modulation(mcs).schemes().contains(&mcs));
+        for mcs in 0..MCS_COUNT as u8 {
+            assert!(modulation(mcs).mcs_range().contains(&mcs));
             assert!(modulation(mcs).curves().contains(&tables().schemes[usize::from(mcs)].curve));
         }
         for row in rows(include_str!("../../data/block_errors.csv")) {

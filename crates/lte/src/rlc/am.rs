@@ -29,7 +29,7 @@
 
 use super::queue::{Queue, Reassembler};
 use super::sequence::WINDOW;
-use super::{Acknowledgement, Limits, Outcome, Pdu};
+use super::{AmConfig, Pdu, RlcConfig, SduOutcome};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
@@ -91,7 +91,7 @@ const fn status_bytes(missing: u32) -> u32 {
 
 /// The reports that MAC must receive.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Expired {
+pub(super) struct TimerActions {
     /// A report to the sender's MAC.
     pub(super) data: bool,
     /// A report to the receiver's MAC, about a STATUS report.
@@ -99,7 +99,7 @@ pub(super) struct Expired {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Path {
+pub(super) struct AmEntity {
     /// PDUs from VT(A) to before VT(S).
     window: VecDeque<Sent>,
     /// VT(A).
@@ -136,9 +136,9 @@ pub(super) struct Path {
     reports_sent: u32,
 }
 
-impl Default for Path {
-    fn default() -> Path {
-        Path {
+impl Default for AmEntity {
+    fn default() -> AmEntity {
+        AmEntity {
             window: VecDeque::new(),
             oldest: 0,
             queued_bytes: 0,
@@ -164,7 +164,7 @@ impl Default for Path {
     }
 }
 
-impl Path {
+impl AmEntity {
     #[inline]
     pub(super) fn next_timer(&self) -> Instant {
         let prohibited = self.status_due && self.prohibit_until != Instant::ZERO;
@@ -200,13 +200,7 @@ impl Path {
 
     /// Uses an opportunity of the sender for a retransmission, or for new data.
     #[inline]
-    pub(super) fn opportunity(
-        &mut self,
-        queue: &mut Queue,
-        now: Instant,
-        bytes: u32,
-        how: &Acknowledgement,
-    ) -> Option<Pdu> {
+    pub(super) fn opportunity(&mut self, queue: &mut Queue, now: Instant, bytes: u32, how: &AmConfig) -> Option<Pdu> {
         let mut pdu = if self.queued_bytes > 0 {
             let queued = self
                 .window
@@ -242,7 +236,7 @@ impl Path {
     }
 
     /// Queues a missing PDU for retransmission.
-    fn miss(&mut self, k: usize, how: &Acknowledgement) {
+    fn miss(&mut self, k: usize, how: &AmConfig) {
         let sent = &mut self.window[k];
         sent.state = State::Queued;
         sent.missed += 1;
@@ -252,7 +246,7 @@ impl Path {
 
     /// Handles a STATUS report at the sender. Returns whether the PDUs to retransmit have changed.
     #[inline]
-    pub(super) fn acknowledged(&mut self, queue: &Queue, status: &Pdu, how: &Acknowledgement) -> bool {
+    pub(super) fn acknowledged(&mut self, queue: &Queue, status: &Pdu, how: &AmConfig) -> bool {
         let report = self.reports[status.first as usize % REPORTS];
         let reported = distance(self.oldest, report.end);
         if report.number != status.first || usize::from(reported) > self.window.len() {
@@ -299,8 +293,8 @@ impl Path {
         queue: &mut Queue,
         pdu: Pdu,
         now: Instant,
-        limits: &Limits,
-        out: &mut Vec<Outcome>,
+        limits: &RlcConfig,
+        out: &mut Vec<SduOutcome>,
     ) -> bool {
         let sn = pdu.sn;
         let mut polled = pdu.is(Pdu::POLL);
@@ -370,7 +364,7 @@ impl Path {
     }
 
     /// Creates a STATUS report with as many missing PDUs as fit.
-    pub(super) fn status(&mut self, now: Instant, bytes: u32, how: &Acknowledgement) -> Option<Pdu> {
+    pub(super) fn status(&mut self, now: Instant, bytes: u32, how: &AmConfig) -> Option<Pdu> {
         if bytes < STATUS_BYTES {
             return None;
         }
@@ -399,8 +393,8 @@ impl Path {
         Some(Pdu { bytes, payload_bytes: 0, first: report.number, segments: 0, sn: 0, flags: Pdu::STATUS, epoch: 0 })
     }
 
-    pub(super) fn expire(&mut self, queue: &Queue, now: Instant, limits: &Limits) -> Expired {
-        let mut expired = Expired::default();
+    pub(super) fn expire(&mut self, queue: &Queue, now: Instant, limits: &RlcConfig) -> TimerActions {
+        let mut expired = TimerActions::default();
         if self.reorder_at <= now {
             self.reorder_at = Instant::NEVER;
             self.settled = self.trigger;
@@ -440,30 +434,30 @@ impl Path {
         expired
     }
 
-    pub(super) fn reestablish(&mut self, queue: &mut Queue, out: &mut Vec<Outcome>) {
+    pub(super) fn reestablish(&mut self, queue: &mut Queue, out: &mut Vec<SduOutcome>) {
         for pdu in &self.held {
             self.reassembler.pass(queue, pdu, out);
         }
-        *self = Path::default();
+        *self = AmEntity::default();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{at, loaded, sdu, told, unlimited};
-    use super::super::{Bearer, Due, Limits, Machine, Mode, Pdu, Report, Sdu, Way};
+    use super::super::{Bearer, BufferStatus, DueReports, LinkDirection, Machine, Pdu, RlcConfig, RlcMode, Sdu};
     use super::*;
-    use Way::{Downlink, Uplink};
+    use LinkDirection::{Downlink, Uplink};
     use fullpipe_units::Duration;
 
-    const NOTHING: Due = Due { report: [false, false] };
-    const DOWN: Due = Due { report: [true, false] };
-    const UP: Due = Due { report: [false, true] };
+    const NOTHING: DueReports = DueReports { report: [false, false] };
+    const DOWN: DueReports = DueReports { report: [true, false] };
+    const UP: DueReports = DueReports { report: [false, true] };
 
     /// A bearer, and `count` PDUs of one SDU of 8 bytes each, one per ms.
     fn sent(count: usize) -> (Bearer, Vec<Pdu>) {
-        let mut bearer = loaded(Mode::Acknowledged, &vec![8; count]);
-        let pdus = (0..count).map(|k| bearer.opportunity(Downlink, at(k as u64), 12).unwrap()).collect();
+        let mut bearer = loaded(RlcMode::Acknowledged, &vec![8; count]);
+        let pdus = (0..count).map(|k| bearer.on_transmit_opportunity(Downlink, at(k as u64), 12).unwrap()).collect();
         (bearer, pdus)
     }
 
@@ -475,15 +469,18 @@ mod tests {
 
     /// Bytes of new data and retransmissions of the downlink, and of a STATUS report about it.
     fn waiting(bearer: &Bearer) -> (u32, u32, u32) {
-        let report = bearer.report(Downlink);
-        (report.new_data_bytes, report.retransmission_bytes, bearer.report(Uplink).status_bytes)
+        let report = bearer.buffer_status(Downlink);
+        (report.new_data_bytes, report.retransmission_bytes, bearer.buffer_status(Uplink).status_bytes)
     }
 
     #[test]
     fn segments_have_the_sizes_of_the_specification() {
         let sizes = |size, opportunities: &[u32]| -> Vec<Option<u32>> {
-            let mut bearer = loaded(Mode::Acknowledged, &[size]);
-            opportunities.iter().map(|&b| bearer.opportunity(Downlink, at(0), b).map(|p| p.payload_bytes)).collect()
+            let mut bearer = loaded(RlcMode::Acknowledged, &[size]);
+            opportunities
+                .iter()
+                .map(|&b| bearer.on_transmit_opportunity(Downlink, at(0), b).map(|p| p.payload_bytes))
+                .collect()
         };
         assert_eq!(sizes(26, &[30]), [Some(26)]);
         assert_eq!(sizes(27, &[12, 12, 12, 7]), [Some(8), Some(8), Some(8), Some(3)]);
@@ -498,21 +495,21 @@ mod tests {
 
     #[test]
     fn acknowledged_data_are_removed() {
-        let mut bearer = loaded(Mode::Acknowledged, &[100]);
+        let mut bearer = loaded(RlcMode::Acknowledged, &[100]);
         let mut out = vec![];
         assert_eq!(waiting(&bearer), (100, 0, 0));
         // Offered at 0: the next report is at 20 ms.
         assert_eq!(bearer.next_timer(), at(20));
-        let pdu = bearer.opportunity(Downlink, at(2), 1000).unwrap();
+        let pdu = bearer.on_transmit_opportunity(Downlink, at(2), 1000).unwrap();
         assert_eq!(pdu.bytes, 104);
         // PDUs that wait for acknowledgment are not data to send.
         assert_eq!((waiting(&bearer), unacknowledged(&bearer)), ((0, 0, 0), 1));
-        assert_eq!(bearer.opportunity(Downlink, at(3), 1000), None);
+        assert_eq!(bearer.on_transmit_opportunity(Downlink, at(3), 1000), None);
         assert_eq!(bearer.receive(Downlink, at(5), pdu, &mut out), UP);
         assert_eq!(told(&mut out), [0]);
         assert_eq!(waiting(&bearer), (0, 0, 2));
-        assert_eq!(bearer.opportunity(Uplink, at(9), 1), None);
-        let status = bearer.opportunity(Uplink, at(9), 100).unwrap();
+        assert_eq!(bearer.on_transmit_opportunity(Uplink, at(9), 1), None);
+        let status = bearer.on_transmit_opportunity(Uplink, at(9), 100).unwrap();
         assert_eq!((status.bytes, status.is_status()), (2, true));
         assert_eq!(bearer.receive(Uplink, at(10), status, &mut out), NOTHING);
         assert_eq!((waiting(&bearer), unacknowledged(&bearer)), ((0, 0, 0), 0));
@@ -528,15 +525,16 @@ mod tests {
         // The last poll was at 1 ms. At 20 ms there is nothing to report.
         assert_eq!(bearer.next_timer(), at(20));
         assert_eq!(bearer.expire(at(20), &mut out), NOTHING);
-        assert_eq!(bearer.opportunity(Downlink, at(20), 100), None);
+        assert_eq!(bearer.on_transmit_opportunity(Downlink, at(20), 100), None);
         assert_eq!(bearer.next_timer(), at(21));
         assert_eq!(bearer.expire(at(21), &mut out), DOWN);
         assert_eq!(waiting(&bearer), (0, 24, 0));
         // A PDU is retransmitted as a whole or not at all.
-        assert_eq!(bearer.opportunity(Downlink, at(22), 11), None);
-        let again: Vec<Pdu> = [22, 23].map(|ms| bearer.opportunity(Downlink, at(ms), 100).unwrap()).to_vec();
+        assert_eq!(bearer.on_transmit_opportunity(Downlink, at(22), 11), None);
+        let again: Vec<Pdu> =
+            [22, 23].map(|ms| bearer.on_transmit_opportunity(Downlink, at(ms), 100).unwrap()).to_vec();
         assert_eq!([again[0].sn, again[1].sn], [0, 1]);
-        assert_eq!(bearer.opportunity(Downlink, at(24), 100), None);
+        assert_eq!(bearer.on_transmit_opportunity(Downlink, at(24), 100), None);
         assert_eq!(bearer.counters(Downlink).pdus_retransmitted, 2);
         // Both poll: the first because the timer expired, the last because nothing is left.
         assert!(again.iter().all(|pdu| pdu.is(Pdu::POLL)));
@@ -545,7 +543,7 @@ mod tests {
         // One of the first transmissions arrives late. It has no effect, but its poll is answered.
         assert_eq!(bearer.receive(Downlink, at(27), pdus[0], &mut out), UP);
         assert_eq!(told(&mut out), [0, 1]);
-        let status = bearer.opportunity(Uplink, at(28), 100).unwrap();
+        let status = bearer.on_transmit_opportunity(Uplink, at(28), 100).unwrap();
         let _ = bearer.receive(Uplink, at(29), status, &mut out);
         assert_eq!(waiting(&bearer), (0, 0, 0));
     }
@@ -555,7 +553,7 @@ mod tests {
         let (mut bearer, pdus) = sent(4);
         let mut out = vec![];
         assert_eq!(bearer.receive(Downlink, at(4), pdus[0], &mut out), UP);
-        let first = bearer.opportunity(Uplink, at(4), 100).unwrap();
+        let first = bearer.on_transmit_opportunity(Uplink, at(4), 100).unwrap();
         // 1 is missing. 2 polls, but the answer waits until 1 is known to be missing.
         assert_eq!(bearer.receive(Downlink, at(5), pdus[2], &mut out), NOTHING);
         assert_eq!(bearer.receive(Downlink, at(6), pdus[3], &mut out), NOTHING);
@@ -567,23 +565,23 @@ mod tests {
         assert_eq!(bearer.expire(at(15), &mut out), UP);
         assert_eq!(waiting(&bearer), (0, 0, 4));
         // Without room for the missing PDU, only earlier PDUs are acknowledged.
-        let small = bearer.clone().opportunity(Uplink, at(16), 3).unwrap();
+        let small = bearer.clone().on_transmit_opportunity(Uplink, at(16), 3).unwrap();
         assert_eq!(small.bytes, 2);
-        let status = bearer.opportunity(Uplink, at(16), 100).unwrap();
+        let status = bearer.on_transmit_opportunity(Uplink, at(16), 100).unwrap();
         assert_eq!(status.bytes, 4);
         // 2 and 3 are acknowledged.
         assert_eq!(bearer.receive(Uplink, at(20), status, &mut out), DOWN);
         assert_eq!((waiting(&bearer), unacknowledged(&bearer)), ((0, 12, 0), 1));
-        let again = bearer.opportunity(Downlink, at(21), 100).unwrap();
+        let again = bearer.on_transmit_opportunity(Downlink, at(21), 100).unwrap();
         assert_eq!(again.sn, 1);
         // The second report was at 16 ms, so the next may be sent at 26.
         assert_eq!(bearer.receive(Downlink, at(24), again, &mut out), NOTHING);
         assert_eq!(told(&mut out), [1, 2, 3]);
-        assert_eq!(bearer.opportunity(Uplink, at(25), 100), None);
+        assert_eq!(bearer.on_transmit_opportunity(Uplink, at(25), 100), None);
         let _ = bearer.expire(at(20), &mut out);
         assert_eq!(bearer.next_timer(), at(26));
         assert_eq!(bearer.expire(at(26), &mut out), UP);
-        let last = bearer.opportunity(Uplink, at(26), 100).unwrap();
+        let last = bearer.on_transmit_opportunity(Uplink, at(26), 100).unwrap();
         let _ = bearer.receive(Uplink, at(27), last, &mut out);
         assert_eq!(waiting(&bearer), (0, 0, 0));
         // The repeated report finds nothing to report; no other timer is running.
@@ -599,12 +597,12 @@ mod tests {
         assert_eq!(bearer.expire(at(20), &mut out), UP);
         // 0, 1, 3, 4, 5, 6 are missing: 15 + 72 bits are 11 bytes. 7 bytes have room for three: ACK_SN is 4.
         assert_eq!(waiting(&bearer).2, 11);
-        let status = bearer.opportunity(Uplink, at(20), 7).unwrap();
+        let status = bearer.on_transmit_opportunity(Uplink, at(20), 7).unwrap();
         assert_eq!(status.bytes, 7);
         let _ = bearer.receive(Uplink, at(21), status, &mut out);
         assert_eq!(waiting(&bearer).1, 3 * 12);
         let again: Vec<u16> =
-            (21..30).map_while(|ms| bearer.opportunity(Downlink, at(ms), 12)).map(|pdu| pdu.sn).collect();
+            (21..30).map_while(|ms| bearer.on_transmit_opportunity(Downlink, at(ms), 12)).map(|pdu| pdu.sn).collect();
         assert_eq!(again, [0, 1, 3]);
         // 2 was acknowledged.
         assert_eq!((waiting(&bearer).1, unacknowledged(&bearer)), (0, 7));
@@ -620,7 +618,7 @@ mod tests {
             let _ = bearer.receive(Downlink, at(4), pdu, &mut out);
         }
         let _ = bearer.expire(at(14), &mut out);
-        let status = bearer.opportunity(Uplink, at(14), 100).unwrap();
+        let status = bearer.on_transmit_opportunity(Uplink, at(14), 100).unwrap();
         // The last poll was at 3 ms.
         let _ = bearer.expire(at(23), &mut out);
         assert_eq!(waiting(&bearer).1, 4 * 12);
@@ -636,12 +634,12 @@ mod tests {
         bearer.offer(Uplink, sdu(50, 3));
         let _ = bearer.receive(Downlink, at(4), pdus[1], &mut out);
         let _ = bearer.expire(at(14), &mut out);
-        let status = bearer.opportunity(Uplink, at(14), 100).unwrap();
+        let status = bearer.on_transmit_opportunity(Uplink, at(14), 100).unwrap();
         assert!(status.is_status());
-        let up = bearer.opportunity(Uplink, at(14), 100).unwrap();
+        let up = bearer.on_transmit_opportunity(Uplink, at(14), 100).unwrap();
         let _ = bearer.receive(Uplink, at(18), status, &mut out);
         let _ = bearer.receive(Uplink, at(18), up, &mut out);
-        let down: Vec<Pdu> = (0..3).map(|_| bearer.opportunity(Downlink, at(19), 100).unwrap()).collect();
+        let down: Vec<Pdu> = (0..3).map(|_| bearer.on_transmit_opportunity(Downlink, at(19), 100).unwrap()).collect();
         assert!(down[0].is_status());
         assert_eq!((down[1].sn, down[1].bytes), (0, 12));
         assert_eq!((down[2].sn, down[2].bytes), (2, 54));
@@ -650,37 +648,37 @@ mod tests {
 
     #[test]
     fn at_most_512_pdus_are_unacknowledged() {
-        let mut bearer = loaded(Mode::Acknowledged, &[8; 600]);
+        let mut bearer = loaded(RlcMode::Acknowledged, &[8; 600]);
         let mut out = vec![];
-        let pdus: Vec<Pdu> = (0..600).map_while(|_| bearer.opportunity(Downlink, at(0), 12)).collect();
+        let pdus: Vec<Pdu> = (0..600).map_while(|_| bearer.on_transmit_opportunity(Downlink, at(0), 12)).collect();
         assert_eq!(pdus.len(), 512);
         for &pdu in &pdus[..100] {
             let _ = bearer.receive(Downlink, at(1), pdu, &mut out);
         }
-        let status = bearer.opportunity(Uplink, at(1), 100).unwrap();
+        let status = bearer.on_transmit_opportunity(Uplink, at(1), 100).unwrap();
         let _ = bearer.receive(Uplink, at(2), status, &mut out);
         // As many more as were acknowledged, although there are only 88.
-        assert_eq!((0..200).map_while(|_| bearer.opportunity(Downlink, at(3), 12)).count(), 88);
+        assert_eq!((0..200).map_while(|_| bearer.on_transmit_opportunity(Downlink, at(3), 12)).count(), 88);
         assert_eq!((waiting(&bearer), unacknowledged(&bearer)), ((0, 0, 0), 500));
     }
 
     #[test]
     fn copy_half_a_number_space_late_is_not_a_new_pdu() {
-        let mut bearer = loaded(Mode::Acknowledged, &[8; 600]);
+        let mut bearer = loaded(RlcMode::Acknowledged, &[8; 600]);
         let mut out = vec![];
-        let pdus: Vec<Pdu> = (0..512).map(|_| bearer.opportunity(Downlink, at(0), 12).unwrap()).collect();
+        let pdus: Vec<Pdu> = (0..512).map(|_| bearer.on_transmit_opportunity(Downlink, at(0), 12).unwrap()).collect();
         for &pdu in &pdus {
             let _ = bearer.receive(Downlink, at(4), pdu, &mut out);
         }
         // No STATUS report was sent, and the poll of the full window was at 0 ms: everything is retransmitted.
         let _ = bearer.expire(at(20), &mut out);
-        let copy = bearer.opportunity(Downlink, at(20), 12).unwrap();
+        let copy = bearer.on_transmit_opportunity(Downlink, at(20), 12).unwrap();
         assert_eq!((copy.sn, copy.is(Pdu::AGAIN)), (0, true));
-        let status = bearer.opportunity(Uplink, at(21), 100).unwrap();
+        let status = bearer.on_transmit_opportunity(Uplink, at(21), 100).unwrap();
         let _ = bearer.receive(Uplink, at(25), status, &mut out);
         // VR(R) is 512 and the window is 512 to 1023. With 512, which is new, it begins at 513 and would end with 1024, that is
         // 0.
-        let next = bearer.opportunity(Downlink, at(26), 12).unwrap();
+        let next = bearer.on_transmit_opportunity(Downlink, at(26), 12).unwrap();
         assert_eq!((next.sn, next.is(Pdu::AGAIN)), (512, false));
         let _ = bearer.receive(Downlink, at(30), next, &mut out);
         let _ = bearer.receive(Downlink, at(31), copy, &mut out);
@@ -688,7 +686,7 @@ mod tests {
         // Nothing is missing, so t-Reordering (10 ms) is not running: a report without missing PDUs has 2 bytes and acknowledges
         // what was sent.
         let _ = bearer.expire(at(41), &mut out);
-        let status = bearer.opportunity(Uplink, at(60), 2000).unwrap();
+        let status = bearer.on_transmit_opportunity(Uplink, at(60), 2000).unwrap();
         assert_eq!(status.bytes, 2);
         let _ = bearer.receive(Uplink, at(64), status, &mut out);
         assert_eq!((waiting(&bearer).1, unacknowledged(&bearer)), (0, 0));
@@ -696,12 +694,12 @@ mod tests {
 
     #[test]
     fn poll_does_not_wait_for_discarded_data() {
-        let mut limits = unlimited(Mode::Acknowledged);
+        let mut limits = unlimited(RlcMode::Acknowledged);
         limits.discard_after = Some(Duration::from_millis(25));
-        let mut bearer = Bearer::new(Mode::Acknowledged, limits);
+        let mut bearer = Bearer::new(RlcMode::Acknowledged, limits);
         let mut out = vec![];
         bearer.offer(Downlink, sdu(8, 0));
-        let lost = bearer.opportunity(Downlink, at(0), 12).unwrap();
+        let lost = bearer.on_transmit_opportunity(Downlink, at(0), 12).unwrap();
         assert!(lost.is(Pdu::POLL));
         bearer.offer(Downlink, Sdu { bytes: 8, token: 1, arrived: at(10) });
         // t-PollRetransmit expires at 20 ms: the new data are to carry the poll. They get no opportunity until 35 ms.
@@ -709,18 +707,18 @@ mod tests {
         assert_eq!(waiting(&bearer), (8, 0, 0));
         assert_eq!(bearer.expire(at(35), &mut out), DOWN);
         assert_eq!(told(&mut out), [-2]);
-        let again = bearer.opportunity(Downlink, at(36), 12).expect("the lost PDU is retransmitted");
+        let again = bearer.on_transmit_opportunity(Downlink, at(36), 12).expect("the lost PDU is retransmitted");
         assert_eq!((again.sn, again.is(Pdu::POLL), again.is(Pdu::AGAIN)), (0, true, true));
     }
 
     #[test]
     fn polls_are_as_frequent_as_configured() {
         let polls = |pdus, bytes| -> Vec<bool> {
-            let mut limits = unlimited(Mode::Acknowledged);
+            let mut limits = unlimited(RlcMode::Acknowledged);
             (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) = (pdus, bytes);
-            let mut bearer = Bearer::new(Mode::Acknowledged, limits);
+            let mut bearer = Bearer::new(RlcMode::Acknowledged, limits);
             (0..8).for_each(|k| assert!(bearer.offer(Downlink, sdu(8, k))));
-            (0..8).map(|_| bearer.opportunity(Downlink, at(0), 12).unwrap().is(Pdu::POLL)).collect()
+            (0..8).map(|_| bearer.on_transmit_opportunity(Downlink, at(0), 12).unwrap().is(Pdu::POLL)).collect()
         };
         let (n, y) = (false, true);
         assert_eq!(polls(1, 50), [y; 8]);
@@ -731,14 +729,14 @@ mod tests {
 
     #[test]
     fn delayed_poll_is_answered_when_the_gap_is_filled() {
-        let mut limits = unlimited(Mode::Acknowledged);
+        let mut limits = unlimited(RlcMode::Acknowledged);
         (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) = (100, 100_000);
-        let mut bearer = Bearer::new(Mode::Acknowledged, limits);
+        let mut bearer = Bearer::new(RlcMode::Acknowledged, limits);
         (0..3).for_each(|k| assert!(bearer.offer(Downlink, sdu(8, k))));
-        let pdus: Vec<Pdu> = (0..3).map(|_| bearer.opportunity(Downlink, at(0), 12).unwrap()).collect();
+        let pdus: Vec<Pdu> = (0..3).map(|_| bearer.on_transmit_opportunity(Downlink, at(0), 12).unwrap()).collect();
         let mut out = vec![];
         // Only the last PDU polls.
-        let told: Vec<Due> = [2, 1, 0].map(|k| bearer.receive(Downlink, at(4), pdus[k], &mut out)).to_vec();
+        let told: Vec<DueReports> = [2, 1, 0].map(|k| bearer.receive(Downlink, at(4), pdus[k], &mut out)).to_vec();
         assert_eq!(told, [NOTHING, NOTHING, UP]);
     }
 
@@ -758,44 +756,44 @@ mod tests {
 
     #[test]
     fn unacknowledged_pdus_are_retransmitted_if_nothing_else_can_be_sent() {
-        let mut limits = unlimited(Mode::Acknowledged);
+        let mut limits = unlimited(RlcMode::Acknowledged);
         (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) = (10_000, 100_000);
-        let mut bearer = Bearer::new(Mode::Acknowledged, limits);
+        let mut bearer = Bearer::new(RlcMode::Acknowledged, limits);
         let mut out = vec![];
         (0..600).for_each(|k| assert!(bearer.offer(Downlink, sdu(8, k))));
-        let pdus: Vec<Pdu> = (0..600).map_while(|_| bearer.opportunity(Downlink, at(0), 12)).collect();
+        let pdus: Vec<Pdu> = (0..600).map_while(|_| bearer.on_transmit_opportunity(Downlink, at(0), 12)).collect();
         // Only the last PDU polls: the window is full.
         assert_eq!(pdus.iter().map(|pdu| pdu.is(Pdu::POLL)).position(|poll| poll), Some(511));
         let _ = bearer.expire(at(20), &mut out);
-        let again: Vec<Pdu> = (0..600).map_while(|_| bearer.opportunity(Downlink, at(20), 12)).collect();
+        let again: Vec<Pdu> = (0..600).map_while(|_| bearer.on_transmit_opportunity(Downlink, at(20), 12)).collect();
         assert_eq!((again.len(), again[0].sn, again[511].sn), (512, 0, 511));
 
         // There is room in the window and new data, which polls.
         let (mut bearer, _) = sent(2);
         bearer.offer(Downlink, Sdu { bytes: 8, token: 2, arrived: at(20) });
         let _ = bearer.expire(at(21), &mut out);
-        let next = bearer.opportunity(Downlink, at(21), 12).unwrap();
+        let next = bearer.on_transmit_opportunity(Downlink, at(21), 12).unwrap();
         assert_eq!((next.sn, next.is(Pdu::POLL)), (2, true));
-        assert_eq!(bearer.opportunity(Downlink, at(22), 12), None);
+        assert_eq!(bearer.on_transmit_opportunity(Downlink, at(22), 12), None);
 
         // The first retransmission polls as the timer has expired, the last as nothing is left.
         let (mut bearer, _) = sent(3);
         let _ = bearer.expire(at(22), &mut out);
-        let polls = [22, 23, 24].map(|ms| bearer.opportunity(Downlink, at(ms), 12).unwrap().is(Pdu::POLL));
+        let polls = [22, 23, 24].map(|ms| bearer.on_transmit_opportunity(Downlink, at(ms), 12).unwrap().is(Pdu::POLL));
         assert_eq!(polls, [true, false, true]);
     }
 
     #[test]
     fn exhausted_pdu_is_counted_and_fails_the_bearer_if_configured() {
         for fails in [false, true] {
-            let mut limits = Limits::of(Mode::Acknowledged);
+            let mut limits = RlcConfig::for_mode(RlcMode::Acknowledged);
             limits.acknowledgement.fails = fails;
-            let mut bearer = Bearer::new(Mode::Acknowledged, limits);
+            let mut bearer = Bearer::new(RlcMode::Acknowledged, limits);
             let mut out = vec![];
             bearer.offer(Downlink, sdu(8, 0));
             let sent = (0..400).filter(|&ms| {
                 let _ = bearer.expire(at(ms), &mut out);
-                bearer.opportunity(Downlink, at(ms), 100).is_some()
+                bearer.on_transmit_opportunity(Downlink, at(ms), 100).is_some()
             });
             // Every 20 ms: the first and 5 more, then RETX_COUNT is 5 when it is missing again.
             assert_eq!(sent.count(), if fails { 6 } else { 20 });
@@ -807,8 +805,9 @@ mod tests {
             assert_eq!(told(&mut out), if fails { vec![-1] } else { vec![-1, -2] });
             assert!(!bearer.has_failed());
             assert!(bearer.offer(Downlink, sdu(8, 2)));
-            let empty = Report { new_data_bytes: 8, retransmission_bytes: 0, status_bytes: 0, head_of_line: at(0) };
-            assert_eq!(bearer.report(Downlink), empty);
+            let empty =
+                BufferStatus { new_data_bytes: 8, retransmission_bytes: 0, status_bytes: 0, head_of_line: at(0) };
+            assert_eq!(bearer.buffer_status(Downlink), empty);
         }
     }
 
@@ -820,7 +819,7 @@ mod tests {
         for (k, &pdu) in pdus.iter().enumerate() {
             let now = at(10 * k as u64);
             let _ = bearer.receive(Downlink, now, pdu, &mut out);
-            status.push(bearer.opportunity(Uplink, now, 100).unwrap());
+            status.push(bearer.on_transmit_opportunity(Uplink, now, 100).unwrap());
         }
         let _ = bearer.receive(Uplink, at(400), status[7], &mut out);
         assert_eq!(unacknowledged(&bearer), 40);

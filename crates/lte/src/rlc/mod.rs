@@ -46,30 +46,30 @@ pub const SATURATED_BYTES: u32 = 80_000;
 
 /// The direction in which bytes are transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum LinkDirection {
     /// From the eNB to the UE.
     Downlink = 0,
     /// From the UE to the eNB.
     Uplink = 1,
 }
 
-impl Way {
+impl LinkDirection {
     /// Both directions, in order of their index.
-    pub const BOTH: [Way; 2] = [Way::Downlink, Way::Uplink];
+    pub const BOTH: [LinkDirection; 2] = [LinkDirection::Downlink, LinkDirection::Uplink];
 
     /// Returns the opposite direction.
     #[inline]
-    pub const fn back(self) -> Way {
+    pub const fn opposite(self) -> LinkDirection {
         match self {
-            Way::Downlink => Way::Uplink,
-            Way::Uplink => Way::Downlink,
+            LinkDirection::Downlink => LinkDirection::Uplink,
+            LinkDirection::Uplink => LinkDirection::Downlink,
         }
     }
 }
 
 /// The RLC mode of a bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum RlcMode {
     /// UM: restores order, but not losses.
     Unacknowledged,
     /// AM: retransmits lost data.
@@ -80,13 +80,13 @@ pub enum Mode {
     Transparent,
 }
 
-impl Mode {
+impl RlcMode {
     /// Returns the bytes of a data PDU's header, without length indicators.
     pub const fn header_bytes(self) -> u32 {
         match self {
-            Mode::Unacknowledged => um::HEADER_BYTES,
-            Mode::Acknowledged => am::HEADER_BYTES,
-            Mode::Saturated | Mode::Transparent => 0,
+            RlcMode::Unacknowledged => um::HEADER_BYTES,
+            RlcMode::Acknowledged => am::HEADER_BYTES,
+            RlcMode::Saturated | RlcMode::Transparent => 0,
         }
     }
 }
@@ -104,7 +104,7 @@ pub struct Sdu {
 
 /// The outcome of an SDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SduOutcome {
     /// The SDU as offered.
     pub sdu: Sdu,
     /// Whether it reached the other end.
@@ -155,7 +155,7 @@ impl Pdu {
 
 /// The configuration of a bearer's RLC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RlcConfig {
     /// Size of a transmit buffer in bytes of SDUs; `None`: unlimited. SDUs that do not fit are dropped.
     pub max_buffer_bytes: Option<u32>,
     /// Largest number of SDUs in the buffer that are not completely sent; `None`: unlimited.
@@ -167,12 +167,12 @@ pub struct Limits {
     /// Time after which the buffer status is reported to MAC again while the buffer is not empty.
     pub report_again: Duration,
     /// Parameters of AM.
-    pub acknowledgement: Acknowledgement,
+    pub acknowledgement: AmConfig,
 }
 
 /// The parameters of AM's polls and STATUS reports (36.331 section 6.3.2, RLC-Config).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Acknowledgement {
+pub struct AmConfig {
     /// pollPDU: number of new PDUs after which one polls.
     pub poll_after_pdus: u32,
     /// pollByte: number of new bytes after which a PDU polls.
@@ -187,9 +187,9 @@ pub struct Acknowledgement {
     pub fails: bool,
 }
 
-impl Acknowledgement {
+impl AmConfig {
     /// The parameters of the reference model: every PDU polls, 20 ms, 10 ms, 5 retransmissions, without failure.
-    pub const REFERENCE: Acknowledgement = Acknowledgement {
+    pub const REFERENCE: AmConfig = AmConfig {
         poll_after_pdus: 1,
         poll_after_bytes: 50,
         poll_retransmit: Duration::from_millis(20),
@@ -199,25 +199,25 @@ impl Acknowledgement {
     };
 }
 
-impl Limits {
+impl RlcConfig {
     /// Returns the configuration of the reference model: 10240 bytes, no discard timer, t-Reordering 100 ms (AM: 10 ms), a report
     /// every 10 ms (AM: 20 ms), and [`Acknowledgement::REFERENCE`].
-    pub const fn of(mode: Mode) -> Limits {
-        let acknowledged = matches!(mode, Mode::Acknowledged);
-        Limits {
+    pub const fn for_mode(mode: RlcMode) -> RlcConfig {
+        let acknowledged = matches!(mode, RlcMode::Acknowledged);
+        RlcConfig {
             max_buffer_bytes: Some(10_240),
             max_buffer_sdus: None,
             discard_after: None,
             reordering: Duration::from_millis(if acknowledged { 10 } else { 100 }),
             report_again: Duration::from_millis(if acknowledged { 20 } else { 10 }),
-            acknowledgement: Acknowledgement::REFERENCE,
+            acknowledgement: AmConfig::REFERENCE,
         }
     }
 }
 
 /// A buffer status report to MAC: the data that wait for opportunities of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct BufferStatus {
     /// Bytes of SDUs that are not sent yet; in UM plus 2 bytes for each.
     pub new_data_bytes: u32,
     /// Bytes of PDUs to retransmit (AM only).
@@ -228,9 +228,9 @@ pub struct Report {
     pub head_of_line: Instant,
 }
 
-impl Report {
+impl BufferStatus {
     /// Returns the total number of waiting bytes.
-    pub fn total(&self) -> u32 {
+    pub fn total_bytes(&self) -> u32 {
         self.new_data_bytes.saturating_add(self.retransmission_bytes).saturating_add(self.status_bytes)
     }
 }
@@ -238,7 +238,7 @@ impl Report {
 /// The reports that MAC must receive after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Due {
+pub struct DueReports {
     /// Whether the [`Report`] of each direction must be passed to MAC, by index of the direction.
     pub report: [bool; 2],
 }
@@ -276,17 +276,17 @@ pub struct Counters {
 
 #[derive(Clone, Debug)]
 enum Machine {
-    Unacknowledged([um::Path; 2]),
-    Acknowledged(Box<[am::Path; 2]>),
+    Unacknowledged([um::UmEntity; 2]),
+    Acknowledged(Box<[am::AmEntity; 2]>),
     Saturated,
-    Transparent([transparent::Path; 2]),
+    Transparent([transparent::TmEntity; 2]),
 }
 
 /// Both ends and both directions of a bearer.
 #[derive(Clone, Debug)]
 pub struct Bearer {
-    mode: Mode,
-    limits: Limits,
+    mode: RlcMode,
+    limits: RlcConfig,
     epoch: u8,
     failed: bool,
     /// The earliest of all timers.
@@ -298,7 +298,7 @@ pub struct Bearer {
 
 impl Bearer {
     /// Creates an empty bearer.
-    pub fn new(mode: Mode, limits: Limits) -> Bearer {
+    pub fn new(mode: RlcMode, limits: RlcConfig) -> Bearer {
         Bearer {
             mode,
             limits,
@@ -307,22 +307,22 @@ impl Bearer {
             next_timer: Instant::NEVER,
             queues: Default::default(),
             machine: match mode {
-                Mode::Unacknowledged => Machine::Unacknowledged(Default::default()),
-                Mode::Acknowledged => Machine::Acknowledged(Default::default()),
-                Mode::Saturated => Machine::Saturated,
-                Mode::Transparent => Machine::Transparent(Default::default()),
+                RlcMode::Unacknowledged => Machine::Unacknowledged(Default::default()),
+                RlcMode::Acknowledged => Machine::Acknowledged(Default::default()),
+                RlcMode::Saturated => Machine::Saturated,
+                RlcMode::Transparent => Machine::Transparent(Default::default()),
             },
             counters: Default::default(),
         }
     }
 
     /// Returns the RLC mode.
-    pub const fn mode(&self) -> Mode {
+    pub const fn mode(&self) -> RlcMode {
         self.mode
     }
 
     /// Returns the configuration.
-    pub const fn limits(&self) -> &Limits {
+    pub const fn limits(&self) -> &RlcConfig {
         &self.limits
     }
 
@@ -331,7 +331,7 @@ impl Bearer {
     ///
     /// SDUs are offered in order of arrival. A saturated source accepts none.
     #[inline]
-    pub fn offer(&mut self, way: Way, sdu: Sdu) -> bool {
+    pub fn offer(&mut self, way: LinkDirection, sdu: Sdu) -> bool {
         assert!(sdu.bytes > 0, "an SDU without bytes");
         let index = way as usize;
         self.counters[index].sdus_offered += 1;
@@ -362,7 +362,7 @@ impl Bearer {
 
     /// Returns the PDU to send if MAC has room for `bytes` bytes, or `None` if nothing waits or fits.
     #[inline]
-    pub fn opportunity(&mut self, way: Way, now: Instant, bytes: u32) -> Option<Pdu> {
+    pub fn on_transmit_opportunity(&mut self, way: LinkDirection, now: Instant, bytes: u32) -> Option<Pdu> {
         if self.failed {
             return None;
         }
@@ -373,7 +373,7 @@ impl Bearer {
             Machine::Unacknowledged(paths) => paths[index].opportunity(queue, bytes, again),
             Machine::Acknowledged(paths) => {
                 let how = &self.limits.acknowledgement;
-                let answered = &mut paths[way.back() as usize];
+                let answered = &mut paths[way.opposite() as usize];
                 if answered.status_goes_first(now) {
                     answered.status(now, bytes, how)
                 } else {
@@ -405,13 +405,13 @@ impl Bearer {
 
     /// Handles a received PDU of this direction. Appends the outcomes that it determines to `out`.
     #[inline]
-    pub fn receive(&mut self, way: Way, now: Instant, pdu: Pdu, out: &mut Vec<Outcome>) -> Due {
+    pub fn receive(&mut self, way: LinkDirection, now: Instant, pdu: Pdu, out: &mut Vec<SduOutcome>) -> DueReports {
         if pdu.epoch != self.epoch {
-            return Due::default();
+            return DueReports::default();
         }
         let index = way as usize;
         let before = out.len();
-        let mut due = Due::default();
+        let mut due = DueReports::default();
         self.counters[index].pdus_received += 1;
         self.counters[index].pdu_bytes_received += u64::from(pdu.bytes);
         match &mut self.machine {
@@ -419,7 +419,7 @@ impl Bearer {
                 paths[index].receive(&mut self.queues[index], pdu, now, self.limits.reordering, out);
             }
             Machine::Acknowledged(paths) => {
-                let back = way.back() as usize;
+                let back = way.opposite() as usize;
                 if pdu.is_status() {
                     due.report[back] = paths[back].acknowledged(&self.queues[back], &pdu, &self.limits.acknowledgement);
                 } else {
@@ -437,21 +437,21 @@ impl Bearer {
 
     /// Returns the report to MAC about one direction. In the reference model an AM bearer sends no report when nothing is left.
     #[inline]
-    pub fn report(&self, way: Way) -> Report {
+    pub fn buffer_status(&self, way: LinkDirection) -> BufferStatus {
         let queue = &self.queues[way as usize];
         let (mut retransmission_bytes, mut status_bytes) = (0, 0);
         let new_data_bytes = match &self.machine {
             Machine::Unacknowledged(_) => queue.bytes() + 2 * queue.len() as u64,
             Machine::Acknowledged(paths) => {
                 retransmission_bytes = paths[way as usize].retransmission_bytes();
-                status_bytes = paths[way.back() as usize].status_bytes();
+                status_bytes = paths[way.opposite() as usize].status_bytes();
                 queue.bytes()
             }
             Machine::Transparent(_) => queue.bytes(),
             Machine::Saturated => u64::from(SATURATED_BYTES),
         };
         let saturated = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
-        Report {
+        BufferStatus {
             new_data_bytes: saturated(new_data_bytes),
             retransmission_bytes: saturated(retransmission_bytes),
             status_bytes,
@@ -461,7 +461,7 @@ impl Bearer {
 
     /// Returns the bytes of SDUs that are not sent yet.
     #[inline]
-    pub fn waiting_bytes(&self, way: Way) -> u64 {
+    pub fn waiting_bytes(&self, way: LinkDirection) -> u64 {
         self.queues[way as usize].bytes()
     }
 
@@ -473,19 +473,19 @@ impl Bearer {
 
     /// Runs the timers up to `now`. Outcomes of downlink SDUs precede those of the uplink. The outcomes of discarded SDUs are
     /// reported at once, before those of older ones that are on the air.
-    pub fn expire(&mut self, now: Instant, out: &mut Vec<Outcome>) -> Due {
-        let mut due = Due::default();
+    pub fn expire(&mut self, now: Instant, out: &mut Vec<SduOutcome>) -> DueReports {
+        let mut due = DueReports::default();
         if now < self.next_timer {
             return due;
         }
-        for way in Way::BOTH {
+        for way in LinkDirection::BOTH {
             let index = way as usize;
             let queue = &mut self.queues[index];
             if let Some(after) = self.limits.discard_after {
                 while queue.oldest_untouched().saturating_add(after) <= now {
                     let sdu = queue.discard();
                     self.counters[index].sdus_discarded += 1;
-                    out.push(Outcome { sdu, delivered: false });
+                    out.push(SduOutcome { sdu, delivered: false });
                     // MAC assumes more waiting data than there are.
                     due.report[index] = true;
                 }
@@ -496,7 +496,7 @@ impl Bearer {
                 Machine::Unacknowledged(paths) => paths[index].expire(queue, now, self.limits.reordering, again, out),
                 Machine::Acknowledged(paths) => {
                     let expired = paths[index].expire(queue, now, &self.limits);
-                    due.report[way.back() as usize] |= expired.status;
+                    due.report[way.opposite() as usize] |= expired.status;
                     expired.data
                 }
                 Machine::Transparent(paths) => paths[index].expire(queue, now, again),
@@ -511,8 +511,8 @@ impl Bearer {
 
     /// Re-establishes the bearer (36.322 section 5.4). SDUs that can be reassembled from received PDUs are delivered, and the
     /// others are lost. PDUs that are on the air have no effect.
-    pub fn reestablish(&mut self, out: &mut Vec<Outcome>) {
-        for way in Way::BOTH {
+    pub fn reestablish(&mut self, out: &mut Vec<SduOutcome>) {
+        for way in LinkDirection::BOTH {
             let before = out.len();
             let queue = &mut self.queues[way as usize];
             match &mut self.machine {
@@ -536,7 +536,7 @@ impl Bearer {
     }
 
     /// Returns the accepted SDUs without an outcome, oldest first.
-    pub fn inside(&self, way: Way) -> impl Iterator<Item = &Sdu> {
+    pub fn pending_sdus(&self, way: LinkDirection) -> impl Iterator<Item = &Sdu> {
         let open = match &self.machine {
             Machine::Transparent(paths) => Some(&paths[way as usize]),
             _ => None,
@@ -551,7 +551,7 @@ impl Bearer {
     }
 
     /// Returns the counters of one direction.
-    pub const fn counters(&self, way: Way) -> &Counters {
+    pub const fn counters(&self, way: LinkDirection) -> &Counters {
         &self.counters[way as usize]
     }
 
@@ -565,7 +565,7 @@ impl Bearer {
         }
     }
 
-    fn count(&mut self, way: Way, outcomes: &[Outcome]) {
+    fn count(&mut self, way: LinkDirection, outcomes: &[SduOutcome]) {
         let (mut delivered, mut bytes) = (0, 0);
         for outcome in outcomes {
             delivered += u64::from(outcome.delivered);

@@ -4,7 +4,7 @@
 //! removes SDUs.
 
 use super::sequence::{after, distance};
-use super::{Outcome, Pdu, Sdu};
+use super::{Pdu, Sdu, SduOutcome};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
@@ -163,10 +163,10 @@ impl Queue {
 
     /// Removes the oldest started SDUs, whose outcomes are known. All were delivered, except the first if `first_delivered` is false.
     #[inline]
-    fn settle_first(&mut self, count: usize, first_delivered: bool, out: &mut Vec<Outcome>) {
+    fn settle_first(&mut self, count: usize, first_delivered: bool, out: &mut Vec<SduOutcome>) {
         assert!(count <= self.begun, "no SDU is settled twice");
         let from = out.len();
-        out.extend(self.sdus.range(..count).map(|&sdu| Outcome { sdu, delivered: true }));
+        out.extend(self.sdus.range(..count).map(|&sdu| SduOutcome { sdu, delivered: true }));
         self.sdus.drain(..count);
         if let Some(first) = out.get_mut(from) {
             first.delivered = first_delivered;
@@ -176,9 +176,9 @@ impl Queue {
     }
 
     /// Marks all remaining SDUs as lost.
-    pub(super) fn clear(&mut self, out: &mut Vec<Outcome>) {
+    pub(super) fn clear(&mut self, out: &mut Vec<SduOutcome>) {
         self.base = self.base.wrapping_add(self.begun as u32);
-        out.extend(self.sdus.drain(..).map(|sdu| Outcome { sdu, delivered: false }));
+        out.extend(self.sdus.drain(..).map(|sdu| SduOutcome { sdu, delivered: false }));
         (self.begun, self.rest, self.bytes) = (0, 0, 0);
     }
 }
@@ -195,13 +195,13 @@ pub(super) struct Reassembler {
 impl Reassembler {
     /// Handles the next PDU in order. SDUs with a missing segment are lost as soon as a segment of a later SDU arrives.
     #[inline]
-    pub(super) fn pass(&mut self, queue: &mut Queue, pdu: &Pdu, out: &mut Vec<Outcome>) {
+    pub(super) fn pass(&mut self, queue: &mut Queue, pdu: &Pdu, out: &mut Vec<SduOutcome>) {
         let follows = distance(self.next, pdu.sn) == 0;
         self.next = after(pdu.sn, 1);
         let mut whole = !pdu.is(Pdu::CONTINUES) || (follows && self.part == Some(pdu.first));
         let position = queue.position(pdu.first);
         for _ in 0..position {
-            out.push(Outcome { sdu: queue.settle(), delivered: false });
+            out.push(SduOutcome { sdu: queue.settle(), delivered: false });
         }
         let ended = pdu.segments - u32::from(pdu.is(Pdu::CUT));
         if queue.position(pdu.first) == 0 {
@@ -213,7 +213,7 @@ impl Reassembler {
         for k in 0..ended {
             // After a silence in which sequence numbers wrapped, a receiver may accept old PDUs as new ones.
             if queue.position(pdu.first.wrapping_add(k)) == 0 {
-                out.push(Outcome { sdu: queue.settle(), delivered: whole });
+                out.push(SduOutcome { sdu: queue.settle(), delivered: whole });
             }
             whole = true;
         }

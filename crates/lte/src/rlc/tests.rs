@@ -14,29 +14,29 @@ pub(super) fn sdu(bytes: u32, token: u64) -> Sdu {
     Sdu { bytes, token, arrived: Instant::ZERO }
 }
 
-pub(super) fn unlimited(mode: Mode) -> Limits {
-    Limits { max_buffer_bytes: None, ..Limits::of(mode) }
+pub(super) fn unlimited(mode: RlcMode) -> RlcConfig {
+    RlcConfig { max_buffer_bytes: None, ..RlcConfig::for_mode(mode) }
 }
 
 /// A bearer with downlink SDUs of these sizes, numbered from 0.
-pub(super) fn loaded(mode: Mode, sizes: &[u32]) -> Bearer {
+pub(super) fn loaded(mode: RlcMode, sizes: &[u32]) -> Bearer {
     let mut bearer = Bearer::new(mode, unlimited(mode));
     for (token, &bytes) in sizes.iter().enumerate() {
-        assert!(bearer.offer(Way::Downlink, sdu(bytes, token as u64)));
+        assert!(bearer.offer(LinkDirection::Downlink, sdu(bytes, token as u64)));
     }
     bearer
 }
 
 /// Tokens of outcomes; a lost SDU is -1 - token.
-pub(super) fn told(out: &mut Vec<Outcome>) -> Vec<i64> {
+pub(super) fn told(out: &mut Vec<SduOutcome>) -> Vec<i64> {
     out.drain(..).map(|o| if o.delivered { o.sdu.token as i64 } else { -1 - o.sdu.token as i64 }).collect()
 }
 
 pub(super) fn account_is_closed(bearer: &Bearer) {
-    for way in Way::BOTH {
+    for way in LinkDirection::BOTH {
         let c = bearer.counters(way);
         let told = c.sdus_dropped + c.sdus_discarded + c.sdus_lost + c.sdus_delivered;
-        assert_eq!(c.sdus_offered, told + bearer.inside(way).count() as u64, "{c:?}");
+        assert_eq!(c.sdus_offered, told + bearer.pending_sdus(way).count() as u64, "{c:?}");
     }
 }
 
@@ -48,19 +48,21 @@ fn pdu_is_small_and_copyable() {
 }
 
 /// The sizes of PDUs for these opportunities, as (bytes on the air, bytes of SDUs).
-fn pdus(mode: Mode, sizes: &[u32], opportunities: &[u32]) -> Vec<(u32, u32)> {
+fn pdus(mode: RlcMode, sizes: &[u32], opportunities: &[u32]) -> Vec<(u32, u32)> {
     let mut bearer = loaded(mode, sizes);
     opportunities
         .iter()
         .map(|&bytes| {
-            bearer.opportunity(Way::Downlink, Instant::ZERO, bytes).map_or((0, 0), |p| (p.bytes, p.payload_bytes))
+            bearer
+                .on_transmit_opportunity(LinkDirection::Downlink, Instant::ZERO, bytes)
+                .map_or((0, 0), |p| (p.bytes, p.payload_bytes))
         })
         .collect()
 }
 
 #[test]
 fn segments_and_indicators_have_the_sizes_of_the_specification() {
-    use Mode::Unacknowledged as Um;
+    use RlcMode::Unacknowledged as Um;
     // 10 bytes: header 2, so 8 of the SDU.
     assert_eq!(pdus(Um, &[26], &[10, 10, 10, 4]), [(10, 8), (10, 8), (10, 8), (4, 2)]);
     // 2 + 10, then 2 for the indicator and 6 of the next.
@@ -82,167 +84,178 @@ fn segments_and_indicators_have_the_sizes_of_the_specification() {
 
 #[test]
 fn buffer_report_counts_two_bytes_for_each_sdu_or_rest() {
-    let mut bearer = Bearer::new(Mode::Unacknowledged, unlimited(Mode::Unacknowledged));
-    let empty = Report { new_data_bytes: 0, retransmission_bytes: 0, status_bytes: 0, head_of_line: Instant::NEVER };
-    assert_eq!(bearer.report(Way::Uplink), empty);
+    let mut bearer = Bearer::new(RlcMode::Unacknowledged, unlimited(RlcMode::Unacknowledged));
+    let empty =
+        BufferStatus { new_data_bytes: 0, retransmission_bytes: 0, status_bytes: 0, head_of_line: Instant::NEVER };
+    assert_eq!(bearer.buffer_status(LinkDirection::Uplink), empty);
     for k in 0..3 {
-        bearer.offer(Way::Uplink, Sdu { bytes: 100, token: k, arrived: at(k) });
+        bearer.offer(LinkDirection::Uplink, Sdu { bytes: 100, token: k, arrived: at(k) });
     }
-    assert_eq!(bearer.report(Way::Uplink), Report { new_data_bytes: 306, head_of_line: at(0), ..empty });
-    assert_eq!(bearer.report(Way::Downlink), empty);
+    assert_eq!(
+        bearer.buffer_status(LinkDirection::Uplink),
+        BufferStatus { new_data_bytes: 306, head_of_line: at(0), ..empty }
+    );
+    assert_eq!(bearer.buffer_status(LinkDirection::Downlink), empty);
     // 2 + 100 + 2 + 46.
-    bearer.opportunity(Way::Uplink, at(3), 150).unwrap();
-    assert_eq!(bearer.waiting_bytes(Way::Uplink), 154);
-    assert_eq!(bearer.report(Way::Uplink), Report { new_data_bytes: 158, head_of_line: at(1), ..empty });
+    bearer.on_transmit_opportunity(LinkDirection::Uplink, at(3), 150).unwrap();
+    assert_eq!(bearer.waiting_bytes(LinkDirection::Uplink), 154);
+    assert_eq!(
+        bearer.buffer_status(LinkDirection::Uplink),
+        BufferStatus { new_data_bytes: 158, head_of_line: at(1), ..empty }
+    );
 }
 
 #[test]
 fn buffer_accepts_sdus_that_fit_completely() {
-    let mut bearer = Bearer::new(Mode::Unacknowledged, Limits::of(Mode::Unacknowledged));
-    let taken = (0..9).filter(|&k| bearer.offer(Way::Downlink, sdu(1430, k))).count();
+    let mut bearer = Bearer::new(RlcMode::Unacknowledged, RlcConfig::for_mode(RlcMode::Unacknowledged));
+    let taken = (0..9).filter(|&k| bearer.offer(LinkDirection::Downlink, sdu(1430, k))).count();
     // 7 x 1430 = 10010 of 10240.
     assert_eq!(taken, 7);
-    assert!(bearer.offer(Way::Downlink, sdu(230, 9)));
-    assert!(!bearer.offer(Way::Downlink, sdu(1, 10)));
-    let counters = bearer.counters(Way::Downlink);
+    assert!(bearer.offer(LinkDirection::Downlink, sdu(230, 9)));
+    assert!(!bearer.offer(LinkDirection::Downlink, sdu(1, 10)));
+    let counters = bearer.counters(LinkDirection::Downlink);
     assert_eq!((counters.sdus_offered, counters.sdus_dropped), (11, 3));
     account_is_closed(&bearer);
 }
 
 #[test]
 fn buffer_in_packets_counts_a_partly_sent_one() {
-    for mode in [Mode::Unacknowledged, Mode::Acknowledged] {
-        let mut bearer = Bearer::new(mode, Limits { max_buffer_sdus: Some(3), ..unlimited(mode) });
-        let taken: Vec<bool> = (0..4).map(|k| bearer.offer(Way::Uplink, sdu(100 + 10 * k, k.into()))).collect();
+    for mode in [RlcMode::Unacknowledged, RlcMode::Acknowledged] {
+        let mut bearer = Bearer::new(mode, RlcConfig { max_buffer_sdus: Some(3), ..unlimited(mode) });
+        let taken: Vec<bool> =
+            (0..4).map(|k| bearer.offer(LinkDirection::Uplink, sdu(100 + 10 * k, k.into()))).collect();
         assert_eq!(taken, [true, true, true, false]);
         // The opposite direction has its own buffer.
-        assert!(bearer.offer(Way::Downlink, sdu(5000, 9)));
+        assert!(bearer.offer(LinkDirection::Downlink, sdu(5000, 9)));
         // At most 50 bytes of the first SDU are sent, so it still counts.
-        bearer.opportunity(Way::Uplink, at(0), 50).unwrap();
-        assert!(!bearer.offer(Way::Uplink, sdu(1, 5)));
+        bearer.on_transmit_opportunity(LinkDirection::Uplink, at(0), 50).unwrap();
+        assert!(!bearer.offer(LinkDirection::Uplink, sdu(1, 5)));
         // After the rest is sent, there is room for one.
-        bearer.opportunity(Way::Uplink, at(1), 100).unwrap();
-        assert!(bearer.offer(Way::Uplink, sdu(1, 6)));
-        assert!(!bearer.offer(Way::Uplink, sdu(1, 7)));
-        assert_eq!(bearer.counters(Way::Uplink).sdus_dropped, 3);
+        bearer.on_transmit_opportunity(LinkDirection::Uplink, at(1), 100).unwrap();
+        assert!(bearer.offer(LinkDirection::Uplink, sdu(1, 6)));
+        assert!(!bearer.offer(LinkDirection::Uplink, sdu(1, 7)));
+        assert_eq!(bearer.counters(LinkDirection::Uplink).sdus_dropped, 3);
         account_is_closed(&bearer);
     }
 }
 
 #[test]
 fn report_is_repeated_while_data_wait() {
-    let mut bearer = loaded(Mode::Unacknowledged, &[100, 100]);
+    let mut bearer = loaded(RlcMode::Unacknowledged, &[100, 100]);
     let mut out = vec![];
     assert_eq!(bearer.next_timer(), Instant::NEVER);
-    bearer.opportunity(Way::Downlink, at(1), 50).unwrap();
+    bearer.on_transmit_opportunity(LinkDirection::Downlink, at(1), 50).unwrap();
     assert_eq!(bearer.next_timer(), at(11));
-    bearer.opportunity(Way::Downlink, at(4), 50).unwrap();
+    bearer.on_transmit_opportunity(LinkDirection::Downlink, at(4), 50).unwrap();
     assert_eq!(bearer.next_timer(), at(14));
-    assert_eq!(bearer.expire(at(13), &mut out), Due::default());
-    assert_eq!(bearer.expire(at(14), &mut out), Due { report: [true, false] });
+    assert_eq!(bearer.expire(at(13), &mut out), DueReports::default());
+    assert_eq!(bearer.expire(at(14), &mut out), DueReports { report: [true, false] });
     assert_eq!(bearer.next_timer(), at(24));
     // An arrival causes a report itself.
-    bearer.offer(Way::Downlink, sdu(10, 2));
+    bearer.offer(LinkDirection::Downlink, sdu(10, 2));
     assert_eq!(bearer.next_timer(), Instant::NEVER);
-    bearer.opportunity(Way::Downlink, at(15), 1000).unwrap();
+    bearer.on_transmit_opportunity(LinkDirection::Downlink, at(15), 1000).unwrap();
     assert_eq!(bearer.next_timer(), Instant::NEVER);
     assert!(out.is_empty());
 }
 
 #[test]
 fn sdu_that_is_not_started_in_time_is_discarded_if_configured() {
-    let limits = Limits { discard_after: Some(Duration::from_millis(50)), ..unlimited(Mode::Unacknowledged) };
-    let mut bearer = Bearer::new(Mode::Unacknowledged, limits);
+    let limits = RlcConfig { discard_after: Some(Duration::from_millis(50)), ..unlimited(RlcMode::Unacknowledged) };
+    let mut bearer = Bearer::new(RlcMode::Unacknowledged, limits);
     for k in 0..3 {
-        bearer.offer(Way::Downlink, Sdu { bytes: 100, token: k, arrived: at(k) });
+        bearer.offer(LinkDirection::Downlink, Sdu { bytes: 100, token: k, arrived: at(k) });
     }
     let mut out = vec![];
-    let first = bearer.opportunity(Way::Downlink, at(2), 60).unwrap();
+    let first = bearer.on_transmit_opportunity(LinkDirection::Downlink, at(2), 60).unwrap();
     // SDU 0 is partly sent and stays; 1 is discarded at 51 ms, 2 at 52 ms.
     assert_eq!(bearer.next_timer(), at(12));
-    assert_eq!(bearer.expire(at(50), &mut out), Due { report: [true, false] });
+    assert_eq!(bearer.expire(at(50), &mut out), DueReports { report: [true, false] });
     assert!(out.is_empty());
     assert_eq!(bearer.next_timer(), at(51));
-    assert_eq!(bearer.expire(at(51), &mut out), Due { report: [true, false] });
+    assert_eq!(bearer.expire(at(51), &mut out), DueReports { report: [true, false] });
     assert_eq!(told(&mut out), [-2]);
-    assert_eq!(bearer.waiting_bytes(Way::Downlink), 142);
-    let second = bearer.opportunity(Way::Downlink, at(51), 1000).unwrap();
-    let _ = bearer.receive(Way::Downlink, at(54), first, &mut out);
-    let _ = bearer.receive(Way::Downlink, at(54), second, &mut out);
+    assert_eq!(bearer.waiting_bytes(LinkDirection::Downlink), 142);
+    let second = bearer.on_transmit_opportunity(LinkDirection::Downlink, at(51), 1000).unwrap();
+    let _ = bearer.receive(LinkDirection::Downlink, at(54), first, &mut out);
+    let _ = bearer.receive(LinkDirection::Downlink, at(54), second, &mut out);
     assert_eq!(told(&mut out), [0, 2]);
-    assert_eq!(bearer.counters(Way::Downlink).sdus_discarded, 1);
+    assert_eq!(bearer.counters(LinkDirection::Downlink).sdus_discarded, 1);
     assert_eq!(bearer.next_timer(), Instant::NEVER);
     account_is_closed(&bearer);
 }
 
 #[test]
 fn saturated_source_always_has_data() {
-    let mut bearer = Bearer::new(Mode::Saturated, Limits::of(Mode::Saturated));
-    assert!(!bearer.offer(Way::Downlink, sdu(100, 0)));
-    assert_eq!(bearer.report(Way::Downlink).new_data_bytes, 80_000);
-    let pdu = bearer.opportunity(Way::Downlink, at(0), 9422).unwrap();
+    let mut bearer = Bearer::new(RlcMode::Saturated, RlcConfig::for_mode(RlcMode::Saturated));
+    assert!(!bearer.offer(LinkDirection::Downlink, sdu(100, 0)));
+    assert_eq!(bearer.buffer_status(LinkDirection::Downlink).new_data_bytes, 80_000);
+    let pdu = bearer.on_transmit_opportunity(LinkDirection::Downlink, at(0), 9422).unwrap();
     assert_eq!(pdu.bytes, 9422);
     let mut out = vec![];
-    let _ = bearer.receive(Way::Downlink, at(3), pdu, &mut out);
-    assert_eq!(bearer.counters(Way::Downlink).pdu_bytes_received, 9422);
-    assert_eq!(bearer.report(Way::Downlink).new_data_bytes, 80_000);
+    let _ = bearer.receive(LinkDirection::Downlink, at(3), pdu, &mut out);
+    assert_eq!(bearer.counters(LinkDirection::Downlink).pdu_bytes_received, 9422);
+    assert_eq!(bearer.buffer_status(LinkDirection::Downlink).new_data_bytes, 80_000);
     assert_eq!(bearer.next_timer(), Instant::NEVER);
     assert!(out.is_empty());
 }
 
 #[test]
 fn transparent_sdu_is_sent_whole_and_delivered_on_arrival() {
-    let mut bearer = loaded(Mode::Transparent, &[20, 30, 10]);
+    let mut bearer = loaded(RlcMode::Transparent, &[20, 30, 10]);
     let mut out = vec![];
-    assert_eq!(bearer.opportunity(Way::Downlink, at(0), 19), None);
+    assert_eq!(bearer.on_transmit_opportunity(LinkDirection::Downlink, at(0), 19), None);
     assert_eq!(bearer.next_timer(), at(10));
-    let pdus: Vec<Pdu> = (1..4).map(|k| bearer.opportunity(Way::Downlink, at(k), 30).unwrap()).collect();
+    let pdus: Vec<Pdu> =
+        (1..4).map(|k| bearer.on_transmit_opportunity(LinkDirection::Downlink, at(k), 30).unwrap()).collect();
     assert_eq!(pdus.iter().map(|p| p.bytes).collect::<Vec<_>>(), [20, 30, 10]);
-    let _ = bearer.receive(Way::Downlink, at(4), pdus[1], &mut out);
-    let _ = bearer.receive(Way::Downlink, at(4), pdus[1], &mut out);
+    let _ = bearer.receive(LinkDirection::Downlink, at(4), pdus[1], &mut out);
+    let _ = bearer.receive(LinkDirection::Downlink, at(4), pdus[1], &mut out);
     assert_eq!(told(&mut out), [1]);
     account_is_closed(&bearer);
-    let _ = bearer.receive(Way::Downlink, at(5), pdus[0], &mut out);
+    let _ = bearer.receive(LinkDirection::Downlink, at(5), pdus[0], &mut out);
     assert_eq!(told(&mut out), [0]);
-    let _ = bearer.receive(Way::Downlink, at(5), pdus[0], &mut out);
+    let _ = bearer.receive(LinkDirection::Downlink, at(5), pdus[0], &mut out);
     account_is_closed(&bearer);
     bearer.reestablish(&mut out);
     assert_eq!(told(&mut out), [-3]);
-    let _ = bearer.receive(Way::Downlink, at(5), pdus[2], &mut out);
+    let _ = bearer.receive(LinkDirection::Downlink, at(5), pdus[2], &mut out);
     assert!(out.is_empty());
     account_is_closed(&bearer);
 }
 
 #[test]
 fn transparent_sdu_is_lost_when_hundreds_have_overtaken_it() {
-    let mut bearer = loaded(Mode::Transparent, &[20; 600]);
-    let pdus: Vec<Pdu> = (0..600).map(|k| bearer.opportunity(Way::Downlink, at(k), 30).unwrap()).collect();
+    let mut bearer = loaded(RlcMode::Transparent, &[20; 600]);
+    let pdus: Vec<Pdu> =
+        (0..600).map(|k| bearer.on_transmit_opportunity(LinkDirection::Downlink, at(k), 30).unwrap()).collect();
     let mut out = vec![];
     for &pdu in &pdus[1..] {
-        let _ = bearer.receive(Way::Downlink, at(600), pdu, &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(600), pdu, &mut out);
     }
     let told = told(&mut out);
     assert_eq!(told.iter().position(|&t| t == -1), Some(512));
     assert_eq!(told.len(), 600);
-    assert_eq!(bearer.inside(Way::Downlink).count(), 0);
+    assert_eq!(bearer.pending_sdus(LinkDirection::Downlink).count(), 0);
     account_is_closed(&bearer);
 }
 
 #[test]
 fn reestablishment_delivers_complete_sdus_and_drops_the_others() {
-    let mut bearer = loaded(Mode::Unacknowledged, &[10, 10, 10, 10]);
-    let pdus: Vec<Pdu> = [12, 12, 7].map(|b| bearer.opportunity(Way::Downlink, at(0), b).unwrap()).to_vec();
+    let mut bearer = loaded(RlcMode::Unacknowledged, &[10, 10, 10, 10]);
+    let pdus: Vec<Pdu> =
+        [12, 12, 7].map(|b| bearer.on_transmit_opportunity(LinkDirection::Downlink, at(0), b).unwrap()).to_vec();
     let mut out = vec![];
-    let _ = bearer.receive(Way::Downlink, at(1), pdus[1], &mut out);
+    let _ = bearer.receive(LinkDirection::Downlink, at(1), pdus[1], &mut out);
     bearer.reestablish(&mut out);
     assert_eq!(told(&mut out), [-1, 1, -3, -4]);
     assert_eq!(bearer.next_timer(), Instant::NEVER);
-    assert_eq!(bearer.waiting_bytes(Way::Downlink), 0);
-    bearer.offer(Way::Downlink, sdu(10, 4));
-    let new = bearer.opportunity(Way::Downlink, at(2), 100).unwrap();
+    assert_eq!(bearer.waiting_bytes(LinkDirection::Downlink), 0);
+    bearer.offer(LinkDirection::Downlink, sdu(10, 4));
+    let new = bearer.on_transmit_opportunity(LinkDirection::Downlink, at(2), 100).unwrap();
     // PDUs that were on the air before have no effect.
-    let _ = bearer.receive(Way::Downlink, at(2), pdus[0], &mut out);
-    let _ = bearer.receive(Way::Downlink, at(2), new, &mut out);
+    let _ = bearer.receive(LinkDirection::Downlink, at(2), pdus[0], &mut out);
+    let _ = bearer.receive(LinkDirection::Downlink, at(2), new, &mut out);
     assert_eq!(told(&mut out), [4]);
     account_is_closed(&bearer);
 }
@@ -267,12 +280,12 @@ pub(super) fn fates(losses: u32) -> impl Strategy<Value = Vec<Fate>> {
 pub(super) struct Run {
     pub(super) bearer: Bearer,
     pub(super) now: Instant,
-    air: BTreeMap<(Instant, u64), (Way, Pdu)>,
+    air: BTreeMap<(Instant, u64), (LinkDirection, Pdu)>,
     sent: u64,
-    pub(super) out: Vec<Outcome>,
+    pub(super) out: Vec<SduOutcome>,
     /// Accepted SDUs and outcomes, by direction.
     pub(super) taken: [Vec<Sdu>; 2],
-    pub(super) told: [Vec<Outcome>; 2],
+    pub(super) told: [Vec<SduOutcome>; 2],
 }
 
 impl Run {
@@ -288,7 +301,7 @@ impl Run {
         }
     }
 
-    pub(super) fn offer(&mut self, way: Way, bytes: u32) {
+    pub(super) fn offer(&mut self, way: LinkDirection, bytes: u32) {
         let token = (self.taken[way as usize].len() * 2 + way as usize) as u64;
         let sdu = Sdu { bytes, token, arrived: self.now };
         if self.bearer.offer(way, sdu) {
@@ -299,8 +312,8 @@ impl Run {
     }
 
     /// Sends a PDU with this transmission outcome.
-    pub(super) fn send(&mut self, way: Way, bytes: u32, fate: Fate) -> Option<Pdu> {
-        let pdu = self.bearer.opportunity(way, self.now, bytes)?;
+    pub(super) fn send(&mut self, way: LinkDirection, bytes: u32, fate: Fate) -> Option<Pdu> {
+        let pdu = self.bearer.on_transmit_opportunity(way, self.now, bytes)?;
         assert!(pdu.bytes <= bytes);
         for delay in [fate.comes, fate.comes.and(fate.again)].into_iter().flatten() {
             self.sent += 1;
@@ -322,7 +335,7 @@ impl Run {
         }
         let next = self.bearer.next_timer();
         let due = self.bearer.expire(self.now, &mut self.out);
-        assert!(next <= self.now || (self.out.is_empty() && due == Due::default()));
+        assert!(next <= self.now || (self.out.is_empty() && due == DueReports::default()));
         assert!(self.bearer.next_timer() > self.now, "a timer is in the past");
         for outcome in self.out.drain(..) {
             self.told[outcome.sdu.token as usize % 2].push(outcome);
@@ -330,7 +343,7 @@ impl Run {
         account_is_closed(&self.bearer);
     }
 
-    fn hear(&mut self, way: Way) {
+    fn hear(&mut self, way: LinkDirection) {
         for outcome in self.out.drain(..) {
             // Outcomes belong to the direction of the PDU.
             assert_eq!(outcome.sdu.token as usize % 2, way as usize);
@@ -340,9 +353,9 @@ impl Run {
 
     /// Checks that each accepted SDU has exactly one outcome, in order, or is still inside.
     pub(super) fn all_told_once(&self) {
-        for way in Way::BOTH {
+        for way in LinkDirection::BOTH {
             let told = self.told[way as usize].iter().map(|o| o.sdu);
-            let inside = self.bearer.inside(way).copied();
+            let inside = self.bearer.pending_sdus(way).copied();
             assert_eq!(told.chain(inside).collect::<Vec<_>>(), self.taken[way as usize], "{way:?}");
         }
     }
@@ -398,15 +411,15 @@ fn delivers_what_came_whole(
     milliseconds: u64,
     limit: Option<u32>,
 ) {
-    let limits = Limits { max_buffer_bytes: limit, ..Limits::of(Mode::Unacknowledged) };
-    let mut run = Run::new(Bearer::new(Mode::Unacknowledged, limits));
+    let limits = RlcConfig { max_buffer_bytes: limit, ..RlcConfig::for_mode(RlcMode::Unacknowledged) };
+    let mut run = Run::new(Bearer::new(RlcMode::Unacknowledged, limits));
     let mut streams = [Stream::default(), Stream::default()];
     let (mut size, mut opportunity, mut fate) =
         (sizes.iter().cycle(), opportunities.iter().cycle(), fates.iter().cycle());
     let mut lost_in_a_row = [0; 2];
     // An SDU of more than 2047 bytes ends its PDU, so the waiting SDUs may need one PDU each in the end.
     for k in 0..2 * milliseconds + 500 {
-        for way in Way::BOTH {
+        for way in LinkDirection::BOTH {
             if k < milliseconds && !(k / 37).is_multiple_of(3) {
                 run.offer(way, *size.next().unwrap());
             }
@@ -433,8 +446,8 @@ fn delivers_what_came_whole(
         run.pass();
     }
     run.all_told_once();
-    for way in Way::BOTH {
-        assert_eq!(run.bearer.inside(way).count(), 0);
+    for way in LinkDirection::BOTH {
+        assert_eq!(run.bearer.pending_sdus(way).count(), 0);
         let whole = streams[way as usize].whole(&run.taken[way as usize]);
         let delivered: Vec<bool> = run.told[way as usize].iter().map(|o| o.delivered).collect();
         assert_eq!(delivered, whole);
@@ -479,16 +492,16 @@ proptest! {
         delays in prop::collection::vec(prop::option::weighted(0.6, 0_u64..1500), 1..50),
         silence in 0_u64..1200,
     ) {
-        let mut run = Run::new(Bearer::new(Mode::Unacknowledged, unlimited(Mode::Unacknowledged)));
+        let mut run = Run::new(Bearer::new(RlcMode::Unacknowledged, unlimited(RlcMode::Unacknowledged)));
         let mut stream = Stream::default();
         let (mut opportunity, mut delay) = (opportunities.iter().cycle(), delays.iter().cycle());
         for k in 0..3000 {
             if k < 2000 {
-                run.offer(Way::Downlink, 40);
+                run.offer(LinkDirection::Downlink, 40);
             }
             let silent = (500..500 + silence).contains(&k);
             let comes = delay.next().unwrap().filter(|_| !silent);
-            if let Some(pdu) = run.send(Way::Downlink, *opportunity.next().unwrap(), Fate { comes, again: comes.map(|d| d + 5) }) {
+            if let Some(pdu) = run.send(LinkDirection::Downlink, *opportunity.next().unwrap(), Fate { comes, again: comes.map(|d| d + 5) }) {
                 stream.add(&pdu, comes.is_some());
             }
             run.pass();
@@ -515,10 +528,10 @@ proptest! {
         both in any::<bool>(),
         (poll_after_pdus, poll_after_bytes) in (1_u32..20, 1_u32..30_000),
     ) {
-        let mut limits = Limits { max_buffer_bytes: limit, ..Limits::of(Mode::Acknowledged) };
+        let mut limits = RlcConfig { max_buffer_bytes: limit, ..RlcConfig::for_mode(RlcMode::Acknowledged) };
         (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) =
             (poll_after_pdus, poll_after_bytes);
-        let mut run = Run::new(Bearer::new(Mode::Acknowledged, limits));
+        let mut run = Run::new(Bearer::new(RlcMode::Acknowledged, limits));
         let mut streams = [Stream::default(), Stream::default()];
         let (mut size, mut opportunity, mut fate) =
             (sizes.iter().cycle(), opportunities.iter().cycle(), fates.iter().cycle());
@@ -529,16 +542,16 @@ proptest! {
         // retransmitted, and a STATUS report takes one opportunity in ten. 10/9 (2/3 x + 37 + 512) and two timeouts are less than
         // x + 800.
         for k in 0..2 * milliseconds + 800 {
-            for way in Way::BOTH {
+            for way in LinkDirection::BOTH {
                 let busy = k < milliseconds;
-                if busy && !(k / 37).is_multiple_of(3) && (both || way == Way::Downlink) {
+                if busy && !(k / 37).is_multiple_of(3) && (both || way == LinkDirection::Downlink) {
                     run.offer(way, *size.next().unwrap());
                 }
                 let bytes = if busy { *opportunity.next().unwrap() } else { 9000 };
                 let fate = if busy { *fate.next().unwrap() } else { Fate { comes: Some(3), again: None } };
-                let report = run.bearer.report(way);
+                let report = run.bearer.buffer_status(way);
                 if let Some(pdu) = run.send(way, bytes, fate) {
-                    let left = run.bearer.report(way);
+                    let left = run.bearer.buffer_status(way);
                     if pdu.is_status() {
                         prop_assert!(report.status_bytes > 0 && pdu.bytes <= report.status_bytes);
                     } else if pdu.is(Pdu::AGAIN) {
@@ -560,11 +573,11 @@ proptest! {
             run.pass();
             run.all_told_once();
         }
-        for way in Way::BOTH {
-            prop_assert_eq!(run.bearer.inside(way).count(), 0);
+        for way in LinkDirection::BOTH {
+            prop_assert_eq!(run.bearer.pending_sdus(way).count(), 0);
             prop_assert!(run.told[way as usize].iter().all(|o| o.delivered));
-            let quiet = Report { new_data_bytes: 0, retransmission_bytes: 0, status_bytes: 0, head_of_line: Instant::NEVER };
-            prop_assert_eq!(run.bearer.report(way), quiet);
+            let quiet = BufferStatus { new_data_bytes: 0, retransmission_bytes: 0, status_bytes: 0, head_of_line: Instant::NEVER };
+            prop_assert_eq!(run.bearer.buffer_status(way), quiet);
         }
         prop_assert_eq!(run.bearer.next_timer(), Instant::NEVER);
     }

@@ -4,7 +4,7 @@
 //! have arrived that it cannot have been overtaken by all of them.
 
 use super::queue::Queue;
-use super::{Outcome, Pdu};
+use super::{Pdu, SduOutcome};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
@@ -12,19 +12,19 @@ use std::collections::VecDeque;
 const OVERTAKEN: usize = 512;
 
 #[derive(Clone, Debug)]
-pub(super) struct Path {
+pub(super) struct TmEntity {
     report_at: Instant,
     /// Whether each sent SDU was delivered.
     delivered: VecDeque<bool>,
 }
 
-impl Default for Path {
-    fn default() -> Path {
-        Path { report_at: Instant::NEVER, delivered: VecDeque::new() }
+impl Default for TmEntity {
+    fn default() -> TmEntity {
+        TmEntity { report_at: Instant::NEVER, delivered: VecDeque::new() }
     }
 }
 
-impl Path {
+impl TmEntity {
     pub(super) fn next_timer(&self) -> Instant {
         self.report_at
     }
@@ -50,16 +50,16 @@ impl Path {
         pdu
     }
 
-    pub(super) fn receive(&mut self, queue: &mut Queue, pdu: Pdu, out: &mut Vec<Outcome>) {
+    pub(super) fn receive(&mut self, queue: &mut Queue, pdu: Pdu, out: &mut Vec<SduOutcome>) {
         let Ok(mut position) = usize::try_from(queue.position(pdu.first)) else { return };
         if std::mem::replace(&mut self.delivered[position], true) {
             return;
         }
-        let delivered = Outcome { sdu: queue.get(position), delivered: true };
+        let delivered = SduOutcome { sdu: queue.get(position), delivered: true };
         while self.delivered.front() == Some(&true) || (position > OVERTAKEN && !self.delivered.is_empty()) {
             let sdu = queue.settle();
             if self.delivered.pop_front() == Some(false) {
-                out.push(Outcome { sdu, delivered: false });
+                out.push(SduOutcome { sdu, delivered: false });
             }
             position = position.saturating_sub(1);
         }
@@ -74,13 +74,13 @@ impl Path {
         report
     }
 
-    pub(super) fn reestablish(&mut self, queue: &mut Queue, out: &mut Vec<Outcome>) {
+    pub(super) fn reestablish(&mut self, queue: &mut Queue, out: &mut Vec<SduOutcome>) {
         while let Some(delivered) = self.delivered.pop_front() {
             let sdu = queue.settle();
             if !delivered {
-                out.push(Outcome { sdu, delivered: false });
+                out.push(SduOutcome { sdu, delivered: false });
             }
         }
-        *self = Path::default();
+        *self = TmEntity::default();
     }
 }

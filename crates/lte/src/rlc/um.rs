@@ -11,7 +11,7 @@
 
 use super::queue::{Queue, Reassembler};
 use super::sequence::{WINDOW, after, before, distance};
-use super::{Outcome, Pdu};
+use super::{Pdu, SduOutcome};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 pub(super) const HEADER_BYTES: u32 = 2;
 
 #[derive(Clone, Debug)]
-pub(super) struct Path {
+pub(super) struct UmEntity {
     /// VT(US): the number of the next PDU.
     next: u16,
     report_at: Instant,
@@ -35,9 +35,9 @@ pub(super) struct Path {
     reassembler: Reassembler,
 }
 
-impl Default for Path {
-    fn default() -> Path {
-        Path {
+impl Default for UmEntity {
+    fn default() -> UmEntity {
+        UmEntity {
             next: 0,
             report_at: Instant::NEVER,
             expected: 0,
@@ -50,7 +50,7 @@ impl Default for Path {
     }
 }
 
-impl Path {
+impl UmEntity {
     #[inline]
     pub(super) fn next_timer(&self) -> Instant {
         self.report_at.min(self.reorder_at)
@@ -80,7 +80,7 @@ impl Path {
         pdu: Pdu,
         now: Instant,
         wait: Duration,
-        out: &mut Vec<Outcome>,
+        out: &mut Vec<SduOutcome>,
     ) {
         let sn = pdu.sn;
         if sn == self.highest && self.expected == self.highest {
@@ -119,7 +119,7 @@ impl Path {
     }
 
     /// Advances VR(UR) by `by` and over received PDUs; delivers all earlier ones.
-    fn advance(&mut self, queue: &mut Queue, by: u16, out: &mut Vec<Outcome>) {
+    fn advance(&mut self, queue: &mut Queue, by: u16, out: &mut Vec<SduOutcome>) {
         let target = after(self.expected, by);
         while self.held.front().is_some_and(|pdu| distance(self.expected, pdu.sn) < by) {
             let pdu = self.held.pop_front().expect("a PDU is held");
@@ -148,7 +148,7 @@ impl Path {
         now: Instant,
         wait: Duration,
         again: Instant,
-        out: &mut Vec<Outcome>,
+        out: &mut Vec<SduOutcome>,
     ) -> bool {
         if self.reorder_at <= now {
             self.reorder_at = Instant::NEVER;
@@ -162,24 +162,26 @@ impl Path {
         report
     }
 
-    pub(super) fn reestablish(&mut self, queue: &mut Queue, out: &mut Vec<Outcome>) {
+    pub(super) fn reestablish(&mut self, queue: &mut Queue, out: &mut Vec<SduOutcome>) {
         for pdu in &self.held {
             self.reassembler.pass(queue, pdu, out);
         }
-        *self = Path::default();
+        *self = UmEntity::default();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{at, loaded, told};
-    use super::super::{Bearer, Due, Mode, Pdu, Way};
+    use super::super::{Bearer, DueReports, LinkDirection, Pdu, RlcMode};
     use super::Instant;
 
     /// A bearer, and `count` PDUs of one SDU of 8 bytes each.
     fn sent(count: usize) -> (Bearer, Vec<Pdu>) {
-        let mut bearer = loaded(Mode::Unacknowledged, &vec![8; count]);
-        let pdus = (0..count).map(|k| bearer.opportunity(Way::Downlink, at(k as u64), 10).unwrap()).collect();
+        let mut bearer = loaded(RlcMode::Unacknowledged, &vec![8; count]);
+        let pdus = (0..count)
+            .map(|k| bearer.on_transmit_opportunity(LinkDirection::Downlink, at(k as u64), 10).unwrap())
+            .collect();
         (bearer, pdus)
     }
 
@@ -188,15 +190,15 @@ mod tests {
         let (mut bearer, pdus) = sent(5);
         let mut out = vec![];
         for (k, ms) in [(0, 3), (2, 5), (3, 6)] {
-            let _ = bearer.receive(Way::Downlink, at(ms), pdus[k], &mut out);
+            let _ = bearer.receive(LinkDirection::Downlink, at(ms), pdus[k], &mut out);
         }
         assert_eq!(told(&mut out), [0]);
         // t-Reordering starts at the first PDU that is ahead.
         assert_eq!(bearer.next_timer(), at(105));
-        let _ = bearer.receive(Way::Downlink, at(11), pdus[1], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(11), pdus[1], &mut out);
         assert_eq!(told(&mut out), [1, 2, 3]);
         assert_eq!(bearer.next_timer(), Instant::NEVER);
-        let _ = bearer.receive(Way::Downlink, at(12), pdus[4], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(12), pdus[4], &mut out);
         assert_eq!(told(&mut out), [4]);
     }
 
@@ -206,17 +208,17 @@ mod tests {
         let mut out = vec![];
         // 1 is missing when 2 arrives (5 ms), 4 and 6 when 5 and 7 arrive.
         for (k, ms) in [(0, 3), (2, 5), (3, 6), (5, 8), (7, 10)] {
-            let _ = bearer.receive(Way::Downlink, at(ms), pdus[k], &mut out);
+            let _ = bearer.receive(LinkDirection::Downlink, at(ms), pdus[k], &mut out);
         }
         assert_eq!(told(&mut out), [0]);
         assert_eq!(bearer.next_timer(), at(105));
-        assert_eq!(bearer.expire(at(105), &mut out), Due::default());
+        assert_eq!(bearer.expire(at(105), &mut out), DueReports::default());
         // VR(UX) was 3: VR(UR) becomes 4, the first at or after 3 that has not arrived.
         assert_eq!(told(&mut out), [-2, 2, 3]);
         assert_eq!(bearer.next_timer(), at(205));
         // Too late: VR(UR) has passed it.
-        let _ = bearer.receive(Way::Downlink, at(110), pdus[1], &mut out);
-        let _ = bearer.receive(Way::Downlink, at(110), pdus[6], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(110), pdus[1], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(110), pdus[6], &mut out);
         assert!(told(&mut out).is_empty());
         // VR(UX) is 8: no PDU is expected any more.
         let _ = bearer.expire(at(205), &mut out);
@@ -229,11 +231,11 @@ mod tests {
         let (mut bearer, pdus) = sent(5);
         let mut out = vec![];
         for (k, ms) in [(1, 3), (3, 5)] {
-            let _ = bearer.receive(Way::Downlink, at(ms), pdus[k], &mut out);
+            let _ = bearer.receive(LinkDirection::Downlink, at(ms), pdus[k], &mut out);
         }
         assert_eq!(bearer.next_timer(), at(103));
         // VR(UR) = 2 = VR(UX): stopped, and restarted for 2 at once.
-        let _ = bearer.receive(Way::Downlink, at(9), pdus[0], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(9), pdus[0], &mut out);
         assert_eq!(told(&mut out), [0, 1]);
         assert_eq!(bearer.next_timer(), at(109));
     }
@@ -241,15 +243,17 @@ mod tests {
     #[test]
     fn sdu_with_a_lost_segment_is_lost() {
         // SDU 0 is in PDUs 0, 1 and 2, SDU 1 in 2 and 3, SDU 2 in 3.
-        let mut bearer = loaded(Mode::Unacknowledged, &[20, 20, 5]);
-        let pdus: Vec<Pdu> = [10, 10, 10, 30].map(|b| bearer.opportunity(Way::Downlink, at(0), b).unwrap()).to_vec();
-        assert_eq!(bearer.waiting_bytes(Way::Downlink), 0);
+        let mut bearer = loaded(RlcMode::Unacknowledged, &[20, 20, 5]);
+        let pdus: Vec<Pdu> = [10, 10, 10, 30]
+            .map(|b| bearer.on_transmit_opportunity(LinkDirection::Downlink, at(0), b).unwrap())
+            .to_vec();
+        assert_eq!(bearer.waiting_bytes(LinkDirection::Downlink), 0);
         for (lost, expected) in [(0, vec![-1, 1, 2]), (1, vec![-1, 1, 2]), (2, vec![-1, -2, 2])] {
             let mut bearer = bearer.clone();
             let mut out = vec![];
             for (k, &pdu) in pdus.iter().enumerate() {
                 if k != lost {
-                    let _ = bearer.receive(Way::Downlink, at(5), pdu, &mut out);
+                    let _ = bearer.receive(LinkDirection::Downlink, at(5), pdu, &mut out);
                 }
             }
             let _ = bearer.expire(at(105), &mut out);
@@ -258,26 +262,26 @@ mod tests {
         // The receiver cannot detect the loss of the last PDU.
         let mut out = vec![];
         for &pdu in &pdus[..3] {
-            let _ = bearer.receive(Way::Downlink, at(5), pdu, &mut out);
+            let _ = bearer.receive(LinkDirection::Downlink, at(5), pdu, &mut out);
         }
         assert_eq!((told(&mut out), bearer.next_timer()), (vec![0], Instant::NEVER));
-        assert_eq!(bearer.inside(Way::Downlink).map(|sdu| sdu.token).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(bearer.pending_sdus(LinkDirection::Downlink).map(|sdu| sdu.token).collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]
     fn pdus_that_leave_the_window_are_not_awaited() {
         let (mut bearer, pdus) = sent(520);
         let mut out = vec![];
-        let _ = bearer.receive(Way::Downlink, at(600), pdus[2], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(600), pdus[2], &mut out);
         // VR(UH) = 512: the window is 0 to 511, so all may still arrive.
-        let _ = bearer.receive(Way::Downlink, at(600), pdus[511], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(600), pdus[511], &mut out);
         assert!(told(&mut out).is_empty());
         // VR(UH) = 514: the window begins with 2, which has arrived.
-        let _ = bearer.receive(Way::Downlink, at(601), pdus[513], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(601), pdus[513], &mut out);
         assert_eq!(told(&mut out), [-1, -2, 2]);
-        let _ = bearer.receive(Way::Downlink, at(602), pdus[2], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(602), pdus[2], &mut out);
         assert!(told(&mut out).is_empty());
-        let _ = bearer.receive(Way::Downlink, at(602), pdus[3], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(602), pdus[3], &mut out);
         assert_eq!(told(&mut out), [3]);
     }
 
@@ -285,20 +289,20 @@ mod tests {
     fn timer_restarts_when_the_missing_pdu_leaves_the_window() {
         let (mut bearer, pdus) = sent(601);
         let mut out = vec![];
-        let _ = bearer.receive(Way::Downlink, at(600), pdus[1], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(600), pdus[1], &mut out);
         assert_eq!(bearer.next_timer(), at(700));
         // VR(UX) = 2. VR(UH) = 513: the window is 1 to 512, and VR(UR) = 2.
-        let _ = bearer.receive(Way::Downlink, at(610), pdus[512], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(610), pdus[512], &mut out);
         assert_eq!(bearer.next_timer(), at(710));
         // VR(UX) = 513. VR(UH) = 601: the window is 89 to 600, which contains VR(UX).
-        let _ = bearer.receive(Way::Downlink, at(620), pdus[600], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(620), pdus[600], &mut out);
         assert_eq!(bearer.next_timer(), at(710));
         let (mut bearer, pdus) = sent(601);
-        let _ = bearer.receive(Way::Downlink, at(600), pdus[1], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(600), pdus[1], &mut out);
         // VR(UX) = 2 is before the window of 89 to 600.
-        let _ = bearer.receive(Way::Downlink, at(610), pdus[600 - 89], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(610), pdus[600 - 89], &mut out);
         assert_eq!(bearer.next_timer(), at(700));
-        let _ = bearer.receive(Way::Downlink, at(620), pdus[600], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(620), pdus[600], &mut out);
         assert_eq!(bearer.next_timer(), at(720));
     }
 
@@ -307,9 +311,9 @@ mod tests {
     fn long_silence_loses_later_pdus_too() {
         let (mut bearer, pdus) = sent(1100);
         let mut out = vec![];
-        let _ = bearer.receive(Way::Downlink, at(0), pdus[0], &mut out);
+        let _ = bearer.receive(LinkDirection::Downlink, at(0), pdus[0], &mut out);
         for &pdu in &pdus[600..1100] {
-            let _ = bearer.receive(Way::Downlink, at(1), pdu, &mut out);
+            let _ = bearer.receive(LinkDirection::Downlink, at(1), pdu, &mut out);
         }
         let told = told(&mut out);
         // 1025 has number 1, which was expected.

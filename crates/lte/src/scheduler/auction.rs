@@ -6,7 +6,7 @@
 //! when the next bound is below the lowest of the leading bids. The result equals that of evaluating all UEs: ties go to the
 //! lowest RNTI in any order of evaluation.
 
-use super::{Groups, MOST_GROUPS, NOBODY, Subframe, indices};
+use super::{GroupSet, MAX_GROUPS, NO_OWNER, SubframeContext, group_indices};
 use crate::radio::bits_of;
 
 /// Bids of a UE for a group, by its CQI for the group. The bid for CQI 0 is ignored.
@@ -18,7 +18,7 @@ pub(super) const BLOCK: usize = 16;
 /// Upper bounds of the bids of an auction's candidates, kept for the next auction with the same candidates. In a saturated cell
 /// the candidates rarely change, and only the bounds of served UEs change. (With 50 UEs a subframe takes 800 instructions less.)
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Opening {
+pub(super) struct BidBounds {
     candidates: Vec<u16>,
     /// The bound of each candidate, padded with zeros to a whole number of blocks.
     bounds: Vec<f32>,
@@ -26,7 +26,7 @@ pub(super) struct Opening {
     highest: Vec<f32>,
 }
 
-impl Opening {
+impl BidBounds {
     /// Whether the bounds are those of these candidates.
     pub(super) fn is_of(&self, candidates: &[u16]) -> bool {
         self.candidates == candidates
@@ -85,7 +85,7 @@ impl Auction {
     }
 
     /// Opens an auction with kept bounds.
-    pub(super) fn open_with(&mut self, opening: &Opening) {
+    pub(super) fn open_with(&mut self, opening: &BidBounds) {
         self.bounds.clone_from(&opening.bounds);
         self.highest.clone_from(&opening.highest);
         self.lowered.clear();
@@ -141,11 +141,11 @@ impl Auction {
     /// `bound` returns an upper bound of a UE's bids; `bids` computes the bids, and is called only for UEs that may win.
     pub(super) fn hold(
         &mut self,
-        subframe: &mut Subframe<'_>,
+        subframe: &mut SubframeContext<'_>,
         candidates: &[u16],
-        mut bound: impl FnMut(&mut Subframe<'_>, u16) -> f32,
-        bids: impl FnMut(&mut Subframe<'_>, u16) -> Bids,
-        owners: &mut [u16; MOST_GROUPS],
+        mut bound: impl FnMut(&mut SubframeContext<'_>, u16) -> f32,
+        bids: impl FnMut(&mut SubframeContext<'_>, u16) -> Bids,
+        owners: &mut [u16; MAX_GROUPS],
     ) {
         self.open(candidates.iter().map(|&ue| bound(subframe, ue)));
         // Bounds are not lowered.
@@ -157,17 +157,17 @@ impl Auction {
     /// them may win by its first bound.
     pub(super) fn decide(
         &mut self,
-        subframe: &mut Subframe<'_>,
+        subframe: &mut SubframeContext<'_>,
         candidates: &[u16],
-        mut lower: impl FnMut(&mut Subframe<'_>, &[u16], &mut [f32]),
-        mut bids: impl FnMut(&mut Subframe<'_>, u16) -> Bids,
-        owners: &mut [u16; MOST_GROUPS],
+        mut lower: impl FnMut(&mut SubframeContext<'_>, &[u16], &mut [f32]),
+        mut bids: impl FnMut(&mut SubframeContext<'_>, u16) -> Bids,
+        owners: &mut [u16; MAX_GROUPS],
     ) {
         let free = subframe.free;
         // No bid exceeds infinity, which stands for a group that is not free. A bid of 0 does not exceed the initial 0 of a free
         // group.
-        let mut best = [f32::INFINITY; MOST_GROUPS];
-        let mut winner = [0; MOST_GROUPS];
+        let mut best = [f32::INFINITY; MAX_GROUPS];
+        let mut winner = [0; MAX_GROUPS];
         for (k, best) in best.iter_mut().enumerate() {
             *best = if free & 1 << k == 0 { f32::INFINITY } else { 0.0 };
         }
@@ -196,7 +196,7 @@ impl Auction {
             let mut bids = bids(subframe, number);
             bids[0] = 0.0;
             // The CQI matters only in groups that the UE may win: 3 of 25 groups on average, with 500 UEs.
-            let (bounds, open) = subframe.channel.bounds(number);
+            let (bounds, open) = subframe.channel.subband_cqi_bounds(number);
             let might = match open {
                 0 => row(&bids, bounds),
                 _ => row(&running_maximum(&bids), bounds),
@@ -205,8 +205,8 @@ impl Auction {
             if contested == 0 {
                 continue;
             }
-            let cqis = if open & contested == 0 { bounds } else { subframe.channel.subbands_of(number, contested) };
-            for k in indices(contested) {
+            let cqis = if open & contested == 0 { bounds } else { subframe.channel.subband_cqis_of(number, contested) };
+            for k in group_indices(contested) {
                 let bid = bids[usize::from(cqis[k] & 15)];
                 if bid > best[k] || (bid == best[k] && ue < winner[k]) {
                     (best[k], winner[k]) = (bid, ue);
@@ -216,7 +216,7 @@ impl Auction {
         }
         for (k, owner) in owners.iter_mut().enumerate() {
             let won = free & 1 << k != 0 && best[k] > 0.0;
-            *owner = if won { winner[k] as u16 } else { NOBODY };
+            *owner = if won { winner[k] as u16 } else { NO_OWNER };
         }
     }
 }
@@ -227,9 +227,9 @@ impl Auction {
     /// `bound` returns an upper bound of a UE's bid; `bid` computes the bid.
     pub(super) fn hold_one(
         &mut self,
-        subframe: &mut Subframe<'_>,
-        mut bound: impl FnMut(&Subframe<'_>, u16) -> f32,
-        mut bid: impl FnMut(&mut Subframe<'_>, u16) -> f32,
+        subframe: &mut SubframeContext<'_>,
+        mut bound: impl FnMut(&SubframeContext<'_>, u16) -> f32,
+        mut bid: impl FnMut(&mut SubframeContext<'_>, u16) -> f32,
     ) -> Option<u16> {
         self.open(subframe.active.iter().map(|&ue| bound(subframe, ue)));
         let mut best = (0.0, None);
@@ -252,45 +252,45 @@ impl Auction {
 }
 
 /// The result of an auction with one candidate: each free group for which its bid is positive.
-pub(super) fn hold_with_one(subframe: &mut Subframe<'_>, ue: u16, bids: &Bids, owners: &mut [u16; MOST_GROUPS]) {
+pub(super) fn hold_with_one(subframe: &mut SubframeContext<'_>, ue: u16, bids: &Bids, owners: &mut [u16; MAX_GROUPS]) {
     let mut winning = 0u32;
     for (cqi, &bid) in bids.iter().enumerate() {
         winning |= if bid > 0.0 { 1 << cqi } else { 0 };
     }
     // Only CQIs from 1 to the highest that the UE can have reported.
-    winning &= (2 << subframe.channel.ceiling(ue)) - 2;
+    winning &= (2 << subframe.channel.max_cqi(ue)) - 2;
     let free = subframe.free;
     if winning == 0 || free == 0 {
-        return owners.fill(NOBODY);
+        return owners.fill(NO_OWNER);
     }
     // A loop over groups costs 190 more instructions.
-    let mut won = match subframe.channel.even(ue) {
+    let mut won = match subframe.channel.flat_cqi(ue) {
         Some(cqi) => 0u32.wrapping_sub(winning >> (cqi & 15) & 1),
         None => 0,
     };
     if won == 0 {
-        for (k, &cqi) in subframe.channel.subbands(ue).iter().enumerate() {
+        for (k, &cqi) in subframe.channel.subband_cqis(ue).iter().enumerate() {
             won |= (winning >> (cqi & 15) & 1) << k;
         }
     }
     won &= free;
     for (k, owner) in owners.iter_mut().enumerate() {
-        *owner = if won & 1 << k == 0 { NOBODY } else { ue };
+        *owner = if won & 1 << k == 0 { NO_OWNER } else { ue };
     }
 }
 
 /// Assigns all these groups to one UE, or to none.
-pub(super) fn give_all(groups: Groups, winner: Option<u16>, owners: &mut [u16; MOST_GROUPS]) {
-    owners.fill(NOBODY);
-    for k in indices(groups) {
-        owners[k] = winner.unwrap_or(NOBODY);
+pub(super) fn give_all(groups: GroupSet, winner: Option<u16>, owners: &mut [u16; MAX_GROUPS]) {
+    owners.fill(NO_OWNER);
+    for k in group_indices(groups) {
+        owners[k] = winner.unwrap_or(NO_OWNER);
     }
 }
 
 /// A UE's bids by group.
 #[inline(never)]
-fn row(bids: &Bids, cqis: &[u8; MOST_GROUPS]) -> [f32; MOST_GROUPS] {
-    let mut row = [0.0; MOST_GROUPS];
+fn row(bids: &Bids, cqis: &[u8; MAX_GROUPS]) -> [f32; MAX_GROUPS] {
+    let mut row = [0.0; MAX_GROUPS];
     for (bid, &cqi) in row.iter_mut().zip(cqis) {
         *bid = bids[usize::from(cqi & 15)];
     }
@@ -300,8 +300,8 @@ fn row(bids: &Bids, cqis: &[u8; MOST_GROUPS]) -> [f32; MOST_GROUPS] {
 /// The groups that a UE may win if its bids do not exceed `might`: those with a lower best bid, or an equal one of a higher RNTI.
 /// It has no branches and is a separate function, so that the compiler vectorizes over groups.
 #[inline(never)]
-fn contested(might: &[f32; MOST_GROUPS], ue: u32, best: &[f32; MOST_GROUPS], winner: &[u32; MOST_GROUPS]) -> Groups {
-    let mut may_win = [0; MOST_GROUPS];
+fn contested(might: &[f32; MAX_GROUPS], ue: u32, best: &[f32; MAX_GROUPS], winner: &[u32; MAX_GROUPS]) -> GroupSet {
+    let mut may_win = [0; MAX_GROUPS];
     for (((may_win, &bid), &best), &winner) in may_win.iter_mut().zip(might).zip(best).zip(winner) {
         *may_win = u8::from((bid > best) | ((bid == best) & (ue < winner)));
     }
@@ -310,7 +310,7 @@ fn contested(might: &[f32; MOST_GROUPS], ue: u32, best: &[f32; MOST_GROUPS], win
 
 /// The lowest bid.
 #[inline]
-fn minimum(bids: &[f32; MOST_GROUPS]) -> f32 {
+fn minimum(bids: &[f32; MAX_GROUPS]) -> f32 {
     let lower = |a: f32, b: f32| if a < b { a } else { b };
     let mut lanes = [f32::INFINITY; 8];
     for row in bids.as_chunks::<8>().0 {
@@ -321,7 +321,7 @@ fn minimum(bids: &[f32; MOST_GROUPS]) -> f32 {
     lanes.into_iter().fold(f32::INFINITY, lower)
 }
 
-fn may_win_tie(best: &[f32; MOST_GROUPS], winner: &[u32; MOST_GROUPS], weakest: f32, ue: u32) -> bool {
+fn may_win_tie(best: &[f32; MAX_GROUPS], winner: &[u32; MAX_GROUPS], weakest: f32, ue: u32) -> bool {
     best.iter().zip(winner).any(|(&bid, &winner)| bid == weakest && ue < winner)
 }
 

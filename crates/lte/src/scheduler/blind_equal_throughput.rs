@@ -14,7 +14,7 @@
 
 use super::auction::{Auction, give_all};
 use super::average::Averages;
-use super::{MOST_GROUPS, NOBODY, Scheduler, Subframe, indices};
+use super::{MAX_GROUPS, NO_OWNER, Scheduler, SubframeContext, group_indices};
 
 /// Blind equal throughput over the whole band.
 #[derive(Clone, Debug, Default)]
@@ -28,17 +28,17 @@ impl Scheduler for TdBlindEqualThroughput {
         Some(&mut self.averages)
     }
 
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
         let averages = &self.averages;
         let winner = self.auction.hold_one(
             subframe,
             |_, ue| averages.inverse(ue),
-            |subframe, ue| if subframe.channel.wideband(ue) > 0 { averages.inverse(ue) } else { 0.0 },
+            |subframe, ue| if subframe.channel.wideband_cqi(ue) > 0 { averages.inverse(ue) } else { 0.0 },
         );
         give_all(subframe.free, winner, owners);
     }
 
-    fn wideband_mcs(&self) -> bool {
+    fn uses_wideband_mcs(&self) -> bool {
         true
     }
 }
@@ -64,8 +64,8 @@ impl Scheduler for FdBlindEqualThroughput {
         Some(&mut self.averages)
     }
 
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
-        owners.fill(NOBODY);
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
+        owners.fill(NO_OWNER);
         let averages = &self.averages;
         self.candidates.clear();
         self.candidates.extend(subframe.active.iter().map(|&ue| Candidate {
@@ -73,14 +73,14 @@ impl Scheduler for FdBlindEqualThroughput {
             average: averages.bytes_per_second(ue),
             groups: 0,
         }));
-        for k in indices(subframe.free) {
+        for k in group_indices(subframe.free) {
             loop {
                 let smallest = |best: usize, index: usize| {
                     if self.candidates[index].average < self.candidates[best].average { index } else { best }
                 };
                 let Some(best) = (0..self.candidates.len()).reduce(smallest) else { return };
                 let Candidate { ue, groups, .. } = self.candidates[best];
-                let cqi = subframe.channel.wideband(ue);
+                let cqi = subframe.channel.wideband_cqi(ue);
                 if cqi == 0 {
                     self.candidates.remove(best);
                     continue;
@@ -93,7 +93,7 @@ impl Scheduler for FdBlindEqualThroughput {
         }
     }
 
-    fn wideband_mcs(&self) -> bool {
+    fn uses_wideband_mcs(&self) -> bool {
         true
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 
 /// A scheduler of the catalogue.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct SchedulerEntry {
     /// The name and description.
     pub declaration: Declaration,
     /// The keys of a cell that are its parameters.
@@ -19,7 +19,7 @@ pub struct Entry {
     /// Whether it supports guaranteed bit rates.
     pub supports_guaranteed_bit_rate: bool,
     /// Creates the scheduler of one cell.
-    pub make: fn(&Parameters) -> Box<dyn Scheduler>,
+    pub make: fn(&SchedulerParameters) -> Box<dyn Scheduler>,
 }
 
 const SURVEY: &str = "Capozzi et al., IEEE Communications Surveys and Tutorials (2012)";
@@ -30,14 +30,14 @@ const fn entry_of(
     name: &'static str,
     text: &'static str,
     source: &'static str,
-    make: fn(&Parameters) -> Box<dyn Scheduler>,
-) -> Entry {
+    make: fn(&SchedulerParameters) -> Box<dyn Scheduler>,
+) -> SchedulerEntry {
     let declaration = Declaration { name, text, source, ..Declaration::EMPTY };
-    Entry { declaration, parameters: &[], supports_guaranteed_bit_rate: false, make }
+    SchedulerEntry { declaration, parameters: &[], supports_guaranteed_bit_rate: false, make }
 }
 
 /// All schedulers, in the order of lists.
-pub const ENTRIES: &[Entry] = &[
+pub const ENTRIES: &[SchedulerEntry] = &[
     entry_of("rr", "Round robin: the same number of resource block groups to each UE in turn.", SURVEY, |_| {
         Box::new(RoundRobin::default())
     }),
@@ -77,7 +77,7 @@ pub const ENTRIES: &[Entry] = &[
         "Kela et al., ISWPC (2008)",
         |_| Box::new(TdBlindEqualThroughput::default()),
     ),
-    Entry {
+    SchedulerEntry {
         parameters: TOKEN_KEYS,
         supports_guaranteed_bit_rate: false,
         ..entry_of(
@@ -87,7 +87,7 @@ pub const ENTRIES: &[Entry] = &[
             |parameters| Box::new(FdTokenBank::new(parameters.token_bank)),
         )
     },
-    Entry {
+    SchedulerEntry {
         parameters: TOKEN_KEYS,
         supports_guaranteed_bit_rate: false,
         ..entry_of(
@@ -97,7 +97,7 @@ pub const ENTRIES: &[Entry] = &[
             |parameters| Box::new(TdTokenBank::new(parameters.token_bank)),
         )
     },
-    Entry {
+    SchedulerEntry {
         parameters: &["frequency_metric", "multiplexed_ues"],
         supports_guaranteed_bit_rate: true,
         ..entry_of(
@@ -107,7 +107,7 @@ pub const ENTRIES: &[Entry] = &[
             |parameters| Box::new(PrioritySet::new(parameters.frequency_metric, parameters.multiplexed_ues)),
         )
     },
-    Entry {
+    SchedulerEntry {
         parameters: &["channel_awareness", "waiting_unit"],
         supports_guaranteed_bit_rate: true,
         ..entry_of(
@@ -121,7 +121,7 @@ pub const ENTRIES: &[Entry] = &[
 
 /// Parameters of the schedulers. A scheduler ignores those of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parameters {
+pub struct SchedulerParameters {
     /// The limits of `fd-tbfq` and `td-tbfq`.
     pub token_bank: TokenBankLimits,
     /// The metric of a group in `pss`.
@@ -134,9 +134,9 @@ pub struct Parameters {
     pub waiting_unit_ms: u32,
 }
 
-impl Default for Parameters {
-    fn default() -> Parameters {
-        Parameters {
+impl Default for SchedulerParameters {
+    fn default() -> SchedulerParameters {
+        SchedulerParameters {
             token_bank: TokenBankLimits::default(),
             frequency_metric: FrequencyMetric::default(),
             multiplexed_ues: 0,
@@ -164,7 +164,7 @@ impl std::error::Error for UnknownScheduler {}
 
 /// Returns the scheduler with this name.
 #[must_use]
-pub fn entry(name: &str) -> Option<&'static Entry> {
+pub fn find_scheduler(name: &str) -> Option<&'static SchedulerEntry> {
     ENTRIES.iter().find(|entry| entry.declaration.name == name)
 }
 
@@ -186,8 +186,8 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
 /// assert!(catalogue::make("pss", &parameters).unwrap().admit(&voice).is_ok());
 /// assert!(catalogue::make("fifo", &parameters).is_err());
 /// ```
-pub fn make(name: &str, parameters: &Parameters) -> Result<Box<dyn Scheduler>, UnknownScheduler> {
-    let found = entry(name).ok_or_else(|| UnknownScheduler { found: name.to_owned() })?;
+pub fn create_scheduler(name: &str, parameters: &SchedulerParameters) -> Result<Box<dyn Scheduler>, UnknownScheduler> {
+    let found = find_scheduler(name).ok_or_else(|| UnknownScheduler { found: name.to_owned() })?;
     Ok((found.make)(parameters))
 }
 
@@ -210,19 +210,22 @@ pub const fn choices() -> [Choice; ENTRIES.len()] {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{Cell, GROUPS, Reports, Source, full, rates, shares};
-    use super::super::{Groups, MOST_GROUPS, NOBODY, Promise, Queues, Refusal, Subframe, Waiting, indices};
+    use super::super::{
+        AdmissionError, BitRateLimits, GroupSet, MAX_GROUPS, NO_OWNER, QueueReports, QueueStatus, SubframeContext,
+        group_indices,
+    };
     use super::*;
     use proptest::prelude::*;
 
     fn all() -> impl Iterator<Item = (&'static str, Box<dyn Scheduler>)> {
-        let other = Parameters {
+        let other = SchedulerParameters {
             frequency_metric: FrequencyMetric::CoItA,
             channel_awareness: ChannelAwareness::ProportionalFair,
-            ..Parameters::default()
+            ..SchedulerParameters::default()
         };
-        [Parameters::default(), other].into_iter().flat_map(|parameters| {
+        [SchedulerParameters::default(), other].into_iter().flat_map(|parameters| {
             ENTRIES.iter().map(move |entry| {
-                (entry.declaration.name, make(entry.declaration.name, &parameters).expect("a known name"))
+                (entry.declaration.name, create_scheduler(entry.declaration.name, &parameters).expect("a known name"))
             })
         })
     }
@@ -232,29 +235,32 @@ mod tests {
         let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.declaration.name).collect();
         assert_eq!(names.join(" "), "rr pf fd-mt td-mt tta fd-bet td-bet fd-tbfq td-tbfq pss cqa");
         assert_eq!(
-            make("fifo", &Parameters::default()).err().expect("not a name").to_string(),
+            create_scheduler("fifo", &SchedulerParameters::default()).err().expect("not a name").to_string(),
             "unknown LTE scheduler `fifo` (expected one of rr, pf, fd-mt, td-mt, tta, fd-bet, td-bet, fd-tbfq, \
              td-tbfq, pss, cqa)"
         );
-        assert!(entry("fifo").is_none());
+        assert!(find_scheduler("fifo").is_none());
     }
 
     #[test]
     fn guaranteed_rates_are_accepted_by_schedulers_that_support_them() {
-        let promise = Promise { guaranteed_bits_per_second: 64_000, maximum_bits_per_second: 128_000 };
+        let promise = BitRateLimits { guaranteed_bits_per_second: 64_000, maximum_bits_per_second: 128_000 };
         for (name, scheduler) in all() {
-            let can = entry(name).expect("a known name").supports_guaranteed_bit_rate;
+            let can = find_scheduler(name).expect("a known name").supports_guaranteed_bit_rate;
             assert_eq!(can, ["pss", "cqa"].contains(&name));
             assert_eq!(scheduler.supports_guaranteed_bit_rate(), can);
-            assert_eq!(scheduler.admit(&promise), if can { Ok(()) } else { Err(Refusal::NoGuarantees) });
+            assert_eq!(
+                scheduler.admit(&promise),
+                if can { Ok(()) } else { Err(AdmissionError::GuaranteedBitRateUnsupported) }
+            );
         }
     }
 
     /// Waiting data of each UE.
-    struct Waits(Vec<Waiting>);
+    struct Waits(Vec<QueueStatus>);
 
-    impl Queues for Waits {
-        fn waiting(&self, ue: u16) -> Waiting {
+    impl QueueReports for Waits {
+        fn queue_status(&self, ue: u16) -> QueueStatus {
             self.0[usize::from(ue)]
         }
     }
@@ -265,13 +271,13 @@ mod tests {
     #[derive(Clone, Debug)]
     struct Step {
         ues: Vec<u64>,
-        free: Groups,
+        free: GroupSet,
         subframes: u64,
     }
 
     fn step() -> impl Strategy<Value = Step> {
         let gap = prop_oneof![8 => Just(1u64), 2 => 1u64..200, 1 => 1u64..20_000];
-        let free = prop_oneof![Just((1 << GROUPS) - 1), any::<Groups>().prop_map(|bits| bits & ((1 << GROUPS) - 1))];
+        let free = prop_oneof![Just((1 << GROUPS) - 1), any::<GroupSet>().prop_map(|bits| bits & ((1 << GROUPS) - 1))];
         (prop::collection::vec(any::<u64>(), UES), free, gap).prop_map(|(ues, free, subframes)| Step {
             ues,
             free,
@@ -280,13 +286,17 @@ mod tests {
     }
 
     /// Returns the groups that a scheduler assigned in each step, after a check of the rules for all schedulers.
-    fn run(name: &str, mut scheduler: Box<dyn Scheduler>, steps: &[Step]) -> Vec<[u16; MOST_GROUPS]> {
+    fn run(name: &str, mut scheduler: Box<dyn Scheduler>, steps: &[Step]) -> Vec<[u16; MAX_GROUPS]> {
         let layers: Vec<u8> = (0..UES).map(|ue| 1 + (ue % 4 == 0) as u8).collect();
         let rates = rates();
         for ue in 0..UES as u64 {
             let guaranteed_bits_per_second =
-                if entry(name).is_some_and(|entry| entry.supports_guaranteed_bit_rate) { ue % 3 * 400_000 } else { 0 };
-            let promise = Promise { guaranteed_bits_per_second, maximum_bits_per_second: 100_000 * (1 + ue) };
+                if find_scheduler(name).is_some_and(|entry| entry.supports_guaranteed_bit_rate) {
+                    ue % 3 * 400_000
+                } else {
+                    0
+                };
+            let promise = BitRateLimits { guaranteed_bits_per_second, maximum_bits_per_second: 100_000 * (1 + ue) };
             scheduler.admit(&promise).expect("the scheduler supports the promise");
             scheduler.attach(promise);
         }
@@ -301,11 +311,11 @@ mod tests {
                 if bytes > 0 {
                     active.push(ue);
                 }
-                waits.push(Waiting { bytes, head_of_line_ms: (bits >> 52) as u32 });
+                waits.push(QueueStatus { bytes, head_of_line_ms: (bits >> 52) as u32 });
             }
-            let mut owners = [0; MOST_GROUPS];
+            let mut owners = [0; MAX_GROUPS];
             scheduler.allocate(
-                &mut Subframe {
+                &mut SubframeContext {
                     groups: GROUPS,
                     free: step.free,
                     active: &active,
@@ -320,14 +330,14 @@ mod tests {
                 assert!(active.contains(&ue), "{name}: {ue} is not active");
                 assert_eq!(groups & !step.free, 0, "{name}: not free");
                 let index = usize::from(ue);
-                let cqi = if scheduler.wideband_mcs() {
+                let cqi = if scheduler.uses_wideband_mcs() {
                     reports.wideband[index]
                 } else {
-                    indices(groups).map(|k| reports.subbands[index][k]).min().expect("a group")
+                    group_indices(groups).map(|k| reports.subbands[index][k]).min().expect("a group")
                 };
                 assert!(cqi > 0, "{name}: {ue} is out of range");
                 let blocks = &rates[usize::from(layers[index]) - 1].blocks;
-                scheduler.served(ue, blocks[groups.count_ones() as usize - 1][usize::from(cqi)]);
+                scheduler.on_served(ue, blocks[groups.count_ones() as usize - 1][usize::from(cqi)]);
             }
             scheduler.passed(step.subframes);
             given.push(owners);
@@ -355,12 +365,16 @@ mod tests {
         for (name, scheduler) in all().filter(|(name, _)| !["rr", "fd-tbfq"].contains(name)) {
             let mut cell = Cell::new(scheduler);
             for cqi in [0, 15, 8, 12, 1] {
-                cell.add(cqi, Source::Saturated, Promise { maximum_bits_per_second: 8_000, ..Promise::default() });
+                cell.add(
+                    cqi,
+                    Source::Saturated,
+                    BitRateLimits { maximum_bits_per_second: 8_000, ..BitRateLimits::default() },
+                );
             }
             cell.free = 0b1101_1110_1111;
             for _ in 0..300 {
                 let owners = cell.subframe();
-                assert!(indices(cell.free).all(|k| owners[k] != NOBODY), "{name}");
+                assert!(group_indices(cell.free).all(|k| owners[k] != NO_OWNER), "{name}");
             }
         }
     }
@@ -370,9 +384,9 @@ mod tests {
     #[test]
     fn no_ue_starves_under_fair_schedulers() {
         for name in ["rr", "pf", "fd-bet", "td-bet", "td-tbfq"] {
-            let mut cell = Cell::new(make(name, &Parameters::default()).expect("a known name"));
+            let mut cell = Cell::new(create_scheduler(name, &SchedulerParameters::default()).expect("a known name"));
             for cqi in [15, 1, 12, 3, 15, 15, 15, 7, 2, 9, 15, 1] {
-                let promise = Promise { maximum_bits_per_second: 8_000_000, ..Promise::default() };
+                let promise = BitRateLimits { maximum_bits_per_second: 8_000_000, ..BitRateLimits::default() };
                 cell.add(cqi, Source::Saturated, promise);
             }
             for window in 0..40 {
@@ -387,16 +401,16 @@ mod tests {
     #[test]
     fn single_ue_gets_the_whole_band() {
         for (name, scheduler) in all() {
-            let promise = Promise { maximum_bits_per_second: 80_000_000, ..Promise::default() };
+            let promise = BitRateLimits { maximum_bits_per_second: 80_000_000, ..BitRateLimits::default() };
             let mut cell = Cell::new(scheduler);
             cell.add(11, Source::Saturated, promise);
             cell.run(10);
             assert_eq!(cell.run(100), [full(11)], "{name}");
         }
         for (name, scheduler) in all() {
-            let promise = Promise { maximum_bits_per_second: 80_000_000, ..Promise::default() };
+            let promise = BitRateLimits { maximum_bits_per_second: 80_000_000, ..BitRateLimits::default() };
             let mut cell = Cell::new(scheduler);
-            cell.add(11, Source::Constant(Waiting { bytes: 60, head_of_line_ms: 1 }), promise);
+            cell.add(11, Source::Constant(QueueStatus { bytes: 60, head_of_line_ms: 1 }), promise);
             cell.run(10);
             let groups = if ["cqa", "fd-tbfq"].contains(&name) { 1 } else { (1 << GROUPS) - 1 };
             assert_eq!(shares(&cell.subframe()), [(0, groups)], "{name}");
@@ -408,18 +422,30 @@ mod tests {
     fn nothing_is_assigned_without_ues_or_groups() {
         for (name, scheduler) in all() {
             let mut cell = Cell::new(scheduler);
-            assert_eq!(cell.subframe(), [NOBODY; MOST_GROUPS], "{name}");
-            cell.add(15, Source::Saturated, Promise { maximum_bits_per_second: 8_000, ..Promise::default() });
-            cell.add(0, Source::Saturated, Promise { maximum_bits_per_second: 8_000, ..Promise::default() });
+            assert_eq!(cell.subframe(), [NO_OWNER; MAX_GROUPS], "{name}");
+            cell.add(
+                15,
+                Source::Saturated,
+                BitRateLimits { maximum_bits_per_second: 8_000, ..BitRateLimits::default() },
+            );
+            cell.add(
+                0,
+                Source::Saturated,
+                BitRateLimits { maximum_bits_per_second: 8_000, ..BitRateLimits::default() },
+            );
             // The UE is out of range, although its bound would permit otherwise.
-            let mut far = Cell::new(make(name, &Parameters::default()).expect("a known name"));
+            let mut far = Cell::new(create_scheduler(name, &SchedulerParameters::default()).expect("a known name"));
             for _ in 0..3 {
-                far.add(0, Source::Saturated, Promise { maximum_bits_per_second: 8_000, ..Promise::default() });
+                far.add(
+                    0,
+                    Source::Saturated,
+                    BitRateLimits { maximum_bits_per_second: 8_000, ..BitRateLimits::default() },
+                );
             }
             far.reports.slack = vec![3; 3];
-            assert!((0..20).all(|_| far.subframe() == [NOBODY; MOST_GROUPS]), "{name}");
+            assert!((0..20).all(|_| far.subframe() == [NO_OWNER; MAX_GROUPS]), "{name}");
             cell.free = 0;
-            assert_eq!(cell.subframe(), [NOBODY; MOST_GROUPS], "{name}");
+            assert_eq!(cell.subframe(), [NO_OWNER; MAX_GROUPS], "{name}");
         }
     }
 }

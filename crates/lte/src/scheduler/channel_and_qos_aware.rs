@@ -19,7 +19,7 @@
 //! the others. A UE whose CQI in a group is 0 does not get it; with fading this gives 11 % more throughput than ns-3 3.44.
 
 use super::average::Averages;
-use super::{MOST_GROUPS, NOBODY, Promise, Scheduler, Subframe, Waiting, indices};
+use super::{BitRateLimits, MAX_GROUPS, NO_OWNER, QueueStatus, Scheduler, SubframeContext, group_indices};
 use std::cmp::Reverse;
 
 /// The metric of a group for a UE.
@@ -42,7 +42,7 @@ struct Candidate {
     /// The factor of a group's CQI or rate.
     weight: f64,
     waiting: u32,
-    cqis: [u8; MOST_GROUPS],
+    cqis: [u8; MAX_GROUPS],
     /// Number of its groups, and the lowest CQI in them.
     groups: usize,
     lowest: u8,
@@ -72,10 +72,16 @@ impl ChannelAndQosAware {
         }
     }
 
-    fn candidate(&self, subframe: &mut Subframe<'_>, ue: u16, waiting: Waiting, guaranteed: f64) -> Candidate {
+    fn candidate(
+        &self,
+        subframe: &mut SubframeContext<'_>,
+        ue: u16,
+        waiting: QueueStatus,
+        guaranteed: f64,
+    ) -> Candidate {
         let average = self.averages.bytes_per_second(ue);
         let weight = f64::from(waiting.head_of_line_ms.max(1)) * (guaranteed / average).max(1.0);
-        let cqis = *subframe.channel.subbands(ue);
+        let cqis = *subframe.channel.subband_cqis(ue);
         let worth = match self.awareness {
             ChannelAwareness::ProportionalFair => average,
             ChannelAwareness::FrequencySelective => {
@@ -100,20 +106,24 @@ impl Scheduler for ChannelAndQosAware {
         true
     }
 
-    fn attach(&mut self, promise: Promise) {
+    fn attach(&mut self, promise: BitRateLimits) {
         self.averages.attach();
         self.guaranteed.push(promise.guaranteed_bits_per_second as f64 / 8.0);
     }
 
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
-        owners.fill(NOBODY);
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
+        owners.fill(NO_OWNER);
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         for &ue in subframe.active {
             let target = self.guaranteed[usize::from(ue)];
-            let guaranteed = if target > 0.0 { subframe.queues.waiting_guaranteed(ue) } else { Waiting::default() };
-            let best_effort =
-                if target > 0.0 { subframe.queues.waiting_best_effort(ue) } else { subframe.queues.waiting(ue) };
+            let guaranteed =
+                if target > 0.0 { subframe.queues.guaranteed_queue_status(ue) } else { QueueStatus::default() };
+            let best_effort = if target > 0.0 {
+                subframe.queues.best_effort_queue_status(ue)
+            } else {
+                subframe.queues.queue_status(ue)
+            };
             for (waiting, target) in [(guaranteed, target), (best_effort, 0.0)] {
                 if waiting.bytes > 0 {
                     candidates.push(self.candidate(subframe, ue, waiting, target));
@@ -126,7 +136,7 @@ impl Scheduler for ChannelAndQosAware {
         for class in
             candidates.chunk_by_mut(|one, other| (one.guaranteed, one.units) == (other.guaranteed, other.units))
         {
-            for k in indices(free) {
+            for k in group_indices(free) {
                 let mut best = None;
                 for candidate in class.iter_mut().filter(|candidate| candidate.waiting > 0) {
                     let cqi = candidate.cqis[k];
@@ -168,12 +178,12 @@ mod tests {
             .map(|awareness| -> Box<dyn Scheduler> { Box::new(ChannelAndQosAware::new(awareness, 1000)) })
     }
 
-    fn guaranteed(bytes_per_second: u64) -> Promise {
-        Promise { guaranteed_bits_per_second: 8 * bytes_per_second, ..Promise::default() }
+    fn guaranteed(bytes_per_second: u64) -> BitRateLimits {
+        BitRateLimits { guaranteed_bits_per_second: 8 * bytes_per_second, ..BitRateLimits::default() }
     }
 
     fn waits(bytes: u32, head_of_line_ms: u32) -> Source {
-        Source::Constant(Waiting { bytes, head_of_line_ms })
+        Source::Constant(QueueStatus { bytes, head_of_line_ms })
     }
 
     /// Guaranteed flows come first, then whole seconds of waiting. Within a class the longer waiting time wins, as channels are
@@ -189,7 +199,7 @@ mod tests {
             }
             // 3: 1 s with a guarantee. 5 and 2: less than a second, d of 20 before 10, three and two groups. Then 1: 2 s, 4: 1 s,
             // 0: two groups. Two groups are left unused.
-            assert_eq!(cell.subframe()[..GROUPS], [3, 5, 5, 2, 2, 2, 1, 4, 0, 0, NOBODY, NOBODY]);
+            assert_eq!(cell.subframe()[..GROUPS], [3, 5, 5, 2, 2, 2, 1, 4, 0, 0, NO_OWNER, NO_OWNER]);
         }
     }
 
@@ -201,10 +211,10 @@ mod tests {
         for scheduler in schedulers() {
             let mut cell = Cell::new(scheduler);
             for _ in 0..4 {
-                cell.add(15, waits(100_000, 50), Promise::default());
+                cell.add(15, waits(100_000, 50), BitRateLimits::default());
             }
             cell.add(15, waits(100_000, 50), guaranteed(1_250));
-            cell.add_voice(Waiting { bytes: 50, head_of_line_ms: 5 });
+            cell.add_voice(QueueStatus { bytes: 50, head_of_line_ms: 5 });
             let owners = cell.subframe();
             assert_eq!((owners[0], owners[1]), (4, 0));
             assert_eq!(owners[..GROUPS].iter().filter(|owner| **owner == 4).count(), 1);
@@ -212,10 +222,10 @@ mod tests {
         let [_, scheduler] = schedulers();
         let mut cell = Cell::new(scheduler);
         for _ in 0..4 {
-            cell.add(15, waits(100_000, 50), Promise::default());
+            cell.add(15, waits(100_000, 50), BitRateLimits::default());
         }
         cell.add(15, waits(100_000, 50), guaranteed(1_250));
-        cell.add_voice(Waiting { bytes: 50, head_of_line_ms: 5 });
+        cell.add_voice(QueueStatus { bytes: 50, head_of_line_ms: 5 });
         cell.run(1_000);
         let rates = cell.run(5_000);
         // The voice bearer's group counts in its UE's average, so the UE has a fifth of the band like the others.
@@ -231,7 +241,7 @@ mod tests {
             row[1] = 0;
             cell.reports.add(6, &row);
             cell.attach(waits(100_000, 50), guaranteed(1));
-            cell.add(15, waits(100_000, 5000), Promise::default());
+            cell.add(15, waits(100_000, 5000), BitRateLimits::default());
             let mut expected = [0; GROUPS];
             expected[1] = 1;
             assert_eq!(cell.subframe()[..GROUPS], expected);
@@ -248,7 +258,7 @@ mod tests {
                 let mut row = [halves[0]; GROUPS];
                 row[GROUPS / 2..].fill(halves[1]);
                 cell.reports.add(8, &row);
-                cell.attach(waits(100_000, 50), Promise::default());
+                cell.attach(waits(100_000, 50), BitRateLimits::default());
             }
             // 15/180 = 0.083; 9/90 = 0.1 and 6/90 = 0.067.
             assert_eq!(cell.subframe()[..GROUPS], [first, first, first, first, first, first, 0, 0, 0, 0, 0, 0]);
@@ -300,11 +310,11 @@ mod tests {
         for (waited, first) in [(900, 0), (1_000, 1), (1_999, 1)] {
             let [scheduler, _] = schedulers();
             let mut cell = Cell::new(scheduler);
-            cell.add(8, waits(100_000, 1_500), Promise::default());
+            cell.add(8, waits(100_000, 1_500), BitRateLimits::default());
             let mut row = [1; GROUPS];
             row[0] = 15;
             cell.reports.add(2, &row);
-            cell.attach(waits(100_000, waited), Promise::default());
+            cell.attach(waits(100_000, waited), BitRateLimits::default());
             let mut expected = [0; GROUPS];
             expected[0] = first;
             assert_eq!(cell.subframe()[..GROUPS], expected, "{waited} ms");
@@ -316,11 +326,11 @@ mod tests {
     fn new_packet_counts_as_waiting_for_a_millisecond() {
         let [scheduler, _] = schedulers();
         let mut cell = Cell::new(scheduler);
-        cell.add(8, waits(100_000, 0), Promise::default());
+        cell.add(8, waits(100_000, 0), BitRateLimits::default());
         let mut row = [1; GROUPS];
         row[5] = 15;
         cell.reports.add(2, &row);
-        cell.attach(waits(100_000, 0), Promise::default());
+        cell.attach(waits(100_000, 0), BitRateLimits::default());
         let mut expected = [0; GROUPS];
         expected[5] = 1;
         assert_eq!(cell.subframe()[..GROUPS], expected);
@@ -332,7 +342,7 @@ mod tests {
         for (bytes, groups) in [(185, 1), (186, 2)] {
             for scheduler in schedulers() {
                 let mut cell = Cell::new(scheduler);
-                cell.add(15, waits(bytes, 50), Promise::default());
+                cell.add(15, waits(bytes, 50), BitRateLimits::default());
                 assert_eq!(cell.subframe().iter().filter(|owner| **owner == 0).count(), groups, "{bytes} bytes");
             }
         }

@@ -8,7 +8,7 @@
 //! as ns-3's schedulers of these names.
 
 use super::auction::{Auction, give_all, running_maximum};
-use super::{MOST_GROUPS, Scheduler, Subframe};
+use super::{MAX_GROUPS, Scheduler, SubframeContext};
 
 /// Maximum throughput per group.
 #[derive(Clone, Debug, Default)]
@@ -17,14 +17,14 @@ pub struct FdMaximumThroughput {
 }
 
 impl Scheduler for FdMaximumThroughput {
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
         let rates = subframe.rates.each_ref().map(|rates| rates.group.map(|bytes| bytes as f32));
         let most = rates.each_ref().map(running_maximum);
         self.auction.hold(
             subframe,
             subframe.active,
-            |subframe, ue| most[subframe.layer(ue)][usize::from(subframe.channel.ceiling(ue))],
-            |subframe, ue| rates[subframe.layer(ue)],
+            |subframe, ue| most[subframe.layer_index(ue)][usize::from(subframe.channel.max_cqi(ue))],
+            |subframe, ue| rates[subframe.layer_index(ue)],
             owners,
         );
     }
@@ -37,28 +37,28 @@ pub struct TdMaximumThroughput {
 }
 
 impl Scheduler for TdMaximumThroughput {
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
         let rates = subframe.rates.each_ref().map(|rates| rates.band.map(|bytes| bytes as f32));
         let most = rates.each_ref().map(running_maximum);
         let winner = self.auction.hold_one(
             subframe,
-            |subframe, ue| most[subframe.layer(ue)][usize::from(subframe.channel.ceiling(ue))],
-            |subframe, ue| match subframe.channel.wideband(ue) {
+            |subframe, ue| most[subframe.layer_index(ue)][usize::from(subframe.channel.max_cqi(ue))],
+            |subframe, ue| match subframe.channel.wideband_cqi(ue) {
                 0 => 0.0,
-                cqi => rates[subframe.layer(ue)][usize::from(cqi)],
+                cqi => rates[subframe.layer_index(ue)][usize::from(cqi)],
             },
         );
         give_all(subframe.free, winner, owners);
     }
 
-    fn wideband_mcs(&self) -> bool {
+    fn uses_wideband_mcs(&self) -> bool {
         true
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Promise;
+    use super::super::BitRateLimits;
     use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, assert_close, full};
     use super::*;
 
@@ -94,7 +94,7 @@ mod tests {
                 let mut row = [halves[0]; GROUPS];
                 row[GROUPS / 2..].fill(halves[1]);
                 cell.reports.add(wideband, &row);
-                cell.attach(Source::Saturated, Promise::default());
+                cell.attach(Source::Saturated, BitRateLimits::default());
             }
             let owners = cell.subframe();
             let expected = if whole { [1; GROUPS] } else { [0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2] };

@@ -115,56 +115,56 @@ use average::Averages;
 use std::fmt;
 
 /// Largest number of resource block groups of a bandwidth (25 at 20 MHz), rounded up to whole vectors.
-pub const MOST_GROUPS: usize = 32;
+pub const MAX_GROUPS: usize = 32;
 
 /// A set of resource block groups: bit k is group k.
-pub type Groups = u32;
+pub type GroupSet = u32;
 
 /// The owner of an unassigned group.
-pub const NOBODY: u16 = u16::MAX;
+pub const NO_OWNER: u16 = u16::MAX;
 
 /// The channel reports of UEs that the eNB has when it schedules.
-pub trait Channel {
+pub trait ChannelReports {
     /// Returns the CQI of the whole band, 0 to 15; 0: do not schedule.
-    fn wideband(&mut self, ue: u16) -> u8;
+    fn wideband_cqi(&mut self, ue: u16) -> u8;
 
     /// Returns the CQI of each group; 0 beyond the last.
-    fn subbands(&mut self, ue: u16) -> &[u8; MOST_GROUPS];
+    fn subband_cqis(&mut self, ue: u16) -> &[u8; MAX_GROUPS];
 
     /// Returns the CQI of all groups if they are known to be equal without an evaluation of each.
-    fn even(&mut self, _ue: u16) -> Option<u8> {
+    fn flat_cqi(&mut self, _ue: u16) -> Option<u8> {
         None
     }
 
     /// Returns an upper bound of the wideband CQI and all subband CQI of this UE, at no cost.
-    fn ceiling(&self, ue: u16) -> u8;
+    fn max_cqi(&self, ue: u16) -> u8;
 
     /// Whether ceilings are constant over subframes.
-    fn ceilings_stay(&self) -> bool {
+    fn has_constant_max_cqi(&self) -> bool {
         false
     }
 
     /// Writes upper bounds of this subframe's reports, one for each of `ues`.
-    fn ceilings_now(&mut self, ues: &[u16], ceilings: &mut [u8]) {
+    fn fill_max_cqis(&mut self, ues: &[u16], ceilings: &mut [u8]) {
         for (ceiling, &ue) in ceilings.iter_mut().zip(ues) {
-            *ceiling = self.ceiling(ue);
+            *ceiling = self.max_cqi(ue);
         }
     }
 
     /// Returns upper bounds of the CQI of each group, and the groups in which the CQI may be lower.
-    fn bounds(&mut self, ue: u16) -> (&[u8; MOST_GROUPS], Groups) {
-        (self.subbands(ue), 0)
+    fn subband_cqi_bounds(&mut self, ue: u16) -> (&[u8; MAX_GROUPS], GroupSet) {
+        (self.subband_cqis(ue), 0)
     }
 
     /// Returns the CQI of these groups, as in [`subbands`](Channel::subbands), and upper bounds for the others.
-    fn subbands_of(&mut self, ue: u16, _groups: Groups) -> &[u8; MOST_GROUPS] {
-        self.subbands(ue)
+    fn subband_cqis_of(&mut self, ue: u16, _groups: GroupSet) -> &[u8; MAX_GROUPS] {
+        self.subband_cqis(ue)
     }
 }
 
 /// The waiting data of a UE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waiting {
+pub struct QueueStatus {
     /// Waiting bytes by the scheduler's count: new data, retransmissions and status reports of all bearers.
     pub bytes: u32,
     /// Waiting time of the oldest packet in milliseconds.
@@ -172,24 +172,24 @@ pub struct Waiting {
 }
 
 /// The waiting data of all UEs.
-pub trait Queues {
+pub trait QueueReports {
     /// Returns the waiting data of this UE.
-    fn waiting(&self, ue: u16) -> Waiting;
+    fn queue_status(&self, ue: u16) -> QueueStatus;
 
     /// Returns the part on bearers with a guaranteed bit rate. By default it is empty.
-    fn waiting_guaranteed(&self, _ue: u16) -> Waiting {
-        Waiting::default()
+    fn guaranteed_queue_status(&self, _ue: u16) -> QueueStatus {
+        QueueStatus::default()
     }
 
     /// Returns the part on bearers without a guaranteed bit rate.
-    fn waiting_best_effort(&self, ue: u16) -> Waiting {
-        self.waiting(ue)
+    fn best_effort_queue_status(&self, ue: u16) -> QueueStatus {
+        self.queue_status(ue)
     }
 }
 
 /// Bytes of transport blocks by CQI, summed over a UE's layers.
 #[derive(Clone, Debug)]
-pub struct Rates {
+pub struct BlockSizes {
     /// Bytes in one group, by CQI.
     pub group: [u32; 16],
     /// Bytes in all whole groups, by CQI.
@@ -198,67 +198,67 @@ pub struct Rates {
     pub blocks: Vec<[u32; 16]>,
 }
 
-impl Rates {
+impl BlockSizes {
     /// Creates the rates of a band with this number of whole groups. `bytes` returns the bytes for a CQI and a number of groups.
     ///
     /// # Panics
     /// If `groups` is 0.
     #[must_use]
-    pub fn new(groups: usize, bytes: impl Fn(usize, usize) -> u32) -> Rates {
+    pub fn new(groups: usize, bytes: impl Fn(usize, usize) -> u32) -> BlockSizes {
         let blocks: Vec<[u32; 16]> = (1..=groups)
             .map(|groups| std::array::from_fn(|cqi| if cqi == 0 { 0 } else { bytes(cqi, groups) }))
             .collect();
-        Rates { group: blocks[0], band: blocks[groups - 1], blocks }
+        BlockSizes { group: blocks[0], band: blocks[groups - 1], blocks }
     }
 }
 
 /// The inputs of a scheduler in a subframe.
 #[allow(missing_debug_implementations, reason = "a view")]
-pub struct Subframe<'a> {
+pub struct SubframeContext<'a> {
     /// Number of whole groups of the band.
     pub groups: usize,
     /// Groups without a retransmission.
-    pub free: Groups,
+    pub free: GroupSet,
     /// UEs with waiting data, a free HARQ process and no retransmission in this subframe, in order of RNTI.
     pub active: &'a [u16],
     /// Bytes by CQI, indexed by a UE's number of layers minus one.
-    pub rates: &'a [Rates; 2],
+    pub rates: &'a [BlockSizes; 2],
     /// Number of layers of each UE.
     pub layers: &'a [u8],
     /// Channel reports.
-    pub channel: &'a mut dyn Channel,
+    pub channel: &'a mut dyn ChannelReports,
     /// Waiting data.
-    pub queues: &'a dyn Queues,
+    pub queues: &'a dyn QueueReports,
 }
 
-impl Subframe<'_> {
+impl SubframeContext<'_> {
     /// Returns the index of this UE in [`rates`](Subframe::rates).
     #[must_use]
-    pub fn layer(&self, ue: u16) -> usize {
+    pub fn layer_index(&self, ue: u16) -> usize {
         usize::from(self.layers[usize::from(ue)]) - 1
     }
 
     /// Returns the rates of this UE.
     #[must_use]
-    pub fn rates(&self, ue: u16) -> &Rates {
-        &self.rates[self.layer(ue)]
+    pub fn rates(&self, ue: u16) -> &BlockSizes {
+        &self.rates[self.layer_index(ue)]
     }
 }
 
 /// Returns the numbers of the groups in a set, in ascending order.
-pub fn indices(groups: Groups) -> impl Iterator<Item = usize> {
+pub fn group_indices(groups: GroupSet) -> impl Iterator<Item = usize> {
     let mut rest = groups;
     std::iter::from_fn(move || {
         let lowest = rest.trailing_zeros();
         // An empty set stays empty.
         rest &= rest.wrapping_sub(1);
-        (lowest < Groups::BITS).then_some(lowest as usize)
+        (lowest < GroupSet::BITS).then_some(lowest as usize)
     })
 }
 
 /// The bit rates of a UE's bearers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Promise {
+pub struct BitRateLimits {
     /// Total guaranteed bit rate of the bearers in bit/s; 0 if there is none.
     pub guaranteed_bits_per_second: u64,
     /// Total maximum bit rate of the bearers in bit/s; 0 if there is none.
@@ -267,27 +267,27 @@ pub struct Promise {
 
 /// Why a scheduler cannot serve a UE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AdmissionError {
     /// The UE has a guaranteed bit rate, which this scheduler does not support.
-    NoGuarantees,
+    GuaranteedBitRateUnsupported,
     /// The UE has no maximum bit rate, which this scheduler requires.
-    NeedsMaximum,
+    MissingMaximumBitRate,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for AdmissionError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Refusal::NoGuarantees => {
+            AdmissionError::GuaranteedBitRateUnsupported => {
                 "the UE has a bearer with a guaranteed bit rate, which this scheduler cannot hold (pss and cqa can)"
             }
-            Refusal::NeedsMaximum => {
+            AdmissionError::MissingMaximumBitRate => {
                 "the UE has no maximum bit rate of at least 1 byte/s, which is what this scheduler shares by"
             }
         })
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for AdmissionError {}
 
 /// A downlink scheduler.
 pub trait Scheduler: Send {
@@ -300,9 +300,9 @@ pub trait Scheduler: Send {
     ///
     /// # Errors
     /// If the scheduler does not support them.
-    fn admit(&self, promise: &Promise) -> Result<(), Refusal> {
+    fn admit(&self, promise: &BitRateLimits) -> Result<(), AdmissionError> {
         if promise.guaranteed_bits_per_second > 0 && !self.supports_guaranteed_bit_rate() {
-            return Err(Refusal::NoGuarantees);
+            return Err(AdmissionError::GuaranteedBitRateUnsupported);
         }
         Ok(())
     }
@@ -313,7 +313,7 @@ pub trait Scheduler: Send {
     }
 
     /// Attaches a UE. UEs are numbered from 0 in order of RNTI.
-    fn attach(&mut self, _promise: Promise) {
+    fn attach(&mut self, _promise: BitRateLimits) {
         if let Some(averages) = self.averages() {
             averages.attach();
         }
@@ -321,11 +321,11 @@ pub trait Scheduler: Send {
 
     /// Writes the owner of each group, [`NOBODY`] if there is none. Only free groups are assigned, only to active UEs, and only
     /// if the UE's CQI in the group is above 0.
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]);
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]);
 
     /// Reports that a UE got transport blocks with `bytes` bytes of new data in this subframe. It is called after `allocate` of
     /// the same subframe.
-    fn served(&mut self, ue: u16, bytes: u32) {
+    fn on_served(&mut self, ue: u16, bytes: u32) {
         if let Some(averages) = self.averages() {
             averages.served(ue, bytes);
         }
@@ -339,7 +339,7 @@ pub trait Scheduler: Send {
     }
 
     /// Whether the MCS of a transport block follows the wideband CQI instead of the lowest CQI of its groups.
-    fn wideband_mcs(&self) -> bool {
+    fn uses_wideband_mcs(&self) -> bool {
         false
     }
 }

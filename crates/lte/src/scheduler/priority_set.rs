@@ -19,7 +19,7 @@
 
 use super::auction::{Auction, Bids, running_maximum};
 use super::average::{Averages, next};
-use super::{MOST_GROUPS, Promise, Scheduler, Subframe};
+use super::{BitRateLimits, MAX_GROUPS, Scheduler, SubframeContext};
 
 /// The metric of a group for a UE in the frequency domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,10 +75,10 @@ impl PrioritySet {
     }
 
     /// Selects UEs in the time domain.
-    fn choose(&mut self, subframe: &mut Subframe<'_>) {
+    fn choose(&mut self, subframe: &mut SubframeContext<'_>) {
         self.candidates.clear();
         for &ue in subframe.active {
-            let cqi = subframe.channel.wideband(ue);
+            let cqi = subframe.channel.wideband_cqi(ue);
             if cqi == 0 {
                 continue;
             }
@@ -102,14 +102,14 @@ impl Scheduler for PrioritySet {
         true
     }
 
-    fn attach(&mut self, promise: Promise) {
+    fn attach(&mut self, promise: BitRateLimits) {
         self.averages.attach();
         self.while_chosen.push(1.0);
         self.given.push(0);
         self.targets.push(promise.guaranteed_bits_per_second as f64 / 8.0);
     }
 
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
         self.choose(subframe);
         let (averages, targets, while_chosen) = (&self.averages, &self.targets, &self.while_chosen);
         let pressure = |ue: u16| (targets[usize::from(ue)] / averages.bytes_per_second(ue)).max(1.0);
@@ -121,10 +121,12 @@ impl Scheduler for PrioritySet {
                 self.auction.hold(
                     subframe,
                     &self.chosen,
-                    |subframe, ue| most[subframe.layer(ue)][usize::from(subframe.channel.ceiling(ue))] * weight(ue),
+                    |subframe, ue| {
+                        most[subframe.layer_index(ue)][usize::from(subframe.channel.max_cqi(ue))] * weight(ue)
+                    },
                     |subframe, ue| {
                         let weight = weight(ue);
-                        rates[subframe.layer(ue)].map(|rate| rate * weight)
+                        rates[subframe.layer_index(ue)].map(|rate| rate * weight)
                     },
                     owners,
                 );
@@ -133,13 +135,13 @@ impl Scheduler for PrioritySet {
                 subframe,
                 &self.chosen,
                 |_, ue| pressure(ue) as f32,
-                |subframe, ue| shares(subframe.channel.subbands(ue), pressure(ue) as f32),
+                |subframe, ue| shares(subframe.channel.subband_cqis(ue), pressure(ue) as f32),
                 owners,
             ),
         }
     }
 
-    fn served(&mut self, ue: u16, bytes: u32) {
+    fn on_served(&mut self, ue: u16, bytes: u32) {
         self.averages.served(ue, bytes);
         self.given[usize::from(ue)] += bytes;
     }
@@ -158,7 +160,7 @@ impl Scheduler for PrioritySet {
 }
 
 /// CQI / sum of CQIs, by CQI, times a factor.
-fn shares(cqis: &[u8; MOST_GROUPS], factor: f32) -> Bids {
+fn shares(cqis: &[u8; MAX_GROUPS], factor: f32) -> Bids {
     let sum: u32 = cqis.iter().map(|&cqi| u32::from(cqi)).sum();
     std::array::from_fn(|cqi| factor * (cqi as f32 / sum.max(1) as f32))
 }
@@ -173,8 +175,8 @@ mod tests {
             .map(|metric| -> Box<dyn Scheduler> { Box::new(PrioritySet::new(metric, 0)) })
     }
 
-    fn guaranteed(bytes_per_second: u64) -> Promise {
-        Promise { guaranteed_bits_per_second: 8 * bytes_per_second, ..Promise::default() }
+    fn guaranteed(bytes_per_second: u64) -> BitRateLimits {
+        BitRateLimits { guaranteed_bits_per_second: 8 * bytes_per_second, ..BitRateLimits::default() }
     }
 
     /// At half of the load that the band could carry. Groups are shared independently of the waiting data, so half of them may
@@ -234,7 +236,7 @@ mod tests {
         let mut cell = Cell::new(Box::new(PrioritySet::new(metric, 0)));
         cell.add(5, Source::Saturated, guaranteed(target));
         for _ in 0..5 {
-            cell.add(15, Source::Saturated, Promise::default());
+            cell.add(15, Source::Saturated, BitRateLimits::default());
         }
         cell.run(1000);
         cell.run(10_000)
@@ -265,12 +267,12 @@ mod tests {
             scheduler.attach(guaranteed(target));
         }
         for ue in 0..7 {
-            scheduler.served(ue, 10 * (u32::from(ue) + 1));
+            scheduler.on_served(ue, 10 * (u32::from(ue) + 1));
         }
         let mut reports = Reports::default();
         [15, 7, 15, 15, 15, 0, 15].into_iter().for_each(|cqi| reports.flat(cqi));
         let mut chosen = |scheduler: &mut PrioritySet, active: &[u16]| {
-            scheduler.choose(&mut Subframe {
+            scheduler.choose(&mut SubframeContext {
                 groups: GROUPS,
                 free: 1,
                 active,
@@ -295,8 +297,8 @@ mod tests {
         // Tsch is updated only for UEs that passed, T for all: 0 bytes, and then 980.
         scheduler.multiplexed = 1;
         chosen(&mut scheduler, &[0, 1]);
-        scheduler.served(0, 980);
-        scheduler.served(1, 980);
+        scheduler.on_served(0, 980);
+        scheduler.on_served(1, 980);
         let before = scheduler.while_chosen.clone();
         scheduler.passed(5);
         let expected = before[0] * 98.0 / 99.0 + 980_000.0 / 99.0;
@@ -308,7 +310,7 @@ mod tests {
     #[test]
     fn ue_below_its_target_has_a_higher_priority() {
         let mut cell = Cell::new(Box::new(PrioritySet::new(FrequencyMetric::CoItA, 2)));
-        cell.add(15, Source::Saturated, Promise::default());
+        cell.add(15, Source::Saturated, BitRateLimits::default());
         let mut row = [14; GROUPS];
         row[0] = 1;
         cell.reports.add(12, &row);
@@ -317,7 +319,7 @@ mod tests {
         // 15/180 = 0.083; 13 x 1/155 = 0.0839; 13 x 14/155.
         assert_eq!(cell.subframe()[..GROUPS], [1; GROUPS]);
         let mut cell = Cell::new(Box::new(PrioritySet::new(FrequencyMetric::CoItA, 2)));
-        cell.add(15, Source::Saturated, Promise::default());
+        cell.add(15, Source::Saturated, BitRateLimits::default());
         cell.reports.add(12, &row);
         cell.attach(Source::Saturated, guaranteed(12));
         // 12 x 1/155 = 0.077.

@@ -8,9 +8,9 @@
 //!
 //! **Source.** Sesia, Toufik and Baker, "LTE: the UMTS Long Term Evolution" (2009); as ns-3's default scheduler.
 
-use super::auction::{Auction, BLOCK, Bids, Opening, hold_with_one, running_maximum};
+use super::auction::{Auction, BLOCK, BidBounds, Bids, hold_with_one, running_maximum};
 use super::average::Averages;
-use super::{MOST_GROUPS, Promise, Scheduler, Subframe};
+use super::{BitRateLimits, MAX_GROUPS, Scheduler, SubframeContext};
 
 /// Proportional fair per group.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ pub struct ProportionalFair {
     /// Upper bound of each UE's metrics with these rates and its ceiling; [`UNKNOWN`] after a change of one of them or of T.
     tops: Vec<f32>,
     /// The bounds of the last auction's candidates.
-    opening: Opening,
+    opening: BidBounds,
     /// The UEs served since then, whose bounds are lower now.
     served: Vec<u16>,
 }
@@ -55,12 +55,12 @@ impl Scheduler for ProportionalFair {
         Some(&mut self.averages)
     }
 
-    fn attach(&mut self, _promise: Promise) {
+    fn attach(&mut self, _promise: BitRateLimits) {
         self.averages.attach();
         self.tops.push(UNKNOWN);
     }
 
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
         let averages = &self.averages;
         // 715 instructions; 1780 with an auction.
         if let &[ue] = subframe.active {
@@ -69,20 +69,23 @@ impl Scheduler for ProportionalFair {
             let bids = metrics(&subframe.rates(ue).group.map(|bytes| bytes as f32), averages.inverse(ue));
             return hold_with_one(subframe, ue, &bids, owners);
         }
-        if self.rates.renew(subframe.rates.each_ref().map(|rates| rates.group)) || !subframe.channel.ceilings_stay() {
+        if self.rates.renew(subframe.rates.each_ref().map(|rates| rates.group))
+            || !subframe.channel.has_constant_max_cqi()
+        {
             self.tops.fill(UNKNOWN);
             self.opening.clear();
         }
         let GroupRates { rates, most, .. } = &self.rates;
-        let highest =
-            |subframe: &Subframe<'_>, ue, cqi: u8| most[subframe.layer(ue)][usize::from(cqi)] * averages.inverse(ue);
+        let highest = |subframe: &SubframeContext<'_>, ue, cqi: u8| {
+            most[subframe.layer_index(ue)][usize::from(cqi)] * averages.inverse(ue)
+        };
         // The bound of a UE changes when it is served. If it is high enough, the auction computes a bound for this subframe: with
         // 500 UEs, 26 instead of 59 may then still win.
         let tops = &mut self.tops;
         let mut top = |ue: u16| {
             let top = &mut tops[usize::from(ue)];
             if *top == UNKNOWN {
-                *top = highest(subframe, ue, subframe.channel.ceiling(ue));
+                *top = highest(subframe, ue, subframe.channel.max_cqi(ue));
             }
             *top
         };
@@ -99,17 +102,17 @@ impl Scheduler for ProportionalFair {
             |subframe, ues, bounds| {
                 let mut ceilings = [15; BLOCK];
                 let ceilings = &mut ceilings[..ues.len()];
-                subframe.channel.ceilings_now(ues, ceilings);
+                subframe.channel.fill_max_cqis(ues, ceilings);
                 for ((bound, &ue), &mut ceiling) in bounds.iter_mut().zip(ues).zip(ceilings) {
                     *bound = bound.min(highest(subframe, ue, ceiling));
                 }
             },
-            |subframe, ue| metrics(&rates[subframe.layer(ue)], averages.inverse(ue)),
+            |subframe, ue| metrics(&rates[subframe.layer_index(ue)], averages.inverse(ue)),
             owners,
         );
     }
 
-    fn served(&mut self, ue: u16, bytes: u32) {
+    fn on_served(&mut self, ue: u16, bytes: u32) {
         self.averages.served(ue, bytes);
         self.tops[usize::from(ue)] = UNKNOWN;
         self.served.push(ue);
@@ -132,7 +135,7 @@ fn metrics(rates: &Bids, inverse: f32) -> Bids {
 mod tests {
     use super::super::average::next;
     use super::super::tests::{BY_DISTANCE, Buffers, Cell, GROUPS, Reports, Source, assert_close, bytes, full, rates};
-    use super::super::{Channel, Groups, NOBODY, Rates, indices};
+    use super::super::{BlockSizes, ChannelReports, GroupSet, NO_OWNER, group_indices};
     use super::*;
     use proptest::prelude::*;
 
@@ -204,7 +207,7 @@ mod tests {
             let mut row = [halves[0]; GROUPS];
             row[GROUPS / 2..].fill(halves[1]);
             cell.reports.add(9, &row);
-            cell.attach(Source::Saturated, Promise::default());
+            cell.attach(Source::Saturated, BitRateLimits::default());
         }
         cell.run(300);
         let owners = cell.subframe();
@@ -226,9 +229,9 @@ mod tests {
     }
 
     /// Evaluates every UE's metric in every group, in order of RNTI; the first of the highest wins.
-    fn plain(free: Groups, active: &[u16], metric: impl Fn(u16, usize) -> f64) -> [u16; MOST_GROUPS] {
-        let mut owners = [NOBODY; MOST_GROUPS];
-        for k in indices(free) {
+    fn plain(free: GroupSet, active: &[u16], metric: impl Fn(u16, usize) -> f64) -> [u16; MAX_GROUPS] {
+        let mut owners = [NO_OWNER; MAX_GROUPS];
+        for k in group_indices(free) {
             let mut largest = 0.0;
             for &ue in active {
                 let metric = metric(ue, k);
@@ -247,13 +250,13 @@ mod tests {
         reports: Vec<(usize, u64)>,
         /// The active UEs; `None`: those of the previous step.
         active: Option<u64>,
-        free: Groups,
+        free: GroupSet,
         subframes: u64,
     }
 
     fn step() -> impl Strategy<Value = Step> {
         let gap = prop_oneof![8 => Just(1u64), 2 => 1u64..200, 1 => 1u64..40_000];
-        let free = prop_oneof![Just((1 << GROUPS) - 1), any::<Groups>().prop_map(|bits| bits & ((1 << GROUPS) - 1))];
+        let free = prop_oneof![Just((1 << GROUPS) - 1), any::<GroupSet>().prop_map(|bits| bits & ((1 << GROUPS) - 1))];
         // A single UE does not take part in an auction.
         let active = prop_oneof![
             4 => (any::<u64>(), any::<u64>()).prop_map(|(one, other)| Some(one & other)),
@@ -268,9 +271,9 @@ mod tests {
     const UES: usize = 40;
 
     /// CQIs around a mean, some out of range, and the distance of the ceiling above them.
-    fn report(bits: u64) -> (u8, [u8; MOST_GROUPS], u8) {
+    fn report(bits: u64) -> (u8, [u8; MAX_GROUPS], u8) {
         let (mean, spread) = ((bits & 15) as u8, (bits >> 4 & 3) as u8 * 2 + 1);
-        let mut row = [0; MOST_GROUPS];
+        let mut row = [0; MAX_GROUPS];
         for (k, cqi) in row.iter_mut().enumerate().take(GROUPS) {
             *cqi = (mean + (bits >> (8 + 4 * k)) as u8 % spread).saturating_sub(spread / 2).min(15);
         }
@@ -278,7 +281,7 @@ mod tests {
     }
 
     /// A table of transport block sizes with a dip, as in TS 36.213, and a size for CQI 0, which must not be used.
-    fn dipped() -> [Rates; 2] {
+    fn dipped() -> [BlockSizes; 2] {
         let mut rates = rates();
         for rates in &mut rates {
             rates.group[4] = rates.group[9];
@@ -312,7 +315,7 @@ mod tests {
                 let (wideband, row, slack) = report(ue.wrapping_mul(0x9e37_79b9_7f4a_7c15));
                 reports.add(wideband, &row);
                 reports.slack[ue as usize] = slack;
-                scheduler.attach(Promise::default());
+                scheduler.attach(BitRateLimits::default());
             }
             let buffers = Buffers::default();
             for step in steps {
@@ -322,10 +325,10 @@ mod tests {
                 candidates = step.active.unwrap_or(candidates);
                 let active: Vec<u16> = (0..UES as u16).filter(|ue| candidates >> ue & 1 == 1).collect();
                 let rate_at = |ue: u16, cqi: u8| rates[usize::from(layers[usize::from(ue)]) - 1].group[usize::from(cqi)];
-                let mut owners = [1; MOST_GROUPS];
+                let mut owners = [1; MAX_GROUPS];
                 reports.asked.clear();
                 scheduler.allocate(
-                    &mut Subframe {
+                    &mut SubframeContext {
                         groups: GROUPS,
                         free: step.free,
                         active: &active,
@@ -339,10 +342,10 @@ mod tests {
                 // Bounds that are kept are those that would be set anew. (One that is too high costs time and changes no owner.)
                 if active.len() > 1 {
                     let most = &scheduler.rates.most;
-                    let mut anew = Opening::default();
+                    let mut anew = BidBounds::default();
                     anew.set_all(&active, |&ue| {
                         let most = &most[usize::from(layers[usize::from(ue)]) - 1];
-                        most[usize::from(reports.ceiling(ue))] * scheduler.averages.inverse(ue)
+                        most[usize::from(reports.max_cqi(ue))] * scheduler.averages.inverse(ue)
                     });
                     prop_assert_eq!(&scheduler.opening, &anew);
                 }
@@ -352,8 +355,8 @@ mod tests {
                 prop_assert_eq!(owners, same);
                 // The reports of all UEs that could exceed the weakest winner are read, and none of those that could not reach
                 // it.
-                let weakest = indices(step.free).map(|k| match owners[k] {
-                    NOBODY => 0.0,
+                let weakest = group_indices(step.free).map(|k| match owners[k] {
+                    NO_OWNER => 0.0,
                     ue => metric(ue, cqi(ue, k)),
                 });
                 let weakest = weakest.fold(f64::INFINITY, f64::min);
@@ -370,18 +373,18 @@ mod tests {
                     cqi => f64::from(rate_at(ue, cqi)) / exact[usize::from(ue)],
                 };
                 let other = plain(step.free, &active, by_formula);
-                for k in (0..MOST_GROUPS).filter(|&k| owners[k] != other[k]) {
+                for k in (0..MAX_GROUPS).filter(|&k| owners[k] != other[k]) {
                     let idle = [owners[k], other[k]].iter().all(|&ue| exact[usize::from(ue)] < 1e-28);
                     let ratio = by_formula(owners[k], k) / by_formula(other[k], k);
                     prop_assert!(idle || (ratio - 1.0).abs() < 2.4e-7, "{ratio}");
                 }
                 let mut given = vec![0; UES];
-                for k in indices(step.free).filter(|&k| owners[k] != NOBODY) {
+                for k in group_indices(step.free).filter(|&k| owners[k] != NO_OWNER) {
                     given[usize::from(owners[k])] += 100 + 3 * k as u32;
                 }
                 for (ue, &bytes) in (0..).zip(&given) {
                     if bytes > 0 {
-                        scheduler.served(ue, bytes);
+                        scheduler.on_served(ue, bytes);
                     }
                     let average = &mut exact[usize::from(ue)];
                     *average = next(*average, bytes);

@@ -7,7 +7,7 @@
 //!
 //! **Source.** As ns-3's round robin scheduler.
 
-use super::{MOST_GROUPS, NOBODY, Scheduler, Subframe, indices};
+use super::{MAX_GROUPS, NO_OWNER, Scheduler, SubframeContext, group_indices};
 
 /// Round robin.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +19,8 @@ pub struct RoundRobin {
 }
 
 impl Scheduler for RoundRobin {
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
-        owners.fill(NOBODY);
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
+        owners.fill(NO_OWNER);
         let free = subframe.free.count_ones() as usize;
         let first = subframe.active.partition_point(|&ue| ue < self.next);
         let (later, sooner) = subframe.active.split_at(first);
@@ -31,19 +31,19 @@ impl Scheduler for RoundRobin {
             if self.turn.len() == free {
                 break;
             }
-            if subframe.channel.wideband(ue) > 0 {
+            if subframe.channel.wideband_cqi(ue) > 0 {
                 self.turn.push(ue);
             }
         }
         let Some(&last) = self.turn.last() else { return };
         self.next = last + 1;
         let each = free / self.turn.len();
-        for (index, k) in indices(subframe.free).enumerate().take(each * self.turn.len()) {
+        for (index, k) in group_indices(subframe.free).enumerate().take(each * self.turn.len()) {
             owners[k] = self.turn[index / each];
         }
     }
 
-    fn wideband_mcs(&self) -> bool {
+    fn uses_wideband_mcs(&self) -> bool {
         true
     }
 }

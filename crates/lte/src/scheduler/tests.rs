@@ -1,7 +1,10 @@
 //! A cell without radio for tests of schedulers: constant CQIs, blocks that all arrive, queues that are always full or filled
 //! evenly. It has 25 resource blocks unless stated otherwise: 12 groups of 2.
 
-use super::{Channel, Groups, MOST_GROUPS, NOBODY, Promise, Queues, Rates, Scheduler, Subframe, Waiting, indices};
+use super::{
+    BitRateLimits, BlockSizes, ChannelReports, GroupSet, MAX_GROUPS, NO_OWNER, QueueReports, QueueStatus, Scheduler,
+    SubframeContext, group_indices,
+};
 use crate::radio::tables;
 use std::collections::VecDeque;
 
@@ -25,21 +28,21 @@ pub(super) fn full(cqi: u8) -> f64 {
 pub(super) const BY_DISTANCE: [u8; 5] = [15, 12, 11, 8, 5];
 
 /// Rates of 25 resource blocks, with one and two layers.
-pub(super) fn rates() -> [Rates; 2] {
-    [1, 2].map(|layers| Rates::new(GROUPS, |cqi, groups| layers * bytes(groups, cqi as u8)))
+pub(super) fn rates() -> [BlockSizes; 2] {
+    [1, 2].map(|layers| BlockSizes::new(GROUPS, |cqi, groups| layers * bytes(groups, cqi as u8)))
 }
 
 /// Constant reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reports {
     pub(super) wideband: Vec<u8>,
-    pub(super) subbands: Vec<[u8; MOST_GROUPS]>,
+    pub(super) subbands: Vec<[u8; MAX_GROUPS]>,
     /// Excess of the ceilings of a subframe and the bounds of groups. The ceilings over all subframes exceed by twice as much.
     pub(super) slack: Vec<u8>,
     /// Whether the ceilings over all subframes are the highest CQI, and so constant.
     pub(super) steady: bool,
     /// The bounds of groups that were read last.
-    loose: [u8; MOST_GROUPS],
+    loose: [u8; MAX_GROUPS],
     /// UEs whose reports were read, in order.
     pub(super) asked: Vec<u16>,
 }
@@ -52,7 +55,7 @@ impl Reports {
 
     /// Adds a UE.
     pub(super) fn add(&mut self, wideband: u8, subbands: &[u8]) {
-        let mut row = [0; MOST_GROUPS];
+        let mut row = [0; MAX_GROUPS];
         row[..subbands.len()].copy_from_slice(subbands);
         self.wideband.push(wideband);
         self.subbands.push(row);
@@ -60,52 +63,52 @@ impl Reports {
     }
 }
 
-impl Channel for Reports {
-    fn wideband(&mut self, ue: u16) -> u8 {
+impl ChannelReports for Reports {
+    fn wideband_cqi(&mut self, ue: u16) -> u8 {
         self.asked.push(ue);
         self.wideband[usize::from(ue)]
     }
 
-    fn subbands(&mut self, ue: u16) -> &[u8; MOST_GROUPS] {
+    fn subband_cqis(&mut self, ue: u16) -> &[u8; MAX_GROUPS] {
         self.asked.push(ue);
         &self.subbands[usize::from(ue)]
     }
 
-    fn even(&mut self, ue: u16) -> Option<u8> {
+    fn flat_cqi(&mut self, ue: u16) -> Option<u8> {
         let row = &self.subbands[usize::from(ue)][..GROUPS];
         let even = row.iter().all(|cqi| *cqi == row[0]).then_some(row[0]);
         self.asked.extend(even.map(|_| ue));
         even
     }
 
-    fn ceiling(&self, ue: u16) -> u8 {
+    fn max_cqi(&self, ue: u16) -> u8 {
         if self.steady {
             return 15;
         }
         (self.ceiling_now(ue) + self.slack[usize::from(ue)]).min(15)
     }
 
-    fn ceilings_stay(&self) -> bool {
+    fn has_constant_max_cqi(&self) -> bool {
         self.steady
     }
 
-    fn ceilings_now(&mut self, ues: &[u16], ceilings: &mut [u8]) {
+    fn fill_max_cqis(&mut self, ues: &[u16], ceilings: &mut [u8]) {
         for (ceiling, &ue) in ceilings.iter_mut().zip(ues) {
             *ceiling = self.ceiling_now(ue);
         }
     }
 
-    fn bounds(&mut self, ue: u16) -> (&[u8; MOST_GROUPS], Groups) {
+    fn subband_cqi_bounds(&mut self, ue: u16) -> (&[u8; MAX_GROUPS], GroupSet) {
         self.asked.push(ue);
         let (exact, slack) = (&self.subbands[usize::from(ue)], self.slack[usize::from(ue)]);
         self.loose = exact.map(|cqi| (cqi + slack).min(15));
-        let open = (0..MOST_GROUPS).filter(|&k| self.loose[k] != exact[k]).fold(0, |open, k| open | 1 << k);
+        let open = (0..MAX_GROUPS).filter(|&k| self.loose[k] != exact[k]).fold(0, |open, k| open | 1 << k);
         (&self.loose, open)
     }
 
     /// The bounds that were read before, with exact values in these groups.
-    fn subbands_of(&mut self, ue: u16, groups: Groups) -> &[u8; MOST_GROUPS] {
-        for k in indices(groups) {
+    fn subband_cqis_of(&mut self, ue: u16, groups: GroupSet) -> &[u8; MAX_GROUPS] {
+        for k in group_indices(groups) {
             self.loose[k] = self.subbands[usize::from(ue)][k];
         }
         &self.loose
@@ -126,7 +129,7 @@ pub(super) enum Source {
     /// Always full.
     Saturated,
     /// A constant amount of waiting data.
-    Constant(Waiting),
+    Constant(QueueStatus),
     /// A packet of this size in every subframe, from the first on.
     Packets(u32),
 }
@@ -139,7 +142,7 @@ pub(super) struct Buffers {
     packets: Vec<VecDeque<(u64, u32)>>,
     /// Additional waiting data on a bearer with a guaranteed bit rate. For a UE without them, all data are on such a bearer if
     /// the UE has a guaranteed rate.
-    voice: Vec<Option<Waiting>>,
+    voice: Vec<Option<QueueStatus>>,
     promised: Vec<bool>,
     now: u64,
 }
@@ -165,37 +168,37 @@ impl Buffers {
 }
 
 impl Buffers {
-    fn of_source(&self, ue: u16) -> Waiting {
+    fn of_source(&self, ue: u16) -> QueueStatus {
         let ue = usize::from(ue);
         match self.sources[ue] {
-            Source::Saturated => Waiting { bytes: 1_000_000, head_of_line_ms: 100 },
+            Source::Saturated => QueueStatus { bytes: 1_000_000, head_of_line_ms: 100 },
             Source::Constant(waiting) => waiting,
             Source::Packets(_) => {
                 let packets = &self.packets[ue];
                 let head_of_line_ms = packets.front().map_or(0, |(arrival, _)| (self.now - arrival) as u32);
-                Waiting { bytes: packets.iter().map(|(_, bytes)| bytes).sum(), head_of_line_ms }
+                QueueStatus { bytes: packets.iter().map(|(_, bytes)| bytes).sum(), head_of_line_ms }
             }
         }
     }
 }
 
-impl Queues for Buffers {
-    fn waiting(&self, ue: u16) -> Waiting {
-        let [one, other] = [self.waiting_guaranteed(ue), self.waiting_best_effort(ue)];
-        Waiting { bytes: one.bytes + other.bytes, head_of_line_ms: one.head_of_line_ms.max(other.head_of_line_ms) }
+impl QueueReports for Buffers {
+    fn queue_status(&self, ue: u16) -> QueueStatus {
+        let [one, other] = [self.guaranteed_queue_status(ue), self.best_effort_queue_status(ue)];
+        QueueStatus { bytes: one.bytes + other.bytes, head_of_line_ms: one.head_of_line_ms.max(other.head_of_line_ms) }
     }
 
-    fn waiting_guaranteed(&self, ue: u16) -> Waiting {
+    fn guaranteed_queue_status(&self, ue: u16) -> QueueStatus {
         match self.voice[usize::from(ue)] {
             Some(voice) => voice,
             None if self.promised[usize::from(ue)] => self.of_source(ue),
-            None => Waiting::default(),
+            None => QueueStatus::default(),
         }
     }
 
-    fn waiting_best_effort(&self, ue: u16) -> Waiting {
+    fn best_effort_queue_status(&self, ue: u16) -> QueueStatus {
         let alone = self.voice[usize::from(ue)].is_none() && self.promised[usize::from(ue)];
-        if alone { Waiting::default() } else { self.of_source(ue) }
+        if alone { QueueStatus::default() } else { self.of_source(ue) }
     }
 }
 
@@ -205,8 +208,8 @@ pub(super) struct Cell {
     pub(super) reports: Reports,
     pub(super) buffers: Buffers,
     /// Groups without a retransmission.
-    pub(super) free: Groups,
-    rates: [Rates; 2],
+    pub(super) free: GroupSet,
+    rates: [BlockSizes; 2],
     /// Bytes delivered since the start of the last [`run`](Cell::run), by UE.
     pub(super) delivered: Vec<u64>,
 }
@@ -227,19 +230,19 @@ impl Cell {
     pub(super) fn saturated(scheduler: Box<dyn Scheduler>, cqis: &[u8]) -> Cell {
         let mut cell = Cell::new(scheduler);
         for &cqi in cqis {
-            cell.add(cqi, Source::Saturated, Promise::default());
+            cell.add(cqi, Source::Saturated, BitRateLimits::default());
         }
         cell
     }
 
     /// Adds a UE with this CQI in all groups.
-    pub(super) fn add(&mut self, cqi: u8, source: Source, promise: Promise) {
+    pub(super) fn add(&mut self, cqi: u8, source: Source, promise: BitRateLimits) {
         self.reports.flat(cqi);
         self.attach(source, promise);
     }
 
     /// Attaches the UE whose reports were added last.
-    pub(super) fn attach(&mut self, source: Source, promise: Promise) {
+    pub(super) fn attach(&mut self, source: Source, promise: BitRateLimits) {
         self.buffers.sources.push(source);
         self.buffers.packets.push(VecDeque::new());
         self.buffers.voice.push(None);
@@ -249,12 +252,12 @@ impl Cell {
     }
 
     /// Adds constant waiting data on a bearer of the last UE with a guaranteed bit rate, separate from the UE's source.
-    pub(super) fn add_voice(&mut self, waiting: Waiting) {
+    pub(super) fn add_voice(&mut self, waiting: QueueStatus) {
         *self.buffers.voice.last_mut().expect("a UE") = Some(waiting);
     }
 
     /// Runs one subframe and checks the rules for all schedulers.
-    pub(super) fn subframe(&mut self) -> [u16; MOST_GROUPS] {
+    pub(super) fn subframe(&mut self) -> [u16; MAX_GROUPS] {
         let now = self.buffers.now;
         for (source, packets) in self.buffers.sources.iter().zip(&mut self.buffers.packets) {
             if let Source::Packets(bytes) = *source {
@@ -262,12 +265,12 @@ impl Cell {
             }
         }
         let ues = self.delivered.len() as u16;
-        let active: Vec<u16> = (0..ues).filter(|&ue| self.buffers.waiting(ue).bytes > 0).collect();
+        let active: Vec<u16> = (0..ues).filter(|&ue| self.buffers.queue_status(ue).bytes > 0).collect();
         let layers = vec![1; usize::from(ues)];
         // The scheduler must overwrite these values.
-        let mut owners = [12_345; MOST_GROUPS];
+        let mut owners = [12_345; MAX_GROUPS];
         self.scheduler.allocate(
-            &mut Subframe {
+            &mut SubframeContext {
                 groups: GROUPS,
                 free: self.free,
                 active: &active,
@@ -282,15 +285,15 @@ impl Cell {
             let index = usize::from(ue);
             assert!(active.contains(&ue), "{ue} has nothing to send");
             assert_eq!(groups & !self.free, 0, "{ue} got groups that are not free");
-            let cqi = if self.scheduler.wideband_mcs() {
+            let cqi = if self.scheduler.uses_wideband_mcs() {
                 self.reports.wideband[index]
             } else {
-                indices(groups).map(|k| self.reports.subbands[index][k]).min().expect("a group")
+                group_indices(groups).map(|k| self.reports.subbands[index][k]).min().expect("a group")
             };
             assert_ne!(cqi, 0, "{ue} is out of range");
             let bytes = bytes(groups.count_ones() as usize, cqi);
             self.delivered[index] += self.buffers.take(index, bytes);
-            self.scheduler.served(ue, bytes);
+            self.scheduler.on_served(ue, bytes);
         }
         self.scheduler.passed(1);
         self.buffers.now += 1;
@@ -308,9 +311,9 @@ impl Cell {
 }
 
 /// The UEs with assigned groups, and their groups.
-pub(super) fn shares(owners: &[u16; MOST_GROUPS]) -> Vec<(u16, Groups)> {
-    let mut shares: Vec<(u16, Groups)> = Vec::new();
-    for (k, &owner) in owners.iter().enumerate().filter(|(_, owner)| **owner != NOBODY) {
+pub(super) fn shares(owners: &[u16; MAX_GROUPS]) -> Vec<(u16, GroupSet)> {
+    let mut shares: Vec<(u16, GroupSet)> = Vec::new();
+    for (k, &owner) in owners.iter().enumerate().filter(|(_, owner)| **owner != NO_OWNER) {
         match shares.iter_mut().find(|(ue, _)| *ue == owner) {
             Some((_, groups)) => *groups |= 1 << k,
             None => shares.push((owner, 1 << k)),

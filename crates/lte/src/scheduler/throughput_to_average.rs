@@ -11,7 +11,7 @@
 //! as ns-3's scheduler of this name.
 
 use super::auction::{Auction, running_maximum};
-use super::{MOST_GROUPS, Scheduler, Subframe};
+use super::{MAX_GROUPS, Scheduler, SubframeContext};
 
 /// Throughput to average.
 #[derive(Clone, Debug, Default)]
@@ -20,24 +20,24 @@ pub struct ThroughputToAverage {
 }
 
 impl Scheduler for ThroughputToAverage {
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
         let rates = subframe.rates.each_ref().map(|rates| rates.group.map(|bytes| bytes as f32));
         let most = rates.each_ref().map(running_maximum);
-        let average = |subframe: &mut Subframe<'_>, ue| {
-            let cqi = subframe.channel.wideband(ue).max(1);
-            rates[subframe.layer(ue)][usize::from(cqi)]
+        let average = |subframe: &mut SubframeContext<'_>, ue| {
+            let cqi = subframe.channel.wideband_cqi(ue).max(1);
+            rates[subframe.layer_index(ue)][usize::from(cqi)]
         };
         self.auction.hold(
             subframe,
             subframe.active,
             |subframe, ue| {
-                let ceiling = subframe.channel.ceiling(ue);
-                most[subframe.layer(ue)][usize::from(ceiling)] / average(subframe, ue)
+                let ceiling = subframe.channel.max_cqi(ue);
+                most[subframe.layer_index(ue)][usize::from(ceiling)] / average(subframe, ue)
             },
             // A division instead of a multiplication by the inverse, so that equal quotients are equal numbers.
             |subframe, ue| {
                 let average = average(subframe, ue);
-                rates[subframe.layer(ue)].map(|rate| rate / average)
+                rates[subframe.layer_index(ue)].map(|rate| rate / average)
             },
             owners,
         );
@@ -46,7 +46,7 @@ impl Scheduler for ThroughputToAverage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Promise;
+    use super::super::BitRateLimits;
     use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, full};
     use super::*;
 
@@ -72,7 +72,7 @@ mod tests {
             let mut row = [halves[0]; GROUPS];
             row[GROUPS / 2..].fill(halves[1]);
             cell.reports.add(wideband, &row);
-            cell.attach(Source::Saturated, Promise::default());
+            cell.attach(Source::Saturated, BitRateLimits::default());
         }
         // Bytes of a group at CQI 1, 2, 4, 7: 4, 9, 22, 47. First half: 1, 47/22, 4/4; second: 1, 9/22, 9/4.
         assert_eq!(cell.subframe()[..GROUPS], [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2]);

@@ -18,7 +18,7 @@
 //! waiting data are less than one group. The bank gets only the excess of the pool. A debt beyond its limit is no credit.
 
 use super::auction::give_all;
-use super::{Groups, MOST_GROUPS, NOBODY, Promise, Refusal, Scheduler, Subframe, indices};
+use super::{AdmissionError, BitRateLimits, GroupSet, MAX_GROUPS, NO_OWNER, Scheduler, SubframeContext, group_indices};
 
 /// Limits of the token bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Bank {
         Bank { limits, accounts: Vec::new(), bank: 0, order: Vec::new() }
     }
 
-    fn attach(&mut self, promise: &Promise) {
+    fn attach(&mut self, promise: &BitRateLimits) {
         let rate = i64::try_from(promise.maximum_bits_per_second / 8).unwrap_or(i64::MAX);
         self.accounts.push(Account { rate, pool: 0, counter: 0 });
     }
@@ -114,11 +114,11 @@ impl Bank {
 
 /// # Errors
 /// If the UE has no maximum bit rate, from which tokens are computed.
-fn admit(promise: &Promise) -> Result<(), Refusal> {
+fn admit(promise: &BitRateLimits) -> Result<(), AdmissionError> {
     if promise.guaranteed_bits_per_second > 0 {
-        Err(Refusal::NoGuarantees)
+        Err(AdmissionError::GuaranteedBitRateUnsupported)
     } else if promise.maximum_bits_per_second < 8 {
-        Err(Refusal::NeedsMaximum)
+        Err(AdmissionError::MissingMaximumBitRate)
     } else {
         Ok(())
     }
@@ -139,16 +139,16 @@ impl FdTokenBank {
 }
 
 impl Scheduler for FdTokenBank {
-    fn admit(&self, promise: &Promise) -> Result<(), Refusal> {
+    fn admit(&self, promise: &BitRateLimits) -> Result<(), AdmissionError> {
         admit(promise)
     }
 
-    fn attach(&mut self, promise: Promise) {
+    fn attach(&mut self, promise: BitRateLimits) {
         self.bank.attach(&promise);
     }
 
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
-        owners.fill(NOBODY);
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
+        owners.fill(NO_OWNER);
         self.bank.rank(subframe.active);
         let mut free = subframe.free;
         for index in 0..self.bank.order.len() {
@@ -157,9 +157,9 @@ impl Scheduler for FdTokenBank {
             }
             let (ue, _) = self.bank.order[index];
             let budget = self.bank.budget(ue);
-            let waiting = subframe.queues.waiting(ue).bytes;
+            let waiting = subframe.queues.queue_status(ue).bytes;
             let (groups, bytes) = best_groups(subframe, free, ue, budget, waiting);
-            for k in indices(groups) {
+            for k in group_indices(groups) {
                 owners[k] = ue;
             }
             free &= !groups;
@@ -173,15 +173,21 @@ impl Scheduler for FdTokenBank {
 }
 
 /// Returns the UE's best groups for its waiting data within the budget, and the bytes of the transport block in them.
-fn best_groups(subframe: &mut Subframe<'_>, free: Groups, ue: u16, budget: u32, waiting: u32) -> (Groups, u32) {
-    let rates = &subframe.rates[subframe.layer(ue)];
+fn best_groups(
+    subframe: &mut SubframeContext<'_>,
+    free: GroupSet,
+    ue: u16,
+    budget: u32,
+    waiting: u32,
+) -> (GroupSet, u32) {
+    let rates = &subframe.rates[subframe.layer_index(ue)];
     let (mut groups, mut bytes, mut number) = (0, 0, 0);
     if budget == 0 {
         return (groups, bytes);
     }
-    let cqis = subframe.channel.subbands(ue);
+    let cqis = subframe.channel.subband_cqis(ue);
     while bytes < waiting {
-        let rest = indices(free & !groups).filter(|&k| cqis[k] > 0);
+        let rest = group_indices(free & !groups).filter(|&k| cqis[k] > 0);
         // Of equally good groups the lowest is taken.
         let Some(k) = rest.reduce(|best, k| if cqis[k] > cqis[best] { k } else { best }) else { break };
         // The last group taken is the worst.
@@ -211,20 +217,20 @@ impl TdTokenBank {
 }
 
 impl Scheduler for TdTokenBank {
-    fn admit(&self, promise: &Promise) -> Result<(), Refusal> {
+    fn admit(&self, promise: &BitRateLimits) -> Result<(), AdmissionError> {
         admit(promise)
     }
 
-    fn attach(&mut self, promise: Promise) {
+    fn attach(&mut self, promise: BitRateLimits) {
         self.bank.attach(&promise);
     }
 
-    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
-        owners.fill(NOBODY);
+    fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
+        owners.fill(NO_OWNER);
         self.bank.rank(subframe.active);
         for index in 0..self.bank.order.len() {
             let (ue, _) = self.bank.order[index];
-            let waiting = subframe.queues.waiting(ue).bytes;
+            let waiting = subframe.queues.queue_status(ue).bytes;
             let (groups, bytes) = best_groups(subframe, subframe.free, ue, u32::MAX, u32::MAX);
             if groups != 0 {
                 give_all(groups, Some(ue), owners);
@@ -241,7 +247,7 @@ impl Scheduler for TdTokenBank {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Waiting;
+    use super::super::QueueStatus;
     use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, assert_close, full, shares};
     use super::*;
 
@@ -250,8 +256,8 @@ mod tests {
         [Box::new(FdTokenBank::new(limits)), Box::new(TdTokenBank::new(limits))]
     }
 
-    fn maximum(bytes_per_second: u64) -> Promise {
-        Promise { maximum_bits_per_second: 8 * bytes_per_second, ..Promise::default() }
+    fn maximum(bytes_per_second: u64) -> BitRateLimits {
+        BitRateLimits { maximum_bits_per_second: 8 * bytes_per_second, ..BitRateLimits::default() }
     }
 
     /// Returns the bytes/s of UEs with these CQIs, sources and rates, after a second.
@@ -355,7 +361,7 @@ mod tests {
     fn budget_pays_for_the_best_groups() {
         let mut cell = Cell::new(Box::new(FdTokenBank::new(TokenBankLimits::default())));
         cell.reports.add(9, &[4, 15, 9, 14, 0, 13, 13, 1, 2, 3, 4, 5]);
-        cell.attach(Source::Constant(Waiting { bytes: 400, head_of_line_ms: 7 }), maximum(100_000));
+        cell.attach(Source::Constant(QueueStatus { bytes: 400, head_of_line_ms: 7 }), maximum(100_000));
         assert_eq!(shares(&cell.subframe()), [], "nothing has been earned");
         let mut bank = FdTokenBank::new(TokenBankLimits::default());
         bank.attach(maximum(100_000));
@@ -403,10 +409,10 @@ mod tests {
     #[test]
     fn ue_without_a_maximum_rate_is_rejected() {
         for scheduler in schedulers() {
-            assert_eq!(scheduler.admit(&Promise::default()), Err(Refusal::NeedsMaximum));
+            assert_eq!(scheduler.admit(&BitRateLimits::default()), Err(AdmissionError::MissingMaximumBitRate));
             assert_eq!(scheduler.admit(&maximum(1)), Ok(()));
-            let both = Promise { guaranteed_bits_per_second: 1, ..maximum(1) };
-            assert_eq!(scheduler.admit(&both), Err(Refusal::NoGuarantees));
+            let both = BitRateLimits { guaranteed_bits_per_second: 1, ..maximum(1) };
+            assert_eq!(scheduler.admit(&both), Err(AdmissionError::GuaranteedBitRateUnsupported));
         }
     }
 

@@ -3,14 +3,14 @@
 #![allow(dead_code, reason = "each test uses only some items")]
 
 use fullpipe_lte::config::{Config, Position, UeConfig};
-use fullpipe_lte::rlc::Way;
-use fullpipe_lte::{AccessNetwork, Fate, Offered};
+use fullpipe_lte::rlc::LinkDirection;
+use fullpipe_lte::{AccessNetwork, OfferedPacket, PacketOutcome};
 use fullpipe_units::{Duration, Instant};
 
 /// Packets of one size, evenly spaced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
-    pub(crate) way: Way,
+    pub(crate) way: LinkDirection,
     pub(crate) ue: u16,
     pub(crate) bearer: u8,
     pub(crate) bytes: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Source {
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Arrival {
-    pub(crate) way: Way,
+    pub(crate) way: LinkDirection,
     pub(crate) ue: u16,
     pub(crate) bytes: u32,
     pub(crate) sent: Instant,
@@ -51,8 +51,8 @@ pub(crate) fn ue(number: usize, distance: f64) -> UeConfig {
 /// Runs a network with these sources until `end` and checks that packets are conserved.
 pub(crate) fn run(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> Story {
     let story = run_on(network, sources, end);
-    let inside = network.inside();
-    for way in Way::BOTH {
+    let inside = network.pending_packets();
+    for way in LinkDirection::BOTH {
         let index = way as usize;
         let arrived = story.arrivals.iter().filter(|arrival| arrival.way == way).count() as u64;
         let accounted = arrived + story.dropped[index] + story.lost[index] + inside[index];
@@ -68,7 +68,7 @@ pub(crate) fn run_on(network: &mut AccessNetwork, sources: &[Source], end: Insta
     let mut sent: Vec<(Instant, u32)> = Vec::new();
     loop {
         let due = next.iter().copied().enumerate().min_by_key(|(index, at)| (*at, *index));
-        let wake = network.next();
+        let wake = network.next_deadline();
         let (at, index) = due.map_or((Instant::NEVER, 0), |(index, at)| (at, index));
         // The beginning of a subframe precedes packets that arrive at the same time.
         if wake <= at {
@@ -81,26 +81,26 @@ pub(crate) fn run_on(network: &mut AccessNetwork, sources: &[Source], end: Insta
                 break;
             }
             let source = sources[index];
-            let packet = Offered { bytes: source.bytes, token: sent.len() as u64 };
+            let packet = OfferedPacket { bytes: source.bytes, token: sent.len() as u64 };
             sent.push((at, source.bytes));
             story.offered[source.way as usize] += 1;
             match source.way {
-                Way::Downlink => network.downlink(at, source.ue, source.bearer, packet),
-                Way::Uplink => network.uplink(at, source.ue, source.bearer, packet),
+                LinkDirection::Downlink => network.send_downlink(at, source.ue, source.bearer, packet),
+                LinkDirection::Uplink => network.send_uplink(at, source.ue, source.bearer, packet),
             }
             let then = at + source.interval;
             next[index] = if then < source.until { then } else { Instant::NEVER };
         }
-        while let Some(output) = network.output() {
+        while let Some(output) = network.poll_output() {
             let way = output.way;
             match output.fate {
-                Fate::Delivered => {
+                PacketOutcome::Delivered => {
                     // Packets offered before these sources started do not count.
                     let Some(&(sent, bytes)) = sent.get(output.token as usize) else { continue };
                     story.arrivals.push(Arrival { way, ue: output.ue, bytes, sent, at: output.at });
                 }
-                Fate::BufferFull => story.dropped[way as usize] += 1,
-                Fate::Lost => story.lost[way as usize] += 1,
+                PacketOutcome::BufferFull => story.dropped[way as usize] += 1,
+                PacketOutcome::Lost => story.lost[way as usize] += 1,
             }
         }
     }
@@ -108,13 +108,13 @@ pub(crate) fn run_on(network: &mut AccessNetwork, sources: &[Source], end: Insta
 }
 
 /// A saturating source: this many payload bytes in UDP over IPv4 at `rate_mbps`, from 0 on.
-pub(crate) fn saturating(way: Way, ue: u16, payload: u32, rate_mbps: f64, until: Instant) -> Source {
+pub(crate) fn saturating(way: LinkDirection, ue: u16, payload: u32, rate_mbps: f64, until: Instant) -> Source {
     let interval = Duration::from_secs_f64(f64::from(payload + 28) * 8.0 / (rate_mbps * 1e6));
     Source { way, ue, bearer: 0, bytes: payload + 28, first: Instant::ZERO, interval, until }
 }
 
 /// UDP payload per second that a UE received in an interval, in Mbit/s.
-pub(crate) fn goodput_mbps(story: &Story, way: Way, ue: u16, from: Instant, to: Instant) -> f64 {
+pub(crate) fn goodput_mbps(story: &Story, way: LinkDirection, ue: u16, from: Instant, to: Instant) -> f64 {
     let bytes: u64 = story
         .arrivals
         .iter()

@@ -26,21 +26,21 @@ const WAITING_BYTES: usize = 1 << 20;
 
 /// Limits on the local senders of a forwarder.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ForwarderLimits {
     /// Maximum number of senders. Beyond it, a new sender replaces the one that has been idle longest.
     pub senders: usize,
     /// A sender is removed after this time without payloads in either direction.
     pub idle: Duration,
 }
 
-impl Default for Limits {
+impl Default for ForwarderLimits {
     fn default() -> Self {
-        Limits { senders: 256, idle: crate::configuration::RECOMMENDED_IDLE }
+        ForwarderLimits { senders: 256, idle: crate::configuration::RECOMMENDED_IDLE_TIMEOUT }
     }
 }
 
 /// Callback for a sender whose tunnel could not be opened or has ended, with the reason.
-pub type Refused = Arc<dyn Fn(SocketAddr, &str) + Send + Sync>;
+pub type RejectionCallback = Arc<dyn Fn(SocketAddr, &str) + Send + Sync>;
 
 /// Forwards datagrams from `socket` to `target` and the replies to their senders, until the socket or the connection to
 /// the proxy fails. Calls `refused` for each tunnel that could not be opened or has ended.
@@ -52,8 +52,8 @@ pub async fn forward(
     client: Client,
     target: Target,
     mut socket: Box<dyn AsyncUdpSocket>,
-    limits: Limits,
-    refused: Refused,
+    limits: ForwarderLimits,
+    refused: RejectionCallback,
 ) -> io::Result<()> {
     let mut senders: BTreeMap<SocketAddr, Arc<Sender>> = BTreeMap::new();
     let mut room = vec![0; BATCH * MESSAGE_BYTES];
@@ -182,7 +182,7 @@ async fn serve(
     from: SocketAddr,
     sender: Arc<Sender>,
     mut back: Pin<Box<dyn UdpSender>>,
-    refused: Refused,
+    refused: RejectionCallback,
 ) {
     match client.open(&target).await {
         Ok(tunnel) => {

@@ -4,9 +4,9 @@ mod forward;
 mod socket;
 mod tunnel;
 
-pub use forward::{Limits, Refused, forward};
+pub use forward::{ForwarderLimits, RejectionCallback, forward};
 pub use socket::TunnelSocket;
-pub use tunnel::{Ended, Tunnel};
+pub use tunnel::{Tunnel, TunnelClosed};
 
 use crate::configuration::{self, Mode};
 use crate::environment::Environment;
@@ -15,7 +15,7 @@ use crate::proxy_status;
 use crate::session::Session;
 use crate::target::Target;
 use crate::template::Template;
-use crate::transport::{self, Handles, Opener, code};
+use crate::transport::{self, StreamHandles, StreamOpener, code};
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use h3::client::{RequestStream, SendRequest};
@@ -42,7 +42,7 @@ pub enum Error {
     /// The proxy did not respond in time.
     TimedOut,
     /// The proxy rejected the request.
-    Refused {
+    Rejected {
         /// Status code of the response.
         status: u16,
         /// Value of Proxy-Status; empty if the field is missing.
@@ -60,7 +60,7 @@ impl fmt::Display for Error {
             Error::Connection(error) => write!(formatter, "the connection to the proxy is lost: {error}"),
             Error::NotOffered(what) => write!(formatter, "the proxy does not offer {what}"),
             Error::TimedOut => formatter.write_str("the proxy did not answer in time"),
-            Error::Refused { status, proxy_status } => {
+            Error::Rejected { status, proxy_status } => {
                 write!(formatter, "the proxy refused the target: {status} {proxy_status}")
             }
             Error::Stream(error) => write!(formatter, "the request was aborted: {error}"),
@@ -79,9 +79,9 @@ struct Shared {
     session: Arc<Session>,
     settings: configuration::Client,
     template: Template,
-    send: Mutex<SendRequest<Opener, Bytes>>,
+    send: Mutex<SendRequest<StreamOpener, Bytes>>,
     http: Arc<SharedState>,
-    handles: Handles,
+    handles: StreamHandles,
     /// Wakers of the tasks that wait for the proxy's settings.
     waiting: Arc<Mutex<Vec<Waker>>>,
 }
@@ -98,7 +98,7 @@ impl Client {
         settings: configuration::Client,
         metrics: Arc<Metrics>,
     ) -> Result<Client, Error> {
-        let handles = Handles::default();
+        let handles = StreamHandles::default();
         let adapter = transport::Connection::new(connection.clone(), MAX_FRAME_BYTES, handles.clone());
         let (mut http, send) = h3::client::builder()
             .send_grease(false)
@@ -137,7 +137,7 @@ impl Client {
     /// # Errors
     /// If the proxy rejects the request, does not respond or cannot be reached.
     pub async fn open(&self, target: &Target) -> Result<Tunnel, Error> {
-        self.open_in(target, self.0.settings.mode).await
+        self.open_with_mode(target, self.0.settings.mode).await
     }
 
     /// Opens a tunnel to `target` in `mode`. Datagrams need a connection with the mode [`Mode::Datagram`], which offers
@@ -145,7 +145,7 @@ impl Client {
     ///
     /// # Errors
     /// As for [`Client::open`], or if the connection does not offer datagrams.
-    pub async fn open_in(&self, target: &Target, mode: Mode) -> Result<Tunnel, Error> {
+    pub async fn open_with_mode(&self, target: &Target, mode: Mode) -> Result<Tunnel, Error> {
         let environment = &self.0.session.environment;
         let deadline = environment.now() + self.0.settings.response_timeout;
         match select(pin!(self.request(target, mode)), environment.sleep_until(deadline)).await {
@@ -214,9 +214,9 @@ fn check(response: &Response<()>) -> Result<(), Error> {
     if status.is_success() && !matches!(status.as_u16(), 204..=206) {
         return Ok(());
     }
-    let field = response.headers().get(proxy_status::FIELD);
+    let field = response.headers().get(proxy_status::FIELD_NAME);
     let proxy_status = field.map_or_else(String::new, |value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    Err(Error::Refused { status: status.as_u16(), proxy_status })
+    Err(Error::Rejected { status: status.as_u16(), proxy_status })
 }
 
 fn cancel(stream: &mut RequestStream<transport::BidiStream, Bytes>) {

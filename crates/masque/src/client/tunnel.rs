@@ -4,11 +4,11 @@ use super::Client;
 use crate::configuration::{self, Mode};
 use crate::datagram::MAX_UDP_PAYLOAD;
 use crate::environment::BoxFuture;
-use crate::halves::{ReadEnd, ReadHalf, Sink, WriteHalf, read_capsules, write_capsules};
-use crate::outbox::Outbox;
+use crate::halves::{PayloadSink, ReadHalf, ReadOutcome, WriteHalf, read_capsules, write_capsules};
+use crate::outbox::SendQueues;
 use crate::queue::cost;
-use crate::session::{Receiver, Session};
-use crate::transport::{BidiStream, Ending, Handle, code};
+use crate::session::{DatagramReceiver, Session};
+use crate::transport::{BidiStream, StreamEnd, StreamHandle, code};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -27,15 +27,15 @@ const COPIED_BEYOND: u64 = 64 << 10;
 
 /// Error: the tunnel has ended, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended(pub String);
+pub struct TunnelClosed(pub String);
 
-impl fmt::Display for Ended {
+impl fmt::Display for TunnelClosed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "the tunnel has ended: {}", self.0)
     }
 }
 
-impl std::error::Error for Ended {}
+impl std::error::Error for TunnelClosed {}
 
 /// An open tunnel. Dropping it closes the tunnel.
 pub struct Tunnel {
@@ -48,7 +48,7 @@ struct Shared {
     session: Arc<Session>,
     id: u64,
     /// The queue of stream mode.
-    outbox: Option<Outbox>,
+    outbox: Option<SendQueues>,
     coalesce: bool,
     receive_limit: u64,
     incoming: Mutex<Incoming>,
@@ -60,7 +60,7 @@ struct Shared {
 struct Incoming {
     payloads: VecDeque<Bytes>,
     bytes: u64,
-    ended: Option<Ended>,
+    ended: Option<TunnelClosed>,
     closing: bool,
 }
 
@@ -83,11 +83,11 @@ impl Tunnel {
         client: Client,
         (settings, mode): (&configuration::Client, Mode),
         stream: RequestStream<BidiStream, Bytes>,
-        handle: Handle,
+        handle: StreamHandle,
     ) -> Tunnel {
         let outbox = match mode {
             Mode::Datagram => None,
-            Mode::Stream => Some(Outbox::new(settings.tunnel.clone(), Arc::clone(&session.metrics))),
+            Mode::Stream => Some(SendQueues::new(settings.tunnel.clone(), Arc::clone(&session.metrics))),
         };
         let shared = Arc::new(Shared {
             id: stream.id().into_inner() / 4,
@@ -99,7 +99,7 @@ impl Tunnel {
             closing: AtomicWaker::new(),
             session,
         });
-        shared.session.register(shared.id, Arc::clone(&shared) as Arc<dyn Receiver>);
+        shared.session.register(shared.id, Arc::clone(&shared) as Arc<dyn DatagramReceiver>);
         shared.session.environment.spawn(Box::pin(run(Arc::clone(&shared), stream, handle)));
         Tunnel { shared, _client: client }
     }
@@ -134,7 +134,7 @@ impl Tunnel {
         context: &mut Context<'_>,
         count: usize,
         into: &mut Vec<Bytes>,
-    ) -> Poll<Result<(), Ended>> {
+    ) -> Poll<Result<(), TunnelClosed>> {
         self.shared.arrived.register(context.waker());
         let mut incoming = self.shared.incoming();
         if incoming.payloads.is_empty() {
@@ -151,7 +151,7 @@ impl Tunnel {
     ///
     /// # Errors
     /// If the tunnel has ended and all payloads were read.
-    pub async fn receive(&self, into: &mut Vec<Bytes>) -> Result<(), Ended> {
+    pub async fn receive(&self, into: &mut Vec<Bytes>) -> Result<(), TunnelClosed> {
         poll_fn(|context| self.poll_receive(context, usize::MAX, into)).await
     }
 
@@ -190,13 +190,13 @@ impl Shared {
     }
 
     fn end(&self, reason: String) {
-        self.incoming().ended.get_or_insert(Ended(reason));
+        self.incoming().ended.get_or_insert(TunnelClosed(reason));
         self.arrived.wake();
         self.closing.wake();
     }
 }
 
-impl Receiver for Shared {
+impl DatagramReceiver for Shared {
     fn receive(&self, payloads: &mut Vec<Bytes>) {
         self.push(payloads);
     }
@@ -206,15 +206,15 @@ impl Receiver for Shared {
     }
 }
 
-impl Sink for Shared {
-    fn poll_take(&self, _: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
+impl PayloadSink for Shared {
+    fn poll_send(&self, _: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
         self.push(payloads);
         Poll::Ready(Ok(()))
     }
 }
 
 /// Serves the request stream until the tunnel ends.
-async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, handle: Handle) {
+async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, handle: StreamHandle) {
     let (send, receive) = stream.split();
     let mut parts: FuturesUnordered<BoxFuture<(Option<u32>, String)>> = FuturesUnordered::new();
     parts.push(Box::pin(read(Arc::clone(&shared), receive, handle.ending.clone())));
@@ -231,24 +231,24 @@ async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, hand
 }
 
 /// Reads the proxy's capsules. In datagram mode they are rare but permitted (RFC 9298 section 5).
-async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: Ending) -> (Option<u32>, String) {
+async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: StreamEnd) -> (Option<u32>, String) {
     let end = match read_capsules(&mut receive, &*shared, &shared.session.metrics).await {
-        ReadEnd::Finished => (None, "the proxy has finished".into()),
-        ReadEnd::Truncated => (Some(code::MESSAGE_ERROR), "the stream ended within a capsule".into()),
-        ReadEnd::TooLong => {
+        ReadOutcome::Finished => (None, "the proxy has finished".into()),
+        ReadOutcome::Truncated => (Some(code::MESSAGE_ERROR), "the stream ended within a capsule".into()),
+        ReadOutcome::TooLong => {
             (Some(code::DATAGRAM_ERROR), "payload exceeds the maximum UDP payload (65 527 bytes)".into())
         }
-        ReadEnd::Trailers => {
+        ReadOutcome::Trailers => {
             shared.session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
             (None, "the proxy sent a field section within the tunnel".into())
         }
-        ReadEnd::Lost(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
-        ReadEnd::Sink(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
+        ReadOutcome::Stream(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
+        ReadOutcome::Sink(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
     };
     told(end, &ending)
 }
 
-async fn write(shared: Arc<Shared>, mut send: impl WriteHalf, ending: Ending) -> (Option<u32>, String) {
+async fn write(shared: Arc<Shared>, mut send: impl WriteHalf, ending: StreamEnd) -> (Option<u32>, String) {
     let Some(outbox) = &shared.outbox else {
         // Datagrams need the stream to stay open.
         pending::<()>().await;
@@ -259,7 +259,7 @@ async fn write(shared: Arc<Shared>, mut send: impl WriteHalf, ending: Ending) ->
 }
 
 /// Stores the error code of an end for both halves of the stream, before the owner of a half drops it.
-fn told(end: (Option<u32>, String), ending: &Ending) -> (Option<u32>, String) {
+fn told(end: (Option<u32>, String), ending: &StreamEnd) -> (Option<u32>, String) {
     if let Some(code) = end.0 {
         ending.abort(code);
     }

@@ -3,7 +3,7 @@
 use super::MAX_HEADER_BYTES;
 use crate::environment::Environment;
 use crate::halves::ReadHalf;
-use crate::transport::{self, Handles};
+use crate::transport::{self, StreamHandles};
 use bytes::Bytes;
 use h3::error::{ConnectionError, StreamError};
 use http::{Request, Uri};
@@ -24,7 +24,7 @@ pub enum Error {
     /// The received data could not be stored.
     Store(io::Error),
     /// The length of the body differs from the announced length.
-    Length {
+    LengthMismatch {
         /// Bytes that the server announced.
         announced: u64,
         /// Bytes that arrived.
@@ -39,7 +39,7 @@ impl fmt::Display for Error {
             Error::Stream(error) => write!(formatter, "the request was aborted: {error}"),
             Error::Request(error) => write!(formatter, "the request cannot be written: {error}"),
             Error::Store(error) => write!(formatter, "what came cannot be stored: {error}"),
-            Error::Length { announced, received } => {
+            Error::LengthMismatch { announced, received } => {
                 write!(formatter, "the server announced {announced} bytes and sent {received}")
             }
         }
@@ -50,7 +50,7 @@ impl std::error::Error for Error {}
 
 /// Result of a GET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchResult {
     /// Status code of the response.
     pub status: u16,
     /// Size of the body in bytes.
@@ -66,8 +66,8 @@ pub async fn get(
     connection: noq::Connection,
     uri: &Uri,
     mut store: impl FnMut(&Bytes) -> io::Result<()> + Send,
-) -> Result<Fetched, Error> {
-    let adapter = transport::Connection::new(connection, MAX_HEADER_BYTES, Handles::default());
+) -> Result<FetchResult, Error> {
+    let adapter = transport::Connection::new(connection, MAX_HEADER_BYTES, StreamHandles::default());
     let (mut http, mut send) =
         h3::client::builder().send_grease(false).build(adapter).await.map_err(Error::Connection)?;
     environment.spawn(Box::pin(async move {
@@ -86,7 +86,7 @@ pub async fn get(
         store(&piece).map_err(Error::Store)?;
     }
     match length {
-        Some(announced) if announced != bytes => Err(Error::Length { announced, received: bytes }),
-        _ => Ok(Fetched { status: response.status().as_u16(), bytes }),
+        Some(announced) if announced != bytes => Err(Error::LengthMismatch { announced, received: bytes }),
+        _ => Ok(FetchResult { status: response.status().as_u16(), bytes }),
     }
 }

@@ -3,8 +3,8 @@
 mod client;
 mod server;
 
-pub use client::{Error, Fetched, get};
-pub use server::{Body, Content, ContentError, Server};
+pub use client::{Error, FetchResult, get};
+pub use server::{Body, ContentError, ContentSource, Server};
 
 /// Maximum size of a frame other than DATA, and of a header section.
 const MAX_HEADER_BYTES: u64 = 16 << 10;

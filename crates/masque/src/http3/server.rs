@@ -3,7 +3,7 @@
 use super::MAX_HEADER_BYTES;
 use crate::environment::Environment;
 use crate::percent;
-use crate::transport::{self, BidiStream, Handles, code};
+use crate::transport::{self, BidiStream, StreamHandles, code};
 use bytes::Bytes;
 use h3::error::{ConnectionError, StreamError};
 use h3::server::{RequestResolver, RequestStream};
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Source of the bodies that a server sends.
-pub trait Content: Send + Sync + 'static {
+pub trait ContentSource: Send + Sync + 'static {
     /// Opens the body at a path. The path is percent-decoded, begins with a slash and has no `.`, `..` or empty
     /// segments.
     ///
@@ -40,7 +40,7 @@ pub trait Body: Send {
     ///
     /// # Errors
     /// If reading fails.
-    fn next(&mut self) -> io::Result<Bytes>;
+    fn next_chunk(&mut self) -> io::Result<Bytes>;
 }
 
 type Stream = RequestStream<BidiStream, Bytes>;
@@ -50,7 +50,7 @@ type Refused = dyn Fn(SocketAddr, u16, &str) + Send + Sync;
 #[derive(Clone)]
 pub struct Server {
     environment: Arc<dyn Environment>,
-    content: Arc<dyn Content>,
+    content: Arc<dyn ContentSource>,
     refused: Arc<Refused>,
 }
 
@@ -59,7 +59,7 @@ impl Server {
     /// client's address, the status (0 if the stream was reset) and the reason.
     pub fn new(
         environment: Arc<dyn Environment>,
-        content: Arc<dyn Content>,
+        content: Arc<dyn ContentSource>,
         refused: impl Fn(SocketAddr, u16, &str) + Send + Sync + 'static,
     ) -> Server {
         Server { environment, content, refused: Arc::new(refused) }
@@ -88,7 +88,7 @@ impl Server {
         client: SocketAddr,
         connection: noq::Connection,
     ) -> Result<(), ConnectionError> {
-        let handles = Handles::default();
+        let handles = StreamHandles::default();
         let adapter = transport::Connection::new(connection, MAX_HEADER_BYTES * 8, handles.clone());
         let mut http =
             h3::server::builder().send_grease(false).max_field_section_size(MAX_HEADER_BYTES).build(adapter).await?;
@@ -144,7 +144,7 @@ async fn respond(stream: &mut Stream, status: StatusCode, length: u64) -> Result
 
 async fn send(mut body: Box<dyn Body>, stream: &mut Stream) -> Result<(), StreamError> {
     loop {
-        match body.next() {
+        match body.next_chunk() {
             Ok(piece) if piece.is_empty() => return Ok(()),
             Ok(piece) => stream.send_data(piece).await?,
             Err(_) => {

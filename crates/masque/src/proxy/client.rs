@@ -1,8 +1,8 @@
 //! State shared by the requests of one client's connection.
 
-use super::Shared;
+use super::ProxyState;
 use crate::session::Session;
-use crate::transport::{Handles, code};
+use crate::transport::{StreamHandles, code};
 use h3::{ConnectionState, SharedState};
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use std::task::{Poll, Waker};
 
 /// State shared by the requests of a connection.
 pub(super) struct Client {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ProxyState>,
     pub(super) session: Arc<Session>,
     pub(super) address: SocketAddr,
     pub(super) http: Arc<SharedState>,
-    pub(super) handles: Handles,
+    pub(super) handles: StreamHandles,
     /// Wakers of requests that wait for the client's settings.
     pub(super) early: Mutex<Vec<Waker>>,
     /// Number of streams without a request.

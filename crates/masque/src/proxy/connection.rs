@@ -3,14 +3,14 @@
 
 use super::client::Client;
 use super::relay::{self, Relay};
-use super::request::{self, Refused};
-use super::{Permit, Shared};
+use super::request::{self, RequestRejection};
+use super::{Permit, ProxyState};
 use crate::configuration::Scheduler;
 use crate::log::Event;
-use crate::proxy_status::{FIELD, ProxyError, ProxyStatus};
+use crate::proxy_status::{FIELD_NAME, ProxyError, ProxyStatus};
 use crate::session::Session;
 use crate::target::{Host, Target};
-use crate::transport::{self, BidiStream, Handle, Handles, code};
+use crate::transport::{self, BidiStream, StreamHandle, StreamHandles, code};
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use h3::error::{ConnectionError, StreamError};
@@ -31,32 +31,32 @@ type Stream = RequestStream<BidiStream, Bytes>;
 const FRAME_FACTOR: u64 = 8;
 
 /// Serves one connection until it ends.
-pub(super) async fn serve(shared: Arc<Shared>, incoming: noq::Incoming, _permit: Permit) {
+pub(super) async fn serve(shared: Arc<ProxyState>, incoming: noq::Incoming, _permit: Permit) {
     let address = incoming.remote_address();
     let deadline = shared.environment.now() + shared.settings.header_timeout;
     let handshake = select(incoming.into_future(), shared.environment.sleep_until(deadline));
     let Either::Left((Ok(connection), _)) = handshake.await else { return };
     shared.metrics.connections_total.add(1);
-    shared.log.event(&Event::ConnectionOpened { client: address });
+    shared.log.log_event(&Event::ConnectionOpened { client: address });
     let reason = match serve_http(&shared, connection.clone(), address).await {
         Ok(()) => "done".into(),
         Err(error) if error.is_h3_no_error() => "closed by the client".into(),
         Err(error) => error.to_string(),
     };
     connection.close(code::NO_ERROR.into(), b"");
-    shared.log.event(&Event::ConnectionClosed { client: address, reason: &reason });
+    shared.log.log_event(&Event::ConnectionClosed { client: address, reason: &reason });
 }
 
 async fn serve_http(
-    shared: &Arc<Shared>,
+    shared: &Arc<ProxyState>,
     connection: noq::Connection,
     address: SocketAddr,
 ) -> Result<(), ConnectionError> {
-    let handles = Handles::default();
+    let handles = StreamHandles::default();
     let settings = &shared.settings;
     let adapter =
         transport::Connection::new(connection.clone(), settings.max_header_bytes * FRAME_FACTOR, handles.clone())
-            .in_order(settings.tunnel.scheduler == Scheduler::RequestOrder);
+            .with_request_order(settings.tunnel.scheduler == Scheduler::RequestOrder);
     let mut http = h3::server::builder()
         .send_grease(false)
         .enable_extended_connect(true)
@@ -109,7 +109,7 @@ async fn serve_request(client: Arc<Client>, resolver: Resolver) {
     });
     let refuse = |status, reason: &str| {
         shared.metrics.requests_refused_total.add(1);
-        shared.log.event(&Event::Refused { client: client.address, status, target: "", reason });
+        shared.log.log_event(&Event::RequestRejected { client: client.address, status, target: "", reason });
     };
     match select(headers, shared.environment.sleep_until(deadline)).await {
         Either::Left((Ok((request, stream)), _)) => answer(&client, &request, stream, handle).await,
@@ -127,12 +127,12 @@ async fn serve_request(client: Arc<Client>, resolver: Resolver) {
     }
 }
 
-async fn answer(client: &Arc<Client>, request: &Request<()>, stream: Stream, handle: Handle) {
+async fn answer(client: &Arc<Client>, request: &Request<()>, stream: Stream, handle: StreamHandle) {
     match admit(client, request).await {
         Ok((target, admitted)) => relay::serve(client, &target, admitted, stream, handle).await,
         Err(refused) => {
             client.shared.metrics.requests_refused_total.add(1);
-            client.shared.log.event(&Event::Refused {
+            client.shared.log.log_event(&Event::RequestRejected {
                 client: client.address,
                 status: refused.status.as_u16(),
                 target: request.uri().path(),
@@ -143,41 +143,41 @@ async fn answer(client: &Arc<Client>, request: &Request<()>, stream: Stream, han
     }
 }
 
-async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, Relay), Refused> {
+async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, Relay), RequestRejection> {
     let shared = &client.shared;
     let limit = shared.settings.max_requests;
     let target = request::read(request, &shared.settings)?;
     let Some(permit) = Permit::take(&shared.metrics, limit, |metrics| &metrics.requests_open) else {
-        return Err(Refused::by(ProxyError::ConnectionLimitReached, "too many tunnels are open"));
+        return Err(RequestRejection::by(ProxyError::ConnectionLimitReached, "too many tunnels are open"));
     };
     let addresses = resolve(shared, &target.host).await?;
-    let mut refused = Refused::by(ProxyError::Dns { rcode: None }, "the name has no addresses");
+    let mut refused = RequestRejection::by(ProxyError::Dns { rcode: None }, "the name has no addresses");
     for address in addresses {
-        if let Err(reason) = shared.settings.policy.judge(&target, address) {
-            refused = Refused::by(reason.into(), reason.to_string());
+        if let Err(reason) = shared.settings.policy.check(&target, address) {
+            refused = RequestRejection::by(reason.into(), reason.to_string());
             continue;
         }
         match shared.environment.connect(SocketAddr::new(address.to_canonical(), target.port)) {
             Ok(socket) => return Ok((target, Relay { socket, permit })),
-            Err(error) => refused = Refused::by(ProxyError::from_socket(&error), error.to_string()),
+            Err(error) => refused = RequestRejection::by(ProxyError::from_socket(&error), error.to_string()),
         }
     }
     Err(refused)
 }
 
-async fn resolve(shared: &Shared, host: &Host) -> Result<Vec<IpAddr>, Refused> {
+async fn resolve(shared: &ProxyState, host: &Host) -> Result<Vec<IpAddr>, RequestRejection> {
     match host {
         Host::Address(address) => Ok(vec![*address]),
         Host::Name(name) => shared.environment.resolve(name).await.map_err(|error| {
-            Refused::by(ProxyError::from_resolver(&error), format!("{name} does not resolve: {error}"))
+            RequestRejection::by(ProxyError::from_resolver(&error), format!("{name} does not resolve: {error}"))
         }),
     }
 }
 
-async fn refuse(client: &Client, mut stream: Stream, refused: &Refused) {
+async fn refuse(client: &Client, mut stream: Stream, refused: &RequestRejection) {
     let name = client.shared.settings.name.as_str();
     let status = ProxyStatus { proxy: name, error: &refused.error, details: &refused.details };
-    let mut response = Response::builder().status(refused.status).header(FIELD, status.to_string());
+    let mut response = Response::builder().status(refused.status).header(FIELD_NAME, status.to_string());
     if refused.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
         response = response.header(header::PROXY_AUTHENTICATE, "Bearer");
     }

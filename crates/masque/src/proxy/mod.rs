@@ -7,18 +7,18 @@ mod request;
 
 use crate::configuration;
 use crate::environment::Environment;
-use crate::log::Log;
+use crate::log::EventLogger;
 use crate::metrics::{Counter, Metrics};
 use std::sync::Arc;
 
 /// A proxy that can serve endpoints.
 #[derive(Clone)]
-pub struct Proxy(Arc<Shared>);
+pub struct Proxy(Arc<ProxyState>);
 
-pub(crate) struct Shared {
+pub(crate) struct ProxyState {
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) settings: configuration::Proxy,
-    pub(crate) log: Arc<dyn Log>,
+    pub(crate) log: Arc<dyn EventLogger>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -28,10 +28,10 @@ impl Proxy {
     pub fn new(
         environment: Arc<dyn Environment>,
         settings: configuration::Proxy,
-        log: Arc<dyn Log>,
+        log: Arc<dyn EventLogger>,
         metrics: Arc<Metrics>,
     ) -> Proxy {
-        Proxy(Arc::new(Shared { environment, settings, log, metrics }))
+        Proxy(Arc::new(ProxyState { environment, settings, log, metrics }))
     }
 
     /// Serves an endpoint until it is closed. The endpoint's server configuration needs

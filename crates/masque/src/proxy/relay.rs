@@ -4,12 +4,12 @@
 use super::Permit;
 use super::client::Client;
 use crate::environment::{BoxFuture, ConnectedSocket};
-use crate::halves::{ReadEnd, ReadHalf, Sink, WriteHalf, read_capsules, write_capsules};
+use crate::halves::{PayloadSink, ReadHalf, ReadOutcome, WriteHalf, read_capsules, write_capsules};
 use crate::log::Event;
-use crate::outbox::Outbox;
-use crate::session::{Receiver, Session};
+use crate::outbox::SendQueues;
+use crate::session::{DatagramReceiver, Session};
 use crate::target::Target;
-use crate::transport::{BidiStream, Ending, Handle, code};
+use crate::transport::{BidiStream, StreamEnd, StreamHandle, code};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -46,7 +46,7 @@ impl End {
 
     /// Stores the code for both halves of the stream. The owner of a half calls this before it drops the half: a half
     /// dropped without a code ends regularly.
-    fn told(self, ending: &Ending) -> End {
+    fn told(self, ending: &StreamEnd) -> End {
         if let Some(code) = self.code {
             ending.abort(code);
         }
@@ -123,8 +123,8 @@ impl Tunnel {
 }
 
 /// Payloads from capsules: the stream waits until the host accepts more.
-impl Sink for Tunnel {
-    fn poll_take(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
+impl PayloadSink for Tunnel {
+    fn poll_send(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
         self.note_activity();
         self.in_capsules.store(true, Ordering::Relaxed);
         self.taking.register(context.waker());
@@ -134,7 +134,7 @@ impl Sink for Tunnel {
 
 /// Payloads from datagrams: those that the host does not accept at once are dropped, since one target could block all
 /// others.
-impl Receiver for Tunnel {
+impl DatagramReceiver for Tunnel {
     fn receive(&self, payloads: &mut Vec<Bytes>) {
         if self.half_closed.load(Ordering::Relaxed) {
             return;
@@ -163,7 +163,7 @@ pub(super) async fn serve(
     target: &Target,
     relay: Relay,
     mut stream: RequestStream<BidiStream, Bytes>,
-    handle: Handle,
+    handle: StreamHandle,
 ) {
     let shared = &client.shared;
     let target = target.to_string();
@@ -182,16 +182,16 @@ pub(super) async fn serve(
         taking: AtomicWaker::new(),
     });
     // Datagrams may follow the request at once, before the response.
-    client.session.register(id, Arc::clone(&tunnel) as Arc<dyn Receiver>);
+    client.session.register(id, Arc::clone(&tunnel) as Arc<dyn DatagramReceiver>);
     let end = match stream.send_response(response).await {
         Ok(()) => {
-            shared.log.event(&Event::TunnelOpened { client: client.address, target: &target });
+            shared.log.log_event(&Event::TunnelOpened { client: client.address, target: &target });
             run(client, &tunnel, stream, handle.stopped, &handle.ending).await
         }
         Err(error) => End::new(code::REQUEST_CANCELLED, error.to_string()),
     };
     client.session.forget(id);
-    shared.log.event(&Event::TunnelClosed { client: client.address, target: &target, reason: &end.reason });
+    shared.log.log_event(&Event::TunnelClosed { client: client.address, target: &target, reason: &end.reason });
     drop(relay.permit);
 }
 
@@ -200,14 +200,14 @@ async fn run(
     tunnel: &Arc<Tunnel>,
     stream: RequestStream<BidiStream, Bytes>,
     stopped: noq::Stopped,
-    ending: &Ending,
+    ending: &StreamEnd,
 ) -> End {
     let (send, receive) = stream.split();
     let mut parts: FuturesUnordered<BoxFuture<End>> = FuturesUnordered::new();
     parts.push(Box::pin(upwards(Arc::clone(tunnel), receive, ending.clone())));
     let settings = client.shared.settings.tunnel.clone();
     let coalesce = settings.coalesce;
-    let outbox = Arc::new(Outbox::new(settings, Arc::clone(&tunnel.session.metrics)));
+    let outbox = Arc::new(SendQueues::new(settings, Arc::clone(&tunnel.session.metrics)));
     parts.push(Box::pin(down(Arc::clone(tunnel), Arc::clone(&outbox))));
     // If all payloads use datagrams, this task only keeps the stream open, which the datagrams need.
     parts.push(Box::pin(down_to_stream(Arc::clone(tunnel), outbox, send, ending.clone(), coalesce)));
@@ -224,7 +224,7 @@ async fn run(
 }
 
 /// Relays the client's capsules to the target.
-async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf, ending: Ending) -> End {
+async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf, ending: StreamEnd) -> End {
     read(&tunnel, &mut receive).await.told(&ending)
 }
 
@@ -233,19 +233,21 @@ async fn read(tunnel: &Tunnel, receive: &mut impl ReadHalf) -> End {
     let end = match read_capsules(receive, tunnel, metrics).await {
         // The client has finished sending and may still receive. The half is kept, since dropping it would send
         // STOP_SENDING.
-        ReadEnd::Finished => {
+        ReadOutcome::Finished => {
             tunnel.half_closed.store(true, Ordering::Relaxed);
             pending::<()>().await;
             End::new(None, "finished")
         }
-        ReadEnd::Truncated => End::new(code::MESSAGE_ERROR, "the stream ended within a capsule"),
-        ReadEnd::TooLong => End::new(code::DATAGRAM_ERROR, "payload exceeds the maximum UDP payload (65 527 bytes)"),
-        ReadEnd::Trailers => {
+        ReadOutcome::Truncated => End::new(code::MESSAGE_ERROR, "the stream ended within a capsule"),
+        ReadOutcome::TooLong => {
+            End::new(code::DATAGRAM_ERROR, "payload exceeds the maximum UDP payload (65 527 bytes)")
+        }
+        ReadOutcome::Trailers => {
             tunnel.session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
             End::new(None, "the client sent a field section within the tunnel")
         }
-        ReadEnd::Lost(error) => return End::new(code::REQUEST_CANCELLED, error.to_string()),
-        ReadEnd::Sink(error) => return End::socket(&error),
+        ReadOutcome::Stream(error) => return End::new(code::REQUEST_CANCELLED, error.to_string()),
+        ReadOutcome::Sink(error) => return End::socket(&error),
     };
     metrics.errors_protocol_total.add(1);
     end
@@ -264,7 +266,7 @@ impl Tunnel {
 
 /// Relays the target's payloads in the form of the client's newest one: as datagrams, or through the queue of the
 /// stream.
-async fn down(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>) -> End {
+async fn down(tunnel: Arc<Tunnel>, outbox: Arc<SendQueues>) -> End {
     let mut payloads = Vec::new();
     loop {
         if let Err(error) = tunnel.receive(&mut payloads).await {
@@ -283,9 +285,9 @@ async fn down(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>) -> End {
 /// Writes the queued payloads as capsules.
 async fn down_to_stream(
     tunnel: Arc<Tunnel>,
-    outbox: Arc<Outbox>,
+    outbox: Arc<SendQueues>,
     mut send: impl WriteHalf,
-    ending: Ending,
+    ending: StreamEnd,
     coalesce: bool,
 ) -> End {
     let error = write_capsules(&mut send, &outbox, coalesce, &*tunnel.session.environment).await;

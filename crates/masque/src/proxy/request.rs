@@ -3,13 +3,13 @@
 use crate::configuration;
 use crate::proxy_status::ProxyError;
 use crate::target::Target;
-use crate::template::NoTarget;
+use crate::template::PathError;
 use h3::ext::Protocol;
 use http::{Method, Request, StatusCode, header};
 
 /// Rejection of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RequestRejection {
     /// Status code of the response.
     pub(crate) status: StatusCode,
     /// Error in Proxy-Status.
@@ -18,19 +18,19 @@ pub(crate) struct Refused {
     pub(crate) details: String,
 }
 
-impl Refused {
-    pub(crate) fn new(status: StatusCode, error: ProxyError, details: impl Into<String>) -> Refused {
-        Refused { status, error, details: details.into() }
+impl RequestRejection {
+    pub(crate) fn new(status: StatusCode, error: ProxyError, details: impl Into<String>) -> RequestRejection {
+        RequestRejection { status, error, details: details.into() }
     }
 
     /// Creates a rejection with the status of the error.
-    pub(crate) fn by(error: ProxyError, details: impl Into<String>) -> Refused {
+    pub(crate) fn by(error: ProxyError, details: impl Into<String>) -> RequestRejection {
         let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Refused::new(status, error, details)
+        RequestRejection::new(status, error, details)
     }
 
-    fn request(status: StatusCode, details: impl Into<String>) -> Refused {
-        Refused::new(status, ProxyError::RequestError, details)
+    fn request(status: StatusCode, details: impl Into<String>) -> RequestRejection {
+        RequestRejection::new(status, ProxyError::RequestError, details)
     }
 }
 
@@ -39,23 +39,25 @@ impl Refused {
 /// # Errors
 /// If it is not a CONNECT-UDP request for this proxy's template (RFC 9298 section 3.4), or the client is not
 /// authorized.
-pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Result<Target, Refused> {
+pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Result<Target, RequestRejection> {
     check_method(request)?;
     check_form(request)?;
     check_token(request, settings.token.as_deref())?;
     let path = request.uri().path_and_query().map_or("", |path| path.as_str());
-    settings.template.read(path).map_err(|error| match error {
-        NoTarget::OtherPath => Refused::request(StatusCode::NOT_FOUND, "the path is not of this proxy's template"),
-        NoTarget::Bad(reason) => Refused::request(StatusCode::BAD_REQUEST, reason.to_string()),
+    settings.template.parse_path(path).map_err(|error| match error {
+        PathError::TemplateMismatch => {
+            RequestRejection::request(StatusCode::NOT_FOUND, "the path is not of this proxy's template")
+        }
+        PathError::InvalidTarget(reason) => RequestRejection::request(StatusCode::BAD_REQUEST, reason.to_string()),
     })
 }
 
-fn check_method(request: &Request<()>) -> Result<(), Refused> {
+fn check_method(request: &Request<()>) -> Result<(), RequestRejection> {
     if request.method() != Method::CONNECT {
-        return Err(Refused::request(StatusCode::METHOD_NOT_ALLOWED, "the method is not CONNECT"));
+        return Err(RequestRejection::request(StatusCode::METHOD_NOT_ALLOWED, "the method is not CONNECT"));
     }
     if request.extensions().get::<Protocol>() != Some(&Protocol::CONNECT_UDP) {
-        return Err(Refused::request(StatusCode::NOT_IMPLEMENTED, "the protocol is not connect-udp"));
+        return Err(RequestRejection::request(StatusCode::NOT_IMPLEMENTED, "the protocol is not connect-udp"));
     }
     Ok(())
 }
@@ -66,32 +68,32 @@ const IMPOSSIBLE: [&str; 7] =
     ["connection", "keep-alive", "proxy-connection", "upgrade", "transfer-encoding", "content-length", "content-type"];
 
 /// Checks for forbidden fields and the scheme.
-fn check_form(request: &Request<()>) -> Result<(), Refused> {
+fn check_form(request: &Request<()>) -> Result<(), RequestRejection> {
     if request.headers().get_all(header::TE).iter().any(|value| value != "trailers") {
-        return Err(Refused::request(StatusCode::BAD_REQUEST, "the request has te other than trailers"));
+        return Err(RequestRejection::request(StatusCode::BAD_REQUEST, "the request has te other than trailers"));
     }
     for name in IMPOSSIBLE {
         if request.headers().contains_key(name) {
-            return Err(Refused::request(StatusCode::BAD_REQUEST, format!("the request has {name}")));
+            return Err(RequestRejection::request(StatusCode::BAD_REQUEST, format!("the request has {name}")));
         }
     }
     if request.uri().scheme_str() != Some("https") {
-        return Err(Refused::request(StatusCode::BAD_REQUEST, "the scheme is not https"));
+        return Err(RequestRejection::request(StatusCode::BAD_REQUEST, "the scheme is not https"));
     }
     if request.uri().authority().is_none() {
-        return Err(Refused::request(StatusCode::BAD_REQUEST, "the request has no authority"));
+        return Err(RequestRejection::request(StatusCode::BAD_REQUEST, "the request has no authority"));
     }
     Ok(())
 }
 
-fn check_token(request: &Request<()>, token: Option<&str>) -> Result<(), Refused> {
+fn check_token(request: &Request<()>, token: Option<&str>) -> Result<(), RequestRejection> {
     let Some(token) = token else { return Ok(()) };
     let given = request.headers().get(header::PROXY_AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
     let given = given.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case(b"bearer ")).map(|_| &given[7..]);
     if given.is_some_and(|given| equal(given, token.as_bytes())) {
         return Ok(());
     }
-    Err(Refused::new(
+    Err(RequestRejection::new(
         StatusCode::PROXY_AUTHENTICATION_REQUIRED,
         ProxyError::RequestDenied,
         "a token is needed, and this is not it",

@@ -1,8 +1,8 @@
 //! Opens and accepts the streams of a noq connection through the polling interface of h3.
 
-use super::frame_guard::FrameGuard;
-use super::one_way_guard::{OneWayGuard, Peer};
-use super::streams::{BidiStream, Ending, Guard, RecvStream, SendStream};
+use super::frame_guard::FrameValidator;
+use super::one_way_guard::{PeerRole, UnidirectionalValidator};
+use super::streams::{BidiStream, RecvStream, SendStream, StreamEnd, StreamValidator};
 use super::{code, error};
 use crate::environment::BoxFuture;
 use bytes::Bytes;
@@ -16,7 +16,7 @@ type Bidirectional = (noq::SendStream, noq::RecvStream);
 
 /// A connection, as h3 drives it.
 pub struct Connection {
-    opener: Opener,
+    opener: StreamOpener,
     accept_bidirectional: BoxFuture<Result<Bidirectional, ConnectionError>>,
     accept_unidirectional: BoxFuture<Result<noq::RecvStream, ConnectionError>>,
     /// Unidirectional streams whose type has not arrived yet.
@@ -26,33 +26,33 @@ pub struct Connection {
 }
 
 /// Control of a request stream that h3 does not expose.
-pub struct Handle {
+pub struct StreamHandle {
     /// Completes when the peer sends STOP_SENDING.
     pub stopped: noq::Stopped,
     /// How the stream ends when it is dropped.
-    pub ending: Ending,
+    pub ending: StreamEnd,
 }
 
 /// The handles of the request streams opened or accepted on one connection, by stream ID, until they are taken.
 #[derive(Clone, Default)]
-pub struct Handles(Arc<Mutex<BTreeMap<u64, Handle>>>);
+pub struct StreamHandles(Arc<Mutex<BTreeMap<u64, StreamHandle>>>);
 
-impl Handles {
+impl StreamHandles {
     /// Takes the handle of a stream. Every handle must be taken, even if it is not used.
-    pub fn take(&self, stream: h3::quic::StreamId) -> Option<Handle> {
+    pub fn take(&self, stream: h3::quic::StreamId) -> Option<StreamHandle> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&stream.into_inner())
     }
 
-    fn put(&self, stream: u64, handle: Handle) {
+    fn put(&self, stream: u64, handle: StreamHandle) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(stream, handle);
     }
 }
 
 /// Opens streams; each owner has a copy.
-pub struct Opener {
+pub struct StreamOpener {
     connection: noq::Connection,
     max_frame_bytes: u64,
-    handles: Handles,
+    handles: StreamHandles,
     /// Whether streams with lower IDs are sent first.
     in_order: bool,
     open_bidirectional: Option<BoxFuture<Result<Bidirectional, ConnectionError>>>,
@@ -71,11 +71,11 @@ impl Connection {
     /// Wraps a connection. A stream with a frame other than DATA longer than `max_frame_bytes` is reset. A control
     /// stream that carries more bytes than this in total ends the connection.
     #[must_use]
-    pub fn new(connection: noq::Connection, max_frame_bytes: u64, handles: Handles) -> Connection {
+    pub fn new(connection: noq::Connection, max_frame_bytes: u64, handles: StreamHandles) -> Connection {
         Connection {
             accept_bidirectional: accept_bidirectional(connection.clone()),
             accept_unidirectional: accept_unidirectional(connection.clone()),
-            opener: Opener::new(connection, max_frame_bytes, handles),
+            opener: StreamOpener::new(connection, max_frame_bytes, handles),
             untyped: Vec::new(),
             qpack: Vec::new(),
         }
@@ -84,7 +84,7 @@ impl Connection {
     /// Sends data of the request stream with the lowest ID first; otherwise request streams share the connection
     /// equally.
     #[must_use]
-    pub fn in_order(mut self, in_order: bool) -> Connection {
+    pub fn with_request_order(mut self, in_order: bool) -> Connection {
         self.opener.in_order = in_order;
         self
     }
@@ -93,10 +93,11 @@ impl Connection {
         let connection = &self.opener.connection;
         while let Poll::Ready(accepted) = self.accept_unidirectional.as_mut().poll(context) {
             self.accept_unidirectional = accept_unidirectional(connection.clone());
-            let peer = if connection.side().is_client() { Peer::Server } else { Peer::Client };
-            let guard = Guard::OneWay(OneWayGuard::new(peer, self.opener.max_frame_bytes));
+            let peer = if connection.side().is_client() { PeerRole::Server } else { PeerRole::Client };
+            let guard =
+                StreamValidator::Unidirectional(UnidirectionalValidator::new(peer, self.opener.max_frame_bytes));
             let stream = accepted.map_err(error::connection)?;
-            self.untyped.push(RecvStream::new(stream, connection.clone(), guard, Ending::default()));
+            self.untyped.push(RecvStream::new(stream, connection.clone(), guard, StreamEnd::default()));
         }
         Ok(())
     }
@@ -120,7 +121,11 @@ impl Connection {
     /// Stores a QPACK stream. There is one of each type (RFC 9204 section 4.2).
     fn keep_qpack(&mut self, stream: RecvStream) -> Result<(), ConnectionErrorIncoming> {
         let guard = stream.one_way();
-        if self.qpack.iter().any(|other| guard.zip(other.one_way()).is_some_and(|(one, other)| one.is_like(other))) {
+        if self
+            .qpack
+            .iter()
+            .any(|other| guard.zip(other.one_way()).is_some_and(|(one, other)| one.has_same_type(other)))
+        {
             return Err(error::broken_rule(&self.opener.connection, code::STREAM_CREATION_ERROR));
         }
         self.qpack.push(stream);
@@ -147,41 +152,41 @@ impl Connection {
     }
 }
 
-impl Opener {
-    fn new(connection: noq::Connection, max_frame_bytes: u64, handles: Handles) -> Opener {
+impl StreamOpener {
+    fn new(connection: noq::Connection, max_frame_bytes: u64, handles: StreamHandles) -> StreamOpener {
         let (open_bidirectional, open_unidirectional) = (None, None);
-        Opener { connection, max_frame_bytes, handles, in_order: false, open_bidirectional, open_unidirectional }
+        StreamOpener { connection, max_frame_bytes, handles, in_order: false, open_bidirectional, open_unidirectional }
     }
 
     fn stream(&self, (send, receive): Bidirectional) -> BidiStream {
-        let ending = Ending::default();
+        let ending = StreamEnd::default();
         if self.in_order {
             let number = i32::try_from(send.id().index()).unwrap_or(i32::MAX);
             // A closed stream has nothing left to send.
             let _ = send.set_priority(-number);
         }
-        self.handles.put(u64::from(send.id()), Handle { stopped: send.stopped(), ending: ending.clone() });
-        let guard = Guard::Request(FrameGuard::new(self.max_frame_bytes));
+        self.handles.put(u64::from(send.id()), StreamHandle { stopped: send.stopped(), ending: ending.clone() });
+        let guard = StreamValidator::Request(FrameValidator::new(self.max_frame_bytes));
         let receive = RecvStream::new(receive, self.connection.clone(), guard, ending.clone());
         BidiStream { send: SendStream::new(send, ending), receive }
     }
 }
 
-impl Clone for Opener {
-    fn clone(&self) -> Opener {
-        let opener = Opener::new(self.connection.clone(), self.max_frame_bytes, self.handles.clone());
-        Opener { in_order: self.in_order, ..opener }
+impl Clone for StreamOpener {
+    fn clone(&self) -> StreamOpener {
+        let opener = StreamOpener::new(self.connection.clone(), self.max_frame_bytes, self.handles.clone());
+        StreamOpener { in_order: self.in_order, ..opener }
     }
 }
 
 impl h3::quic::Connection<Bytes> for Connection {
     type RecvStream = RecvStream;
-    type OpenStreams = Opener;
+    type OpenStreams = StreamOpener;
 
     fn poll_accept_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
         self.poll_accept_one_way(context)?;
         while let Some(stream) = self.poll_typed(context)? {
-            if !stream.one_way().is_some_and(OneWayGuard::is_qpack) {
+            if !stream.one_way().is_some_and(UnidirectionalValidator::is_qpack) {
                 return Poll::Ready(Ok(stream));
             }
             self.keep_qpack(stream)?;
@@ -196,7 +201,7 @@ impl h3::quic::Connection<Bytes> for Connection {
         Poll::Ready(accepted.map(|streams| self.opener.stream(streams)).map_err(error::connection))
     }
 
-    fn opener(&self) -> Opener {
+    fn opener(&self) -> StreamOpener {
         self.opener.clone()
     }
 }
@@ -218,7 +223,7 @@ impl h3::quic::OpenStreams<Bytes> for Connection {
     }
 }
 
-impl h3::quic::OpenStreams<Bytes> for Opener {
+impl h3::quic::OpenStreams<Bytes> for StreamOpener {
     type BidiStream = BidiStream;
     type SendStream = SendStream;
 
@@ -241,7 +246,7 @@ impl h3::quic::OpenStreams<Bytes> for Opener {
         });
         let opened = ready!(opening.as_mut().poll(context));
         self.open_unidirectional = None;
-        Poll::Ready(opened.map(|stream| SendStream::new(stream, Ending::default())).map_err(error::stream))
+        Poll::Ready(opened.map(|stream| SendStream::new(stream, StreamEnd::default())).map_err(error::stream))
     }
 
     fn close(&mut self, code: h3::error::Code, reason: &[u8]) {

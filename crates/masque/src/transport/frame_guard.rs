@@ -12,7 +12,7 @@ const HEADERS: u64 = 1;
 
 /// Protocol violation: what must be aborted, and the error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Violation {
+pub enum ProtocolViolation {
     /// The stream.
     Stream(u32),
     /// The connection.
@@ -21,7 +21,7 @@ pub enum Violation {
 
 /// Guard of one stream.
 #[derive(Clone, Debug)]
-pub struct FrameGuard {
+pub struct FrameValidator {
     limit: u64,
     head: [u8; 16],
     head_length: usize,
@@ -31,23 +31,23 @@ pub struct FrameGuard {
     at_section: bool,
 }
 
-impl FrameGuard {
+impl FrameValidator {
     /// Creates the guard of a request stream. No frame other than DATA may be longer than `limit`.
     #[must_use]
-    pub fn new(limit: u64) -> FrameGuard {
-        FrameGuard { limit, head: [0; 16], head_length: 0, missing: 0, at_section: false }
+    pub fn new(limit: u64) -> FrameValidator {
+        FrameValidator { limit, head: [0; 16], head_length: 0, missing: 0, at_section: false }
     }
 
     /// Checks received bytes.
     ///
     /// # Errors
     /// If the stream or the connection must be aborted.
-    pub fn admits(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
+    pub fn validate(&mut self, mut bytes: &[u8]) -> Result<(), ProtocolViolation> {
         while let Some(first) = bytes.first() {
             if self.missing > 0 {
                 // A Required Insert Count other than 0 (RFC 9204 section 4.5.1.1).
                 if std::mem::take(&mut self.at_section) && *first != 0 {
-                    return Err(Violation::Connection(code::QPACK_DECOMPRESSION_FAILED));
+                    return Err(ProtocolViolation::Connection(code::QPACK_DECOMPRESSION_FAILED));
                 }
                 let step = self.missing.min(bytes.len() as u64);
                 self.missing -= step;
@@ -59,7 +59,7 @@ impl FrameGuard {
             bytes = &bytes[1..];
             let Some((kind, length)) = self.whole_head() else { continue };
             if kind != DATA && length > self.limit {
-                return Err(Violation::Stream(code::EXCESSIVE_LOAD));
+                return Err(ProtocolViolation::Stream(code::EXCESSIVE_LOAD));
             }
             self.missing = length;
             self.at_section = kind == HEADERS;
@@ -72,8 +72,12 @@ impl FrameGuard {
     ///
     /// # Errors
     /// If it ends within a frame.
-    pub fn admits_end(&self) -> Result<(), Violation> {
-        if self.missing == 0 && self.head_length == 0 { Ok(()) } else { Err(Violation::Connection(code::FRAME_ERROR)) }
+    pub fn validate_end(&self) -> Result<(), ProtocolViolation> {
+        if self.missing == 0 && self.head_length == 0 {
+            Ok(())
+        } else {
+            Err(ProtocolViolation::Connection(code::FRAME_ERROR))
+        }
     }
 
     fn whole_head(&self) -> Option<(u64, u64)> {
@@ -102,25 +106,27 @@ mod tests {
         let section = [vec![1, 40, 0], vec![0; 39]].concat();
         let stream = [section, frame(0, 5000, 5000), frame(33, 0, 0), frame(0, 1 << 40, 10)].concat();
         for cut in [1, 7, 6000] {
-            let mut guard = FrameGuard::new(100);
-            assert!(stream.chunks(cut).all(|piece| guard.admits(piece).is_ok()));
-            assert_eq!(guard.admits_end(), Err(Violation::Connection(0x106)));
+            let mut guard = FrameValidator::new(100);
+            assert!(stream.chunks(cut).all(|piece| guard.validate(piece).is_ok()));
+            assert_eq!(guard.validate_end(), Err(ProtocolViolation::Connection(0x106)));
         }
         for (kind, length) in [(1, 101), (5, 1 << 40), (0x21, 1 << 20)] {
             let stream = [frame(2, 3, 3), frame(0, 200, 200), frame(kind, length, 0)].concat();
-            let mut guard = FrameGuard::new(100);
+            let mut guard = FrameValidator::new(100);
             let (last, before) = stream.split_last().unwrap();
-            assert_eq!(guard.admits(before), Ok(()));
-            assert_eq!(guard.admits(&[*last]), Err(Violation::Stream(0x107)));
+            assert_eq!(guard.validate(before), Ok(()));
+            assert_eq!(guard.validate(&[*last]), Err(ProtocolViolation::Stream(0x107)));
         }
     }
 
     #[test]
     fn field_section_that_needs_a_table_is_rejected() {
-        for (stream, expected) in [(&[1, 2, 0, 0][..], Ok(())), (&[1, 2, 2, 0], Err(Violation::Connection(0x200)))] {
+        for (stream, expected) in
+            [(&[1, 2, 0, 0][..], Ok(())), (&[1, 2, 2, 0], Err(ProtocolViolation::Connection(0x200)))]
+        {
             for cut in 1..=stream.len() {
-                let mut guard = FrameGuard::new(100);
-                assert_eq!(stream.chunks(cut).try_for_each(|piece| guard.admits(piece)), expected);
+                let mut guard = FrameValidator::new(100);
+                assert_eq!(stream.chunks(cut).try_for_each(|piece| guard.validate(piece)), expected);
             }
         }
     }
@@ -129,20 +135,20 @@ mod tests {
     fn stream_end_within_a_frame_is_rejected() {
         let stream = [frame(0, 2, 2), frame(33, 70, 70)].concat();
         for end in 0..=stream.len() {
-            let mut guard = FrameGuard::new(100);
-            assert_eq!(guard.admits(&stream[..end]), Ok(()));
-            assert_eq!(guard.admits_end().is_ok(), [0, 4, stream.len()].contains(&end), "{end}");
+            let mut guard = FrameValidator::new(100);
+            assert_eq!(guard.validate(&stream[..end]), Ok(()));
+            assert_eq!(guard.validate_end().is_ok(), [0, 4, stream.len()].contains(&end), "{end}");
         }
     }
 
     proptest! {
         #[test]
         fn verdict_on_arbitrary_bytes_is_independent_of_their_split(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1usize..40, limit in 0u64..100) {
-            let (mut whole, mut pieces) = (FrameGuard::new(limit), FrameGuard::new(limit));
-            let judged = bytes.chunks(cut).try_for_each(|piece| pieces.admits(piece));
-            prop_assert_eq!(whole.admits(&bytes), judged);
+            let (mut whole, mut pieces) = (FrameValidator::new(limit), FrameValidator::new(limit));
+            let judged = bytes.chunks(cut).try_for_each(|piece| pieces.validate(piece));
+            prop_assert_eq!(whole.validate(&bytes), judged);
             if judged.is_ok() {
-                prop_assert_eq!(whole.admits_end(), pieces.admits_end());
+                prop_assert_eq!(whole.validate_end(), pieces.validate_end());
             }
         }
     }

@@ -6,10 +6,10 @@ mod frame_guard;
 mod one_way_guard;
 mod streams;
 
-pub use connection::{Connection, Handle, Handles, Opener};
-pub use frame_guard::{FrameGuard, Violation};
-pub use one_way_guard::{OneWayGuard, Peer};
-pub use streams::{BidiStream, Ending, RecvStream, SendStream};
+pub use connection::{Connection, StreamHandle, StreamHandles, StreamOpener};
+pub use frame_guard::{FrameValidator, ProtocolViolation};
+pub use one_way_guard::{PeerRole, UnidirectionalValidator};
+pub use streams::{BidiStream, RecvStream, SendStream, StreamEnd};
 
 /// Error codes of HTTP/3 (RFC 9114 section 8.1, RFC 9297 section 5.2) and QPACK (RFC 9204 section 6) that this crate
 /// uses in addition to h3.

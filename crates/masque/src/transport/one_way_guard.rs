@@ -28,7 +28,7 @@ const CAPACITY_OF_ZERO: u8 = 0x20;
 
 /// The role of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub enum PeerRole {
     /// A client, checked by its server.
     Client,
     /// A server, checked by its client.
@@ -37,8 +37,8 @@ pub enum Peer {
 
 /// Guard of one stream.
 #[derive(Clone, Debug)]
-pub struct OneWayGuard {
-    peer: Peer,
+pub struct UnidirectionalValidator {
+    peer: PeerRole,
     /// Bytes that may still arrive if they must be buffered or have no use.
     left: u64,
     /// An incomplete type or frame.
@@ -49,16 +49,23 @@ pub struct OneWayGuard {
     in_integer: bool,
 }
 
-impl OneWayGuard {
+impl UnidirectionalValidator {
     /// Creates the guard of a stream of `peer` that needs at most `limit` bytes.
     #[must_use]
-    pub fn new(peer: Peer, limit: u64) -> OneWayGuard {
-        OneWayGuard { peer, left: limit, waiting: Vec::new(), kind: None, max_push_id: 0, in_integer: false }
+    pub fn new(peer: PeerRole, limit: u64) -> UnidirectionalValidator {
+        UnidirectionalValidator {
+            peer,
+            left: limit,
+            waiting: Vec::new(),
+            kind: None,
+            max_push_id: 0,
+            in_integer: false,
+        }
     }
 
     /// Whether the stream's type has arrived.
     #[must_use]
-    pub fn is_typed(&self) -> bool {
+    pub fn has_known_type(&self) -> bool {
         self.kind.is_some()
     }
 
@@ -70,7 +77,7 @@ impl OneWayGuard {
 
     /// Whether both streams have the same type.
     #[must_use]
-    pub fn is_like(&self, other: &OneWayGuard) -> bool {
+    pub fn has_same_type(&self, other: &UnidirectionalValidator) -> bool {
         self.kind == other.kind
     }
 
@@ -78,8 +85,8 @@ impl OneWayGuard {
     ///
     /// # Errors
     /// Returns the code with which the connection must be closed.
-    pub fn admits(&mut self, mut bytes: &[u8]) -> Result<(), u32> {
-        while !self.is_typed() {
+    pub fn validate(&mut self, mut bytes: &[u8]) -> Result<(), u32> {
+        while !self.has_known_type() {
             let Some((first, rest)) = bytes.split_first() else { return Ok(()) };
             self.waiting.push(*first);
             bytes = rest;
@@ -105,8 +112,8 @@ impl OneWayGuard {
     /// Clients cannot push (RFC 9114 section 6.2.2), and servers only with permission (section 4.6).
     fn check_push(&self) -> Result<(), u32> {
         match (self.kind, self.peer) {
-            (Some(PUSH), Peer::Client) => Err(code::STREAM_CREATION_ERROR),
-            (Some(PUSH), Peer::Server) => Err(code::ID_ERROR),
+            (Some(PUSH), PeerRole::Client) => Err(code::STREAM_CREATION_ERROR),
+            (Some(PUSH), PeerRole::Server) => Err(code::ID_ERROR),
             _ => Ok(()),
         }
     }
@@ -183,43 +190,43 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn judge(peer: Peer, bytes: &[u8], cut: usize) -> Result<(), u32> {
-        let mut guard = OneWayGuard::new(peer, 1000);
-        bytes.chunks(cut).try_for_each(|piece| guard.admits(piece))
+    fn judge(peer: PeerRole, bytes: &[u8], cut: usize) -> Result<(), u32> {
+        let mut guard = UnidirectionalValidator::new(peer, 1000);
+        bytes.chunks(cut).try_for_each(|piece| guard.validate(piece))
     }
 
     #[test]
     fn server_push_is_rejected() {
         // Pushes were never permitted (RFC 9114 section 4.6), so they can be neither sent nor cancelled (section
         // 7.2.3).
-        assert_eq!(judge(Peer::Server, &[1, 0], 1), Err(0x108));
-        assert_eq!(judge(Peer::Server, &[0, 3, 1, 0], 4), Err(0x108));
-        assert_eq!(judge(Peer::Client, &[1], 1), Err(0x103));
+        assert_eq!(judge(PeerRole::Server, &[1, 0], 1), Err(0x108));
+        assert_eq!(judge(PeerRole::Server, &[0, 3, 1, 0], 4), Err(0x108));
+        assert_eq!(judge(PeerRole::Client, &[1], 1), Err(0x103));
     }
 
     #[test]
     fn stream_cancellations_are_accepted_without_limit() {
-        let mut guard = OneWayGuard::new(Peer::Client, 10);
+        let mut guard = UnidirectionalValidator::new(PeerRole::Client, 10);
         // Stream ID 2^40 takes six bits and six times seven.
         let cancelled = [0x40 | 0x3f, 0xc1, 0xff, 0xff, 0xff, 0xff, 0x1f];
-        assert_eq!(guard.admits(&[3]), Ok(()));
-        assert!((0..100).all(|_| guard.admits(&cancelled).is_ok() && guard.admits(&[0x44]).is_ok()));
-        assert_eq!(guard.admits(&[0x80]), Err(0x202));
+        assert_eq!(guard.validate(&[3]), Ok(()));
+        assert!((0..100).all(|_| guard.validate(&cancelled).is_ok() && guard.validate(&[0x44]).is_ok()));
+        assert_eq!(guard.validate(&[0x80]), Err(0x202));
     }
 
     #[test]
     fn buffered_bytes_are_limited() {
-        let mut guard = OneWayGuard::new(Peer::Client, 10);
+        let mut guard = UnidirectionalValidator::new(PeerRole::Client, 10);
         // A frame of 100 bytes is incomplete after ten.
-        assert_eq!(guard.admits(&[0, 0x21, 0x40, 100, 0, 0, 0, 0, 0, 0, 0]), Ok(()));
-        assert_eq!(guard.admits(&[0]), Err(0x107));
+        assert_eq!(guard.validate(&[0, 0x21, 0x40, 100, 0, 0, 0, 0, 0, 0, 0]), Ok(()));
+        assert_eq!(guard.validate(&[0]), Err(0x107));
     }
 
     proptest! {
         #[test]
         fn verdict_on_arbitrary_bytes_is_independent_of_their_split(kind in 0u8..5, bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1usize..40) {
             let stream = [&[kind][..], &bytes].concat();
-            prop_assert_eq!(judge(Peer::Client, &stream, cut), judge(Peer::Client, &stream, 1));
+            prop_assert_eq!(judge(PeerRole::Client, &stream, cut), judge(PeerRole::Client, &stream, 1));
         }
     }
 }

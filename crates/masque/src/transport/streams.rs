@@ -2,8 +2,8 @@
 
 use super::code;
 use super::error;
-use super::frame_guard::{FrameGuard, Violation};
-use super::one_way_guard::OneWayGuard;
+use super::frame_guard::{FrameValidator, ProtocolViolation};
+use super::one_way_guard::UnidirectionalValidator;
 use bytes::{Buf, Bytes};
 use h3::quic::{StreamErrorIncoming, StreamId, WriteBuf};
 use noq::VarInt;
@@ -23,46 +23,46 @@ const CHUNK_BYTES: usize = 64 * 1024;
 pub struct SendStream {
     stream: noq::SendStream,
     writing: Option<WriteBuf<Bytes>>,
-    ending: Ending,
+    ending: StreamEnd,
 }
 
 /// Receiving half of a stream. Dropping it sends STOP_SENDING to the peer.
 pub struct RecvStream {
     stream: noq::RecvStream,
     connection: noq::Connection,
-    guard: Guard,
+    guard: StreamValidator,
     /// Bytes read to determine the type of a unidirectional stream and not yet passed on.
     ahead: VecDeque<Bytes>,
-    ending: Ending,
+    ending: StreamEnd,
 }
 
 /// The guard of a stream.
-pub(super) enum Guard {
-    Request(FrameGuard),
-    OneWay(OneWayGuard),
+pub(super) enum StreamValidator {
+    Request(FrameValidator),
+    Unidirectional(UnidirectionalValidator),
 }
 
-impl Guard {
-    fn admits(&mut self, bytes: &[u8]) -> Result<(), Violation> {
+impl StreamValidator {
+    fn admits(&mut self, bytes: &[u8]) -> Result<(), ProtocolViolation> {
         match self {
-            Guard::Request(guard) => guard.admits(bytes),
-            Guard::OneWay(guard) => guard.admits(bytes).map_err(Violation::Connection),
+            StreamValidator::Request(guard) => guard.validate(bytes),
+            StreamValidator::Unidirectional(guard) => guard.validate(bytes).map_err(ProtocolViolation::Connection),
         }
     }
 
-    fn admits_end(&self) -> Result<(), Violation> {
+    fn admits_end(&self) -> Result<(), ProtocolViolation> {
         match self {
-            Guard::Request(guard) => guard.admits_end(),
-            Guard::OneWay(_) => Ok(()),
+            StreamValidator::Request(guard) => guard.validate_end(),
+            StreamValidator::Unidirectional(_) => Ok(()),
         }
     }
 }
 
 /// How a stream ends when its halves are dropped, in any task: regularly or with an error code.
 #[derive(Clone, Debug, Default)]
-pub struct Ending(Arc<AtomicU32>);
+pub struct StreamEnd(Arc<AtomicU32>);
 
-impl Ending {
+impl StreamEnd {
     /// Makes both halves end with this code, unless they have already ended.
     pub fn abort(&self, code: u32) {
         self.0.store(code, Ordering::Relaxed);
@@ -97,7 +97,7 @@ pub struct BidiStream {
 }
 
 impl SendStream {
-    pub(super) fn new(stream: noq::SendStream, ending: Ending) -> SendStream {
+    pub(super) fn new(stream: noq::SendStream, ending: StreamEnd) -> SendStream {
         SendStream { stream, writing: None, ending }
     }
 }
@@ -106,23 +106,23 @@ impl RecvStream {
     pub(super) fn new(
         stream: noq::RecvStream,
         connection: noq::Connection,
-        guard: Guard,
-        ending: Ending,
+        guard: StreamValidator,
+        ending: StreamEnd,
     ) -> RecvStream {
         RecvStream { stream, connection, guard, ahead: VecDeque::new(), ending }
     }
 
     /// The guard of a unidirectional stream.
-    pub(super) fn one_way(&self) -> Option<&OneWayGuard> {
+    pub(super) fn one_way(&self) -> Option<&UnidirectionalValidator> {
         match &self.guard {
-            Guard::Request(_) => None,
-            Guard::OneWay(guard) => Some(guard),
+            StreamValidator::Request(_) => None,
+            StreamValidator::Unidirectional(guard) => Some(guard),
         }
     }
 
     /// Reads until the type of a unidirectional stream has arrived. Returns `false` if the stream ends before.
     pub(super) fn poll_type(&mut self, context: &mut Context<'_>) -> Poll<Result<bool, StreamErrorIncoming>> {
-        while !self.one_way().is_some_and(OneWayGuard::is_typed) {
+        while !self.one_way().is_some_and(UnidirectionalValidator::has_known_type) {
             match ready!(self.poll_chunk(context))? {
                 Some(chunk) => self.ahead.push_back(chunk),
                 None => return Poll::Ready(Ok(false)),
@@ -140,12 +140,12 @@ impl RecvStream {
         };
         match judged {
             Ok(()) => Poll::Ready(Ok(read)),
-            Err(Violation::Stream(code)) => {
+            Err(ProtocolViolation::Stream(code)) => {
                 self.ending.abort(code);
                 h3::quic::RecvStream::stop_sending(self, code.into());
                 Poll::Ready(Err(StreamErrorIncoming::StreamTerminated { error_code: code.into() }))
             }
-            Err(Violation::Connection(code)) => {
+            Err(ProtocolViolation::Connection(code)) => {
                 let connection_error = error::broken_rule(&self.connection, code);
                 Poll::Ready(Err(StreamErrorIncoming::ConnectionErrorIncoming { connection_error }))
             }

@@ -9,11 +9,12 @@
 //! law. DCTCP requires this signal.
 
 use super::settings::{
-    Capacity, Device, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, LIMIT_KEY, TARGET,
+    DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, LIMIT_KEY, LinkParameters,
+    QueueCapacity, TARGET,
 };
-use crate::queue::{Limit, QueueDiscipline, Queued};
+use crate::queue::{Limit, QueueDiscipline, QueuedPacket};
 use fullpipe_schema::component::{Component, Declaration};
-use fullpipe_schema::{Field, Kind, Tree, Value};
+use fullpipe_schema::{Field, FieldKind, Tree, Value};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -62,20 +63,20 @@ pub(super) static CODEL: DisciplineComponent = Component {
 
 pub(super) const CE_THRESHOLD: Field = Field::optional(
     "ce_threshold",
-    Kind::INTERVAL,
+    FieldKind::INTERVAL,
     "off",
     "Mark ECN-capable packets that have waited longer than this, whatever CoDel says (for DCTCP).",
 );
 
 /// Keys of the control law.
 pub(super) const KEYS: &[Field] = &[
-    Field::default("target", Kind::DURATION, "5ms", "A standing wait up to this is fine."),
+    Field::default("target", FieldKind::DURATION, "5ms", "A standing wait up to this is fine."),
     Field::default("interval", TARGET, "100ms", "How long the wait must stand before packets are dropped."),
 ];
 
 impl CoDelSpecification {
     /// Returns the settings in a table.
-    pub(super) fn read(tree: &Tree, device: Device) -> Self {
+    pub(super) fn read(tree: &Tree, device: LinkParameters) -> Self {
         CoDelSpecification {
             target: tree.duration("target"),
             interval: tree.duration("interval"),
@@ -104,8 +105,8 @@ impl DisciplineSettings for LimitedCoDelSpecification {
         Box::new(CoDel::new(self.limit, self.settings))
     }
 
-    fn capacity(&self) -> Capacity {
-        Capacity::of(self.limit)
+    fn capacity(&self) -> QueueCapacity {
+        QueueCapacity::from_limit(self.limit)
     }
 
     fn reorders(&self) -> bool {
@@ -126,7 +127,7 @@ struct ControlLaw {
 
 impl ControlLaw {
     /// Returns whether the sojourn time has exceeded the target for long enough to drop this packet; `left_bytes` wait behind it.
-    fn stands(&mut self, now: Instant, packet: &Queued, left_bytes: u64, settings: &CoDelSpecification) -> bool {
+    fn stands(&mut self, now: Instant, packet: &QueuedPacket, left_bytes: u64, settings: &CoDelSpecification) -> bool {
         if now.saturating_since(packet.since) < settings.target || left_bytes <= u64::from(settings.mtu_bytes) {
             self.first_above = None;
             return false;
@@ -159,14 +160,14 @@ impl ControlLaw {
 /// A first-in, first-out queue with CoDel.
 #[derive(Debug, Default)]
 pub(crate) struct CoDelQueue {
-    queue: VecDeque<Queued>,
+    queue: VecDeque<QueuedPacket>,
     ip_bytes: u64,
     wire_bytes: u64,
     law: ControlLaw,
 }
 
 impl CoDelQueue {
-    pub(crate) fn push(&mut self, packet: Queued) {
+    pub(crate) fn push(&mut self, packet: QueuedPacket) {
         self.ip_bytes += u64::from(packet.ip_bytes);
         self.wire_bytes += u64::from(packet.wire_bytes);
         self.queue.push_back(packet);
@@ -185,7 +186,7 @@ impl CoDelQueue {
     }
 
     /// Removes the head without the control law.
-    pub(crate) fn pop(&mut self) -> Option<Queued> {
+    pub(crate) fn pop(&mut self) -> Option<QueuedPacket> {
         let packet = self.queue.pop_front()?;
         self.ip_bytes -= u64::from(packet.ip_bytes);
         self.wire_bytes -= u64::from(packet.wire_bytes);
@@ -193,7 +194,7 @@ impl CoDelQueue {
     }
 
     /// Removes the head and returns whether the control law permits to drop it.
-    fn examine(&mut self, now: Instant, settings: &CoDelSpecification) -> Option<(Queued, bool)> {
+    fn examine(&mut self, now: Instant, settings: &CoDelSpecification) -> Option<(QueuedPacket, bool)> {
         let Some(packet) = self.pop() else {
             self.law.first_above = None;
             return None;
@@ -207,8 +208,8 @@ impl CoDelQueue {
         &mut self,
         now: Instant,
         settings: &CoDelSpecification,
-        dropped: &mut Vec<Queued>,
-    ) -> Option<Queued> {
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Option<QueuedPacket> {
         let mut packet = self.control(now, settings, dropped)?;
         if let Some(threshold) = settings.ce_threshold
             && now.saturating_since(packet.since) > threshold
@@ -218,7 +219,12 @@ impl CoDelQueue {
         Some(packet)
     }
 
-    fn control(&mut self, now: Instant, settings: &CoDelSpecification, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn control(
+        &mut self,
+        now: Instant,
+        settings: &CoDelSpecification,
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Option<QueuedPacket> {
         let Some((mut packet, stands)) = self.examine(now, settings) else {
             self.law.dropping = false;
             return None;
@@ -277,7 +283,12 @@ impl QueueDiscipline for CoDel {
         CODEL.declaration.name
     }
 
-    fn enqueue(&mut self, _now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        _now: Instant,
+        packet: QueuedPacket,
+        _dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         if !self.limit.admits(self.queue.packets(), self.wire_bytes, packet.wire_bytes) {
             return Err(packet);
         }
@@ -286,7 +297,7 @@ impl QueueDiscipline for CoDel {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let before = dropped.len();
         let next = self.queue.dequeue(now, &self.settings, dropped);
         for gone in dropped[before..].iter().chain(&next) {
@@ -312,9 +323,9 @@ fn step(interval: Duration, count: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Handle;
+    use crate::packet::PacketHandle;
     use fullpipe_record::Protocol;
-    use fullpipe_units::Codepoint;
+    use fullpipe_units::EcnCodepoint;
 
     const SETTINGS: CoDelSpecification = CoDelSpecification {
         target: Duration::from_millis(5),
@@ -324,15 +335,15 @@ mod tests {
         ce_threshold: None,
     };
 
-    fn packet(number: u32, since_ms: u64) -> Queued {
+    fn packet(number: u32, since_ms: u64) -> QueuedPacket {
         let since = Instant::ZERO + Duration::from_millis(since_ms);
-        Queued {
-            handle: Handle(number),
+        QueuedPacket {
+            handle: PacketHandle(number),
             wire_bytes: 1518,
             ip_bytes: 1500,
             key: 0,
             since,
-            codepoint: Codepoint::NotEct,
+            codepoint: EcnCodepoint::NotEct,
             marked: false,
             early: false,
             protocol: Protocol::Udp,
@@ -384,7 +395,7 @@ mod tests {
         while queue.pop().is_some() {}
         queue.push(packet(1000, 110));
         (0..150).for_each(|n| queue.push(packet(n, 112)));
-        assert_eq!(queue.dequeue(at(112), &SETTINGS, &mut dropped).map(|p| p.handle), Some(Handle(1000)));
+        assert_eq!(queue.dequeue(at(112), &SETTINGS, &mut dropped).map(|p| p.handle), Some(PacketHandle(1000)));
         // Above the target again from 117 on; without the interruption the second drop would be at 205.
         (117..217).for_each(|ms| assert!(queue.dequeue(at(ms), &SETTINGS, &mut dropped).is_some()));
         assert_eq!(dropped.len(), 1);

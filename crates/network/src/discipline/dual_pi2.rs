@@ -17,20 +17,20 @@
 //! round robin is by bytes. The credit changes only while both queues hold packets, and is reset in favor of L when both are empty, as in
 //! Linux.
 
-use super::periodic::Periodic;
+use super::periodic::PeriodicTimer;
 use super::settings::{
-    Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, LIMIT_KEY, TARGET, limit,
+    DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, LIMIT_KEY, QueueCapacity, TARGET, limit,
 };
-use crate::queue::{Limit, QueueDiscipline, Queued};
+use crate::queue::{Limit, QueueDiscipline, QueuedPacket};
 use fullpipe_schema::component::{Component, Declaration, choices};
-use fullpipe_schema::{Choice, Kind, keys, named};
-use fullpipe_units::{Codepoint, Duration, Instant, Rate};
+use fullpipe_schema::{Choice, FieldKind, keys, named};
+use fullpipe_units::{Duration, EcnCodepoint, Instant, Rate};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The scheduler: selects the queue that is served when both hold packets (RFC 9332 section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduler {
+pub enum DualPi2Scheduler {
     /// Bytes in proportion to the weights, although the coupled signal usually determines the rates (RFC 9332: 1 to 15).
     WeightedRoundRobin {
         /// Weight of the classic queue.
@@ -70,7 +70,7 @@ pub struct DualPi2Specification {
     /// The low-latency queue marks by its own ramp only if it holds more packets than this (Th_len: 1).
     pub ramp_min_packets: u64,
     /// The scheduler.
-    pub scheduler: Scheduler,
+    pub scheduler: DualPi2Scheduler,
     /// Whether the classic queue marks ECN-capable packets instead of dropping them. The low-latency queue always
     /// marks.
     pub ecn: bool,
@@ -85,7 +85,7 @@ impl Default for DualPi2Specification {
 impl DualPi2Specification {
     /// Returns the values that RFC 9332 figure 2 derives from the link's rate, the target delay and the longest expected round-trip time.
     pub fn for_path(rate: Rate, target: Duration, longest_round_trip: Duration) -> Self {
-        Self::derived(Limit::of_time(Duration::from_millis(250), rate), target, longest_round_trip)
+        Self::derived(Limit::from_duration(Duration::from_millis(250), rate), target, longest_round_trip)
     }
 
     fn derived(limit: Limit, target: Duration, longest_round_trip: Duration) -> Self {
@@ -102,17 +102,17 @@ impl DualPi2Specification {
             ramp_start: Duration::from_micros(800),
             ramp_range: Duration::from_micros(400),
             ramp_min_packets: 1,
-            scheduler: Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 },
+            scheduler: DualPi2Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 },
             ecn: true,
         }
     }
 }
 
-static SCHEDULERS: [(Choice, Scheduler); 2] = named! {
+static SCHEDULERS: [(Choice, DualPi2Scheduler); 2] = named! {
     /// bytes by weight, 15 to 1 for low latency.
-    "weighted-round-robin" => Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 };
+    "weighted-round-robin" => DualPi2Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 };
     /// by waiting time, low latency ahead by 50 ms.
-    "time-shifted-fifo" => Scheduler::TimeShiftedFifo { shift: Duration::from_millis(50) };
+    "time-shifted-fifo" => DualPi2Scheduler::TimeShiftedFifo { shift: Duration::from_millis(50) };
 };
 
 pub(super) static DUALPI2: DisciplineComponent = Component {
@@ -128,13 +128,13 @@ pub(super) static DUALPI2: DisciplineComponent = Component {
             /// For which the controller is stable; sets its gains.
             "longest_round_trip": TARGET, default "100ms";
             /// Factor k between the two signals.
-            "coupling": Kind::number(0.0, 100.0), default "2.0";
+            "coupling": FieldKind::number(0.0, 100.0), default "2.0";
             /// Wait above which low-latency packets begin to be marked.
-            "l4s_start": Kind::DURATION, default "800us";
+            "l4s_start": FieldKind::DURATION, default "800us";
             /// From there until all are marked; `"0s"`: a step.
-            "l4s_range": Kind::DURATION, default "400us";
+            "l4s_range": FieldKind::DURATION, default "400us";
             /// Which queue goes first when both hold packets.
-            "scheduler": Kind::Choice(&choices(&SCHEDULERS)), default "weighted-round-robin";
+            "scheduler": FieldKind::Choice(&choices(&SCHEDULERS)), default "weighted-round-robin";
             ECN_ON;
         }],
     },
@@ -142,11 +142,11 @@ pub(super) static DUALPI2: DisciplineComponent = Component {
         let tree = reader.tree;
         Ok(Some(Arc::new(DualPi2Specification {
             limit: device.limit(reader, LIMIT_KEY),
-            max_packet_bytes: device.largest_bytes(),
+            max_packet_bytes: device.max_frame_bytes(),
             coupling: tree.number("coupling"),
             ramp_start: tree.duration("l4s_start"),
             ramp_range: tree.duration("l4s_range"),
-            scheduler: tree.chosen("scheduler", &SCHEDULERS),
+            scheduler: tree.choice_value("scheduler", &SCHEDULERS),
             ecn: tree.boolean("ecn"),
             ..DualPi2Specification::for_path(device.rate, tree.duration("target"), tree.duration("longest_round_trip"))
         })))
@@ -162,8 +162,8 @@ impl DisciplineSettings for DualPi2Specification {
         Box::new(DualPi2::new(*self))
     }
 
-    fn capacity(&self) -> Capacity {
-        Capacity::of(self.limit)
+    fn capacity(&self) -> QueueCapacity {
+        QueueCapacity::from_limit(self.limit)
     }
 
     fn reorders(&self) -> bool {
@@ -174,19 +174,19 @@ impl DisciplineSettings for DualPi2Specification {
 /// One of the two queues.
 #[derive(Debug, Default)]
 struct Lane {
-    queue: VecDeque<Queued>,
+    queue: VecDeque<QueuedPacket>,
     bytes: u64,
     /// Sum of probabilities that has not yet caused an action.
     count: f64,
 }
 
 impl Lane {
-    fn push(&mut self, packet: Queued) {
+    fn push(&mut self, packet: QueuedPacket) {
         self.bytes += u64::from(packet.wire_bytes);
         self.queue.push_back(packet);
     }
 
-    fn pop(&mut self) -> Option<Queued> {
+    fn pop(&mut self) -> Option<QueuedPacket> {
         let packet = self.queue.pop_front()?;
         self.bytes -= u64::from(packet.wire_bytes);
         Some(packet)
@@ -217,7 +217,7 @@ pub struct DualPi2 {
     /// Base probability p'.
     base: f64,
     previous_delay: f64,
-    updates: Periodic,
+    updates: PeriodicTimer,
     /// Credit of C in the round robin, in bytes times weights; C can be served when it is positive.
     credit: i64,
 }
@@ -226,7 +226,7 @@ impl DualPi2 {
     /// Returns an empty discipline.
     pub fn new(settings: DualPi2Specification) -> Self {
         DualPi2 {
-            updates: Periodic::after(Instant::ZERO, settings.update_interval),
+            updates: PeriodicTimer::after(Instant::ZERO, settings.update_interval),
             credit: first_credit(&settings),
             settings,
             l4s: Lane::default(),
@@ -267,10 +267,10 @@ impl DualPi2 {
             return !self.l4s.queue.is_empty();
         };
         match self.settings.scheduler {
-            Scheduler::TimeShiftedFifo { shift } => {
+            DualPi2Scheduler::TimeShiftedFifo { shift } => {
                 self.l4s.delay(now).saturating_add(shift) >= self.classic.delay(now)
             }
-            Scheduler::WeightedRoundRobin { classic_weight, l4s_weight } => {
+            DualPi2Scheduler::WeightedRoundRobin { classic_weight, l4s_weight } => {
                 let serve_l4s = self.credit <= 0;
                 self.credit += if serve_l4s {
                     i64::from(classic_weight) * i64::from(l4s.wire_bytes)
@@ -298,7 +298,7 @@ impl DualPi2 {
     }
 
     /// Removes the head of L; `None` if it was dropped.
-    fn take_l4s(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn take_l4s(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let native = self.native_probability(now);
         let mut packet = self.l4s.pop()?;
         let coupled = (self.base * self.settings.coupling).min(1.0);
@@ -319,7 +319,7 @@ impl DualPi2 {
     }
 
     /// Removes the head of C; `None` if it was dropped.
-    fn take_classic(&mut self, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn take_classic(&mut self, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let mut packet = self.classic.pop()?;
         let probability = self.base * self.base;
         if !self.classic.recurs(probability) {
@@ -338,8 +338,8 @@ impl DualPi2 {
 /// Returns the initial credit, which favors L by about a packet.
 fn first_credit(settings: &DualPi2Specification) -> i64 {
     match settings.scheduler {
-        Scheduler::TimeShiftedFifo { .. } => 0,
-        Scheduler::WeightedRoundRobin { classic_weight, l4s_weight } => {
+        DualPi2Scheduler::TimeShiftedFifo { .. } => 0,
+        DualPi2Scheduler::WeightedRoundRobin { classic_weight, l4s_weight } => {
             i64::from(settings.max_packet_bytes) * (i64::from(classic_weight) - i64::from(l4s_weight))
         }
     }
@@ -350,19 +350,24 @@ impl QueueDiscipline for DualPi2 {
         DUALPI2.declaration.name
     }
 
-    fn enqueue(&mut self, now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: QueuedPacket,
+        _dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         self.catch_up(now);
         if !self.settings.limit.admits(self.packets(), self.bytes(), self.settings.max_packet_bytes) {
             return Err(packet);
         }
         match packet.codepoint {
-            Codepoint::Ect1 | Codepoint::Ce => self.l4s.push(packet),
-            Codepoint::NotEct | Codepoint::Ect0 => self.classic.push(packet),
+            EcnCodepoint::Ect1 | EcnCodepoint::Ce => self.l4s.push(packet),
+            EcnCodepoint::NotEct | EcnCodepoint::Ect0 => self.classic.push(packet),
         }
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         self.catch_up(now);
         while !self.is_empty() {
             let next = if self.schedule(now) { self.take_l4s(now, dropped) } else { self.take_classic(dropped) };

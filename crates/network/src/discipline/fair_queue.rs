@@ -11,10 +11,12 @@
 //! destination form a flow of their own, so the first fragment and the others of a packet are in different queues.
 
 use super::codel::{self, CE_THRESHOLD, CoDelQueue, CoDelSpecification};
-use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, LIMIT_KEY, limit};
-use crate::queue::{Limit, QueueDiscipline, Queued};
+use super::settings::{
+    DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, LIMIT_KEY, QueueCapacity, limit,
+};
+use crate::queue::{Limit, QueueDiscipline, QueuedPacket};
 use fullpipe_schema::component::{Component, Declaration};
-use fullpipe_schema::{Content, FormerKey, Kind, Value, keys};
+use fullpipe_schema::{FieldKind, FormerKey, NodeContent, Value, keys};
 use fullpipe_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,7 +26,7 @@ const DROP_BATCH: usize = 64;
 
 /// Settings of FQ-CoDel. The default is that of RFC 8290, for an MTU of 1500 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FairQueueSpecification {
+pub struct FqCoDelSpecification {
     /// Limit of all queues together, and of each queue (RFC 8290 section 5.2.3: 10 240 packets).
     pub limit: Limit,
     /// Limit of all queues together in bytes on the wire, if any (Linux: 32 MB of memory).
@@ -35,9 +37,9 @@ pub struct FairQueueSpecification {
     pub codel: CoDelSpecification,
 }
 
-impl Default for FairQueueSpecification {
+impl Default for FqCoDelSpecification {
     fn default() -> Self {
-        FairQueueSpecification {
+        FqCoDelSpecification {
             limit: Limit::Packets(10_240),
             limit_bytes: None,
             quantum_bytes: 1500,
@@ -51,7 +53,7 @@ impl Default for FairQueueSpecification {
 const LIMIT_PACKETS: &[FormerKey] = &[FormerKey {
     key: "limit_packets",
     value: |content| match content {
-        Content::Integer(packets) => Content::Text(format!("{packets}packets")),
+        NodeContent::Integer(packets) => NodeContent::Text(format!("{packets}packets")),
         other => other.clone(),
     },
 }];
@@ -64,11 +66,11 @@ pub(super) static FQ_CODEL: DisciplineComponent = Component {
         text: "a queue per flow under CoDel, served in turn (RFC 8290).",
         fields: &[
             keys! {
-                limit("10240packets").formerly(LIMIT_PACKETS);
+                limit("10240packets").with_former_keys(LIMIT_PACKETS);
                 /// Bytes on the wire in all queues together, besides `limit`.
-                "memory": Kind::SIZE, optional "not limited";
+                "memory": FieldKind::SIZE, optional "not limited";
                 /// Bytes at the IP layer that a flow may send per round.
-                "quantum": Kind::size(1, 1_000_000), default "1514B";
+                "quantum": FieldKind::size(1, 1_000_000), default "1514B";
                 ECN_ON;
                 CE_THRESHOLD;
             },
@@ -77,7 +79,7 @@ pub(super) static FQ_CODEL: DisciplineComponent = Component {
     },
     read: |reader, device| {
         let tree = reader.tree;
-        Ok(Some(Arc::new(FairQueueSpecification {
+        Ok(Some(Arc::new(FqCoDelSpecification {
             limit: device.limit(reader, LIMIT_KEY),
             limit_bytes: tree.get("memory").map(Value::size),
             quantum_bytes: u32::try_from(tree.size("quantum")).unwrap_or(u32::MAX),
@@ -86,17 +88,17 @@ pub(super) static FQ_CODEL: DisciplineComponent = Component {
     },
 };
 
-impl DisciplineSettings for FairQueueSpecification {
+impl DisciplineSettings for FqCoDelSpecification {
     fn name(&self) -> &'static str {
         FQ_CODEL.declaration.name
     }
 
     fn build(&self, _: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
-        Box::new(FairQueue::new(*self))
+        Box::new(FqCoDel::new(*self))
     }
 
-    fn capacity(&self) -> Capacity {
-        Capacity::of(self.limit).within(Capacity { packets: None, bytes: self.limit_bytes })
+    fn capacity(&self) -> QueueCapacity {
+        QueueCapacity::from_limit(self.limit).intersect(QueueCapacity { packets: None, bytes: self.limit_bytes })
     }
 
     fn reorders(&self) -> bool {
@@ -114,8 +116,8 @@ struct Flow {
 
 /// The FQ-CoDel queue discipline.
 #[derive(Debug)]
-pub struct FairQueue {
-    settings: FairQueueSpecification,
+pub struct FqCoDel {
+    settings: FqCoDelSpecification,
     flows: Vec<Flow>,
     by_key: BTreeMap<u64, usize>,
     new_flows: VecDeque<usize>,
@@ -124,10 +126,10 @@ pub struct FairQueue {
     wire_bytes: u64,
 }
 
-impl FairQueue {
+impl FqCoDel {
     /// Returns an empty discipline.
-    pub fn new(settings: FairQueueSpecification) -> Self {
-        FairQueue {
+    pub fn new(settings: FqCoDelSpecification) -> Self {
+        FqCoDel {
             settings,
             flows: Vec::new(),
             by_key: BTreeMap::new(),
@@ -138,7 +140,7 @@ impl FairQueue {
         }
     }
 
-    fn forget(&mut self, packet: &Queued) {
+    fn forget(&mut self, packet: &QueuedPacket) {
         self.packets -= 1;
         self.wire_bytes -= u64::from(packet.wire_bytes);
     }
@@ -153,7 +155,7 @@ impl FairQueue {
     }
 
     /// Drops packets from the head of the longest queue.
-    fn relieve(&mut self, dropped: &mut Vec<Queued>) {
+    fn relieve(&mut self, dropped: &mut Vec<QueuedPacket>) {
         // The first of the queues with the most bytes.
         let fattest = (0..self.flows.len()).rev().max_by_key(|&index| self.flows[index].queue.ip_bytes());
         let Some(flow) = fattest.map(|index| &mut self.flows[index]) else { return };
@@ -172,12 +174,17 @@ impl FairQueue {
     }
 }
 
-impl QueueDiscipline for FairQueue {
+impl QueueDiscipline for FqCoDel {
     fn name(&self) -> &'static str {
         FQ_CODEL.declaration.name
     }
 
-    fn enqueue(&mut self, _now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        _now: Instant,
+        packet: QueuedPacket,
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         let flows = &mut self.flows;
         let index = *self.by_key.entry(packet.key).or_insert_with(|| {
             flows.push(Flow::default());
@@ -201,7 +208,7 @@ impl QueueDiscipline for FairQueue {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         loop {
             let is_new = !self.new_flows.is_empty();
             let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
@@ -250,25 +257,21 @@ impl QueueDiscipline for FairQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Handle;
+    use crate::packet::PacketHandle;
     use fullpipe_units::Duration;
 
-    fn settings(packets: u64) -> FairQueueSpecification {
-        FairQueueSpecification {
-            limit: Limit::Packets(packets),
-            quantum_bytes: 1500,
-            ..FairQueueSpecification::default()
-        }
+    fn settings(packets: u64) -> FqCoDelSpecification {
+        FqCoDelSpecification { limit: Limit::Packets(packets), quantum_bytes: 1500, ..FqCoDelSpecification::default() }
     }
 
-    fn packet(number: u32, key: u64, ip_bytes: u32) -> Queued {
-        Queued {
-            handle: Handle(number),
+    fn packet(number: u32, key: u64, ip_bytes: u32) -> QueuedPacket {
+        QueuedPacket {
+            handle: PacketHandle(number),
             wire_bytes: ip_bytes + 18,
             ip_bytes,
             key,
             since: Instant::ZERO,
-            codepoint: fullpipe_units::Codepoint::NotEct,
+            codepoint: fullpipe_units::EcnCodepoint::NotEct,
             marked: false,
             early: false,
             protocol: fullpipe_record::Protocol::Udp,
@@ -276,7 +279,7 @@ mod tests {
     }
 
     /// Returns the keys in order of departure.
-    fn drain(queue: &mut FairQueue, count: usize) -> Vec<u64> {
+    fn drain(queue: &mut FqCoDel, count: usize) -> Vec<u64> {
         let mut dropped = Vec::new();
         let keys = (0..count).filter_map(|_| queue.dequeue(Instant::ZERO, &mut dropped).map(|p| p.key)).collect();
         assert!(dropped.is_empty());
@@ -286,7 +289,7 @@ mod tests {
     #[test]
     fn flows_share_bytes_and_not_packets() {
         // 1500 against 50 bytes: after the first round (in the new list) one large packet for thirty small ones.
-        let mut queue = FairQueue::new(settings(10_000));
+        let mut queue = FqCoDel::new(settings(10_000));
         let mut dropped = Vec::new();
         for n in 0..400 {
             queue.enqueue(Instant::ZERO, packet(n, 1, 1500), &mut dropped).unwrap();
@@ -307,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_new_flow_has_priority_only_once() {
-        let mut queue = FairQueue::new(settings(10_000));
+        let mut queue = FqCoDel::new(settings(10_000));
         let mut dropped = Vec::new();
         for n in 0..100 {
             queue.enqueue(Instant::ZERO, packet(n, 1, 500), &mut dropped).unwrap();
@@ -329,7 +332,7 @@ mod tests {
 
     #[test]
     fn packets_of_a_flow_keep_their_order() {
-        let mut queue = FairQueue::new(settings(10_000));
+        let mut queue = FqCoDel::new(settings(10_000));
         let mut dropped = Vec::new();
         for n in 0..100 {
             queue.enqueue(Instant::ZERO, packet(n, u64::from(n % 3), 100 + 300 * (n % 3)), &mut dropped).unwrap();
@@ -344,12 +347,15 @@ mod tests {
 
     #[test]
     fn a_single_flow_has_tail_drops_and_the_longest_of_several_has_head_drops() {
-        let mut queue = FairQueue::new(settings(100));
+        let mut queue = FqCoDel::new(settings(100));
         let mut dropped = Vec::new();
         for n in 0..100 {
             assert!(queue.enqueue(Instant::ZERO, packet(n, 1, 1500), &mut dropped).is_ok());
         }
-        assert_eq!(queue.enqueue(Instant::ZERO, packet(100, 1, 1500), &mut dropped).unwrap_err().handle, Handle(100));
+        assert_eq!(
+            queue.enqueue(Instant::ZERO, packet(100, 1, 1500), &mut dropped).unwrap_err().handle,
+            PacketHandle(100)
+        );
         assert!(dropped.is_empty());
         // A packet of another flow: half of flow 1's 150 000 bytes, 50 packets, are dropped from the head.
         assert!(queue.enqueue(Instant::ZERO, packet(200, 2, 100), &mut dropped).is_ok());
@@ -357,7 +363,7 @@ mod tests {
         assert_eq!((queue.packets(), queue.bytes()), (51, 50 * 1518 + 118));
 
         // Half of 1000 packets would be 500, but at most 64 are dropped at once.
-        let mut queue = FairQueue::new(settings(1000));
+        let mut queue = FqCoDel::new(settings(1000));
         dropped.clear();
         for n in 0..1000 {
             assert!(queue.enqueue(Instant::ZERO, packet(n, 1, 1500), &mut dropped).is_ok());
@@ -368,7 +374,7 @@ mod tests {
 
     #[test]
     fn packets_dropped_by_codel_are_subtracted_from_the_counters() {
-        let mut queue = FairQueue::new(settings(10_000));
+        let mut queue = FqCoDel::new(settings(10_000));
         let mut dropped = Vec::new();
         for n in 0..200 {
             queue.enqueue(Instant::ZERO, packet(n, 1, 1500), &mut dropped).unwrap();

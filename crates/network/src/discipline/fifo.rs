@@ -1,9 +1,11 @@
 //! The components `fifo` and `none`: first in, first out, and the device queue alone. The queue is [`Fifo`].
 
-use super::settings::{Capacity, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT_KEY};
+use super::settings::{
+    Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT_KEY, QueueCapacity,
+};
 use crate::queue::{Fifo, Limit, QueueDiscipline};
 use fullpipe_schema::component::{Component, Declaration};
-use fullpipe_schema::{Field, Kind};
+use fullpipe_schema::{Field, FieldKind};
 use std::sync::Arc;
 
 pub(super) static NONE: DisciplineComponent = Component {
@@ -12,7 +14,7 @@ pub(super) static NONE: DisciplineComponent = Component {
         text: "the device's queue alone.",
         fields: &[&[Field::optional(
             LIMIT_KEY,
-            Kind::LinkQueueLimit,
+            FieldKind::LinkQueueLimit,
             "as `queue` of the device says",
             "How much the device's queue holds, instead of `queue`.",
         )]],
@@ -25,7 +27,11 @@ pub(super) static FIFO: DisciplineComponent = Component {
     declaration: Declaration {
         name: "fifo",
         text: "first in, first out.",
-        fields: &[&[Field::required(LIMIT_KEY, Kind::LinkQueueLimit, "How much it holds, the device's queue apart.")]],
+        fields: &[&[Field::required(
+            LIMIT_KEY,
+            FieldKind::LinkQueueLimit,
+            "How much it holds, the device's queue apart.",
+        )]],
         ..Declaration::EMPTY
     },
     read: |reader, device| {
@@ -49,8 +55,8 @@ impl DisciplineSettings for FifoSpecification {
         Box::new(Fifo::new(self.limit))
     }
 
-    fn capacity(&self) -> Capacity {
-        Capacity::of(self.limit)
+    fn capacity(&self) -> QueueCapacity {
+        QueueCapacity::from_limit(self.limit)
     }
 
     fn reorders(&self) -> bool {

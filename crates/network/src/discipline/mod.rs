@@ -27,15 +27,15 @@ pub mod strict_priority;
 pub mod table;
 
 pub use codel::{CoDel, CoDelSpecification};
-pub use dual_pi2::{DualPi2, DualPi2Specification, Scheduler};
-pub use fair_queue::{FairQueue, FairQueueSpecification};
-pub use pie::{Pie, PieDelay, PieSpecification};
+pub use dual_pi2::{DualPi2, DualPi2Scheduler, DualPi2Specification};
+pub use fair_queue::{FqCoDel, FqCoDelSpecification};
+pub use pie::{Pie, PieDelayEstimator, PieSpecification};
 pub use red::{AdaptiveRedSpecification, Red, RedSpecification, RedUnit};
 pub use step_marker::{StepMarker, StepMarkerSpecification, StepThreshold};
 
-use fullpipe_schema::component::{Catalogue, variants};
+use fullpipe_schema::component::{Catalog, variants};
 use fullpipe_schema::{Table, Variants};
-use settings::{Device, Discipline, DisciplineComponent};
+use settings::{Discipline, DisciplineComponent, LinkParameters};
 
 /// All disciplines except strict priority, which contains the others, in the order of lists and of the reference page.
 const IN_BANDS: &[&DisciplineComponent] = &[
@@ -54,7 +54,7 @@ const IN_BANDS: &[&DisciplineComponent] = &[
 const LATER: &[&str] = &["rem", "choke", "sfq", "fq", "drr", "cake"];
 
 /// The disciplines that a band of strict priority can have.
-static BANDS: Catalogue<Option<Discipline>, Device> = Catalogue { key: "kind", components: &[IN_BANDS] };
+static BANDS: Catalog<Option<Discipline>, LinkParameters> = Catalog { key: "kind", components: &[IN_BANDS] };
 
 /// The table of one band.
 static BAND: Table = Table {

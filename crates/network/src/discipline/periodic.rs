@@ -4,16 +4,16 @@ use fullpipe_units::{Duration, Instant};
 
 /// Instants at a fixed interval.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Periodic {
+pub(super) struct PeriodicTimer {
     next: Instant,
     interval: Duration,
 }
 
-impl Periodic {
+impl PeriodicTimer {
     /// The first instant is one interval after `start`. An interval of zero is treated as one nanosecond.
     pub(super) fn after(start: Instant, interval: Duration) -> Self {
         let interval = interval.max(Duration::from_nanos(1));
-        Periodic { next: start.saturating_add(interval), interval }
+        PeriodicTimer { next: start.saturating_add(interval), interval }
     }
 
     /// Returns the earliest instant not later than `now` that was not returned yet.
@@ -43,13 +43,13 @@ mod tests {
     fn skip_gives_the_same_result_as_repeated_due() {
         let at = Instant::from_nanos;
         for (now, next) in [(99, 100), (100, 115), (114, 115), (115, 130), (1000, 1015)] {
-            let mut counted = Periodic::after(at(85), Duration::from_nanos(15));
+            let mut counted = PeriodicTimer::after(at(85), Duration::from_nanos(15));
             let mut skipped = counted;
             while counted.due(at(now)).is_some() {}
             skipped.skip(at(now));
             assert_eq!((counted.next, skipped.next), (at(next), at(next)));
         }
-        let mut last = Periodic::after(at(u64::MAX - 1), Duration::from_nanos(15));
+        let mut last = PeriodicTimer::after(at(u64::MAX - 1), Duration::from_nanos(15));
         assert_eq!(last.due(Instant::NEVER), None);
     }
 }

@@ -17,19 +17,19 @@
 //! (5.3), but not while a third of the buffer is filled, which would activate it at once. An empty queue has delay zero, whatever the
 //! sojourn time of the last packet was.
 
-use super::periodic::Periodic;
+use super::periodic::PeriodicTimer;
 use super::settings::{
-    Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, LIMIT_KEY, TARGET,
+    DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, LIMIT_KEY, QueueCapacity, TARGET,
 };
-use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
+use crate::queue::{Fifo, Limit, QueueDiscipline, QueuedPacket};
 use fullpipe_schema::component::{Component, Declaration, choices};
-use fullpipe_schema::{Choice, Kind, keys, named};
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_schema::{Choice, FieldKind, keys, named};
+use fullpipe_units::{Duration, Instant, RandomStream};
 use std::sync::Arc;
 
 /// How PIE measures the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PieDelay {
+pub enum PieDelayEstimator {
     /// From the sojourn time of the last departed packet; zero if the queue is empty (RFC 8033 appendix A).
     Timestamps,
     /// From the queue length and the departure rate (RFC 8033 section 5.2).
@@ -57,7 +57,7 @@ pub struct PieSpecification {
     /// Typical packet size on the wire in bytes (MEAN_PKTSIZE); a queue of up to two such packets has no drops.
     pub mean_packet_bytes: u32,
     /// How the delay is measured.
-    pub delay: PieDelay,
+    pub delay: PieDelayEstimator,
     /// Whether ECN-capable packets are marked instead of dropped (section 5.1).
     pub ecn: bool,
     /// Probability above which ECN-capable packets are dropped as well (mark_ecnth: 0.1).
@@ -80,7 +80,7 @@ impl Default for PieSpecification {
             beta: 1.25,
             max_burst: Duration::from_millis(150),
             mean_packet_bytes: 1024,
-            delay: PieDelay::Timestamps,
+            delay: PieDelayEstimator::Timestamps,
             ecn: false,
             ecn_limit: 0.1,
             derandomise: true,
@@ -101,7 +101,7 @@ struct DepartureRate {
 
 impl DepartureRate {
     /// Processes the departure of a packet; `left_bytes` remain.
-    fn departed(&mut self, now: Instant, packet: &Queued, left_bytes: u64, threshold_bytes: u32) {
+    fn departed(&mut self, now: Instant, packet: &QueuedPacket, left_bytes: u64, threshold_bytes: u32) {
         let threshold = u64::from(threshold_bytes);
         if let Some((start, bytes)) = &mut self.running {
             *bytes += u64::from(packet.wire_bytes);
@@ -118,12 +118,12 @@ impl DepartureRate {
     }
 }
 
-static DELAYS: [(Choice, PieDelay); 2] = named! {
+static DELAYS: [(Choice, PieDelayEstimator); 2] = named! {
     /// by when each packet came.
-    "timestamps" => PieDelay::Timestamps;
+    "timestamps" => PieDelayEstimator::Timestamps;
     /// by queue length over measured departure rate (section 5.2).
     "departure-rate" => // DQ_THRESHOLD of RFC 8033 section 5.2, 16 KiB.
-        PieDelay::DepartureRate { threshold_bytes: 16_384 };
+        PieDelayEstimator::DepartureRate { threshold_bytes: 16_384 };
 };
 
 pub(super) static PIE: DisciplineComponent = Component {
@@ -139,15 +139,15 @@ pub(super) static PIE: DisciplineComponent = Component {
             /// Time between updates of the probability.
             "update_interval": TARGET, default "15ms";
             /// Gain on the distance from the target.
-            "alpha" ["1/s"]: Kind::number(0.0, 1000.0), default "0.125";
+            "alpha" ["1/s"]: FieldKind::number(0.0, 1000.0), default "0.125";
             /// Gain on the change of the delay.
-            "beta" ["1/s"]: Kind::number(0.0, 1000.0), default "1.25";
+            "beta" ["1/s"]: FieldKind::number(0.0, 1000.0), default "1.25";
             /// For how long a burst is let through.
-            "max_burst": Kind::DURATION, default "150ms";
+            "max_burst": FieldKind::DURATION, default "150ms";
             /// Probability from which ECN-capable packets are dropped too.
-            "ecn_limit": Kind::PROBABILITY, default "0.1";
+            "ecn_limit": FieldKind::PROBABILITY, default "0.1";
             /// How the delay is known.
-            "delay": Kind::Choice(&choices(&DELAYS)), default "timestamps";
+            "delay": FieldKind::Choice(&choices(&DELAYS)), default "timestamps";
             ECN_OFF;
         }],
     },
@@ -162,7 +162,7 @@ pub(super) static PIE: DisciplineComponent = Component {
             max_burst: tree.duration("max_burst"),
             ecn: tree.boolean("ecn"),
             ecn_limit: tree.number("ecn_limit"),
-            delay: tree.chosen("delay", &DELAYS),
+            delay: tree.choice_value("delay", &DELAYS),
             ..PieSpecification::default()
         })))
     },
@@ -174,11 +174,11 @@ impl DisciplineSettings for PieSpecification {
     }
 
     fn build(&self, context: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
-        Box::new(Pie::new(*self, context.random()))
+        Box::new(Pie::new(*self, context.random_stream()))
     }
 
-    fn capacity(&self) -> Capacity {
-        Capacity::of(self.limit)
+    fn capacity(&self) -> QueueCapacity {
+        QueueCapacity::from_limit(self.limit)
     }
 
     fn reorders(&self) -> bool {
@@ -190,7 +190,7 @@ impl DisciplineSettings for PieSpecification {
 #[derive(Debug)]
 pub struct Pie {
     settings: PieSpecification,
-    stream: Stream,
+    stream: RandomStream,
     queue: Fifo,
     active: bool,
     probability: f64,
@@ -201,12 +201,12 @@ pub struct Pie {
     delay: f64,
     previous_delay: f64,
     rate: DepartureRate,
-    updates: Periodic,
+    updates: PeriodicTimer,
 }
 
 impl Pie {
     /// Returns an empty discipline; `stream` selects the packets that are dropped.
-    pub fn new(settings: PieSpecification, stream: Stream) -> Self {
+    pub fn new(settings: PieSpecification, stream: RandomStream) -> Self {
         Pie {
             queue: Fifo::new(settings.limit),
             active: !settings.activation,
@@ -216,7 +216,7 @@ impl Pie {
             delay: 0.0,
             previous_delay: 0.0,
             rate: DepartureRate::default(),
-            updates: Periodic::after(Instant::ZERO, settings.update_interval),
+            updates: PeriodicTimer::after(Instant::ZERO, settings.update_interval),
             settings,
             stream,
         }
@@ -244,7 +244,7 @@ impl Pie {
 
     fn update(&mut self) {
         let settings = &self.settings;
-        if let PieDelay::DepartureRate { threshold_bytes } = settings.delay {
+        if let PieDelayEstimator::DepartureRate { threshold_bytes } = settings.delay {
             self.delay = self.queue.bytes() as f64 * self.rate.average_seconds / f64::from(threshold_bytes.max(1));
         } else if self.queue.packets() == 0 {
             self.delay = 0.0;
@@ -290,7 +290,7 @@ impl Pie {
                 return true;
             }
         }
-        self.stream.chance(self.probability)
+        self.stream.bernoulli(self.probability)
     }
 
     /// Activates or deactivates PIE (RFC 8033 section 5.3).
@@ -302,7 +302,7 @@ impl Pie {
             self.accumulated = 0.0;
             self.burst_allowance = self.settings.max_burst;
             self.rate = DepartureRate { running: Some((now, 0)), average_seconds: 0.0 };
-            self.updates = Periodic::after(now, self.settings.update_interval);
+            self.updates = PeriodicTimer::after(now, self.settings.update_interval);
         } else if self.active && self.is_calm() && !self.is_third_full() {
             self.active = false;
         }
@@ -335,7 +335,12 @@ impl QueueDiscipline for Pie {
         PIE.declaration.name
     }
 
-    fn enqueue(&mut self, now: Instant, mut packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        mut packet: QueuedPacket,
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         self.catch_up(now);
         if !self.queue.admits(packet.wire_bytes) {
             self.accumulated = 0.0;
@@ -362,12 +367,12 @@ impl QueueDiscipline for Pie {
         taken
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         self.catch_up(now);
         let packet = self.queue.dequeue(now, dropped)?;
         match self.settings.delay {
-            PieDelay::Timestamps => self.delay = now.saturating_since(packet.since).as_secs_f64(),
-            PieDelay::DepartureRate { threshold_bytes } => {
+            PieDelayEstimator::Timestamps => self.delay = now.saturating_since(packet.since).as_secs_f64(),
+            PieDelayEstimator::DepartureRate { threshold_bytes } => {
                 self.rate.departed(now, &packet, self.queue.bytes(), threshold_bytes);
             }
         }

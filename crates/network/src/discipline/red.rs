@@ -15,15 +15,15 @@
 //! Adaptive RED changes max_p at regular intervals to keep the average in the middle fifth between
 //! the thresholds: it increases max_p additively and decreases it multiplicatively.
 
-use super::periodic::Periodic;
+use super::periodic::PeriodicTimer;
 use super::settings::{
-    Capacity, Device, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT,
-    LIMIT_KEY, TARGET,
+    Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, LIMIT_KEY, LinkParameters,
+    QueueCapacity, TARGET,
 };
-use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
-use fullpipe_schema::component::{Component, Declaration, Invalid, Reader};
-use fullpipe_schema::{Field, Kind, keys};
-use fullpipe_units::{Duration, Instant, Rate, Stream, math};
+use crate::queue::{Fifo, Limit, QueueDiscipline, QueuedPacket};
+use fullpipe_schema::component::{Component, Declaration, InvalidSettings, SettingsReader};
+use fullpipe_schema::{Field, FieldKind, keys};
+use fullpipe_units::{Duration, Instant, RandomStream, Rate, math};
 use std::sync::Arc;
 
 /// The unit of the average and the thresholds.
@@ -137,15 +137,15 @@ pub(super) static RED: DisciplineComponent = Component {
         fields: &[keys! {
             LIMIT;
             /// Average below which nothing is dropped.
-            "min": Kind::LinkQueueLimit, default "5packets";
+            "min": FieldKind::LinkQueueLimit, default "5packets";
             /// Average at which the drop probability is `max_probability`; counted as `min` is, in packets or in bytes.
-            "max": Kind::LinkQueueLimit, default "15packets";
+            "max": FieldKind::LinkQueueLimit, default "15packets";
             /// Drop probability at `max`.
-            "max_probability": Kind::PROBABILITY, default "0.1";
+            "max_probability": FieldKind::PROBABILITY, default "0.1";
             /// Weight of the present queue.
-            "weight": Kind::number(1e-9, 1.0), default "0.002";
+            "weight": FieldKind::number(1e-9, 1.0), default "0.002";
             /// From `max` to twice that the probability rises to 1.
-            "gentle": Kind::Boolean, default "true";
+            "gentle": FieldKind::Boolean, default "true";
             ECN_OFF;
         }],
     },
@@ -165,13 +165,13 @@ pub(super) static ARED: DisciplineComponent = Component {
         let limit = device.limit(reader, LIMIT_KEY);
         Ok(Some(Arc::new(RedSpecification {
             ecn: reader.tree.boolean("ecn"),
-            max_packet_bytes: device.largest_bytes(),
+            max_packet_bytes: device.max_frame_bytes(),
             ..RedSpecification::adaptive(limit, device.rate, reader.tree.duration("target"))
         })))
     },
 };
 
-fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Discipline>, Invalid> {
+fn read(reader: &mut SettingsReader<'_, '_>, device: &LinkParameters) -> Result<Option<Discipline>, InvalidSettings> {
     let (tree, path) = (reader.tree, reader.path);
     let of = |key: &str| match device.limit(reader, key) {
         Limit::Packets(packets) => (RedUnit::Packets, packets as f64),
@@ -182,11 +182,11 @@ fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Disciplin
     let at = if tree.is_given("max") { "max" } else { "min" };
     if unit != unit_of_max {
         let message = format!("one of {path}.min and {path}.max counts packets and the other bytes");
-        return Err(reader.error(at, message, "both limits in packets, or neither"));
+        return Err(reader.add_error(at, message, "both limits in packets, or neither"));
     }
     if min_threshold >= max_threshold || max_threshold.is_infinite() {
         let message = format!("{path}.min is not below {path}.max, or one of them is unlimited");
-        return Err(reader.error(at, message, "min below max"));
+        return Err(reader.add_error(at, message, "min below max"));
     }
     Ok(Some(Arc::new(RedSpecification {
         unit,
@@ -195,7 +195,7 @@ fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Disciplin
         max_probability: tree.number("max_probability"),
         weight: tree.number("weight"),
         gentle: tree.boolean("gentle"),
-        max_packet_bytes: device.largest_bytes(),
+        max_packet_bytes: device.max_frame_bytes(),
         ecn: tree.boolean("ecn"),
         ..RedSpecification::recommended(device.limit(reader, LIMIT_KEY), device.rate)
     })))
@@ -207,11 +207,11 @@ impl DisciplineSettings for RedSpecification {
     }
 
     fn build(&self, context: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
-        Box::new(Red::new(*self, context.random()))
+        Box::new(Red::new(*self, context.random_stream()))
     }
 
-    fn capacity(&self) -> Capacity {
-        Capacity::of(self.limit)
+    fn capacity(&self) -> QueueCapacity {
+        QueueCapacity::from_limit(self.limit)
     }
 
     fn reorders(&self) -> bool {
@@ -223,7 +223,7 @@ impl DisciplineSettings for RedSpecification {
 #[derive(Debug)]
 pub struct Red {
     settings: RedSpecification,
-    stream: Stream,
+    stream: RandomStream,
     queue: Fifo,
     average: f64,
     /// When the queue became empty.
@@ -231,7 +231,7 @@ pub struct Red {
     /// Packets accepted since the last drop; `None` while the average is below the thresholds.
     spared: Option<u64>,
     max_probability: f64,
-    adaptations: Option<Periodic>,
+    adaptations: Option<PeriodicTimer>,
 }
 
 /// The outcome of an arriving packet.
@@ -245,14 +245,14 @@ enum Verdict {
 
 impl Red {
     /// Returns an empty discipline; `stream` selects the packets that are dropped.
-    pub fn new(settings: RedSpecification, stream: Stream) -> Self {
+    pub fn new(settings: RedSpecification, stream: RandomStream) -> Self {
         Red {
             queue: Fifo::new(settings.limit),
             average: 0.0,
             empty_since: Some(Instant::ZERO),
             spared: None,
             max_probability: settings.max_probability,
-            adaptations: settings.adaptive.map(|adaptive| Periodic::after(Instant::ZERO, adaptive.interval)),
+            adaptations: settings.adaptive.map(|adaptive| PeriodicTimer::after(Instant::ZERO, adaptive.interval)),
             settings,
             stream,
         }
@@ -291,7 +291,7 @@ impl Red {
     fn update_average(&mut self, now: Instant) {
         let weight = self.settings.weight;
         if let Some(since) = self.empty_since {
-            let typical = self.settings.rate.time_for(u64::from(self.settings.mean_packet_bytes.max(1)));
+            let typical = self.settings.rate.transmission_time(u64::from(self.settings.mean_packet_bytes.max(1)));
             let missed = now.saturating_since(since).as_secs_f64() / typical.as_secs_f64();
             self.average *= math::pow(1.0 - weight, missed);
         } else {
@@ -304,7 +304,7 @@ impl Red {
     }
 
     /// Returns the probability p_b for the average, before drops are spread.
-    fn base_probability(&self, packet: &Queued) -> f64 {
+    fn base_probability(&self, packet: &QueuedPacket) -> f64 {
         let RedSpecification { min_threshold, max_threshold, .. } = self.settings;
         let probability = if self.average < max_threshold {
             self.max_probability * (self.average - min_threshold) / (max_threshold - min_threshold)
@@ -317,7 +317,7 @@ impl Red {
         }
     }
 
-    fn judge(&mut self, packet: &Queued) -> Verdict {
+    fn judge(&mut self, packet: &QueuedPacket) -> Verdict {
         let RedSpecification { min_threshold, max_threshold, gentle, .. } = self.settings;
         if self.average < min_threshold {
             self.spared = None;
@@ -333,7 +333,7 @@ impl Red {
         self.spared = Some(spared);
         let base = self.base_probability(packet);
         let room = 1.0 - spared as f64 * base;
-        if room > 0.0 && !self.stream.chance(base / room) {
+        if room > 0.0 && !self.stream.bernoulli(base / room) {
             return Verdict::Take;
         }
         self.spared = Some(0);
@@ -346,7 +346,12 @@ impl QueueDiscipline for Red {
         self.settings.name()
     }
 
-    fn enqueue(&mut self, now: Instant, mut packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        mut packet: QueuedPacket,
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         self.adapt(now);
         self.update_average(now);
         let verdict = self.judge(&packet);
@@ -371,7 +376,7 @@ impl QueueDiscipline for Red {
         self.queue.enqueue(now, packet, dropped)
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let packet = self.queue.dequeue(now, dropped)?;
         if self.queue.packets() == 0 {
             self.empty_since = Some(now);

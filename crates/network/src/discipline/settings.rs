@@ -2,16 +2,16 @@
 //! that several disciplines share.
 
 use crate::queue::{Limit, QueueDiscipline};
-use fullpipe_schema::component::{Comparable, Component, Reader};
-use fullpipe_schema::{Field, Kind};
-use fullpipe_units::{Duration, FlowId, LinkQueueLimit, QueueLimit, Rate, Stream};
+use fullpipe_schema::component::{Component, DynPartialEq, SettingsReader};
+use fullpipe_schema::{Field, FieldKind};
+use fullpipe_units::{Duration, FlowId, LinkQueueLimit, QueueLimit, RandomStream, Rate};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 /// The settings of a queue discipline.
-pub trait DisciplineSettings: Comparable + fmt::Debug + Send + Sync {
+pub trait DisciplineSettings: DynPartialEq + fmt::Debug + Send + Sync {
     /// Returns the name with which a scenario selects the discipline.
     fn name(&self) -> &'static str;
 
@@ -19,7 +19,7 @@ pub trait DisciplineSettings: Comparable + fmt::Debug + Send + Sync {
     fn build(&self, context: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline>;
 
     /// Returns the capacity, which the auditor checks.
-    fn capacity(&self) -> Capacity;
+    fn capacity(&self) -> QueueCapacity;
 
     /// Returns whether the order of departures can differ from the order of arrivals: because packets overtake others, or
     /// because packets are dropped from the front, where an observer of sizes cannot identify the dropped packet.
@@ -37,16 +37,16 @@ pub type Discipline = Arc<dyn DisciplineSettings>;
 
 impl PartialEq for dyn DisciplineSettings {
     fn eq(&self, other: &Self) -> bool {
-        self.equals(other as &dyn Any)
+        self.dyn_eq(other as &dyn Any)
     }
 }
 
 /// A discipline as a component; `None` is the device queue alone.
-pub type DisciplineComponent = Component<Option<Discipline>, Device>;
+pub type DisciplineComponent = Component<Option<Discipline>, LinkParameters>;
 
 /// The link that a discipline serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Device {
+pub struct LinkParameters {
     /// The rate of the link.
     pub rate: Rate,
     /// Rate and round-trip time of a bandwidth-delay product; used only for keys that state a multiple of one.
@@ -57,19 +57,19 @@ pub struct Device {
     pub framing_bytes: u32,
 }
 
-impl Device {
+impl LinkParameters {
     /// Returns the size of the largest frame in bytes.
-    pub fn largest_bytes(self) -> u32 {
+    pub fn max_frame_bytes(self) -> u32 {
         self.mtu_bytes.saturating_add(self.framing_bytes)
     }
 
     /// Returns the limit that a key states.
-    pub(super) fn limit(self, reader: &Reader<'_, '_>, key: &str) -> Limit {
-        Limit::at(self.fixed(reader.tree.link_queue_limit(key)), self.rate)
+    pub(super) fn limit(self, reader: &SettingsReader<'_, '_>, key: &str) -> Limit {
+        Limit::from_queue_limit(self.resolve_limit(reader.tree.link_queue_limit(key)), self.rate)
     }
 
     /// Returns the limit with a multiple of the bandwidth-delay product converted to bytes.
-    pub fn fixed(self, limit: LinkQueueLimit) -> QueueLimit {
+    pub fn resolve_limit(self, limit: LinkQueueLimit) -> QueueLimit {
         let (rate, round_trip) = self.bdp;
         match limit {
             LinkQueueLimit::Fixed(limit) => limit,
@@ -91,47 +91,47 @@ pub struct DisciplineContext<'a> {
 
 impl DisciplineContext<'_> {
     /// Returns the random stream of the interface's discipline.
-    pub fn random(&self) -> Stream {
-        Stream::new(self.seed, self.interface, "queue")
+    pub fn random_stream(&self) -> RandomStream {
+        RandomStream::new(self.seed, self.interface, "queue")
     }
 }
 
 /// The capacity of a queue in packets and in bytes on the wire, if limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacity {
+pub struct QueueCapacity {
     /// Maximum number of packets.
     pub packets: Option<u64>,
     /// Maximum number of bytes.
     pub bytes: Option<u64>,
 }
 
-impl Capacity {
+impl QueueCapacity {
     /// The capacity of a missing queue.
-    pub const NOTHING: Capacity = Capacity { packets: Some(0), bytes: Some(0) };
+    pub const NOTHING: QueueCapacity = QueueCapacity { packets: Some(0), bytes: Some(0) };
 
     /// Returns the capacity of a queue with this limit.
-    pub fn of(limit: Limit) -> Self {
+    pub fn from_limit(limit: Limit) -> Self {
         match limit {
-            Limit::Packets(packets) => Capacity { packets: Some(packets), bytes: None },
-            Limit::Bytes(bytes) => Capacity { packets: None, bytes: Some(bytes) },
-            Limit::Unlimited => Capacity { packets: None, bytes: None },
+            Limit::Packets(packets) => QueueCapacity { packets: Some(packets), bytes: None },
+            Limit::Bytes(bytes) => QueueCapacity { packets: None, bytes: Some(bytes) },
+            Limit::Unlimited => QueueCapacity { packets: None, bytes: None },
         }
     }
 
     /// Returns the capacity of a queue that has both of these limits.
-    pub fn within(self, other: Self) -> Self {
+    pub fn intersect(self, other: Self) -> Self {
         let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
-        Capacity { packets: least(self.packets, other.packets), bytes: least(self.bytes, other.bytes) }
+        QueueCapacity { packets: least(self.packets, other.packets), bytes: least(self.bytes, other.bytes) }
     }
 
     /// Returns the capacity of two queues together. Limits in the same unit add up; limits in different units do not limit the sum.
-    pub fn plus(self, other: Self) -> Self {
+    pub fn combine(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
-        Capacity { packets: sum(self.packets, other.packets), bytes: sum(self.bytes, other.bytes) }
+        QueueCapacity { packets: sum(self.packets, other.packets), bytes: sum(self.bytes, other.bytes) }
     }
 }
 
-pub(super) const TARGET: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(1000));
+pub(super) const TARGET: FieldKind = FieldKind::duration(Duration::from_nanos(1), Duration::from_secs(1000));
 /// The key for the limit of every discipline, so that an axis over it applies to all of them.
 pub const LIMIT_KEY: &str = "limit";
 pub(super) const LIMIT: Field = limit("1000packets");
@@ -140,9 +140,9 @@ pub(super) const ECN_ON: Field = ecn("true");
 
 /// Returns the key for a limit with this default.
 pub(super) const fn limit(default: &'static str) -> Field {
-    Field::default(LIMIT_KEY, Kind::LinkQueueLimit, default, "How much it holds.")
+    Field::default(LIMIT_KEY, FieldKind::LinkQueueLimit, default, "How much it holds.")
 }
 
 const fn ecn(default: &'static str) -> Field {
-    Field::default("ecn", Kind::Boolean, default, "Mark ECN-capable packets instead of dropping them.")
+    Field::default("ecn", FieldKind::Boolean, default, "Mark ECN-capable packets instead of dropping them.")
 }

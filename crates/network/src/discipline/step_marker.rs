@@ -1,10 +1,10 @@
 //! Drop-tail with a marking threshold: marks ECN-capable packets while the queue exceeds a threshold (Alizadeh et al., "Data Center
 //! TCP (DCTCP)", SIGCOMM 2010, section 3.1; RFC 8257).
 
-use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT, LIMIT_KEY};
-use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
+use super::settings::{DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT, LIMIT_KEY, QueueCapacity};
+use crate::queue::{Fifo, Limit, QueueDiscipline, QueuedPacket};
 use fullpipe_schema::component::{Component, Declaration};
-use fullpipe_schema::{Kind, keys};
+use fullpipe_schema::{FieldKind, keys};
 use fullpipe_units::{Duration, Instant, QueueLimit};
 use std::sync::Arc;
 
@@ -50,15 +50,15 @@ pub(super) static STEP: DisciplineComponent = Component {
         fields: &[keys! {
             LIMIT;
             /// A packet that finds more than this waiting is marked; a time: a packet that has waited longer.
-            "threshold": Kind::LinkQueueLimit, default "65packets";
+            "threshold": FieldKind::LinkQueueLimit, default "65packets";
             /// Drop packets above the step that cannot be marked.
-            "drops_incapable": Kind::Boolean, default "false";
+            "drops_incapable": FieldKind::Boolean, default "false";
         }],
     },
     read: |reader, device| {
         Ok(Some(Arc::new(StepMarkerSpecification {
             limit: device.limit(reader, LIMIT_KEY),
-            threshold: match device.fixed(reader.tree.link_queue_limit("threshold")) {
+            threshold: match device.resolve_limit(reader.tree.link_queue_limit("threshold")) {
                 QueueLimit::Packets(packets) => StepThreshold::Packets(u64::from(packets)),
                 QueueLimit::Bytes(bytes) => StepThreshold::Bytes(bytes),
                 QueueLimit::Time(time) => StepThreshold::Delay(time),
@@ -78,8 +78,8 @@ impl DisciplineSettings for StepMarkerSpecification {
         Box::new(StepMarker::new(*self))
     }
 
-    fn capacity(&self) -> Capacity {
-        Capacity::of(self.limit)
+    fn capacity(&self) -> QueueCapacity {
+        QueueCapacity::from_limit(self.limit)
     }
 
     fn reorders(&self) -> bool {
@@ -106,7 +106,12 @@ impl QueueDiscipline for StepMarker {
         STEP.declaration.name
     }
 
-    fn enqueue(&mut self, now: Instant, mut packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        mut packet: QueuedPacket,
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         let above = match self.settings.threshold {
             StepThreshold::Packets(threshold) => self.queue.packets() > threshold,
             StepThreshold::Bytes(threshold) => self.queue.bytes() > threshold,
@@ -122,7 +127,7 @@ impl QueueDiscipline for StepMarker {
         self.queue.enqueue(now, packet, dropped)
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         loop {
             let mut packet = self.queue.dequeue(now, dropped)?;
             if let StepThreshold::Delay(threshold) = self.settings.threshold

@@ -2,14 +2,14 @@
 //! send.
 
 use super::settings::{
-    Capacity, Device, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT_KEY,
+    Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT_KEY, LinkParameters, QueueCapacity,
 };
 use super::{BAND, BANDS};
-use crate::queue::{Limit, QueueDiscipline, Queued};
+use crate::queue::{Limit, QueueDiscipline, QueuedPacket};
 use fullpipe_record::Protocol;
-use fullpipe_schema::component::{Component, Declaration, Invalid, Reader, choices};
-use fullpipe_schema::{Choice, Field, Kind, keys};
-use fullpipe_units::{Codepoint, FlowId, Instant};
+use fullpipe_schema::component::{Component, Declaration, InvalidSettings, SettingsReader, choices};
+use fullpipe_schema::{Choice, Field, FieldKind, keys};
+use fullpipe_units::{EcnCodepoint, FlowId, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub enum Classifier {
         udp: usize,
     },
     /// By ECN codepoint.
-    Codepoint {
+    Ecn {
         /// Band of packets that are not ECN-capable.
         not_ect: usize,
         /// Band of ECT(0).
@@ -50,17 +50,17 @@ pub enum Classifier {
 
 impl Classifier {
     /// Returns the band of a packet.
-    fn band(&self, packet: &Queued) -> usize {
+    fn band(&self, packet: &QueuedPacket) -> usize {
         match self {
             Classifier::Protocol { tcp, udp } => match packet.protocol {
                 Protocol::Tcp => *tcp,
                 Protocol::Udp => *udp,
             },
-            Classifier::Codepoint { not_ect, ect0, ect1, ce } => match packet.codepoint {
-                Codepoint::NotEct => *not_ect,
-                Codepoint::Ect0 => *ect0,
-                Codepoint::Ect1 => *ect1,
-                Codepoint::Ce => *ce,
+            Classifier::Ecn { not_ect, ect0, ect1, ce } => match packet.codepoint {
+                EcnCodepoint::NotEct => *not_ect,
+                EcnCodepoint::Ect0 => *ect0,
+                EcnCodepoint::Ect1 => *ect1,
+                EcnCodepoint::Ce => *ce,
             },
             Classifier::Size { largest_bytes } => largest_bytes.partition_point(|largest| *largest < packet.ip_bytes),
             Classifier::Flow { bands, others } => {
@@ -76,13 +76,13 @@ const MOST_BANDS: usize = 64;
 
 /// How a scenario assigns packets to bands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bands {
+pub enum BandClassifier {
     /// By the flow's `priority`; flows without one use the last band.
     Flow,
     /// UDP and fragments use the first band, TCP the second.
     Protocol,
     /// ECT(1) and CE use the first band, all others the second.
-    Codepoint,
+    Ecn,
     /// By size at the IP layer.
     Size {
         /// Largest size of each band but the last, in increasing order.
@@ -90,11 +90,11 @@ pub enum Bands {
     },
 }
 
-static BY: [(Choice, Bands); 4] = [
-    (Choice::new("flow", "by the flow's `priority`; flows without one go to the last band."), Bands::Flow),
-    (Choice::new("protocol", "UDP and fragments to the first band, TCP to the second."), Bands::Protocol),
-    (Choice::new("codepoint", "ECT(1) and CE to the first band, all others to the second."), Bands::Codepoint),
-    (Choice::new("size", "by the packet's size, see `sizes`."), Bands::Size { largest_bytes: Vec::new() }),
+static BY: [(Choice, BandClassifier); 4] = [
+    (Choice::new("flow", "by the flow's `priority`; flows without one go to the last band."), BandClassifier::Flow),
+    (Choice::new("protocol", "UDP and fragments to the first band, TCP to the second."), BandClassifier::Protocol),
+    (Choice::new("codepoint", "ECT(1) and CE to the first band, all others to the second."), BandClassifier::Ecn),
+    (Choice::new("size", "by the packet's size, see `sizes`."), BandClassifier::Size { largest_bytes: Vec::new() }),
 ];
 
 pub(super) static PRIORITY: DisciplineComponent = Component {
@@ -103,46 +103,46 @@ pub(super) static PRIORITY: DisciplineComponent = Component {
         text: "strict priority: a band is served only while all before it have nothing to send.",
         fields: &[keys! {
             /// How packets are told to bands.
-            "by": Kind::Choice(&choices(&BY)), default "flow";
+            "by": FieldKind::Choice(&choices(&BY)), default "flow";
             /// With `by = "size"`: the largest IP packet of each band but the last, rising.
-            "sizes": Kind::List(&Kind::size(1, 65_535)), default "[]";
+            "sizes": FieldKind::List(&FieldKind::size(1, 65_535)), default "[]";
             Field::optional(
                 LIMIT_KEY,
-                Kind::LinkQueueLimit,
+                FieldKind::LinkQueueLimit,
                 "each band has its own",
                 "How much all bands hold together; a packet beyond it is dropped on arrival, whatever its band.",
             );
             /// The discipline of each band, the first served first.
-            "bands": Kind::Tables(&BAND), required;
+            "bands": FieldKind::Tables(&BAND), required;
         }],
         ..Declaration::EMPTY
     },
     read,
 };
 
-fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Discipline>, Invalid> {
+fn read(reader: &mut SettingsReader<'_, '_>, device: &LinkParameters) -> Result<Option<Discipline>, InvalidSettings> {
     let (tree, path) = (reader.tree, reader.path);
     let trees = tree.tables("bands");
     if trees.is_empty() || trees.len() > MOST_BANDS {
         let message = format!("{path} has {} bands", trees.len());
-        return Err(reader.error("bands", message, &format!("1 to {MOST_BANDS} bands")));
+        return Err(reader.add_error("bands", message, &format!("1 to {MOST_BANDS} bands")));
     }
-    let mut by = tree.chosen("by", &BY);
-    if let Bands::Size { largest_bytes } = &mut by {
+    let mut by = tree.choice_value("by", &BY);
+    if let BandClassifier::Size { largest_bytes } = &mut by {
         let sizes = tree.list("sizes").iter().map(|size| u32::try_from(size.size()).unwrap_or(u32::MAX));
         largest_bytes.extend(sizes);
         if largest_bytes.len() + 1 != trees.len() || !largest_bytes.is_sorted() {
             let message = format!("{} sizes do not divide {} bands", largest_bytes.len(), trees.len());
-            return Err(reader.error("sizes", message, "a rising size for each band but the last"));
+            return Err(reader.add_error("sizes", message, "a rising size for each band but the last"));
         }
     }
     let mut bands = Vec::new();
     for (index, tree) in trees.iter().enumerate() {
         let path = format!("{path}.bands.{index}");
-        let mut reader = Reader { tree, path: &path, check: reader.check };
+        let mut reader = SettingsReader { tree, path: &path, check: reader.check };
         match BANDS.read(&mut reader, device)? {
             Some(band) => bands.push(band),
-            None => return Err(reader.error(BANDS.key, format!("{path} has no queue"), "\"fifo\"")),
+            None => return Err(reader.add_error(BANDS.key, format!("{path} has no queue"), "\"fifo\"")),
         }
     }
     let limit = tree.get(LIMIT_KEY).map_or(Limit::Unlimited, |_| device.limit(reader, LIMIT_KEY));
@@ -153,7 +153,7 @@ fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Disciplin
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrioritySpecification {
     /// How packets are assigned to bands.
-    pub by: Bands,
+    pub by: BandClassifier,
     /// Limit of all bands together.
     pub limit: Limit,
     /// The bands, in order of service.
@@ -167,10 +167,10 @@ impl DisciplineSettings for PrioritySpecification {
 
     fn build(&self, context: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
         let classifier = match &self.by {
-            Bands::Protocol => Classifier::Protocol { tcp: 1, udp: 0 },
-            Bands::Codepoint => Classifier::Codepoint { not_ect: 1, ect0: 1, ect1: 0, ce: 0 },
-            Bands::Size { largest_bytes } => Classifier::Size { largest_bytes: largest_bytes.clone() },
-            Bands::Flow => {
+            BandClassifier::Protocol => Classifier::Protocol { tcp: 1, udp: 0 },
+            BandClassifier::Ecn => Classifier::Ecn { not_ect: 1, ect0: 1, ect1: 0, ce: 0 },
+            BandClassifier::Size { largest_bytes } => Classifier::Size { largest_bytes: largest_bytes.clone() },
+            BandClassifier::Flow => {
                 Classifier::Flow { bands: context.bands.clone(), others: self.bands.len().saturating_sub(1) }
             }
         };
@@ -179,12 +179,12 @@ impl DisciplineSettings for PrioritySpecification {
             band.build(&DisciplineContext { interface: &interface, ..*context })
         };
         let bands = self.bands.iter().enumerate().map(build).collect();
-        Box::new(StrictPriority::new(classifier, bands).within(self.limit))
+        Box::new(StrictPriority::new(classifier, bands).with_limit(self.limit))
     }
 
-    fn capacity(&self) -> Capacity {
-        let bands = self.bands.iter().map(|band| band.capacity()).fold(Capacity::NOTHING, Capacity::plus);
-        bands.within(Capacity::of(self.limit))
+    fn capacity(&self) -> QueueCapacity {
+        let bands = self.bands.iter().map(|band| band.capacity()).fold(QueueCapacity::NOTHING, QueueCapacity::combine);
+        bands.intersect(QueueCapacity::from_limit(self.limit))
     }
 
     fn reorders(&self) -> bool {
@@ -208,7 +208,7 @@ impl StrictPriority {
 
     /// Adds a limit of all bands together.
     #[must_use]
-    pub fn within(self, limit: Limit) -> Self {
+    pub fn with_limit(self, limit: Limit) -> Self {
         StrictPriority { limit, ..self }
     }
 }
@@ -218,7 +218,12 @@ impl QueueDiscipline for StrictPriority {
         PRIORITY.declaration.name
     }
 
-    fn enqueue(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: QueuedPacket,
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Result<(), QueuedPacket> {
         if self.limit != Limit::Unlimited && !self.limit.admits(self.packets(), self.bytes(), packet.wire_bytes) {
             return Err(packet);
         }
@@ -229,7 +234,7 @@ impl QueueDiscipline for StrictPriority {
         }
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         self.bands.iter_mut().find_map(|band| band.dequeue(now, dropped))
     }
 

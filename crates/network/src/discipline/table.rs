@@ -1,16 +1,16 @@
 //! The table `discipline` of a link or station: all queue disciplines.
 
-use super::settings::{Device, Discipline, DisciplineComponent};
+use super::settings::{Discipline, DisciplineComponent, LinkParameters};
 use super::strict_priority::PRIORITY;
 use super::{IN_BANDS, LATER};
-use fullpipe_schema::component::{Catalogue, variants};
+use fullpipe_schema::component::{Catalog, variants};
 use fullpipe_schema::{Table, Variants};
 
 const PRIORITIES: &[&DisciplineComponent] = &[&PRIORITY];
 
 /// All queue disciplines.
-pub static DISCIPLINES: Catalogue<Option<Discipline>, Device> =
-    Catalogue { key: "kind", components: &[IN_BANDS, PRIORITIES] };
+pub static DISCIPLINES: Catalog<Option<Discipline>, LinkParameters> =
+    Catalog { key: "kind", components: &[IN_BANDS, PRIORITIES] };
 
 /// The table that selects a discipline.
 pub static DISCIPLINE: Table = Table {

@@ -2,18 +2,18 @@
 //! one on arrival. Only the records use the arrival of the whole packet.
 
 use super::Whole;
-use crate::network::{Hosts, Network};
-use crate::notice::Reason;
-use crate::packet::{Content, Handle, Packet, Side};
-use crate::tap::Direction;
+use crate::network::{HostEndpoints, Network};
+use crate::notice::NotificationReason;
+use crate::packet::{Packet, PacketContent, PacketHandle, SideDataHandle};
+use crate::tap::CaptureDirection;
 use bytes::Bytes;
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Instant, LinkId, NodeId};
-use fullpipe_wire::{IcmpError, IpVersion, Summary, fragments};
+use fullpipe_wire::{IcmpError, IpVersion, PacketSummary, fragments};
 
 /// Returns where the payload of a packet, or of a fragment, starts and ends in the payload of its whole packet.
 fn extent(bytes: &[u8]) -> Option<(u32, u32)> {
-    let summary = Summary::of(bytes).ok()?;
+    let summary = PacketSummary::parse(bytes).ok()?;
     let fragment = summary.fragment.map_or((0, 0), |fragment| (fragment.offset_bytes, 8));
     let header_bytes = match summary.version {
         IpVersion::V4 => u32::from(bytes.first()? & 0xf) * 4,
@@ -25,31 +25,31 @@ fn extent(bytes: &[u8]) -> Option<(u32, u32)> {
 
 impl<O: Observer> Network<O> {
     /// Returns the bytes of a real packet or of one of its fragments.
-    pub(super) fn real_bytes(&self, handle: Handle) -> Option<&Bytes> {
+    pub(super) fn real_bytes(&self, handle: PacketHandle) -> Option<&Bytes> {
         let packet = self.arena.get(handle);
         match packet.content {
-            Content::Wire { .. } | Content::Fragment { .. } => self.arena.payload(packet.payload),
+            PacketContent::RawIp { .. } | PacketContent::Fragment { .. } => self.arena.payload(packet.payload),
             _ => None,
         }
     }
 
     /// Drops a packet that is too large for a link and must not be fragmented.
     #[cold]
-    pub(super) fn refuse_too_big(&mut self, at: Instant, handle: Handle, node: NodeId, limit: (u32, LinkId)) {
+    pub(super) fn refuse_too_big(&mut self, at: Instant, handle: PacketHandle, node: NodeId, limit: (u32, LinkId)) {
         let (mtu_bytes, link) = limit;
         // A host does not send an ICMP error to itself; the first router sends it.
         let teller = match self.is_router(node) {
             true => Some(node),
-            false => self.router_beside(node),
+            false => self.adjacent_router(node),
         };
         if let Some(teller) = teller {
-            self.notify(at, handle, teller, Reason::Error(IcmpError::PacketTooBig { mtu_bytes }));
+            self.notify(at, handle, teller, NotificationReason::Error(IcmpError::PacketTooBig { mtu_bytes }));
         }
-        self.drop_packet(at, handle, Some(link), DropReason::TooBig);
+        self.drop_packet(at, handle, Some(link), DropReason::PacketTooBig);
     }
 
     /// Returns the first router to which a node has a link.
-    pub fn router_beside(&self, node: NodeId) -> Option<NodeId> {
+    pub fn adjacent_router(&self, node: NodeId) -> Option<NodeId> {
         self.edges.get(node.index())?.iter().map(|edge| edge.to).find(|to| self.is_router(*to))
     }
 
@@ -58,16 +58,16 @@ impl<O: Observer> Network<O> {
     pub(super) fn fragment_real(
         &mut self,
         at: Instant,
-        handle: Handle,
+        handle: PacketHandle,
         node: NodeId,
         limit: (u32, LinkId),
-        mut forward: impl FnMut(&mut Self, Handle),
+        mut forward: impl FnMut(&mut Self, PacketHandle),
     ) {
         let packet = *self.arena.get(handle);
         let bytes = self.real_bytes(handle).cloned().unwrap_or_default();
         let (whole, may_be_cut) = match packet.content {
-            Content::Fragment { whole, .. } => (whole, packet.version == IpVersion::V4),
-            Content::Wire { dont_fragment, origin, .. } => {
+            PacketContent::Fragment { whole, .. } => (whole, packet.version == IpVersion::V4),
+            PacketContent::RawIp { dont_fragment, origin, .. } => {
                 (handle, !dont_fragment && (packet.version == IpVersion::V4 || origin == node))
             }
             _ => (handle, false),
@@ -75,7 +75,8 @@ impl<O: Observer> Network<O> {
         let identification = self.fragments.cut;
         let mut cut: Vec<Bytes> = Vec::new();
         let is_cut = may_be_cut
-            && fragments::cut(&bytes, limit.0, identification, |piece| cut.push(Bytes::copy_from_slice(piece))).is_ok();
+            && fragments::fragment(&bytes, limit.0, identification, |piece| cut.push(Bytes::copy_from_slice(piece)))
+                .is_ok();
         let Some((begin, end)) = extent(&bytes).filter(|_| is_cut) else {
             return self.refuse_too_big(at, handle, node, limit);
         };
@@ -85,8 +86,14 @@ impl<O: Observer> Network<O> {
             let offset_bytes = extent(&bytes).map_or(0, |(begin, _)| begin);
             let ip_bytes = bytes.len() as u32;
             let payload = self.arena.store_payload(Some(bytes));
-            let content = Content::Fragment { whole, offset_bytes, last: number == last };
-            pieces.push(self.arena.insert(Packet { content, ip_bytes, payload, options: Side::NONE, ..packet }));
+            let content = PacketContent::Fragment { whole, offset_bytes, last: number == last };
+            pieces.push(self.arena.insert(Packet {
+                content,
+                ip_bytes,
+                payload,
+                options: SideDataHandle::NONE,
+                ..packet
+            }));
         }
         let count = pieces.len() as u32;
         if whole == handle {
@@ -101,7 +108,7 @@ impl<O: Observer> Network<O> {
         }
         for piece in pieces {
             if !self.is_router(node) && self.tap.is_some() {
-                self.capture(node, Direction::Out, piece);
+                self.capture(node, CaptureDirection::Outbound, piece);
             }
             forward(self, piece);
         }
@@ -109,11 +116,16 @@ impl<O: Observer> Network<O> {
 
     /// Processes the arrival of a real fragment at its destination host.
     #[cold]
-    pub(super) fn receive_real_fragment(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
+    pub(super) fn receive_real_fragment(
+        &mut self,
+        hosts: &mut impl HostEndpoints<O>,
+        node: NodeId,
+        handle: PacketHandle,
+    ) {
         let is_taken = hosts.receive_fragment(self, node, handle);
         let Some(whole) = self.whole_at(handle) else { return };
         let packet = self.arena.get(whole);
-        self.observer.delivered(self.now, &packet.view(), packet.sent);
+        self.observer.on_delivered(self.now, &packet.view(), packet.sent);
         if is_taken {
             return self.arena.release(whole);
         }
@@ -121,8 +133,8 @@ impl<O: Observer> Network<O> {
     }
 
     /// Returns what has arrived at its destination: a packet itself, or with the last real fragment of a packet, the packet.
-    pub(crate) fn whole_at(&mut self, handle: Handle) -> Option<Handle> {
-        let Content::Fragment { whole, .. } = self.arena.get(handle).content else { return Some(handle) };
+    pub(crate) fn whole_at(&mut self, handle: PacketHandle) -> Option<PacketHandle> {
+        let PacketContent::Fragment { whole, .. } = self.arena.get(handle).content else { return Some(handle) };
         let Some((begin, end)) = self.real_bytes(handle).and_then(|bytes| extent(bytes)) else { return Some(handle) };
         if let Some(state) = self.fragments.wholes.get_mut(&whole) {
             state.fill(begin, end, false);

@@ -1,19 +1,21 @@
 //! Black holes: time intervals in which every frame is lost.
 
 use super::FRAME_NUMBER;
-use super::settings::{Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
-use fullpipe_schema::component::{Reader, choices};
-use fullpipe_schema::{Choice, Field, Kind, Table, Value};
+use super::settings::{
+    Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, ImpairmentStage,
+};
+use fullpipe_schema::component::{SettingsReader, choices};
+use fullpipe_schema::{Choice, Field, FieldKind, Table, Value};
 use fullpipe_units::{Duration, Instant};
 use std::sync::Arc;
 
 pub(super) static BLACKHOLES: ImpairmentComponent = ImpairmentComponent {
-    field: Field::optional("blackholes", Kind::Tables(&BLACKHOLE), "none", "Times in which every frame is lost."),
+    field: Field::optional("blackholes", FieldKind::Tables(&BLACKHOLE), "none", "Times in which every frame is lost."),
     fill: |_| (),
     read: |reader, value| {
         let mut read = |(index, tree)| {
             let path = reader.path_of(&format!("blackholes.{index}"));
-            Arc::new(Blackhole::read(&mut reader.within(tree, &path))) as Impairment
+            Arc::new(Blackhole::read(&mut reader.nested(tree, &path))) as Impairment
         };
         Ok(value.tables().iter().enumerate().map(&mut read).collect())
     },
@@ -29,11 +31,11 @@ static BLACKHOLE: Table = Table {
     name: "black hole",
     text: "A time in which every frame is lost.",
     fields: &[&[
-        Field::required("from", Kind::DURATION, "Its begin."),
-        Field::required("until", Kind::DURATION, "Its end, exclusive."),
-        Field::optional("period", Kind::INTERVAL, "never", "It comes again after this time, from begin to begin."),
-        Field::optional("times", FRAME_NUMBER, "without end", "How often it comes, with `period`.").unit("times"),
-        Field::default("of", Kind::Choice(&choices(&LOST)), "departures", "Which frames it takes."),
+        Field::required("from", FieldKind::DURATION, "Its begin."),
+        Field::required("until", FieldKind::DURATION, "Its end, exclusive."),
+        Field::optional("period", FieldKind::INTERVAL, "never", "It comes again after this time, from begin to begin."),
+        Field::optional("times", FRAME_NUMBER, "without end", "How often it comes, with `period`.").with_unit("times"),
+        Field::default("of", FieldKind::Choice(&choices(&LOST)), "departures", "Which frames it takes."),
     ]],
     ..Table::EMPTY
 };
@@ -54,24 +56,24 @@ pub struct Blackhole {
 }
 
 impl Blackhole {
-    fn read(reader: &mut Reader<'_, '_>) -> Self {
+    fn read(reader: &mut SettingsReader<'_, '_>) -> Self {
         let (tree, path) = (reader.tree, reader.path);
         if tree.duration("from") >= tree.duration("until") {
-            reader.error(
+            reader.add_error(
                 "until",
                 format!("{path}.until = {} is not after from = {}", tree.duration("until"), tree.duration("from")),
                 "a later time",
             );
         }
         if tree.get("times").is_some() && tree.get("period").is_none() {
-            reader.error("times", format!("{path} has times, but no period"), "a period");
+            reader.add_error("times", format!("{path} has times, but no period"), "a period");
         }
         Blackhole {
             from: tree.duration("from"),
             until: tree.duration("until"),
             period: tree.get("period").map_or(Duration::ZERO, Value::duration),
             times: tree.get("times").map_or(0, |times| times.integer() as u64),
-            of_arrivals: tree.chosen("of", &LOST),
+            of_arrivals: tree.choice_value("of", &LOST),
         }
     }
 
@@ -93,7 +95,7 @@ impl Blackhole {
 impl ImpairmentSettings for Blackhole {
     fn build(&self, _: &ImpairmentContext<'_>) -> ImpairmentModel {
         let hole = *self;
-        ImpairmentModel::new(Stage::Arrival, move |_, outcome| {
+        ImpairmentModel::new(ImpairmentStage::Arrival, move |_, outcome| {
             outcome.lost |= hole.takes(outcome.finish, outcome.arrival);
         })
     }

@@ -1,25 +1,27 @@
 //! Bit errors, per frame or per bit.
 
-use super::settings::{Detection, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
-use fullpipe_schema::component::Invalid;
-use fullpipe_schema::{Field, Kind, Table, keys};
+use super::settings::{
+    ErrorDetection, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, ImpairmentStage,
+};
+use fullpipe_schema::component::InvalidSettings;
+use fullpipe_schema::{Field, FieldKind, Table, keys};
 use fullpipe_units::math;
 use std::sync::Arc;
 
 pub(super) static CORRUPTION: ImpairmentComponent = ImpairmentComponent {
-    field: Field::optional("corruption", Kind::Table(&TABLE), "none", "Bit errors."),
+    field: Field::optional("corruption", FieldKind::Table(&TABLE), "none", "Bit errors."),
     fill: |_| (),
     read: |reader, value| {
         let tree = value.table();
         let errors = match (tree.get("probability"), tree.get("bit_error_rate")) {
-            (Some(probability), None) => Errors::PerFrame(probability.number()),
-            (None, Some(rate)) => Errors::PerBit(rate.number()),
+            (Some(probability), None) => ErrorRate::PerFrame(probability.number()),
+            (None, Some(rate)) => ErrorRate::PerBit(rate.number()),
             (one, _) => {
                 let path = reader.path_of("corruption");
                 let what = if one.is_some() { "both probability and" } else { "neither probability nor" };
                 let expected = vec!["exactly one of them".into()];
-                reader.check.error(tree.place, &path, format!("{path} has {what} bit_error_rate"), expected);
-                return Err(Invalid);
+                reader.check.add_error(tree.place, &path, format!("{path} has {what} bit_error_rate"), expected);
+                return Err(InvalidSettings);
             }
         };
         Ok(vec![Arc::new(Corruption { errors, delivered: tree.boolean("delivered") })])
@@ -31,12 +33,12 @@ static TABLE: Table = Table {
     text: "Bit errors: one of `probability` and `bit_error_rate` is given.",
     fields: &[keys! {
         /// Probability per frame.
-        "probability": Kind::PROBABILITY, optional "from `bit_error_rate`";
+        "probability": FieldKind::PROBABILITY, optional "from `bit_error_rate`";
         /// Probability per bit on the wire.
-        "bit_error_rate": Kind::PROBABILITY, optional "from `probability`";
+        "bit_error_rate": FieldKind::PROBABILITY, optional "from `probability`";
         /// Whether a corrupted frame travels on, to be dropped by its destination's checksum; otherwise the far end of
         /// the link drops it.
-        "delivered": Kind::Boolean, default "false";
+        "delivered": FieldKind::Boolean, default "false";
     }],
     ..Table::EMPTY
 };
@@ -45,7 +47,7 @@ static TABLE: Table = Table {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Corruption {
     /// The error probability.
-    pub errors: Errors,
+    pub errors: ErrorRate,
     /// Whether a corrupted frame is forwarded and dropped by the transport checksum of its destination host; otherwise
     /// the far end of the link drops it (frame check sequence).
     pub delivered: bool,
@@ -53,31 +55,31 @@ pub struct Corruption {
 
 /// The error probability, per frame or per bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Errors {
+pub enum ErrorRate {
     /// Each frame with this probability.
     PerFrame(f64),
     /// Each bit on the wire, independently, with this probability.
     PerBit(f64),
 }
 
-impl Errors {
+impl ErrorRate {
     /// Returns the probability that a frame is corrupted: 1 - (1 - b)^bits for bit errors.
-    pub fn of_frame(self, wire_bytes: u32) -> f64 {
+    pub fn frame_error_probability(self, wire_bytes: u32) -> f64 {
         match self {
-            Errors::PerFrame(probability) => probability,
+            ErrorRate::PerFrame(probability) => probability,
             // Keeps precision for small probabilities: -expm1(bits x log1p(-b)).
-            Errors::PerBit(bit) if bit < 1.0 => -math::exp_m1(8.0 * f64::from(wire_bytes) * math::ln_1p(-bit)),
-            Errors::PerBit(_) => 1.0,
+            ErrorRate::PerBit(bit) if bit < 1.0 => -math::exp_m1(8.0 * f64::from(wire_bytes) * math::ln_1p(-bit)),
+            ErrorRate::PerBit(_) => 1.0,
         }
     }
 }
 
 impl ImpairmentSettings for Corruption {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        let (Corruption { errors, delivered }, mut stream) = (*self, context.random("corruption"));
-        ImpairmentModel::new(Stage::Transmission, move |frame, outcome| {
-            if stream.chance(errors.of_frame(frame.wire_bytes)) {
-                outcome.corrupted = Some(Detection::delivered(delivered));
+        let (Corruption { errors, delivered }, mut stream) = (*self, context.random_stream("corruption"));
+        ImpairmentModel::new(ImpairmentStage::Transmission, move |frame, outcome| {
+            if stream.bernoulli(errors.frame_error_probability(frame.wire_bytes)) {
+                outcome.corrupted = Some(ErrorDetection::delivered(delivered));
             }
         })
     }

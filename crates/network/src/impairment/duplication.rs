@@ -1,19 +1,20 @@
 //! Duplication: frames that arrive twice.
 
 use super::settings::{
-    Effects, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage,
+    Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentEffects, ImpairmentModel, ImpairmentSettings,
+    ImpairmentStage,
 };
-use fullpipe_schema::{Data, Field, Kind};
+use fullpipe_schema::{Field, FieldKind, ValueData};
 use std::sync::Arc;
 
 pub(super) static DUPLICATION: ImpairmentComponent = ImpairmentComponent {
     field: Field::default(
         "duplication",
-        Kind::PROBABILITY,
+        FieldKind::PROBABILITY,
         "0.0",
         "Probability that a frame arrives twice. Fragments are not copied.",
     ),
-    fill: |direction| direction.fill("duplication", Data::Number(0.0)),
+    fill: |direction| direction.fill("duplication", ValueData::Number(0.0)),
     read: |_, value| {
         let probability = value.number();
         let copies = (probability > 0.0).then(|| Arc::new(Duplication { probability }) as Impairment);
@@ -30,11 +31,13 @@ pub struct Duplication {
 
 impl ImpairmentSettings for Duplication {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        let (probability, mut stream) = (self.probability, context.random("duplication"));
-        ImpairmentModel::new(Stage::Transmission, move |_, outcome| outcome.copied |= stream.chance(probability))
+        let (probability, mut stream) = (self.probability, context.random_stream("duplication"));
+        ImpairmentModel::new(ImpairmentStage::Transmission, move |_, outcome| {
+            outcome.copied |= stream.bernoulli(probability)
+        })
     }
 
-    fn effects(&self) -> Effects {
-        Effects { duplicates: true, ..Effects::default() }
+    fn effects(&self) -> ImpairmentEffects {
+        ImpairmentEffects { duplicates: true, ..ImpairmentEffects::default() }
     }
 }

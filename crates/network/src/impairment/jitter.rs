@@ -1,18 +1,20 @@
 //! Jitter: a random time that is added to a link's delay.
 
-use super::settings::{Effects, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
+use super::settings::{
+    ImpairmentComponent, ImpairmentContext, ImpairmentEffects, ImpairmentModel, ImpairmentSettings, ImpairmentStage,
+};
 use crate::link::DELAY;
-use fullpipe_schema::component::{Catalogue, Component, choice, variants};
-use fullpipe_schema::{Field, Kind, Table, Variants};
-use fullpipe_units::{Duration, Stream, math};
+use fullpipe_schema::component::{Catalog, Component, choice_component, variants};
+use fullpipe_schema::{Field, FieldKind, Table, Variants};
+use fullpipe_units::{Duration, RandomStream, math};
 use std::sync::Arc;
 
 pub(super) static JITTER: ImpairmentComponent = ImpairmentComponent {
-    field: Field::optional("jitter", Kind::Table(&TABLE), "none", "A random time on top of the delay."),
+    field: Field::optional("jitter", FieldKind::Table(&TABLE), "none", "A random time on top of the delay."),
     fill: |_| (),
     read: |reader, value| {
         let path = reader.path_of("jitter");
-        let distribution = DISTRIBUTIONS.read(&mut reader.within(value.table(), &path), &())?;
+        let distribution = DISTRIBUTIONS.read(&mut reader.nested(value.table(), &path), &())?;
         Ok(vec![Arc::new(Jitter { distribution, in_order: value.table().boolean("in_order") })])
     },
 };
@@ -31,13 +33,13 @@ static TABLE: Table = Table {
 };
 
 const ALL: &[&Component<JitterDistribution, ()>] = &[
-    &choice(
+    &choice_component(
         "uniform",
         "from 0 to a largest time.",
         &[&[Field::required("max", DELAY, "The largest, exclusive."), IN_ORDER]],
         |reader, _| Ok(JitterDistribution::Uniform { max: reader.tree.duration("max") }),
     ),
-    &choice(
+    &choice_component(
         "normal",
         "normal; what would be negative is 0.",
         &[&[MEAN, Field::required("deviation", DELAY, "The standard deviation."), IN_ORDER]],
@@ -46,16 +48,16 @@ const ALL: &[&Component<JitterDistribution, ()>] = &[
             Ok(JitterDistribution::Normal { mean, deviation })
         },
     ),
-    &choice("exponential", "exponential.", &[&[MEAN, IN_ORDER]], |reader, _| {
+    &choice_component("exponential", "exponential.", &[&[MEAN, IN_ORDER]], |reader, _| {
         Ok(JitterDistribution::Exponential { mean: reader.tree.duration("mean") })
     }),
 ];
 
 /// All distributions of jitter.
-pub static DISTRIBUTIONS: Catalogue<JitterDistribution, ()> = Catalogue { key: "kind", components: &[ALL] };
+pub static DISTRIBUTIONS: Catalog<JitterDistribution, ()> = Catalog { key: "kind", components: &[ALL] };
 
 const IN_ORDER: Field =
-    Field::default("in_order", Kind::Boolean, "true", "Whether frames keep their order; otherwise they overtake.");
+    Field::default("in_order", FieldKind::Boolean, "true", "Whether frames keep their order; otherwise they overtake.");
 
 const MEAN: Field = Field::required("mean", DELAY, "The mean.");
 
@@ -91,9 +93,9 @@ pub enum JitterDistribution {
 }
 
 impl JitterDistribution {
-    fn draw(self, stream: &mut Stream) -> Duration {
+    fn draw(self, stream: &mut RandomStream) -> Duration {
         match self {
-            JitterDistribution::Uniform { max } => stream.duration_below(max),
+            JitterDistribution::Uniform { max } => stream.uniform_duration(max),
             JitterDistribution::Exponential { mean } => Duration::from_secs_f64(stream.exponential(mean.as_secs_f64())),
             JitterDistribution::Normal { mean, deviation } => {
                 // Two uniform numbers give one normal number; the second one would have to be stored.
@@ -107,14 +109,14 @@ impl JitterDistribution {
 
 impl ImpairmentSettings for Jitter {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        let (Jitter { distribution, in_order }, mut stream) = (*self, context.random("jitter"));
-        ImpairmentModel::new(Stage::Transmission, move |_, outcome| {
+        let (Jitter { distribution, in_order }, mut stream) = (*self, context.random_stream("jitter"));
+        ImpairmentModel::new(ImpairmentStage::Transmission, move |_, outcome| {
             outcome.arrival = outcome.arrival.saturating_add(distribution.draw(&mut stream));
             outcome.overtakes |= !in_order;
         })
     }
 
-    fn effects(&self) -> Effects {
-        Effects { delays: true, reorders: !self.in_order, duplicates: false }
+    fn effects(&self) -> ImpairmentEffects {
+        ImpairmentEffects { delays: true, reorders: !self.in_order, duplicates: false }
     }
 }

@@ -22,7 +22,7 @@ pub mod reordering;
 pub mod settings;
 
 pub use blackhole::Blackhole;
-pub use corruption::{Corruption, Errors};
+pub use corruption::{Corruption, ErrorRate};
 pub use duplication::Duplication;
 pub use jitter::{Jitter, JitterDistribution};
 pub use loss::bernoulli::BernoulliLoss;
@@ -34,12 +34,12 @@ pub use reordering::Reordering;
 
 use crate::loss::LossModel;
 use crate::rebinding::Rebinding;
-use fullpipe_schema::component::Reader;
-use fullpipe_schema::{Field, Kind, Tree};
-use fullpipe_units::{Instant, Stream};
+use fullpipe_schema::component::SettingsReader;
+use fullpipe_schema::{Field, FieldKind, Tree};
+use fullpipe_units::{Instant, RandomStream};
 use settings::{
-    Effects, Frame, FrameModel, FrameOutcome, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
-    ImpairmentSettings, Stage,
+    FrameInfo, FrameModel, FrameOutcome, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentEffects,
+    ImpairmentModel, ImpairmentSettings, ImpairmentStage,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub static KEYS: [Field; IMPAIRMENTS.len()] = {
 };
 
 /// Numbers of frames, limited so that they stay far from 2^64.
-const FRAME_NUMBER: Kind = Kind::Integer { min: 1, max: 1_000_000_000_000_000 };
+const FRAME_NUMBER: FieldKind = FieldKind::Integer { min: 1, max: 1_000_000_000_000_000 };
 
 /// Fills in defaults in the table of a direction of a link.
 pub fn fill(direction: &mut Tree) {
@@ -86,7 +86,7 @@ pub struct Impairments {
 impl Impairments {
     /// Converts the checked keys of a direction. Keys that contradict each other are reported as errors of the reader and give no
     /// settings.
-    pub fn read(reader: &mut Reader<'_, '_>) -> Self {
+    pub fn read(reader: &mut SettingsReader<'_, '_>) -> Self {
         let tree = reader.tree;
         let given = IMPAIRMENTS.iter().filter_map(|component| Some((component, tree.get(component.field.key)?)));
         let list = given.flat_map(|(component, value)| (component.read)(reader, value).unwrap_or_default()).collect();
@@ -101,13 +101,13 @@ impl Impairments {
     }
 
     /// Returns the settings of one type.
-    pub fn of<T: ImpairmentSettings>(&self) -> impl Iterator<Item = &T> {
+    pub fn settings_of<T: ImpairmentSettings>(&self) -> impl Iterator<Item = &T> {
         self.list.iter().filter_map(|settings| (&**settings as &dyn Any).downcast_ref())
     }
 
     /// Returns the possible effects on frames that arrive.
-    pub fn effects(&self) -> Effects {
-        self.list.iter().fold(Effects::default(), |effects, settings| effects.plus(settings.effects()))
+    pub fn effects(&self) -> ImpairmentEffects {
+        self.list.iter().fold(ImpairmentEffects::default(), |effects, settings| effects.union(settings.effects()))
     }
 
     /// Builds the models of a direction with this name: the loss that a link without other models computes, and the other models, if
@@ -119,8 +119,8 @@ impl Impairments {
             match settings.build(&context) {
                 ImpairmentModel::Loss(model) if loss.is_none() => loss = Some(model),
                 ImpairmentModel::Loss(mut model) => models.push((
-                    Stage::Transmission,
-                    Box::new(move |frame: &Frame, outcome: &mut FrameOutcome| {
+                    ImpairmentStage::Transmission,
+                    Box::new(move |frame: &FrameInfo, outcome: &mut FrameOutcome| {
                         outcome.lost |= model.loses(frame.has_payload)
                     }),
                 )),
@@ -128,7 +128,7 @@ impl Impairments {
             }
         }
         models.sort_by_key(|(stage, _)| *stage);
-        let rebinding = self.rebinding.map(|rebinding| (rebinding, context.random("rebinding")));
+        let rebinding = self.rebinding.map(|rebinding| (rebinding, context.random_stream("rebinding")));
         if models.is_empty() && rebinding.is_none() {
             return (loss, None);
         }
@@ -140,10 +140,10 @@ impl Impairments {
 #[derive(Debug)]
 pub struct FrameModels {
     /// The models with their stages, in order of stage.
-    models: Vec<(Stage, Box<dyn FrameModel>)>,
-    effects: Effects,
+    models: Vec<(ImpairmentStage, Box<dyn FrameModel>)>,
+    effects: ImpairmentEffects,
     /// The NAT at the end of this direction, with its random stream.
-    pub(crate) rebinding: Option<(Rebinding, Stream)>,
+    pub(crate) rebinding: Option<(Rebinding, RandomStream)>,
 }
 
 impl FrameModels {
@@ -158,11 +158,11 @@ impl FrameModels {
     }
 
     /// Processes the next frame; `last` is the latest arrival of frames that keep their order.
-    pub(crate) fn process(&mut self, frame: &Frame, last: &mut Instant, outcome: &mut FrameOutcome) {
+    pub(crate) fn process(&mut self, frame: &FrameInfo, last: &mut Instant, outcome: &mut FrameOutcome) {
         // All models are called for every frame, without a shortcut.
         let mut in_order = false;
         for (stage, model) in &mut self.models {
-            if !in_order && *stage > Stage::Transmission {
+            if !in_order && *stage > ImpairmentStage::Transmission {
                 outcome.keep_order(last);
                 in_order = true;
             }
@@ -175,6 +175,6 @@ impl FrameModels {
 
     /// Returns which byte of a payload of this length changes, and the number that is added to it.
     pub(crate) fn damage(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
-        self.models.iter_mut().find_map(|(_, model)| model.damage(payload_bytes))
+        self.models.iter_mut().find_map(|(_, model)| model.corrupt_payload(payload_bytes))
     }
 }

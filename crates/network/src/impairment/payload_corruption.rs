@@ -1,18 +1,18 @@
 //! Corruption of one byte of the payload of selected UDP datagrams.
 
 use super::settings::{
-    Detection, Frame, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
-    ImpairmentSettings, Stage,
+    ErrorDetection, FrameInfo, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
+    ImpairmentSettings, ImpairmentStage,
 };
-use crate::selection::{Frames, LARGEST_BURST, Selection, Selector};
-use fullpipe_schema::{Field, Kind, Table, keys};
-use fullpipe_units::Stream;
+use crate::selection::{FrameFilter, FrameSelection, FrameSelector, LARGEST_BURST};
+use fullpipe_schema::{Field, FieldKind, Table, keys};
+use fullpipe_units::RandomStream;
 use std::sync::Arc;
 
 pub(super) static PAYLOAD_CORRUPTION: ImpairmentComponent = ImpairmentComponent {
     field: Field::optional(
         "payload_corruption",
-        Kind::Table(&TABLE),
+        FieldKind::Table(&TABLE),
         "none",
         "Damage to the content of UDP datagrams that no checksum tells.",
     ),
@@ -20,7 +20,7 @@ pub(super) static PAYLOAD_CORRUPTION: ImpairmentComponent = ImpairmentComponent 
     read: |_, value| {
         let tree = value.table();
         Ok(vec![Arc::new(PayloadCorruption {
-            selection: Selection::read(tree, Frames::Udp),
+            selection: FrameSelection::read(tree, FrameFilter::Udp),
             window_bytes: tree.size("window") as u32,
             spare_version_negotiation: tree.boolean("spare_version_negotiation"),
             delivered: tree.boolean("delivered"),
@@ -35,14 +35,14 @@ static TABLE: Table = Table {
            has no bytes, is refused by its receiver.",
     fields: &[keys! {
         /// Probability per datagram.
-        "probability": Kind::PROBABILITY, required;
+        "probability": FieldKind::PROBABILITY, required;
         LARGEST_BURST;
         /// How far into the payload the byte may lie; the place is uniform.
-        "window": Kind::Size { min: 1, max: 65_535 }, default "65535B";
+        "window": FieldKind::Size { min: 1, max: 65_535 }, default "65535B";
         /// Whether QUIC's version negotiation packets (version 0, RFC 8999), which nothing protects, are spared.
-        "spare_version_negotiation": Kind::Boolean, default "false";
+        "spare_version_negotiation": FieldKind::Boolean, default "false";
         /// Whether the damaged datagram travels on; otherwise the far end of the link drops it.
-        "delivered": Kind::Boolean, default "true";
+        "delivered": FieldKind::Boolean, default "true";
     }],
     ..Table::EMPTY
 };
@@ -56,7 +56,7 @@ static TABLE: Table = Table {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PayloadCorruption {
     /// Which datagrams are selected; only UDP, whatever its `frames`.
-    pub selection: Selection,
+    pub selection: FrameSelection,
     /// Number of payload bytes from the start in which the byte can be.
     pub window_bytes: u32,
     /// Whether QUIC version negotiation packets (RFC 8999 section 6) are never selected, and end a burst.
@@ -67,43 +67,43 @@ pub struct PayloadCorruption {
 
 impl ImpairmentSettings for PayloadCorruption {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        let streams = ["payload corruption", "corrupted bytes"].map(|purpose| context.random(purpose));
-        ImpairmentModel::Frames(Stage::Transmission, Box::new(PayloadCorruptor::new(*self, streams)))
+        let streams = ["payload corruption", "corrupted bytes"].map(|purpose| context.random_stream(purpose));
+        ImpairmentModel::Frames(ImpairmentStage::Transmission, Box::new(PayloadCorruptor::new(*self, streams)))
     }
 }
 
 #[derive(Debug)]
 struct PayloadCorruptor {
     corruption: PayloadCorruption,
-    selector: Selector,
-    bytes: Stream,
+    selector: FrameSelector,
+    bytes: RandomStream,
 }
 
 impl PayloadCorruptor {
-    fn new(corruption: PayloadCorruption, [choice, bytes]: [Stream; 2]) -> Self {
-        let selection = Selection { frames: Frames::Udp, ..corruption.selection };
-        PayloadCorruptor { corruption, selector: Selector::new(selection, choice), bytes }
+    fn new(corruption: PayloadCorruption, [choice, bytes]: [RandomStream; 2]) -> Self {
+        let selection = FrameSelection { frames: FrameFilter::Udp, ..corruption.selection };
+        PayloadCorruptor { corruption, selector: FrameSelector::new(selection, choice), bytes }
     }
 
-    fn chooses(&mut self, frame: &Frame) -> bool {
+    fn chooses(&mut self, frame: &FrameInfo) -> bool {
         self.selector.chooses(frame, self.corruption.spare_version_negotiation && frame.is_version_negotiation)
     }
 }
 
 impl FrameModel for PayloadCorruptor {
-    fn process(&mut self, frame: &Frame, outcome: &mut FrameOutcome) {
+    fn process(&mut self, frame: &FrameInfo, outcome: &mut FrameOutcome) {
         if self.chooses(frame) {
-            outcome.damaged = Some(Detection::delivered(self.corruption.delivered));
+            outcome.damaged = Some(ErrorDetection::delivered(self.corruption.delivered));
         }
     }
 
     /// Returns a position in the window and an addend that is not zero.
-    fn damage(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
+    fn corrupt_payload(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
         let window = payload_bytes.min(self.corruption.window_bytes as usize);
         if window == 0 {
             return None;
         }
-        Some((self.bytes.below(window as u64) as usize, 1 + self.bytes.below(255) as u8))
+        Some((self.bytes.uniform_below(window as u64) as usize, 1 + self.bytes.uniform_below(255) as u8))
     }
 }
 
@@ -111,22 +111,23 @@ impl FrameModel for PayloadCorruptor {
 mod tests {
     use super::*;
 
-    const UDP: Frame = Frame { wire_bytes: 100, has_payload: true, is_udp: true, is_version_negotiation: false };
+    const UDP: FrameInfo =
+        FrameInfo { wire_bytes: 100, has_payload: true, is_udp: true, is_version_negotiation: false };
 
     #[test]
     fn damage_reaches_every_position_of_the_window_and_always_changes_the_byte() {
         let corruption = PayloadCorruption {
-            selection: Selection { probability: 1.0, largest_burst: None, frames: Frames::All },
+            selection: FrameSelection { probability: 1.0, largest_burst: None, frames: FrameFilter::All },
             window_bytes: 51,
             spare_version_negotiation: true,
             delivered: true,
         };
-        let stream = |purpose| Stream::new(1, "link", purpose);
+        let stream = |purpose| RandomStream::new(1, "link", purpose);
         let mut corruptor = PayloadCorruptor::new(corruption, [stream("a"), stream("b")]);
         let mut places = [0u32; 51];
         let mut changes = [0u32; 256];
         for _ in 0..51_000 {
-            let (place, change) = corruptor.damage(1200).unwrap();
+            let (place, change) = corruptor.corrupt_payload(1200).unwrap();
             places[place] += 1;
             changes[usize::from(change)] += 1;
         }
@@ -135,11 +136,11 @@ mod tests {
         assert_eq!(changes[0], 0);
         assert!(changes[1..].iter().all(|count| (115..285).contains(count)), "{changes:?}");
         // The position is within a payload that is shorter than the window.
-        assert!((0..1000).all(|_| corruptor.damage(3).unwrap().0 < 3));
-        assert_eq!(corruptor.damage(0), None);
+        assert!((0..1000).all(|_| corruptor.corrupt_payload(3).unwrap().0 < 3));
+        assert_eq!(corruptor.corrupt_payload(0), None);
         // A selection of all frames still selects datagrams only.
-        assert!(!corruptor.chooses(&Frame { is_udp: false, ..UDP }));
+        assert!(!corruptor.chooses(&FrameInfo { is_udp: false, ..UDP }));
         assert!(corruptor.chooses(&UDP));
-        assert!(!corruptor.chooses(&Frame { is_version_negotiation: true, ..UDP }));
+        assert!(!corruptor.chooses(&FrameInfo { is_version_negotiation: true, ..UDP }));
     }
 }

@@ -1,18 +1,20 @@
 //! Reordering: frames that arrive later than frames that departed after them.
 
-use super::settings::{Effects, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
+use super::settings::{
+    ImpairmentComponent, ImpairmentContext, ImpairmentEffects, ImpairmentModel, ImpairmentSettings, ImpairmentStage,
+};
 use crate::link::DELAY;
-use fullpipe_schema::component::{Catalogue, Component, choice, variants};
-use fullpipe_schema::{Field, Kind, Table, Variants, keys};
+use fullpipe_schema::component::{Catalog, Component, choice_component, variants};
+use fullpipe_schema::{Field, FieldKind, Table, Variants, keys};
 use fullpipe_units::Duration;
 use std::sync::Arc;
 
 pub(super) static REORDERING: ImpairmentComponent = ImpairmentComponent {
-    field: Field::optional("reordering", Kind::Table(&TABLE), "none", "Frames that arrive out of order."),
+    field: Field::optional("reordering", FieldKind::Table(&TABLE), "none", "Frames that arrive out of order."),
     fill: |_| (),
     read: |reader, value| {
         let path = reader.path_of("reordering");
-        Ok(vec![Arc::new(KINDS.read(&mut reader.within(value.table(), &path), &())?)])
+        Ok(vec![Arc::new(KINDS.read(&mut reader.nested(value.table(), &path), &())?)])
     },
 };
 
@@ -30,11 +32,11 @@ static TABLE: Table = Table {
 };
 
 const ALL: &[&Component<Reordering, ()>] = &[
-    &choice(
+    &choice_component(
         "late",
         "each frame is late with a probability, and others overtake it.",
         &[&[
-            Field::required("probability", Kind::PROBABILITY, "Probability per frame."),
+            Field::required("probability", FieldKind::PROBABILITY, "Probability per frame."),
             Field::required("extra", DELAY, "By how much it is late."),
         ]],
         |reader, _| {
@@ -44,14 +46,14 @@ const ALL: &[&Component<Reordering, ()>] = &[
             })
         },
     ),
-    &choice(
+    &choice_component(
         "early",
         "as netem's `reorder`: all are late, save that after `gap` - 1 such ones each goes at once with a probability.",
         &[keys! {
             /// Probability per frame that is due.
-            "probability": Kind::PROBABILITY, required;
+            "probability": FieldKind::PROBABILITY, required;
             /// Distance of such frames.
-            "gap" ["frames"]: Kind::Integer { min: 1, max: 1_000_000_000 }, default "1";
+            "gap" ["frames"]: FieldKind::Integer { min: 1, max: 1_000_000_000 }, default "1";
             /// By how much the others are late.
             "extra": DELAY, required;
         }],
@@ -66,7 +68,7 @@ const ALL: &[&Component<Reordering, ()>] = &[
 ];
 
 /// All kinds of reordering.
-pub static KINDS: Catalogue<Reordering, ()> = Catalogue { key: "kind", components: &[ALL] };
+pub static KINDS: Catalog<Reordering, ()> = Catalog { key: "kind", components: &[ALL] };
 
 /// Frames that arrive out of order.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,12 +96,12 @@ impl ImpairmentSettings for Reordering {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
         // Number of delayed frames since the last immediate one.
         let mut held = 0;
-        let (reordering, mut stream) = (*self, context.random("reordering"));
-        ImpairmentModel::new(Stage::Reordering, move |_, outcome| {
+        let (reordering, mut stream) = (*self, context.random_stream("reordering"));
+        ImpairmentModel::new(ImpairmentStage::Reordering, move |_, outcome| {
             let (is_late, extra) = match reordering {
-                Reordering::Late { probability, extra } => (stream.chance(probability), extra),
+                Reordering::Late { probability, extra } => (stream.bernoulli(probability), extra),
                 Reordering::Early { probability, gap, extra } => {
-                    let chosen = stream.chance(probability);
+                    let chosen = stream.bernoulli(probability);
                     let is_late = held + 1 < gap || !chosen;
                     held = if is_late { held + 1 } else { 0 };
                     (is_late, extra)
@@ -111,7 +113,7 @@ impl ImpairmentSettings for Reordering {
         })
     }
 
-    fn effects(&self) -> Effects {
-        Effects { delays: true, reorders: true, duplicates: false }
+    fn effects(&self) -> ImpairmentEffects {
+        ImpairmentEffects { delays: true, reorders: true, duplicates: false }
     }
 }

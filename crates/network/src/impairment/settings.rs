@@ -2,10 +2,10 @@
 //! of an impairment.
 
 use crate::loss::LossModel;
-pub use crate::selection::Frame;
-use fullpipe_schema::component::{Comparable, Invalid, Reader};
+pub use crate::selection::FrameInfo;
+use fullpipe_schema::component::{DynPartialEq, InvalidSettings, SettingsReader};
 use fullpipe_schema::{Field, Tree, Value};
-use fullpipe_units::{Instant, Stream};
+use fullpipe_units::{Instant, RandomStream};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ pub struct ImpairmentComponent {
     /// Fills in defaults in the table of the direction.
     pub fill: fn(&mut Tree),
     /// Converts the value of the key to settings, one or several. The reader is that of the direction.
-    pub read: fn(&mut Reader<'_, '_>, &Value) -> Result<Vec<Impairment>, Invalid>,
+    pub read: fn(&mut SettingsReader<'_, '_>, &Value) -> Result<Vec<Impairment>, InvalidSettings>,
 }
 
 /// The settings of an impairment.
-pub trait ImpairmentSettings: Comparable + fmt::Debug + Send + Sync {
+pub trait ImpairmentSettings: DynPartialEq + fmt::Debug + Send + Sync {
     /// Builds the model in its state at the start of a run.
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel;
 
     /// Returns the possible effects on frames other than loss and corruption.
-    fn effects(&self) -> Effects {
-        Effects::default()
+    fn effects(&self) -> ImpairmentEffects {
+        ImpairmentEffects::default()
     }
 }
 
@@ -37,7 +37,7 @@ pub type Impairment = Arc<dyn ImpairmentSettings>;
 
 impl PartialEq for dyn ImpairmentSettings {
     fn eq(&self, other: &Self) -> bool {
-        self.equals(other as &dyn Any)
+        self.dyn_eq(other as &dyn Any)
     }
 }
 
@@ -52,14 +52,14 @@ pub struct ImpairmentContext<'a> {
 
 impl ImpairmentContext<'_> {
     /// Returns the random stream of this link for a purpose.
-    pub fn random(&self, purpose: &str) -> Stream {
-        Stream::new(self.seed, self.link, purpose)
+    pub fn random_stream(&self, purpose: &str) -> RandomStream {
+        RandomStream::new(self.seed, self.link, purpose)
     }
 }
 
 /// The possible effects on frames that arrive. The auditor does not permit others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effects {
+pub struct ImpairmentEffects {
     /// They can arrive later than the link's delay.
     pub delays: bool,
     /// They can overtake each other.
@@ -68,10 +68,10 @@ pub struct Effects {
     pub duplicates: bool,
 }
 
-impl Effects {
+impl ImpairmentEffects {
     /// Returns the effects of two impairments together.
-    pub fn plus(self, other: Self) -> Self {
-        Effects {
+    pub fn union(self, other: Self) -> Self {
+        ImpairmentEffects {
             delays: self.delays || other.delays,
             reorders: self.reorders || other.reorders,
             duplicates: self.duplicates || other.duplicates,
@@ -85,19 +85,19 @@ pub enum ImpairmentModel {
     /// Loss that a link without other models computes.
     Loss(LossModel),
     /// Any other model, with its stage.
-    Frames(Stage, Box<dyn FrameModel>),
+    Frames(ImpairmentStage, Box<dyn FrameModel>),
 }
 
 impl ImpairmentModel {
     /// Returns a model of a stage. It is called for every frame, in order, including lost frames.
-    pub fn new(stage: Stage, process: impl FnMut(&Frame, &mut FrameOutcome) + Send + 'static) -> Self {
+    pub fn new(stage: ImpairmentStage, process: impl FnMut(&FrameInfo, &mut FrameOutcome) + Send + 'static) -> Self {
         ImpairmentModel::Frames(stage, Box::new(process))
     }
 }
 
 /// The stage at which a model processes a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum ImpairmentStage {
     /// At the end of transmission, before the link restores the order of frames.
     Transmission,
     /// After the link has restored the order.
@@ -109,17 +109,17 @@ pub enum Stage {
 /// The effect of an impairment on frames: a function with its state, or a type if it changes payloads.
 pub trait FrameModel: Send {
     /// Processes the next frame. It is called for every frame, in order, including lost frames.
-    fn process(&mut self, frame: &Frame, outcome: &mut FrameOutcome);
+    fn process(&mut self, frame: &FrameInfo, outcome: &mut FrameOutcome);
 
     /// Returns the position of a byte in a payload of this length and the number that is added to it modulo 256, if this model changes
     /// payloads. It is called for frames with [`FrameOutcome::damaged`].
-    fn damage(&mut self, _payload_bytes: usize) -> Option<(usize, u8)> {
+    fn corrupt_payload(&mut self, _payload_bytes: usize) -> Option<(usize, u8)> {
         None
     }
 }
 
-impl<F: FnMut(&Frame, &mut FrameOutcome) + Send> FrameModel for F {
-    fn process(&mut self, frame: &Frame, outcome: &mut FrameOutcome) {
+impl<F: FnMut(&FrameInfo, &mut FrameOutcome) + Send> FrameModel for F {
+    fn process(&mut self, frame: &FrameInfo, outcome: &mut FrameOutcome) {
         self(frame, outcome);
     }
 }
@@ -142,9 +142,9 @@ pub struct FrameOutcome {
     /// Whether it is lost.
     pub lost: bool,
     /// If bits are flipped: where the frame is dropped.
-    pub corrupted: Option<Detection>,
+    pub corrupted: Option<ErrorDetection>,
     /// If a byte of its payload is changed: where the frame is dropped.
-    pub damaged: Option<Detection>,
+    pub damaged: Option<ErrorDetection>,
     /// Whether it arrives twice.
     pub copied: bool,
 }
@@ -167,16 +167,16 @@ impl FrameOutcome {
 
 /// Where errors in a frame are detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detection {
+pub enum ErrorDetection {
     /// At the far end of the link, which drops the frame.
     Link,
     /// At the destination.
     Destination,
 }
 
-impl Detection {
+impl ErrorDetection {
     /// Returns where errors are detected, depending on whether such frames are delivered.
     pub(super) fn delivered(delivered: bool) -> Self {
-        if delivered { Detection::Destination } else { Detection::Link }
+        if delivered { ErrorDetection::Destination } else { ErrorDetection::Link }
     }
 }

@@ -10,15 +10,15 @@
 //! packet sees only the router's address (RFC 5508 REQ-7). An echo request is for the router itself.
 
 use super::session::Side;
-use super::translate::{Kind, Translated, Translators};
+use super::translate::{NatTransport, PacketKind, Translators};
 use crate::address::Endpoint;
 use crate::network::Network;
-use crate::notice::Reason;
-use crate::packet::{Content, Handle, Purpose};
+use crate::notice::NotificationReason;
+use crate::packet::{PacketContent, PacketDisposition, PacketHandle};
 use bytes::Bytes;
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Instant, NodeId};
-use fullpipe_wire::{IcmpError, IpVersion, Summary, Translation, Transport, quoted};
+use fullpipe_wire::{AddressTranslation, IcmpError, IpVersion, PacketSummary, Transport, quoted_packet};
 use std::net::SocketAddr;
 
 /// The NATs on the path inwards, by number, each with the endpoint inside it.
@@ -32,7 +32,7 @@ struct Settled {
 
 impl Translators {
     /// Returns the path to the endpoint that currently has an outside port; `None` if the port has no mapping.
-    pub(super) fn inward(&self, now: Instant, outside: Endpoint, transport: Translated) -> Option<Way> {
+    pub(super) fn inward(&self, now: Instant, outside: Endpoint, transport: NatTransport) -> Option<Way> {
         let mut way = Way::new();
         let mut found = outside;
         while let Some(&number) = self.at.get(&found.node) {
@@ -43,7 +43,7 @@ impl Translators {
     }
 
     /// Returns whether the filters of all NATs on a path accept a packet from `remote`.
-    fn let_in(&mut self, now: Instant, way: &Way, remote: Endpoint, transport: Translated, kind: Kind) -> bool {
+    fn let_in(&mut self, now: Instant, way: &Way, remote: Endpoint, transport: NatTransport, kind: PacketKind) -> bool {
         let mut each = way.iter();
         each.all(|(number, inside)| {
             self.translators[*number].pass(now, Side::Outside, (*inside, remote), transport, kind)
@@ -67,26 +67,26 @@ impl Translators {
         now: Instant,
         number: usize,
         (source, outside): (Endpoint, Endpoint),
-        transport: Translated,
+        transport: NatTransport,
     ) -> Option<Settled> {
         let Some(way) = self.inward(now, outside, transport) else {
             self.unsolicited(number);
             return None;
         };
         let destination = way.last()?.1;
-        let source = if transport == Translated::Echo && self.contains(number, source.node) {
+        let source = if transport == NatTransport::Echo && self.contains(number, source.node) {
             // An echo reply has the identifier of its destination and none of its source.
             Endpoint { node: outside.node, port: 0 }
         } else if self.contains(number, source.node) {
             let inside = self.seen(source, transport, |other| other < number);
-            if !self.translators[number].pass(now, Side::Inside, (inside, outside), transport, Kind::Packet) {
+            if !self.translators[number].pass(now, Side::Inside, (inside, outside), transport, PacketKind::Packet) {
                 return None;
             }
             Endpoint { node: outside.node, port: self.translators[number].table(transport).port(inside)? }
         } else {
             self.seen(source, transport, |other| !self.contains(other, destination.node))
         };
-        self.let_in(now, &way, source, transport, Kind::Packet).then_some(Settled { source, destination })
+        self.let_in(now, &way, source, transport, PacketKind::Packet).then_some(Settled { source, destination })
     }
 
     /// Translates an ICMP error to the address of the NAT with this number; `None` if it is dropped. The error quotes a packet
@@ -96,7 +96,7 @@ impl Translators {
         now: Instant,
         number: usize,
         (outside, receiver): (Endpoint, Endpoint),
-        transport: Translated,
+        transport: NatTransport,
     ) -> Option<Settled> {
         let way = self.inward(now, outside, transport);
         let remote = if self.contains(number, receiver.node) {
@@ -111,21 +111,21 @@ impl Translators {
             return None;
         };
         let destination = way.last()?.1;
-        self.let_in(now, &way, remote, transport, Kind::Error).then_some(Settled { source: remote, destination })
+        self.let_in(now, &way, remote, transport, PacketKind::Error).then_some(Settled { source: remote, destination })
     }
 }
 
 impl<O: Observer> Network<O> {
     /// Processes a packet that has arrived at the NAT to which it is addressed.
     #[cold]
-    pub(super) fn at_outside_address(&mut self, router: NodeId, handle: Handle) {
+    pub(super) fn at_outside_address(&mut self, router: NodeId, handle: PacketHandle) {
         let Some(handle) = self.whole_at(handle) else { return };
         let packet = self.arena.get(handle);
-        let Content::Wire { purpose, .. } = packet.content else {
+        let PacketContent::RawIp { purpose, .. } = packet.content else {
             return self.end_at_router(router, handle);
         };
         let bytes = self.arena.payload(packet.payload).cloned().unwrap_or_default();
-        let summary = Summary::of(&bytes).ok().filter(|_| purpose == Purpose::Arrive);
+        let summary = PacketSummary::parse(&bytes).ok().filter(|_| purpose == PacketDisposition::Deliver);
         let Some(summary) = summary.filter(|summary| summary.version == IpVersion::V4) else {
             return self.end_at_router(router, handle);
         };
@@ -139,14 +139,14 @@ impl<O: Observer> Network<O> {
         let destination = settled.destination.node;
         let routers = self.routers_passed(packet, router) + self.path(router, destination).len();
         if usize::from(summary.hop_limit) <= routers {
-            self.notify(self.now, handle, router, Reason::Error(IcmpError::TimeExceeded));
+            self.notify(self.now, handle, router, NotificationReason::Error(IcmpError::TimeExceeded));
             return self.drop_packet(self.now, handle, None, DropReason::Unreachable);
         }
         self.arena.replace_payload(handle, changed);
         let packet = self.arena.get_mut(handle);
         packet.destination = destination;
-        if let Content::Wire { purpose, .. } = &mut packet.content {
-            *purpose = Purpose::Settled;
+        if let PacketContent::RawIp { purpose, .. } = &mut packet.content {
+            *purpose = PacketDisposition::AlreadyTranslated;
         }
         let attachment = self.beyond(router, destination);
         self.route_elsewhere(router, attachment, handle);
@@ -156,21 +156,21 @@ impl<O: Observer> Network<O> {
     fn settled(
         &mut self,
         router: NodeId,
-        handle: Handle,
-        summary: &Summary,
+        handle: PacketHandle,
+        summary: &PacketSummary,
         bytes: &Bytes,
     ) -> Option<(Settled, Bytes)> {
         let &number = self.translators.at.get(&router)?;
-        let ends = self.directory.ends(self.arena.get(handle).flow)?;
+        let ends = self.directory.endpoints(self.arena.get(handle).flow)?;
         let now = self.now;
         let error = summary.transport == Transport::IcmpError;
         let settled = if error {
-            let quoted = quoted(bytes).filter(|quoted| quoted.source.ip() == summary.destination.ip())?;
+            let quoted = quoted_packet(bytes).filter(|quoted| quoted.source.ip() == summary.destination.ip())?;
             let of = |address| self.directory.address(ends.source.node, IpVersion::V4) == address;
             let receiver = of(quoted.destination.ip()).then_some(ends.source.node)?;
             let receiver = Endpoint { node: receiver, port: quoted.destination.port() };
             let outside = Endpoint { node: router, port: quoted.source.port() };
-            self.translators.settle_error(now, number, (outside, receiver), Translated::of(quoted.protocol))?
+            self.translators.settle_error(now, number, (outside, receiver), NatTransport::of(quoted.protocol))?
         } else {
             let outside = Endpoint { node: router, port: summary.destination.port() };
             let transport = self.translated_as(handle);
@@ -178,7 +178,7 @@ impl<O: Observer> Network<O> {
         };
         let socket = |end: Endpoint| SocketAddr::new(self.directory.address(end.node, IpVersion::V4), end.port);
         let translation =
-            Translation { source: Some(socket(settled.source)), destination: Some(socket(settled.destination)) };
+            AddressTranslation { source: Some(socket(settled.source)), destination: Some(socket(settled.destination)) };
         let mut changed = bytes.to_vec();
         translation.apply(&mut changed).ok()?;
         Some((settled, changed.into()))

@@ -6,17 +6,17 @@
 use super::session::{Session, Side};
 use super::{NatFilter, NatSpecification, PortAllocation};
 use crate::address::Endpoint;
-use fullpipe_units::{Instant, NodeId, Stream};
+use fullpipe_units::{Instant, NodeId, RandomStream};
 use fullpipe_wire::tcp::flags;
 use std::collections::BTreeMap;
 
 /// The reason why a packet must not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum NatDropReason {
     /// No port is free, or the host has reached its limit.
-    Exhausted,
+    NoFreePort,
     /// A TCP segment from inside that opens no connection and belongs to none.
-    Unopened,
+    NoSession,
     /// A packet from outside without a mapping, or one that the filter rejects.
     Unsolicited,
 }
@@ -41,7 +41,7 @@ enum Port {
 
 /// The mapping table.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct MappingTable {
     mappings: BTreeMap<Endpoint, Mapping>,
     ports: BTreeMap<u16, Port>,
     /// Number of ports of each inside host.
@@ -105,7 +105,7 @@ impl Mapping {
     }
 }
 
-impl Table {
+impl MappingTable {
     /// Returns the outside port of an inside endpoint. An expired port is returned until it is replaced, because packets that passed
     /// before still carry it.
     pub(super) fn port(&self, inside: Endpoint) -> Option<u16> {
@@ -133,17 +133,17 @@ impl Table {
         remote: Endpoint,
         flags: Option<u16>,
         rules: &NatSpecification,
-        random: &mut Stream,
-    ) -> Result<u16, Refusal> {
+        random: &mut RandomStream,
+    ) -> Result<u16, NatDropReason> {
         self.end_if_over(now, inside, rules);
         let opens = flags.is_none_or(|flags| flags & flags::SYN != 0);
         if !self.mappings.contains_key(&inside) {
             if !opens {
-                return Err(Refusal::Unopened);
+                return Err(NatDropReason::NoSession);
             }
             self.map(now, inside, rules, random)?;
         }
-        let mapping = self.mappings.get_mut(&inside).ok_or(Refusal::Exhausted)?;
+        let mapping = self.mappings.get_mut(&inside).ok_or(NatDropReason::NoFreePort)?;
         mapping.pass(now, Side::Inside, remote, flags, rules);
         self.nothing_ends_before = self.nothing_ends_before.min(mapping.expires);
         Ok(mapping.port)
@@ -158,10 +158,10 @@ impl Table {
         inside: Endpoint,
         remote: Endpoint,
         filter: NatFilter,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NatDropReason> {
         let mapping = self.mappings.get(&inside).filter(|mapping| mapping.expires > now);
         let passes = mapping.is_some_and(|mapping| side == Side::Inside || mapping.lets_in(now, remote, filter));
-        if passes { Ok(()) } else { Err(Refusal::Unsolicited) }
+        if passes { Ok(()) } else { Err(NatDropReason::Unsolicited) }
     }
 
     /// Processes a packet from outside to an inside endpoint.
@@ -172,11 +172,11 @@ impl Table {
         remote: Endpoint,
         flags: Option<u16>,
         rules: &NatSpecification,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NatDropReason> {
         self.end_if_over(now, inside, rules);
-        let mapping = self.mappings.get_mut(&inside).ok_or(Refusal::Unsolicited)?;
+        let mapping = self.mappings.get_mut(&inside).ok_or(NatDropReason::Unsolicited)?;
         if !mapping.lets_in(now, remote, rules.filter) {
-            return Err(Refusal::Unsolicited);
+            return Err(NatDropReason::Unsolicited);
         }
         mapping.pass(now, Side::Outside, remote, flags, rules);
         self.nothing_ends_before = self.nothing_ends_before.min(mapping.expires);
@@ -188,17 +188,17 @@ impl Table {
         now: Instant,
         inside: Endpoint,
         rules: &NatSpecification,
-        random: &mut Stream,
-    ) -> Result<(), Refusal> {
+        random: &mut RandomStream,
+    ) -> Result<(), NatDropReason> {
         if let Some(limit) = rules.ports_per_host
             && self.held_by(inside.node) >= limit
         {
             self.end_all_of(now, inside.node, rules);
             if self.held_by(inside.node) >= limit {
-                return Err(Refusal::Exhausted);
+                return Err(NatDropReason::NoFreePort);
             }
         }
-        let port = self.free_port(now, inside.port, rules, random).ok_or(Refusal::Exhausted)?;
+        let port = self.free_port(now, inside.port, rules, random).ok_or(NatDropReason::NoFreePort)?;
         self.last = Some(port);
         self.ports.insert(port, Port::Mapped(inside));
         self.mappings.insert(inside, Mapping { port, expires: now, sessions: BTreeMap::new() });
@@ -217,7 +217,7 @@ impl Table {
         now: Instant,
         inside_port: u16,
         rules: &NatSpecification,
-        random: &mut Stream,
+        random: &mut RandomStream,
     ) -> Option<u16> {
         let (first, last) = (rules.first_port, rules.last_port);
         let size = u64::from(last.checked_sub(first)?) + 1;
@@ -233,7 +233,7 @@ impl Table {
             PortAllocation::Preserve if pool.contains(&inside_port) => inside_port,
             PortAllocation::Preserve => first,
             PortAllocation::Sequential => self.last.map_or(first, |port| if port >= last { first } else { port + 1 }),
-            PortAllocation::Random => first + random.below(size) as u16,
+            PortAllocation::Random => first + random.uniform_below(size) as u16,
         };
         let rest = rules.port_rest;
         let over = |port: &Port| match port {
@@ -309,7 +309,7 @@ fn gap(ports: &BTreeMap<u16, Port>, from: u16, to: u16, over: impl Fn(&Port) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_units::{Duration, Stream};
+    use fullpipe_units::{Duration, RandomStream};
     use std::collections::BTreeSet;
 
     const SYN: u16 = flags::SYN;
@@ -326,15 +326,15 @@ mod tests {
         NatSpecification { first_port, last_port, allocation, ..NatSpecification::new(NodeId(0), Vec::new()) }
     }
 
-    fn random() -> Stream {
-        Stream::new(1, "nat", "ports")
+    fn random() -> RandomStream {
+        RandomStream::new(1, "nat", "ports")
     }
 
     const SERVER: Endpoint = Endpoint { node: NodeId(99), port: 443 };
 
     /// Sends datagrams from these endpoints, one per second; returns their ports.
-    fn ports(rules: &NatSpecification, inside: &[Endpoint]) -> Vec<Result<u16, Refusal>> {
-        let mut table = Table::default();
+    fn ports(rules: &NatSpecification, inside: &[Endpoint]) -> Vec<Result<u16, NatDropReason>> {
+        let mut table = MappingTable::default();
         let mut random = random();
         let each = inside.iter().enumerate();
         each.map(|(second, inside)| table.outbound(at(second as u64), *inside, SERVER, None, rules, &mut random))
@@ -345,7 +345,7 @@ mod tests {
     fn ports_are_preserved_if_they_are_free() {
         let rules = rules(2000, 2003, PortAllocation::Preserve);
         let inside = [host(1, 2002), host(2, 2002), host(1, 80), host(3, 2002), host(4, 2002), host(1, 2002)];
-        let exhausted = Err(Refusal::Exhausted);
+        let exhausted = Err(NatDropReason::NoFreePort);
         assert_eq!(ports(&rules, &inside), [Ok(2002), Ok(2003), Ok(2000), Ok(2001), exhausted, Ok(2002)]);
     }
 
@@ -370,13 +370,13 @@ mod tests {
     #[test]
     fn an_empty_pool_assigns_no_port() {
         let rules = rules(2, 1, PortAllocation::Sequential);
-        assert_eq!(ports(&rules, &[host(1, 1)]), [Err(Refusal::Exhausted)]);
+        assert_eq!(ports(&rules, &[host(1, 1)]), [Err(NatDropReason::NoFreePort)]);
     }
 
     #[test]
     fn an_endpoint_has_one_port_for_all_destinations_and_per_protocol() {
         let rules = rules(1024, 65_535, PortAllocation::Sequential);
-        let (mut udp, mut tcp) = (Table::default(), Table::default());
+        let (mut udp, mut tcp) = (MappingTable::default(), MappingTable::default());
         let first = udp.outbound(at(0), host(1, 5), SERVER, None, &rules, &mut random());
         assert_eq!(udp.outbound(at(0), host(1, 5), host(98, 53), None, &rules, &mut random()), first);
         assert_eq!(tcp.outbound(at(0), host(1, 5), SERVER, Some(SYN), &rules, &mut random()), first);
@@ -386,14 +386,14 @@ mod tests {
     #[test]
     fn a_mapping_expires_two_minutes_after_its_last_packet() {
         let rules = rules(1024, 65_535, PortAllocation::Sequential);
-        let mut table = Table::default();
+        let mut table = MappingTable::default();
         let inside = host(1, 5);
         table.outbound(at(0), inside, SERVER, None, &rules, &mut random()).unwrap();
         table.outbound(at(100), inside, SERVER, None, &rules, &mut random()).unwrap();
         let just_before = Instant::from_nanos(at(220).as_nanos() - 1);
         assert_eq!(table.inbound(just_before, inside, SERVER, None, &rules), Ok(()));
         assert_eq!((table.alive(just_before), table.alive(at(220))), (1, 0));
-        assert_eq!(table.inbound(at(220), inside, SERVER, None, &rules), Err(Refusal::Unsolicited));
+        assert_eq!(table.inbound(at(220), inside, SERVER, None, &rules), Err(NatDropReason::Unsolicited));
         // The next packet from inside creates a new mapping with another port.
         assert_eq!(table.outbound(at(221), inside, SERVER, None, &rules, &mut random()), Ok(1025));
         assert_eq!(table.made, 2);
@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn a_mapping_expires_with_its_last_session() {
         let rules = rules(1024, 65_535, PortAllocation::Sequential);
-        let mut table = Table::default();
+        let mut table = MappingTable::default();
         let (inside, other) = (host(1, 5), host(98, 80));
         let syn_ack = SYN | flags::ACK;
         table.outbound(at(0), inside, SERVER, Some(SYN), &rules, &mut random()).unwrap();
@@ -413,17 +413,20 @@ mod tests {
         table.inbound(at(20), inside, SERVER, Some(flags::RST), &rules).unwrap();
         assert_eq!((table.alive(at(259)), table.alive(at(260))), (1, 0));
         // At 255 s the second one has expired: packets from its endpoint are rejected.
-        assert_eq!(table.inbound(at(255), inside, other, Some(flags::ACK), &rules), Err(Refusal::Unsolicited));
+        assert_eq!(table.inbound(at(255), inside, other, Some(flags::ACK), &rules), Err(NatDropReason::Unsolicited));
         assert_eq!(table.inbound(at(255), inside, SERVER, Some(flags::RST), &rules), Ok(()));
     }
 
     #[test]
     fn tcp_needs_a_syn_from_inside() {
         let rules = rules(1024, 65_535, PortAllocation::Sequential);
-        let mut table = Table::default();
+        let mut table = MappingTable::default();
         let ack = Some(flags::ACK);
-        assert_eq!(table.outbound(at(0), host(1, 5), SERVER, ack, &rules, &mut random()), Err(Refusal::Unopened));
-        assert_eq!(table.inbound(at(0), host(1, 5), SERVER, Some(SYN), &rules), Err(Refusal::Unsolicited));
+        assert_eq!(
+            table.outbound(at(0), host(1, 5), SERVER, ack, &rules, &mut random()),
+            Err(NatDropReason::NoSession)
+        );
+        assert_eq!(table.inbound(at(0), host(1, 5), SERVER, Some(SYN), &rules), Err(NatDropReason::Unsolicited));
         assert_eq!(table.made, 0);
     }
 
@@ -437,7 +440,7 @@ mod tests {
         ] {
             let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
             rules.filter = filter;
-            let mut table = Table::default();
+            let mut table = MappingTable::default();
             table.outbound(at(0), inside, host(98, 53), None, &rules, &mut random()).unwrap();
             let from = [host(98, 53), host(98, 54), host(97, 53)];
             let got = from.map(|remote| table.inbound(at(1), inside, remote, None, &rules).is_ok());
@@ -452,10 +455,11 @@ mod tests {
     fn icmp_errors_pass_and_refresh_nothing() {
         let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
         rules.udp_inbound_refresh = true;
-        let mut table = Table::default();
+        let mut table = MappingTable::default();
         let inside = host(1, 5);
-        let unsolicited = Err(Refusal::Unsolicited);
-        let error = |table: &Table, second, side, remote| table.error(at(second), side, inside, remote, rules.filter);
+        let unsolicited = Err(NatDropReason::Unsolicited);
+        let error =
+            |table: &MappingTable, second, side, remote| table.error(at(second), side, inside, remote, rules.filter);
         assert_eq!(error(&table, 0, Side::Inside, SERVER), unsolicited);
         table.outbound(at(0), inside, SERVER, None, &rules, &mut random()).unwrap();
         assert_eq!(error(&table, 100, Side::Outside, SERVER), Ok(()));
@@ -472,29 +476,29 @@ mod tests {
     fn a_host_has_a_port_limit_and_expired_ports_do_not_count() {
         let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
         rules.ports_per_host = Some(2);
-        let mut table = Table::default();
+        let mut table = MappingTable::default();
         let mut send =
             |second, node, port| table.outbound(at(second), host(node, port), SERVER, None, &rules, &mut random());
         assert_eq!(send(0, 1, 1), Ok(1024));
         assert_eq!(send(50, 1, 2), Ok(1025));
-        assert_eq!(send(119, 1, 3), Err(Refusal::Exhausted));
+        assert_eq!(send(119, 1, 3), Err(NatDropReason::NoFreePort));
         assert_eq!(send(119, 2, 3), Ok(1026));
         // The first mapping has expired at 120 s.
         assert_eq!(send(120, 1, 3), Ok(1027));
-        assert_eq!(send(121, 1, 4), Err(Refusal::Exhausted));
+        assert_eq!(send(121, 1, 4), Err(NatDropReason::NoFreePort));
     }
 
     #[test]
     fn ports_are_not_reused_before_their_rest_time() {
         let mut rules = rules(7, 7, PortAllocation::Preserve);
         rules.port_rest = Duration::from_secs(120);
-        let mut table = Table::default();
+        let mut table = MappingTable::default();
         let mut send = |second, node| table.outbound(at(second), host(node, 9), SERVER, None, &rules, &mut random());
         assert_eq!(send(0, 1), Ok(7));
         // Expired at 120 s, free at 240 s. This also applies to its former endpoint, whose packet reveals the expiration.
-        assert_eq!(send(130, 2), Err(Refusal::Exhausted));
-        assert_eq!(send(140, 1), Err(Refusal::Exhausted));
-        assert_eq!(send(239, 2), Err(Refusal::Exhausted));
+        assert_eq!(send(130, 2), Err(NatDropReason::NoFreePort));
+        assert_eq!(send(140, 1), Err(NatDropReason::NoFreePort));
+        assert_eq!(send(239, 2), Err(NatDropReason::NoFreePort));
         assert_eq!(send(240, 2), Ok(7));
     }
 
@@ -503,14 +507,14 @@ mod tests {
     fn a_full_table_agrees_with_a_list() {
         let mut rules = rules(100, 109, PortAllocation::Random);
         rules.port_rest = Duration::from_secs(15);
-        let (mut draw, mut random) = (Stream::new(5, "test", "packets"), random());
-        let mut table = Table::default();
+        let (mut draw, mut random) = (RandomStream::new(5, "test", "packets"), random());
+        let mut table = MappingTable::default();
         // Endpoint, port, and time of expiration.
         let mut list: Vec<(Endpoint, u16, Instant)> = Vec::new();
         let (mut refused, mut given) = (0, 0);
         for step in 0..20_000 {
             let now = at(step * 3);
-            let inside = host(draw.below(30) as u32, 1);
+            let inside = host(draw.uniform_below(30) as u32, 1);
             let rested = |over: Instant| over.saturating_add(Duration::from_secs(15)) <= now;
             let alive = list.iter().position(|(who, _, over)| *who == inside && *over > now);
             let got = table.outbound(now, inside, SERVER, None, &rules, &mut random);
@@ -527,7 +531,7 @@ mod tests {
                     list.push((inside, port, over));
                     given += 1;
                 }
-                (None, Err(Refusal::Exhausted)) => {
+                (None, Err(NatDropReason::NoFreePort)) => {
                     assert_eq!(list.iter().filter(|(_, _, over)| !rested(*over)).count(), 10, "a port was free");
                     refused += 1;
                 }

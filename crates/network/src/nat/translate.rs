@@ -2,14 +2,14 @@
 
 use super::NatSpecification;
 use super::session::Side;
-use super::table::{Refusal, Table};
-use crate::address::{Endpoint, Ends};
+use super::table::{MappingTable, NatDropReason};
+use crate::address::{Endpoint, EndpointPair};
 use crate::network::Network;
-use crate::packet::{Content, Handle, Packet, Purpose};
-use crate::routing::Attachment;
+use crate::packet::{Packet, PacketContent, PacketDisposition, PacketHandle};
+use crate::routing::NextHop;
 use fullpipe_record::{DropReason, Observer};
-use fullpipe_units::{Instant, NodeId, Stream};
-use fullpipe_wire::{IpVersion, Summary, Transport, protocol};
+use fullpipe_units::{Instant, NodeId, RandomStream};
+use fullpipe_wire::{IpVersion, PacketSummary, Transport, protocol};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Counters of a NAT.
@@ -33,25 +33,25 @@ pub struct NatCounters {
 pub(super) struct Translator {
     rules: NatSpecification,
     /// The random stream for ports.
-    random: Stream,
+    random: RandomStream,
     inside: BTreeSet<NodeId>,
-    udp: Table,
-    tcp: Table,
+    udp: MappingTable,
+    tcp: MappingTable,
     /// Mappings of echo requests, whose identifiers are the ports (RFC 5508 REQ-1).
-    echo: Table,
+    echo: MappingTable,
     pub(super) counters: NatCounters,
 }
 
 /// Whether a packet belongs to its conversation itself, or is an ICMP error about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PacketKind {
     Packet,
     Error,
 }
 
 /// The transport of a packet, as far as a NAT distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Translated {
+pub(crate) enum NatTransport {
     /// UDP, and other protocols with the same mappings.
     Udp,
     /// A TCP segment with these flags.
@@ -60,30 +60,30 @@ pub(crate) enum Translated {
     Echo,
 }
 
-impl Translated {
+impl NatTransport {
     /// Returns the transport of a protocol's packets; the flags of a TCP segment are unknown.
-    pub(super) fn of(protocol: u8) -> Translated {
+    pub(super) fn of(protocol: u8) -> NatTransport {
         match protocol {
-            protocol::TCP => Translated::Tcp(0),
-            protocol::ICMP => Translated::Echo,
-            _ => Translated::Udp,
+            protocol::TCP => NatTransport::Tcp(0),
+            protocol::ICMP => NatTransport::Echo,
+            _ => NatTransport::Udp,
         }
     }
 
     fn flags(self) -> Option<u16> {
         match self {
-            Translated::Tcp(flags) => Some(flags),
-            Translated::Udp | Translated::Echo => None,
+            NatTransport::Tcp(flags) => Some(flags),
+            NatTransport::Udp | NatTransport::Echo => None,
         }
     }
 }
 
 impl Translator {
-    pub(super) fn table(&self, transport: Translated) -> &Table {
+    pub(super) fn table(&self, transport: NatTransport) -> &MappingTable {
         match transport {
-            Translated::Udp => &self.udp,
-            Translated::Tcp(_) => &self.tcp,
-            Translated::Echo => &self.echo,
+            NatTransport::Udp => &self.udp,
+            NatTransport::Tcp(_) => &self.tcp,
+            NatTransport::Echo => &self.echo,
         }
     }
 
@@ -93,25 +93,25 @@ impl Translator {
         now: Instant,
         side: Side,
         (inside, remote): (Endpoint, Endpoint),
-        transport: Translated,
-        kind: Kind,
+        transport: NatTransport,
+        kind: PacketKind,
     ) -> bool {
         let flags = transport.flags();
         let table = match transport {
-            Translated::Udp => &mut self.udp,
-            Translated::Tcp(_) => &mut self.tcp,
-            Translated::Echo => &mut self.echo,
+            NatTransport::Udp => &mut self.udp,
+            NatTransport::Tcp(_) => &mut self.tcp,
+            NatTransport::Echo => &mut self.echo,
         };
         let passes = match side {
-            _ if kind == Kind::Error => table.error(now, side, inside, remote, self.rules.filter),
+            _ if kind == PacketKind::Error => table.error(now, side, inside, remote, self.rules.filter),
             Side::Inside => table.outbound(now, inside, remote, flags, &self.rules, &mut self.random).map(|_| ()),
             Side::Outside => table.inbound(now, inside, remote, flags, &self.rules),
         };
         match passes {
             Ok(()) => return true,
-            Err(Refusal::Exhausted) => self.counters.exhausted += 1,
-            Err(Refusal::Unopened) => self.counters.unopened += 1,
-            Err(Refusal::Unsolicited) => self.counters.unsolicited += 1,
+            Err(NatDropReason::NoFreePort) => self.counters.exhausted += 1,
+            Err(NatDropReason::NoSession) => self.counters.unopened += 1,
+            Err(NatDropReason::Unsolicited) => self.counters.unsolicited += 1,
         }
         false
     }
@@ -128,16 +128,16 @@ pub(crate) struct Translators {
 }
 
 impl Translators {
-    pub(crate) fn add(&mut self, rules: NatSpecification, random: Stream) {
+    pub(crate) fn add(&mut self, rules: NatSpecification, random: RandomStream) {
         let inside: BTreeSet<NodeId> = rules.inside.iter().copied().collect();
         let place = self.translators.partition_point(|other| other.inside.len() <= inside.len());
         let translator = Translator {
             rules,
             random,
             inside,
-            udp: Table::default(),
-            tcp: Table::default(),
-            echo: Table::default(),
+            udp: MappingTable::default(),
+            tcp: MappingTable::default(),
+            echo: MappingTable::default(),
             counters: NatCounters::default(),
         };
         self.translators.insert(place, translator);
@@ -160,7 +160,12 @@ impl Translators {
     }
 
     /// Returns an endpoint as seen outside those of its NATs for which `between` returns true.
-    pub(super) fn seen(&self, endpoint: Endpoint, transport: Translated, between: impl Fn(usize) -> bool) -> Endpoint {
+    pub(super) fn seen(
+        &self,
+        endpoint: Endpoint,
+        transport: NatTransport,
+        between: impl Fn(usize) -> bool,
+    ) -> Endpoint {
         let around = self.around.get(&endpoint.node).map_or(&[][..], Vec::as_slice);
         around.iter().filter(|number| between(**number)).fold(endpoint, |inside, number| {
             let translator = &self.translators[*number];
@@ -172,13 +177,20 @@ impl Translators {
     }
 
     /// Returns the endpoints of a flow as seen at a host.
-    pub(crate) fn seen_at(&self, viewer: NodeId, ends: Ends, transport: Translated) -> Ends {
+    pub(crate) fn seen_at(&self, viewer: NodeId, ends: EndpointPair, transport: NatTransport) -> EndpointPair {
         let seen = |endpoint| self.seen(endpoint, transport, |number| !self.contains(number, viewer));
-        Ends { source: seen(ends.source), destination: seen(ends.destination) }
+        EndpointPair { source: seen(ends.source), destination: seen(ends.destination) }
     }
 
     /// Returns whether a packet may pass the NAT at `router`, and updates its tables.
-    fn pass(&mut self, now: Instant, router: NodeId, ends: Ends, transport: Translated, kind: Kind) -> bool {
+    fn pass(
+        &mut self,
+        now: Instant,
+        router: NodeId,
+        ends: EndpointPair,
+        transport: NatTransport,
+        kind: PacketKind,
+    ) -> bool {
         let Some(&number) = self.at.get(&router) else { return true };
         let (side, host, remote) =
             match (self.contains(number, ends.source.node), self.contains(number, ends.destination.node)) {
@@ -203,7 +215,7 @@ impl Translators {
 impl<O: Observer> Network<O> {
     /// Makes a router a NAT; `random` provides the ports of [`PortAllocation::Random`](super::PortAllocation).
     /// Conversations across it must be added to [`Network::directory`].
-    pub fn add_nat(&mut self, specification: NatSpecification, random: Stream) {
+    pub fn add_nat(&mut self, specification: NatSpecification, random: RandomStream) {
         self.translators.add(specification, random);
     }
 
@@ -214,13 +226,13 @@ impl<O: Observer> Network<O> {
 
     /// Returns a NAT and two nodes whose declared conversation should pass it but does not, if there is one. Must be called
     /// after [`Network::finish`].
-    pub fn bypassed_nat(&self) -> Option<(NodeId, NodeId, NodeId)> {
+    pub fn find_bypassed_nat(&self) -> Option<(NodeId, NodeId, NodeId)> {
         let ways = self.declared_pairs().flat_map(|(a, b)| [(a, b), (b, a)]);
         for (from, to) in ways {
             let mut passed = BTreeSet::new();
             let mut at = from;
             for hop in self.path(from, to) {
-                at = self.hop_end(hop).unwrap_or(at);
+                at = self.hop_destination(hop).unwrap_or(at);
                 passed.insert(at);
             }
             // Only hosts are inside or outside.
@@ -237,28 +249,28 @@ impl<O: Observer> Network<O> {
 
     /// Processes the arrival of a packet at a router with a NAT.
     #[cold]
-    pub(crate) fn translate(&mut self, router: NodeId, handle: Handle) {
+    pub(crate) fn translate(&mut self, router: NodeId, handle: PacketHandle) {
         let Packet { flow, destination, version, content, .. } = *self.arena.get(handle);
         let content = match content {
-            Content::Fragment { whole, .. } => self.arena.get(whole).content,
+            PacketContent::Fragment { whole, .. } => self.arena.get(whole).content,
             content => content,
         };
         if destination == router {
             return self.at_outside_address(router, handle);
         }
         let transport = self.translated_as(handle);
-        let mut kind = Kind::Packet;
+        let mut kind = PacketKind::Packet;
         let mut of = flow;
         let mut is_done = version == IpVersion::V6;
-        if let Content::Wire { about, purpose, .. } = content {
-            is_done |= purpose == Purpose::Settled;
+        if let PacketContent::RawIp { about, purpose, .. } = content {
+            is_done |= purpose == PacketDisposition::AlreadyTranslated;
             if let Some((about, _)) = about {
-                (of, kind) = (about, Kind::Error);
+                (of, kind) = (about, PacketKind::Error);
             }
         }
-        let passes = match self.directory.ends(of) {
+        let passes = match self.directory.endpoints(of) {
             _ if is_done => true,
-            _ if kind == Kind::Packet && self.is_error(handle) => {
+            _ if kind == PacketKind::Packet && self.is_error(handle) => {
                 self.translators.unsolicited_at(router);
                 false
             }
@@ -269,27 +281,27 @@ impl<O: Observer> Network<O> {
             return self.drop_packet(self.now, handle, None, DropReason::Nat);
         }
         let attachment = self.beyond(router, destination);
-        debug_assert_ne!(attachment, Attachment::Translation, "a packet is translated once per router");
+        debug_assert_ne!(attachment, NextHop::Translation, "a packet is translated once per router");
         self.route_elsewhere(router, attachment, handle);
     }
 
     /// Returns whether a packet is an ICMP error whose subject is unknown because it does not quote a packet.
-    fn is_error(&self, handle: Handle) -> bool {
+    fn is_error(&self, handle: PacketHandle) -> bool {
         let packet = self.arena.get(handle);
-        let Content::Wire { protocol: protocol::ICMP, .. } = packet.content else { return false };
-        let summary = self.arena.payload(packet.payload).and_then(|bytes| Summary::of(bytes).ok());
+        let PacketContent::RawIp { protocol: protocol::ICMP, .. } = packet.content else { return false };
+        let summary = self.arena.payload(packet.payload).and_then(|bytes| PacketSummary::parse(bytes).ok());
         summary.is_some_and(|summary| summary.transport == Transport::IcmpError)
     }
 
     /// Returns the transport as which a NAT treats a packet.
-    pub(crate) fn translated_as(&self, handle: Handle) -> Translated {
+    pub(crate) fn translated_as(&self, handle: PacketHandle) -> NatTransport {
         match &self.arena.get(handle).content {
-            Content::Tcp(header) => Translated::Tcp(header.flags),
-            Content::Wire { about: Some((_, protocol)), .. } => Translated::of(*protocol),
-            Content::Wire { protocol: protocol::TCP, flags, .. } => Translated::Tcp(*flags),
-            Content::Wire { protocol, .. } => Translated::of(*protocol),
-            Content::Fragment { whole, .. } => self.translated_as(*whole),
-            _ => Translated::Udp,
+            PacketContent::Tcp(header) => NatTransport::Tcp(header.flags),
+            PacketContent::RawIp { about: Some((_, protocol)), .. } => NatTransport::of(*protocol),
+            PacketContent::RawIp { protocol: protocol::TCP, flags, .. } => NatTransport::Tcp(*flags),
+            PacketContent::RawIp { protocol, .. } => NatTransport::of(*protocol),
+            PacketContent::Fragment { whole, .. } => self.translated_as(*whole),
+            _ => NatTransport::Udp,
         }
     }
 
@@ -310,8 +322,8 @@ impl<O: Observer> Network<O> {
 
     /// Returns the host inside the NAT at `router` whose packets of this protocol currently leave from `port`, with its own port, through
     /// all nested NATs; `None` if there is none.
-    pub fn behind_nat(&self, router: NodeId, protocol: u8, port: u16) -> Option<Endpoint> {
-        let way = self.translators.inward(self.now, Endpoint { node: router, port }, Translated::of(protocol))?;
+    pub fn endpoint_behind_nat(&self, router: NodeId, protocol: u8, port: u16) -> Option<Endpoint> {
+        let way = self.translators.inward(self.now, Endpoint { node: router, port }, NatTransport::of(protocol))?;
         way.last().map(|(_, inside)| *inside)
     }
 }

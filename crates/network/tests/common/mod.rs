@@ -5,7 +5,7 @@
 pub mod segment;
 
 use fullpipe_engine::{EventClass, EventId};
-use fullpipe_network::{Content, Handle, Hosts, Network, Packet};
+use fullpipe_network::{HostEndpoints, Network, Packet, PacketContent, PacketHandle};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::BTreeMap;
@@ -56,17 +56,17 @@ impl World {
     }
 }
 
-pub fn content(ip_bytes: u32, tcp: bool) -> Content {
+pub fn content(ip_bytes: u32, tcp: bool) -> PacketContent {
     if tcp {
         let header = fullpipe_wire::TcpHeader { payload_bytes: (ip_bytes - 40) as u16, ..Default::default() };
-        Content::Tcp(header)
+        PacketContent::Tcp(header)
     } else {
-        Content::Udp { payload_bytes: ip_bytes - 28 }
+        PacketContent::Udp { payload_bytes: ip_bytes - 28 }
     }
 }
 
-impl<O: Observer> Hosts<O> for World {
-    fn receive(&mut self, network: &mut Network<O>, node: NodeId, handle: Handle) {
+impl<O: Observer> HostEndpoints<O> for World {
+    fn receive(&mut self, network: &mut Network<O>, node: NodeId, handle: PacketHandle) {
         let packet = *network.arena.get(handle);
         network.arena.release(handle);
         assert_eq!(packet.destination, node, "a packet must arrive only at its destination");
@@ -80,7 +80,7 @@ impl<O: Observer> Hosts<O> for World {
         }
     }
 
-    fn timer(&mut self, network: &mut Network<O>, event: EventId) {
+    fn on_timer(&mut self, network: &mut Network<O>, event: EventId) {
         let Send { flow, from, to, ip_bytes, tcp, .. } = self.script[event.index() as usize];
         network.send(from, &Packet::new(flow, to, ip_bytes, content(ip_bytes, tcp)));
     }
@@ -107,25 +107,25 @@ pub struct Recorder {
 }
 
 impl Observer for Recorder {
-    fn sent(&mut self, now: Instant, packet: &PacketView) {
+    fn on_sent(&mut self, now: Instant, packet: &PacketView) {
         self.records.push(Record::Sent(now, packet.flow, packet.ip_bytes));
     }
-    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+    fn on_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
         self.records.push(Record::Delivered(now, packet.flow, packet.ip_bytes, sent));
     }
-    fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
+    fn on_dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
         self.records.push(Record::Dropped(now, packet.flow, packet.ip_bytes, link, reason));
     }
-    fn offered(&mut self, _now: Instant, link: LinkId, wire_bytes: u32) {
+    fn on_offered(&mut self, _now: Instant, link: LinkId, wire_bytes: u32) {
         self.records.push(Record::Offered(link, wire_bytes));
     }
-    fn link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
+    fn on_link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
         self.records.push(Record::LinkDropped(link, wire_bytes, reason));
     }
-    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+    fn on_duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
         self.records.push(Record::Duplicated(arrival, packet.flow, packet.ip_bytes, link));
     }
-    fn transmitted(&mut self, t: &Transmission) {
+    fn on_transmitted(&mut self, t: &Transmission) {
         self.records.push(Record::Transmitted(t.link, t.flow, t.wire_bytes, t.offered, t.start, t.finish, t.arrival));
     }
 }
@@ -177,7 +177,7 @@ impl Recorder {
     }
 
     /// Checks that whole packets are conserved, and frames on each link.
-    pub fn check_conservation(&self, network_left: &fullpipe_network::network::Remaining) {
+    pub fn check_conservation(&self, network_left: &fullpipe_network::network::RemainingPackets) {
         let mut flows: BTreeMap<FlowId, (i64, i64)> = BTreeMap::new();
         let mut links: BTreeMap<LinkId, (i64, i64)> = BTreeMap::new();
         for record in &self.records {

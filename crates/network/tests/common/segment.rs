@@ -1,7 +1,7 @@
 //! The segment of the TCP-UDP study: 1 Gbit/s, 2 us, half duplex, MTU 1500, device queue of 100 packets.
 
 use fullpipe_network::{
-    ArpSpecification, EthernetContext, EthernetSpecification, FairQueueSpecification, Limit, Network,
+    ArpSpecification, EthernetContext, EthernetSpecification, FqCoDelSpecification, Limit, Network,
 };
 use fullpipe_record::Observer;
 use fullpipe_units::{Duration, NodeId, Rate};
@@ -24,7 +24,7 @@ pub fn study(hosts: &[NodeId], fixed_ms: &[u64]) -> EthernetSpecification {
         backoff_ceiling: 10,
         max_retries: 1000,
         device_queue: Limit::Packets(100),
-        discipline: Some(Arc::new(FairQueueSpecification::default())),
+        discipline: Some(Arc::new(FqCoDelSpecification::default())),
         arp: ArpSpecification {
             enabled: true,
             pending_packets: 3,

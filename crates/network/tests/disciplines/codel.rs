@@ -1,8 +1,8 @@
 //! Tests of CoDel and FQ-CoDel.
 
 use crate::drive::{Fate, Item, Phase, Step, phases, run, script, tally};
-use fullpipe_network::{CoDel, CoDelSpecification, FairQueue, FairQueueSpecification, Limit};
-use fullpipe_units::{Codepoint, Duration};
+use fullpipe_network::{CoDel, CoDelSpecification, FqCoDel, FqCoDelSpecification, Limit};
+use fullpipe_units::{Duration, EcnCodepoint};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -73,7 +73,7 @@ impl Oracle {
                 self.count += 1;
                 if self.marks(&victim) {
                     self.drop_next = self.control_law(self.drop_next, self.count);
-                    return Some(Item { codepoint: Codepoint::Ce, ..victim });
+                    return Some(Item { codepoint: EcnCodepoint::Ce, ..victim });
                 }
                 self.fates.push(Fate::Early(victim.number));
                 (p, ok_to_drop) = self.dodequeue(now);
@@ -86,7 +86,7 @@ impl Oracle {
         } else if ok_to_drop {
             let victim = p.unwrap();
             if self.marks(&victim) {
-                p = Some(Item { codepoint: Codepoint::Ce, ..victim });
+                p = Some(Item { codepoint: EcnCodepoint::Ce, ..victim });
             } else {
                 self.fates.push(Fate::Early(victim.number));
                 (p, _) = self.dodequeue(now);
@@ -112,7 +112,7 @@ impl Oracle {
                     let sent = self.dequeue(*now).map(|mut item| {
                         let threshold = self.settings.ce_threshold;
                         if item.capable() && threshold.is_some_and(|t| now - item.since > t.as_nanos()) {
-                            item.codepoint = Codepoint::Ce;
+                            item.codepoint = EcnCodepoint::Ce;
                         }
                         Fate::Sent(item.number, item.codepoint)
                     });
@@ -127,7 +127,7 @@ impl Oracle {
 /// RFC 8290 section 4: CoDel queues (above) in two lists, following the RFC's text. "A negative number of credits
 /// (i.e., it has already dequeued at least a quantum of bytes)" is interpreted according to its explanation: no credits left.
 struct FairOracle {
-    settings: FairQueueSpecification,
+    settings: FqCoDelSpecification,
     /// Queues and their credits by flow, in order of first appearance.
     queues: Vec<(u32, Oracle, i64)>,
     new: VecDeque<usize>,
@@ -211,7 +211,7 @@ impl FairOracle {
                     *credits -= i64::from(item.ip_bytes);
                     let threshold = self.settings.codel.ce_threshold;
                     if item.capable() && threshold.is_some_and(|t| now - item.since > t.as_nanos()) {
-                        item.codepoint = Codepoint::Ce;
+                        item.codepoint = EcnCodepoint::Ce;
                     }
                     return Some(item);
                 }
@@ -270,23 +270,23 @@ proptest! {
     #[test]
     fn a_fair_queue_with_one_flow_equals_codel(phases in phases(), seed in any::<u64>(), codel in settings()) {
         let steps = script(&phases, 1, &[1500, 500, 60], seed);
-        let mut queue = FairQueue::new(FairQueueSpecification { codel, ..FairQueueSpecification::default() });
+        let mut queue = FqCoDel::new(FqCoDelSpecification { codel, ..FqCoDelSpecification::default() });
         prop_assert_eq!(run(&mut queue, &steps, |_| ()), Oracle::new(codel, usize::MAX).run(&steps));
     }
 
     #[test]
     fn schedules_as_the_rfc(phases in phases(), seed in any::<u64>(), codel in settings(), flows in 1u32..9, limit in limits(), bytes in prop::option::of(3_000u64..200_000), quantum_bytes in prop_oneof![Just(1500u32), 1u32..4000]) {
         let steps = script(&phases, flows, &[1500, 500, 60], seed);
-        let settings = FairQueueSpecification { codel, limit, limit_bytes: bytes, quantum_bytes };
+        let settings = FqCoDelSpecification { codel, limit, limit_bytes: bytes, quantum_bytes };
         let oracle = FairOracle { settings, queues: Vec::new(), new: VecDeque::new(), old: VecDeque::new(), fates: Vec::new() };
-        prop_assert_eq!(run(&mut FairQueue::new(settings), &steps, |_| ()), oracle.run(&steps));
+        prop_assert_eq!(run(&mut FqCoDel::new(settings), &steps, |_| ()), oracle.run(&steps));
     }
 
     #[test]
     fn a_fair_queue_keeps_all(phases in phases(), seed in any::<u64>(), codel in settings(), limit in limits(), bytes in prop::option::of(3_000u64..200_000)) {
         let steps = script(&phases, 9, &[1500, 500, 60], seed);
-        let specification = FairQueueSpecification { codel, limit, limit_bytes: bytes, quantum_bytes: 300 };
-        run(&mut FairQueue::new(specification), &steps, |queue| {
+        let specification = FqCoDelSpecification { codel, limit, limit_bytes: bytes, quantum_bytes: 300 };
+        run(&mut FqCoDel::new(specification), &steps, |queue| {
             use fullpipe_network::QueueDiscipline;
             assert!(bytes.is_none_or(|bytes| queue.bytes() <= bytes));
             assert!(match limit {
@@ -305,7 +305,7 @@ fn overloaded(overload: u64, seconds: u64) -> (Vec<f64>, Vec<(f64, f64)>) {
     let mut steps: Vec<(u64, Step)> = (0..arrivals as usize)
         .map(|number| {
             let since = number as u64 * gap_ns + 1;
-            (since, Step::Arrive(Item { number, flow: 0, ip_bytes: 1500, codepoint: Codepoint::NotEct, since }))
+            (since, Step::Arrive(Item { number, flow: 0, ip_bytes: 1500, codepoint: EcnCodepoint::NotEct, since }))
         })
         .chain((0..arrivals + 10).map(|n| (n * 1_000_000 + 2, Step::Leave)))
         .collect();
@@ -373,10 +373,10 @@ fn a_ce_threshold_marks_all_packets_that_waited_longer() {
     // Ten packets at once, one departs per millisecond: packet n departs after n ms.
     let settings = CoDelSpecification { ce_threshold: Some(Duration::from_millis(3)), ..CoDelSpecification::default() };
     let arrivals = (0..10).map(|number| {
-        (1, Step::Arrive(Item { number, flow: 1, ip_bytes: 1500, codepoint: Codepoint::Ect0, since: 1 }))
+        (1, Step::Arrive(Item { number, flow: 1, ip_bytes: 1500, codepoint: EcnCodepoint::Ect0, since: 1 }))
     });
     let steps: Vec<_> = arrivals.chain((0..10).map(|n| (n * 1_000_000 + 1, Step::Leave))).collect();
     let fates = run(&mut CoDel::new(Limit::Unlimited, settings), &steps, |_| ());
-    let marks: Vec<bool> = fates.iter().map(|fate| matches!(fate, Fate::Sent(_, Codepoint::Ce))).collect();
+    let marks: Vec<bool> = fates.iter().map(|fate| matches!(fate, Fate::Sent(_, EcnCodepoint::Ce))).collect();
     assert_eq!(marks, [false, false, false, false, true, true, true, true, true, true]);
 }

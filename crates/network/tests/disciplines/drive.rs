@@ -1,8 +1,8 @@
 //! A queue under random load, with checks of the invariants of every discipline.
 
-use fullpipe_network::queue::Queued;
-use fullpipe_network::{Content, Handle, Packet, QueueDiscipline};
-use fullpipe_units::{Codepoint, FlowId, Instant, NodeId, Stream};
+use fullpipe_network::queue::QueuedPacket;
+use fullpipe_network::{Packet, PacketContent, PacketHandle, QueueDiscipline};
+use fullpipe_units::{EcnCodepoint, FlowId, Instant, NodeId, RandomStream};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub struct Item {
     pub number: usize,
     pub flow: u32,
     pub ip_bytes: u32,
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
     pub since: u64,
 }
 
@@ -24,7 +24,7 @@ impl Item {
     }
 
     pub fn capable(&self) -> bool {
-        self.codepoint != Codepoint::NotEct
+        self.codepoint != EcnCodepoint::NotEct
     }
 }
 
@@ -44,7 +44,7 @@ pub enum Fate {
     /// Dropped later because there was no room.
     Pushed(usize),
     /// Sent, with this ECN codepoint.
-    Sent(usize, Codepoint),
+    Sent(usize, EcnCodepoint),
     /// No packet to send.
     Nothing,
 }
@@ -60,24 +60,24 @@ pub struct Phase {
 }
 
 /// Returns the codepoint of all packets of a flow.
-pub fn codepoint(flow: u32) -> Codepoint {
-    [Codepoint::NotEct, Codepoint::Ect0, Codepoint::Ect1, Codepoint::Ce][flow as usize % 4]
+pub fn codepoint(flow: u32) -> EcnCodepoint {
+    [EcnCodepoint::NotEct, EcnCodepoint::Ect0, EcnCodepoint::Ect1, EcnCodepoint::Ce][flow as usize % 4]
 }
 
 /// Returns random arrivals (with uniformly distributed gaps) of randomly selected flows, and departures at regular times.
 pub fn script(phases: &[Phase], flows: u32, sizes: &[u32], seed: u64) -> Vec<(u64, Step)> {
-    let mut stream = Stream::new(seed, "load", "arrivals");
+    let mut stream = RandomStream::new(seed, "load", "arrivals");
     let mut steps = Vec::new();
     let (mut now, mut departure, mut number) = (0, 0, 0);
     for phase in phases {
         for _ in 0..phase.arrivals {
-            now += stream.below(2 * phase.gap_ns + 1);
+            now += stream.uniform_below(2 * phase.gap_ns + 1);
             while departure <= now {
                 steps.push((departure, Step::Leave));
                 departure += phase.service_ns;
             }
-            let flow = stream.below(u64::from(flows)) as u32;
-            let ip_bytes = sizes[stream.below(sizes.len() as u64) as usize];
+            let flow = stream.uniform_below(u64::from(flows)) as u32;
+            let ip_bytes = sizes[stream.uniform_below(sizes.len() as u64) as usize];
             steps.push((now, Step::Arrive(Item { number, flow, ip_bytes, codepoint: codepoint(flow), since: now })));
             number += 1;
         }
@@ -104,7 +104,7 @@ pub fn phases() -> impl Strategy<Value = Vec<Phase>> {
 pub fn run<D: QueueDiscipline>(discipline: &mut D, steps: &[(u64, Step)], mut look: impl FnMut(&D)) -> Vec<Fate> {
     let mut fates = Vec::new();
     let mut arena = fullpipe_network::packet::Arena::default();
-    let mut handles: Vec<Handle> = Vec::new();
+    let mut handles: Vec<PacketHandle> = Vec::new();
     let mut inside: BTreeMap<usize, u64> = BTreeMap::new();
     let mut sent_up_to: BTreeMap<u32, usize> = BTreeMap::new();
     let mut items: Vec<Item> = Vec::new();
@@ -113,13 +113,13 @@ pub fn run<D: QueueDiscipline>(discipline: &mut D, steps: &[(u64, Step)], mut lo
         let now = Instant::from_nanos(*now);
         match step {
             Step::Arrive(item) => {
-                let content = Content::Udp { payload_bytes: item.ip_bytes - 28 };
+                let content = PacketContent::Udp { payload_bytes: item.ip_bytes - 28 };
                 let mut packet = Packet::new(FlowId(item.flow), NodeId(1), item.ip_bytes, content);
                 packet.codepoint = item.codepoint;
                 let handle = arena.insert(packet);
                 handles.push(handle);
                 items.push(*item);
-                let queued = Queued::new(handle, &packet, item.ip_bytes + FRAMING, now);
+                let queued = QueuedPacket::new(handle, &packet, item.ip_bytes + FRAMING, now);
                 inside.insert(item.number, item.wire_bytes());
                 if let Err(refused) = discipline.enqueue(now, queued, &mut dropped) {
                     assert_eq!(refused.handle, handle, "a refused packet must be the arriving one");
@@ -135,7 +135,7 @@ pub fn run<D: QueueDiscipline>(discipline: &mut D, steps: &[(u64, Step)], mut lo
                     let item = items[number];
                     assert_eq!(
                         packet.marked,
-                        packet.codepoint == Codepoint::Ce && (packet.marked || item.codepoint != Codepoint::Ce)
+                        packet.codepoint == EcnCodepoint::Ce && (packet.marked || item.codepoint != EcnCodepoint::Ce)
                     );
                     if !packet.marked {
                         assert_eq!(packet.codepoint, item.codepoint);

@@ -2,8 +2,8 @@
 
 use crate::drive::{Fate, Item, Step, phases, run, script};
 use crate::fluid;
-use fullpipe_network::{DualPi2, DualPi2Specification, Limit, Scheduler};
-use fullpipe_units::{Codepoint, Duration, Rate};
+use fullpipe_network::{DualPi2, DualPi2Scheduler, DualPi2Specification, Limit};
+use fullpipe_units::{Duration, EcnCodepoint, Rate};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -73,7 +73,7 @@ impl Oracle {
 
     /// "The WRR credit is reset in favour of the L queue when the link is idle": by a packet, as in Linux.
     fn reset_wrr(&mut self) {
-        if let Scheduler::WeightedRoundRobin { classic_weight, l4s_weight } = self.settings.scheduler {
+        if let DualPi2Scheduler::WeightedRoundRobin { classic_weight, l4s_weight } = self.settings.scheduler {
             self.wrr = MTU as i64 * (i64::from(classic_weight) - i64::from(l4s_weight));
         }
     }
@@ -106,10 +106,10 @@ impl Oracle {
             return self.cq.items.is_empty();
         }
         match self.settings.scheduler {
-            Scheduler::TimeShiftedFifo { shift } => {
+            DualPi2Scheduler::TimeShiftedFifo { shift } => {
                 self.lq.time(now) + shift.as_secs_f64() + 1e-12 >= self.cq.time(now)
             }
-            Scheduler::WeightedRoundRobin { classic_weight, l4s_weight } => {
+            DualPi2Scheduler::WeightedRoundRobin { classic_weight, l4s_weight } => {
                 let to_l = self.wrr <= 0;
                 if to_l {
                     self.wrr += i64::from(classic_weight) * self.lq.items[0].wire_bytes() as i64;
@@ -131,7 +131,7 @@ impl Oracle {
                     let native = if len > self.settings.ramp_min_packets { self.laqm(time) } else { 0.0 };
                     let p_l = native.max(self.p_cl);
                     if self.lq.recur(p_l) {
-                        pkt.codepoint = Codepoint::Ce;
+                        pkt.codepoint = EcnCodepoint::Ce;
                     }
                 } else {
                     if self.lq.recur(self.p_c) {
@@ -139,7 +139,7 @@ impl Oracle {
                         continue;
                     }
                     if self.lq.recur(self.p_cl) {
-                        pkt.codepoint = Codepoint::Ce;
+                        pkt.codepoint = EcnCodepoint::Ce;
                     }
                 }
             } else {
@@ -151,7 +151,7 @@ impl Oracle {
                         self.fates.push(Fate::Early(pkt.number));
                         continue;
                     }
-                    pkt.codepoint = Codepoint::Ce;
+                    pkt.codepoint = EcnCodepoint::Ce;
                 }
             }
             return Some(pkt);
@@ -185,10 +185,12 @@ impl Oracle {
 
 fn settings() -> impl Strategy<Value = DualPi2Specification> {
     let scheduler = prop_oneof![
-        Just(Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 }),
-        (1u32..10, 1u32..20)
-            .prop_map(|(classic_weight, l4s_weight)| Scheduler::WeightedRoundRobin { classic_weight, l4s_weight }),
-        (0u64..80).prop_map(|ms| Scheduler::TimeShiftedFifo { shift: Duration::from_millis(ms) }),
+        Just(DualPi2Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 }),
+        (1u32..10, 1u32..20).prop_map(|(classic_weight, l4s_weight)| DualPi2Scheduler::WeightedRoundRobin {
+            classic_weight,
+            l4s_weight
+        }),
+        (0u64..80).prop_map(|ms| DualPi2Scheduler::TimeShiftedFifo { shift: Duration::from_millis(ms) }),
     ];
     let ramp = prop_oneof![Just((800u64, 400u64)), Just((1000, 0)), (0u64..20_000, 0u64..20_000)];
     (scheduler, ramp, 0u64..4, prop_oneof![Just(2.0), 0.5f64..4.0], any::<bool>(), 1.0f64..8.0).prop_map(
@@ -244,7 +246,7 @@ fn the_default_is_that_of_figure_2() {
 }
 
 /// Regular arrivals of flows: (gap in ns, codepoint), and a departure per millisecond, in order of time.
-fn mixed(flows: &[(u64, Codepoint)], seconds: u64) -> Vec<(u64, Step)> {
+fn mixed(flows: &[(u64, EcnCodepoint)], seconds: u64) -> Vec<(u64, Step)> {
     let mut arrivals: Vec<(u64, u32)> = Vec::new();
     for (flow, (gap, _)) in flows.iter().enumerate() {
         arrivals.extend((0..seconds * 1_000_000_000 / gap).map(|n| (n * gap + 1 + flow as u64, flow as u32)));
@@ -285,7 +287,7 @@ fn share(steps: &[(u64, Step)], fates: &[Fate], flow: u32, from: f64, to: f64) -
             Fate::Sent(number, codepoint) => {
                 let now = leaves.next().unwrap();
                 if counts(number) {
-                    share.marked += f64::from(codepoint == Codepoint::Ce);
+                    share.marked += f64::from(codepoint == EcnCodepoint::Ce);
                     share.waits.push((now - items[number].since) as f64 * 1e-9);
                 }
             }
@@ -307,7 +309,7 @@ fn classic_and_low_latency_probabilities_are_coupled() {
     // The link sends 1000 packets per second. 10 per second are L4S; 1030 are classic and unresponsive. The integral is stable only
     // at 15 ms, and the queue only if 40 of 1030 are dropped: p_C = p'^2 = 0.0388. Then p_CL = k p' = 2 * 0.197 = 0.394:
     // p_C = (p_CL / k)^2 (RFC 9332 section 2.1, equation 1).
-    let flows = [(970_874, Codepoint::NotEct), (100_000_000, Codepoint::Ect1)];
+    let flows = [(970_874, EcnCodepoint::NotEct), (100_000_000, EcnCodepoint::Ect1)];
     let steps = mixed(&flows, 400);
     let fates = run(&mut DualPi2::new(DualPi2Specification::default()), &steps, |_| ());
     let classic = share(&steps, &fates, 0, 50.0, 400.0);
@@ -332,7 +334,7 @@ fn the_low_latency_queue_has_a_ramp_or_a_step() {
     // Ramp from 0.8 to 1.2 ms: 0.9, 1.0, 1.1 ms have 0.25, 0.5, 0.75, all later ones 1. Sums 0.25, 0.75, 1.5: the
     // packet with 1.1 ms is the first to be marked.
     let burst = || {
-        let item = |number| Item { number, flow: 2, ip_bytes: 1500, codepoint: Codepoint::Ect1, since: 1 };
+        let item = |number| Item { number, flow: 2, ip_bytes: 1500, codepoint: EcnCodepoint::Ect1, since: 1 };
         let mut steps: Vec<_> = (0..20).map(|n| (1, Step::Arrive(item(n)))).collect();
         steps.extend((0..20).map(|n| ((n + 1) * 100_000 + 1, Step::Leave)));
         steps
@@ -344,8 +346,10 @@ fn the_low_latency_queue_has_a_ramp_or_a_step() {
             ..DualPi2Specification::default()
         };
         let fates = run(&mut DualPi2::new(settings), &burst(), |_| ());
-        let marked: Vec<usize> =
-            fates.iter().filter_map(|f| if let Fate::Sent(n, Codepoint::Ce) = f { Some(*n) } else { None }).collect();
+        let marked: Vec<usize> = fates
+            .iter()
+            .filter_map(|f| if let Fate::Sent(n, EcnCodepoint::Ce) = f { Some(*n) } else { None })
+            .collect();
         assert_eq!(marked, (first..19).collect::<Vec<_>>(), "range {range_us}");
     }
 }
@@ -354,7 +358,7 @@ fn the_low_latency_queue_has_a_ramp_or_a_step() {
 fn overload_by_one_kind_is_dropped_at_the_target_delay() {
     // Twice the rate of the link, of one kind, unresponsive: half must be dropped at 15 ms, p' = sqrt(1/2) = 0.707.
     // As p'^2 exceeds 1/k^2 = 1/4, ECN-capable packets are dropped too (appendix A.2); in L every packet that is sent is marked.
-    for codepoint in [Codepoint::NotEct, Codepoint::Ect0, Codepoint::Ect1] {
+    for codepoint in [EcnCodepoint::NotEct, EcnCodepoint::Ect0, EcnCodepoint::Ect1] {
         let steps = mixed(&[(500_000, codepoint)], 40);
         let mut queue = DualPi2::new(DualPi2Specification::default());
         let mut bases = Vec::new();
@@ -365,7 +369,7 @@ fn overload_by_one_kind_is_dropped_at_the_target_delay() {
         let settled = mean(&bases[bases.len() / 4..bases.len() / 2]);
         assert!((settled - 0.707).abs() < 0.02 * 0.707, "{codepoint:?}: {settled}");
         let marked = share.marked / share.waits.len() as f64;
-        assert!((marked - f64::from(codepoint == Codepoint::Ect1)).abs() < 0.01, "{codepoint:?}: {marked}");
+        assert!((marked - f64::from(codepoint == EcnCodepoint::Ect1)).abs() < 0.01, "{codepoint:?}: {marked}");
     }
 }
 
@@ -373,7 +377,7 @@ fn overload_by_one_kind_is_dropped_at_the_target_delay() {
 fn neither_queue_starves() {
     // Each kind alone overloads the link, at 1000 per second. Weighted 1 to 15, C gets a sixteenth of the departures,
     // 62.5 of 1000 per second.
-    let steps = mixed(&[(1_000_000, Codepoint::NotEct), (1_000_000, Codepoint::Ect1)], 5);
+    let steps = mixed(&[(1_000_000, EcnCodepoint::NotEct), (1_000_000, EcnCodepoint::Ect1)], 5);
     let settings = DualPi2Specification {
         // Disable all signals.
         alpha: 0.0,
@@ -393,8 +397,10 @@ fn neither_queue_starves() {
     assert!((f64::from(served[0]) - 312.5).abs() < 2.0, "{served:?}");
     // Time-shifted by 50 ms: at equal waiting times L is served first; C's head is served once it has waited 50 ms longer than L's. Both
     // queues grow alike, so C lags by 50 ms throughout: in 5 s of departures L is ahead by the arrivals of 50 ms, 50 packets.
-    let shifted =
-        DualPi2Specification { scheduler: Scheduler::TimeShiftedFifo { shift: Duration::from_millis(50) }, ..settings };
+    let shifted = DualPi2Specification {
+        scheduler: DualPi2Scheduler::TimeShiftedFifo { shift: Duration::from_millis(50) },
+        ..settings
+    };
     let fates = run(&mut DualPi2::new(shifted), &steps, |_| ());
     let mut served = [0i32; 2];
     for fate in fates.iter().filter(|fate| matches!(fate, Fate::Sent(..))).take(5000) {
@@ -411,7 +417,7 @@ fn a_step_in_load_changes_the_probability_as_the_controller_specifies() {
     // dropped while the sum of p'^2 is below 1. The head that departs at t waited t/2. At update n (15 n ms) the
     // delay is about 7.5 n ms, so p' after update n is the sum of 0.15 (7.5 j - 15) ms + 3 * 7.5 ms, limited to 0 or more:
     // n = 1: 0.0225 - 0.0011 = 0.0214; n = 2: 0.0439; n = 3: 0.0675; n = 4: 0.0922.
-    let steps = mixed(&[(500_000, Codepoint::NotEct)], 1);
+    let steps = mixed(&[(500_000, EcnCodepoint::NotEct)], 1);
     let mut queue = DualPi2::new(DualPi2Specification::default());
     let mut bases = Vec::new();
     run(&mut queue, &steps, |queue| bases.push(queue.base_probability()));
@@ -429,7 +435,7 @@ fn a_step_in_load_matches_the_fluid_model() {
     let fluid =
         fluid::waits(1.1, 15, 20, |p, _| p * p, |_, delay, before| 0.15 * (delay - 0.015) + 3.0 * (delay - before));
     let expected = fluid::tenths(fluid.iter().enumerate().map(|(n, wait)| (n as f64 * 1e-3, *wait)), 20);
-    let steps = mixed(&[(909_091, Codepoint::NotEct)], 20);
+    let steps = mixed(&[(909_091, EcnCodepoint::NotEct)], 20);
     let fates = run(&mut DualPi2::new(DualPi2Specification::default()), &steps, |_| ());
     let items: Vec<Item> =
         steps.iter().filter_map(|(_, step)| if let Step::Arrive(item) = step { Some(*item) } else { None }).collect();

@@ -7,13 +7,13 @@
 
 use crate::drive::FRAMING;
 use fullpipe_network::packet::Arena;
-use fullpipe_network::queue::Queued;
+use fullpipe_network::queue::QueuedPacket;
 use fullpipe_network::{
-    CoDel, CoDelSpecification, Content, DualPi2, DualPi2Specification, FairQueue, FairQueueSpecification, Handle,
-    Limit, Packet, Pie, PieDelay, PieSpecification, QueueDiscipline, Red, RedSpecification, StepMarker,
-    StepMarkerSpecification, StepThreshold,
+    CoDel, CoDelSpecification, DualPi2, DualPi2Specification, FqCoDel, FqCoDelSpecification, Limit, Packet,
+    PacketContent, PacketHandle, Pie, PieDelayEstimator, PieSpecification, QueueDiscipline, Red, RedSpecification,
+    StepMarker, StepMarkerSpecification, StepThreshold,
 };
-use fullpipe_units::{Codepoint, Duration, FlowId, Instant, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, EcnCodepoint, FlowId, Instant, NodeId, RandomStream, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 
 const IP_BYTES: u32 = 1500;
@@ -35,7 +35,7 @@ const CUBIC: Control = Control::Aimd { increase: 3.0 * 0.3 / 1.7, decrease: 0.7 
 
 struct Source {
     control: Control,
-    codepoint: Codepoint,
+    codepoint: EcnCodepoint,
     round_trip_ns: u64,
     window: f64,
     in_flight: u64,
@@ -48,7 +48,7 @@ struct Source {
     marked: u64,
 }
 
-fn source(control: Control, codepoint: Codepoint, round_trip_ms: u64) -> Source {
+fn source(control: Control, codepoint: EcnCodepoint, round_trip_ms: u64) -> Source {
     Source {
         control,
         codepoint,
@@ -126,8 +126,8 @@ struct World {
     sequence: u64,
     transmitting: bool,
     arena: Arena,
-    inside: BTreeMap<Handle, (usize, u64)>,
-    dropped: Vec<Queued>,
+    inside: BTreeMap<PacketHandle, (usize, u64)>,
+    dropped: Vec<QueuedPacket>,
 }
 
 impl World {
@@ -138,7 +138,7 @@ impl World {
 
     fn send(&mut self, now: u64, index: usize) {
         let source = &mut self.sources[index];
-        let content = Content::Udp { payload_bytes: IP_BYTES - 28 };
+        let content = PacketContent::Udp { payload_bytes: IP_BYTES - 28 };
         let mut packet = Packet::new(FlowId(index as u32), NodeId(1), IP_BYTES, content);
         packet.codepoint = source.codepoint;
         let number = source.next;
@@ -147,7 +147,7 @@ impl World {
         let handle = self.arena.insert(packet);
         self.inside.insert(handle, (index, number));
         let at = Instant::from_nanos(now);
-        let queued = Queued::new(handle, &packet, IP_BYTES + FRAMING, at);
+        let queued = QueuedPacket::new(handle, &packet, IP_BYTES + FRAMING, at);
         let refused = self.discipline.enqueue(at, queued, &mut self.dropped).err();
         self.dropped.extend(refused);
     }
@@ -174,7 +174,7 @@ fn simulate(
     warm_up_s: u64,
     end_s: u64,
 ) -> Result {
-    let service_ns = rate.time_for(WIRE_BYTES).as_nanos();
+    let service_ns = rate.transmission_time(WIRE_BYTES).as_nanos();
     let count = sources.len();
     let mut world = World {
         discipline,
@@ -189,9 +189,9 @@ fn simulate(
     };
     let mut result = Result { waits: vec![Vec::new(); count], utilisation: 0.0 };
     // The sources start at different times.
-    let mut starts = Stream::new(1, "sources", "start");
+    let mut starts = RandomStream::new(1, "sources", "start");
     for source in 0..count {
-        let start = starts.below(500_000_000);
+        let start = starts.uniform_below(500_000_000);
         world.at(start, Event::Timer { source });
     }
     let (warm_up, end) = (warm_up_s * 1_000_000_000, end_s * 1_000_000_000);
@@ -233,7 +233,7 @@ fn simulate(
                 let (source, number) = world.inside.remove(&packet.handle).unwrap();
                 world.arena.release(packet.handle);
                 let acknowledged = now + world.service_ns + world.sources[source].round_trip_ns;
-                let marked = packet.codepoint == Codepoint::Ce;
+                let marked = packet.codepoint == EcnCodepoint::Ce;
                 world.at(acknowledged, Event::Acknowledgement { source, number, marked });
                 if now >= warm_up {
                     sent += 1;
@@ -256,7 +256,7 @@ fn quantile(values: &[f64], share: f64) -> f64 {
     sorted[(share * (sorted.len() - 1) as f64) as usize]
 }
 
-fn many(control: Control, codepoint: Codepoint, round_trip_ms: u64, count: usize) -> Vec<Source> {
+fn many(control: Control, codepoint: EcnCodepoint, round_trip_ms: u64, count: usize) -> Vec<Source> {
     (0..count).map(|_| source(control, codepoint, round_trip_ms)).collect()
 }
 
@@ -267,7 +267,7 @@ fn codel_holds_its_target_if_one_drop_per_interval_is_sufficient() {
     // 43 packets: p C = 6.6 drops per second. The control law's first step gives one per INTERVAL, 10 per second, which is sufficient
     // without the shorter intervals (and overshoot) of later steps.
     let discipline = Box::new(CoDel::new(Limit::Packets(1000), CoDelSpecification::default()));
-    let sources = many(RENO, Codepoint::NotEct, 100, 20);
+    let sources = many(RENO, EcnCodepoint::NotEct, 100, 20);
     let result = simulate(discipline, Rate::from_megabits_per_second(100), sources, 20, 80);
     let waits = result.waits.concat();
     assert!((mean(&waits) - 5.0).abs() < 1.0, "{}", mean(&waits));
@@ -279,7 +279,7 @@ fn codel_holds_its_target_if_one_drop_per_interval_is_sufficient() {
 fn codel_holds_its_target_with_marks() {
     let settings = CoDelSpecification { ecn: true, ..CoDelSpecification::default() };
     let discipline = Box::new(CoDel::new(Limit::Packets(1000), settings));
-    let sources = many(RENO, Codepoint::Ect0, 100, 20);
+    let sources = many(RENO, EcnCodepoint::Ect0, 100, 20);
     let result = simulate(discipline, Rate::from_megabits_per_second(100), sources, 20, 80);
     let waits = result.waits.concat();
     assert!((mean(&waits) - 5.0).abs() < 1.0, "{}", mean(&waits));
@@ -289,13 +289,13 @@ fn codel_holds_its_target_with_marks() {
 fn pie_holds_its_target_at_any_load() {
     // RFC 8033 section 4.2: the integral has no steady-state error; the target is 15 ms. With W = C (RTT + 15 ms) / N and
     // p = 1.5 / W^2 the loads need 5 % (10 flows of 50 ms at 10 Mbit/s), 0.2 % (at 50 Mbit/s) and 5 % (50 flows).
-    for delay in [PieDelay::Timestamps, PieDelay::DepartureRate { threshold_bytes: 16_384 }] {
+    for delay in [PieDelayEstimator::Timestamps, PieDelayEstimator::DepartureRate { threshold_bytes: 16_384 }] {
         for (megabits, count) in [(10, 10), (50, 10), (50, 50)] {
             let discipline = Box::new(Pie::new(
                 PieSpecification { delay, ..PieSpecification::default() },
-                Stream::new(1, "link", "pie"),
+                RandomStream::new(1, "link", "pie"),
             ));
-            let sources = many(RENO, Codepoint::NotEct, 50, count);
+            let sources = many(RENO, EcnCodepoint::NotEct, 50, count);
             let result = simulate(discipline, Rate::from_megabits_per_second(megabits), sources, 20, 80);
             let waits = result.waits.concat();
             assert!((mean(&waits) - 15.0).abs() < 0.1 * 15.0, "{delay:?} {megabits} {count}: {}", mean(&waits));
@@ -312,8 +312,8 @@ fn adaptive_red_holds_its_average_in_the_target_range() {
     for count in [10, 40] {
         let rate = Rate::from_megabits_per_second(20);
         let settings = RedSpecification::adaptive(Limit::Packets(500), rate, Duration::from_millis(20));
-        let discipline = Box::new(Red::new(settings, Stream::new(1, "link", "red")));
-        let result = simulate(discipline, rate, many(RENO, Codepoint::NotEct, 50, count), 40, 120);
+        let discipline = Box::new(Red::new(settings, RandomStream::new(1, "link", "red")));
+        let result = simulate(discipline, rate, many(RENO, EcnCodepoint::NotEct, 50, count), 40, 120);
         let waits = result.waits.concat();
         assert!((18.2..22.3).contains(&mean(&waits)), "{count} flows: {}", mean(&waits));
     }
@@ -330,12 +330,12 @@ fn a_sparse_flow_waits_only_for_the_packet_in_transmission() {
     // then new themselves for a packet.
     let stubborn = Control::Aimd { increase: 0.0, decrease: 1.0 };
     for (bulk, tolerance) in [(stubborn, 0.02), (RENO, 0.2)] {
-        let mut sources = many(bulk, Codepoint::NotEct, 50, 5);
+        let mut sources = many(bulk, EcnCodepoint::NotEct, 50, 5);
         sources.iter_mut().for_each(|source| (source.window, source.slow_start) = (60.0, false));
         // Not a multiple of the transmission time of a packet.
-        sources.push(source(Control::Paced { gap_ns: 50_123_457 }, Codepoint::NotEct, 50));
-        let settings = FairQueueSpecification { quantum_bytes: IP_BYTES, ..FairQueueSpecification::default() };
-        let discipline = Box::new(FairQueue::new(settings));
+        sources.push(source(Control::Paced { gap_ns: 50_123_457 }, EcnCodepoint::NotEct, 50));
+        let settings = FqCoDelSpecification { quantum_bytes: IP_BYTES, ..FqCoDelSpecification::default() };
+        let discipline = Box::new(FqCoDel::new(settings));
         let result = simulate(discipline, Rate::from_megabits_per_second(10), sources, 10, 130);
         let sparse = &result.waits[5];
         assert!(sparse.len() > 2000 && result.utilisation > 0.99);
@@ -354,7 +354,7 @@ fn dctcp_oscillates_just_below_the_threshold() {
     let settings =
         StepMarkerSpecification { threshold: StepThreshold::Packets(40), ..StepMarkerSpecification::default() };
     let rate = Rate::from_megabits_per_second(1000);
-    let sources = many(Control::Dctcp { share: 1.0 }, Codepoint::Ect0, 1, 2);
+    let sources = many(Control::Dctcp { share: 1.0 }, EcnCodepoint::Ect0, 1, 2);
     let result = simulate(Box::new(StepMarker::new(settings)), rate, sources, 2, 7);
     let packets: Vec<f64> = result.waits.concat().iter().map(|wait| wait / 0.012144).collect();
     assert!(result.utilisation > 0.999, "{}", result.utilisation);
@@ -371,8 +371,8 @@ fn dual_pi2_keeps_scalable_flows_below_a_millisecond_beside_classic_ones() {
     // ms: the ratio of the rates is (1 / 10.2) / (1.22 / 25) = 2.0.
     let rate = Rate::from_megabits_per_second(100);
     let settings = DualPi2Specification::for_path(rate, Duration::from_millis(15), Duration::from_millis(100));
-    let mut sources = many(CUBIC, Codepoint::NotEct, 10, 2);
-    sources.extend(many(Control::Dctcp { share: 1.0 }, Codepoint::Ect1, 10, 2));
+    let mut sources = many(CUBIC, EcnCodepoint::NotEct, 10, 2);
+    sources.extend(many(Control::Dctcp { share: 1.0 }, EcnCodepoint::Ect1, 10, 2));
     let result = simulate(Box::new(DualPi2::new(settings)), rate, sources, 20, 80);
     let classic = result.waits[..2].concat();
     let l4s = result.waits[2..].concat();

@@ -2,33 +2,33 @@
 
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_network::{
-    Content, Handle, Hosts, Limit, LinkSpecification, Network, Packet, Pie, PieSpecification, QueueDiscipline, Red,
-    RedSpecification, StepMarker, StepMarkerSpecification, StepThreshold,
+    HostEndpoints, Limit, LinkSpecification, Network, Packet, PacketContent, PacketHandle, Pie, PieSpecification,
+    QueueDiscipline, Red, RedSpecification, StepMarker, StepMarkerSpecification, StepThreshold,
 };
 use fullpipe_record::{DropReason, Observer, PacketView};
-use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, EcnCodepoint, FlowId, Instant, LinkId, NodeId, RandomStream, Rate};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
 struct Watcher {
     marked: u64,
-    delivered: BTreeMap<Codepoint, u64>,
+    delivered: BTreeMap<EcnCodepoint, u64>,
     drops: BTreeMap<DropReason, u64>,
     link_drops: BTreeMap<DropReason, u64>,
 }
 
 impl Observer for Watcher {
-    fn marked(&mut self, _now: Instant, packet: &PacketView, _link: LinkId) {
-        assert_eq!(packet.codepoint, Codepoint::Ce);
+    fn on_marked(&mut self, _now: Instant, packet: &PacketView, _link: LinkId) {
+        assert_eq!(packet.codepoint, EcnCodepoint::Ce);
         self.marked += 1;
     }
-    fn delivered(&mut self, _now: Instant, packet: &PacketView, _sent: Instant) {
+    fn on_delivered(&mut self, _now: Instant, packet: &PacketView, _sent: Instant) {
         *self.delivered.entry(packet.codepoint).or_default() += 1;
     }
-    fn dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, reason: DropReason) {
+    fn on_dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, reason: DropReason) {
         *self.drops.entry(reason).or_default() += 1;
     }
-    fn link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, reason: DropReason) {
+    fn on_link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, reason: DropReason) {
         *self.link_drops.entry(reason).or_default() += 1;
     }
 }
@@ -38,14 +38,14 @@ struct Burst {
     to: NodeId,
 }
 
-impl Hosts<Watcher> for Burst {
-    fn receive(&mut self, network: &mut Network<Watcher>, _node: NodeId, handle: Handle) {
+impl HostEndpoints<Watcher> for Burst {
+    fn receive(&mut self, network: &mut Network<Watcher>, _node: NodeId, handle: PacketHandle) {
         network.arena.release(handle);
     }
-    fn timer(&mut self, network: &mut Network<Watcher>, _event: EventId) {
+    fn on_timer(&mut self, network: &mut Network<Watcher>, _event: EventId) {
         for n in 0..300 {
-            let mut packet = Packet::new(FlowId(0), self.to, 1000, Content::Udp { payload_bytes: 972 });
-            packet.codepoint = if n % 3 == 0 { Codepoint::Ect0 } else { Codepoint::NotEct };
+            let mut packet = Packet::new(FlowId(0), self.to, 1000, PacketContent::Udp { payload_bytes: 972 });
+            packet.codepoint = if n % 3 == 0 { EcnCodepoint::Ect0 } else { EcnCodepoint::NotEct };
             network.send(NodeId(0), &packet);
         }
     }
@@ -61,7 +61,7 @@ fn watch(discipline: Box<dyn QueueDiscipline>) -> Watcher {
         ..link(from, to)
     });
     network.declare_conversation(from, to);
-    network.finish();
+    network.finalize();
     network.calendar.schedule(Instant::from_nanos(1), EventId::new(EventClass::Application, 0));
     network.run(&mut Burst { to }, Instant::NEVER, Instant::NEVER);
     network.observer
@@ -78,7 +78,7 @@ fn link(from: NodeId, to: NodeId) -> LinkSpecification {
         queue: Limit::Unlimited,
         discipline: None,
         loss: None,
-        course: fullpipe_network::Course::Constant,
+        course: fullpipe_network::LinkProfile::Constant,
         impairments: None,
     }
 }
@@ -92,7 +92,10 @@ fn a_mark_is_reported_and_arrives() {
         ..StepMarkerSpecification::default()
     })));
     assert_eq!(watcher.marked, 77);
-    assert_eq!(watcher.delivered, [(Codepoint::NotEct, 200), (Codepoint::Ect0, 23), (Codepoint::Ce, 77)].into());
+    assert_eq!(
+        watcher.delivered,
+        [(EcnCodepoint::NotEct, 200), (EcnCodepoint::Ect0, 23), (EcnCodepoint::Ce, 77)].into()
+    );
     assert!(watcher.drops.is_empty());
 }
 
@@ -106,9 +109,9 @@ fn drops_without_room_and_drops_by_decision_have_different_reasons() {
     })));
     // 67 to 299: 233 packets, of which 77 can be marked. 66 wait before; 34 more of those fit.
     assert_eq!(watcher.marked, 34);
-    assert_eq!(watcher.drops[&DropReason::QueueFull] + watcher.drops[&DropReason::Discipline], 233 - 34);
+    assert_eq!(watcher.drops[&DropReason::QueueFull] + watcher.drops[&DropReason::QueueDiscipline], 233 - 34);
     // The 34th packet to be marked is number 69 + 3 * 33 = 168; by then 67, 68 and each two after those are dropped by decision.
-    assert_eq!(watcher.drops[&DropReason::Discipline], 2 + 2 * 33);
+    assert_eq!(watcher.drops[&DropReason::QueueDiscipline], 2 + 2 * 33);
     assert_eq!(watcher.drops, watcher.link_drops);
 }
 
@@ -120,12 +123,12 @@ fn a_run_depends_only_on_the_random_stream() {
             max_threshold: 200.0,
             ..RedSpecification::recommended(Limit::Unlimited, Rate::from_megabits_per_second(8))
         };
-        watch(Box::new(Red::new(settings, Stream::new(seed, "link", "red")))).drops
+        watch(Box::new(Red::new(settings, RandomStream::new(seed, "link", "red")))).drops
     };
     assert_eq!(red(1), red(1));
     let pie = |seed| {
         let settings = PieSpecification { max_burst: Duration::ZERO, ..PieSpecification::default() };
-        watch(Box::new(Pie::new(settings, Stream::new(seed, "link", "pie")))).drops
+        watch(Box::new(Pie::new(settings, RandomStream::new(seed, "link", "pie")))).drops
     };
     assert_eq!(pie(1), pie(1));
     assert!((0..20).any(|seed| red(seed) != red(1)));

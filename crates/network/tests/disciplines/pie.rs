@@ -2,15 +2,15 @@
 
 use crate::drive::{Fate, Item, Phase, Step, phases, run, script, tally};
 use crate::fluid;
-use fullpipe_network::{Limit, Pie, PieDelay, PieSpecification};
-use fullpipe_units::{Codepoint, Duration, Stream};
+use fullpipe_network::{Limit, Pie, PieDelayEstimator, PieSpecification};
+use fullpipe_units::{Duration, EcnCodepoint, RandomStream};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const DQ_THRESHOLD: f64 = 16384.0;
 
-fn stream(seed: u64) -> Stream {
-    Stream::new(seed, "queue", "drops")
+fn stream(seed: u64) -> RandomStream {
+    RandomStream::new(seed, "queue", "drops")
 }
 
 /// RFC 8033: appendix A, with the options of section 5 as in appendix B. Seconds and bytes as floating-point numbers.
@@ -21,7 +21,7 @@ fn stream(seed: u64) -> Stream {
 struct Oracle {
     settings: PieSpecification,
     tail_drop: u64,
-    random: Stream,
+    random: RandomStream,
     queue: VecDeque<Item>,
     active: bool,
     burst_allowance: f64,
@@ -87,7 +87,7 @@ impl Oracle {
         if self.active && self.burst_allowance <= 1e-12 && self.drop_early() {
             self.accu_prob = 0.0;
             if self.settings.ecn && self.drop_prob < self.settings.ecn_limit && packet.capable() {
-                packet.codepoint = Codepoint::Ce;
+                packet.codepoint = EcnCodepoint::Ce;
                 self.queue.push_back(packet);
             } else {
                 self.fates.push(Fate::Early(packet.number));
@@ -138,7 +138,7 @@ impl Oracle {
     }
 
     fn calculate_drop_prob(&mut self) {
-        if self.settings.delay != PieDelay::Timestamps {
+        if self.settings.delay != PieDelayEstimator::Timestamps {
             self.current_qdelay = self.byte_length() as f64 * self.avg_dq_time / DQ_THRESHOLD;
         } else if self.queue.is_empty() {
             self.current_qdelay = 0.0;
@@ -176,7 +176,7 @@ impl Oracle {
             return;
         };
         self.fates.push(Fate::Sent(packet.number, packet.codepoint));
-        if self.settings.delay == PieDelay::Timestamps {
+        if self.settings.delay == PieDelayEstimator::Timestamps {
             self.current_qdelay = (now - packet.since) as f64 * 1e-9;
             return;
         }
@@ -224,7 +224,11 @@ fn settings() -> impl Strategy<Value = PieSpecification> {
             target: Duration::from_millis(target),
             update_interval: Duration::from_millis(update),
             max_burst: Duration::from_millis(burst),
-            delay: if rate { PieDelay::DepartureRate { threshold_bytes: 16_384 } } else { PieDelay::Timestamps },
+            delay: if rate {
+                PieDelayEstimator::DepartureRate { threshold_bytes: 16_384 }
+            } else {
+                PieDelayEstimator::Timestamps
+            },
             ecn,
             derandomise,
             cap_increase,
@@ -259,7 +263,7 @@ fn steady(arrivals: usize, gap_ns: u64) -> Vec<(u64, Step)> {
         number,
         flow: 0,
         ip_bytes: 1500,
-        codepoint: Codepoint::NotEct,
+        codepoint: EcnCodepoint::NotEct,
         since: number as u64 * gap_ns + 1,
     };
     let mut steps: Vec<(u64, Step)> = (0..arrivals).map(|n| (item(n).since, Step::Arrive(item(n)))).collect();
@@ -289,7 +293,7 @@ fn waits(steps: &[(u64, Step)], fates: &[Fate]) -> Vec<(f64, f64)> {
 fn an_unresponsive_overload_settles_at_the_target() {
     // 1100 packets per second at a link for 1000: the integral is stable only at the target, 15 ms, and the queue only if
     // the drops equal the excess, 1 - 1000/1100 = 0.0909.
-    for delay in [PieDelay::Timestamps, PieDelay::DepartureRate { threshold_bytes: 16_384 }] {
+    for delay in [PieDelayEstimator::Timestamps, PieDelayEstimator::DepartureRate { threshold_bytes: 16_384 }] {
         let steps = steady(44_000, 909_091);
         let settings = PieSpecification { delay, ..PieSpecification::default() };
         let mut pie = Pie::new(settings, stream(1));
@@ -357,7 +361,7 @@ fn above_ten_percent_ecn_capable_packets_are_dropped() {
         let mut steps = steady(60_000, gap_ns);
         for (_, step) in &mut steps {
             if let Step::Arrive(item) = step {
-                item.codepoint = Codepoint::Ect0;
+                item.codepoint = EcnCodepoint::Ect0;
             }
         }
         let settings = PieSpecification { ecn: true, limit: Limit::Packets(500), ..PieSpecification::default() };

@@ -2,25 +2,25 @@
 
 use crate::drive::{Fate, Item, Step, phases, run, script, tally};
 use fullpipe_network::packet::Arena;
-use fullpipe_network::queue::Queued;
+use fullpipe_network::queue::QueuedPacket;
 use fullpipe_network::{
-    AdaptiveRedSpecification, Content, Limit, Packet, QueueDiscipline, Red, RedSpecification, RedUnit,
+    AdaptiveRedSpecification, Limit, Packet, PacketContent, QueueDiscipline, Red, RedSpecification, RedUnit,
 };
-use fullpipe_units::{Codepoint, Duration, FlowId, Instant, NodeId, Rate, Stream};
+use fullpipe_units::{Duration, EcnCodepoint, FlowId, Instant, NodeId, RandomStream, Rate};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const LIMIT: u64 = 30;
 
-fn stream(seed: u64) -> Stream {
-    Stream::new(seed, "queue", "drops")
+fn stream(seed: u64) -> RandomStream {
+    RandomStream::new(seed, "queue", "drops")
 }
 
 /// Figure 2 of Floyd and Jacobson 1993 ("detailed algorithm"), with the gentle slope of Floyd 2000 and figure 1 of
 /// Floyd, Gummadi and Shenker 2001. ECN-capable packets are marked below max_th, none above.
 struct Oracle {
     settings: RedSpecification,
-    random: Stream,
+    random: RandomStream,
     queue: VecDeque<Item>,
     avg: f64,
     count: i64,
@@ -106,7 +106,7 @@ impl Oracle {
             self.fates.push(Fate::Refused(packet.number));
             self.count = self.count.min(0);
         } else if mark && !force && self.settings.ecn && packet.capable() {
-            self.queue.push_back(Item { codepoint: Codepoint::Ce, ..packet });
+            self.queue.push_back(Item { codepoint: EcnCodepoint::Ce, ..packet });
         } else if mark {
             self.fates.push(Fate::Early(packet.number));
             // The average already includes the time up to here.
@@ -210,7 +210,7 @@ proptest! {
 }
 
 fn packet(number: usize, since: u64) -> (u64, Step) {
-    (since, Step::Arrive(Item { number, flow: 0, ip_bytes: 1500, codepoint: Codepoint::NotEct, since }))
+    (since, Step::Arrive(Item { number, flow: 0, ip_bytes: 1500, codepoint: EcnCodepoint::NotEct, since }))
 }
 
 fn recommended() -> RedSpecification {
@@ -254,11 +254,11 @@ fn drops_are_spread_evenly() {
     let mut red = Red::new(settings, stream(9));
     let mut dropped = Vec::new();
     let mut drops = Vec::new();
-    let template = Packet::new(FlowId(0), NodeId(1), 1500, Content::Udp { payload_bytes: 1472 });
+    let template = Packet::new(FlowId(0), NodeId(1), 1500, PacketContent::Udp { payload_bytes: 1472 });
     let handle = Arena::default().insert(template);
     for n in 0u64..200_000 {
         let now = Instant::from_nanos(1 + n * 1_000_000);
-        red.enqueue(now, Queued::new(handle, &template, 1518, now), &mut dropped).unwrap();
+        red.enqueue(now, QueuedPacket::new(handle, &template, 1518, now), &mut dropped).unwrap();
         if !dropped.is_empty() {
             dropped.clear();
             drops.push(n);
@@ -302,13 +302,13 @@ fn the_probability_rises_gently_above_the_upper_threshold() {
 
 /// Returns the fraction of packets that are dropped when they find `queue` others.
 fn drop_share(settings: RedSpecification, queue: u64) -> f64 {
-    let template = Packet::new(FlowId(0), NodeId(1), 1500, Content::Udp { payload_bytes: 1472 });
+    let template = Packet::new(FlowId(0), NodeId(1), 1500, PacketContent::Udp { payload_bytes: 1472 });
     let handle = Arena::default().insert(template);
     let mut red = Red::new(settings, stream(3));
     let mut dropped = Vec::new();
     let now = Instant::from_nanos(1);
     while red.packets() < queue {
-        red.enqueue(now, Queued::new(handle, &template, 1518, now), &mut dropped).unwrap();
+        red.enqueue(now, QueuedPacket::new(handle, &template, 1518, now), &mut dropped).unwrap();
         if red.average() >= 2.0 * settings.max_threshold
             || (!settings.gentle && red.average() >= settings.max_threshold)
         {
@@ -318,7 +318,7 @@ fn drop_share(settings: RedSpecification, queue: u64) -> f64 {
     let mut drops = 0;
     for _ in 0..50_000 {
         dropped.clear();
-        red.enqueue(now, Queued::new(handle, &template, 1518, now), &mut dropped).unwrap();
+        red.enqueue(now, QueuedPacket::new(handle, &template, 1518, now), &mut dropped).unwrap();
         if dropped.is_empty() {
             red.dequeue(now, &mut dropped).unwrap();
         } else {
@@ -367,7 +367,7 @@ fn adaptive_red_adapts_its_maximum_at_regular_times() {
 
 /// Returns the maximum probability at each tenth of a second while the queue is kept at `queue` packets.
 fn maxima(settings: RedSpecification, queue: u64, half_seconds: u64) -> Vec<f64> {
-    let template = Packet::new(FlowId(0), NodeId(1), 1500, Content::Udp { payload_bytes: 1472 });
+    let template = Packet::new(FlowId(0), NodeId(1), 1500, PacketContent::Udp { payload_bytes: 1472 });
     let handle = Arena::default().insert(template);
     let mut red = Red::new(settings, stream(4));
     let mut dropped = Vec::new();
@@ -375,7 +375,7 @@ fn maxima(settings: RedSpecification, queue: u64, half_seconds: u64) -> Vec<f64>
     for tenth in 0..half_seconds * 5 {
         let now = Instant::from_nanos(tenth * 100_000_000);
         for _ in 0..100 {
-            red.enqueue(now, Queued::new(handle, &template, 1518, now), &mut dropped).unwrap();
+            red.enqueue(now, QueuedPacket::new(handle, &template, 1518, now), &mut dropped).unwrap();
             if red.packets() > queue {
                 red.dequeue(now, &mut dropped).unwrap();
             }
@@ -391,7 +391,7 @@ fn above_the_upper_threshold_ecn_capable_packets_are_dropped() {
     let mut steps: Vec<_> = (0..100).map(|n| packet(n, 1)).collect();
     for (_, step) in &mut steps {
         if let Step::Arrive(item) = step {
-            item.codepoint = Codepoint::Ect0;
+            item.codepoint = EcnCodepoint::Ect0;
         }
     }
     steps.extend((0..100).map(|_| (2, Step::Leave)));

@@ -4,7 +4,7 @@ use crate::drive::{Fate, Item, Step, phases, run, script};
 use fullpipe_network::{
     Classifier, Fifo, Limit, QueueDiscipline, StepMarker, StepMarkerSpecification, StepThreshold, StrictPriority,
 };
-use fullpipe_units::{Codepoint, Duration, FlowId};
+use fullpipe_units::{Duration, EcnCodepoint, FlowId};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ fn expected(settings: &StepMarkerSpecification, limit: usize, steps: &[(u64, Ste
                 };
                 match (queue.len() < limit, above, item.capable()) {
                     (false, ..) => fates.push(Fate::Refused(item.number)),
-                    (true, true, true) => queue.push_back(Item { codepoint: Codepoint::Ce, ..*item }),
+                    (true, true, true) => queue.push_back(Item { codepoint: EcnCodepoint::Ce, ..*item }),
                     (true, true, false) if settings.drops_incapable => fates.push(Fate::Early(item.number)),
                     _ => queue.push_back(*item),
                 }
@@ -36,7 +36,7 @@ fn expected(settings: &StepMarkerSpecification, limit: usize, steps: &[(u64, Ste
                     && now - item.since > k.as_nanos()
                 {
                     if item.capable() {
-                        item.codepoint = Codepoint::Ce;
+                        item.codepoint = EcnCodepoint::Ce;
                     } else if settings.drops_incapable {
                         fates.push(Fate::Early(item.number));
                         continue;
@@ -119,7 +119,7 @@ fn order(classifier: Classifier, bands: usize) -> Vec<usize> {
 #[test]
 fn bands_are_selected_by_codepoint_or_protocol_up_to_the_last_band() {
     // Numbers are NotEct, Ect0, Ect1, Ce.
-    let by_codepoint = Classifier::Codepoint { not_ect: 3, ect0: 2, ect1: 1, ce: 0 };
+    let by_codepoint = Classifier::Ecn { not_ect: 3, ect0: 2, ect1: 1, ce: 0 };
     assert_eq!(order(by_codepoint.clone(), 4), [3, 2, 1, 0]);
     // With two bands, 1, 2 and 3 select the last.
     assert_eq!(order(by_codepoint, 2), [3, 0, 1, 2]);
@@ -132,19 +132,19 @@ fn bands_are_selected_by_codepoint_or_protocol_up_to_the_last_band() {
 #[test]
 fn segments_and_datagrams_have_different_bands() {
     use fullpipe_network::packet::Arena;
-    use fullpipe_network::queue::Queued;
-    use fullpipe_network::{Content, Packet};
+    use fullpipe_network::queue::QueuedPacket;
+    use fullpipe_network::{Packet, PacketContent};
     use fullpipe_units::{Instant, NodeId};
     use fullpipe_wire::TcpHeader;
     let mut arena = Arena::default();
     let bands = (0..2).map(|_| Box::new(Fifo::new(Limit::Unlimited)) as Box<dyn QueueDiscipline>).collect();
     let mut queue = StrictPriority::new(Classifier::Protocol { tcp: 0, udp: 1 }, bands);
     let mut dropped = Vec::new();
-    let contents = [Content::Udp { payload_bytes: 72 }, Content::Tcp(TcpHeader::default())];
+    let contents = [PacketContent::Udp { payload_bytes: 72 }, PacketContent::Tcp(TcpHeader::default())];
     let handles = contents.map(|content| {
         let packet = Packet::new(FlowId(0), NodeId(0), 100, content);
         let handle = arena.insert(packet);
-        queue.enqueue(Instant::ZERO, Queued::new(handle, &packet, 118, Instant::ZERO), &mut dropped).unwrap();
+        queue.enqueue(Instant::ZERO, QueuedPacket::new(handle, &packet, 118, Instant::ZERO), &mut dropped).unwrap();
         handle
     });
     let order: Vec<_> = std::iter::from_fn(|| queue.dequeue(Instant::ZERO, &mut dropped)).map(|p| p.handle).collect();
@@ -153,7 +153,7 @@ fn segments_and_datagrams_have_different_bands() {
 
 #[test]
 fn without_bands_every_packet_is_refused() {
-    let item = Item { number: 0, flow: 0, ip_bytes: 100, codepoint: Codepoint::NotEct, since: 1 };
+    let item = Item { number: 0, flow: 0, ip_bytes: 100, codepoint: EcnCodepoint::NotEct, since: 1 };
     let mut queue = StrictPriority::new(Classifier::Protocol { tcp: 0, udp: 0 }, Vec::new());
     assert_eq!(
         run(&mut queue, &[(1, Step::Arrive(item)), (2, Step::Leave)], |_| ()),

@@ -3,7 +3,7 @@
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, first_by};
 use fullpipe_schema::component::{Component, Declaration};
-use fullpipe_schema::{Field, Kind};
+use fullpipe_schema::{Field, FieldKind};
 use fullpipe_units::Duration;
 
 pub(super) static EDF: SchedulerComponent = Component {
@@ -19,7 +19,7 @@ pub(super) static EDF: SchedulerComponent = Component {
 
 const LATENCY: Field = Field::inherited(
     "scheduler_latency",
-    Kind::DURATION,
+    FieldKind::DURATION,
     "100ms",
     "Time from the write of a byte to its deadline, for streams without their own latency; for `edf`.",
 );

@@ -17,7 +17,7 @@ pub(super) static WEIGHTED: SchedulerComponent = Component {
         text: "bytes in proportion to the weights of streams.",
         ..Declaration::EMPTY
     },
-    read: |_, ()| Ok(StreamScheduler::new(Weighted::default())),
+    read: |_, ()| Ok(StreamScheduler::new(WeightedFair::default())),
 };
 
 /// Bytes divided by weight are in units of 1/2^16 byte.
@@ -25,18 +25,18 @@ const SCALE: u32 = 16;
 
 /// The tags of the streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Weighted {
+pub struct WeightedFair {
     tags: BTreeMap<u64, u128>,
     virtual_time: u128,
 }
 
-impl Weighted {
+impl WeightedFair {
     fn tag(&self, stream: u64) -> u128 {
         self.tags.get(&stream).copied().unwrap_or(0).max(self.virtual_time)
     }
 }
 
-impl Scheduler for Weighted {
+impl Scheduler for WeightedFair {
     fn name(&self) -> &'static str {
         WEIGHTED.declaration.name
     }

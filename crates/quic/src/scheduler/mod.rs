@@ -15,12 +15,14 @@ mod priority;
 mod round_robin;
 
 pub use edf::Edf;
-pub use fair::Weighted;
+pub use fair::WeightedFair;
 pub use fifo::{Fifo, Pfifo};
-pub use priority::Priorities;
+pub use priority::ExtensiblePriorities;
 pub use round_robin::RoundRobin;
 
-use fullpipe_schema::component::{Catalogue, Comparable, Component, field_count, fields, names, variants};
+use fullpipe_schema::component::{
+    Catalog, Component, DynPartialEq, choice_names, fields, variant_field_count, variants,
+};
 use fullpipe_schema::{Choice, Field, Variant};
 use fullpipe_transport::Priority;
 use fullpipe_units::Instant;
@@ -33,15 +35,15 @@ const ALL: &[&SchedulerComponent] =
     &[&round_robin::ROUND_ROBIN, &fifo::FIFO, &fifo::PFIFO, &edf::EDF, &fair::WEIGHTED, &priority::PRIORITIES];
 
 /// The catalogue of all schedulers.
-pub static SCHEDULERS: Catalogue<StreamScheduler, ()> = Catalogue { key: "scheduler", components: &[ALL] };
+pub static SCHEDULERS: Catalog<StreamScheduler, ()> = Catalog { key: "scheduler", components: &[ALL] };
 
 const VARIANTS: [Variant; ALL.len()] = variants(&[ALL]);
 
 /// The values of the key that selects a scheduler.
-pub static NAMES: [Choice; ALL.len()] = names(&VARIANTS);
+pub static NAMES: [Choice; ALL.len()] = choice_names(&VARIANTS);
 
 /// The further keys of the schedulers, which are in the same table.
-pub static KEYS: [Field; field_count(&VARIANTS)] = fields(&VARIANTS);
+pub static KEYS: [Field; variant_field_count(&VARIANTS)] = fields(&VARIANTS);
 
 /// A scheduler as a component.
 pub type SchedulerComponent = Component<StreamScheduler, ()>;
@@ -64,12 +66,12 @@ impl StreamScheduler {
 
 impl PartialEq for StreamScheduler {
     fn eq(&self, other: &Self) -> bool {
-        self.0.equals(&*other.0 as &dyn Any)
+        self.0.dyn_eq(&*other.0 as &dyn Any)
     }
 }
 
 /// The settings of a scheduler. Each end of a connection creates its own scheduler from them.
-pub trait SchedulerSettings: Comparable + fmt::Debug + Send + Sync {
+pub trait SchedulerSettings: DynPartialEq + fmt::Debug + Send + Sync {
     /// Creates a scheduler with these settings.
     fn create(&self) -> Box<dyn Scheduler>;
 }
@@ -120,7 +122,7 @@ pub trait Scheduler: fmt::Debug + Send {
 
 /// When lost data is retransmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Retransmission {
+pub enum RetransmissionOrder {
     /// Before all other data, in the order of stream IDs.
     #[default]
     First,

@@ -12,16 +12,16 @@ pub(super) static PRIORITIES: SchedulerComponent = Component {
         text: "by urgency (RFC 9218).",
         ..Declaration::EMPTY
     },
-    read: |_, ()| Ok(StreamScheduler::new(Priorities::default())),
+    read: |_, ()| Ok(StreamScheduler::new(ExtensiblePriorities::default())),
 };
 
 /// The incremental stream that was selected last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Priorities {
+pub struct ExtensiblePriorities {
     last: Option<u64>,
 }
 
-impl Scheduler for Priorities {
+impl Scheduler for ExtensiblePriorities {
     fn name(&self) -> &'static str {
         PRIORITIES.declaration.name
     }

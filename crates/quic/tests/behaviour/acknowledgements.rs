@@ -28,7 +28,7 @@ fn a_gap_and_what_fills_it_and_a_mark_are_acknowledged_at_once() {
     lone.number -= 3;
     assert_eq!(lone.receive(vec![QuicFrame::Ping]).len(), 1, "fills the gap");
     lone.number += 2;
-    assert_eq!(lone.receive_from(0, 100, Codepoint::Ce, vec![QuicFrame::Ping]).len(), 1, "marked");
+    assert_eq!(lone.receive_from(0, 100, EcnCodepoint::Ce, vec![QuicFrame::Ping]).len(), 1, "marked");
 }
 
 #[test]

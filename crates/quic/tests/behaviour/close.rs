@@ -18,13 +18,13 @@ fn the_end_that_closes_stays_three_time_outs_and_answers_ever_more_rarely() {
     lone.connection.close(now, 7);
     let flights = lone.drain();
     assert_eq!(flights.iter().map(closes).collect::<Vec<_>>(), [Some((true, 7))]);
-    assert!(lone.events.contains(&(stream, Event::Closed(CloseReason::Aborted))));
+    assert!(lone.events.contains(&(stream, TransportEvent::Closed(CloseReason::Aborted))));
     assert_eq!(lone.connection.state(), State::Closing);
     // Packets that arrive later are answered, but not all of them.
     assert_eq!(lone.receive(vec![QuicFrame::Ping]).iter().map(closes).collect::<Vec<_>>(), [Some((true, 7))]);
     assert!(lone.receive(vec![QuicFrame::Ping]).is_empty());
     let period = (lone.connection.inspect().pto + ms(25)) * 3;
-    assert_eq!(lone.connection.far_deadline(), now + period);
+    assert_eq!(lone.connection.slow_timer_deadline(), now + period);
     lone.pass(period);
     assert!(lone.connection.is_closed());
     assert!(lone.receive(vec![QuicFrame::Ping]).is_empty());
@@ -37,7 +37,7 @@ fn the_other_end_says_nothing_more() {
     lone.write(stream, 100);
     let now = lone.now;
     assert!(lone.receive(vec![QuicFrame::ConnectionClose { application: true, error: 0 }]).is_empty());
-    assert!(lone.events.contains(&(stream, Event::Closed(CloseReason::Finished))));
+    assert!(lone.events.contains(&(stream, TransportEvent::Closed(CloseReason::Finished))));
     assert_eq!(lone.connection.state(), State::Draining);
     assert_eq!(lone.connection.open_stream(now, true), None);
     assert!(lone.receive(vec![QuicFrame::Ping]).is_empty());
@@ -59,7 +59,7 @@ fn silence_ends_it_after_the_shorter_of_both_time_outs() {
         let answers = lone.receive(vec![QuicFrame::Ack { delay: 0, ranges: vec![(0, 0)], ecn: None }]);
         assert!(answers.is_empty());
         let now = lone.now;
-        let deadline = lone.connection.far_deadline();
+        let deadline = lone.connection.slow_timer_deadline();
         match expected {
             Some(seconds) => {
                 assert_eq!(deadline, now + Duration::from_secs(seconds));

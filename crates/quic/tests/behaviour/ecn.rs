@@ -19,15 +19,15 @@ fn transfer(path: PathModel) -> Pair {
     pair
 }
 
-fn last_codepoints(pair: &Pair, end: usize) -> Vec<Codepoint> {
+fn last_codepoints(pair: &Pair, end: usize) -> Vec<EcnCodepoint> {
     pair.sent[end].iter().rev().take(10).map(|(_, flight)| flight.codepoint).collect()
 }
 
 #[test]
 fn a_path_that_keeps_the_bits_is_used_with_them() {
     let pair = transfer(PathModel::ideal(ms(20)));
-    assert!(pair.sent[0].iter().all(|(_, flight)| flight.codepoint == Codepoint::Ect0));
-    assert!(pair.sent[1].iter().all(|(_, flight)| flight.codepoint == Codepoint::Ect0));
+    assert!(pair.sent[0].iter().all(|(_, flight)| flight.codepoint == EcnCodepoint::Ect0));
+    assert!(pair.sent[1].iter().all(|(_, flight)| flight.codepoint == EcnCodepoint::Ect0));
     assert_eq!(pair.client.statistics().recoveries, 0);
 }
 
@@ -35,8 +35,8 @@ fn a_path_that_keeps_the_bits_is_used_with_them() {
 fn a_path_that_clears_the_bits_is_used_without() {
     let pair = transfer(PathModel { bleach: true, ..PathModel::ideal(ms(20)) });
     for end in 0..2 {
-        assert!(last_codepoints(&pair, end).iter().all(|codepoint| *codepoint == Codepoint::NotEct));
-        let marked = pair.sent[end].iter().filter(|(_, flight)| flight.codepoint != Codepoint::NotEct).count();
+        assert!(last_codepoints(&pair, end).iter().all(|codepoint| *codepoint == EcnCodepoint::NotEct));
+        let marked = pair.sent[end].iter().filter(|(_, flight)| flight.codepoint != EcnCodepoint::NotEct).count();
         assert!((1..=10).contains(&marked), "ten datagrams at most test it: {marked}");
     }
 }
@@ -82,7 +82,7 @@ fn counts_that_cannot_be_end_the_use_of_marks() {
         lone.write(stream, 10);
         lone.receive(vec![QuicFrame::Ack { delay: 0, ranges: vec![(0, first)], ecn }]);
         let next = lone.write(stream, 10);
-        let expected = if good { Codepoint::Ect0 } else { Codepoint::NotEct };
+        let expected = if good { EcnCodepoint::Ect0 } else { EcnCodepoint::NotEct };
         assert_eq!(next[0].codepoint, expected, "{ecn:?}");
     }
 }
@@ -99,5 +99,5 @@ fn an_old_acknowledgement_does_not_end_the_use_of_marks() {
     let counts = |ect0| Some(fullpipe_wire::quic::EcnCounts { ect0, ect1: 0, ce: 0 });
     lone.receive(vec![QuicFrame::Ack { delay: 0, ranges: vec![(first + 3, first + 3)], ecn: counts(first + 4) }]);
     lone.receive(vec![QuicFrame::Ack { delay: 0, ranges: vec![(0, first + 1)], ecn: counts(first + 2) }]);
-    assert_eq!(lone.write(stream, 10)[0].codepoint, Codepoint::Ect0);
+    assert_eq!(lone.write(stream, 10)[0].codepoint, EcnCodepoint::Ect0);
 }

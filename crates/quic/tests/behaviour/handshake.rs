@@ -160,7 +160,7 @@ fn zero_rtt_data_arrive_with_the_first_datagram() {
     assert_eq!(types, [QuicPacketType::Initial, QuicPacketType::ZeroRtt]);
     assert_eq!(pair.sent[0][0].1.bytes, 1200);
     settle(&mut pair);
-    let connected = pair.events[0].iter().filter(|event| **event == Event::Connected).count();
+    let connected = pair.events[0].iter().filter(|event| **event == TransportEvent::Connected).count();
     assert_eq!(connected, 1, "a stream is connected once");
 }
 
@@ -213,7 +213,7 @@ fn first_of(token: Option<u64>, bytes: u32, parameters: bool) -> (Connection, Ve
         *parameters = None;
     }
     let mut connection = pair.server;
-    connection.handle_datagram(at(50), &flight.header, None, flight.datagram.as_ref(), bytes, Codepoint::NotEct);
+    connection.handle_datagram(at(50), &flight.header, None, flight.datagram.as_ref(), bytes, EcnCodepoint::NotEct);
     let mut transmit = Transmit::default();
     let mut answers = Vec::new();
     while connection.poll_transmit(at(50), &mut transmit) {
@@ -278,6 +278,6 @@ fn frames_stand_where_they_may() {
     pair.service();
     let mut flight = pair.sent[0][0].1.clone();
     flight.datagram.as_mut().unwrap().packets[0].frames.push(data(0, 0, 1, false));
-    pair.server.handle_datagram(at(50), &flight.header, None, flight.datagram.as_ref(), 1200, Codepoint::NotEct);
+    pair.server.handle_datagram(at(50), &flight.header, None, flight.datagram.as_ref(), 1200, EcnCodepoint::NotEct);
     assert_eq!(pair.server.state(), State::Closing);
 }

@@ -146,10 +146,10 @@ proptest! {
         let mut lone = Lone::of(pair, usize::from(server));
         for ((header, options), packets, bytes, wait) in given {
             let datagram = QuicDatagram { packets };
-            lone.connection.handle_datagram(lone.now, &header, Some(&options), Some(&datagram), bytes, Codepoint::Ce);
+            lone.connection.handle_datagram(lone.now, &header, Some(&options), Some(&datagram), bytes, EcnCodepoint::Ce);
             lone.drain();
-            while let Some(_length) = lone.connection.poll_datagram() {}
-            prop_assert_eq!(lone.connection.inspect().in_flight_bytes, lone.connection.in_flight_bytes_by_record());
+            while let Some(_length) = lone.connection.receive_datagram() {}
+            prop_assert_eq!(lone.connection.inspect().in_flight_bytes, lone.connection.count_in_flight_bytes());
             lone.pass(ms(wait));
         }
         // It ends when no more packets arrive.

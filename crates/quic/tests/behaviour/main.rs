@@ -17,8 +17,8 @@ mod streams;
 
 use common::{Flight, Pair, PathModel};
 use fullpipe_quic::{Config, Connection, State, Transmit};
-use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_transport::{Payload, TransportEvent};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wire::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType};
 
 pub(crate) const fn ms(milliseconds: u64) -> Duration {
@@ -72,7 +72,7 @@ pub(crate) struct Lone {
     /// The number of the peer's next packet.
     pub(crate) number: u32,
     pub(crate) first: u64,
-    pub(crate) events: Vec<(u32, Event)>,
+    pub(crate) events: Vec<(u32, TransportEvent)>,
     /// The numbers of the packets that it has sent since.
     sent: Vec<u64>,
 }
@@ -142,7 +142,7 @@ impl Lone {
         &mut self,
         path: u8,
         bytes: u32,
-        codepoint: Codepoint,
+        codepoint: EcnCodepoint,
         frames: Vec<QuicFrame>,
     ) -> Vec<Flight> {
         let packet = QuicPacket {
@@ -162,7 +162,7 @@ impl Lone {
     }
 
     pub(crate) fn receive(&mut self, frames: Vec<QuicFrame>) -> Vec<Flight> {
-        self.receive_from(0, 100, Codepoint::NotEct, frames)
+        self.receive_from(0, 100, EcnCodepoint::NotEct, frames)
     }
 
     /// Receives an acknowledgement of these ranges of our packets, the largest first, counted from `first`.
@@ -176,7 +176,7 @@ impl Lone {
         let end = self.now + time;
         let mut flights = Vec::new();
         loop {
-            let next = self.connection.far_deadline().min(self.connection.near_deadline());
+            let next = self.connection.slow_timer_deadline().min(self.connection.fast_timer_deadline());
             if next > end {
                 self.now = end;
                 return flights;

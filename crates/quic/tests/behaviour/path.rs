@@ -14,7 +14,7 @@ fn moved(bytes: u32) -> (Lone, Vec<Flight>) {
     let mut lone = Lone::server(plain(), plain());
     let stream = lone.open(true);
     lone.write(stream, 1_000_000);
-    let flights = lone.receive_from(1, bytes, Codepoint::NotEct, vec![QuicFrame::Ping]);
+    let flights = lone.receive_from(1, bytes, EcnCodepoint::NotEct, vec![QuicFrame::Ping]);
     (lone, flights)
 }
 
@@ -32,7 +32,7 @@ fn a_server_follows_its_client_and_asks_whether_it_is_there() {
     assert_eq!((inspect.cwnd_bytes, inspect.in_flight_bytes), (12_000, 3600));
     assert_eq!((inspect.smoothed_rtt, inspect.pto), (Duration::ZERO, ms(999)));
     // The response ends the limit.
-    let flights = lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::PathResponse(data)]);
+    let flights = lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::PathResponse(data)]);
     assert_eq!(lone.connection.statistics().migrations, 1);
     assert_eq!(flights.len(), 7, "ten packets in flight");
     assert!(lone.connection.inspect().in_flight_bytes <= 12_000);
@@ -43,12 +43,12 @@ fn what_took_the_old_path_says_nothing_of_the_new_one() {
     // Section 9.4.
     let (mut lone, flights) = moved(1200);
     let data = challenge(&flights[0]).unwrap();
-    lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::PathResponse(data)]);
+    lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::PathResponse(data)]);
     lone.pass(ms(300));
     let first = lone.first;
     // Of the ten packets before, some arrive and some are lost.
     let old = QuicFrame::Ack { delay: 0, ranges: vec![(first + 8, first + 9)], ecn: None };
-    lone.receive_from(1, 100, Codepoint::NotEct, vec![old]);
+    lone.receive_from(1, 100, EcnCodepoint::NotEct, vec![old]);
     let inspect = lone.connection.inspect();
     assert_eq!((inspect.cwnd_bytes, inspect.smoothed_rtt), (12_000, Duration::ZERO));
     assert_eq!(lone.connection.statistics().recoveries, 0);
@@ -63,12 +63,12 @@ fn a_small_datagram_from_a_new_address_brings_a_small_challenge_and_then_a_large
     assert_eq!(flights.len(), 1);
     assert_eq!(flights[0].bytes, 300);
     let data = challenge(&flights[0]).unwrap();
-    let flights = lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::PathResponse(data)]);
+    let flights = lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::PathResponse(data)]);
     assert_eq!(lone.connection.statistics().migrations, 0);
     let again = challenge(&flights[0]).expect("a second challenge");
     assert_eq!(flights[0].bytes, 1200);
     assert_ne!(data, again);
-    lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::PathResponse(again)]);
+    lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::PathResponse(again)]);
     assert_eq!(lone.connection.statistics().migrations, 1);
 }
 
@@ -92,12 +92,12 @@ fn without_an_answer_the_server_goes_back() {
 fn probes_and_old_packets_move_nobody() {
     // Sections 9.1 and 9.3: only the newest packet causes a migration, and not one that is only a probe.
     let mut lone = Lone::server(plain(), plain());
-    lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::PathChallenge(5), QuicFrame::Padding(1000)]);
+    lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::PathChallenge(5), QuicFrame::Padding(1000)]);
     assert_eq!(lone.connection.peer_path(), 0);
     lone.number += 5;
     lone.receive(vec![QuicFrame::Ping]);
     lone.number -= 4;
-    lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::Ping]);
+    lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::Ping]);
     assert_eq!(lone.connection.peer_path(), 0);
 }
 
@@ -162,7 +162,7 @@ fn connection_ids_are_given_as_many_as_are_kept() {
 #[test]
 fn an_id_that_was_given_back_is_not_taken_for_new() {
     let mut lone = Lone::server(plain(), plain());
-    lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::Ping]);
+    lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::Ping]);
     // The client used 0, uses 1 and has retired 0: both may be issued again.
     let id = |sequence| QuicFrame::NewConnectionId { sequence, retire_prior_to: 0, length: 8 };
     assert_eq!(lone.error_of(vec![id(0), id(1), id(2)]), None);

@@ -71,7 +71,7 @@ fn probes_go_out_after_time_outs_that_double_whatever_the_window() {
     // A packet that arrives ends the backoff.
     lone.acknowledge(&[(0, 0)]);
     let again = self::pto(&lone);
-    assert!(lone.connection.far_deadline() <= lone.now + again);
+    assert!(lone.connection.slow_timer_deadline() <= lone.now + again);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_packet_is_lost_nine_eighths_of_a_round_trip_after_it_left() {
     lone.acknowledge(&[(1, 1)]);
     // The newest sample of 104 ms is longer than the smoothed one: 117 ms.
     assert_eq!(lone.connection.statistics().lost_packets, 0);
-    assert_eq!(lone.connection.near_deadline(), sent + ms(117));
+    assert_eq!(lone.connection.fast_timer_deadline(), sent + ms(117));
     lone.pass(ms(12));
     assert_eq!(lone.connection.statistics().lost_packets, 0);
     lone.pass(ms(1));
@@ -226,7 +226,7 @@ fn what_was_to_be_sent_again_and_has_arrived_after_all_holds_nothing_up() {
     for _ in 0..2 {
         lone.receive(vec![QuicFrame::Ping]);
     }
-    assert!(lone.connection.near_deadline() > lone.now, "acknowledgements leave");
+    assert!(lone.connection.fast_timer_deadline() > lone.now, "acknowledgements leave");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::*;
 use fullpipe_quic::scheduler::{
-    Edf, Fifo, Pfifo, Priorities, Retransmission, RoundRobin, SchedulerSettings, StreamScheduler, Weighted,
+    Edf, ExtensiblePriorities, Fifo, Pfifo, RetransmissionOrder, RoundRobin, SchedulerSettings, StreamScheduler,
+    WeightedFair,
 };
 use fullpipe_transport::Priority;
 
@@ -12,7 +13,7 @@ fn order(flights: &[Flight]) -> Vec<(u64, u64, u64)> {
     for flight in flights {
         if flight.header.form == QuicForm::Stream {
             let header = &flight.header;
-            pieces.push((u64::from(header.stream), header.place(), u64::from(header.length)));
+            pieces.push((u64::from(header.stream), header.offset_or_largest_acked(), u64::from(header.length)));
         }
         for frame in frames(flight) {
             if let QuicFrame::Stream { stream, offset, length, .. } = frame {
@@ -30,7 +31,7 @@ fn ids(flights: &[Flight]) -> Vec<u64> {
 }
 
 /// A client with a closed window and three streams.
-fn full(scheduler: impl SchedulerSettings, retransmission: Retransmission) -> (Lone, [u32; 3]) {
+fn full(scheduler: impl SchedulerSettings, retransmission: RetransmissionOrder) -> (Lone, [u32; 3]) {
     let client = Config { scheduler: StreamScheduler::new(scheduler), retransmission, ..plain() };
     let mut lone = Lone::client(client, plain());
     let streams = [lone.open(true), lone.open(true), lone.open(true)];
@@ -53,10 +54,10 @@ fn written(lone: &mut Lone, order: &[(u32, u64)]) -> Vec<Flight> {
 
 #[test]
 fn fifo_sends_in_the_order_of_writing() {
-    let (mut lone, [a, b, c]) = full(Fifo, Retransmission::First);
+    let (mut lone, [a, b, c]) = full(Fifo, RetransmissionOrder::First);
     let flights = written(&mut lone, &[(c, 500), (a, 500), (b, 500), (a, 300)]);
     assert_eq!(order(&flights).iter().map(|piece| piece.0).collect::<Vec<_>>()[..3], [8, 0, 4]);
-    let (mut lone, [a, b, _]) = full(Fifo, Retransmission::First);
+    let (mut lone, [a, b, _]) = full(Fifo, RetransmissionOrder::First);
     // The second part of a is written after b.
     let flights = written(&mut lone, &[(a, 2000), (b, 2000), (a, 2000)]);
     assert_eq!(ids(&flights), [0, 4, 0]);
@@ -64,7 +65,7 @@ fn fifo_sends_in_the_order_of_writing() {
 
 #[test]
 fn pfifo_sends_the_smallest_id_first() {
-    let (mut lone, [a, b, c]) = full(Pfifo, Retransmission::First);
+    let (mut lone, [a, b, c]) = full(Pfifo, RetransmissionOrder::First);
     let flights = written(&mut lone, &[(c, 2000), (b, 2000), (a, 2000)]);
     assert_eq!(ids(&flights), [0, 4, 8]);
 }
@@ -72,7 +73,7 @@ fn pfifo_sends_the_smallest_id_first() {
 #[test]
 fn edf_sends_the_earliest_deadline_first() {
     // Written at 0, 1 and 2 ms: deadlines at 100 ms, 1 + 100 ms and 2 + 50 ms.
-    let (mut lone, [a, b, c]) = full(Edf { latency: ms(100) }, Retransmission::First);
+    let (mut lone, [a, b, c]) = full(Edf { latency: ms(100) }, RetransmissionOrder::First);
     lone.connection.set_priority(c, Priority { latency: Some(ms(50)), ..Priority::default() });
     let flights = written(&mut lone, &[(a, 2000), (b, 2000), (c, 2000)]);
     assert_eq!(ids(&flights), [8, 0, 4]);
@@ -80,14 +81,14 @@ fn edf_sends_the_earliest_deadline_first() {
 
 #[test]
 fn round_robin_gives_each_stream_a_frame_in_turn() {
-    let (mut lone, [a, b, c]) = full(RoundRobin::default(), Retransmission::First);
+    let (mut lone, [a, b, c]) = full(RoundRobin::default(), RetransmissionOrder::First);
     let flights = written(&mut lone, &[(a, 3500), (b, 3500), (c, 3500)]);
     assert_eq!(ids(&flights)[..9], [0, 4, 8, 0, 4, 8, 0, 4, 8]);
 }
 
 #[test]
 fn weights_share_within_a_frame() {
-    let (mut lone, [a, b, c]) = full(Weighted::default(), Retransmission::First);
+    let (mut lone, [a, b, c]) = full(WeightedFair::default(), RetransmissionOrder::First);
     for (stream, weight) in [(a, 1), (b, 2), (c, 4)] {
         lone.connection.set_priority(stream, Priority { weight, ..Priority::default() });
     }
@@ -111,12 +112,12 @@ fn weights_share_within_a_frame() {
 fn urgency_goes_first_and_incremental_streams_share() {
     // RFC 9218 section 10.
     let urgency = |urgency, incremental| Priority { urgency, incremental, ..Priority::default() };
-    let (mut lone, [a, b, c]) = full(Priorities::default(), Retransmission::First);
+    let (mut lone, [a, b, c]) = full(ExtensiblePriorities::default(), RetransmissionOrder::First);
     lone.connection.set_priority(a, urgency(5, false));
     lone.connection.set_priority(b, urgency(1, false));
     let flights = written(&mut lone, &[(a, 2000), (b, 2000), (c, 2000)]);
     assert_eq!(ids(&flights), [4, 8, 0]);
-    let (mut lone, [a, b, c]) = full(Priorities::default(), Retransmission::First);
+    let (mut lone, [a, b, c]) = full(ExtensiblePriorities::default(), RetransmissionOrder::First);
     lone.connection.set_priority(a, urgency(3, true));
     lone.connection.set_priority(b, urgency(3, true));
     let flights = written(&mut lone, &[(a, 2400), (b, 2400), (c, 2000)]);
@@ -126,7 +127,7 @@ fn urgency_goes_first_and_incremental_streams_share() {
 
 #[test]
 fn lost_data_go_first_or_when_their_stream_is_chosen() {
-    for (retransmission, expected) in [(Retransmission::First, 4), (Retransmission::Scheduled, 0)] {
+    for (retransmission, expected) in [(RetransmissionOrder::First, 4), (RetransmissionOrder::Scheduled, 0)] {
         let client = Config { scheduler: StreamScheduler::new(Pfifo), retransmission, ..plain() };
         let mut lone = Lone::client(client, plain());
         let [a, b] = [lone.open(true), lone.open(true)];

@@ -59,7 +59,7 @@ fn the_peer_may_not_open_more_than_it_was_allowed() {
     let server = Config { max_streams: 2, ..plain() };
     let mut lone = Lone::server(plain(), server.clone());
     assert_eq!(lone.error_of(vec![data(4, 0, 1, false)]), None);
-    assert_eq!(lone.connection.live_streams(), 2);
+    assert_eq!(lone.connection.active_streams(), 2);
     assert_eq!(lone.error_of(vec![data(8, 0, 1, false)]), Some(4));
     let stop = QuicFrame::StopSending { stream: 8, error: 0 };
     assert_eq!(Lone::server(plain(), server).error_of(vec![stop]), Some(4));
@@ -139,9 +139,9 @@ fn giving_up_a_stream_ends_both_halves_at_both_ends() {
     let now = pair.now;
     pair.client.stream(now, stream).unwrap().abort();
     settle(&mut pair);
-    assert_eq!((pair.client.live_streams(), pair.server.live_streams()), (0, 0));
-    assert!(pair.events[0].iter().any(|event| matches!(event, Event::Closed(_))));
-    assert!(pair.events[1].contains(&Event::Closed(CloseReason::Reset)));
+    assert_eq!((pair.client.active_streams(), pair.server.active_streams()), (0, 0));
+    assert!(pair.events[0].iter().any(|event| matches!(event, TransportEvent::Closed(_))));
+    assert!(pair.events[1].contains(&TransportEvent::Closed(CloseReason::Reset)));
 }
 
 #[test]
@@ -153,6 +153,6 @@ fn a_lost_end_is_sent_again() {
     pair.drop[0] = vec![sent];
     pair.finish(stream);
     settle(&mut pair);
-    assert!(pair.events[1].contains(&Event::PeerFinished));
+    assert!(pair.events[1].contains(&TransportEvent::PeerFinished));
     assert_eq!(pair.client.statistics().probe_timeouts, 1);
 }

@@ -3,10 +3,10 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-use fullpipe_congestion::catalogue::{Options, create};
-use fullpipe_quic::{Config, Connection, Entry, Transmit};
-use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Codepoint, Duration, Instant, Stream};
+use fullpipe_congestion::catalogue::{ControlOptions, create};
+use fullpipe_quic::{Config, Connection, Transmit, ZeroRttEntry};
+use fullpipe_transport::{Payload, TransportEvent};
+use fullpipe_units::{Duration, EcnCodepoint, Instant, RandomStream};
 use fullpipe_wire::quic::QuicHeader;
 use fullpipe_wire::{QuicDatagram, SegmentOptions};
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ pub(crate) struct Flight {
     pub(crate) ranges: SegmentOptions,
     pub(crate) datagram: Option<QuicDatagram>,
     pub(crate) bytes: u32,
-    pub(crate) codepoint: Codepoint,
+    pub(crate) codepoint: EcnCodepoint,
 }
 
 /// Both ends with their path.
@@ -61,13 +61,13 @@ pub(crate) struct Pair {
     pub(crate) client: Connection,
     pub(crate) server: Connection,
     pub(crate) path: PathModel,
-    random: Stream,
+    random: RandomStream,
     in_flight: BTreeMap<(Instant, u64), (usize, Flight)>,
     sequence: u64,
     busy_until: [Instant; 2],
     /// The bytes that each end's application has read (client, server).
     pub(crate) received: [u64; 2],
-    pub(crate) events: [Vec<Event>; 2],
+    pub(crate) events: [Vec<TransportEvent>; 2],
     /// The datagrams that each end has sent, with their times.
     pub(crate) sent: [Vec<(Instant, Flight)>; 2],
     pub(crate) keep_sent: bool,
@@ -81,7 +81,7 @@ pub(crate) struct Pair {
     /// The content read, by end and stream ID, if it consists of bytes.
     pub(crate) content: BTreeMap<(usize, u64), Vec<u8>>,
     /// Events not yet processed by a test: the end, the index and the ID of the stream (none once it is closed).
-    pub(crate) fresh: Vec<(usize, u32, Option<u64>, Event)>,
+    pub(crate) fresh: Vec<(usize, u32, Option<u64>, TransportEvent)>,
     /// The number of sent datagrams of each end that a test has processed; they are stored if `keep_sent`.
     pub(crate) looked_at: [usize; 2],
     /// The size in bytes of the largest datagram that passes.
@@ -93,7 +93,8 @@ pub(crate) struct Pair {
 }
 
 pub(crate) fn control(name: &str) -> Box<dyn fullpipe_congestion::Controller> {
-    create(name, &Options { quic: true, paced: true, ..Options::default() }).expect("it is in the catalogue")
+    create(name, &ControlOptions { quic: true, paced: true, ..ControlOptions::default() })
+        .expect("it is in the catalogue")
 }
 
 impl Pair {
@@ -103,13 +104,13 @@ impl Pair {
 
     pub(crate) fn with(client: Config, server: Config, path: PathModel, name: &str, seed: u64) -> Pair {
         let now = Instant::ZERO;
-        let known = client.zero_rtt.then(|| Entry::of_server(&server));
+        let known = client.zero_rtt.then(|| ZeroRttEntry::from_server_config(&server));
         Pair {
             now,
             client: Connection::client(Arc::new(client), control(name), now, known),
             server: Connection::server(Arc::new(server), control(name), now),
             path,
-            random: Stream::new(seed, "pair", "path"),
+            random: RandomStream::new(seed, "pair", "path"),
             in_flight: BTreeMap::new(),
             sequence: 0,
             busy_until: [Instant::ZERO; 2],
@@ -156,7 +157,7 @@ impl Pair {
                     self.events[end].push(event);
                     let id = self.end(end).stream_id(index);
                     self.fresh.push((end, index, id, event));
-                    if event == Event::Readable && reads {
+                    if event == TransportEvent::Readable && reads {
                         self.read_all(end, index);
                     }
                 }
@@ -204,11 +205,11 @@ impl Pair {
         if flight.bytes > self.largest || self.drop[end].contains(&count) || self.random.uniform() < self.path.loss {
             return;
         }
-        if flight.codepoint != Codepoint::NotEct && self.random.uniform() < self.path.mark {
-            flight.codepoint = Codepoint::Ce;
+        if flight.codepoint != EcnCodepoint::NotEct && self.random.uniform() < self.path.mark {
+            flight.codepoint = EcnCodepoint::Ce;
         }
         if self.path.bleach {
-            flight.codepoint = Codepoint::NotEct;
+            flight.codepoint = EcnCodepoint::NotEct;
         }
         if end == 0 {
             flight.header.path = self.address;
@@ -236,7 +237,7 @@ impl Pair {
     /// The time of the next event.
     pub(crate) fn next_at(&self) -> Instant {
         let arrival = self.in_flight.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
-        let deadline = |connection: &Connection| connection.far_deadline().min(connection.near_deadline());
+        let deadline = |connection: &Connection| connection.slow_timer_deadline().min(connection.fast_timer_deadline());
         arrival.min(deadline(&self.client)).min(deadline(&self.server))
     }
 
@@ -244,7 +245,7 @@ impl Pair {
     pub(crate) fn step(&mut self) -> bool {
         self.service();
         let arrival = self.in_flight.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
-        let deadline = |connection: &Connection| connection.far_deadline().min(connection.near_deadline());
+        let deadline = |connection: &Connection| connection.slow_timer_deadline().min(connection.fast_timer_deadline());
         let timers = [deadline(&self.client), deadline(&self.server)];
         assert!(timers.iter().all(|timer| *timer >= self.now), "a deadline is past: {timers:?} at {}", self.now);
         let next = arrival.min(timers[0]).min(timers[1]);
@@ -256,8 +257,11 @@ impl Pair {
         if arrival <= now {
             let (_, (end, flight)) = self.in_flight.pop_first().expect("something arrives");
             let ranges = (flight.header.ranges > 0).then_some(&flight.ranges);
-            if self.short_path && self.reads[end] && self.end(end).expects(&flight.header, flight.codepoint) {
-                self.received[end] += self.end(end).take_expected(now, &flight.header, flight.bytes);
+            if self.short_path
+                && self.reads[end]
+                && self.end(end).is_fast_path_datagram(&flight.header, flight.codepoint)
+            {
+                self.received[end] += self.end(end).receive_fast_path(now, &flight.header, flight.bytes);
                 self.expected += 1;
             } else {
                 self.end(end).handle_datagram(

@@ -13,7 +13,7 @@ mod read;
 use fullpipe_units::Instant;
 use std::io::{self, Write};
 
-pub use read::{Block, Damaged, Reader};
+pub use read::{Block, PcapngError, PcapngReader};
 
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
@@ -48,7 +48,7 @@ pub enum LinkType {
 
 /// The producer of the capture; empty strings are omitted.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Section<'a> {
+pub struct SectionHeader<'a> {
     /// The hardware.
     pub hardware: &'a str,
     /// The operating system.
@@ -59,7 +59,7 @@ pub struct Section<'a> {
 
 /// An interface at which packets were captured; empty strings are omitted.
 #[derive(Clone, Copy, Debug)]
-pub struct Interface<'a> {
+pub struct InterfaceDescription<'a> {
     /// Name of the interface.
     pub name: &'a str,
     /// Its description.
@@ -73,7 +73,7 @@ pub struct Interface<'a> {
 /// The direction in which a packet passed the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Way {
+pub enum PacketDirection {
     /// Received.
     Inbound = 1,
     /// Sent.
@@ -106,7 +106,7 @@ impl<W: Write> PcapngWriter<W> {
     ///
     /// # Errors
     /// Returns the errors of the writer.
-    pub fn new(out: W, section: &Section<'_>) -> io::Result<Self> {
+    pub fn new(out: W, section: &SectionHeader<'_>) -> io::Result<Self> {
         let mut writer = PcapngWriter { out, block: Vec::new(), interfaces: Vec::new(), failed: false };
         writer.begin(SECTION_HEADER);
         writer.long(BYTE_ORDER_MAGIC);
@@ -127,7 +127,7 @@ impl<W: Write> PcapngWriter<W> {
     ///
     /// # Errors
     /// Returns the errors of the writer, and [`io::ErrorKind::BrokenPipe`] after an earlier error.
-    pub fn interface(&mut self, interface: &Interface<'_>) -> io::Result<u32> {
+    pub fn write_interface(&mut self, interface: &InterfaceDescription<'_>) -> io::Result<u32> {
         self.begin(INTERFACE_DESCRIPTION);
         self.short(interface.link_type as u16);
         self.short(0);
@@ -146,11 +146,11 @@ impl<W: Write> PcapngWriter<W> {
     /// # Errors
     /// Returns the errors of the writer; [`io::ErrorKind::InvalidInput`] for an interface that was not described;
     /// [`io::ErrorKind::BrokenPipe`] after an earlier error of the writer.
-    pub fn packet(
+    pub fn write_packet(
         &mut self,
         interface: u32,
         at: Instant,
-        way: Way,
+        way: PacketDirection,
         bytes: &[u8],
         original_bytes: u32,
     ) -> io::Result<()> {
@@ -178,7 +178,7 @@ impl<W: Write> PcapngWriter<W> {
     ///
     /// # Errors
     /// Returns the same errors as [`PcapngWriter::packet`].
-    pub fn end_of(&mut self, interface: u32, at: Instant) -> io::Result<()> {
+    pub fn write_interface_statistics(&mut self, interface: u32, at: Instant) -> io::Result<()> {
         if interface as usize >= self.interfaces.len() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no such interface"));
         }
@@ -251,20 +251,20 @@ impl<W: Write> PcapngWriter<W> {
 mod tests {
     use super::*;
 
-    const RAW: Interface<'static> =
-        Interface { name: "client", description: "", link_type: LinkType::Raw, snap_bytes: 6 };
+    const RAW: InterfaceDescription<'static> =
+        InterfaceDescription { name: "client", description: "", link_type: LinkType::Raw, snap_bytes: 6 };
 
     /// The expected bytes are figures 9 (section header), 10 (interface description) and 11 (enhanced packet) of the draft, filled in by
     /// hand.
     #[test]
     fn blocks_match_the_figures_of_the_draft() {
-        let section = Section { hardware: "", system: "", application: "abc" };
+        let section = SectionHeader { hardware: "", system: "", application: "abc" };
         let mut capture = PcapngWriter::new(Vec::new(), &section).unwrap();
-        assert_eq!(capture.interface(&RAW).unwrap(), 0);
+        assert_eq!(capture.write_interface(&RAW).unwrap(), 0);
         let at = Instant::from_nanos(0x0000_0002_0304_0506);
-        capture.packet(0, at, Way::Inbound, &[1, 2, 3, 4, 5], 5).unwrap();
-        capture.packet(0, at, Way::Outbound, &[1, 2, 3, 4, 5, 6, 7, 8], 1500).unwrap();
-        capture.end_of(0, at).unwrap();
+        capture.write_packet(0, at, PacketDirection::Inbound, &[1, 2, 3, 4, 5], 5).unwrap();
+        capture.write_packet(0, at, PacketDirection::Outbound, &[1, 2, 3, 4, 5, 6, 7, 8], 1500).unwrap();
+        capture.write_interface_statistics(0, at).unwrap();
         #[rustfmt::skip]
         let expected: Vec<u8> = [
             // Type, length 40, magic, version 1.0, length of the section unknown; option 4, 3 bytes; end; length.
@@ -288,11 +288,14 @@ mod tests {
 
     #[test]
     fn a_packet_of_an_undescribed_interface_is_an_error_and_writes_nothing() {
-        let mut capture = PcapngWriter::new(Vec::new(), &Section::default()).unwrap();
+        let mut capture = PcapngWriter::new(Vec::new(), &SectionHeader::default()).unwrap();
         let length = capture.get_mut().len();
-        let error = capture.packet(0, Instant::ZERO, Way::Inbound, &[1], 1).unwrap_err();
+        let error = capture.write_packet(0, Instant::ZERO, PacketDirection::Inbound, &[1], 1).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        assert_eq!(capture.end_of(0, Instant::ZERO).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(
+            capture.write_interface_statistics(0, Instant::ZERO).unwrap_err().kind(),
+            io::ErrorKind::InvalidInput
+        );
         assert_eq!(capture.into_inner().len(), length);
     }
 
@@ -325,9 +328,10 @@ mod tests {
     fn nothing_is_written_after_an_error() {
         // The section header has 28 bytes and the interface 44, so the writer fails within the block of the first packet.
         let full = Full { taken: Vec::new(), room: 90, refusals: 0 };
-        let mut capture = PcapngWriter::new(full, &Section::default()).unwrap();
-        let client = capture.interface(&RAW).unwrap();
-        let mut packet = || capture.packet(client, Instant::ZERO, Way::Inbound, &[0; 6], 6).map_err(|e| e.kind());
+        let mut capture = PcapngWriter::new(full, &SectionHeader::default()).unwrap();
+        let client = capture.write_interface(&RAW).unwrap();
+        let mut packet =
+            || capture.write_packet(client, Instant::ZERO, PacketDirection::Inbound, &[0; 6], 6).map_err(|e| e.kind());
         assert_eq!(packet(), Err(io::ErrorKind::StorageFull));
         assert_eq!(packet(), Err(io::ErrorKind::BrokenPipe));
         let full = capture.into_inner();

@@ -14,20 +14,20 @@ const FRAMING_BYTES: usize = 12;
 
 /// The reason why a capture cannot be read, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damaged {
+pub struct PcapngError {
     /// Offset of the incorrect block in the file.
     pub offset_bytes: usize,
     /// The reason.
     pub reason: &'static str,
 }
 
-impl fmt::Display for Damaged {
+impl fmt::Display for PcapngError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "byte {}: {}", self.offset_bytes, self.reason)
     }
 }
 
-impl std::error::Error for Damaged {}
+impl std::error::Error for PcapngError {}
 
 /// A block of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub enum Block<'a> {
         bytes: &'a [u8],
     },
     /// The capture at an interface has ended.
-    End {
+    InterfaceStatistics {
         /// Number of the interface, which an earlier block describes.
         interface: u32,
         /// Time at which the capture ended.
@@ -59,17 +59,17 @@ pub enum Block<'a> {
 
 /// Reads a capture from memory, block by block. After an error, it returns no more blocks.
 #[derive(Clone, Debug)]
-pub struct Reader<'a> {
+pub struct PcapngReader<'a> {
     file: &'a [u8],
     offset: usize,
     begun: bool,
     interfaces: u32,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PcapngReader<'a> {
     /// Returns a reader of the bytes of a file.
     pub fn new(file: &'a [u8]) -> Self {
-        Reader { file, offset: 0, begun: false, interfaces: 0 }
+        PcapngReader { file, offset: 0, begun: false, interfaces: 0 }
     }
 
     /// Returns the next block of a supported type; `None` at the end of the file.
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
             ENHANCED_PACKET => self.packet(body).map(Some),
             INTERFACE_STATISTICS => {
                 let (interface, at) = self.stamp(body)?;
-                Ok(Some(Block::End { interface, at }))
+                Ok(Some(Block::InterfaceStatistics { interface, at }))
             }
             _ => Ok(None),
         }
@@ -169,11 +169,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl<'a> Iterator for Reader<'a> {
-    type Item = Result<Block<'a>, Damaged>;
+impl<'a> Iterator for PcapngReader<'a> {
+    type Item = Result<Block<'a>, PcapngError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let read = self.read().map_err(|reason| Damaged { offset_bytes: self.offset, reason });
+        let read = self.read().map_err(|reason| PcapngError { offset_bytes: self.offset, reason });
         if read.is_err() {
             // The reader returns one error and then nothing. For an empty file the error is that of its first byte.
             self.file = &[0];
@@ -223,26 +223,28 @@ fn long(bytes: &[u8], offset: usize) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Interface, PcapngWriter, Section, Way};
+    use super::super::{InterfaceDescription, PacketDirection, PcapngWriter, SectionHeader};
     use super::*;
     use proptest::prelude::*;
 
     fn capture() -> Vec<u8> {
-        let section = Section { application: "test", ..Section::default() };
+        let section = SectionHeader { application: "test", ..SectionHeader::default() };
         let mut capture = PcapngWriter::new(Vec::new(), &section).unwrap();
         for name in ["client", "server"] {
             let link_type = LinkType::Ethernet;
-            capture.interface(&Interface { name, description: "a host", link_type, snap_bytes: 0 }).unwrap();
+            capture
+                .write_interface(&InterfaceDescription { name, description: "a host", link_type, snap_bytes: 0 })
+                .unwrap();
         }
         let at = Instant::from_nanos(0x0000_0002_0304_0506);
-        capture.packet(1, at, Way::Inbound, &[1, 2, 3, 4, 5], 5).unwrap();
-        capture.packet(0, at, Way::Inbound, &[], 0).unwrap();
-        capture.end_of(0, Instant::from_nanos(u64::MAX)).unwrap();
+        capture.write_packet(1, at, PacketDirection::Inbound, &[1, 2, 3, 4, 5], 5).unwrap();
+        capture.write_packet(0, at, PacketDirection::Inbound, &[], 0).unwrap();
+        capture.write_interface_statistics(0, Instant::from_nanos(u64::MAX)).unwrap();
         capture.into_inner()
     }
 
-    fn error(file: &[u8]) -> Damaged {
-        let mut reader = Reader::new(file);
+    fn error(file: &[u8]) -> PcapngError {
+        let mut reader = PcapngReader::new(file);
         let error = reader.find_map(Result::err).expect("the reader returns an error");
         assert_eq!(reader.next(), None, "the reader ends after an error");
         error
@@ -257,29 +259,29 @@ mod tests {
             Block::Interface { name: "server", link_type },
             Block::Packet { interface: 1, at, bytes: &[1, 2, 3, 4, 5] },
             Block::Packet { interface: 0, at, bytes: &[] },
-            Block::End { interface: 0, at: Instant::from_nanos(u64::MAX) },
+            Block::InterfaceStatistics { interface: 0, at: Instant::from_nanos(u64::MAX) },
         ];
         let file = capture();
-        let read: Vec<_> = Reader::new(&file).collect::<Result<_, _>>().unwrap();
+        let read: Vec<_> = PcapngReader::new(&file).collect::<Result<_, _>>().unwrap();
         assert_eq!(read, expected);
         // A block of an unknown type (here one for local use), before all packets.
         let unknown = [3, 0, 0, 0x80, 16, 0, 0, 0, 9, 9, 9, 9, 16, 0, 0, 0];
         let header = 40;
         let with = [&file[..header], &unknown, &file[header..]].concat();
-        assert_eq!(Reader::new(&with).collect::<Result<Vec<_>, _>>().unwrap(), expected);
+        assert_eq!(PcapngReader::new(&with).collect::<Result<Vec<_>, _>>().unwrap(), expected);
     }
 
     /// A block that the test writes.
     #[derive(Clone, Debug)]
     enum Entry {
         Interface { name: String, description: String, link_type: LinkType },
-        Packet { interface: prop::sample::Index, at: u64, way: Way, bytes: Vec<u8> },
+        Packet { interface: prop::sample::Index, at: u64, way: PacketDirection, bytes: Vec<u8> },
         End { interface: prop::sample::Index, at: u64 },
     }
 
     fn entry() -> impl Strategy<Value = Entry> {
         let link_type = prop_oneof![Just(LinkType::Ethernet), Just(LinkType::Raw)];
-        let way = prop_oneof![Just(Way::Inbound), Just(Way::Outbound)];
+        let way = prop_oneof![Just(PacketDirection::Inbound), Just(PacketDirection::Outbound)];
         let bytes = prop::collection::vec(any::<u8>(), 0..40);
         prop_oneof![
             1 => ("\\PC{0,9}", "\\PC{0,9}", link_type)
@@ -300,7 +302,7 @@ mod tests {
             damaged in any::<prop::sample::Index>(),
             change in 1..=255_u8,
         ) {
-            let section = Section { hardware: &hardware, ..Section::default() };
+            let section = SectionHeader { hardware: &hardware, ..SectionHeader::default() };
             let mut capture = PcapngWriter::new(Vec::new(), &section).unwrap();
             let mut expected = Vec::new();
             let mut interfaces = 0;
@@ -308,49 +310,51 @@ mod tests {
                 let number = |index: &prop::sample::Index| index.index(interfaces) as u32;
                 match entry {
                     Entry::Interface { name, description, link_type } => {
-                        let described = Interface { name, description, link_type: *link_type, snap_bytes: 0 };
-                        prop_assert_eq!(capture.interface(&described).unwrap(), interfaces as u32);
+                        let described = InterfaceDescription { name, description, link_type: *link_type, snap_bytes: 0 };
+                        prop_assert_eq!(capture.write_interface(&described).unwrap(), interfaces as u32);
                         interfaces += 1;
                         expected.push(Block::Interface { name, link_type: *link_type });
                     }
                     _ if interfaces == 0 => {}
                     Entry::Packet { interface, at, way, bytes } => {
                         let (interface, at) = (number(interface), Instant::from_nanos(*at));
-                        capture.packet(interface, at, *way, bytes, bytes.len() as u32).unwrap();
+                        capture.write_packet(interface, at, *way, bytes, bytes.len() as u32).unwrap();
                         expected.push(Block::Packet { interface, at, bytes });
                     }
                     Entry::End { interface, at } => {
                         let (interface, at) = (number(interface), Instant::from_nanos(*at));
-                        capture.end_of(interface, at).unwrap();
-                        expected.push(Block::End { interface, at });
+                        capture.write_interface_statistics(interface, at).unwrap();
+                        expected.push(Block::InterfaceStatistics { interface, at });
                     }
                 }
             }
             let mut file = capture.into_inner();
-            prop_assert_eq!(Reader::new(&file).collect::<Result<Vec<_>, _>>().unwrap(), expected);
+            prop_assert_eq!(PcapngReader::new(&file).collect::<Result<Vec<_>, _>>().unwrap(), expected);
 
             let place = damaged.index(file.len());
             file[place] ^= change;
-            if let Ok(blocks) = Reader::new(&file).collect::<Result<Vec<_>, _>>() {
+            if let Ok(blocks) = PcapngReader::new(&file).collect::<Result<Vec<_>, _>>() {
                 let again = written(&blocks);
-                prop_assert_eq!(Reader::new(&again).collect::<Result<Vec<_>, _>>().unwrap(), blocks);
+                prop_assert_eq!(PcapngReader::new(&again).collect::<Result<Vec<_>, _>>().unwrap(), blocks);
             }
         }
     }
 
     /// Returns a capture of these blocks.
     fn written(blocks: &[Block<'_>]) -> Vec<u8> {
-        let mut capture = PcapngWriter::new(Vec::new(), &Section::default()).unwrap();
+        let mut capture = PcapngWriter::new(Vec::new(), &SectionHeader::default()).unwrap();
         for block in blocks {
             match *block {
                 Block::Interface { name, link_type } => {
-                    let described = Interface { name, description: "", link_type, snap_bytes: 0 };
-                    capture.interface(&described).map(drop).unwrap();
+                    let described = InterfaceDescription { name, description: "", link_type, snap_bytes: 0 };
+                    capture.write_interface(&described).map(drop).unwrap();
                 }
                 Block::Packet { interface, at, bytes } => {
-                    capture.packet(interface, at, Way::Inbound, bytes, bytes.len() as u32).unwrap();
+                    capture.write_packet(interface, at, PacketDirection::Inbound, bytes, bytes.len() as u32).unwrap();
                 }
-                Block::End { interface, at } => capture.end_of(interface, at).unwrap(),
+                Block::InterfaceStatistics { interface, at } => {
+                    capture.write_interface_statistics(interface, at).unwrap()
+                }
             }
         }
         capture.into_inner()
@@ -368,9 +372,9 @@ mod tests {
         for cut in 1..file.len() {
             let last = *ends.iter().filter(|end| **end <= cut).max().unwrap();
             if last == cut {
-                assert!(Reader::new(&file[..cut]).all(|block| block.is_ok()), "cut at {cut}");
+                assert!(PcapngReader::new(&file[..cut]).all(|block| block.is_ok()), "cut at {cut}");
             } else {
-                assert_eq!(error(&file[..cut]), Damaged { offset_bytes: last, reason: "a block is cut off" });
+                assert_eq!(error(&file[..cut]), PcapngError { offset_bytes: last, reason: "a block is cut off" });
             }
         }
         assert_eq!(error(&[]).to_string(), "byte 0: it is empty");
@@ -385,7 +389,7 @@ mod tests {
         };
         // The section header has 40 bytes. An interface description has 16 bytes of header, 4 + 8 of name, 4 + 8 of text,
         // 4 + 4 of resolution, 4 of end and 4 of length: 56 bytes. So the first packet is at byte 152 and the second one at 204.
-        let said = |offset_bytes, reason| Damaged { offset_bytes, reason };
+        let said = |offset_bytes, reason| PcapngError { offset_bytes, reason };
         assert_eq!(change(0, &[0]), said(0, "it is no pcapng file"));
         assert_eq!(
             change(8, &[0x1a, 0x2b, 0x3c, 0x4d]).reason,

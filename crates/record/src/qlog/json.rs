@@ -4,15 +4,15 @@ use super::Milliseconds;
 use std::fmt::Write as _;
 
 /// Writes an object.
-pub(super) fn object(text: &mut String, fill: impl FnOnce(&mut Object<'_>)) {
+pub(super) fn object(text: &mut String, fill: impl FnOnce(&mut ObjectWriter<'_>)) {
     text.push('{');
-    fill(&mut Object { text, empty: true });
+    fill(&mut ObjectWriter { text, empty: true });
     text.push('}');
 }
 
-fn array(text: &mut String, fill: impl FnOnce(&mut Array<'_>)) {
+fn array(text: &mut String, fill: impl FnOnce(&mut ArrayWriter<'_>)) {
     text.push('[');
-    fill(&mut Array { text, empty: true });
+    fill(&mut ArrayWriter { text, empty: true });
     text.push(']');
 }
 
@@ -38,12 +38,12 @@ fn display(text: &mut String, value: impl std::fmt::Display) {
 
 /// Writes the members of an object.
 #[derive(Debug)]
-pub struct Object<'a> {
+pub struct ObjectWriter<'a> {
     text: &'a mut String,
     empty: bool,
 }
 
-impl Object<'_> {
+impl ObjectWriter<'_> {
     fn key(&mut self, key: &str) {
         if !std::mem::replace(&mut self.empty, false) {
             self.text.push(',');
@@ -73,7 +73,7 @@ impl Object<'_> {
     }
 
     /// Writes a time in milliseconds.
-    pub fn exact(&mut self, key: &str, value: Milliseconds) {
+    pub fn milliseconds(&mut self, key: &str, value: Milliseconds) {
         self.key(key);
         display(self.text, value);
     }
@@ -85,13 +85,13 @@ impl Object<'_> {
     }
 
     /// Writes an object.
-    pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut Object<'_>)) {
+    pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.key(key);
         object(self.text, fill);
     }
 
     /// Writes an array.
-    pub fn array(&mut self, key: &str, fill: impl FnOnce(&mut Array<'_>)) {
+    pub fn array(&mut self, key: &str, fill: impl FnOnce(&mut ArrayWriter<'_>)) {
         self.key(key);
         array(self.text, fill);
     }
@@ -99,12 +99,12 @@ impl Object<'_> {
 
 /// Writes the elements of an array.
 #[derive(Debug)]
-pub struct Array<'a> {
+pub struct ArrayWriter<'a> {
     text: &'a mut String,
     empty: bool,
 }
 
-impl Array<'_> {
+impl ArrayWriter<'_> {
     fn next(&mut self) {
         if !std::mem::replace(&mut self.empty, false) {
             self.text.push(',');
@@ -124,13 +124,13 @@ impl Array<'_> {
     }
 
     /// Writes an object.
-    pub fn object(&mut self, fill: impl FnOnce(&mut Object<'_>)) {
+    pub fn object(&mut self, fill: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.next();
         object(self.text, fill);
     }
 
     /// Writes an array.
-    pub fn array(&mut self, fill: impl FnOnce(&mut Array<'_>)) {
+    pub fn array(&mut self, fill: impl FnOnce(&mut ArrayWriter<'_>)) {
         self.next();
         array(self.text, fill);
     }
@@ -142,7 +142,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    fn written(fill: impl FnOnce(&mut Object<'_>)) -> String {
+    fn written(fill: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
         let mut text = String::new();
         object(&mut text, fill);
         text
@@ -205,7 +205,7 @@ mod tests {
         #[test]
         fn any_time_reads_back(nanoseconds in 0..1_u64 << 50) {
             // Up to 13 days: the conversion and the multiplication each have an error of at most 2^-53, together a quarter of a nanosecond.
-            let milliseconds = only_number(&written(|o| o.exact("t", Milliseconds(nanoseconds))));
+            let milliseconds = only_number(&written(|o| o.milliseconds("t", Milliseconds(nanoseconds))));
             prop_assert_eq!((milliseconds * 1e6).round() as u64, nanoseconds);
         }
     }

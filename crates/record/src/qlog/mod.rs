@@ -13,7 +13,7 @@
 
 mod json;
 
-pub use json::{Array, Object};
+pub use json::{ArrayWriter, ObjectWriter};
 
 use fullpipe_units::{Duration, Instant};
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ pub struct QlogWriter {
 
 /// The description at the start of a file.
 #[derive(Clone, Copy, Debug)]
-pub struct Preamble<'a> {
+pub struct QlogHeader<'a> {
     /// Title of the run.
     pub title: &'a str,
     /// Description of the contents.
@@ -47,7 +47,7 @@ pub struct Preamble<'a> {
 
 impl QlogWriter {
     /// Writes the first record of a file.
-    pub fn begin(&mut self, preamble: &Preamble<'_>) {
+    pub fn begin(&mut self, preamble: &QlogHeader<'_>) {
         self.record(|file| {
             file.text("file_schema", "urn:ietf:params:qlog:file:sequential");
             file.text("serialization_format", "application/qlog+json-seq");
@@ -73,9 +73,9 @@ impl QlogWriter {
     }
 
     /// Writes an event of `group`; `data` writes its fields.
-    pub fn event(&mut self, at: Instant, group: &str, name: &str, data: impl FnOnce(&mut Object<'_>)) {
+    pub fn write_event(&mut self, at: Instant, group: &str, name: &str, data: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.record(|event| {
-            event.exact("time", Milliseconds(at.as_nanos()));
+            event.milliseconds("time", Milliseconds(at.as_nanos()));
             event.text("name", name);
             event.text("group_id", group);
             event.object("data", data);
@@ -102,7 +102,7 @@ impl QlogWriter {
         self.text.clear();
     }
 
-    fn record(&mut self, fill: impl FnOnce(&mut Object<'_>)) {
+    fn record(&mut self, fill: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.text.push(RECORD_SEPARATOR);
         json::object(&mut self.text, fill);
         self.text.push('\n');
@@ -136,7 +136,7 @@ impl std::fmt::Display for Milliseconds {
 }
 
 /// Returns bytes as hexadecimal digits, in qlog's notation.
-pub fn hexadecimal(bytes: &[u8]) -> String {
+pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -163,24 +163,26 @@ mod tests {
         ] {
             assert_eq!(Milliseconds(nanoseconds).to_string(), text);
         }
-        assert_eq!(hexadecimal(&[0, 0xab, 0x0c]), "00ab0c");
+        assert_eq!(to_hex(&[0, 0xab, 0x0c]), "00ab0c");
     }
 
     #[test]
     fn a_public_qlog_reader_reads_the_file() {
         let mut writer = QlogWriter::default();
         let schemas = [QUIC_EVENTS, "urn:example"];
-        writer.begin(&Preamble {
+        writer.begin(&QlogHeader {
             title: "a \"run\"",
             description: "d\u{1e}\n",
             software: "s",
             event_schemas: &schemas,
         });
-        writer.event(Instant::from_nanos(1_500_001), "a/client", "quic:recovery_metrics_updated", |data| {
+        writer.write_event(Instant::from_nanos(1_500_001), "a/client", "quic:recovery_metrics_updated", |data| {
             data.unsigned("congestion_window", 12_000);
-            data.exact("smoothed_rtt", Milliseconds(40_500_000));
+            data.milliseconds("smoothed_rtt", Milliseconds(40_500_000));
         });
-        writer.event(Instant::from_nanos(2_000_000), "link", "link:queue_updated", |data| data.unsigned("bytes", 1));
+        writer.write_event(Instant::from_nanos(2_000_000), "link", "link:queue_updated", |data| {
+            data.unsigned("bytes", 1)
+        });
         let bytes = writer.as_bytes();
         assert_eq!(
             bytes.iter().filter(|byte| **byte == 0x1e).count(),

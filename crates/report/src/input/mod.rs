@@ -82,7 +82,7 @@ impl Records {
     /// The warning of the first run that nothing was delivered, if all runs have this warning.
     pub(crate) fn nothing_delivered(&self) -> Option<&Warning> {
         let of_run = |run: &'_ Run| -> Option<usize> {
-            run.record.warnings.iter().flatten().position(|warning| warning.is(WarningKind::NothingDelivered))
+            run.record.warnings.iter().flatten().position(|warning| warning.has_kind(WarningKind::NothingDelivered))
         };
         if self.runs.iter().any(|run| of_run(run).is_none()) {
             return None;

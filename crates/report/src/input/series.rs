@@ -35,7 +35,7 @@ enum Gaps {
 
 /// A run's `series.csv` that is being read.
 struct Reader {
-    table: fullpipe_archive::Reader<SeriesRow, File>,
+    table: fullpipe_archive::TableReader<SeriesRow, File>,
     row: SeriesRow,
 }
 
@@ -51,7 +51,7 @@ impl Reader {
 
     /// Advances to the next row with an accepted subject and metric. Returns its time, and its value if it has one.
     fn next(&mut self, wanted: impl Fn(&str, &str) -> bool) -> Result<Option<(f64, Option<f64>)>, ReportError> {
-        while self.table.next_into(&mut self.row)? {
+        while self.table.read_next(&mut self.row)? {
             if wanted(&self.row.subject, &self.row.metric) {
                 return Ok(Some((SeriesRow::time_s().number(&self.row), self.row.value)));
             }
@@ -63,7 +63,7 @@ impl Reader {
     fn keep(&self, samples: &mut Samples, at: f64, value: Option<f64>, gaps: Gaps) -> Result<(), ReportError> {
         if samples.last().is_some_and(|(last, _)| at < *last) {
             let problem = format!("time {at} s stands after a later one of the same subject and metric");
-            return Err(self.table.problem(problem).into());
+            return Err(self.table.error(problem).into());
         }
         match value {
             Some(value) => samples.push((at, value)),
@@ -111,14 +111,14 @@ pub(crate) fn read_series(
 
 /// The times of the samples of a subject, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Times {
+pub(crate) struct SampleTimes {
     pub(crate) count: usize,
     pub(crate) first_s: f64,
     pub(crate) second_s: f64,
     pub(crate) last_s: f64,
 }
 
-impl Times {
+impl SampleTimes {
     /// Adds the time of the next sample.
     pub(crate) fn add(&mut self, at_s: f64) {
         match self.count {
@@ -133,9 +133,9 @@ impl Times {
 
 /// The times of the samples of each metric of a run, by subject, in the order of the file. The samples of all metrics
 /// together may not fit into memory.
-pub(crate) fn read_times(folder: &Path) -> Result<Vec<(String, Vec<Times>)>, ReportError> {
+pub(crate) fn read_times(folder: &Path) -> Result<Vec<(String, Vec<SampleTimes>)>, ReportError> {
     let Some(mut reader) = Reader::open(folder)? else { return Ok(Vec::new()) };
-    let mut all: Vec<(String, Vec<Times>)> = Vec::new();
+    let mut all: Vec<(String, Vec<SampleTimes>)> = Vec::new();
     let mut places: BTreeMap<String, (usize, BTreeMap<String, usize>)> = BTreeMap::new();
     while let Some((at_s, value)) = reader.next(|_, _| true)? {
         if !places.contains_key(&reader.row.metric) {
@@ -146,7 +146,7 @@ pub(crate) fn read_times(folder: &Path) -> Result<Vec<(String, Vec<Times>)>, Rep
         let of_metric = &mut all[*place].1;
         if !subjects.contains_key(&reader.row.subject) {
             subjects.insert(reader.row.subject.clone(), of_metric.len());
-            of_metric.push(Times::default());
+            of_metric.push(SampleTimes::default());
         }
         if let (Some(place), Some(_)) = (subjects.get(&reader.row.subject), value) {
             of_metric[*place].add(at_s);
@@ -188,16 +188,16 @@ fn nanoseconds(time_s: f64) -> u64 {
 
 /// The interval to which a sample on the boundary of two intervals belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
+pub(crate) enum BoundaryRule {
     /// The next one: floor(time / interval).
     Next,
     /// The previous one, because the sample of a probe covers the time before it.
-    Own,
+    Previous,
 }
 
 /// Means of samples over intervals of equal length from time zero: the index and the mean of each interval with samples.
-pub(crate) fn averages(samples: &[(f64, f64)], interval_ns: u64, ends: Ends) -> Vec<(u64, f64)> {
-    let earlier = u64::from(ends == Ends::Own);
+pub(crate) fn averages(samples: &[(f64, f64)], interval_ns: u64, ends: BoundaryRule) -> Vec<(u64, f64)> {
+    let earlier = u64::from(ends == BoundaryRule::Previous);
     let number = |time_s: f64| nanoseconds(time_s).saturating_sub(earlier) / interval_ns.max(1);
     let of_interval = |group: &[(f64, f64)]| {
         let mean = group.iter().map(|(_, value)| value).sum::<f64>() / group.len() as f64;
@@ -218,10 +218,10 @@ mod tests {
             (29..=40).map(|n: u32| (format!("0.{n}").parse().unwrap(), f64::from(n))).collect();
         samples.push((0.6, 7.0));
         // (30 + ... + 39) / 10 = 34.5.
-        assert_eq!(averages(&samples, 100_000_000, Ends::Next), [(2, 29.0), (3, 34.5), (4, 40.0), (6, 7.0)]);
+        assert_eq!(averages(&samples, 100_000_000, BoundaryRule::Next), [(2, 29.0), (3, 34.5), (4, 40.0), (6, 7.0)]);
         // If boundaries belong to the previous interval: 29 and 30; 31 to 40, (31 + ... + 40) / 10 = 35.5; 0.6 ends the
         // sixth interval.
-        assert_eq!(averages(&samples, 100_000_000, Ends::Own), [(2, 29.5), (3, 35.5), (5, 7.0)]);
-        assert_eq!(averages(&[], 100_000_000, Ends::Own), []);
+        assert_eq!(averages(&samples, 100_000_000, BoundaryRule::Previous), [(2, 29.5), (3, 35.5), (5, 7.0)]);
+        assert_eq!(averages(&[], 100_000_000, BoundaryRule::Previous), []);
     }
 }

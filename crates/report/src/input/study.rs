@@ -2,7 +2,7 @@
 
 use crate::error::ReportError;
 use fullpipe_archive::StudyRecord;
-use fullpipe_schema::{Content, Node};
+use fullpipe_schema::{Node, NodeContent};
 use std::ops::Deref;
 use std::path::Path;
 
@@ -13,14 +13,14 @@ pub(crate) use fullpipe_archive::Plot as PlotSpec;
 pub(crate) struct Study {
     record: StudyRecord,
     /// The texts of metrics and axes.
-    pub(crate) words: Vec<Words>,
+    pub(crate) words: Vec<DisplayLabel>,
     /// The content of the file.
     pub(crate) text: String,
 }
 
 /// The text of a metric or an axis.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Words {
+pub(crate) struct DisplayLabel {
     pub(crate) name: String,
     pub(crate) text: String,
     pub(crate) unit: Option<String>,
@@ -45,13 +45,13 @@ impl Study {
                 "" => split_unit(text),
                 unit => (text.clone(), Some(unit.to_owned())),
             };
-            Words { name: name.clone(), text, unit }
+            DisplayLabel { name: name.clone(), text, unit }
         });
         Ok(Self { words: words.collect(), record, text })
     }
 
     /// The text of a metric or an axis, if the study has one.
-    pub(crate) fn words_of(&self, name: &str) -> Option<&Words> {
+    pub(crate) fn words_of(&self, name: &str) -> Option<&DisplayLabel> {
         self.words.iter().find(|w| w.name == name)
     }
 }
@@ -70,7 +70,7 @@ fn split_unit(text: &str) -> (String, Option<String>) {
 /// A list of values, or a single value as a list, each in the form of `summary.csv`.
 pub(crate) fn list(node: &Node) -> Vec<String> {
     match &node.content {
-        Content::Array(nodes) => nodes.iter().map(shown).collect(),
+        NodeContent::Array(nodes) => nodes.iter().map(shown).collect(),
         _ => vec![shown(node)],
     }
 }
@@ -78,8 +78,8 @@ pub(crate) fn list(node: &Node) -> Vec<String> {
 /// A value in readable form: texts without quotes, other values as TOML.
 pub(crate) fn shown(node: &Node) -> String {
     match &node.content {
-        Content::Text(text) => text.clone(),
-        Content::Array(_) => list(node).join(", "),
+        NodeContent::Text(text) => text.clone(),
+        NodeContent::Array(_) => list(node).join(", "),
         _ => node.to_toml(),
     }
 }

@@ -10,7 +10,7 @@ use crate::page::published::{axis_field, axis_heading, unit_of};
 use crate::page::results::rate;
 use crate::page::table::{Field, Heading, Table};
 use crate::page::{count, plots, verdict};
-use crate::plot::Figure;
+use crate::plot::RenderedPlot;
 use crate::plot::gather::{varying, word_for};
 use fullpipe_archive::{FlowRow, SummaryRow, Verdict};
 use std::fmt::Write;
@@ -23,12 +23,12 @@ const MOST_DIRECTIONS: usize = 2 * MOST_ROWS;
 const LONGEST_CLAIM: usize = 150;
 
 /// The figure of the first screen: the first picture.
-pub(crate) fn main_figure(figures: &[Figure]) -> Option<&Figure> {
+pub(crate) fn main_figure(figures: &[RenderedPlot]) -> Option<&RenderedPlot> {
     figures.iter().find(|figure| figure.svg.is_some())
 }
 
 /// Writes the figure and the table.
-pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&Figure>) -> Result<(), ReportError> {
+pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&RenderedPlot>) -> Result<(), ReportError> {
     let table = if records.is_single_run() { flows(records)? } else { of_study(records, figure) };
     if figure.is_none() && table.is_none() {
         return Ok(());
@@ -128,7 +128,7 @@ fn quantity(value: f64, unit: &str) -> String {
 }
 
 /// The main table of a study.
-fn of_study(records: &Records, figure: Option<&Figure>) -> Option<Main> {
+fn of_study(records: &Records, figure: Option<&RenderedPlot>) -> Option<Main> {
     let claims: Vec<&SummaryRow> = records.summary.iter().filter(|row| row.claim().is_some()).collect();
     if !claims.is_empty() {
         return Some(of_claims(records, &claims));

@@ -19,7 +19,7 @@ mod validity;
 use crate::compare::Comparison;
 use crate::input::Records;
 use crate::markup::escape;
-use crate::plot::Figure;
+use crate::plot::RenderedPlot;
 use fullpipe_archive::Verdict;
 use std::fmt::Write;
 
@@ -43,13 +43,13 @@ stroke-width=\"1.6\"/><path d=\"M8 3.6V8.4l3 2\" fill=\"none\" stroke=\"currentC
 /// Writes the page.
 pub(crate) fn write(
     records: &Records,
-    figures: &[Figure],
+    figures: &[RenderedPlot],
     comparison: Option<&Comparison>,
     limitations: Option<&str>,
 ) -> Result<String, crate::ReportError> {
     let title = records.title();
     let main = first::main_figure(figures);
-    let others: Vec<&Figure> =
+    let others: Vec<&RenderedPlot> =
         figures.iter().filter(|figure| main.is_none_or(|main| figure.name != main.name)).collect();
     // A sentence that several captions share is written once, above the plots.
     let shared = plots::shared_remarks(&others);
@@ -102,7 +102,7 @@ pub(crate) fn write(
 
 /// A verdict as symbol and word.
 fn verdict(verdict: Verdict) -> String {
-    let word = verdict.word();
+    let word = verdict.name();
     format!("<span class=\"verdict {word}\"><svg aria-hidden=\"true\"><use href=\"#v-{word}\"/></svg>{word}</span>")
 }
 

@@ -121,7 +121,7 @@ fn distrust_banner(out: &mut String, records: &Records) {
 /// Writes the banner about warnings. For a run that delivered nothing it includes the reason.
 fn warnings_banner(out: &mut String, records: &Records) {
     let warnings = || records.runs.iter().filter_map(|run| run.record.warnings.as_ref()).flatten();
-    let silent = || warnings().filter(|warning| warning.is(WarningKind::NothingDelivered));
+    let silent = || warnings().filter(|warning| warning.has_kind(WarningKind::NothingDelivered));
     if let Some(first) = silent().next() {
         let of = if records.runs.len() > 1 {
             format!("{} of {} runs", silent().count(), records.runs.len())

@@ -2,11 +2,11 @@
 
 use crate::input::distinct;
 use crate::markup::{escape, markdown};
-use crate::plot::Figure;
+use crate::plot::RenderedPlot;
 use std::fmt::Write;
 
 /// The distinct sentences that the captions of at least two figures share.
-pub(crate) fn shared_remarks(figures: &[&Figure]) -> Vec<String> {
+pub(crate) fn shared_remarks(figures: &[&RenderedPlot]) -> Vec<String> {
     let of = |text: &String| figures.iter().filter(|figure| figure.caption.contains(text)).count();
     distinct(figures.iter().flat_map(|figure| &figure.caption))
         .into_iter()
@@ -16,7 +16,7 @@ pub(crate) fn shared_remarks(figures: &[&Figure]) -> Vec<String> {
 }
 
 /// The section with the figures that are not on the first screen.
-pub(crate) fn section(figures: &[&Figure], shared: &[String]) -> String {
+pub(crate) fn section(figures: &[&RenderedPlot], shared: &[String]) -> String {
     let mut out = String::new();
     if figures.is_empty() {
         return out;
@@ -31,7 +31,7 @@ pub(crate) fn section(figures: &[&Figure], shared: &[String]) -> String {
 }
 
 /// Writes a figure with the sentences of its caption that are not in `shared`.
-pub(crate) fn write(out: &mut String, figure: &Figure, shared: &[String]) {
+pub(crate) fn write(out: &mut String, figure: &RenderedPlot, shared: &[String]) {
     let own = figure.caption.iter().filter(|text| !shared.contains(text)).map(String::as_str);
     let (title, caption) = (escape(&figure.title), markdown(&own.collect::<Vec<_>>().join(" ")));
     let name = &figure.name;

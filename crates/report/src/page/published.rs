@@ -203,7 +203,7 @@ fn beside(
                 Field::Number(row.published_runs.map_or_else(String::new, |runs| runs.to_string())),
                 Field::Number(mean),
                 Field::Number(interval.unwrap_or_else(|| "–".to_owned())),
-                Field::Number(row.runs().to_string()),
+                Field::Number(row.run_count().to_string()),
                 Field::Number(difference),
                 Field::Number(tolerance(&row.tolerance, &unit)),
                 row.verdict.map_or(Field::Text(String::new()), |v| Field::Markup(verdict(v))),
@@ -230,7 +230,7 @@ fn signed(value: f64) -> String {
 }
 
 /// A tolerance as shown: a relative one as it is, an absolute one in the unit of its group.
-fn tolerance(text: &str, unit: &crate::unit::Scaled) -> String {
+fn tolerance(text: &str, unit: &crate::unit::ScaledUnit) -> String {
     match (text.strip_suffix('%'), fullpipe_archive::parse_number(text)) {
         (Some(share), _) => format!("{} %", share.trim()),
         (None, Some(value)) => trimmed(unit.value(value), 4),

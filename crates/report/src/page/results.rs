@@ -11,7 +11,7 @@ use crate::page::table::{Field, Heading, Table};
 use crate::page::{count, experience, links};
 use crate::plot::gather::{varying, word_for};
 use crate::unit::Unit;
-use fullpipe_archive::{Cell, Column, FlowRow, Kind};
+use fullpipe_archive::{Cell, CellKind, Column, FlowRow};
 use fullpipe_archive::{Point, SummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -28,7 +28,7 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
         flows(&mut out, records)?;
     }
     let rows: Vec<&SummaryRow> =
-        records.summary.iter().filter(|r| r.claim().is_none() && (r.mean.is_some() || r.runs() > 0)).collect();
+        records.summary.iter().filter(|r| r.claim().is_none() && (r.mean.is_some() || r.run_count() > 0)).collect();
     for name in experiments(&rows) {
         let rows: Vec<&SummaryRow> = rows.iter().copied().filter(|r| r.point.experiment() == name).collect();
         if let Some(name) = name {
@@ -124,10 +124,10 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
             };
             fields.push(Field::Number(shown));
         }
-        fields.push(runs(records, &doubtful, point, of_point().flatten().map(|r| r.runs()).max().unwrap_or(0)));
+        fields.push(runs(records, &doubtful, point, of_point().flatten().map(|r| r.run_count()).max().unwrap_or(0)));
         fields
     });
-    let caption = match (experiment, rows.iter().all(|r| r.runs() <= 1)) {
+    let caption = match (experiment, rows.iter().all(|r| r.run_count() <= 1)) {
         (Some(name), false) => format!("{name}: means over runs ± half width of the 95 % interval"),
         (None, false) => "Means over runs ± half width of the 95 % interval".to_owned(),
         (Some(name), true) => format!("{name}: values of one run per point"),
@@ -217,7 +217,7 @@ impl From {
     /// Whether the column contains texts.
     fn is_text(self) -> bool {
         match self {
-            From::Column(column) => column.kind == Kind::Text,
+            From::Column(column) => column.kind == CellKind::Text,
             From::Direction => true,
             From::Derived(..) => false,
         }
@@ -226,7 +226,7 @@ impl From {
     /// The unit of its numbers, which have the prefix for the largest value; `None` for counts, which are exact.
     fn unit(self) -> Option<&'static str> {
         match self {
-            From::Column(column) => (column.kind != Kind::Count).then_some(column.unit),
+            From::Column(column) => (column.kind != CellKind::Count).then_some(column.unit),
             From::Direction => None,
             From::Derived(unit, _) => Some(unit),
         }

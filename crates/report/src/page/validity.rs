@@ -8,8 +8,8 @@ use crate::numbers::{fixed, trimmed};
 use crate::page::count;
 use crate::page::overview::short;
 use crate::page::table::{Field, Heading, Table};
-use crate::plot::frame::Extent;
-use fullpipe_archive::{PacketCounts, SummaryRow, Warning, claims_by_chance};
+use crate::plot::frame::ValueRange;
+use fullpipe_archive::{PacketCounts, SummaryRow, Warning, describe_chance_verdicts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -27,7 +27,7 @@ pub(crate) fn section(records: &Records) -> String {
         let _ = writeln!(out, "<dt>{name}</dt><dd>{text}</dd>");
     };
     item("Intervals", escape(&intervals(records)));
-    if let Some(text) = claims_by_chance(&records.summary) {
+    if let Some(text) = describe_chance_verdicts(&records.summary) {
         item("Claims", escape(&text));
     }
     item("Audit", escape(&audit(records)));
@@ -43,7 +43,7 @@ pub(crate) fn section(records: &Records) -> String {
 
 fn intervals(records: &Records) -> String {
     let counts: Vec<u64> =
-        records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).map(SummaryRow::runs).collect();
+        records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).map(SummaryRow::run_count).collect();
     let (Some(low), Some(high)) = (counts.iter().min(), counts.iter().max()) else {
         return "The summary holds no means.".to_owned();
     };
@@ -111,10 +111,10 @@ fn seeds(records: &Records) -> String {
 }
 
 fn warm_up(records: &Records) -> String {
-    let from = Extent::of(records.runs.iter().map(|r| r.record.measurement_from_s)).filter(|from| from.high > 0.0);
+    let from = ValueRange::of(records.runs.iter().map(|r| r.record.measurement_from_s)).filter(|from| from.high > 0.0);
     match from {
         None => "None is declared: counters cover each run from its first to its last packet.".to_owned(),
-        Some(Extent { low, high }) => {
+        Some(ValueRange { low, high }) => {
             let from =
                 if low == high { trimmed(low, 9) } else { format!("{} to {}", trimmed(low, 9), trimmed(high, 9)) };
             format!(
@@ -196,7 +196,7 @@ fn run_table(out: &mut String, records: &Records) {
     headings.extend([Heading::text("Audit"), Heading::number("Checks"), Heading::text("Lateness")]);
     let mut points: BTreeMap<&str, String> = BTreeMap::new();
     for row in &records.results.rows {
-        points.entry(&row.key).or_insert_with(|| row.point.words());
+        points.entry(&row.key).or_insert_with(|| row.point.describe());
     }
     let body = records.runs.iter().map(|run| run_row(run, points.get(run.key.as_str())));
     let table = Table::of_rows("Runs", 1, headings, body);

@@ -5,7 +5,7 @@
 use crate::input::Records;
 use crate::input::study::PlotSpec;
 use crate::plot::Drawing;
-use crate::plot::frame::{Axis, Entry, Frame, Key};
+use crate::plot::frame::{Axis, Frame, LegendEntry, LegendKey};
 use crate::plot::gather::{self, Side};
 use crate::plot::line::{hint, in_words, numbers, remarks};
 use crate::plot::palette::style;
@@ -36,10 +36,10 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let x_axis = Axis::names(spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x)), names.clone());
     let mut legend = Vec::new();
     for (i, series) in data.series.iter().enumerate().filter(|(_, s)| !s.label.is_empty()) {
-        legend.push(Entry { label: series.label.clone(), key: Key::Bar(style(i), i) });
+        legend.push(LegendEntry { label: series.label.clone(), key: LegendKey::Bar(style(i), i) });
     }
     if data.series.iter().flat_map(|s| &s.values).any(|v| v.published.is_some()) {
-        legend.push(Entry { label: "published".to_owned(), key: Key::Open(dark(0)) });
+        legend.push(LegendEntry { label: "published".to_owned(), key: LegendKey::Open(dark(0)) });
     }
     let words = in_words(&data.series, &x_axis.title, &y_axis.title, &unit);
     let mut frame = Frame::new(&x_axis, &y_axis, legend);

@@ -8,7 +8,7 @@ use crate::input::study::PlotSpec;
 use crate::numbers::trimmed;
 use crate::plot::Drawing;
 use crate::plot::data::{Data, Datum};
-use crate::plot::frame::{Axis, Entry, Extent, Frame, Key};
+use crate::plot::frame::{Axis, Frame, LegendEntry, LegendKey, ValueRange};
 use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::palette::style;
 use fullpipe_archive::{BOX_QUANTILES, Point};
@@ -28,7 +28,7 @@ impl Summary {
         let quartiles = [0.25, 0.5, 0.75].map(|share| quantile(sorted, share));
         let reach = 1.5 * (quartiles[2] - quartiles[0]);
         let within = |value: &f64| (quartiles[0] - reach..=quartiles[2] + reach).contains(value);
-        let inside = Extent::of(sorted.iter().copied().filter(within))?;
+        let inside = ValueRange::of(sorted.iter().copied().filter(within))?;
         let outside = sorted.iter().copied().filter(|value| !within(value)).collect();
         // An interpolated quartile can be outside the last value within the range.
         let whiskers = (inside.low.min(quartiles[0]), inside.high.max(quartiles[2]));
@@ -109,15 +109,16 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         let ends = [summary.whiskers.0, summary.whiskers.1];
         ends.into_iter().chain(summary.quartiles).chain(summary.outside)
     });
-    let Some(extent) = Extent::of(all.filter(|value| !log || *value > 0.0)) else {
+    let Some(extent) = ValueRange::of(all.filter(|value| !log || *value > 0.0)) else {
         return Drawing::nothing(format!("Not drawn: no run has a value of {y} over {x} at these points."));
     };
     // Positions are compared, not lengths.
-    let (y_axis, unit) = gather::number_axis(records, spec, Side::YFree, y, "", extent);
+    let (y_axis, unit) = gather::number_axis(records, spec, Side::YWithoutZero, y, "", extent);
     let title = spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x));
     let x_axis = Axis::names(title, names.iter().map(|name| gather::shown(name)).collect());
     let legend = series.iter().enumerate().filter(|(_, one)| !one.label.is_empty());
-    let legend = legend.map(|(i, one)| Entry { label: one.label.clone(), key: Key::Bar(style(i), i) }).collect();
+    let legend =
+        legend.map(|(i, one)| LegendEntry { label: one.label.clone(), key: LegendKey::Bar(style(i), i) }).collect();
     let mut words = format!("{} over {}, as box plots.", y_axis.title, x_axis.title);
     let mut frame = Frame::new(&x_axis, &y_axis, legend);
     frame.clip(gather::cut(spec));

@@ -8,10 +8,10 @@ use crate::input::study::PlotSpec;
 use crate::plot::Drawing;
 use crate::plot::data::Data;
 use crate::plot::decimate::thin;
-use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers, Scale};
+use crate::plot::frame::{Axis, AxisScale, Frame, LegendEntry, LegendKey, Markers, ValueRange};
 use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::palette::style;
-use crate::plot::ticks::Ends;
+use crate::plot::ticks::RangeEnds;
 use fullpipe_archive::FLOWS;
 
 /// The maximum number of CSV rows of a distribution. More rows add no information.
@@ -60,21 +60,21 @@ pub(super) fn cumulative(
     series.retain(|one| !one.values.is_empty());
     series.iter_mut().for_each(|one| one.values.sort_by(f64::total_cmp));
     let all = series.iter().flat_map(|one| one.values.iter().copied());
-    let Some(extent) = Extent::of(all.filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0)) else {
+    let Some(extent) = ValueRange::of(all.filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0)) else {
         return Drawing::nothing(format!("Not drawn: no run has a value of {x} at these points."));
     };
     let (x_axis, unit) = gather::number_axis(records, spec, Side::X, x, "", extent);
     let y_axis = Axis {
         title: spec.y_label.clone().unwrap_or_else(|| format!("Share of {of}")),
-        scale: Scale::Linear(Ends::OnStep),
-        extent: Extent { low: 0.0, high: 1.0 },
+        scale: AxisScale::Linear(RangeEnds::OnStep),
+        extent: ValueRange { low: 0.0, high: 1.0 },
         reversed: false,
     };
     let legend = series
         .iter()
         .enumerate()
         .filter(|(_, one)| !one.label.is_empty())
-        .map(|(i, one)| Entry { label: one.label.clone(), key: Key::Curve(style(i), Markers::None) })
+        .map(|(i, one)| LegendEntry { label: one.label.clone(), key: LegendKey::Curve(style(i), Markers::None) })
         .collect();
     let mut frame = Frame::new(&x_axis, &y_axis, legend);
     frame.clip(gather::cut(spec));

@@ -10,16 +10,16 @@
 
 use crate::error::ReportError;
 use crate::input::Records;
-use crate::input::series::{Ends, averages, read_pair};
+use crate::input::series::{BoundaryRule, averages, read_pair};
 use crate::input::study::PlotSpec;
 use crate::numbers::trimmed;
 use crate::plot::Drawing;
 use crate::plot::data::Data;
-use crate::plot::frame::{Entry, Extent, Frame, Key, Markers};
+use crate::plot::frame::{Frame, LegendEntry, LegendKey, Markers, ValueRange};
 use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::moments::{Ellipse, Moments};
 use crate::plot::palette::style;
-use crate::unit::Scaled;
+use crate::unit::ScaledUnit;
 use fullpipe_archive::{ResultRow, Scaling};
 use fullpipe_units::Duration;
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
             let (centre, reach) = (along(c.scaled(c.ellipse.centre)), along(c.scaled(c.ellipse.reach())));
             [centre - reach, centre, centre + reach]
         });
-        Extent::of(ends.filter(|v| !log || *v > 0.0))
+        ValueRange::of(ends.filter(|v| !log || *v > 0.0))
     };
     let (Some(across), Some(upwards)) =
         (ends(|p| p.0, gather::is_log(spec.x_scale)), ends(|p| p.1, gather::is_log(spec.y_scale)))
@@ -96,13 +96,13 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         )));
     };
     let (x_axis, x_unit) = gather::number_axis(records, spec, Side::X, x, "", across);
-    let (y_axis, y_unit) = gather::number_axis(records, spec, Side::YFree, y, "", upwards);
+    let (y_axis, y_unit) = gather::number_axis(records, spec, Side::YWithoutZero, y, "", upwards);
     let named = clouds.iter().any(|c| !c.label.is_empty());
     let legend = clouds
         .iter()
         .enumerate()
         .filter(|_| named)
-        .map(|(i, c)| Entry { label: c.label.clone(), key: Key::Curve(style(i), Markers::OnLine) });
+        .map(|(i, c)| LegendEntry { label: c.label.clone(), key: LegendKey::Curve(style(i), Markers::OnLine) });
     let mut words = format!("{} over {}.", y_axis.title, x_axis.title);
     let mut frame = Frame::new(&x_axis, &y_axis, legend.collect());
     frame.clip(gather::cut(spec));
@@ -150,17 +150,17 @@ fn pairs(
     let mut pairs = Vec::new();
     for run in records.counting(rows) {
         let [x, y] = read_pair(&run.folder, subject, metrics, run.record.measurement_from_s)?;
-        let heights: BTreeMap<u64, f64> = averages(&y, group_ns, Ends::Next).into_iter().collect();
-        let of_run = averages(&x, group_ns, Ends::Next).into_iter();
+        let heights: BTreeMap<u64, f64> = averages(&y, group_ns, BoundaryRule::Next).into_iter().collect();
+        let of_run = averages(&x, group_ns, BoundaryRule::Next).into_iter();
         pairs.extend(of_run.filter_map(|(interval, x)| Some((x, *heights.get(&interval)?))));
     }
     Ok(pairs)
 }
 
 /// The center and the deviations of a series in the units of the axes.
-fn in_words(cloud: &Cloud, x_unit: &Scaled, y_unit: &Scaled) -> String {
+fn in_words(cloud: &Cloud, x_unit: &ScaledUnit, y_unit: &ScaledUnit) -> String {
     let Cloud { label, moments: Moments { n, mean, variance, .. }, .. } = cloud;
-    let told = |unit: &Scaled, mean: f64, variance: f64| {
+    let told = |unit: &ScaledUnit, mean: f64, variance: f64| {
         let number = |value: f64| trimmed(unit.value(value), 4);
         format!("{} with a standard deviation of {}", number(mean), number(variance.sqrt()))
     };

@@ -16,10 +16,10 @@ const MOST_CURVES: usize = 12;
 const MOST_METRICS: usize = 4;
 
 /// A default plot: name, title and drawing.
-pub(crate) type Suggested = (String, String, Drawing);
+pub(crate) type SuggestedPlot = (String, String, Drawing);
 
 /// Draws all default distributions.
-pub(crate) fn draw(records: &Records) -> Result<Vec<Suggested>, ReportError> {
+pub(crate) fn draw(records: &Records) -> Result<Vec<SuggestedPlot>, ReportError> {
     if records.flows.iter().all(FlowSummaryRow::is_delay) {
         return Ok(Vec::new());
     }
@@ -75,7 +75,7 @@ fn over_runs(
     points: &[(&Point, Vec<&ResultRow>)],
     axes: &[String],
     flows_with: &[String],
-) -> Result<Vec<Suggested>, ReportError> {
+) -> Result<Vec<SuggestedPlot>, ReportError> {
     let is_time =
         |row: &&FlowSummaryRow| row.unit == "s" && row.n > 1 && !row.is_delay() && !flows_with.contains(&row.flow);
     let metrics = distinct(records.flows.iter().filter(is_time).map(|row| row.metric.as_str()));

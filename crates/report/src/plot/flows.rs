@@ -7,7 +7,7 @@ use crate::input::study::PlotSpec;
 use crate::numbers::trimmed;
 use crate::plot::Drawing;
 use crate::plot::data::Data;
-use crate::plot::frame::{Axis, Extent, Frame};
+use crate::plot::frame::{Axis, Frame, ValueRange};
 use crate::plot::gather::{self, Side};
 use crate::plot::palette::style;
 use fullpipe_archive::FlowRow;
@@ -35,7 +35,7 @@ pub(crate) fn draw(records: &Records) -> Result<Option<(String, String, Drawing)
     let all = bars.len();
     bars.sort_by(|a, b| b.1.total_cmp(&a.1));
     bars.truncate(MOST_FLOWS);
-    let Some(extent) = Extent::of(bars.iter().map(|(_, rate)| *rate)).filter(|extent| extent.high > 0.0) else {
+    let Some(extent) = ValueRange::of(bars.iter().map(|(_, rate)| *rate)).filter(|extent| extent.high > 0.0) else {
         return Ok(None);
     };
     let (y_axis, unit) = gather::number_axis(records, &PlotSpec::default(), Side::Y, metric, "bit/s", extent);

@@ -7,7 +7,7 @@ use crate::plot::coordinates::{pixel, point};
 use crate::plot::label::{Area, Label, SIZE, place};
 use crate::plot::palette::{Style, marker};
 use crate::plot::shape::{Anchor, FONT, TEXT, bar, curve, fit, interval, line, outline, small_text, text, text_width};
-use crate::plot::ticks::{Ends, Tick, Ticks, at_values, linear, logarithmic};
+use crate::plot::ticks::{RangeEnds, Tick, Ticks, at_values, linear, logarithmic};
 use fullpipe_units::math::log10;
 use std::fmt::Write;
 
@@ -22,9 +22,9 @@ const LEGEND_SAMPLE: f64 = 30.0;
 
 /// The mapping of values to positions on an axis.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Scale {
+pub(crate) enum AxisScale {
     /// Linear.
-    Linear(Ends),
+    Linear(RangeEnds),
     /// Logarithmic; values must be above zero.
     Log,
     /// Names at equal distances; the value of name i is i.
@@ -44,9 +44,9 @@ pub(crate) struct Axis {
     /// Title with unit.
     pub(crate) title: String,
     /// Scale.
-    pub(crate) scale: Scale,
+    pub(crate) scale: AxisScale,
     /// Smallest and largest value of the axis.
-    pub(crate) extent: Extent,
+    pub(crate) extent: ValueRange,
     /// Whether the smallest value is at the far end.
     pub(crate) reversed: bool,
 }
@@ -54,20 +54,20 @@ pub(crate) struct Axis {
 impl Axis {
     /// Creates an axis of names.
     pub(crate) fn names(title: String, names: Vec<String>) -> Self {
-        Self { title, scale: Scale::Names(names), extent: Extent { low: 0.0, high: 0.0 }, reversed: false }
+        Self { title, scale: AxisScale::Names(names), extent: ValueRange { low: 0.0, high: 0.0 }, reversed: false }
     }
 }
 
 /// Smallest and largest of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Extent {
+pub(crate) struct ValueRange {
     /// Smallest.
     pub(crate) low: f64,
     /// Largest.
     pub(crate) high: f64,
 }
 
-impl Extent {
+impl ValueRange {
     /// The extent of values; `None` if there are none.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         values.into_iter().fold(None, |extent: Option<Self>, v| {
@@ -88,16 +88,16 @@ impl Extent {
 
 /// An entry of the legend.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct LegendEntry {
     /// The text.
     pub(crate) label: String,
     /// The mark that the entry explains.
-    pub(crate) key: Key,
+    pub(crate) key: LegendKey,
 }
 
 /// The mark of a legend entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Key {
+pub(crate) enum LegendKey {
     /// A curve, with or without markers.
     Curve(Style, Markers),
     /// Open markers without a line.
@@ -114,7 +114,7 @@ pub(crate) enum Markers {
     /// Only the line.
     None,
     /// Markers without a line.
-    Alone,
+    Only,
 }
 
 /// The frame of a plot, into which data are drawn.
@@ -122,7 +122,7 @@ pub(crate) enum Markers {
 pub(crate) struct Frame {
     x: Mapping,
     y: Mapping,
-    legend: Vec<Entry>,
+    legend: Vec<LegendEntry>,
     body: String,
     /// Invisible areas with tooltips.
     hints: String,
@@ -168,16 +168,16 @@ impl Mapping {
     /// Creates an axis with about `wanted` steps; its position is set later.
     fn new(axis: &Axis, wanted: u32) -> Self {
         let Ticks { low, high, ticks } = match &axis.scale {
-            Scale::Linear(ends) => linear(axis.extent.low, axis.extent.high, wanted, *ends),
-            Scale::Log => logarithmic(axis.extent.low, axis.extent.high),
-            Scale::Names(names) => {
+            AxisScale::Linear(ends) => linear(axis.extent.low, axis.extent.high, wanted, *ends),
+            AxisScale::Log => logarithmic(axis.extent.low, axis.extent.high),
+            AxisScale::Names(names) => {
                 let ticks = names.iter().enumerate().map(|(i, n)| Tick { value: i as f64, label: n.clone() }).collect();
                 Ticks { low: -0.5, high: names.len().max(1) as f64 - 0.5, ticks }
             }
-            Scale::Values { values, log } => at_values(values, axis.extent.low, axis.extent.high, *log),
+            AxisScale::Values { values, log } => at_values(values, axis.extent.low, axis.extent.high, *log),
         };
-        let names = matches!(axis.scale, Scale::Names(_));
-        let log = matches!(axis.scale, Scale::Log | Scale::Values { log: true, .. });
+        let names = matches!(axis.scale, AxisScale::Names(_));
+        let log = matches!(axis.scale, AxisScale::Log | AxisScale::Values { log: true, .. });
         Mapping { log, low, high, from: 0.0, to: 0.0, ticks, names }
     }
 
@@ -198,12 +198,12 @@ impl Mapping {
 
 impl Frame {
     /// Creates a frame and positions its axes and legend.
-    pub(crate) fn new(x_axis: &Axis, y_axis: &Axis, legend: Vec<Entry>) -> Self {
+    pub(crate) fn new(x_axis: &Axis, y_axis: &Axis, legend: Vec<LegendEntry>) -> Self {
         Self::part(x_axis, y_axis, legend, Part::Whole)
     }
 
     /// Creates the frame of a picture or of a panel.
-    pub(crate) fn part(x_axis: &Axis, y_axis: &Axis, legend: Vec<Entry>, part: Part) -> Self {
+    pub(crate) fn part(x_axis: &Axis, y_axis: &Axis, legend: Vec<LegendEntry>, part: Part) -> Self {
         let (plot_height, steps) = if part == Part::Whole { (PLOT_HEIGHT, 5) } else { (PANEL_HEIGHT, 2) };
         let (mut x, mut y) = (Mapping::new(x_axis, 6), Mapping::new(y_axis, steps));
         let left = (TEXT + 10.0 + y.widest_label() + 12.0).max(48.0);
@@ -244,8 +244,8 @@ impl Frame {
     }
 
     /// The extent of the horizontal axis.
-    pub(crate) fn across(&self) -> Extent {
-        Extent { low: self.x.low, high: self.x.high }
+    pub(crate) fn across(&self) -> ValueRange {
+        ValueRange { low: self.x.low, high: self.x.high }
     }
 
     /// Adds a tooltip at a value.
@@ -496,16 +496,16 @@ impl Frame {
                 let (from, to) = (x, x + LEGEND_SAMPLE - 6.0);
                 let middle = f64::midpoint(from, to);
                 match key {
-                    Key::Curve(style, markers) => {
-                        if *markers != Markers::Alone {
+                    LegendKey::Curve(style, markers) => {
+                        if *markers != Markers::Only {
                             curve(out, &[(from, y), (to, y)], style.colour, style.dash, 1.8);
                         }
                         if *markers != Markers::None {
                             marker(out, *style, middle, y, false);
                         }
                     }
-                    Key::Open(style) => marker(out, *style, middle, y, true),
-                    Key::Bar(style, pattern) => bar(out, (from, y - 6.0), (to, y + 6.0), *style, *pattern),
+                    LegendKey::Open(style) => marker(out, *style, middle, y, true),
+                    LegendKey::Bar(style, pattern) => bar(out, (from, y - 6.0), (to, y + 6.0), *style, *pattern),
                 }
                 text(out, (x + LEGEND_SAMPLE, y + TEXT * 0.35), Anchor::Start, 0.0, label);
                 x += LEGEND_SAMPLE + text_width(label) + 14.0;
@@ -551,8 +551,8 @@ pub(crate) fn finish(frames: &[Frame], name: &str, title: &str, description: &st
 }
 
 /// Legend entries as they fill rows of a width, labels shortened to fit.
-fn legend_rows(entries: &[Entry], width: f64) -> Vec<Vec<(String, Key)>> {
-    let mut rows: Vec<Vec<(String, Key)>> = Vec::new();
+fn legend_rows(entries: &[LegendEntry], width: f64) -> Vec<Vec<(String, LegendKey)>> {
+    let mut rows: Vec<Vec<(String, LegendKey)>> = Vec::new();
     let mut used = f64::MAX;
     for entry in entries {
         let label = fit(&entry.label, width - LEGEND_SAMPLE);
@@ -574,14 +574,17 @@ mod tests {
     use super::*;
     use crate::plot::palette::style;
 
-    fn axis(scale: Scale, low: f64, high: f64) -> Axis {
-        Axis { title: "t".to_owned(), scale, extent: Extent { low, high }, reversed: false }
+    fn axis(scale: AxisScale, low: f64, high: f64) -> Axis {
+        Axis { title: "t".to_owned(), scale, extent: ValueRange { low, high }, reversed: false }
     }
 
     #[test]
     fn frame_maps_values_to_their_positions() {
-        let frame =
-            Frame::new(&axis(Scale::Log, 10.0, 1000.0), &axis(Scale::Linear(Ends::OnStep), 0.0, 10.0), Vec::new());
+        let frame = Frame::new(
+            &axis(AxisScale::Log, 10.0, 1000.0),
+            &axis(AxisScale::Linear(RangeEnds::OnStep), 0.0, 10.0),
+            Vec::new(),
+        );
         // The ends are on the frame. 100 is in the middle of 10 to 1000 on the logarithmic axis, 5 in the middle of 0
         // to 10.
         assert_eq!((frame.x(10.0), frame.y(0.0)), (frame.left, frame.bottom));
@@ -593,8 +596,8 @@ mod tests {
 
     #[test]
     fn reversed_axis_has_small_values_on_the_right() {
-        let delay = Axis { reversed: true, ..axis(Scale::Linear(Ends::OnStep), 0.0, 10.0) };
-        let mut frame = Frame::new(&delay, &axis(Scale::Log, 1.0, 9.0), Vec::new());
+        let delay = Axis { reversed: true, ..axis(AxisScale::Linear(RangeEnds::OnStep), 0.0, 10.0) };
+        let mut frame = Frame::new(&delay, &axis(AxisScale::Log, 1.0, 9.0), Vec::new());
         assert_eq!((frame.x(0.0), frame.x(10.0)), (frame.right, frame.left));
         assert!((frame.x(2.5) - (frame.left + 0.75 * (frame.right - frame.left))).abs() < 1e-9);
         // An interval from 1 to 3 has its larger end on the left.
@@ -605,24 +608,24 @@ mod tests {
 
     #[test]
     fn extent_covers_finite_values_and_can_include_zero() {
-        assert_eq!(Extent::of([3.0, -1.0, 2.0]), Some(Extent { low: -1.0, high: 3.0 }));
-        assert_eq!(Extent::of([]), None);
-        assert_eq!(Extent { low: 3.0, high: 4.0 }.with_zero(), Extent { low: 0.0, high: 4.0 });
-        assert_eq!(Extent { low: -5.0, high: 4.0 }.size(), 5.0);
+        assert_eq!(ValueRange::of([3.0, -1.0, 2.0]), Some(ValueRange { low: -1.0, high: 3.0 }));
+        assert_eq!(ValueRange::of([]), None);
+        assert_eq!(ValueRange { low: 3.0, high: 4.0 }.with_zero(), ValueRange { low: 0.0, high: 4.0 });
+        assert_eq!(ValueRange { low: -5.0, high: 4.0 }.size(), 5.0);
     }
 
     #[test]
     fn legend_rows_increase_the_height_of_the_picture() {
-        let entry = |n: usize| Entry { label: "congestion control".repeat(n), key: Key::Open(style(0)) };
-        let one = Frame::new(&axis(Scale::Log, 1.0, 9.0), &axis(Scale::Log, 1.0, 9.0), vec![entry(1)]);
-        let four = Frame::new(&axis(Scale::Log, 1.0, 9.0), &axis(Scale::Log, 1.0, 9.0), vec![entry(2); 4]);
+        let entry = |n: usize| LegendEntry { label: "congestion control".repeat(n), key: LegendKey::Open(style(0)) };
+        let one = Frame::new(&axis(AxisScale::Log, 1.0, 9.0), &axis(AxisScale::Log, 1.0, 9.0), vec![entry(1)]);
+        let four = Frame::new(&axis(AxisScale::Log, 1.0, 9.0), &axis(AxisScale::Log, 1.0, 9.0), vec![entry(2); 4]);
         assert_eq!(four.top - one.top, 3.0 * LEGEND_ROW);
         assert_eq!(four.bottom - four.top, one.bottom - one.top);
     }
 
     #[test]
     fn interval_that_includes_zero_ends_at_a_log_axis() {
-        let mut frame = Frame::new(&axis(Scale::Log, 1.0, 9.0), &axis(Scale::Log, 1.0, 10.0), Vec::new());
+        let mut frame = Frame::new(&axis(AxisScale::Log, 1.0, 9.0), &axis(AxisScale::Log, 1.0, 10.0), Vec::new());
         frame.interval(2.0, 3.0, 4.0, style(0));
         let bottom = pixel(frame.bottom);
         assert!(frame.body.contains(&format!(",{bottom}V")), "{}", frame.body);

@@ -2,10 +2,10 @@
 
 use crate::input::Records;
 use crate::input::study::{PlotSpec, list};
-use crate::plot::frame::{Axis, Extent, Scale};
+use crate::plot::frame::{Axis, AxisScale, ValueRange};
 use crate::plot::shape::{fit, text_width};
-use crate::plot::ticks::{Ends, scale_of_values};
-use crate::unit::{Scaled, Unit, in_words, words};
+use crate::plot::ticks::{RangeEnds, scale_of_values};
+use crate::unit::{ScaledUnit, Unit, in_words, words};
 use fullpipe_archive::parse_number;
 use fullpipe_archive::{Point, SummaryRow};
 use fullpipe_schema::Node;
@@ -28,7 +28,7 @@ pub(crate) struct Value {
 impl Value {
     /// The value of a row at a position.
     pub(crate) fn of(row: &SummaryRow, x: f64) -> Self {
-        Self { x, mean: row.mean, half_width: row.ci95, published: row.published, n: row.runs() }
+        Self { x, mean: row.mean, half_width: row.ci95, published: row.published, n: row.run_count() }
     }
 }
 
@@ -70,7 +70,7 @@ impl<'a, T> Grouping<'a, T> {
 
 /// Series over an axis.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Gathered {
+pub(crate) struct AxisSeries {
     pub(crate) series: Vec<Series>,
     /// Names on the horizontal axis if its values are not numbers.
     pub(crate) names: Option<Vec<String>>,
@@ -162,7 +162,7 @@ pub(crate) fn lower_first(text: &str) -> String {
 }
 
 /// Series of a metric over an axis.
-pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &str) -> Gathered {
+pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &str) -> AxisSeries {
     let rows = rows(records, spec, metric);
     let axes = series_axes(spec, rows.iter().map(|r| &r.point), Some(x));
     let rows: Vec<_> = rows.into_iter().filter(|r| r.point.get(x).is_some()).collect();
@@ -187,7 +187,7 @@ pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &st
         one.values.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     let unit = rows.iter().map(|r| r.unit.clone()).find(|u| !u.is_empty()).unwrap_or_default();
-    Gathered { series, names: (!numeric).then_some(names), unit }
+    AxisSeries { series, names: (!numeric).then_some(names), unit }
 }
 
 /// The name of a metric or an axis: the study's text if it is a name and not a sentence, otherwise the key in words.
@@ -214,7 +214,7 @@ pub(crate) enum Side {
     /// Vertical, if lengths are compared: it begins at zero.
     Y,
     /// Vertical, if positions are compared: it need not begin at zero.
-    YFree,
+    YWithoutZero,
 }
 
 /// Title, unit and scale of an axis of numbers. `unit` is the unit in the records; the texts of the study have precedence.
@@ -224,11 +224,11 @@ pub(crate) fn number_axis(
     side: Side,
     name: &str,
     unit: &str,
-    extent: Extent,
-) -> (Axis, Scaled) {
+    extent: ValueRange,
+) -> (Axis, ScaledUnit) {
     let (label, asked_unit, log, low, high) = match side {
         Side::X => (&spec.x_label, &spec.x_unit, is_log(spec.x_scale), spec.x_min, spec.x_max),
-        Side::Y | Side::YFree => (&spec.y_label, &spec.y_unit, is_log(spec.y_scale), spec.y_min, spec.y_max),
+        Side::Y | Side::YWithoutZero => (&spec.y_label, &spec.y_unit, is_log(spec.y_scale), spec.y_min, spec.y_max),
     };
     let told = asked_unit.clone().or_else(|| records.study.words_of(name).and_then(|w| w.unit.clone()));
     let unit = match told {
@@ -255,8 +255,8 @@ pub(crate) fn number_axis(
         let scaled = unit.scale_for(extent.size());
         (scaled.heading(&label), scaled)
     };
-    let scale = if log { Scale::Log } else { Scale::Linear(Ends::OnStep) };
-    let extent = Extent { low: scaled.value(extent.low), high: scaled.value(extent.high) };
+    let scale = if log { AxisScale::Log } else { AxisScale::Linear(RangeEnds::OnStep) };
+    let extent = ValueRange { low: scaled.value(extent.low), high: scaled.value(extent.high) };
     (Axis { title, scale, extent, reversed: side == Side::X && spec.x_reversed == Some(true) }, scaled)
 }
 
@@ -266,10 +266,10 @@ pub(crate) fn axis_of_values(
     spec: &PlotSpec,
     name: &str,
     mut values: Vec<f64>,
-) -> Option<(Axis, Scaled)> {
+) -> Option<(Axis, ScaledUnit)> {
     values.sort_by(f64::total_cmp);
     values.dedup();
-    let extent = Extent::of(values.iter().copied())?;
+    let extent = ValueRange::of(values.iter().copied())?;
     let (axis, unit) = number_axis(records, spec, Side::X, name, "", extent);
     // The limits of the study are those of the scale.
     if spec.x_min.is_some() || spec.x_max.is_some() {
@@ -279,8 +279,8 @@ pub(crate) fn axis_of_values(
         return Some((axis, unit));
     };
     let values: Vec<f64> = values.into_iter().map(|value| unit.value(value)).collect();
-    let extent = if log { Extent::of(values.iter().copied())? } else { axis.extent };
-    Some((Axis { scale: Scale::Values { values, log }, extent, ..axis }, unit))
+    let extent = if log { ValueRange::of(values.iter().copied())? } else { axis.extent };
+    Some((Axis { scale: AxisScale::Values { values, log }, extent, ..axis }, unit))
 }
 
 /// Whether an axis is logarithmic.
@@ -295,12 +295,12 @@ pub(crate) fn cut(spec: &PlotSpec) -> bool {
 
 /// The vertical extent of some series, including interval ends and published points. On a logarithmic axis it covers
 /// only values above zero.
-pub(crate) fn height(series: &[Series], log: bool) -> Option<Extent> {
+pub(crate) fn height(series: &[Series], log: bool) -> Option<ValueRange> {
     let ends = series.iter().flat_map(|s| &s.values).flat_map(|v| {
         let half = v.half_width.unwrap_or(0.0);
         [v.mean, v.mean.map(|m| m - half), v.mean.map(|m| m + half), v.published].into_iter().flatten()
     });
-    Extent::of(ends.filter(|v| !log || *v > 0.0))
+    ValueRange::of(ends.filter(|v| !log || *v > 0.0))
 }
 
 /// "n = 30 runs", or a range.

@@ -7,10 +7,10 @@ use crate::input::study::PlotSpec;
 use crate::numbers::{mean_and_interval, trimmed};
 use crate::plot::Drawing;
 use crate::plot::data::Data;
-use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers};
-use crate::plot::gather::{self, Gathered, Series, Side, Value};
+use crate::plot::frame::{Axis, Frame, LegendEntry, LegendKey, Markers, ValueRange};
+use crate::plot::gather::{self, AxisSeries, Series, Side, Value};
 use crate::plot::palette::{Style, style};
-use crate::unit::{Scaled, Unit};
+use crate::unit::{ScaledUnit, Unit};
 
 /// Draws the plot.
 pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
@@ -19,13 +19,13 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     };
     let data = gather::over_axis(records, spec, x, y);
     let across = spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x));
-    draw_gathered(records, spec, &data, Across { x, title: across, joined: false }, y).unwrap_or_else(|| {
+    draw_gathered(records, spec, &data, XAxis { x, title: across, joined: false }, y).unwrap_or_else(|| {
         Drawing::nothing(format!("Not drawn: the summary has no value of {y} over {x} at these points."))
     })
 }
 
 /// Properties of the horizontal axis of a plot.
-pub(crate) struct Across<'a> {
+pub(crate) struct XAxis<'a> {
     /// The name of the axis.
     pub(crate) x: &'a str,
     /// The title of the axis if its values are names.
@@ -38,8 +38,8 @@ pub(crate) struct Across<'a> {
 pub(crate) fn draw_gathered(
     records: &Records,
     spec: &PlotSpec,
-    data: &Gathered,
-    across: Across<'_>,
+    data: &AxisSeries,
+    across: XAxis<'_>,
     y: &str,
 ) -> Option<Drawing> {
     let apart = data.names.is_some() && !across.joined;
@@ -93,7 +93,7 @@ pub(crate) fn draw_gathered(
 }
 
 /// The tooltip of a value: "cubic, 4: 9.41 ± 0.02 Mbit/s (10 runs)".
-pub(crate) fn hint(label: &str, place: &str, value: &Value, open: bool, unit: &Scaled) -> String {
+pub(crate) fn hint(label: &str, place: &str, value: &Value, open: bool, unit: &ScaledUnit) -> String {
     let scaled = |value: f64| unit.value(value);
     let (number, after) = match (open, value.mean) {
         (false, Some(mean)) => {
@@ -108,7 +108,7 @@ pub(crate) fn hint(label: &str, place: &str, value: &Value, open: bool, unit: &S
 }
 
 /// The numbers of a plot over an axis.
-pub(crate) fn numbers(data: &Gathered, x: &str, y: &str) -> Data {
+pub(crate) fn numbers(data: &AxisSeries, x: &str, y: &str) -> Data {
     let x = if x.is_empty() { "position" } else { x };
     let mut numbers = Data::new(["series", x, y, "low", "high", "runs", "published"]);
     for series in &data.series {
@@ -138,7 +138,7 @@ fn connects(series: &Series, apart: bool) -> bool {
     !apart && series.values.windows(2).all(|w| w[0].x < w[1].x)
 }
 
-fn legend(series: &[Series], styles: &[Style], apart: bool) -> Vec<Entry> {
+fn legend(series: &[Series], styles: &[Style], apart: bool) -> Vec<LegendEntry> {
     let published = series.iter().flat_map(|s| &s.values).any(|v| v.published.is_some());
     let mut entries = Vec::new();
     for (one, style) in series.iter().zip(styles) {
@@ -147,8 +147,8 @@ fn legend(series: &[Series], styles: &[Style], apart: bool) -> Vec<Entry> {
             label => label,
         };
         if series.len() > 1 || published || !one.label.is_empty() {
-            let markers = if connects(one, apart) { Markers::OnLine } else { Markers::Alone };
-            entries.push(Entry { label: label.to_owned(), key: Key::Curve(*style, markers) });
+            let markers = if connects(one, apart) { Markers::OnLine } else { Markers::Only };
+            entries.push(LegendEntry { label: label.to_owned(), key: LegendKey::Curve(*style, markers) });
         }
     }
     if published {
@@ -158,7 +158,7 @@ fn legend(series: &[Series], styles: &[Style], apart: bool) -> Vec<Entry> {
             style.colour = "#555";
         }
         let label = if series.len() > 1 { "open: published" } else { "published" };
-        entries.push(Entry { label: label.to_owned(), key: Key::Open(style) });
+        entries.push(LegendEntry { label: label.to_owned(), key: LegendKey::Open(style) });
     }
     entries
 }
@@ -182,11 +182,12 @@ pub(crate) fn remarks(series: &[Series], hidden: usize) -> Vec<String> {
 }
 
 /// A description of the plot in words: the axes, then the first and the last value of each series.
-pub(crate) fn in_words(series: &[Series], x: &str, y: &str, y_unit: &Scaled) -> String {
+pub(crate) fn in_words(series: &[Series], x: &str, y: &str, y_unit: &ScaledUnit) -> String {
     let mut out = format!("{y} over {x}.");
     for one in series {
         let means: Vec<f64> = one.values.iter().filter_map(|v| v.mean).map(|v| y_unit.value(v)).collect();
-        let (Some(first), Some(last), Some(extent)) = (means.first(), means.last(), Extent::of(means.iter().copied()))
+        let (Some(first), Some(last), Some(extent)) =
+            (means.first(), means.last(), ValueRange::of(means.iter().copied()))
         else {
             continue;
         };

@@ -27,7 +27,7 @@ pub(crate) mod ticks;
 mod time;
 
 use crate::error::ReportError;
-use crate::input::series::{Times, read_times};
+use crate::input::series::{SampleTimes, read_times};
 use crate::input::study::PlotSpec;
 use crate::input::{Records, distinct};
 use crate::markup::slug;
@@ -38,7 +38,7 @@ use std::collections::BTreeSet;
 
 /// A plot, ready for the page and for `plots/NAME.svg`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Figure {
+pub(crate) struct RenderedPlot {
     /// File name without extension, unique in a report.
     pub(crate) name: String,
     /// Title.
@@ -83,7 +83,7 @@ impl Drawing {
 }
 
 /// Draws all plots of a report: those of the study, or the default plots.
-pub(crate) fn draw_all(records: &Records) -> Result<Vec<Figure>, ReportError> {
+pub(crate) fn draw_all(records: &Records) -> Result<Vec<RenderedPlot>, ReportError> {
     let specs = match records.study.plot.as_slice() {
         [] if records.is_single_run() => of_series(records)?,
         [] => suggested(records),
@@ -103,7 +103,7 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<Figure>, ReportError> {
     Ok(figures)
 }
 
-fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Result<Figure, ReportError> {
+fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Result<RenderedPlot, ReportError> {
     let kind = spec.kind;
     let drawing = match kind {
         Kind::Line => line::draw(records, spec),
@@ -134,7 +134,13 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
 }
 
 /// The figure of a drawing, with a unique name; `caption` precedes the remarks of the drawing.
-fn finish(name: &str, title: String, drawing: Drawing, caption: Vec<String>, used: &mut BTreeSet<String>) -> Figure {
+fn finish(
+    name: &str,
+    title: String,
+    drawing: Drawing,
+    caption: Vec<String>,
+    used: &mut BTreeSet<String>,
+) -> RenderedPlot {
     let stem = slug(name);
     let mut name = stem.clone();
     let mut next = 2;
@@ -151,7 +157,7 @@ fn finish(name: &str, title: String, drawing: Drawing, caption: Vec<String>, use
         table.write(&mut out);
         out
     });
-    Figure { name, title, caption, svg, table, csv }
+    RenderedPlot { name, title, caption, svg, table, csv }
 }
 
 /// The sentence of the caption about invalid runs.
@@ -194,7 +200,7 @@ const MOST_BINS: u64 = 400;
 
 /// The averaging interval of a plot of throughput: 1, 2 or 5 times a power of ten. `None` if the samples are not denser
 /// than that.
-fn bin(subjects: &[Times]) -> Option<Duration> {
+fn bin(subjects: &[SampleTimes]) -> Option<Duration> {
     let times = subjects.iter().max_by_key(|times| times.count).filter(|times| times.count > 1)?;
     let last = times.last_s;
     let seconds = |time_s: f64| Duration::from_nanos((time_s * 1e9) as u64);
@@ -234,9 +240,9 @@ mod tests {
     #[test]
     fn throughput_plot_uses_readable_averaging_intervals() {
         let series = |interval_ms: u32, seconds: u32| {
-            let mut times = Times::default();
+            let mut times = SampleTimes::default();
             (1..=seconds * 1000 / interval_ms).for_each(|n| times.add(f64::from(n * interval_ms) / 1000.0));
-            [Times::default(), times]
+            [SampleTimes::default(), times]
         };
         let bin = |interval_ms, seconds| bin(&series(interval_ms, seconds)).map(Duration::as_nanos);
         // 10 s are 100 intervals of 100 ms; 300 s are more than 400 intervals of 0.5 s, and 300 of 1 s.

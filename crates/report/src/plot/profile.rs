@@ -4,8 +4,8 @@
 use crate::input::Records;
 use crate::input::study::PlotSpec;
 use crate::plot::Drawing;
-use crate::plot::gather::{self, Gathered, Grouping, Value};
-use crate::plot::line::{Across, draw_gathered};
+use crate::plot::gather::{self, AxisSeries, Grouping, Value};
+use crate::plot::line::{XAxis, draw_gathered};
 use crate::unit::words;
 
 /// Draws the plot.
@@ -20,14 +20,14 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     };
     // The metrics define the unit and the text of the axis; the first metric represents all.
     let spec = &PlotSpec { y_label: Some(spec.y_label.clone().unwrap_or_else(|| common(metrics))), ..spec.clone() };
-    let across = Across { x: "", title: spec.x_label.clone().unwrap_or_default(), joined: true };
+    let across = XAxis { x: "", title: spec.x_label.clone().unwrap_or_default(), joined: true };
     draw_gathered(records, spec, &data, across, &metrics[0]).unwrap_or_else(|| {
         Drawing::nothing(format!("Not drawn: the summary has no value of {} at these points.", metrics.join(", ")))
     })
 }
 
 /// The series, with each metric at its position, or the reason why there are none.
-fn gathered(records: &Records, spec: &PlotSpec, metrics: &[String]) -> Result<Gathered, String> {
+fn gathered(records: &Records, spec: &PlotSpec, metrics: &[String]) -> Result<AxisSeries, String> {
     let rows: Vec<Vec<_>> = metrics.iter().map(|metric| gather::rows(records, spec, metric)).collect();
     let all = || rows.iter().flatten();
     let mut units = all().map(|row| row.unit.as_str()).filter(|unit| !unit.is_empty());
@@ -43,7 +43,7 @@ fn gathered(records: &Records, spec: &PlotSpec, metrics: &[String]) -> Result<Ga
     let labels = spec.labels.as_deref().unwrap_or_default();
     let label = |(place, metric): (usize, &String)| labels.get(place).cloned().unwrap_or_else(|| words(metric));
     let names = metrics.iter().enumerate().map(label).collect();
-    Ok(Gathered { series: grouping.series, names: Some(names), unit: unit.to_owned() })
+    Ok(AxisSeries { series: grouping.series, names: Some(names), unit: unit.to_owned() })
 }
 
 /// The common prefix of the names of metrics, in words: "Response" for `response_1kB_s` and `response_10kB_s`.

@@ -7,10 +7,10 @@ use crate::input::study::PlotSpec;
 use crate::numbers::mean_and_interval;
 use crate::plot::Drawing;
 use crate::plot::data::Data;
-use crate::plot::frame::{Entry, Extent, Frame, Key, Markers};
+use crate::plot::frame::{Frame, LegendEntry, LegendKey, Markers, ValueRange};
 use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::palette::style;
-use crate::unit::Scaled;
+use crate::unit::ScaledUnit;
 
 struct Mark<'a> {
     /// Value on the axis along which points are connected.
@@ -61,7 +61,7 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
     }
     let series = grouping.series;
     let marks = || series.iter().flat_map(|one| &one.values);
-    let extent = |log: bool, values: Vec<f64>| Extent::of(values.into_iter().filter(|v| !log || *v > 0.0));
+    let extent = |log: bool, values: Vec<f64>| ValueRange::of(values.into_iter().filter(|v| !log || *v > 0.0));
     let mut xs: Vec<f64> = dots.iter().map(|d| d.1).collect();
     let mut ys: Vec<f64> = dots.iter().map(|d| d.2).collect();
     for mark in marks() {
@@ -78,19 +78,19 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
     };
     let unit = |rows: &[&fullpipe_archive::SummaryRow]| rows.first().map_or("", |r| &r.unit).to_owned();
     let (x_axis, x_unit) = gather::number_axis(records, spec, Side::X, x, &unit(&across), x_extent);
-    let side = if along.is_some() { Side::YFree } else { Side::Y };
+    let side = if along.is_some() { Side::YWithoutZero } else { Side::Y };
     let (y_axis, y_unit) = gather::number_axis(records, spec, side, y, &unit(&upwards), y_extent);
     let path = along.is_some() || gather::varying(upwards.iter().map(|r| &r.point)).len() == axes.len() + 1;
     let has_published = marks().any(|m| m.published.is_some());
-    let mut legend: Vec<Entry> = Vec::new();
+    let mut legend: Vec<LegendEntry> = Vec::new();
     for (i, Series { label, .. }) in series.iter().enumerate() {
         if !label.is_empty() {
-            let markers = if path { Markers::OnLine } else { Markers::Alone };
-            legend.push(Entry { label: label.clone(), key: Key::Curve(style(i), markers) });
+            let markers = if path { Markers::OnLine } else { Markers::Only };
+            legend.push(LegendEntry { label: label.clone(), key: LegendKey::Curve(style(i), markers) });
         }
     }
     if has_published {
-        legend.push(Entry { label: "open: published".to_owned(), key: Key::Open(style(0)) });
+        legend.push(LegendEntry { label: "open: published".to_owned(), key: LegendKey::Open(style(0)) });
     }
     let words =
         format!("{} over {}, {} points in {} series.", y_axis.title, x_axis.title, marks().count(), series.len());
@@ -169,8 +169,8 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
 }
 
 /// The tooltip of a mark: "cubic, 4: 41.2 ± 0.3 ms, 9.41 ± 0.02 Mbit/s".
-fn hint(names: &[&str], mark: &Mark<'_>, units: (&Scaled, &Scaled)) -> String {
-    let number = |unit: &Scaled, (mean, half): (f64, f64)| {
+fn hint(names: &[&str], mark: &Mark<'_>, units: (&ScaledUnit, &ScaledUnit)) -> String {
+    let number = |unit: &ScaledUnit, (mean, half): (f64, f64)| {
         let half = Some(unit.value(half)).filter(|half| *half > 0.0);
         let (mean, half) = mean_and_interval(unit.value(mean), half);
         unit.with_unit(&half.map_or(mean.clone(), |half| format!("{mean} ± {half}")))

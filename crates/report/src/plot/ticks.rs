@@ -27,7 +27,7 @@ pub(crate) struct Ticks {
 
 /// Whether the ends of a linear axis are extended to the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
+pub(crate) enum RangeEnds {
     /// Extended to the next step.
     OnStep,
     /// Exactly at the ends of the data, for a time axis that ends with the run.
@@ -36,7 +36,7 @@ pub(crate) enum Ends {
 
 /// Ticks of a linear axis over `low..=high` with about `wanted` steps. A range of zero length is extended around its
 /// value; ends in the wrong order are exchanged.
-pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: Ends) -> Ticks {
+pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks {
     let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
     let size = low.abs().max(high.abs());
     if high - low <= size * 1e-9 {
@@ -57,15 +57,15 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: Ends) -> Ticks {
     let width = at(1);
     // The tolerance prevents an additional step for an end that differs from a step by rounding only. A run of 60 s
     // with its last sample at 59.99 s ends at 60 s.
-    if ends == Ends::Exact {
+    if ends == RangeEnds::Exact {
         let next = at((high / width).ceil() as i64);
         high = if next - high < 0.02 * width { next } else { high };
     }
     let (first, last) = match ends {
-        Ends::OnStep => ((low / width + 1e-6).floor() as i64, (high / width - 1e-6).ceil() as i64),
-        Ends::Exact => ((low / width - 1e-6).ceil() as i64, (high / width + 1e-6).floor() as i64),
+        RangeEnds::OnStep => ((low / width + 1e-6).floor() as i64, (high / width - 1e-6).ceil() as i64),
+        RangeEnds::Exact => ((low / width - 1e-6).ceil() as i64, (high / width + 1e-6).floor() as i64),
     };
-    if ends == Ends::OnStep {
+    if ends == RangeEnds::OnStep {
         (low, high) = (at(first), at(last));
     }
     let decimals = usize::try_from(-exponent).unwrap_or(0);
@@ -212,23 +212,23 @@ mod tests {
     #[test]
     fn linear_ticks_have_round_steps_and_labels() {
         // 776.5 / 5 = 155.3 gives a step of 200; the end is extended to 800.
-        let ticks = linear(0.0, 776.5, 5, Ends::OnStep);
+        let ticks = linear(0.0, 776.5, 5, RangeEnds::OnStep);
         assert_eq!(labels(&ticks), ["0", "200", "400", "600", "800"]);
         assert_eq!((ticks.low, ticks.high), (0.0, 800.0));
         // 0.7 / 6 = 0.117 gives a step of 0.2; 0.6 is 0.6, not 0.6000000000000001.
-        let ticks = linear(0.1, 0.8, 6, Ends::OnStep);
+        let ticks = linear(0.1, 0.8, 6, RangeEnds::OnStep);
         assert_eq!(labels(&ticks), ["0.0", "0.2", "0.4", "0.6", "0.8"]);
         assert_eq!(ticks.ticks[3].value, 0.6);
         // 10 / 5 = 2 gives a step of 2, and 10 is already an end.
-        assert_eq!(labels(&linear(0.0, 10.0, 5, Ends::OnStep)), ["0", "2", "4", "6", "8", "10"]);
+        assert_eq!(labels(&linear(0.0, 10.0, 5, RangeEnds::OnStep)), ["0", "2", "4", "6", "8", "10"]);
         // Below zero: 15 / 5 = 3 gives a step of 5.
-        assert_eq!(labels(&linear(-7.0, 8.0, 5, Ends::OnStep)), ["−10", "−5", "0", "5", "10"]);
+        assert_eq!(labels(&linear(-7.0, 8.0, 5, RangeEnds::OnStep)), ["−10", "−5", "0", "5", "10"]);
         // A time axis ends with the run: 60 / 6 = 10; 61 is not a step.
-        let ticks = linear(0.0, 61.0, 6, Ends::Exact);
+        let ticks = linear(0.0, 61.0, 6, RangeEnds::Exact);
         assert_eq!((ticks.low, ticks.high), (0.0, 61.0));
         assert_eq!(labels(&ticks), ["0", "20", "40", "60"]);
-        assert_eq!(linear(0.0, 59.99, 6, Ends::Exact).high, 60.0);
-        assert_eq!(labels(&linear(0.0, 100_000.0, 5, Ends::OnStep))[1], "20\u{202f}000");
+        assert_eq!(linear(0.0, 59.99, 6, RangeEnds::Exact).high, 60.0);
+        assert_eq!(labels(&linear(0.0, 100_000.0, 5, RangeEnds::OnStep))[1], "20\u{202f}000");
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_range_without_extent_is_opened() {
         let range = |v| {
-            let ticks = linear(v, v, 5, Ends::OnStep);
+            let ticks = linear(v, v, 5, RangeEnds::OnStep);
             (ticks.low, ticks.high)
         };
         assert_eq!(range(5.0), (0.0, 10.0));
@@ -307,7 +307,7 @@ mod tests {
         #[test]
         fn linear_range_contains_the_data(a in -1e12..1e12_f64, extent in 0.0..1e12_f64, shrink in 0..12_i32) {
             let (low, high) = (a, a + extent * power_of_ten(-shrink));
-            let ticks = linear(low, high, 5, Ends::OnStep);
+            let ticks = linear(low, high, 5, RangeEnds::OnStep);
             let slack = (ticks.high - ticks.low) * 1e-5;
             prop_assert!(ticks.low <= low + slack && ticks.high >= high - slack, "{ticks:?}");
             prop_assert!((2..=9).contains(&ticks.ticks.len()), "{ticks:?}");

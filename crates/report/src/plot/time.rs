@@ -11,11 +11,11 @@ use crate::numbers::trimmed;
 use crate::plot::Drawing;
 use crate::plot::data::Data;
 use crate::plot::decimate::thin;
-use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers, Part, Scale};
+use crate::plot::frame::{Axis, AxisScale, Frame, LegendEntry, LegendKey, Markers, Part, ValueRange};
 use crate::plot::gather::{self, Side};
 use crate::plot::palette;
-use crate::plot::ticks::Ends;
-use crate::unit::Scaled;
+use crate::plot::ticks::RangeEnds;
+use crate::unit::ScaledUnit;
 use fullpipe_units::Duration;
 
 /// With more samples, the distance between samples is smaller than a dash, or the line jumps between dashes.
@@ -71,14 +71,14 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         }
     }
     let samples = || curves.iter().flat_map(|(_, s)| s.iter()).filter(|(_, value)| !value.is_nan());
-    let times = Extent::of(samples().map(|s| s.0).filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0));
-    let heights = Extent::of(samples().map(|s| s.1).filter(|v| !gather::is_log(spec.y_scale) || *v > 0.0));
+    let times = ValueRange::of(samples().map(|s| s.0).filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0));
+    let heights = ValueRange::of(samples().map(|s| s.1).filter(|v| !gather::is_log(spec.y_scale) || *v > 0.0));
     let (Some(times), Some(heights)) = (times, heights) else {
         return Ok(Drawing::nothing(format!("Not drawn: no run at these points has samples of {metric}.")));
     };
     let (x_axis, x_unit) = gather::number_axis(records, spec, Side::X, "time_s", "s", times);
     // The axis ends with the samples.
-    let scale = if gather::is_log(spec.x_scale) { Scale::Log } else { Scale::Linear(Ends::Exact) };
+    let scale = if gather::is_log(spec.x_scale) { AxisScale::Log } else { AxisScale::Linear(RangeEnds::Exact) };
     let x_axis = Axis { scale, ..x_axis };
     let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, metric, "", heights);
     // A dense line is solid, lest a peak falls into a gap between dashes.
@@ -86,9 +86,9 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     let dense = panels.len() > 1 || curves.iter().any(|(_, samples)| samples.len() > DENSE);
     let style = |i: usize| if dense { palette::style(i).solid() } else { palette::style(i) };
     let legend = |panel: &[usize]| {
-        let entry = |(place, curve): (usize, &usize)| Entry {
+        let entry = |(place, curve): (usize, &usize)| LegendEntry {
             label: curves[*curve].0.clone(),
-            key: Key::Curve(style(place), Markers::None),
+            key: LegendKey::Curve(style(place), Markers::None),
         };
         panel.iter().enumerate().map(entry).collect()
     };
@@ -138,7 +138,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
                 scaled => frame.curve(scaled, style(place), width),
             }
         }
-        if let Some(extent) = Extent::of(pieces().flatten().map(|s| s.1)) {
+        if let Some(extent) = ValueRange::of(pieces().flatten().map(|s| s.1)) {
             words.push_str(&format!(
                 " {label}: {} samples between {} and {}.",
                 pieces().flatten().count(),
@@ -204,8 +204,8 @@ fn end_with(samples: &mut Samples, end_s: f64) -> bool {
 }
 
 /// Adds tooltips with the values of all curves. Each range along the time axis shows the last samples at its middle.
-fn add_hints(frame: &mut Frame, curves: &[&(String, Samples)], x_unit: &Scaled, y_unit: &Scaled) {
-    let Extent { low, high } = frame.across();
+fn add_hints(frame: &mut Frame, curves: &[&(String, Samples)], x_unit: &ScaledUnit, y_unit: &ScaledUnit) {
+    let ValueRange { low, high } = frame.across();
     let most = curves.iter().map(|(_, samples)| samples.len()).max().unwrap_or(0);
     let areas = most.min(HINTS);
     let width = (high - low) / areas.max(1) as f64;
@@ -247,7 +247,7 @@ fn averaged(samples: Samples, group: Option<Duration>) -> Samples {
         if !means.is_empty() {
             means.push((piece[0].0, f64::NAN));
         }
-        let of_piece = averages(piece, group, series::Ends::Own).into_iter();
+        let of_piece = averages(piece, group, series::BoundaryRule::Previous).into_iter();
         means.extend(of_piece.map(|(interval, mean)| (middle(interval), mean)));
     }
     means

@@ -1,7 +1,7 @@
 //! Tests the comparison of two folders: paired differences, their file, and folders that cannot be compared.
 
 use crate::records::{Folder, parse, text_of};
-use fullpipe_report::{Built, Options, ReportError, build_with};
+use fullpipe_report::{Options, ReportError, ReportFiles, write_report_with};
 use std::cmp::Ordering;
 
 const KEY: &str = "c0ffee0123456789abcdef01";
@@ -17,8 +17,8 @@ fn folder(runs: &[(u64, f64)]) -> Folder {
     folder
 }
 
-fn compare(here: &Folder, there: &Folder) -> Result<Built, ReportError> {
-    build_with(&here.0, Options { compare: Some(&there.0), ..Options::default() })
+fn compare(here: &Folder, there: &Folder) -> Result<ReportFiles, ReportError> {
+    write_report_with(&here.0, Options { compare: Some(&there.0), ..Options::default() })
 }
 
 /// The rows of the table of differences.

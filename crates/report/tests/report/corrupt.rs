@@ -10,7 +10,7 @@ fn missing_record_gives_an_error_with_its_name() {
     for file in Folder::copy_of("study").records() {
         let folder = Folder::copy_of("study");
         fs::remove_file(folder.0.join(&file)).unwrap();
-        match fullpipe_report::build(&folder.0) {
+        match fullpipe_report::write_report(&folder.0) {
             // The flows of a study are read only if a plot needs them.
             Ok(_) => assert!(file.ends_with("flows.csv"), "{file}"),
             Err(error) => {
@@ -20,11 +20,11 @@ fn missing_record_gives_an_error_with_its_name() {
     }
     let folder = Folder::copy_of("run");
     fs::remove_file(folder.0.join("runs/c0ffee0123456789abcdef01/flows.csv")).unwrap();
-    assert!(fullpipe_report::build(&folder.0).unwrap_err().to_string().contains("flows.csv"));
+    assert!(fullpipe_report::write_report(&folder.0).unwrap_err().to_string().contains("flows.csv"));
     // Samples are optional.
     let folder = Folder::copy_of("run");
     fs::remove_file(folder.0.join("runs/c0ffee0123456789abcdef01/series.csv")).unwrap();
-    let built = fullpipe_report::build(&folder.0).unwrap();
+    let built = fullpipe_report::write_report(&folder.0).unwrap();
     // Without samples, the picture is that of the flows.
     assert!(built.plots.len() == 1 && built.plots[0].ends_with("plots/flows.svg"), "{:?}", built.plots);
     assert_eq!(folder.text("plots/flows.csv"), "series,flow,goodput_bps\n,bulk.2,46902000\n,bulk.1,46901000\n");
@@ -35,7 +35,7 @@ fn wrong_record_gives_an_error_with_line_and_expectation() {
     let check = |fixture: &str, file: &str, old: &str, new: &str, expected: &str| {
         let folder = Folder::copy_of(fixture);
         folder.replace(file, old, new);
-        let error = match fullpipe_report::build(&folder.0) {
+        let error = match fullpipe_report::write_report(&folder.0) {
             Ok(_) => panic!("{file}: {new} was accepted"),
             Err(error) => error.to_string(),
         };
@@ -97,7 +97,7 @@ fn wrong_record_gives_an_error_with_line_and_expectation() {
 fn report_that_cannot_be_written_gives_an_error() {
     let folder = Folder::copy_of("run");
     fs::write(folder.0.join("plots"), "not a folder").unwrap();
-    let error = fullpipe_report::build(&folder.0).unwrap_err().to_string();
+    let error = fullpipe_report::write_report(&folder.0).unwrap_err().to_string();
     assert!(error.starts_with("cannot write ") && error.contains("plots"), "{error}");
 }
 
@@ -198,7 +198,7 @@ proptest! {
             apply(&mut bytes, damage);
         }
         fs::write(&path, &bytes).unwrap();
-        match fullpipe_report::build(&folder.0) {
+        match fullpipe_report::write_report(&folder.0) {
             Ok(built) => {
                 let page = folder.text("report.html");
                 let document = parse(&page);

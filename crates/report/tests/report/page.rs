@@ -1,7 +1,7 @@
 //! Tests of the content of the page, for the records of the fixtures and for records with special properties.
 
 use crate::records::{Folder, parse, text_of};
-use fullpipe_archive::json::Json;
+use fullpipe_archive::json::JsonValue;
 use fullpipe_archive::{LatenessRecord, LatenessSpread};
 use std::fs;
 
@@ -216,7 +216,7 @@ fn failed_audit_is_reported_in_banner_and_validity() {
         folder.records().iter().find_map(|r| r.strip_prefix("runs/")?.split('/').next().map(str::to_owned)).unwrap();
     let failure = r#""failures": ["link-rate: link 0 (segment) at 2.5 s: too fast (3 times)"]"#;
     folder.replace(&format!("runs/{key}/run.json"), "\"failures\": []", failure);
-    let built = fullpipe_report::build(&folder.0).unwrap();
+    let built = fullpipe_report::write_report(&folder.0).unwrap();
     let reason = "audit: link-rate: link 0 (segment) at 2.5 s: too fast (3 times)";
     assert_eq!(built.distrust, [format!("run {key}: {reason}")]);
     let page = folder.text("report.html");
@@ -232,7 +232,10 @@ fn repeated_reason_of_a_run_is_reported_once() {
     let file = "runs/c0ffee0123456789abcdef01/run.json";
     folder.replace(file, "\"failures\": []", "\"failures\": [\"too fast\"]");
     folder.replace(file, "\"distrust\": []", "\"distrust\": [\"audit: too fast\"]");
-    assert_eq!(fullpipe_report::build(&folder.0).unwrap().distrust, ["run c0ffee0123456789abcdef01: audit: too fast"]);
+    assert_eq!(
+        fullpipe_report::write_report(&folder.0).unwrap().distrust,
+        ["run c0ffee0123456789abcdef01: audit: too fast"]
+    );
 }
 
 #[test]
@@ -243,7 +246,7 @@ fn audit_without_an_explicit_pass_has_failed() {
     {
         let folder = Folder::copy_of("run");
         folder.replace(file, old, new);
-        let built = fullpipe_report::build(&folder.0).unwrap();
+        let built = fullpipe_report::write_report(&folder.0).unwrap();
         assert_eq!(built.distrust, ["run c0ffee0123456789abcdef01: the audit failed"], "{new}");
         let page = folder.text("report.html");
         assert!(page.contains("0 of 1 runs passed, 1 failed.") && !page.contains("✓ passed"), "{new}");
@@ -256,7 +259,7 @@ fn audit_without_an_explicit_pass_has_failed() {
     ] {
         let folder = Folder::copy_of("run");
         folder.replace(file, old, new);
-        let error = match fullpipe_report::build(&folder.0) {
+        let error = match fullpipe_report::write_report(&folder.0) {
             Ok(_) => panic!("{new} was accepted"),
             Err(error) => error.to_string(),
         };
@@ -281,7 +284,7 @@ fn late_run_is_reported_as_fell_behind() {
     let packets = LatenessSpread { count: 5, late: 2, p99_s: 0.004, ..LatenessSpread::default() };
     let lateness = LatenessRecord { packets, late_after_s: 0.001, ..LatenessRecord::default() };
     set_lateness(&folder, "c0ffee0123456789abcdef01", &lateness);
-    let built = fullpipe_report::build(&folder.0).unwrap();
+    let built = fullpipe_report::write_report(&folder.0).unwrap();
     assert_eq!(built.distrust.len(), 1);
     let reason = "run c0ffee0123456789abcdef01: fell behind real time: 5 packets late by 0 µs (median), 4000 µs (99 %)";
     let found = built.distrust[0].replace(['\u{a0}', '\u{202f}', '\u{2009}'], " ");
@@ -311,7 +314,7 @@ fn lateness_has_units_and_reasons() {
         ..LatenessRecord::default()
     };
     set_lateness(&folder, "c0ffee0123456789abcdef01", &lateness);
-    let built = fullpipe_report::build(&folder.0).unwrap();
+    let built = fullpipe_report::write_report(&folder.0).unwrap();
     let banner = "run c0ffee0123456789abcdef01: fell behind real time: the emulator stood still 1 time";
     assert_eq!(built.distrust, [banner]);
     let page = folder.text("report.html").replace(['\u{a0}', '\u{202f}', '\u{2009}'], " ");
@@ -329,7 +332,7 @@ fn results_of_untrusted_runs_are_marked_in_verdict_table_and_plot() {
     for key in ["9285573e1797ab80b1171e14", "9ec2be3121ca496abab17bb0"] {
         set_lateness(&folder, key, &LatenessRecord::default());
     }
-    fullpipe_report::build(&folder.0).unwrap();
+    fullpipe_report::write_report(&folder.0).unwrap();
     let page = squeezed(&folder.text("report.html"));
     assert!(page.contains("<use href=\"#v-untrusted\"/></svg>untrusted</span>"), "no verdict");
     assert!(page.contains("fewer than half of its runs are left"), "no sentence");
@@ -357,7 +360,7 @@ fn quick_study_has_a_banner() {
 #[test]
 fn single_run_has_its_flows_and_a_plot_for_each_metric() {
     let folder = Folder::copy_of("run");
-    let built = fullpipe_report::build(&folder.0).unwrap();
+    let built = fullpipe_report::write_report(&folder.0).unwrap();
     let names: Vec<_> = built.plots.iter().map(|p| p.file_name().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(names, ["cwnd-bytes.svg", "queue-bytes.svg", "srtt-s.svg"]);
     let rows = rows(&folder.text("report.html"));
@@ -403,7 +406,7 @@ fn limitations_are_shown_if_given() {
     let folder = Folder::copy_of("run");
     assert!(folder.build().contains("docs/limitations.md"));
     let options = fullpipe_report::Options { limitations: Some("Routes are <static>."), ..Default::default() };
-    fullpipe_report::build_with(&folder.0, options).unwrap();
+    fullpipe_report::write_report_with(&folder.0, options).unwrap();
     assert!(folder.text("report.html").contains("<p>Routes are &lt;static&gt;.</p>"));
 }
 
@@ -466,12 +469,12 @@ fn warnings_are_in_validity_and_a_run_without_delivery_in_the_head() {
     let row = ["small-queue", "core", "room for less than one packet", "1"];
     assert!(rows(&page).iter().any(|found| found == &row));
     assert!(page.contains("There are warnings (small-queue)") && !page.contains("Nothing was delivered"));
-    assert!(fullpipe_report::build(&folder.0).unwrap().distrust.is_empty());
+    assert!(fullpipe_report::write_report(&folder.0).unwrap().distrust.is_empty());
     let folder = Folder::copy_of("run");
     insert(&folder, &warning("nothing-delivered", "", "no application received any payload; no packet was sent"));
     let page = folder.build();
     assert!(page.contains("<strong>Nothing was delivered.</strong> no application received any payload"), "{page}");
-    let built = fullpipe_report::build(&folder.0).unwrap();
+    let built = fullpipe_report::write_report(&folder.0).unwrap();
     assert_eq!(built.distrust, ["no application received any payload; no packet was sent"]);
 }
 

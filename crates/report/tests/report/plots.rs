@@ -12,7 +12,7 @@ fn texts(svg: &str) -> Vec<String> {
 fn all_pictures_are_well_formed_and_within_the_canvas() {
     for fixture in ["study", "run", "suite"] {
         let folder = Folder::copy_of(fixture);
-        let built = fullpipe_report::build(&folder.0).unwrap();
+        let built = fullpipe_report::write_report(&folder.0).unwrap();
         let page = folder.text("report.html");
         assert!(!built.plots.is_empty());
         for file in built.plots {
@@ -171,7 +171,7 @@ fn study_without_plots_draws_every_metric() {
     let (before, rest) = text.split_once("[[plot]]").unwrap();
     let claims = rest.find("[[claim]]").unwrap();
     folder.write("study.toml", &format!("{before}{}", &rest[claims..]));
-    let built = fullpipe_report::build(&folder.0).unwrap();
+    let built = fullpipe_report::write_report(&folder.0).unwrap();
     let names: Vec<_> = built.plots.iter().map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(names, ["rx-packets", "throughput-mibps", "mean-delay-s", "mean-jitter-s"]);
     assert!(texts(&folder.text("plots/rx-packets.svg")).contains(&"udp, published".to_owned()));
@@ -181,7 +181,7 @@ fn study_without_plots_draws_every_metric() {
 fn plots_with_equal_names_do_not_overwrite_each_other() {
     let folder = Folder::copy_of("study");
     folder.replace("study.toml", "name = \"delay\"", "name = \"Jitter\"");
-    let built = fullpipe_report::build(&folder.0).unwrap();
+    let built = fullpipe_report::write_report(&folder.0).unwrap();
     let names: Vec<_> = built.plots.iter().map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(names[1..3], ["jitter", "jitter-2"]);
     assert!(built.plots.iter().all(|p| p.exists() && p.parent().unwrap() == folder.0.join("plots")));
@@ -361,7 +361,7 @@ fn box_of_five_metrics_has_their_means_over_runs() {
 fn each_picture_has_a_csv_file_with_its_numbers() {
     for fixture in ["study", "run", "suite"] {
         let folder = Folder::copy_of(fixture);
-        for plot in fullpipe_report::build(&folder.0).unwrap().plots {
+        for plot in fullpipe_report::write_report(&folder.0).unwrap().plots {
             let mut reader = csv::Reader::from_path(plot.with_extension("csv")).unwrap();
             let columns = reader.headers().unwrap().clone();
             assert_eq!(&columns[0], "series", "{plot:?}");

@@ -52,7 +52,7 @@ impl Folder {
 
     /// Builds the report and returns the page.
     pub(crate) fn build(&self) -> String {
-        fullpipe_report::build(&self.0).unwrap_or_else(|e| panic!("{e}"));
+        fullpipe_report::write_report(&self.0).unwrap_or_else(|e| panic!("{e}"));
         self.text("report.html")
     }
 }

@@ -393,7 +393,7 @@ fn keys_of_plot_kinds_are_checked() {
     ] {
         let folder = Folder::copy_of("suite");
         folder.replace("study.toml", old, new);
-        let error = fullpipe_report::build(&folder.0).unwrap_err().to_string();
+        let error = fullpipe_report::write_report(&folder.0).unwrap_err().to_string();
         assert!(error.contains("study.toml") && error.contains(expected), "{error}");
     }
     for (old, new, expected) in [

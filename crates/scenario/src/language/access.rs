@@ -1,9 +1,9 @@
 //! Access networks in a file: the keys of each component's table, and the resulting networks.
 
 use super::network::Network;
-use crate::schema::component::Reader;
-use crate::schema::{Check, Field, Kind, Table, Tree, Value};
-use fullpipe_network::access::{AccessContext, AccessNetworkComponent, Nodes};
+use crate::schema::component::SettingsReader;
+use crate::schema::{Diagnostics, Field, FieldKind, Table, Tree, Value};
+use fullpipe_network::access::{AccessContext, AccessNetworkComponent, NodeLookup};
 use fullpipe_network::address;
 use fullpipe_units::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 pub(super) fn fields(components: &[&'static AccessNetworkComponent]) -> Vec<Field> {
     let field = |component: &&'static AccessNetworkComponent| {
         let declaration = &component.declaration;
-        Field::optional(declaration.name, Kind::Tables(component.table), "none", declaration.text)
+        Field::optional(declaration.name, FieldKind::Tables(component.table), "none", declaration.text)
     };
     components.iter().map(field).collect()
 }
@@ -33,26 +33,26 @@ pub(super) fn fill(root: &mut Tree, components: &[&'static AccessNetworkComponen
 }
 
 /// Adds the access networks in the file to the network.
-pub(super) fn networks(root: &Tree, network: &mut Network, check: &mut Check<'_>) {
+pub(super) fn networks(root: &Tree, network: &mut Network, check: &mut Diagnostics<'_>) {
     let mut stations: BTreeMap<&str, BTreeSet<NodeId>> = BTreeMap::new();
     for component in network.components {
         let key = component.declaration.name;
         let stations = stations.entry(component.station.key).or_default();
         for (index, tree) in root.get(key).map(Value::tables).unwrap_or_default().iter().enumerate() {
-            if check.full() {
+            if check.is_full() {
                 return;
             }
             let path = format!("{key}.{index}");
             network.name_medium(tree, &path, check);
             let mut context = AccessContext { nodes: &*network, stations };
-            if let Ok(settings) = (component.read)(&mut Reader { tree, path: &path, check }, &mut context) {
+            if let Ok(settings) = (component.read)(&mut SettingsReader { tree, path: &path, check }, &mut context) {
                 network.access.push(settings);
             }
         }
     }
 }
 
-impl Nodes for Network {
+impl NodeLookup for Network {
     fn count(&self) -> usize {
         self.nodes.len()
     }

@@ -5,13 +5,13 @@
 //! queueing. A flow uses both directions of the links on its path, because its acknowledgments or responses return on
 //! the same links.
 
-use super::Check;
+use super::Diagnostics;
 use super::network::{Network, discipline};
 use crate::description::{BdpLimit, Flow, QueueLimit, routing};
-use crate::schema::{Data, Place, Tree, Value};
-use fullpipe_network::discipline::settings::{Device, LIMIT_KEY};
-use fullpipe_network::routing::Routing;
-use fullpipe_network::{Attachment, Limit, Way};
+use crate::schema::{SourceLocation, Tree, Value, ValueData};
+use fullpipe_network::discipline::settings::{LIMIT_KEY, LinkParameters};
+use fullpipe_network::routing::RoutingTables;
+use fullpipe_network::{Limit, MediumDirection, NextHop};
 use fullpipe_units::{BdpMultiple, Duration, LinkQueueLimit, NodeId};
 use std::collections::BTreeMap;
 
@@ -25,16 +25,16 @@ pub(crate) enum Transmitter {
 }
 
 /// A queue that is limited by a bandwidth-delay product and waits for the flows.
-pub(crate) struct Pending {
+pub(crate) struct PendingBdpLimit {
     of: Transmitter,
     name: String,
-    device: Device,
+    device: LinkParameters,
     queue: LinkQueueLimit,
     discipline: Tree,
     round_trip: Option<Duration>,
     path: String,
     /// The keys that state a multiple, with their places and multiples.
-    keys: Vec<(String, Place, BdpMultiple)>,
+    keys: Vec<(String, SourceLocation, BdpMultiple)>,
 }
 
 /// The limit of the device queue. Under `kind = "none"` it is the limit of the discipline if there is one, otherwise
@@ -53,7 +53,13 @@ pub(super) fn is_none(discipline: &Tree) -> bool {
 }
 
 /// The queue of a link or segment if a key limits it by a bandwidth-delay product.
-pub(super) fn pending(of: Transmitter, name: &str, tree: &Tree, device: Device, path: &str) -> Option<Pending> {
+pub(super) fn pending(
+    of: Transmitter,
+    name: &str,
+    tree: &Tree,
+    device: LinkParameters,
+    path: &str,
+) -> Option<PendingBdpLimit> {
     let mut keys = Vec::new();
     let limit = device_limit(tree);
     if let Some((key, value)) = limit.filter(|(key, _)| *key == "queue") {
@@ -62,7 +68,7 @@ pub(super) fn pending(of: Transmitter, name: &str, tree: &Tree, device: Device, 
     let discipline = tree.table("discipline");
     discipline.iter().for_each(|(key, value)| multiples(value, &format!("discipline.{key}"), &mut keys));
     let queue = limit.map_or(QueueLimit::Packets(0).into(), |(_, value)| value.link_queue_limit());
-    (!keys.is_empty()).then(|| Pending {
+    (!keys.is_empty()).then(|| PendingBdpLimit {
         of,
         name: name.to_owned(),
         device,
@@ -75,11 +81,13 @@ pub(super) fn pending(of: Transmitter, name: &str, tree: &Tree, device: Device, 
 }
 
 /// Collects the multiples of a bandwidth-delay product in a value.
-fn multiples(value: &Value, path: &str, keys: &mut Vec<(String, Place, BdpMultiple)>) {
+fn multiples(value: &Value, path: &str, keys: &mut Vec<(String, SourceLocation, BdpMultiple)>) {
     match &value.data {
-        Data::LinkQueueLimit(LinkQueueLimit::Bdp(multiple)) => keys.push((path.to_owned(), value.place, *multiple)),
-        Data::Table(tree) => tree.iter().for_each(|(key, value)| multiples(value, &format!("{path}.{key}"), keys)),
-        Data::Tables(trees) => {
+        ValueData::LinkQueueLimit(LinkQueueLimit::Bdp(multiple)) => {
+            keys.push((path.to_owned(), value.place, *multiple))
+        }
+        ValueData::Table(tree) => tree.iter().for_each(|(key, value)| multiples(value, &format!("{path}.{key}"), keys)),
+        ValueData::Tables(trees) => {
             for (index, tree) in trees.iter().enumerate() {
                 tree.iter().for_each(|(key, value)| multiples(value, &format!("{path}.{index}.{key}"), keys));
             }
@@ -89,7 +97,12 @@ fn multiples(value: &Value, path: &str, keys: &mut Vec<(String, Place, BdpMultip
 }
 
 /// Sets the limits of the pending queues and returns these limits.
-pub(super) fn resolve(network: &mut Network, flows: &[Flow], duration: Duration, check: &mut Check) -> Vec<BdpLimit> {
+pub(super) fn resolve(
+    network: &mut Network,
+    flows: &[Flow],
+    duration: Duration,
+    check: &mut Diagnostics,
+) -> Vec<BdpLimit> {
     let waiting = std::mem::take(&mut network.pending);
     if waiting.is_empty() {
         return Vec::new();
@@ -100,22 +113,22 @@ pub(super) fn resolve(network: &mut Network, flows: &[Flow], duration: Duration,
     };
     let mut limits = Vec::new();
     for pending in waiting {
-        if check.full() {
+        if check.is_full() {
             break;
         }
         let Some(round_trip) = pending.round_trip.or_else(|| longest.get(&pending.of).copied()) else {
             let (key, place, _) = &pending.keys[0];
             let message = format!("no flow uses {}, so its bandwidth-delay product is unknown", pending.name);
             let expected = vec!["a flow through it, or bdp_rtt".to_owned()];
-            check.error(*place, &format!("{}.{key}", pending.path), message, expected);
+            check.add_error(*place, &format!("{}.{key}", pending.path), message, expected);
             continue;
         };
         let rate = match pending.of {
             Transmitter::Link(link) => network.links[link].course.mean_rate(pending.device.rate, duration),
             Transmitter::Ethernet(_) => pending.device.rate,
         };
-        let device = Device { bdp: (rate, round_trip), ..pending.device };
-        let queue = device.fixed(pending.queue);
+        let device = LinkParameters { bdp: (rate, round_trip), ..pending.device };
+        let queue = device.resolve_limit(pending.queue);
         let discipline = discipline(&pending.discipline, device, &pending.path, check);
         match pending.of {
             Transmitter::Link(link) => {
@@ -124,7 +137,7 @@ pub(super) fn resolve(network: &mut Network, flows: &[Flow], duration: Duration,
             }
             Transmitter::Ethernet(segment) => {
                 let segment = &mut network.ethernets[segment];
-                (segment.device_queue, segment.discipline) = (Limit::at(queue, device.rate), discipline);
+                (segment.device_queue, segment.discipline) = (Limit::from_queue_limit(queue, device.rate), discipline);
             }
         }
         limits.extend(pending.keys.into_iter().map(|(key, _, multiple)| BdpLimit {
@@ -165,7 +178,13 @@ fn longest_round_trips(network: &Network, flows: &[Flow]) -> BTreeMap<Transmitte
 }
 
 /// The propagation delay from one node to another. Appends the transmitters on the path.
-fn walk(network: &Network, routing: &Routing, from: NodeId, to: NodeId, passed: &mut Vec<Transmitter>) -> Duration {
+fn walk(
+    network: &Network,
+    routing: &RoutingTables,
+    from: NodeId,
+    to: NodeId,
+    passed: &mut Vec<Transmitter>,
+) -> Duration {
     let mut propagation = Duration::ZERO;
     let mut at = from;
     // A route has fewer hops than there are nodes.
@@ -173,23 +192,24 @@ fn walk(network: &Network, routing: &Routing, from: NodeId, to: NodeId, passed: 
         if at == to {
             break;
         }
-        let (next, delay) = match routing.toward(at, to) {
-            Attachment::Link(link) => {
+        let (next, delay) = match routing.next_hop(at, to) {
+            NextHop::Link(link) => {
                 let number = link.index();
                 passed.push(Transmitter::Link(number));
                 (network.links[number].to, network.links[number].delay)
             }
-            Attachment::Station { segment, station } => {
+            NextHop::Station { segment, station } => {
                 let number = segment as usize;
                 passed.push(Transmitter::Ethernet(number));
                 (network.ethernets[number].hosts[station as usize], network.ethernets[number].delay)
             }
-            Attachment::Medium { medium, way, station } => {
+            NextHop::Medium { medium, way, station } => {
                 let access = &network.access[usize::from(medium)];
-                let next = if way == Way::Up { access.hub() } else { access.stations()[station as usize] };
-                (next, access.promise(way).least_delay)
+                let next =
+                    if way == MediumDirection::Uplink { access.hub() } else { access.stations()[station as usize] };
+                (next, access.bounds(way).least_delay)
             }
-            Attachment::Translation | Attachment::None => break,
+            NextHop::Translation | NextHop::None => break,
         };
         propagation = propagation.saturating_add(delay);
         at = next;

@@ -4,7 +4,7 @@
 use super::links;
 use super::{expect, identity, masque, measurement, nat, programs, quic, real_time, tcp, topology, traffic};
 use crate::schema::component::choices;
-use crate::schema::{Choice, Field, Kind, Table, keys};
+use crate::schema::{Choice, Field, FieldKind, Table, keys};
 use fullpipe_network::discipline::table::DISCIPLINE;
 use fullpipe_network::link::DELAY;
 use fullpipe_network::{impairment, rebinding};
@@ -16,12 +16,12 @@ pub(crate) const MOST: usize = 1_000_000;
 pub(super) const MOST_STATIONS: i64 = 1024;
 
 /// The size of framing.
-const FRAMING: Kind = Kind::size(0, 1000);
-const MTU: Kind = Kind::size(68, 65_535);
+const FRAMING: FieldKind = FieldKind::size(0, 1000);
+const MTU: FieldKind = FieldKind::size(68, 65_535);
 
 /// Probes. [`probes::table`](super::probes::table) adds their keys.
 pub(super) const PROBE: Field =
-    Field::optional("probe", Kind::Tables(&Table::EMPTY), "none", "What to sample into `series.csv`.");
+    Field::optional("probe", FieldKind::Tables(&Table::EMPTY), "none", "What to sample into `series.csv`.");
 
 /// The whole file except probes and access networks. The keys of access networks are inserted between the two groups.
 pub(super) static SCENARIO: Table = Table {
@@ -30,48 +30,48 @@ pub(super) static SCENARIO: Table = Table {
     fields: &[
         keys! {
             /// One line for reports.
-            "title": Kind::Text, default "";
+            "title": FieldKind::Text, default "";
             /// Longest duration of the run. It ends earlier if no event is left.
-            "duration": Kind::INTERVAL, default "60s";
+            "duration": FieldKind::INTERVAL, default "60s";
             /// Seed of all random streams of the run.
-            "seed": Kind::integer(0, i64::MAX), default "1";
+            "seed": FieldKind::integer(0, i64::MAX), default "1";
             /// Longest random time between a host's decision to send a packet and its transmission. Without it, flows that share a
             /// queue or a medium have phase effects (Floyd and Jacobson 1991), and replications are equal. `"0s"` disables it.
-            "processing_jitter": Kind::DURATION, optional "one packet at the slowest link or medium that a host's flows share with others; none for a single flow";
+            "processing_jitter": FieldKind::DURATION, optional "one packet at the slowest link or medium that a host's flows share with others; none for a single flow";
             /// Each flow starts later by a random part of this many base round-trip times: those of a full packet
             /// and a small one back in an empty network. Runs then show whether a result depends on the phase between flows.
-            "phase_jitter": Kind::number(0.0, 100.0), optional "none";
+            "phase_jitter": FieldKind::number(0.0, 100.0), optional "none";
             /// A common network.
-            "topology": Kind::Table(&topology::TOPOLOGY), optional "none";
+            "topology": FieldKind::Table(&topology::TOPOLOGY), optional "none";
             /// Hosts of a network without `topology`.
-            "host": Kind::Tables(&HOST), optional "none";
+            "host": FieldKind::Tables(&HOST), optional "none";
             /// Its routers.
-            "router": Kind::Tables(&ROUTER), optional "none";
+            "router": FieldKind::Tables(&ROUTER), optional "none";
             /// Its point-to-point links.
-            "link": Kind::Tables(&LINK), optional "none";
+            "link": FieldKind::Tables(&LINK), optional "none";
             /// Its shared Ethernet segments.
-            "ethernet": Kind::Tables(&ETHERNET), optional "none";
+            "ethernet": FieldKind::Tables(&ETHERNET), optional "none";
         },
         keys! {
             /// Routers that translate addresses, in any network.
-            "nat": Kind::Tables(&nat::NAT), optional "none";
+            "nat": FieldKind::Tables(&nat::NAT), optional "none";
             /// TCP settings of all flows without their own.
-            "tcp": Kind::Table(&tcp::TCP), empty;
+            "tcp": FieldKind::Table(&tcp::TCP), empty;
             /// QUIC settings of all flows with `protocol = "quic"` without their own.
-            "quic": Kind::Table(&quic::QUIC), optional "the defaults";
+            "quic": FieldKind::Table(&quic::QUIC), optional "the defaults";
             /// Settings of all tunnels, flows with `protocol = "masque"`, without their own.
-            "masque": Kind::Table(&masque::MASQUE), optional "the defaults";
+            "masque": FieldKind::Table(&masque::MASQUE), optional "the defaults";
             /// Traffic between hosts.
-            "flow": Kind::Tables(&traffic::FLOW), optional "none; there must be one, or a program";
+            "flow": FieldKind::Tables(&traffic::FLOW), optional "none; there must be one, or a program";
             /// Real programs at hosts, in real time.
-            "program": Kind::Tables(&programs::PROGRAM), optional "none";
+            "program": FieldKind::Tables(&programs::PROGRAM), optional "none";
             PROBE;
             /// The measured interval, and the links in `links.csv`.
-            "measurement": Kind::Table(&measurement::MEASUREMENT), optional "the whole run; no links";
+            "measurement": FieldKind::Table(&measurement::MEASUREMENT), optional "the whole run; no links";
             /// Bounds on metrics of flows, for continuous integration. `fullpipe run` ends with exit status 4 if one is not met.
-            "expect": Kind::Tables(&expect::EXPECT), optional "none";
+            "expect": FieldKind::Tables(&expect::EXPECT), optional "none";
             /// Settings of real time.
-            "real_time": Kind::Table(&real_time::REAL_TIME), empty;
+            "real_time": FieldKind::Table(&real_time::REAL_TIME), empty;
         },
     ],
     later: &["clock", "channel", "proxy", "background", "import"],
@@ -84,15 +84,15 @@ static HOST: Table = Table {
     fields: &[
         keys! {
             /// Its name.
-            "name": Kind::Name, required;
+            "name": FieldKind::Name, required;
             /// Number of hosts, named by the name and a number from 1: `phone1`, `phone2`, ...
-            "count" ["hosts"]: Kind::integer(1, MOST as i64), optional "one host, of this name";
+            "count" ["hosts"]: FieldKind::integer(1, MOST as i64), optional "one host, of this name";
         },
         identity::ADDRESSES,
         keys! {
             /// In real time, an interface of this machine, such as `eth0`. The system connected to it takes the place of the
             /// host.
-            "interface": Kind::Text, optional "a network namespace, if programs or kernel sockets run at the host";
+            "interface": FieldKind::Text, optional "a network namespace, if programs or kernel sockets run at the host";
         },
     ],
     ..Table::EMPTY
@@ -101,7 +101,7 @@ static HOST: Table = Table {
 static ROUTER: Table = Table {
     name: "router",
     text: "Forwards packets. Routes are static, with the fewest hops; of equal routes the one over the link that is first in the file.",
-    fields: &[&[Field::required("name", Kind::Name, "Its name.")], identity::ADDRESSES],
+    fields: &[&[Field::required("name", FieldKind::Name, "Its name.")], identity::ADDRESSES],
     ..Table::EMPTY
 };
 
@@ -112,7 +112,7 @@ const BDP_RTT: &str = "Round-trip time of the bandwidth-delay product: a limit o
 /// The keys of a link that apply to both directions.
 const LINK_FIELDS: &[Field] = keys! {
     /// Bit rate. A link with a `trace` delivers by the trace; its `rate` converts queue limits in time.
-    "rate": Kind::RATE, optional "the mean rate of `trace`; required without a trace";
+    "rate": FieldKind::RATE, optional "the mean rate of `trace`; required without a trace";
     /// Propagation delay.
     "delay": DELAY, required;
     /// Largest IP packet; larger ones are fragmented.
@@ -122,13 +122,13 @@ const LINK_FIELDS: &[Field] = keys! {
     "framing": FRAMING, default "2B";
     /// Limit of the device's drop-tail queue; the packet in transmission does not count. A limit in time is what the
     /// link transmits in that time. `discipline.limit` limits the queue under every discipline, `"none"` included.
-    "queue": Kind::LinkQueueLimit, optional "`\"1000packets\"`; none below a discipline, where all packets wait";
-    Field::optional("bdp_rtt", Kind::INTERVAL, BASE_RTT, BDP_RTT);
+    "queue": FieldKind::LinkQueueLimit, optional "`\"1000packets\"`; none below a discipline, where all packets wait";
+    Field::optional("bdp_rtt", FieldKind::INTERVAL, BASE_RTT, BDP_RTT);
     /// A queue discipline above the device's queue. The device's queue then exerts backpressure on the discipline instead of
     /// dropping packets.
-    "discipline": Kind::Table(&DISCIPLINE), empty;
+    "discipline": FieldKind::Table(&DISCIPLINE), empty;
     /// Settings of the other direction that differ, for example `reverse = { rate = "1Mbit/s" }`.
-    "reverse": Kind::Table(&REVERSE), optional "as the first direction, without keys that each direction has for itself";
+    "reverse": FieldKind::Table(&REVERSE), optional "as the first direction, without keys that each direction has for itself";
 };
 
 /// The table of a link in a topology.
@@ -145,9 +145,9 @@ static LINK: Table = Table {
            other that name with `.reverse`.",
     fields: &[
         &[
-            Field::required("name", Kind::Name, "Its name."),
-            Field::required("from", Kind::Name, "Sender of its first direction: a host or router."),
-            Field::required("to", Kind::Name, "Receiver of its first direction: a host or router."),
+            Field::required("name", FieldKind::Name, "Its name."),
+            Field::required("from", FieldKind::Name, "Sender of its first direction: a host or router."),
+            Field::required("to", FieldKind::Name, "Receiver of its first direction: a host or router."),
             rebinding::KEY,
         ],
         LINK_FIELDS,
@@ -168,13 +168,23 @@ static REVERSE: Table = Table {
     text: "The other direction of a link.",
     fields: &[
         &[
-            Field::optional("rate", Kind::RATE, AS_FIRST, "Bit rate."),
+            Field::optional("rate", FieldKind::RATE, AS_FIRST, "Bit rate."),
             Field::optional("delay", DELAY, AS_FIRST, "Propagation delay."),
             Field::optional("mtu", MTU, AS_FIRST, "Largest IP packet."),
             Field::optional("framing", FRAMING, AS_FIRST, "Bytes that framing adds."),
-            Field::optional("queue", Kind::LinkQueueLimit, AS_FIRST, "Limit of the device's drop-tail queue."),
-            Field::optional("bdp_rtt", Kind::INTERVAL, AS_FIRST, "Round-trip time of the bandwidth-delay product."),
-            Field::optional("discipline", Kind::Table(&DISCIPLINE), AS_FIRST, "A queue discipline above the queue."),
+            Field::optional("queue", FieldKind::LinkQueueLimit, AS_FIRST, "Limit of the device's drop-tail queue."),
+            Field::optional(
+                "bdp_rtt",
+                FieldKind::INTERVAL,
+                AS_FIRST,
+                "Round-trip time of the bandwidth-delay product.",
+            ),
+            Field::optional(
+                "discipline",
+                FieldKind::Table(&DISCIPLINE),
+                AS_FIRST,
+                "A queue discipline above the queue.",
+            ),
         ],
         &impairment::KEYS,
         links::OWN,
@@ -187,8 +197,8 @@ static ETHERNET: Table = Table {
     text: "A shared Ethernet segment: carrier sense, half or full duplex, address resolution.",
     fields: &[
         &[
-            Field::required("name", Kind::Name, "Its name."),
-            Field::required("hosts", Kind::List(&Kind::Name), "The attached hosts, at least two."),
+            Field::required("name", FieldKind::Name, "Its name."),
+            Field::required("hosts", FieldKind::List(&FieldKind::Name), "The attached hosts, at least two."),
         ],
         ETHERNET_FIELDS,
     ],
@@ -203,32 +213,32 @@ pub(super) const DUPLEX: [(Choice, bool); 2] = [
 
 pub(super) const ETHERNET_FIELDS: &[Field] = keys! {
     /// Rate of every station.
-    "rate": Kind::RATE, required;
+    "rate": FieldKind::RATE, required;
     /// Propagation delay between any two stations.
     "delay": DELAY, required;
     /// Whether stations share the medium.
-    "duplex": Kind::Choice(&choices(&DUPLEX)), default "half";
+    "duplex": FieldKind::Choice(&choices(&DUPLEX)), default "half";
     /// Largest IP packet; larger ones are fragmented.
     "mtu": MTU, default "1500B";
     /// Header (14) and frame check sequence (4) around an IP packet.
     "framing": FRAMING, default "18B";
     /// Smallest frame, header and check sequence counted; shorter ones are padded.
-    "min_frame": Kind::size(0, 65_535), default "64B";
+    "min_frame": FieldKind::size(0, 65_535), default "64B";
     /// Time for which a station does not transmit after its own frame.
-    "interframe_gap" ["bit times"]: Kind::integer(0, 1_000_000), default "96";
+    "interframe_gap" ["bit times"]: FieldKind::integer(0, 1_000_000), default "96";
     /// Slot of the back-off.
-    "slot": Kind::duration(Duration::from_nanos(1), Duration::from_secs(1)), default "1us";
+    "slot": FieldKind::duration(Duration::from_nanos(1), Duration::from_secs(1)), default "1us";
     /// Largest exponent of the back-off: before retry k a station waits floor(U[1, 2^min(k, ceiling) - 1)) slots.
-    "backoff_ceiling": Kind::integer(1, 30), default "10";
+    "backoff_ceiling": FieldKind::integer(1, 30), default "10";
     /// Retries after which a frame is dropped.
-    "max_retries": Kind::integer(1, 1_000_000), default "1000";
+    "max_retries": FieldKind::integer(1, 1_000_000), default "1000";
     /// Limit of each station's device queue.
-    "queue": Kind::LinkQueueLimit, default "100packets";
-    Field::optional("bdp_rtt", Kind::INTERVAL, BASE_RTT, BDP_RTT);
+    "queue": FieldKind::LinkQueueLimit, default "100packets";
+    Field::optional("bdp_rtt", FieldKind::INTERVAL, BASE_RTT, BDP_RTT);
     /// A queue discipline above each station's device queue.
-    "discipline": Kind::Table(&DISCIPLINE), empty;
+    "discipline": FieldKind::Table(&DISCIPLINE), empty;
     /// Address resolution.
-    "arp": Kind::Table(&ARP), empty;
+    "arp": FieldKind::Table(&ARP), empty;
 };
 
 static ARP: Table = Table {
@@ -237,19 +247,19 @@ static ARP: Table = Table {
            a real host sends requests without delay (`request_jitter = \"0s\"`).",
     fields: &[keys! {
         /// Whether addresses must be resolved. Otherwise all are known from the start.
-        "enabled": Kind::Boolean, default "true";
+        "enabled": FieldKind::Boolean, default "true";
         /// Packets that may wait for one address; further ones are dropped.
-        "pending" ["packets"]: Kind::integer(1, 1_000_000), default "3";
+        "pending" ["packets"]: FieldKind::integer(1, 1_000_000), default "3";
         /// Upper bound of the random delay of a request.
         "request_jitter": DELAY, default "10ms";
         /// Step of the random delay of a request (whole milliseconds, as in ns-3); `"0s"`: any nanosecond.
         "request_jitter_step": DELAY, default "1ms";
         /// Fixed delays instead of random ones, one for each station in order; further stations have random delays.
-        "fixed_delays": Kind::List(&DELAY), default "[]";
+        "fixed_delays": FieldKind::List(&DELAY), default "[]";
         /// Time after which a request without a reply is repeated.
-        "reply_timeout": Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600)), default "1s";
+        "reply_timeout": FieldKind::duration(Duration::from_nanos(1), Duration::from_secs(3600)), default "1s";
         /// Requests after which the waiting packets are dropped: one and three repetitions.
-        "max_requests": Kind::integer(1, 1000), default "4";
+        "max_requests": FieldKind::integer(1, 1000), default "4";
     }],
     ..Table::EMPTY
 };

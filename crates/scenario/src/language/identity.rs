@@ -1,9 +1,9 @@
 //! Addresses of nodes and interfaces of hosts, which real hosts use.
 
-use super::Check;
+use super::Diagnostics;
 use super::network::Network;
-use crate::description::Identity;
-use crate::schema::{Data, Field, Kind, Tree, Value};
+use crate::description::NodeAddressing;
+use crate::schema::{Field, FieldKind, Tree, Value, ValueData};
 use fullpipe_network::address;
 use fullpipe_units::NodeId;
 use std::collections::BTreeMap;
@@ -11,21 +11,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The addresses of a host or router.
 pub(super) const ADDRESSES: &[Field] = &[
-    Field::optional("ipv4", Kind::Text, "by number, from 10.0.0.1 on", "Its IPv4 address."),
-    Field::optional("ipv6", Kind::Text, "by number, from fd66:756c:6c70::1 on", "Its IPv6 address."),
+    Field::optional("ipv4", FieldKind::Text, "by number, from 10.0.0.1 on", "Its IPv4 address."),
+    Field::optional("ipv6", FieldKind::Text, "by number, from fd66:756c:6c70::1 on", "Its IPv6 address."),
 ];
 
 const KINDS: [(&str, bool); 2] = [("host", false), ("router", true)];
 
 /// Writes addresses in their canonical form.
-pub(super) fn fill(root: &mut Tree, check: &mut Check) {
+pub(super) fn fill(root: &mut Tree, check: &mut Diagnostics) {
     for (kind, _) in KINDS {
-        let Some(Data::Tables(nodes)) = root.get_mut(kind).map(|value| &mut value.data) else { continue };
+        let Some(ValueData::Tables(nodes)) = root.get_mut(kind).map(|value| &mut value.data) else { continue };
         for (index, node) in nodes.iter_mut().enumerate() {
             for key in ["ipv4", "ipv6"] {
                 if node.get(key).is_some()
                     && let Some(address) = parsed(node, key, &format!("{kind}.{index}.{key}"), check)
-                    && let Some(Value { data: Data::Text(text), .. }) = node.get_mut(key)
+                    && let Some(Value { data: ValueData::Text(text), .. }) = node.get_mut(key)
                 {
                     *text = address.to_string();
                 }
@@ -35,8 +35,8 @@ pub(super) fn fill(root: &mut Tree, check: &mut Check) {
 }
 
 /// Parses an address of the family of the key that identifies a single host.
-fn parsed(node: &Tree, key: &str, path: &str, check: &mut Check) -> Option<IpAddr> {
-    let (text, place) = (node.text(key), node.place_of(key));
+fn parsed(node: &Tree, key: &str, path: &str, check: &mut Diagnostics) -> Option<IpAddr> {
+    let (text, place) = (node.text(key), node.location_of(key));
     let wrong = match text.parse::<IpAddr>() {
         Ok(address) if address.is_ipv4() != (key == "ipv4") => {
             if address.is_ipv4() {
@@ -54,8 +54,8 @@ fn parsed(node: &Tree, key: &str, path: &str, check: &mut Check) -> Option<IpAdd
     } else {
         "the IPv6 address of one host such as \"2001:db8::1\""
     };
-    let message = format!("{path} = {} {wrong}", check.sources.found(place));
-    check.error(place, path, message, vec![expected.into()]);
+    let message = format!("{path} = {} {wrong}", check.sources.excerpt(place));
+    check.add_error(place, path, message, vec![expected.into()]);
     None
 }
 
@@ -71,9 +71,9 @@ fn of_one_host(address: IpAddr) -> bool {
 }
 
 /// The addresses and the interface in a node's table; `None` if there are none.
-pub(super) fn identity(node: &Tree, path: &str, check: &mut Check) -> Option<Box<Identity>> {
+pub(super) fn identity(node: &Tree, path: &str, check: &mut Diagnostics) -> Option<Box<NodeAddressing>> {
     let text = |key: &str| node.get(key).map(Value::text);
-    let identity = Identity {
+    let identity = NodeAddressing {
         ipv4: text("ipv4").and_then(|text| text.parse::<Ipv4Addr>().ok()),
         ipv6: text("ipv6").and_then(|text| text.parse::<Ipv6Addr>().ok()),
         interface: text("interface").map(str::to_string),
@@ -82,9 +82,9 @@ pub(super) fn identity(node: &Tree, path: &str, check: &mut Check) -> Option<Box
         let path = format!("{path}.interface");
         let message = format!("{path} = {name:?} is not a valid interface name");
         let expected = vec!["1 to 15 bytes without \"/\", \":\" and spaces, such as \"eth0\"".into()];
-        check.error(node.place_of("interface"), &path, message, expected);
+        check.add_error(node.location_of("interface"), &path, message, expected);
     }
-    (identity != Identity::default()).then(|| Box::new(identity))
+    (identity != NodeAddressing::default()).then(|| Box::new(identity))
 }
 
 /// Whether Linux accepts the name for an interface: fewer than IFNAMSIZ bytes, and no character that would split a path
@@ -95,7 +95,7 @@ fn is_interface(name: &str) -> bool {
 }
 
 /// Checks that all addresses (explicit or by number) and all interfaces are unique.
-pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
+pub(super) fn unique(root: &Tree, network: &Network, check: &mut Diagnostics) {
     let mut addresses: BTreeMap<IpAddr, NodeId> = BTreeMap::new();
     let mut interfaces: BTreeMap<&str, &str> = BTreeMap::new();
     let name = |node: NodeId| network.nodes[node.index()].name.as_str();
@@ -117,7 +117,7 @@ pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
                 let how = if by_number.is_some() { " (its default address)" } else { "" };
                 let message = format!("the address {own} already belongs to {}{how}", name(other));
                 let path = format!("{kind}.{index}.{key}");
-                check.error(tree.place_of(key), &path, message, vec!["a unique address".into()]);
+                check.add_error(tree.location_of(key), &path, message, vec!["a unique address".into()]);
             }
             addresses.insert(own, node);
         }
@@ -126,7 +126,7 @@ pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
         {
             let message = format!("the interface {interface} is already assigned to {other}");
             let path = format!("{kind}.{index}.interface");
-            check.error(tree.place_of("interface"), &path, message, vec!["a unique interface".into()]);
+            check.add_error(tree.location_of("interface"), &path, message, vec!["a unique interface".into()]);
         }
     }
 }

@@ -1,16 +1,16 @@
 //! Schedules and traces of links: their keys, and their description.
 
-use super::Check;
-use crate::schema::component::Reader;
-use crate::schema::{Data, Field, Kind, Table, Tree, Value, keys};
+use super::Diagnostics;
+use crate::schema::component::SettingsReader;
+use crate::schema::{Field, FieldKind, Table, Tree, Value, ValueData, keys};
 use fullpipe_network::link::DELAY;
 use fullpipe_network::mahimahi::TraceError;
-use fullpipe_network::{Course, Impairments, Schedule, Step, Trace};
+use fullpipe_network::{DeliveryTrace, Impairments, LinkProfile, LinkSchedule, ScheduleStep};
 use fullpipe_units::Rate;
 use std::path::Path;
 
 /// Milliseconds in a trace: up to 31 years.
-const MILLISECONDS: Kind = Kind::Integer { min: 0, max: 1_000_000_000_000 };
+const MILLISECONDS: FieldKind = FieldKind::Integer { min: 0, max: 1_000_000_000_000 };
 
 /// Keys that each direction of a link has separately, like the keys of impairments. The reverse direction does not
 /// inherit them.
@@ -18,12 +18,12 @@ pub(super) const OWN: &[Field] = keys! {
     /// Changes of rate and delay at their times, for example `[{ at = "5s", rate = "1Mbit/s" }]`. A frame in
     /// transmission continues at the new rate. A frame has the delay at the time at which its last bit leaves, and does not
     /// overtake other frames.
-    "schedule": Kind::Tables(&STEP), optional "none";
+    "schedule": FieldKind::Tables(&STEP), optional "none";
     /// Time after which the schedule begins again.
-    "schedule_repeat": Kind::INTERVAL, optional "never";
+    "schedule_repeat": FieldKind::INTERVAL, optional "never";
     /// Delivery opportunities as mahimahi records them: milliseconds, each of which delivers 1504
     /// bytes; a list, or a file with one number a line, by its path from this file's folder. The trace repeats.
-    "trace": Kind::Either(&Kind::List(&MILLISECONDS), &Kind::Text), optional "none";
+    "trace": FieldKind::Either(&FieldKind::List(&MILLISECONDS), &FieldKind::Text), optional "none";
 };
 
 static STEP: Table = Table {
@@ -31,11 +31,11 @@ static STEP: Table = Table {
     text: "A change of a link's rate, its delay or both; keys that are not given keep their values.",
     fields: &[keys! {
         /// Time, from the start of the run or of the repetition.
-        "at": Kind::DURATION, required;
+        "at": FieldKind::DURATION, required;
         /// New rate.
-        "rate": Kind::RATE, optional "as before";
+        "rate": FieldKind::RATE, optional "as before";
         /// Whether the link stops transmitting, instead of `rate`.
-        "outage": Kind::Boolean, default "false";
+        "outage": FieldKind::Boolean, default "false";
         /// New delay.
         "delay": DELAY, optional "as before";
     }],
@@ -43,20 +43,20 @@ static STEP: Table = Table {
 };
 
 /// Replaces the file name of a trace by the content of the file.
-pub(super) fn fill(link: &mut Tree, path: &str, check: &mut Check) {
-    let Some(Value { data: Data::Text(name), place, .. }) = link.get("trace").cloned() else { return };
+pub(super) fn fill(link: &mut Tree, path: &str, check: &mut Diagnostics) {
+    let Some(Value { data: ValueData::Text(name), place, .. }) = link.get("trace").cloned() else { return };
     let path = format!("{path}.trace");
     let folder = Path::new(check.sources.file()).parent().unwrap_or(Path::new(""));
     let read = read(&folder.join(&name));
-    match read.and_then(|text| Trace::parse(&text).map_err(|reason| reason.to_string())) {
+    match read.and_then(|text| DeliveryTrace::parse(&text).map_err(|reason| reason.to_string())) {
         Ok(trace) => {
-            let number = |ms: &u64| Value { data: Data::Integer(*ms as i64), place, given: true };
-            let data = Data::List(trace.opportunities().iter().map(number).collect());
+            let number = |ms: &u64| Value { data: ValueData::Integer(*ms as i64), place, given: true };
+            let data = ValueData::List(trace.opportunities().iter().map(number).collect());
             link.set("trace", Value { data, place, given: true });
         }
         Err(reason) => {
             let expected = vec!["a file with one whole number of milliseconds per line, in ascending order".into()];
-            check.error(place, &path, format!("cannot use the trace {name}: {reason}"), expected);
+            check.add_error(place, &path, format!("cannot use the trace {name}: {reason}"), expected);
             link.remove("trace");
         }
     }
@@ -64,15 +64,15 @@ pub(super) fn fill(link: &mut Tree, path: &str, check: &mut Check) {
 
 /// Fills in the rate of a link that has a trace and no `rate`: the mean rate of the trace.
 pub(super) fn fill_rate(link: &mut Tree) {
-    let Some(Value { data: Data::List(opportunities), .. }) = link.get("trace") else { return };
+    let Some(Value { data: ValueData::List(opportunities), .. }) = link.get("trace") else { return };
     // `describe` reports the errors in the trace; until then any rate is sufficient.
     let rate = parse(opportunities).map_or(Rate::from_bits_per_second(1), |trace| trace.mean_rate());
-    link.fill("rate", Data::Rate(rate));
+    link.fill("rate", ValueData::Rate(rate));
 }
 
-fn parse(opportunities: &[Value]) -> Result<Trace, TraceError> {
+fn parse(opportunities: &[Value]) -> Result<DeliveryTrace, TraceError> {
     let lines: Vec<String> = opportunities.iter().map(|ms| ms.integer().to_string()).collect();
-    Trace::parse(&lines.join("\n"))
+    DeliveryTrace::parse(&lines.join("\n"))
 }
 
 /// Largest file of a trace.
@@ -87,27 +87,32 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// The schedule and the impairments of a direction, from its table.
-pub(super) fn describe(tree: &Tree, path: &str, check: &mut Check) -> (Course, Impairments) {
+pub(super) fn describe(tree: &Tree, path: &str, check: &mut Diagnostics) -> (LinkProfile, Impairments) {
     let course = match (schedule(tree, path, check), trace(tree, path, check)) {
-        (None, None) => Course::Constant,
-        (Some(schedule), None) => Course::Steps(schedule),
-        (None, Some(trace)) => Course::Trace(trace),
+        (None, None) => LinkProfile::Constant,
+        (Some(schedule), None) => LinkProfile::Steps(schedule),
+        (None, Some(trace)) => LinkProfile::Trace(trace),
         (Some(_), Some(_)) => {
             let message = format!("{path} has both schedule and trace");
-            check.error(tree.place_of("trace"), &format!("{path}.trace"), message, vec!["only one of them".into()]);
-            Course::Constant
+            check.add_error(
+                tree.location_of("trace"),
+                &format!("{path}.trace"),
+                message,
+                vec!["only one of them".into()],
+            );
+            LinkProfile::Constant
         }
     };
-    (course, Impairments::read(&mut Reader { tree, path, check }))
+    (course, Impairments::read(&mut SettingsReader { tree, path, check }))
 }
 
-fn schedule(tree: &Tree, path: &str, check: &mut Check) -> Option<Schedule> {
+fn schedule(tree: &Tree, path: &str, check: &mut Diagnostics) -> Option<LinkSchedule> {
     let repeat = tree.get("schedule_repeat").map(Value::duration);
     let Some(value) = tree.get("schedule") else {
         if repeat.is_some() {
             let message = format!("{path} has schedule_repeat, but no schedule");
-            check.error(
-                tree.place_of("schedule_repeat"),
+            check.add_error(
+                tree.location_of("schedule_repeat"),
                 &format!("{path}.schedule_repeat"),
                 message,
                 vec!["a schedule".into()],
@@ -122,32 +127,37 @@ fn schedule(tree: &Tree, path: &str, check: &mut Check) -> Option<Schedule> {
         if outage && step.get("rate").is_some() {
             let path = format!("{path}.{index}");
             let message = format!("{path} has both rate and outage");
-            check.error(step.place_of("rate"), &format!("{path}.rate"), message, vec!["only one of them".into()]);
+            check.add_error(
+                step.location_of("rate"),
+                &format!("{path}.rate"),
+                message,
+                vec!["only one of them".into()],
+            );
         }
         let rate = if outage { Some(Rate::from_bits_per_second(0)) } else { step.get("rate").map(Value::rate) };
-        steps.push(Step { at: step.duration("at"), rate, delay: step.get("delay").map(Value::duration) });
+        steps.push(ScheduleStep { at: step.duration("at"), rate, delay: step.get("delay").map(Value::duration) });
     }
-    match Schedule::new(steps, repeat) {
+    match LinkSchedule::new(steps, repeat) {
         Ok(schedule) => Some(schedule),
         Err(reason) => {
             let times: Vec<String> = value.tables().iter().map(|step| step.duration("at").to_string()).collect();
             let repeat = repeat.map_or_else(String::new, |repeat| format!(" and repeats after {repeat}"));
             let message = format!("{path} has steps at [{}]{repeat}, but {reason}", times.join(", "));
-            check.error(value.place, &path, message, vec!["later times for later steps".into()]);
+            check.add_error(value.place, &path, message, vec!["later times for later steps".into()]);
             None
         }
     }
 }
 
-fn trace(tree: &Tree, path: &str, check: &mut Check) -> Option<Trace> {
+fn trace(tree: &Tree, path: &str, check: &mut Diagnostics) -> Option<DeliveryTrace> {
     let value = tree.get("trace")?;
     match parse(value.list()) {
         Ok(trace) => Some(trace),
         Err(reason) => {
-            check.error(
+            check.add_error(
                 value.place,
                 &format!("{path}.trace"),
-                format!("{path}.trace = {}: {reason}", check.sources.found(value.place)),
+                format!("{path}.trace = {}: {reason}", check.sources.excerpt(value.place)),
                 vec!["whole numbers of milliseconds in ascending order".into()],
             );
             None

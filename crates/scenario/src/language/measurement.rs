@@ -1,9 +1,9 @@
 //! The keys of `[measurement]`: the measured links and the start of the measured interval.
 
-use super::Check;
+use super::Diagnostics;
 use super::network::Network;
 use crate::description::Measurement;
-use crate::schema::{Kind, Table, Tree, Value, keys};
+use crate::schema::{FieldKind, Table, Tree, Value, keys};
 use crate::schema::{is_pattern, matches};
 use fullpipe_units::Duration;
 
@@ -13,20 +13,20 @@ pub(super) static MEASUREMENT: Table = Table {
            Earlier events are not counted, because the run warms up. A measurement does not change the run.",
     fields: &[keys! {
         /// Start of the measured interval; it ends with the run.
-        "from": Kind::DURATION, default "0s";
+        "from": FieldKind::DURATION, default "0s";
         /// Directions of links, by name or pattern: `bottleneck`, `bottleneck.reverse`, `access-*`.
-        "links": Kind::List(&Kind::Text), default "[]";
+        "links": FieldKind::List(&FieldKind::Text), default "[]";
     }],
     ..Table::EMPTY
 };
 
 /// The measurement of a file; empty if the file has no `[measurement]`.
-pub(super) fn measurement(root: &Tree, network: &Network, duration: Duration, check: &mut Check) -> Measurement {
+pub(super) fn measurement(root: &Tree, network: &Network, duration: Duration, check: &mut Diagnostics) -> Measurement {
     let Some(tree) = root.get("measurement").map(Value::table) else { return Measurement::default() };
     let from = tree.duration("from");
     if from >= duration {
         let message = format!("measurement.from = {from} is not before the end of the run (duration = {duration})");
-        check.error_at(tree, "measurement", "from", message, "a time before the end of the run");
+        check.add_error_at(tree, "measurement", "from", message, "a time before the end of the run");
     }
     let mut links = Vec::new();
     for (index, element) in tree.list("links").iter().enumerate() {
@@ -38,10 +38,10 @@ pub(super) fn measurement(root: &Tree, network: &Network, duration: Duration, ch
             let message = format!(
                 "{} {}",
                 if is_pattern(wanted) { "no link matches" } else { "unknown link" },
-                check.sources.found(element.place)
+                check.sources.excerpt(element.place)
             );
             let path = format!("measurement.links.{index}");
-            check.unknown_name(element.place, &path, message, wanted, names);
+            check.add_unknown_name(element.place, &path, message, wanted, names);
         }
         links.extend(found);
     }

@@ -48,20 +48,22 @@ pub use probes::probe_metrics;
 
 use crate::access::ACCESS_NETWORKS;
 use crate::description::Scenario;
-pub(crate) use crate::schema::error::some_of;
-use crate::schema::{self, Check, Data, Errors, Field, Hint, Kind, Override, Sources, Table, Tree, Value};
+pub(crate) use crate::schema::error::abbreviate_names;
+use crate::schema::{
+    self, Diagnostics, Errors, Field, FieldKind, Hint, Override, Sources, Table, Tree, Value, ValueData,
+};
 use fullpipe_network::access::AccessNetworkComponent;
 use fullpipe_quic::settings as quic;
 use fullpipe_tcp::settings as tcp;
 use fullpipe_transport::tunnel as masque;
-use reach::Reach;
+use reach::Reachability;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 /// A valid file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Loaded {
+pub struct LoadedScenario {
     /// The scenario.
     pub scenario: Scenario,
     /// The resolved file, with all defaults. Loading it gives an equal scenario and the same text.
@@ -98,19 +100,19 @@ impl Language {
     /// # Panics
     /// If the name of the component is already a key of a scenario.
     #[must_use]
-    pub fn access_network(self, component: &'static AccessNetworkComponent) -> Self {
+    pub fn with_access_network(self, component: &'static AccessNetworkComponent) -> Self {
         Language::of([self.components, &[component]].concat().leak())
     }
 
     fn of(components: &'static [&'static AccessNetworkComponent]) -> Self {
         let keys = access::fields(components);
-        let mut taken: BTreeSet<&str> = fields::SCENARIO.common().map(|field| field.key).collect();
+        let mut taken: BTreeSet<&str> = fields::SCENARIO.common_fields().map(|field| field.key).collect();
         keys.iter().for_each(|Field { key, .. }| assert!(taken.insert(key), "{key} is already a key of a scenario"));
         let probe: &'static Table = Box::leak(Box::new(probes::table(components)));
         let mut table = access::with_keys(&fields::SCENARIO, keys);
         let with_probes = |group: &&[Field]| -> &'static [Field] {
             let field = |field: &Field| match field.key == fields::PROBE.key {
-                true => Field { kind: Kind::Tables(probe), ..*field },
+                true => Field { kind: FieldKind::Tables(probe), ..*field },
                 false => *field,
             };
             group.iter().map(field).collect::<Vec<_>>().leak()
@@ -124,20 +126,20 @@ impl Language {
     /// # Errors
     /// All errors in the file and the overrides, in the order of the file. Conditions over several keys are checked
     /// only if every single key is valid.
-    pub fn load(&self, text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
-        let schema::Loaded { mut root, sources, mut hints } = schema::load(self.schema, text, file, overrides)?;
-        let mut check = Check::new(&sources);
+    pub fn load(&self, text: &str, file: &str, overrides: &[Override]) -> Result<LoadedScenario, Errors> {
+        let schema::LoadedFile { mut root, sources, mut hints } = schema::load(self.schema, text, file, overrides)?;
+        let mut check = Diagnostics::new(&sources);
         fill(&mut root, self.components, &mut check);
-        check.done()?;
-        let mut check = Check::new(&sources);
+        check.finish()?;
+        let mut check = Diagnostics::new(&sources);
         let scenario = build(&mut root, self.components, &mut check);
         hints.append(&mut check.hints);
-        check.done()?;
+        check.finish()?;
         match scenario {
             Some(scenario) => {
-                let resolved = schema::resolved(self.schema, &root);
+                let resolved = schema::resolved_toml(self.schema, &root);
                 let expectations = root.get("expect").map(Value::tables).unwrap_or_default().to_vec();
-                Ok(Loaded { scenario, resolved, expectations, sources, hints })
+                Ok(LoadedScenario { scenario, resolved, expectations, sources, hints })
             }
             // Without a scenario there is an error, which `done` has already returned.
             None => unreachable!("a scenario that could not be built has an error"),
@@ -149,7 +151,7 @@ impl Language {
 ///
 /// # Errors
 /// As [`Language::load`].
-pub fn load(text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
+pub fn load(text: &str, file: &str, overrides: &[Override]) -> Result<LoadedScenario, Errors> {
     LANGUAGE.load(text, file, overrides)
 }
 
@@ -161,7 +163,7 @@ pub fn root_table() -> &'static Table {
 /// The reference page in Markdown, generated from the schema.
 pub fn reference_markdown() -> String {
     let mut page = String::from(INTRODUCTION);
-    page.push_str(&schema::reference(LANGUAGE.schema));
+    page.push_str(&schema::render_reference(LANGUAGE.schema));
     page.push_str(&tcp::presets_markdown());
     page
 }
@@ -200,7 +202,7 @@ whose names it matches: `--set 'flow.*.size=1MB'`. VALUE is TOML; a bare word is
 
 /// Fills in the defaults that depend on other keys. Defaults that depend on the network (the number of flows) are
 /// filled in later.
-fn fill(root: &mut Tree, components: &[&'static AccessNetworkComponent], check: &mut Check) {
+fn fill(root: &mut Tree, components: &[&'static AccessNetworkComponent], check: &mut Diagnostics) {
     network::fill(root, check);
     access::fill(root, components);
     identity::fill(root, check);
@@ -209,7 +211,7 @@ fn fill(root: &mut Tree, components: &[&'static AccessNetworkComponent], check: 
         Some(value) => value,
         None => unreachable!("[tcp] is empty by default"),
     };
-    if let Data::Table(tree) = &mut settings.data {
+    if let ValueData::Table(tree) = &mut settings.data {
         tcp::fill(tree, None);
         tcp::check(tree, "tcp", check);
         traffic::fill(root, tree, check);
@@ -220,11 +222,16 @@ fn fill(root: &mut Tree, components: &[&'static AccessNetworkComponent], check: 
 fn build(
     root: &mut Tree,
     components: &'static [&'static AccessNetworkComponent],
-    check: &mut Check,
+    check: &mut Diagnostics,
 ) -> Option<Scenario> {
     let title = root.text("title");
     if title.contains(|c: char| c.is_control()) {
-        check.error(root.place_of("title"), "title", "title has more than one line", vec!["one line of text".into()]);
+        check.add_error(
+            root.location_of("title"),
+            "title",
+            "title has more than one line",
+            vec!["one line of text".into()],
+        );
     }
     let title = title.to_string();
     let duration = root.duration("duration");
@@ -233,7 +240,7 @@ fn build(
     let phase_jitter = root.get("phase_jitter").map_or(0.0, Value::number);
     let mut network = network::build(root, components, check)?;
     let nats = nat::nats(root, &network, check);
-    let reach = Reach::new(&network);
+    let reach = Reachability::new(&network);
     let mut programs = programs::programs(root, &network, check);
     let flows = traffic::flows(root, &network, &reach, check)?;
     let bdp_limits = bdp::resolve(&mut network, &flows.list, duration, check);

@@ -1,15 +1,15 @@
 //! NATs: their keys, and the description that results from them.
 
-use super::network::{Network, known};
-use super::{Check, some_of};
+use super::network::{Network, find_node};
+use super::{Diagnostics, abbreviate_names};
 use crate::schema::component::choices;
-use crate::schema::{Choice, Kind, Table, Tree, Value, keys, named};
+use crate::schema::{Choice, FieldKind, Table, Tree, Value, keys, named};
 use crate::schema::{is_pattern, matches};
 use fullpipe_network::{NatFilter, NatSpecification, PortAllocation};
 use fullpipe_units::NodeId;
 use std::collections::BTreeSet;
 
-const PORT: Kind = Kind::Integer { min: 1, max: 65_535 };
+const PORT: FieldKind = FieldKind::Integer { min: 1, max: 65_535 };
 
 static ALLOCATIONS: [(Choice, PortAllocation); 3] = [
     (Choice::new("preserve", "the inside port where it is free, else the first free one."), PortAllocation::Preserve),
@@ -32,48 +32,48 @@ pub(super) static NAT: Table = Table {
            Time-outs default to the shortest that the RFCs allow.",
     fields: &[keys! {
         /// The router.
-        "router": Kind::Name, required;
+        "router": FieldKind::Name, required;
         /// Hosts inside, by name or pattern; those behind further translators inside included. All outbound routes pass
         /// through the router.
-        "inside": Kind::List(&Kind::Text), required;
+        "inside": FieldKind::List(&FieldKind::Text), required;
         /// First port of the pool; UDP and TCP each have a pool.
         "first_port": PORT, default "1024";
         /// Last port of the pool.
         "last_port": PORT, default "65535";
         /// How the outside port of a mapping is chosen.
-        "allocation": Kind::Choice(&choices(&ALLOCATIONS)), default "preserve";
+        "allocation": FieldKind::Choice(&choices(&ALLOCATIONS)), default "preserve";
         /// The packets from outside that a mapping accepts.
-        "filter": Kind::Choice(&choices(&FILTERS)), default "address-and-port-dependent";
+        "filter": FieldKind::Choice(&choices(&FILTERS)), default "address-and-port-dependent";
         /// Most ports of one protocol that one inside host may hold (RFC 6888).
         "ports_per_host": PORT, optional "not limited";
         /// Time for which a port is not allocated again after its mapping has ended.
-        "port_rest": Kind::DURATION, default "0s";
+        "port_rest": FieldKind::DURATION, default "0s";
         /// Idle time after which a UDP mapping ends.
-        "udp_timeout": Kind::INTERVAL, default "2min";
+        "udp_timeout": FieldKind::INTERVAL, default "2min";
         /// Whether packets from outside refresh a UDP mapping.
-        "udp_inbound_refresh": Kind::Boolean, default "false";
+        "udp_inbound_refresh": FieldKind::Boolean, default "false";
         /// Idle time after which the mapping of an established TCP connection ends.
-        "tcp_established_timeout": Kind::INTERVAL, default "124min";
+        "tcp_established_timeout": FieldKind::INTERVAL, default "124min";
         /// Idle time after which the mapping of a TCP connection that is being opened or closed ends.
-        "tcp_transitory_timeout": Kind::INTERVAL, default "4min";
+        "tcp_transitory_timeout": FieldKind::INTERVAL, default "4min";
     }],
     ..Table::EMPTY
 };
 
 /// The NATs in a file.
-pub(super) fn nats(root: &Tree, network: &Network, check: &mut Check) -> Vec<NatSpecification> {
+pub(super) fn nats(root: &Tree, network: &Network, check: &mut Diagnostics) -> Vec<NatSpecification> {
     let mut nats = Vec::new();
     let mut routers = BTreeSet::new();
     for (index, tree) in root.get("nat").map(Value::tables).unwrap_or_default().iter().enumerate() {
         let path = format!("nat.{index}");
-        let place = tree.place_of("router");
-        let Some(router) = known(tree.text("router"), place, &format!("{path}.router"), network, check) else {
+        let place = tree.location_of("router");
+        let Some(router) = find_node(tree.text("router"), place, &format!("{path}.router"), network, check) else {
             continue;
         };
         if !network.nodes[router.index()].router || !routers.insert(router) {
             let what = if network.nodes[router.index()].router { "already has a [[nat]]" } else { "is a host" };
             let message = format!("{} {what}", tree.text("router"));
-            check.error(place, &format!("{path}.router"), message, vec!["a router without another [[nat]]".into()]);
+            check.add_error(place, &format!("{path}.router"), message, vec!["a router without another [[nat]]".into()]);
             continue;
         }
         let inside = inside(tree, &path, network, check);
@@ -81,16 +81,16 @@ pub(super) fn nats(root: &Tree, network: &Network, check: &mut Check) -> Vec<Nat
         if port("first_port") > port("last_port") {
             let message =
                 format!("{path}: first_port = {} is above last_port = {}", port("first_port"), port("last_port"));
-            let at = tree.place_of("last_port");
-            check.error(at, &format!("{path}.last_port"), message, vec!["first_port at most last_port".into()]);
+            let at = tree.location_of("last_port");
+            check.add_error(at, &format!("{path}.last_port"), message, vec!["first_port at most last_port".into()]);
         }
         nats.push(NatSpecification {
             router,
             inside,
             first_port: port("first_port"),
             last_port: port("last_port"),
-            allocation: tree.chosen("allocation", &ALLOCATIONS),
-            filter: tree.chosen("filter", &FILTERS),
+            allocation: tree.choice_value("allocation", &ALLOCATIONS),
+            filter: tree.choice_value("filter", &FILTERS),
             ports_per_host: tree.get("ports_per_host").and_then(|ports| u32::try_from(ports.integer()).ok()),
             port_rest: tree.duration("port_rest"),
             udp_timeout: tree.duration("udp_timeout"),
@@ -102,14 +102,14 @@ pub(super) fn nats(root: &Tree, network: &Network, check: &mut Check) -> Vec<Nat
     nats
 }
 
-fn inside(tree: &Tree, path: &str, network: &Network, check: &mut Check) -> Vec<NodeId> {
+fn inside(tree: &Tree, path: &str, network: &Network, check: &mut Diagnostics) -> Vec<NodeId> {
     let mut inside: BTreeSet<NodeId> = BTreeSet::new();
     let hosts = || network.nodes.iter().enumerate().filter(|(_, node)| !node.router);
     for (index, entry) in tree.list("inside").iter().enumerate() {
         let text = entry.text();
         let path = format!("{path}.inside.{index}");
         if !is_pattern(text) {
-            inside.extend(known(text, entry.place, &path, network, check));
+            inside.extend(find_node(text, entry.place, &path, network, check));
             continue;
         }
         let before = inside.len();
@@ -117,7 +117,7 @@ fn inside(tree: &Tree, path: &str, network: &Network, check: &mut Check) -> Vec<
         if inside.len() == before {
             let names: Vec<&str> = hosts().map(|(_, node)| node.name.as_str()).collect();
             let message = format!("no other host matches \"{text}\"");
-            check.error(entry.place, &path, message, some_of(names.into_iter()));
+            check.add_error(entry.place, &path, message, abbreviate_names(names.into_iter()));
         }
     }
     inside.into_iter().collect()

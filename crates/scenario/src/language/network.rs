@@ -1,13 +1,13 @@
 //! The network in a scenario file: topologies are expanded into hosts, routers, links, segments and access networks.
 
 use super::fields::{DUPLEX, MOST};
-use super::{Check, access, bdp, identity, links, topology};
+use super::{Diagnostics, access, bdp, identity, links, topology};
 use crate::description::{Discipline, Link, Node, QueueLimit};
-use crate::schema::component::Reader;
-use crate::schema::{Data, Place, Tree, Value};
-pub(crate) use fullpipe_network::access::known;
+use crate::schema::component::SettingsReader;
+use crate::schema::{SourceLocation, Tree, Value, ValueData};
+pub(crate) use fullpipe_network::access::find_node;
 use fullpipe_network::access::{AccessNetwork, AccessNetworkComponent};
-use fullpipe_network::discipline::settings::{Device, LIMIT_KEY};
+use fullpipe_network::discipline::settings::{LIMIT_KEY, LinkParameters};
 use fullpipe_network::discipline::table::DISCIPLINES;
 use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit, Rebinding, impairment};
 use fullpipe_units::{Duration, NodeId};
@@ -23,7 +23,7 @@ pub(crate) struct Network {
     /// The kinds of access networks that the file can contain.
     pub(crate) components: &'static [&'static AccessNetworkComponent],
     /// Queues whose limits depend on the flows.
-    pub(crate) pending: Vec<bdp::Pending>,
+    pub(crate) pending: Vec<bdp::PendingBdpLimit>,
     names: BTreeMap<String, NodeId>,
     link_names: BTreeSet<String>,
 }
@@ -34,15 +34,15 @@ const MOST_ROUTES: usize = 50_000_000;
 // --- Defaults that depend on other keys.
 
 /// Fills in network keys whose defaults depend on other keys.
-pub(crate) fn fill(root: &mut Tree, check: &mut Check) {
-    if let Some(Data::Table(topology)) = root.get_mut("topology").map(|value| &mut value.data) {
+pub(crate) fn fill(root: &mut Tree, check: &mut Diagnostics) {
+    if let Some(ValueData::Table(topology)) = root.get_mut("topology").map(|value| &mut value.data) {
         topology::fill(topology, check);
     }
     fill_links(root, "", check);
 }
 
-pub(super) fn fill_links(tree: &mut Tree, path: &str, check: &mut Check) {
-    if let Some(Data::Tables(links)) = tree.get_mut("link").map(|value| &mut value.data) {
+pub(super) fn fill_links(tree: &mut Tree, path: &str, check: &mut Diagnostics) {
+    if let Some(ValueData::Tables(links)) = tree.get_mut("link").map(|value| &mut value.data) {
         for (index, link) in links.iter_mut().enumerate() {
             fill_link(link, &format!("{path}link.{index}"), check);
         }
@@ -52,20 +52,20 @@ pub(super) fn fill_links(tree: &mut Tree, path: &str, check: &mut Check) {
 /// The keys that the reverse direction inherits from the forward direction.
 const SHARED: [&str; 7] = ["rate", "delay", "mtu", "framing", "queue", "bdp_rtt", "discipline"];
 
-pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
+pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Diagnostics) {
     impairment::fill(link);
     let (has_rate, has_trace) = (link.get("rate").is_some(), link.get("trace").is_some());
     links::fill(link, path, check);
     links::fill_rate(link);
     if !has_rate && !has_trace {
         let expected = vec!["a rate such as \"100Mbit/s\"".to_owned(), "a trace".to_owned()];
-        check.missing(link.place, &format!("{path}.rate"), format!("{path}.rate is missing"), expected);
+        check.add_missing(link.place, &format!("{path}.rate"), format!("{path}.rate is missing"), expected);
     }
-    let shared: Vec<(&'static str, Data)> =
+    let shared: Vec<(&'static str, ValueData)> =
         SHARED.iter().filter_map(|key| Some((*key, link.get(key)?.data.clone()))).collect();
     let place = link.place;
-    link.fill("reverse", Data::Table(Tree::at(place)));
-    if let Some(Data::Table(reverse)) = link.get_mut("reverse").map(|value| &mut value.data) {
+    link.fill("reverse", ValueData::Table(Tree::empty_at(place)));
+    if let Some(ValueData::Table(reverse)) = link.get_mut("reverse").map(|value| &mut value.data) {
         let own_queue = reverse.is_given("queue");
         links::fill(reverse, &format!("{path}.reverse"), check);
         if !has_rate {
@@ -73,7 +73,7 @@ pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
         }
         for (key, mut data) in shared {
             // The reverse direction's own `queue` has precedence over the inherited limit of the discipline.
-            if let Data::Table(discipline) = &mut data
+            if let ValueData::Table(discipline) = &mut data
                 && own_queue
                 && bdp::is_none(discipline)
             {
@@ -91,7 +91,7 @@ pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
 pub(crate) fn build(
     root: &Tree,
     components: &'static [&'static AccessNetworkComponent],
-    check: &mut Check,
+    check: &mut Diagnostics,
 ) -> Option<Network> {
     let own = ["host", "router", "link", "ethernet"].into_iter().filter_map(|key| Some((key, root.get(key)?)));
     let mut own = own.filter(|(_, value)| !value.tables().is_empty());
@@ -99,7 +99,7 @@ pub(crate) fn build(
     match (root.get("topology").map(Value::table), own.next()) {
         (Some(topology), None) => topology::build(topology, &mut network, check),
         (None, Some(_)) => own_network(root, &mut network, check),
-        (None, None) => check.missing(
+        (None, None) => check.add_missing(
             root.place,
             "topology",
             "the file describes no network",
@@ -108,7 +108,7 @@ pub(crate) fn build(
         (Some(_), Some((key, value))) => {
             let place = value.tables().first().map_or(value.place, |first| first.place);
             let message = format!("the file has both [topology] and [[{key}]]");
-            check.error(place, key, message, vec!["only one of them".into()]);
+            check.add_error(place, key, message, vec!["only one of them".into()]);
         }
     }
     if check.is_empty() {
@@ -127,22 +127,29 @@ fn access_keys(components: &[&AccessNetworkComponent]) -> String {
 }
 
 /// Adds a node that is declared in the file.
-pub(super) fn declare(name: &str, place: Place, path: &str, router: bool, network: &mut Network, check: &mut Check) {
+pub(super) fn declare(
+    name: &str,
+    place: SourceLocation,
+    path: &str,
+    router: bool,
+    network: &mut Network,
+    check: &mut Diagnostics,
+) {
     if network.names.contains_key(name) {
-        check.error(place, path, format!("duplicate host or router name \"{name}\""), vec!["a unique name".into()]);
+        check.add_error(place, path, format!("duplicate host or router name \"{name}\""), vec!["a unique name".into()]);
     } else if network.nodes.len() >= MOST {
-        check.error(place, path, "too many hosts and routers", vec![format!("at most {MOST} in total")]);
+        check.add_error(place, path, "too many hosts and routers", vec![format!("at most {MOST} in total")]);
     } else {
         network.node(name.to_string(), router);
     }
 }
 
-fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
+fn own_network(root: &Tree, network: &mut Network, check: &mut Diagnostics) {
     let tables = |key: &str| root.get(key).map(Value::tables).unwrap_or_default();
     for (key, router) in [("host", false), ("router", true)] {
         for (index, tree) in tables(key).iter().enumerate() {
             let path = format!("{key}.{index}");
-            let (name, place) = (tree.text("name"), tree.place_of("name"));
+            let (name, place) = (tree.text("name"), tree.location_of("name"));
             if tree.get("count").is_some() {
                 several(tree, &path, network, check);
                 continue;
@@ -157,26 +164,32 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
     identity::unique(root, network, check);
     if tables("link").len() + tables("ethernet").len() > MOST {
         let message = "too many links and Ethernet segments";
-        check.error(root.place_of("link"), "link", message, vec![format!("at most {MOST} in total")]);
+        check.add_error(root.location_of("link"), "link", message, vec![format!("at most {MOST} in total")]);
         return;
     }
     for (index, tree) in tables("link").iter().enumerate() {
-        if check.full() {
+        if check.is_full() {
             return;
         }
         let path = format!("link.{index}");
         network.name_medium(tree, &path, check);
-        let mut end = |key: &str| known(tree.text(key), tree.place_of(key), &format!("{path}.{key}"), network, check);
+        let mut end =
+            |key: &str| find_node(tree.text(key), tree.location_of(key), &format!("{path}.{key}"), network, check);
         let (Some(from), Some(to)) = (end("from"), end("to")) else { continue };
         if from == to {
             let message = format!("link {} connects {} to itself", tree.text("name"), tree.text("from"));
-            check.error(tree.place_of("to"), &format!("{path}.to"), message, vec!["another host or router".into()]);
+            check.add_error(
+                tree.location_of("to"),
+                &format!("{path}.to"),
+                message,
+                vec!["another host or router".into()],
+            );
             continue;
         }
         network.link(tree.text("name"), from, to, tree, &path, check);
     }
     for (index, tree) in tables("ethernet").iter().enumerate() {
-        if check.full() {
+        if check.is_full() {
             return;
         }
         let path = format!("ethernet.{index}");
@@ -184,14 +197,14 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
         let mut hosts = Vec::new();
         for (n, name) in tree.list("hosts").iter().enumerate() {
             let path = format!("{path}.hosts.{n}");
-            let Some(host) = known(name.text(), name.place, &path, network, check) else { continue };
+            let Some(host) = find_node(name.text(), name.place, &path, network, check) else { continue };
             if hosts.contains(&host) {
                 let message = format!("{} is attached twice to {}", name.text(), tree.text("name"));
-                check.error(name.place, &path, message, vec!["each host once".into()]);
+                check.add_error(name.place, &path, message, vec!["each host once".into()]);
             } else if network.nodes[host.index()].router {
                 let message =
                     format!("{} is a router, which this version does not support on an Ethernet segment", name.text());
-                check.error(name.place, &path, message, vec!["a host".into()]);
+                check.add_error(name.place, &path, message, vec!["a host".into()]);
             }
             hosts.push(host);
         }
@@ -200,29 +213,34 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
 }
 
 /// Adds the hosts of one table with `count`.
-fn several(tree: &Tree, path: &str, network: &mut Network, check: &mut Check) {
+fn several(tree: &Tree, path: &str, network: &mut Network, check: &mut Diagnostics) {
     for key in ["ipv4", "ipv6", "interface"] {
         if tree.get(key).is_some() {
             let message = format!("{path} has count, so its hosts would share {key}");
-            check.error(tree.place_of(key), &format!("{path}.{key}"), message, vec!["a [[host]] without count".into()]);
+            check.add_error(
+                tree.location_of(key),
+                &format!("{path}.{key}"),
+                message,
+                vec!["a [[host]] without count".into()],
+            );
         }
     }
     for number in 1..=identity::count(tree) {
-        if check.full() {
+        if check.is_full() {
             return;
         }
         let name = format!("{}{number}", tree.text("name"));
-        declare(&name, tree.place_of("name"), &format!("{path}.name"), false, network, check);
+        declare(&name, tree.location_of("name"), &format!("{path}.name"), false, network, check);
     }
 }
 
 impl Network {
     /// Registers the name of a link, segment or access network.
-    pub(super) fn name_medium(&mut self, tree: &Tree, path: &str, check: &mut Check) {
+    pub(super) fn name_medium(&mut self, tree: &Tree, path: &str, check: &mut Diagnostics) {
         let name = tree.text("name");
         if !self.link_names.insert(name.to_string()) {
             let message = format!("duplicate link or segment name \"{name}\"");
-            check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a unique name".into()]);
+            check.add_error(tree.location_of("name"), &format!("{path}.name"), message, vec!["a unique name".into()]);
         }
     }
 }
@@ -246,7 +264,15 @@ impl Network {
     }
 
     /// Adds both directions of a link.
-    pub(super) fn link(&mut self, name: &str, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Check) {
+    pub(super) fn link(
+        &mut self,
+        name: &str,
+        from: NodeId,
+        to: NodeId,
+        tree: &Tree,
+        path: &str,
+        check: &mut Diagnostics,
+    ) {
         self.direction(name.to_string(), from, to, tree, path, check);
         let reverse = tree.table("reverse");
         // An error in an inherited discipline is reported at the place of the discipline.
@@ -273,20 +299,25 @@ fn small_integer(tree: &Tree, key: &str) -> u32 {
 }
 
 /// Properties of the device that the discipline of a link or segment may depend on.
-fn device(tree: &Tree) -> Device {
+fn device(tree: &Tree) -> LinkParameters {
     let rate = tree.rate("rate");
     let (mtu_bytes, framing_bytes) = (small_size(tree, "mtu"), small_size(tree, "framing"));
-    Device { rate, bdp: (rate, Duration::ZERO), mtu_bytes, framing_bytes }
+    LinkParameters { rate, bdp: (rate, Duration::ZERO), mtu_bytes, framing_bytes }
 }
 
 /// The discipline of a link or segment. `None` for the device queue alone, or after an error.
-pub(super) fn discipline(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Discipline> {
-    let mut reader = Reader { tree, path: &format!("{path}.discipline"), check };
+pub(super) fn discipline(
+    tree: &Tree,
+    device: LinkParameters,
+    path: &str,
+    check: &mut Diagnostics,
+) -> Option<Discipline> {
+    let mut reader = SettingsReader { tree, path: &format!("{path}.discipline"), check };
     DISCIPLINES.read(&mut reader, &device).unwrap_or_default()
 }
 
 /// Adds hints about `queue` if it does not limit the queue that a reader expects.
-fn queue_hints(tree: &Tree, path: &str, check: &mut Check) {
+fn queue_hints(tree: &Tree, path: &str, check: &mut Diagnostics) {
     let discipline = tree.table("discipline");
     let (kind, limited) = (discipline.choice("kind"), discipline.is_given(LIMIT_KEY));
     let message = match (bdp::is_none(discipline), limited) {
@@ -297,11 +328,11 @@ fn queue_hints(tree: &Tree, path: &str, check: &mut Check) {
         ),
         _ => return,
     };
-    check.hint(tree.place_of("queue"), &format!("{path}.queue"), message);
+    check.add_hint(tree.location_of("queue"), &format!("{path}.queue"), message);
 }
 
 impl Network {
-    fn direction(&mut self, name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Check) {
+    fn direction(&mut self, name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Diagnostics) {
         let device = device(tree);
         let pending = bdp::pending(bdp::Transmitter::Link(self.links.len()), &name, tree, device, path);
         let discipline = match pending {
@@ -311,7 +342,7 @@ impl Network {
         self.pending.extend(pending);
         queue_hints(tree, path, check);
         let alone = QueueLimit::Packets(if discipline.is_some() { 0 } else { 1000 });
-        let limit = bdp::device_limit(tree).map_or(alone, |(_, limit)| device.fixed(limit.link_queue_limit()));
+        let limit = bdp::device_limit(tree).map_or(alone, |(_, limit)| device.resolve_limit(limit.link_queue_limit()));
         let (course, impairments) = links::describe(tree, path, check);
         self.links.push(Link {
             name,
@@ -335,12 +366,12 @@ pub(super) fn segment(
     hosts: Vec<NodeId>,
     tree: &Tree,
     network: &mut Network,
-    check: &mut Check,
+    check: &mut Diagnostics,
 ) {
     const MOST_STATIONS: usize = 1024;
     if !(2..=MOST_STATIONS).contains(&hosts.len()) {
         let message = format!("{name} has {} host{}", hosts.len(), if hosts.len() == 1 { "" } else { "s" });
-        check.error_at(tree, path, "hosts", message, &format!("2 to {MOST_STATIONS} hosts"));
+        check.add_error_at(tree, path, "hosts", message, &format!("2 to {MOST_STATIONS} hosts"));
         return;
     }
     let arp = tree.table("arp");
@@ -348,7 +379,7 @@ pub(super) fn segment(
     if fixed_delays.len() > hosts.len() {
         let message = format!("fixed_delays has {} values for {} hosts", fixed_delays.len(), hosts.len());
         let path = format!("{path}.arp");
-        check.error_at(arp, &path, "fixed_delays", message, "at most one value for each host");
+        check.add_error_at(arp, &path, "fixed_delays", message, "at most one value for each host");
     }
     let device = device(tree);
     let pending = bdp::pending(bdp::Transmitter::Ethernet(network.ethernets.len()), name, tree, device, path);
@@ -358,13 +389,13 @@ pub(super) fn segment(
     };
     network.pending.extend(pending);
     queue_hints(tree, path, check);
-    let limit = bdp::device_limit(tree).map(|(_, limit)| device.fixed(limit.link_queue_limit()));
+    let limit = bdp::device_limit(tree).map(|(_, limit)| device.resolve_limit(limit.link_queue_limit()));
     network.ethernets.push(EthernetSpecification {
         name: name.to_string(),
         hosts,
         rate: device.rate,
         delay: tree.duration("delay"),
-        half_duplex: tree.chosen("duplex", &DUPLEX),
+        half_duplex: tree.choice_value("duplex", &DUPLEX),
         mtu_bytes: device.mtu_bytes,
         framing_bytes: device.framing_bytes,
         min_frame_bytes: small_size(tree, "min_frame"),
@@ -372,7 +403,7 @@ pub(super) fn segment(
         slot: tree.duration("slot"),
         backoff_ceiling: small_integer(tree, "backoff_ceiling"),
         max_retries: small_integer(tree, "max_retries"),
-        device_queue: Limit::at(limit.unwrap_or(QueueLimit::Packets(0)), device.rate),
+        device_queue: Limit::from_queue_limit(limit.unwrap_or(QueueLimit::Packets(0)), device.rate),
         discipline,
         arp: ArpSpecification {
             enabled: arp.boolean("enabled"),
@@ -387,7 +418,7 @@ pub(super) fn segment(
 }
 
 /// Checks the size of all routing tables. Each node with several outgoing links has one.
-fn routes_fit(root: &Tree, network: &Network, check: &mut Check) {
+fn routes_fit(root: &Tree, network: &Network, check: &mut Diagnostics) {
     let mut ways = vec![0usize; network.nodes.len()];
     for link in &network.links {
         ways[link.from.index()] += 1;
@@ -403,9 +434,10 @@ fn routes_fit(root: &Tree, network: &Network, check: &mut Check) {
     }
     let tables = ways.iter().filter(|ways| **ways > 1).count();
     if tables.saturating_mul(network.nodes.len()) > MOST_ROUTES {
-        let place = if root.get("topology").is_some() { root.place_of("topology") } else { root.place_of("host") };
+        let place =
+            if root.get("topology").is_some() { root.location_of("topology") } else { root.location_of("host") };
         let message =
             format!("the {tables} routing tables for {} hosts and routers are too large", network.nodes.len());
-        check.error(place, "topology", message, vec![format!("at most {MOST_ROUTES} entries in all")]);
+        check.add_error(place, "topology", message, vec![format!("at most {MOST_ROUTES} entries in all")]);
     }
 }

@@ -1,16 +1,16 @@
 //! Probes: their keys, and the expansion of one `[[probe]]` into one probe for each subject.
 
-use super::Check;
+use super::Diagnostics;
 use super::access::with_keys;
 use super::network::Network;
-use super::traffic::Flows;
-use crate::description::{Flow, Probe, Subject, Transport, direction_name, main_senders, station_name};
+use super::traffic::FlowGroups;
+use crate::description::{Flow, Probe, ProbeSubject, Transport, direction_name, main_senders, station_name};
 use crate::schema::component::choices;
-use crate::schema::{Choice, Field, Kind, Table, Tree, Value, keys, named};
+use crate::schema::{Choice, Field, FieldKind, Table, Tree, Value, keys, named};
 use crate::schema::{is_pattern, matches};
 use fullpipe_congestion::controls::CONTROLS;
 use fullpipe_network::access::{AccessNetworkComponent, StationDeclaration};
-use fullpipe_network::{Way, metrics};
+use fullpipe_network::{MediumDirection, metrics};
 use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric};
 use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::Duration;
@@ -85,23 +85,23 @@ static PROBE: Table = Table {
         keys! {
             /// Flows, by name or pattern; the name of a `[[flow]]` with `count` selects all its flows. If a pattern
             /// selects flows of several kinds, each is sampled for the metrics that it has.
-            "flow": Kind::Text, optional ONE_SUBJECT;
+            "flow": FieldKind::Text, optional ONE_SUBJECT;
             /// Directions of links: `bottleneck`, `bottleneck.reverse`, `access-*`.
-            "link": Kind::Text, optional ONE_SUBJECT;
+            "link": FieldKind::Text, optional ONE_SUBJECT;
             /// Shared segments.
-            "ethernet": Kind::Text, optional ONE_SUBJECT;
+            "ethernet": FieldKind::Text, optional ONE_SUBJECT;
         },
         keys! {
             /// Of flows: the direction whose packets are counted (`throughput_bps`, `drops`, `marks`). Its samples have the name
             /// of the flow, those of the reverse direction that name with `.reverse`.
-            "direction": Kind::Choice(&choices(&DIRECTION)),
+            "direction": FieldKind::Choice(&choices(&DIRECTION)),
                 optional "that in which `end` sends; without `end` the main direction of the workload, or both if it has two";
             /// Of flows: the end whose window, round-trip time, rates and the like are sampled: `client` (the host of `from`),
             /// `server` (the host of `to`), or one of these hosts by its name, which comes first. Its samples have the name of
             /// the direction in which it sends.
-            "end": Kind::Text, optional "the sender of `direction`; without `direction` the sender of the main direction; of a tunnel the client";
+            "end": FieldKind::Text, optional "the sender of `direction`; without `direction` the sender of the main direction; of a tunnel the client";
             /// Time from one sample to the next.
-            "interval": Kind::duration(Duration::from_micros(1), crate::schema::LONGEST), default "10ms";
+            "interval": FieldKind::duration(Duration::from_micros(1), crate::schema::MAX_DURATION), default "10ms";
         },
     ],
     ..Table::EMPTY
@@ -110,7 +110,7 @@ static PROBE: Table = Table {
 /// The table of a probe, with the keys and metrics of access networks. It is never freed.
 pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
     let metrics = probe_metrics(components).into_iter().map(|(metric, text)| Choice::new(metric.name, text.leak()));
-    let metrics: Vec<Choice> = metrics.chain([Choice::later("rsrp_dbm")]).collect();
+    let metrics: Vec<Choice> = metrics.chain([Choice::reserved("rsrp_dbm")]).collect();
     let mut keys = Vec::new();
     for component in components {
         let StationDeclaration { key, name } = component.station;
@@ -118,11 +118,11 @@ pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
             let text = format!(
                 "Ways to or from {name}s, by the names of their hosts: `phone` is its downlink, `phone.uplink` its uplink."
             );
-            keys.push(Field::optional(key, Kind::Text, ONE_SUBJECT, text.leak()));
+            keys.push(Field::optional(key, FieldKind::Text, ONE_SUBJECT, text.leak()));
         }
     }
-    let kind = Box::leak(Box::new(Kind::Choice(metrics.leak())));
-    keys.push(Field::required("metrics", Kind::List(kind), "What to sample."));
+    let kind = Box::leak(Box::new(FieldKind::Choice(metrics.leak())));
+    keys.push(Field::required("metrics", FieldKind::List(kind), "What to sample."));
     with_keys(&PROBE, keys)
 }
 
@@ -130,15 +130,15 @@ pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
 pub(crate) fn probes(
     root: &Tree,
     network: &Network,
-    flows: &Flows,
+    flows: &FlowGroups,
     duration: Duration,
-    check: &mut Check,
+    check: &mut Diagnostics,
 ) -> Option<Vec<Probe>> {
     let mut probes = Vec::new();
     let mut samples: u128 = 0;
     let mut watched = BTreeSet::new();
     'probes: for (index, tree) in root.get("probe").map(Value::tables).unwrap_or_default().iter().enumerate() {
-        if check.full() {
+        if check.is_full() {
             break;
         }
         let path = format!("probe.{index}");
@@ -147,12 +147,12 @@ pub(crate) fn probes(
         keys.dedup();
         let given: Vec<&str> = keys.iter().copied().filter(|key| tree.get(key).is_some()).collect();
         let [key] = given[..] else {
-            let place = given.get(1).map_or(tree.place, |key| tree.place_of(key));
+            let place = given.get(1).map_or(tree.place, |key| tree.location_of(key));
             let message = match given[..] {
                 [] => format!("{path} has no subject"),
                 _ => format!("{path} has more than one subject: {}", given.join(" and ")),
             };
-            check.error(place, &path, message, vec![format!("exactly one of {}", keys.join(", "))]);
+            check.add_error(place, &path, message, vec![format!("exactly one of {}", keys.join(", "))]);
             continue;
         };
         for of_flows in [DIRECTION_KEY, END_KEY].into_iter().filter(|other| key != "flow" && tree.get(other).is_some())
@@ -162,17 +162,18 @@ pub(crate) fn probes(
                 ("link", DIRECTION_KEY) => format!("no {of_flows}; for the other direction link = \"NAME.reverse\""),
                 _ => format!("no {of_flows}"),
             };
-            check.error_at(tree, &path, of_flows, message, &expected);
+            check.add_error_at(tree, &path, of_flows, message, &expected);
         }
         let metrics = tree.list("metrics");
         if metrics.is_empty() {
             let message = format!("{path}.metrics is empty");
-            check.error_at(tree, &path, "metrics", message, "at least one metric");
+            check.add_error_at(tree, &path, "metrics", message, "at least one metric");
         }
         let subjects = subjects(tree, key, &path, network, flows, check);
         // A pattern can select flows of several kinds. Each is sampled for the metrics that it has; a metric that none
         // has is an error.
-        let has = |subject: &Subject, metric: &Value| metrics_of(subject, network, flows).0.contains(&metric.choice());
+        let has =
+            |subject: &ProbeSubject, metric: &Value| metrics_of(subject, network, flows).0.contains(&metric.choice());
         let some_has: Vec<bool> = metrics
             .iter()
             .map(|metric| is_pattern(tree.text(key)) && subjects.iter().any(|subject| has(subject, metric)))
@@ -185,7 +186,7 @@ pub(crate) fn probes(
             }
             let Some(views) = views(&subject, tree, &path, &metrics, network, flows, check) else { break };
             for (end, metrics) in views {
-                if check.full() || !fits((&subject, end), &metrics, &path, network, flows, &mut watched, check) {
+                if check.is_full() || !fits((&subject, end), &metrics, &path, network, flows, &mut watched, check) {
                     continue 'probes;
                 }
                 samples += metrics.len() as u128 * u128::from(duration.as_nanos())
@@ -195,7 +196,7 @@ pub(crate) fn probes(
                         "with {path}, the run would write more than {} million values",
                         MOST_SAMPLES / 1_000_000
                     );
-                    check.error_at(tree, &path, "interval", message, "fewer subjects or a longer interval");
+                    check.add_error_at(tree, &path, "interval", message, "fewer subjects or a longer interval");
                     continue 'probes;
                 }
                 probes.push(Probe {
@@ -211,10 +212,17 @@ pub(crate) fn probes(
 }
 
 /// The subjects of a probe; empty after an error.
-fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows, check: &mut Check) -> Vec<Subject> {
-    let (text, place) = (tree.text(key), tree.place_of(key));
+fn subjects(
+    tree: &Tree,
+    key: &str,
+    path: &str,
+    network: &Network,
+    flows: &FlowGroups,
+    check: &mut Diagnostics,
+) -> Vec<ProbeSubject> {
+    let (text, place) = (tree.text(key), tree.location_of(key));
     let is = |name: &str| if is_pattern(text) { matches(text, name) } else { text == name };
-    let (found, names): (Vec<Subject>, Vec<&str>) = match key {
+    let (found, names): (Vec<ProbeSubject>, Vec<&str>) = match key {
         "flow" => {
             let mut found = BTreeSet::new();
             for (name, first, end) in &flows.groups {
@@ -222,20 +230,22 @@ fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows
                 found.extend((*first..*end).filter(|flow| all || is(&flows.list[*flow].name)));
             }
             (
-                found.into_iter().map(Subject::Flow).collect(),
+                found.into_iter().map(ProbeSubject::Flow).collect(),
                 flows.groups.iter().map(|group| group.0.as_str()).collect(),
             )
         }
-        "link" => indices(network.links.iter().map(|link| link.name.as_str()), is, Subject::Link),
-        "ethernet" => indices(network.ethernets.iter().map(|segment| segment.name.as_str()), is, Subject::Ethernet),
+        "link" => indices(network.links.iter().map(|link| link.name.as_str()), is, ProbeSubject::Link),
+        "ethernet" => {
+            indices(network.ethernets.iter().map(|segment| segment.name.as_str()), is, ProbeSubject::Ethernet)
+        }
         station => {
             let (mut found, mut names) = (Vec::new(), Vec::new());
             let access = network.access.iter().enumerate();
             for (access, settings) in access.filter(|(_, settings)| settings.component().station.key == station) {
                 for (station, node) in settings.stations().iter().enumerate() {
                     let name = network.nodes[node.index()].name.as_str();
-                    let wanted = Way::ALL.into_iter().filter(|way| is(&station_name(name, *way)));
-                    found.extend(wanted.map(|way| Subject::Station { access, station, way }));
+                    let wanted = MediumDirection::ALL.into_iter().filter(|way| is(&station_name(name, *way)));
+                    found.extend(wanted.map(|way| ProbeSubject::Station { access, station, way }));
                     names.push(name);
                 }
             }
@@ -250,12 +260,12 @@ fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows
                 network.components.iter().map(|c| c.station).find(|station| station.key == key).map_or(key, |s| s.name)
             }
         };
-        let token = check.sources.found(place);
+        let token = check.sources.excerpt(place);
         let message = format!(
             "{} {token}",
             if is_pattern(text) { format!("no {what} matches") } else { format!("unknown {what}") }
         );
-        check.unknown_name(place, &format!("{path}.{key}"), message, text, names.into_iter());
+        check.add_unknown_name(place, &format!("{path}.{key}"), message, text, names.into_iter());
     }
     found
 }
@@ -263,8 +273,8 @@ fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows
 fn indices<'a>(
     names: impl Iterator<Item = &'a str>,
     is: impl Fn(&str) -> bool,
-    subject: fn(usize) -> Subject,
-) -> (Vec<Subject>, Vec<&'a str>) {
+    subject: fn(usize) -> ProbeSubject,
+) -> (Vec<ProbeSubject>, Vec<&'a str>) {
     let names: Vec<&str> = names.collect();
     (names.iter().enumerate().filter(|(_, name)| is(name)).map(|(index, _)| subject(index)).collect(), names)
 }
@@ -272,17 +282,17 @@ fn indices<'a>(
 /// The metrics that a probe samples of a subject, in the order of the file. For a flow there is one list for each
 /// sampled end; other subjects have no ends. `None` after an error.
 fn views<'a>(
-    subject: &Subject,
+    subject: &ProbeSubject,
     tree: &Tree,
     path: &str,
     metrics: &[&'a Value],
     network: &Network,
-    flows: &Flows,
-    check: &mut Check,
+    flows: &FlowGroups,
+    check: &mut Diagnostics,
 ) -> Option<Vec<(usize, Vec<&'a Value>)>> {
-    let &Subject::Flow(index) = subject else { return Some(vec![(0, metrics.to_vec())]) };
+    let &ProbeSubject::Flow(index) = subject else { return Some(vec![(0, metrics.to_vec())]) };
     let flow = &flows.list[index];
-    let direction = tree.chosen_if_given(DIRECTION_KEY, &DIRECTION);
+    let direction = tree.optional_choice_value(DIRECTION_KEY, &DIRECTION);
     let end = match tree.get(END_KEY) {
         None => None,
         Some(value) => Some(end_of(value.text(), flow, network).or_else(|| {
@@ -290,7 +300,7 @@ fn views<'a>(
             let message = format!("unknown end {:?} of flow {}", value.text(), flow.name);
             let names = [ENDS, hosts].concat();
             let path = format!("{path}.{END_KEY}");
-            check.unknown_name(value.place, &path, message, value.text(), names.into_iter());
+            check.add_unknown_name(value.place, &path, message, value.text(), names.into_iter());
             None
         })?),
     };
@@ -326,11 +336,15 @@ fn end_of(text: &str, flow: &Flow, network: &Network) -> Option<usize> {
 }
 
 /// The metrics of a subject, the kind of the subject, and a number for that kind.
-fn metrics_of(subject: &Subject, network: &Network, flows: &Flows) -> (Vec<&'static str>, &'static str, (u8, usize)) {
+fn metrics_of(
+    subject: &ProbeSubject,
+    network: &Network,
+    flows: &FlowGroups,
+) -> (Vec<&'static str>, &'static str, (u8, usize)) {
     let endpoint = || ProbeMetric::declarations(&ENDPOINT);
     let (flow, controls) = (ProbeMetric::declarations(&metrics::FLOW), of_controls);
     let (metrics, what, number): (Vec<_>, _, _) = match subject {
-        Subject::Flow(index) => {
+        ProbeSubject::Flow(index) => {
             let (metrics, what) = match flows.list[*index].transport {
                 Transport::Tcp(_) => (endpoint().chain(flow).chain(controls()).collect(), "a TCP flow"),
                 Transport::Quic(_) => (endpoint().chain(flow).chain(controls()).collect(), "a QUIC flow"),
@@ -341,11 +355,11 @@ fn metrics_of(subject: &Subject, network: &Network, flows: &Flows) -> (Vec<&'sta
             };
             (metrics, what, (0, *index))
         }
-        Subject::Link(link) => (ProbeMetric::declarations(&metrics::LINK).collect(), "a link", (1, *link)),
-        Subject::Ethernet(segment) => {
+        ProbeSubject::Link(link) => (ProbeMetric::declarations(&metrics::LINK).collect(), "a link", (1, *link)),
+        ProbeSubject::Ethernet(segment) => {
             (ProbeMetric::declarations(&metrics::SEGMENT).collect(), "an Ethernet segment", (2, *segment))
         }
-        Subject::Station { access, station, way } => {
+        ProbeSubject::Station { access, station, way } => {
             let component = network.access[*access].component();
             ((component.metrics)(), component.station.name, (3 + *way as u8, access << 32 | station))
         }
@@ -355,13 +369,13 @@ fn metrics_of(subject: &Subject, network: &Network, flows: &Flows) -> (Vec<&'sta
 
 /// Checks that each metric exists for the subject and is sampled only once.
 fn fits(
-    (subject, end): (&Subject, usize),
+    (subject, end): (&ProbeSubject, usize),
     metrics: &[&Value],
     path: &str,
     network: &Network,
-    flows: &Flows,
+    flows: &FlowGroups,
     watched: &mut BTreeSet<(u8, usize, usize, &'static str)>,
-    check: &mut Check,
+    check: &mut Diagnostics,
 ) -> bool {
     let (valid, what, key) = metrics_of(subject, network, flows);
     let mut good = true;
@@ -371,22 +385,22 @@ fn fits(
         if !valid.contains(&name) {
             let message = format!("{name} is not a metric of {what}");
             let expected = valid.iter().map(|name| format!("\"{name}\"")).collect();
-            check.error(metric.place, &path, message, expected);
+            check.add_error(metric.place, &path, message, expected);
             good = false;
         } else if !watched.insert((key.0, key.1, end, name)) {
             let message = format!("{name} of {} is sampled twice", of(subject, end, flows));
-            check.error(metric.place, &path, message, vec!["each metric once for each subject".into()]);
+            check.add_error(metric.place, &path, message, vec!["each metric once for each subject".into()]);
             good = false;
         }
     }
     good
 }
 
-fn of(subject: &Subject, end: usize, flows: &Flows) -> String {
+fn of(subject: &ProbeSubject, end: usize, flows: &FlowGroups) -> String {
     match subject {
-        Subject::Flow(flow) => format!("flow {}", direction_name(&flows.list[*flow].name, end)),
-        Subject::Link(_) => "the same link".to_string(),
-        Subject::Ethernet(_) => "the same segment".to_string(),
-        Subject::Station { .. } => "the same station".to_string(),
+        ProbeSubject::Flow(flow) => format!("flow {}", direction_name(&flows.list[*flow].name, end)),
+        ProbeSubject::Link(_) => "the same link".to_string(),
+        ProbeSubject::Ethernet(_) => "the same segment".to_string(),
+        ProbeSubject::Station { .. } => "the same station".to_string(),
     }
 }

@@ -1,10 +1,10 @@
 //! Real programs on hosts: their keys, and the description that results from them.
 
-use super::network::{Network, known};
+use super::network::{Network, find_node};
 use super::real_time::{PORT, port};
-use super::{Check, some_of};
-use crate::description::{Command, Flow, Program, Ready};
-use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants, keys};
+use super::{Diagnostics, abbreviate_names};
+use crate::description::{Command, Flow, Program, ReadyCondition};
+use crate::schema::{Field, FieldKind, Table, Tree, Value, ValueData, Variant, Variants, keys};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of programs in a scenario.
@@ -15,33 +15,33 @@ pub(super) static PROGRAM: Table = Table {
     text: "A real program at a host, in real time. The host becomes a network namespace of this machine.",
     fields: &[keys! {
         /// Its name, unique among programs.
-        "name": Kind::Name, optional "the host's name";
+        "name": FieldKind::Name, optional "the host's name";
         /// The host at which it runs.
-        "host": Kind::Name, required;
+        "host": FieldKind::Name, required;
         /// The program and its arguments, such as `["iperf3", "-s"]`; or a text, which `/bin/sh -c` runs.
-        "command": Kind::Either(&Kind::List(&Kind::Text), &Kind::Text), required;
+        "command": FieldKind::Either(&FieldKind::List(&FieldKind::Text), &FieldKind::Text), required;
         /// Additional environment variables, such as `["NAME=value"]`.
-        "environment": Kind::List(&Kind::Text), default "[]";
+        "environment": FieldKind::List(&FieldKind::Text), default "[]";
         /// Working directory, relative to the folder of the scenario file.
-        "directory": Kind::Text, default ".";
+        "directory": FieldKind::Text, default ".";
         /// Programs that must be ready before it starts.
-        "after": Kind::List(&Kind::Name), default "[]";
+        "after": FieldKind::List(&FieldKind::Name), default "[]";
         /// Condition under which it is ready.
-        "ready": Kind::Table(&READY), empty;
+        "ready": FieldKind::Table(&READY), empty;
         /// Earliest start, from the start of the run.
-        "start": Kind::DURATION, default "0s";
+        "start": FieldKind::DURATION, default "0s";
         /// Longest time that it may take. After this time it is killed and the run has failed. A program in the background has
         /// no such limit: it is ended with the run.
-        "timeout": Kind::INTERVAL, optional "the run's `duration`";
+        "timeout": FieldKind::INTERVAL, optional "the run's `duration`";
         /// Whether it is ended with the run. The run ends when all programs that are not in the background have ended.
         /// A program in the background may end earlier, but not by a signal.
-        "background": Kind::Boolean, default "false";
+        "background": FieldKind::Boolean, default "false";
         /// Exit status with which it must end.
-        "exit_status": Kind::integer(0, 255), optional "`0`; any in the background";
+        "exit_status": FieldKind::integer(0, 255), optional "`0`; any in the background";
         /// The flow whose application metrics it reports. The last line of its standard output that is a JSON object, such as
         /// `{"quic_mean_rtt_s": 0.041}`, becomes rows of `figures.csv`. If all programs that are not in the background have
         /// this key, the file also runs in virtual time: the model plays these flows in their place.
-        "figures_of": Kind::Text, optional "it reports none";
+        "figures_of": FieldKind::Text, optional "it reports none";
     }],
     ..Table::EMPTY
 };
@@ -53,7 +53,7 @@ static READY: Table = Table {
     text: "When a program is ready. Programs that name it in `after` start then.",
     fields: &[&[Field::default(
         "timeout",
-        Kind::INTERVAL,
+        FieldKind::INTERVAL,
         "10s",
         "Longest time until it is ready. After this time the run has failed.",
     )]],
@@ -68,7 +68,7 @@ static READY: Table = Table {
             Variant::new(
                 "output",
                 "when it has written a line with a text.",
-                &[&[Field::required("text", Kind::Text, "The text, part of one line.")]],
+                &[&[Field::required("text", FieldKind::Text, "The text, part of one line.")]],
             ),
             Variant::new("exit", "when it has ended with its exit status.", &[]),
         ],
@@ -80,34 +80,34 @@ static READY: Table = Table {
 /// Fills in defaults that depend on other keys.
 pub(super) fn fill(root: &mut Tree) {
     let duration = root.duration("duration");
-    let Some(Data::Tables(programs)) = root.get_mut("program").map(|value| &mut value.data) else { return };
+    let Some(ValueData::Tables(programs)) = root.get_mut("program").map(|value| &mut value.data) else { return };
     for program in programs {
-        program.fill("name", Data::Text(program.text("host").to_string()));
-        program.fill("timeout", Data::Duration(duration));
+        program.fill("name", ValueData::Text(program.text("host").to_string()));
+        program.fill("timeout", ValueData::Duration(duration));
         if !program.boolean("background") {
-            program.fill("exit_status", Data::Integer(0));
+            program.fill("exit_status", ValueData::Integer(0));
         }
     }
 }
 
 /// The programs in a file.
-pub(super) fn programs(root: &Tree, network: &Network, check: &mut Check) -> Vec<Program> {
+pub(super) fn programs(root: &Tree, network: &Network, check: &mut Diagnostics) -> Vec<Program> {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     if trees.len() > MOST_PROGRAMS {
         let message = format!("too many programs: {}", trees.len());
-        check.error(root.place_of("program"), "program", message, vec![format!("at most {MOST_PROGRAMS}")]);
+        check.add_error(root.location_of("program"), "program", message, vec![format!("at most {MOST_PROGRAMS}")]);
         return Vec::new();
     }
     let mut numbers = BTreeMap::new();
     for (index, tree) in trees.iter().enumerate() {
         if numbers.insert(tree.text("name"), index).is_some() {
             let message = format!("duplicate program name \"{}\"", tree.text("name"));
-            check.error_at(tree, &format!("program.{index}"), "name", message, "a unique name");
+            check.add_error_at(tree, &format!("program.{index}"), "name", message, "a unique name");
         }
     }
     let mut programs = Vec::new();
     for (index, tree) in trees.iter().enumerate() {
-        if check.full() {
+        if check.is_full() {
             break;
         }
         programs.extend(program(tree, &format!("program.{index}"), &numbers, network, check));
@@ -121,27 +121,27 @@ fn program(
     path: &str,
     numbers: &BTreeMap<&str, usize>,
     network: &Network,
-    check: &mut Check,
+    check: &mut Diagnostics,
 ) -> Option<Program> {
-    let place = tree.place_of("host");
+    let place = tree.location_of("host");
     let command = command(tree, path, check);
     let environment = environment(tree, path, check);
     plain(tree.text("directory"), tree.get("directory"), &format!("{path}.directory"), check);
     for (n, other) in tree.list("after").iter().enumerate() {
-        if !numbers.contains_key(other.text()) && !check.full() {
+        if !numbers.contains_key(other.text()) && !check.is_full() {
             let (message, path) = (format!("unknown program \"{}\"", other.text()), format!("{path}.after.{n}"));
-            check.unknown_name(other.place, &path, message, other.text(), numbers.keys().copied());
+            check.add_unknown_name(other.place, &path, message, other.text(), numbers.keys().copied());
         }
     }
     if tree.boolean("background") && tree.get("exit_status").is_some() {
         let message = format!("exit_status has no effect for {}, which runs in the background", tree.text("name"));
-        check.error_at(tree, path, "exit_status", message, "background = false, or no exit_status");
+        check.add_error_at(tree, path, "exit_status", message, "background = false, or no exit_status");
     }
     let ready = ready(tree.table("ready"), path, check);
-    let host = known(tree.text("host"), place, &format!("{path}.host"), network, check)?;
+    let host = find_node(tree.text("host"), place, &format!("{path}.host"), network, check)?;
     if network.nodes[host.index()].router {
         let message = format!("{} is a router, but a program needs a host", tree.text("host"));
-        check.error(place, &format!("{path}.host"), message, some_of(network.host_names().into_iter()));
+        check.add_error(place, &format!("{path}.host"), message, abbreviate_names(network.host_names().into_iter()));
         return None;
     }
     Some(Program {
@@ -163,10 +163,10 @@ fn program(
 }
 
 /// Resolves the flows whose metrics programs report.
-pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], check: &mut Check) {
+pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], check: &mut Diagnostics) {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     for (index, tree) in trees.iter().enumerate() {
-        if check.full() {
+        if check.is_full() {
             break;
         }
         let Some(named) = tree.get("figures_of") else { continue };
@@ -175,7 +175,7 @@ pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], che
             let names = flows.iter().map(|flow| flow.name.as_str());
             let message = format!("unknown flow \"{}\"", named.text());
             let path = format!("program.{index}.figures_of");
-            check.unknown_name(named.place, &path, message, named.text(), names);
+            check.add_unknown_name(named.place, &path, message, named.text(), names);
         }
         // Programs with errors are not in the list.
         let program = programs.iter_mut().find(|program| program.name == tree.text("name"));
@@ -184,7 +184,7 @@ pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], che
 }
 
 /// Checks that a text can be passed to the operating system (it contains no NUL) and is not empty.
-fn plain(text: &str, value: Option<&Value>, path: &str, check: &mut Check) {
+fn plain(text: &str, value: Option<&Value>, path: &str, check: &mut Diagnostics) {
     let wrong = if text.contains('\0') {
         "contains a NUL character"
     } else if text.trim().is_empty() {
@@ -193,20 +193,20 @@ fn plain(text: &str, value: Option<&Value>, path: &str, check: &mut Check) {
         return;
     };
     let place = value.map(|value| value.place).unwrap_or_default();
-    check.error(place, path, format!("{path} {wrong}"), vec!["a non-empty string without NUL characters".into()]);
+    check.add_error(place, path, format!("{path} {wrong}"), vec!["a non-empty string without NUL characters".into()]);
 }
 
-fn command(tree: &Tree, path: &str, check: &mut Check) -> Command {
+fn command(tree: &Tree, path: &str, check: &mut Diagnostics) -> Command {
     let path = format!("{path}.command");
-    let Some(value) = tree.get("command") else { return Command::Words(Vec::new()) };
-    let Data::List(words) = &value.data else {
+    let Some(value) = tree.get("command") else { return Command::Arguments(Vec::new()) };
+    let ValueData::List(words) = &value.data else {
         plain(value.text(), Some(value), &path, check);
         return Command::Shell(value.text().to_string());
     };
     match words.split_first() {
         None => {
             let expected = vec!["the program and its arguments, such as [\"iperf3\", \"-s\"]".into()];
-            check.error(value.place, &path, format!("{path} is empty"), expected);
+            check.add_error(value.place, &path, format!("{path} is empty"), expected);
         }
         Some((first, arguments)) => {
             plain(first.text(), Some(first), &format!("{path}.0"), check);
@@ -216,10 +216,10 @@ fn command(tree: &Tree, path: &str, check: &mut Check) -> Command {
             }
         }
     }
-    Command::Words(words.iter().map(|word| word.text().to_string()).collect())
+    Command::Arguments(words.iter().map(|word| word.text().to_string()).collect())
 }
 
-fn environment(tree: &Tree, path: &str, check: &mut Check) -> Vec<(String, String)> {
+fn environment(tree: &Tree, path: &str, check: &mut Diagnostics) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     let mut names = BTreeSet::new();
     for (n, value) in tree.list("environment").iter().enumerate() {
@@ -227,42 +227,47 @@ fn environment(tree: &Tree, path: &str, check: &mut Check) -> Vec<(String, Strin
         match value.text().split_once('=') {
             Some((name, _)) if !name.is_empty() && !value.text().contains('\0') && !names.insert(name) => {
                 let message = format!("{path} sets {} a second time", name.escape_default());
-                check.error(value.place, &path, message, vec!["each variable once".into()]);
+                check.add_error(value.place, &path, message, vec!["each variable once".into()]);
             }
             Some((name, content)) if !name.is_empty() && !value.text().contains('\0') => {
                 variables.push((name.to_string(), content.to_string()));
             }
             _ => {
-                let message = format!("{path} = {} does not set a variable", check.sources.found(value.place));
-                check.error(value.place, &path, message, vec!["a variable such as \"NAME=value\"".into()]);
+                let message = format!("{path} = {} does not set a variable", check.sources.excerpt(value.place));
+                check.add_error(value.place, &path, message, vec!["a variable such as \"NAME=value\"".into()]);
             }
         }
     }
     variables
 }
 
-fn ready(tree: &Tree, path: &str, check: &mut Check) -> Ready {
+fn ready(tree: &Tree, path: &str, check: &mut Diagnostics) -> ReadyCondition {
     match tree.choice("kind") {
-        "tcp-port" => Ready::TcpPort(port(tree, "port")),
-        "udp-port" => Ready::UdpPort(port(tree, "port")),
+        "tcp-port" => ReadyCondition::TcpPort(port(tree, "port")),
+        "udp-port" => ReadyCondition::UdpPort(port(tree, "port")),
         "output" => {
             let text = tree.text("text");
             if text.is_empty() || text.contains(['\n', '\r', '\0']) {
                 let path = format!("{path}.ready.text");
                 let message = format!("{path} is empty or has more than one line");
-                check.error(tree.place_of("text"), &path, message, vec!["a non-empty string of one line".into()]);
+                check.add_error(
+                    tree.location_of("text"),
+                    &path,
+                    message,
+                    vec!["a non-empty string of one line".into()],
+                );
             }
-            Ready::Output(text.to_string())
+            ReadyCondition::Output(text.to_string())
         }
-        "exit" => Ready::Exit,
-        "started" => Ready::Started,
+        "exit" => ReadyCondition::Exit,
+        "started" => ReadyCondition::Started,
         other => unreachable!("the schema does not contain the readiness {other}"),
     }
 }
 
 /// Checks that the dependencies between programs contain no cycle. It removes programs that wait for no remaining
 /// program until none can be removed. If programs remain, they contain a cycle.
-fn order(trees: &[Tree], numbers: &BTreeMap<&str, usize>, check: &mut Check) {
+fn order(trees: &[Tree], numbers: &BTreeMap<&str, usize>, check: &mut Diagnostics) {
     let waits_for = |index: usize| {
         trees[index].list("after").iter().filter_map(|other| Some((numbers.get(other.text()).copied()?, other)))
     };
@@ -301,5 +306,5 @@ fn order(trees: &[Tree], numbers: &BTreeMap<&str, usize>, check: &mut Check) {
         [] => return,
     };
     let path = format!("program.{index}.after");
-    check.error(closing.place, &path, message, vec!["an order of programs without a cycle".into()]);
+    check.add_error(closing.place, &path, message, vec!["an order of programs without a cycle".into()]);
 }

@@ -4,7 +4,7 @@ use super::network::Network;
 use fullpipe_units::NodeId;
 
 /// Decides whether two hosts can reach each other. All lists are in ascending order.
-pub(crate) struct Reach {
+pub(crate) struct Reachability {
     /// The neighbors of each node.
     neighbours: Vec<Vec<u32>>,
     /// The segments of each node.
@@ -13,7 +13,7 @@ pub(crate) struct Reach {
     groups: Vec<Vec<u32>>,
 }
 
-impl Reach {
+impl Reachability {
     pub(crate) fn new(network: &Network) -> Self {
         let count = network.nodes.len();
         let router = |node: &NodeId| network.nodes[node.index()].router;
@@ -60,7 +60,7 @@ impl Reach {
             list.sort_unstable();
             list.dedup();
         }
-        Reach { neighbours, segments, groups }
+        Reachability { neighbours, segments, groups }
     }
 
     /// Whether packets can travel from host `a` to host `b`. Links have two directions, so the reverse is also true.

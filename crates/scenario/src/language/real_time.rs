@@ -1,31 +1,31 @@
 //! The keys for runs in real time, and the selection of the real hosts.
 
-use super::Check;
+use super::Diagnostics;
 use super::network::Network;
-use super::traffic::Flows;
-use crate::description::{AfterStall, Attachment, LatenessPolicy, Player, Program, RealTime};
+use super::traffic::FlowGroups;
+use crate::description::{EndpointBackend, InterfaceKind, LatenessPolicy, Program, RealTimeSettings, StallPolicy};
 use crate::schema::component::choices;
-use crate::schema::{Choice, Kind, Table, Tree, Value, keys, named};
+use crate::schema::{Choice, FieldKind, Table, Tree, Value, keys, named};
 use fullpipe_units::NodeId;
 use fullpipe_workload::{Protocol, WORKLOADS, WorkloadCatalogue};
 use std::collections::BTreeMap;
 
-pub(super) const PORT: Kind = Kind::integer(1, 65_535);
+pub(super) const PORT: FieldKind = FieldKind::integer(1, 65_535);
 
-static PLAYERS: [(Choice, Player); 3] = named! {
+static PLAYERS: [(Choice, EndpointBackend); 3] = named! {
     /// Fullpipe's model.
-    "model" => Player::Model;
+    "model" => EndpointBackend::Model;
     /// a socket of this machine's kernel, driven by Fullpipe as the workload says (`bulk` and `constant-rate`, without
     /// TLS); in virtual time the model.
-    "kernel" => Player::Kernel;
+    "kernel" => EndpointBackend::Kernel;
     /// a `[[program]]` of the host, or the system connected to its `interface`.
-    "program" => Player::Program;
+    "program" => EndpointBackend::Program;
 };
 
 static PLAYER_NAMES: [Choice; 3] = choices(&PLAYERS);
 
 /// What runs an end of a flow.
-pub(super) const PLAYER: Kind = Kind::Choice(&PLAYER_NAMES);
+pub(super) const PLAYER: FieldKind = FieldKind::Choice(&PLAYER_NAMES);
 
 static POLICIES: [(Choice, LatenessPolicy); 2] = [
     (
@@ -38,16 +38,16 @@ static POLICIES: [(Choice, LatenessPolicy); 2] = [
     ),
 ];
 
-static AFTER_STALL: [(Choice, AfterStall); 2] = [
-    (Choice::new("catch-up", "overdue packets leave at once."), AfterStall::CatchUp),
-    (Choice::new("pause", "the model's clock is stopped for the time of the stall."), AfterStall::Pause),
+static AFTER_STALL: [(Choice, StallPolicy); 2] = [
+    (Choice::new("catch-up", "overdue packets leave at once."), StallPolicy::CatchUp),
+    (Choice::new("pause", "the model's clock is stopped for the time of the stall."), StallPolicy::Pause),
 ];
 
-static ATTACHMENTS: [(Choice, Attachment); 2] = named! {
+static ATTACHMENTS: [(Choice, InterfaceKind); 2] = named! {
     /// a pair of virtual Ethernet interfaces, the emulator's end read by a packet socket.
-    "veth" => Attachment::Veth;
+    "veth" => InterfaceKind::Veth;
     /// a TUN device, where /dev/net/tun may be opened; without the kernel's arrival stamps.
-    "tun" => Attachment::Tun;
+    "tun" => InterfaceKind::Tun;
 };
 
 pub(super) static REAL_TIME: Table = Table {
@@ -58,32 +58,32 @@ pub(super) static REAL_TIME: Table = Table {
            have no effect.",
     fields: &[keys! {
         /// Consequence if the run fell behind real time.
-        "policy": Kind::Choice(&choices(&POLICIES)), default "best-effort";
+        "policy": FieldKind::Choice(&choices(&POLICIES)), default "best-effort";
         /// Lateness above which an event or packet counts as late.
-        "late_after": Kind::DURATION, default "1ms";
+        "late_after": FieldKind::DURATION, default "1ms";
         /// Largest share of late events, subframes, packets and arrivals, for each of the four, with which the run is on time.
-        "late_share": Kind::PROBABILITY, default "0.01";
+        "late_share": FieldKind::PROBABILITY, default "0.01";
         /// A gap in the emulator's loop that is longer than this is a stall.
-        "stall_after": Kind::INTERVAL, default "25ms";
+        "stall_after": FieldKind::INTERVAL, default "25ms";
         /// Treatment of the time of a stall.
-        "after_stall": Kind::Choice(&choices(&AFTER_STALL)), default "catch-up";
+        "after_stall": FieldKind::Choice(&choices(&AFTER_STALL)), default "catch-up";
         /// How the namespaces of hosts are connected to the emulator.
-        "attachment": Kind::Choice(&choices(&ATTACHMENTS)), default "veth";
+        "attachment": FieldKind::Choice(&choices(&ATTACHMENTS)), default "veth";
         /// Whether all arrivals are written with their timestamps, for replay in virtual time.
-        "record_arrivals": Kind::Boolean, default "false";
+        "record_arrivals": FieldKind::Boolean, default "false";
     }],
     ..Table::EMPTY
 };
 
 /// Converts a filled `[real_time]` table into settings.
-pub(super) fn settings(tree: &Tree) -> RealTime {
-    RealTime {
-        policy: tree.chosen("policy", &POLICIES),
+pub(super) fn settings(tree: &Tree) -> RealTimeSettings {
+    RealTimeSettings {
+        policy: tree.choice_value("policy", &POLICIES),
         late_after: tree.duration("late_after"),
         late_share: tree.number("late_share"),
         stall_after: tree.duration("stall_after"),
-        after_stall: tree.chosen("after_stall", &AFTER_STALL),
-        attachment: tree.chosen("attachment", &ATTACHMENTS),
+        after_stall: tree.choice_value("after_stall", &AFTER_STALL),
+        attachment: tree.choice_value("attachment", &ATTACHMENTS),
         record_arrivals: tree.boolean("record_arrivals"),
     }
 }
@@ -93,13 +93,13 @@ pub(super) fn port(tree: &Tree, key: &str) -> u16 {
     u16::try_from(tree.integer(key)).unwrap_or(u16::MAX)
 }
 
-pub(super) fn player(tree: &Tree, key: &str) -> Player {
-    tree.chosen(key, &PLAYERS)
+pub(super) fn player(tree: &Tree, key: &str) -> EndpointBackend {
+    tree.choice_value(key, &PLAYERS)
 }
 
 /// Checks that kernel sockets can run the ends of a flow as the file states. `tls` states whether the stream is protected.
-pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check: &mut Check) {
-    let by_program = |key: &str| player(flow, key) == Player::Program;
+pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check: &mut Diagnostics) {
+    let by_program = |key: &str| player(flow, key) == EndpointBackend::Program;
     let over_quic = match protocol {
         Protocol::Tcp | Protocol::Udp => None,
         Protocol::Quic => Some("a program cannot decode packets of the QUIC model, which are not encrypted"),
@@ -107,10 +107,10 @@ pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check
     };
     if let Some(message) = over_quic.filter(|_| by_program("from_by") != by_program("to_by")) {
         let [program, other] = if by_program("from_by") { ["from_by", "to_by"] } else { ["to_by", "from_by"] };
-        check.error_at(flow, path, program, message, &format!("{other} = \"program\""));
+        check.add_error_at(flow, path, program, message, &format!("{other} = \"program\""));
     }
-    let workload = WORKLOADS.named(flow.choice(WorkloadCatalogue::KEY));
-    for key in ["from_by", "to_by"].into_iter().filter(|key| player(flow, key) == Player::Kernel) {
+    let workload = WORKLOADS.find(flow.choice(WorkloadCatalogue::KEY));
+    for key in ["from_by", "to_by"].into_iter().filter(|key| player(flow, key) == EndpointBackend::Kernel) {
         let (message, expected) = if !workload.on_sockets {
             let sent = WORKLOADS.iter().filter(|workload| workload.on_sockets);
             let expected = sent.map(|workload| format!("workload = \"{}\"", workload.declaration.name)).collect();
@@ -124,7 +124,7 @@ pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check
         } else {
             continue;
         };
-        check.error(flow.place_of(key), &format!("{path}.{key}"), message, expected);
+        check.add_error(flow.location_of(key), &format!("{path}.{key}"), message, expected);
     }
 }
 
@@ -136,7 +136,13 @@ struct Reason {
 }
 
 /// Marks the real hosts and checks that the flows are compatible with them.
-pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs: &[Program], check: &mut Check) {
+pub(super) fn hosts(
+    root: &Tree,
+    network: &mut Network,
+    flows: &FlowGroups,
+    programs: &[Program],
+    check: &mut Diagnostics,
+) {
     let mut real: BTreeMap<NodeId, Reason> = BTreeMap::new();
     for program in programs {
         let text = format!("program {} runs there", program.name);
@@ -153,7 +159,7 @@ pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs:
     }
     for flow in &flows.list {
         for (host, player, what) in [(flow.from, flow.from_by, "from_by"), (flow.to, flow.to_by, "to_by")] {
-            if player != Player::Model {
+            if player != EndpointBackend::Model {
                 let text = || format!("flow {} has {what} = {} there", flow.name, quoted(player));
                 real.entry(host).or_insert_with(|| Reason { text: text(), program: false, interface: false });
             }
@@ -168,25 +174,31 @@ pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs:
 }
 
 /// Checks that no program runs on a host beyond an interface.
-fn programs_beyond(root: &Tree, (host, interface): (NodeId, &str), programs: &[Program], check: &mut Check) {
+fn programs_beyond(root: &Tree, (host, interface): (NodeId, &str), programs: &[Program], check: &mut Diagnostics) {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     for (index, (tree, program)) in trees.iter().zip(programs).enumerate().filter(|(_, (_, one))| one.host == host) {
         let message = format!("program {} cannot run at a host with an interface ({interface})", program.name);
         let expected = vec!["a host without interface".to_string()];
-        check.error(tree.place_of("host"), &format!("program.{index}.host"), message, expected);
+        check.add_error(tree.location_of("host"), &format!("program.{index}.host"), message, expected);
     }
 }
 
-fn quoted(player: Player) -> &'static str {
+fn quoted(player: EndpointBackend) -> &'static str {
     match player {
-        Player::Model => "\"model\"",
-        Player::Kernel => "\"kernel\"",
-        Player::Program => "\"program\"",
+        EndpointBackend::Model => "\"model\"",
+        EndpointBackend::Kernel => "\"kernel\"",
+        EndpointBackend::Program => "\"program\"",
     }
 }
 
 /// Checks that real hosts have no model endpoints, and that every endpoint with the player `program` has a program.
-fn players_fit(root: &Tree, network: &Network, flows: &Flows, real: &BTreeMap<NodeId, Reason>, check: &mut Check) {
+fn players_fit(
+    root: &Tree,
+    network: &Network,
+    flows: &FlowGroups,
+    real: &BTreeMap<NodeId, Reason>,
+    check: &mut Diagnostics,
+) {
     let trees = root.get("flow").map(Value::tables).unwrap_or_default();
     for (index, (tree, (name, first, end))) in trees.iter().zip(&flows.groups).enumerate() {
         for key in ["from_by", "to_by"] {
@@ -195,16 +207,16 @@ fn players_fit(root: &Tree, network: &Network, flows: &Flows, real: &BTreeMap<No
             let mut hosts = ends.map(|host| (host, real.get(&host)));
             let path = format!("flow.{index}.{key}");
             let wrong = match player {
-                Player::Kernel => hosts.find(|(_, reason)| reason.is_some_and(|reason| reason.interface)),
-                Player::Model => hosts.find_map(|(host, reason)| Some((host, Some(reason?)))),
-                Player::Program => {
+                EndpointBackend::Kernel => hosts.find(|(_, reason)| reason.is_some_and(|reason| reason.interface)),
+                EndpointBackend::Model => hosts.find_map(|(host, reason)| Some((host, Some(reason?)))),
+                EndpointBackend::Program => {
                     hosts.find(|(_, reason)| reason.is_none_or(|reason| !reason.program && !reason.interface))
                 }
             };
             let Some((host, reason)) = wrong else { continue };
             let host = &network.nodes[host.index()].name;
             let (message, expected) = match (player, reason) {
-                (Player::Model, Some(reason)) => (
+                (EndpointBackend::Model, Some(reason)) => (
                     format!("{host} is a real host ({}), so the model cannot be the end of {name} there", reason.text),
                     // The kernel of this machine cannot run an end beyond an interface.
                     (if reason.interface { &["program"][..] } else { &["kernel", "program"] })
@@ -212,7 +224,7 @@ fn players_fit(root: &Tree, network: &Network, flows: &Flows, real: &BTreeMap<No
                         .map(|player| format!("{key} = \"{player}\""))
                         .collect(),
                 ),
-                (Player::Kernel, _) => (
+                (EndpointBackend::Kernel, _) => (
                     format!("{host} has an interface, so the kernel of this machine cannot be the end of {name} there"),
                     vec![format!("{key} = \"program\"")],
                 ),
@@ -221,7 +233,7 @@ fn players_fit(root: &Tree, network: &Network, flows: &Flows, real: &BTreeMap<No
                     vec![format!("a [[program]] with host = \"{host}\"")],
                 ),
             };
-            check.error(tree.place_of(key), &path, message, expected);
+            check.add_error(tree.location_of(key), &path, message, expected);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The predefined topologies, which are expanded into hosts, routers and links.
 
-use super::Check;
+use super::Diagnostics;
 use super::fields::{ETHERNET_FIELDS, LINE, MOST, MOST_STATIONS};
 use super::network::{Network, declare, fill_link, fill_links, segment};
-use crate::schema::{Data, Field, Kind, Table, Tree, Variant, Variants, keys};
+use crate::schema::{Field, FieldKind, Table, Tree, ValueData, Variant, Variants, keys};
 use fullpipe_units::NodeId;
 
 /// The maximum number of host pairs of a dumbbell. The hosts and the two routers are within [`MOST`].
@@ -30,25 +30,25 @@ pub(super) static TOPOLOGY: Table = Table {
                        `bottleneck` from `router1` to `router2`; and from there the links `access-right1`, ... to the \
                        hosts `right1`, .... The first direction of every link points to the right.",
                 fields: &[&[
-                    Field::default("pairs", Kind::integer(1, MOST_PAIRS), "1", "Hosts on either side."),
-                    Field::required("access", Kind::Table(&LINE), "The links on the left."),
-                    Field::required("bottleneck", Kind::Table(&LINE), "The link in the middle."),
-                    Field::optional("access_right", Kind::Table(&LINE), "as `access`", "The links on the right."),
+                    Field::default("pairs", FieldKind::integer(1, MOST_PAIRS), "1", "Hosts on either side."),
+                    Field::required("access", FieldKind::Table(&LINE), "The links on the left."),
+                    Field::required("bottleneck", FieldKind::Table(&LINE), "The link in the middle."),
+                    Field::optional("access_right", FieldKind::Table(&LINE), "as `access`", "The links on the right."),
                 ]],
             },
             Variant {
                 name: "chain",
                 text: "host `source`, routers `router1`, `router2`, ..., host `sink`, joined by the links `link1`, \
                        `link2`, ... in the order of the file. The first direction points to the sink.",
-                fields: &[&[Field::required("link", Kind::Tables(&LINE), "The links, at least one.")]],
+                fields: &[&[Field::required("link", FieldKind::Tables(&LINE), "The links, at least one.")]],
             },
             Variant {
                 name: "star",
                 text: "hosts `host1`, `host2`, ... each on its link `access1`, ... to the router `hub`. The first \
                        direction of every link points to the hub.",
                 fields: &[&[
-                    Field::required("hosts", Kind::integer(2, MOST_HOSTS), "Number of hosts."),
-                    Field::required("access", Kind::Table(&LINE), "The link of each host."),
+                    Field::required("hosts", FieldKind::integer(2, MOST_HOSTS), "Number of hosts."),
+                    Field::required("access", FieldKind::Table(&LINE), "The link of each host."),
                 ]],
             },
             Variant {
@@ -59,9 +59,10 @@ pub(super) static TOPOLOGY: Table = Table {
                        (`access-cross-source`n, `access-cross-sink`n). The first direction of every link points from \
                        source to sink.",
                 fields: &[&[
-                    Field::required("hops", Kind::integer(1, MOST_HOPS), "Number of bottlenecks.").unit("links"),
-                    Field::required("bottleneck", Kind::Table(&LINE), "Each link between two routers."),
-                    Field::required("access", Kind::Table(&LINE), "The link of each host."),
+                    Field::required("hops", FieldKind::integer(1, MOST_HOPS), "Number of bottlenecks.")
+                        .with_unit("links"),
+                    Field::required("bottleneck", FieldKind::Table(&LINE), "Each link between two routers."),
+                    Field::required("access", FieldKind::Table(&LINE), "The link of each host."),
                 ]],
             },
             Variant {
@@ -70,7 +71,7 @@ pub(super) static TOPOLOGY: Table = Table {
                 fields: &[
                     keys! {
                         /// Number of hosts (named `host1`, `host2`, ...), or their names.
-                        "hosts": Kind::Either(&Kind::integer(2, MOST_STATIONS), &Kind::List(&Kind::Name)), required;
+                        "hosts": FieldKind::Either(&FieldKind::integer(2, MOST_STATIONS), &FieldKind::List(&FieldKind::Name)), required;
                     },
                     ETHERNET_FIELDS,
                 ],
@@ -85,24 +86,24 @@ pub(super) static TOPOLOGY: Table = Table {
 const LINES: [&str; 3] = ["access", "bottleneck", "access_right"];
 
 /// Fills in defaults that depend on other keys.
-pub(super) fn fill(topology: &mut Tree, check: &mut Check) {
+pub(super) fn fill(topology: &mut Tree, check: &mut Diagnostics) {
     if topology.choice("kind") == "chain" {
         fill_links(topology, "topology.", check);
     }
     for key in LINES {
-        if let Some(Data::Table(link)) = topology.get_mut(key).map(|value| &mut value.data) {
+        if let Some(ValueData::Table(link)) = topology.get_mut(key).map(|value| &mut value.data) {
             fill_link(link, &format!("topology.{key}"), check);
         }
     }
     if topology.choice("kind") == "dumbbell" {
         // Filled in first, so that an error in it is reported only once.
         let access = topology.table("access").clone();
-        topology.fill("access_right", Data::Table(access));
+        topology.fill("access_right", ValueData::Table(access));
     }
 }
 
 /// Adds the nodes and links of a topology to the network.
-pub(super) fn build(topology: &Tree, network: &mut Network, check: &mut Check) {
+pub(super) fn build(topology: &Tree, network: &mut Network, check: &mut Diagnostics) {
     match topology.choice("kind") {
         "dumbbell" => dumbbell(topology, network, check),
         "chain" => chain(topology, network, check),
@@ -113,7 +114,7 @@ pub(super) fn build(topology: &Tree, network: &mut Network, check: &mut Check) {
     }
 }
 
-fn dumbbell(topology: &Tree, network: &mut Network, check: &mut Check) {
+fn dumbbell(topology: &Tree, network: &mut Network, check: &mut Diagnostics) {
     let pairs = topology.integer("pairs");
     let left: Vec<NodeId> = (1..=pairs).map(|n| network.node(format!("left{n}"), false)).collect();
     let router1 = network.node("router1".into(), true);
@@ -142,12 +143,12 @@ fn dumbbell(topology: &Tree, network: &mut Network, check: &mut Check) {
     }
 }
 
-fn chain(topology: &Tree, network: &mut Network, check: &mut Check) {
+fn chain(topology: &Tree, network: &mut Network, check: &mut Diagnostics) {
     let links = topology.tables("link");
     if links.is_empty() || links.len() >= MOST {
         let message = format!("topology.link has {} links", links.len());
         let expected = format!("1 to {} links", MOST - 1);
-        check.error(topology.place_of("link"), "topology.link", message, vec![expected]);
+        check.add_error(topology.location_of("link"), "topology.link", message, vec![expected]);
         return;
     }
     let mut from = network.node("source".into(), false);
@@ -159,7 +160,7 @@ fn chain(topology: &Tree, network: &mut Network, check: &mut Check) {
     }
 }
 
-fn star(topology: &Tree, network: &mut Network, check: &mut Check) {
+fn star(topology: &Tree, network: &mut Network, check: &mut Diagnostics) {
     let hosts: Vec<NodeId> = (1..=topology.integer("hosts")).map(|n| network.node(format!("host{n}"), false)).collect();
     let hub = network.node("hub".into(), true);
     for (n, host) in hosts.into_iter().enumerate() {
@@ -167,7 +168,7 @@ fn star(topology: &Tree, network: &mut Network, check: &mut Check) {
     }
 }
 
-fn parking_lot(topology: &Tree, network: &mut Network, check: &mut Check) {
+fn parking_lot(topology: &Tree, network: &mut Network, check: &mut Diagnostics) {
     let hops = topology.integer("hops");
     let access = topology.table("access");
     let source = network.node("source".into(), false);
@@ -192,9 +193,9 @@ fn parking_lot(topology: &Tree, network: &mut Network, check: &mut Check) {
     network.link("access-sink", routers[routers.len() - 1], sink, access, "topology.access", check);
 }
 
-fn one_ethernet(topology: &Tree, network: &mut Network, check: &mut Check) {
+fn one_ethernet(topology: &Tree, network: &mut Network, check: &mut Diagnostics) {
     let hosts: Vec<NodeId> = match &topology.get("hosts").map(|value| &value.data) {
-        Some(Data::Integer(count)) => (1..=*count).map(|n| network.node(format!("host{n}"), false)).collect(),
+        Some(ValueData::Integer(count)) => (1..=*count).map(|n| network.node(format!("host{n}"), false)).collect(),
         _ => {
             let names = topology.list("hosts");
             for (index, name) in names.iter().enumerate() {

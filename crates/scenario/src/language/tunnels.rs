@@ -1,10 +1,10 @@
 //! Flows that go through a tunnel.
 
-use super::Check;
-use super::reach::Reach;
-use super::traffic::Flows;
-use crate::description::{Stack, Transport, TunnelMode};
-use crate::schema::{Place, Tree, Value};
+use super::Diagnostics;
+use super::reach::Reachability;
+use super::traffic::FlowGroups;
+use crate::description::{QuicStack, Transport, TunnelMode};
+use crate::schema::{SourceLocation, Tree, Value};
 
 /// The tunnel that a `[[flow]]` refers to.
 pub(super) fn tunnel_of(flow: &Tree) -> Option<&Value> {
@@ -12,9 +12,9 @@ pub(super) fn tunnel_of(flow: &Tree) -> Option<&Value> {
 }
 
 /// A `[[flow]]` through a tunnel: the name of the tunnel, the place of the name, the path for errors, and the flows.
-pub(crate) struct Through {
+pub(crate) struct TunneledFlow {
     pub(crate) name: String,
-    pub(crate) place: Place,
+    pub(crate) place: SourceLocation,
     pub(crate) path: String,
     pub(crate) first: usize,
     pub(crate) end: usize,
@@ -23,8 +23,14 @@ pub(crate) struct Through {
 /// Finds the tunnel of each flow that uses one. Of the tunnels with the name, it is the first that begins at the flow's
 /// host `from`, otherwise the first that begins at its host `to`. In the latter case the flow is a download, which the
 /// host at `to` opens.
-pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str], reach: &Reach, check: &mut Check) {
-    for Through { name, place, path, first, end } in wanted {
+pub(crate) fn find_tunnels(
+    wanted: &[TunneledFlow],
+    flows: &mut FlowGroups,
+    names: &[&str],
+    reach: &Reachability,
+    check: &mut Diagnostics,
+) {
+    for TunneledFlow { name, place, path, first, end } in wanted {
         let group = flows.groups.iter().find(|(group, _, _)| group == name).map(|(_, first, end)| *first..*end);
         let is_tunnel = |index: &usize| matches!(flows.list[*index].transport, Transport::Masque(_));
         let Some(group) = group.filter(|group| group.clone().all(|index| is_tunnel(&index))) else {
@@ -34,13 +40,13 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
             if expected.is_empty() {
                 expected.push("a [[flow]] with protocol = \"masque\"".into());
             }
-            check.error(*place, path, message, expected);
+            check.add_error(*place, path, message, expected);
             continue;
         };
-        if matches!(&flows.list[*first].transport, Transport::Quic(settings) if settings.stack == Stack::Model) {
+        if matches!(&flows.list[*first].transport, Transport::Quic(settings) if settings.stack == QuicStack::Model) {
             let message =
                 "flows of the QUIC model cannot use a tunnel, because their packets have no bytes".to_string();
-            check.error(*place, path, message, vec!["quic.stack = \"noq\"".into()]);
+            check.add_error(*place, path, message, vec!["quic.stack = \"noq\"".into()]);
             continue;
         }
         for index in *first..*end {
@@ -52,20 +58,25 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
                 (None, None) => {
                     let [from, to] = [from, to].map(|node| names[node.index()]);
                     let message = format!("the tunnel {name} has its client neither at {from} nor at {to}");
-                    check.error(*place, path, message, vec![format!("a tunnel with from = \"{from}\" or \"{to}\"")]);
+                    check.add_error(
+                        *place,
+                        path,
+                        message,
+                        vec![format!("a tunnel with from = \"{from}\" or \"{to}\"")],
+                    );
                     break;
                 }
             };
             if flows.list[index].from != from {
                 let flow = &mut flows.list[index];
-                let Some(workload) = flow.workload.fetched() else {
+                let Some(workload) = flow.workload.to_download() else {
                     let message = format!(
                         "a tunnel is opened by its client, so {} cannot start {} through it",
                         names[to.index()],
                         flow.workload.name()
                     );
                     let expected = format!("from = \"{}\", or a workload on a single stream", names[from.index()]);
-                    check.error(*place, path, message, vec![expected]);
+                    check.add_error(*place, path, message, vec![expected]);
                     break;
                 };
                 // A download, which the client requests.
@@ -75,7 +86,7 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
             let proxy = flows.list[tunnel].to;
             if proxy == to || !reach.connected(proxy, to) {
                 let message = format!("no route from the proxy {} to {}", names[proxy.index()], names[to.index()]);
-                check.error(
+                check.add_error(
                     *place,
                     path,
                     message,
@@ -87,7 +98,7 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
             if flows.list[index].via_mode == Some(TunnelMode::Datagram) && !offers {
                 let message = format!("the tunnel {name} has no HTTP datagrams, because it has mode = \"stream\"");
                 let expected = vec!["masque.mode = \"datagram\" for the tunnel".into(), "via_mode = \"stream\"".into()];
-                check.error(*place, path, message, expected);
+                check.add_error(*place, path, message, expected);
                 break;
             }
             flows.list[index].via = Some(tunnel);

@@ -1,11 +1,11 @@
 //! Parses the name of a scenario and its options.
 
-use super::{NAMES, Wrong};
-use crate::schema::nearest;
+use super::{SCENARIO_NAMES, ScenarioStringError};
+use crate::schema::nearest_name;
 use std::collections::BTreeMap;
 
 /// The options that are not read yet, and the names of all options that the scenario supports.
-pub(super) struct Options {
+pub(super) struct OptionParser {
     name: &'static str,
     given: BTreeMap<String, Option<String>>,
     known: Vec<String>,
@@ -16,22 +16,29 @@ fn plain(option: &str) -> String {
     option.replace('_', "-")
 }
 
-impl Options {
+impl OptionParser {
     /// Parses the words, which are separated by blanks. Quotation marks around a word or a value are removed.
-    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
+    pub(super) fn parse(text: &str) -> Result<Self, ScenarioStringError> {
         let unquoted = text.replace(['"', '\''], "");
         let mut words = unquoted.split_whitespace();
         let Some(first) = words.next() else {
-            return Err(Wrong(format!("the scenario is empty; there are: {}", NAMES.join(", "))));
+            return Err(ScenarioStringError(format!(
+                "the scenario is empty; there are: {}",
+                SCENARIO_NAMES.join(", ")
+            )));
         };
-        let Some(name) = NAMES.into_iter().find(|name| *name == first) else {
-            let hint = nearest(first, NAMES).map_or_else(String::new, |near| format!("; did you mean {near}?"));
-            return Err(Wrong(format!("there is no scenario {first}{hint} (there are: {})", NAMES.join(", "))));
+        let Some(name) = SCENARIO_NAMES.into_iter().find(|name| *name == first) else {
+            let hint =
+                nearest_name(first, SCENARIO_NAMES).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            return Err(ScenarioStringError(format!(
+                "there is no scenario {first}{hint} (there are: {})",
+                SCENARIO_NAMES.join(", ")
+            )));
         };
         let mut given = BTreeMap::new();
         for word in words {
             let Some(option) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else {
-                return Err(Wrong(format!("{word} is no option; options look like --delay=15ms")));
+                return Err(ScenarioStringError(format!("{word} is no option; options look like --delay=15ms")));
             };
             let (option, value) = match option.split_once('=') {
                 Some((option, value)) => (option, Some(value.to_string())),
@@ -39,7 +46,7 @@ impl Options {
             };
             given.insert(plain(option), value);
         }
-        Ok(Options { name, given, known: Vec::new() })
+        Ok(OptionParser { name, given, known: Vec::new() })
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -56,12 +63,12 @@ impl Options {
         &mut self,
         option: &str,
         read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Wrong> {
+    ) -> Result<Option<T>, ScenarioStringError> {
         match self.take(option) {
             None => Ok(None),
             Some(value) => {
                 let value = value.unwrap_or_default();
-                let told = |expected| Wrong(format!("--{option}={value} is wrong: expected {expected}"));
+                let told = |expected| ScenarioStringError(format!("--{option}={value} is wrong: expected {expected}"));
                 read(&value).map(Some).map_err(told)
             }
         }
@@ -73,14 +80,14 @@ impl Options {
         option: &str,
         meaning: &str,
         read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<T, Wrong> {
-        let missing = || Wrong(format!("{} needs --{option}, {meaning}", self.name));
+    ) -> Result<T, ScenarioStringError> {
+        let missing = || ScenarioStringError(format!("{} needs --{option}, {meaning}", self.name));
         let missing = missing();
         self.optional(option, read)?.ok_or(missing)
     }
 
     /// Whether a switch is on: it is present without a value, or with a true value.
-    pub(super) fn flag(&mut self, option: &str) -> Result<bool, Wrong> {
+    pub(super) fn flag(&mut self, option: &str) -> Result<bool, ScenarioStringError> {
         let read = |text: &str| match text {
             "" | "1" | "t" | "true" => Ok(true),
             "0" | "f" | "false" => Ok(false),
@@ -94,7 +101,7 @@ impl Options {
         &mut self,
         option: &str,
         words: [&'static str; N],
-    ) -> Result<&'static str, Wrong> {
+    ) -> Result<&'static str, ScenarioStringError> {
         let read = |text: &str| {
             words.into_iter().find(|word| *word == text).ok_or_else(|| format!("one of {}", words.join(", ")))
         };
@@ -102,11 +109,15 @@ impl Options {
     }
 
     /// Checks that all options in the string are options of the scenario.
-    pub(super) fn done(self) -> Result<(), Wrong> {
+    pub(super) fn done(self) -> Result<(), ScenarioStringError> {
         let Some(unknown) = self.given.into_keys().next() else { return Ok(()) };
         let known: Vec<String> = self.known.iter().map(|option| format!("--{option}")).collect();
-        let hint = nearest(&unknown, self.known.iter().map(String::as_str));
+        let hint = nearest_name(&unknown, self.known.iter().map(String::as_str));
         let hint = hint.map_or_else(String::new, |near| format!("; did you mean --{near}?"));
-        Err(Wrong(format!("{} has no option --{unknown}{hint} (it has: {})", self.name, known.join(", "))))
+        Err(ScenarioStringError(format!(
+            "{} has no option --{unknown}{hint} (it has: {})",
+            self.name,
+            known.join(", ")
+        )))
     }
 }

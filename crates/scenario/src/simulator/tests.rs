@@ -1,7 +1,7 @@
 use super::*;
 use crate::description::{Link, QueueLimit, Scenario, Transport};
 use fullpipe_network::{
-    BernoulliLoss, Blackhole, Droplist, Frames, Impairments, PayloadCorruption, RebindingSide, Selection,
+    BernoulliLoss, Blackhole, Droplist, FrameFilter, FrameSelection, Impairments, PayloadCorruption, RebindingDirection,
 };
 use fullpipe_units::{Duration, Rate};
 use fullpipe_workload::ConstantRateSpec;
@@ -10,7 +10,8 @@ use proptest::prelude::*;
 const PATH: &str = "--delay=15ms --bandwidth=10Mbps --queue=25";
 
 fn text_of(scenario: &str) -> String {
-    translate(scenario, Hosts::Interfaces { left: "eth0", right: "eth1" }, 7).unwrap_or_else(|wrong| panic!("{wrong}"))
+    translate(scenario, HostSetup::Interfaces { left: "eth0", right: "eth1" }, 7)
+        .unwrap_or_else(|wrong| panic!("{wrong}"))
 }
 
 fn loaded(scenario: &str) -> Scenario {
@@ -25,7 +26,7 @@ fn path(scenario: &Scenario) -> [&Link; 2] {
 }
 
 fn wrong(scenario: &str) -> String {
-    match translate(scenario, Hosts::Interfaces { left: "eth0", right: "eth1" }, 7) {
+    match translate(scenario, HostSetup::Interfaces { left: "eth0", right: "eth1" }, 7) {
         Ok(text) => panic!("{scenario} is accepted:\n{text}"),
         Err(wrong) => wrong.to_string(),
     }
@@ -60,8 +61,10 @@ fn simple_p2p_has_the_simulators_addresses_rate_delay_and_queue() {
 fn drop_rate_applies_per_direction_in_bursts_to_udp_only() {
     let scenario = loaded(&format!("drop-rate {PATH} --rate_to_client=10 --rate_to_server=100 --burst_to_server=3"));
     let [to_server, to_client] = path(&scenario);
-    let selection = |probability, largest_burst| Selection { probability, largest_burst, frames: Frames::Udp };
-    let lost = |link: &Link| link.impairments.of::<BernoulliLoss>().map(|loss| loss.selection).collect::<Vec<_>>();
+    let selection =
+        |probability, largest_burst| FrameSelection { probability, largest_burst, frames: FrameFilter::Udp };
+    let lost =
+        |link: &Link| link.impairments.settings_of::<BernoulliLoss>().map(|loss| loss.selection).collect::<Vec<_>>();
     assert_eq!(lost(to_client), [selection(0.1, None)]);
     assert_eq!(lost(to_server), [selection(1.0, Some(3))]);
     // A rate of zero drops no packets.
@@ -76,7 +79,7 @@ fn corrupt_rate_delivers_frames_unless_simulator_behavior_is_requested() {
     let asked = format!("corrupt-rate {PATH} --rate_to_client=20 --rate_to_server=0 --burst_to_client=2");
     for (more, delivered) in [("", true), (" --discard_corrupted", false), (" --discard_corrupted=false", true)] {
         let scenario = loaded(&format!("{asked}{more}"));
-        let selection = Selection { probability: 0.2, largest_burst: Some(2), frames: Frames::Udp };
+        let selection = FrameSelection { probability: 0.2, largest_burst: Some(2), frames: FrameFilter::Udp };
         let expected = PayloadCorruption { selection, window_bytes: 51, spare_version_negotiation: true, delivered };
         assert_eq!(path(&scenario)[1].impairments, Impairments::default().with(expected));
     }
@@ -85,7 +88,7 @@ fn corrupt_rate_delivers_frames_unless_simulator_behavior_is_requested() {
 #[test]
 fn droplist_counts_udp_packets_only() {
     let scenario = loaded(&format!("droplist {PATH} --drops_to_client=1,3,4 --drops_to_server=5"));
-    let list = |numbers| Impairments::default().with(Droplist { data_only: false, frames: Frames::Udp, numbers });
+    let list = |numbers| Impairments::default().with(Droplist { data_only: false, frames: FrameFilter::Udp, numbers });
     let [to_server, to_client] = path(&scenario);
     assert_eq!(to_client.impairments, list(vec![1, 3, 4]));
     assert_eq!(to_server.impairments, list(vec![5]));
@@ -111,7 +114,7 @@ fn blackhole_repeats_with_the_on_and_off_times() {
     ] {
         let scenario = loaded(&format!("blackhole {PATH} --on=5s --off=2s{more}"));
         let [there, back] = path(&scenario);
-        let holes = |link: &Link| link.impairments.of::<Blackhole>().copied().collect::<Vec<_>>();
+        let holes = |link: &Link| link.impairments.settings_of::<Blackhole>().copied().collect::<Vec<_>>();
         assert_eq!((holes(back), holes(there)), (to_client, to_server), "{more}");
     }
 }
@@ -120,7 +123,7 @@ fn blackhole_repeats_with_the_on_and_off_times() {
 fn rebind_puts_the_client_inside_a_nat() {
     let scenario = loaded(&format!("rebind {PATH} --first-rebind=1s --rebind-freq=500ms --rebind-addr=true"));
     let [there, back] = path(&scenario).map(|link| link.impairments.rebinding.unwrap());
-    assert_eq!((there.side, back.side), (RebindingSide::Outward, RebindingSide::Inward));
+    assert_eq!((there.side, back.side), (RebindingDirection::Outbound, RebindingDirection::Inbound));
     for rebinding in [there, back] {
         assert_eq!((rebinding.first, rebinding.every), (Duration::from_secs(1), Duration::from_millis(500)));
         assert!(rebinding.address);
@@ -225,10 +228,10 @@ fn repeated_option_uses_the_last_value_and_quotation_marks_are_ignored() {
 
 #[test]
 fn programs_replace_interfaces() {
-    let hosts = Hosts::Programs { client: "echo \"a\\b\"\techo c", server: "sleep 1" };
+    let hosts = HostSetup::Programs { client: "echo \"a\\b\"\techo c", server: "sleep 1" };
     let text = translate(&format!("simple-p2p {PATH}"), hosts, 1).unwrap();
     let scenario = crate::load(&text, "simulator", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}")).scenario;
-    let commands: Vec<Vec<String>> = scenario.programs.iter().map(|program| program.command.words()).collect();
+    let commands: Vec<Vec<String>> = scenario.programs.iter().map(|program| program.command.argv()).collect();
     assert!(commands[0].ends_with(&["sleep 1".into()]) && commands[1].ends_with(&["echo \"a\\b\"\techo c".into()]));
     assert!(scenario.programs[0].background && !scenario.programs[1].background);
     assert!(scenario.nodes.iter().all(|node| node.interface().is_none()));
@@ -273,7 +276,7 @@ proptest! {
             prop_assert_eq!(link.queue, QueueLimit::Packets(queue as u32 + 1));
         }
         let probability = per_cent as f64 / 100.0;
-        let selection = Selection { probability, largest_burst: Some(burst), frames: Frames::Udp };
+        let selection = FrameSelection { probability, largest_burst: Some(burst), frames: FrameFilter::Udp };
         prop_assert_eq!(&to_client.impairments, &Impairments::default().with(BernoulliLoss { selection }));
         // The resolved file describes the same scenario.
         let resolved = crate::load(&text_of(&text), "simulator", &[]).unwrap().resolved;

@@ -1,11 +1,11 @@
 //! The program `masque connect`.
 
-use super::reach::{Peer, Reached};
-use super::{Control, Failure, Signals, farewell, run_error};
-use crate::tls::Trust;
-use crate::{Tokio, tls};
-use fullpipe_control::RoundTrips;
-use fullpipe_masque::client::{Client, Limits, Refused, forward};
+use super::reach::{EstablishedConnection, PeerSettings};
+use super::{ControlChoice, ProgramError, Signals, farewell, run_error};
+use crate::tls::ServerVerification;
+use crate::{TokioEnvironment, tls};
+use fullpipe_control::RttStatistics;
+use fullpipe_masque::client::{Client, ForwarderLimits, RejectionCallback, forward};
 use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::metrics::Metrics;
@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// Options of the program.
 #[derive(Clone, Debug)]
-pub struct Connect {
+pub struct ConnectOptions {
     /// URI template of the proxy.
     pub template: Template,
     /// Target of the tunnels.
@@ -25,17 +25,17 @@ pub struct Connect {
     /// Address to which local programs send.
     pub listen: SocketAddr,
     /// Certificates that are trusted.
-    pub trust: Trust,
+    pub trust: ServerVerification,
     /// Name that the proxy's certificate must have, if different from the template's.
     pub server_name: Option<String>,
     /// Congestion control of the tunnel.
-    pub control: Control,
+    pub control: ControlChoice,
     /// All other settings.
     pub settings: configuration::Client,
 }
 
 /// A tunnel's client.
-pub(super) struct ToProxy {
+pub(super) struct ProxyConnection {
     pub(super) endpoint: noq::Endpoint,
     pub(super) client: Client,
     /// Time at which the first packet was sent.
@@ -45,23 +45,24 @@ pub(super) struct ToProxy {
 /// Connects to the proxy of a template. The connection updates `metrics`.
 pub(super) async fn to_proxy(
     template: &Template,
-    trust: &Trust,
+    trust: &ServerVerification,
     server_name: Option<&str>,
     mut settings: configuration::Client,
-    control: &Control,
-    (metrics, round_trips): (Arc<Metrics>, &RoundTrips),
-) -> Result<ToProxy, Failure> {
+    control: &ControlChoice,
+    (metrics, round_trips): (Arc<Metrics>, &RttStatistics),
+) -> Result<ProxyConnection, ProgramError> {
     settings.tunnel = control.of(&settings.tunnel, round_trips);
-    let proxy = template.proxy().map_err(|error| Failure::Usage(error.to_string()))?;
-    let mut configuration = tls::client(trust).map_err(|error| Failure::Usage(error.to_string()))?;
+    let proxy = template.proxy_target().map_err(|error| ProgramError::Usage(error.to_string()))?;
+    let mut configuration = tls::client_config(trust).map_err(|error| ProgramError::Usage(error.to_string()))?;
     configuration.transport_config(Arc::new(settings.transport()));
     let host = proxy.host.to_string();
     let name = server_name.unwrap_or(&host);
-    let Reached { endpoint, connection, begin } = Peer { what: "proxy", name, configuration }.reach(&proxy).await?;
-    let client = Client::new(Arc::new(Tokio), connection, template.clone(), settings, metrics)
+    let EstablishedConnection { endpoint, connection, begin } =
+        PeerSettings { what: "proxy", name, configuration }.reach(&proxy).await?;
+    let client = Client::new(Arc::new(TokioEnvironment), connection, template.clone(), settings, metrics)
         .await
-        .map_err(|error| Failure::Run(error.to_string()))?;
-    Ok(ToProxy { endpoint, client, begin })
+        .map_err(|error| ProgramError::Runtime(error.to_string()))?;
+    Ok(ProxyConnection { endpoint, client, begin })
 }
 
 /// Forwards datagrams until the process receives a termination signal. It opens one tunnel first, so that a rejection
@@ -70,23 +71,28 @@ pub(super) async fn to_proxy(
 ///
 /// # Errors
 /// If the proxy cannot be reached or rejects the target, or the connection is lost.
-pub async fn connect(options: Connect, ready: impl FnOnce(SocketAddr, usize), refused: Refused) -> Result<(), Failure> {
+pub async fn connect(
+    options: ConnectOptions,
+    ready: impl FnOnce(SocketAddr, usize),
+    refused: RejectionCallback,
+) -> Result<(), ProgramError> {
     let name = options.server_name.as_deref();
-    let nobody = (Arc::default(), &RoundTrips::default());
-    let ToProxy { endpoint, client, .. } =
+    let nobody = (Arc::default(), &RttStatistics::default());
+    let ProxyConnection { endpoint, client, .. } =
         to_proxy(&options.template, &options.trust, name, options.settings, &options.control, nobody).await?;
     let tried = match client.open(&options.target).await {
         Ok(tunnel) => tunnel,
         Err(error) => {
             farewell(&endpoint).await;
-            return Err(Failure::Run(error.to_string()));
+            return Err(ProgramError::Runtime(error.to_string()));
         }
     };
-    let socket = Tokio.bind(options.listen).map_err(run_error("cannot listen"))?;
+    let socket = TokioEnvironment.bind(options.listen).map_err(run_error("cannot listen"))?;
     let mut signals = Signals::new()?;
     ready(socket.local_addr().map_err(run_error("cannot listen"))?, tried.max_payload());
     drop(tried);
-    let forwarding = forward(Arc::new(Tokio), client, options.target, socket, Limits::default(), refused);
+    let forwarding =
+        forward(Arc::new(TokioEnvironment), client, options.target, socket, ForwarderLimits::default(), refused);
     let mut task = tokio::spawn(forwarding);
     let lost = {
         let mut end = std::pin::pin!(signals.asked_to_end());
@@ -101,8 +107,8 @@ pub async fn connect(options: Connect, ready: impl FnOnce(SocketAddr, usize), re
     farewell(&endpoint).await;
     task.abort();
     match lost {
-        Some(Ok(Err(error))) => Err(Failure::Run(error.to_string())),
-        Some(Err(ended)) => Err(Failure::Run(format!("a bug of this program: {ended}"))),
+        Some(Ok(Err(error))) => Err(ProgramError::Runtime(error.to_string())),
+        Some(Err(ended)) => Err(ProgramError::Runtime(format!("a bug of this program: {ended}"))),
         Some(Ok(Ok(()))) | None => Ok(()),
     }
 }

@@ -1,7 +1,9 @@
 //! Congestion controls of real connections: those of the simulator, by the same names.
 
-use super::Failure;
-use fullpipe_control::{Factory, INITIAL_WINDOW_PACKETS, Maker, RoundTrips, Uncontrolled, named};
+use super::ProgramError;
+use fullpipe_control::{
+    AdapterFactory, ControlFactory, INITIAL_WINDOW_PACKETS, NoCongestionControl, RttStatistics, named,
+};
 use fullpipe_masque::configuration::Tunnel;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -9,49 +11,51 @@ use std::sync::Arc;
 
 /// A congestion control, or none.
 #[derive(Clone)]
-pub struct Control {
+pub struct ControlChoice {
     name: String,
-    maker: Option<Maker>,
+    maker: Option<ControlFactory>,
     initial_window_packets: u64,
 }
 
-impl fmt::Debug for Control {
+impl fmt::Debug for ControlChoice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Control").field(&self.name).finish()
     }
 }
 
-impl Control {
+impl ControlChoice {
     /// The congestion control with this name, with or without HyStart++ (RFC 9406).
     ///
     /// # Errors
     /// If there is no such control or the QUIC stack cannot drive it.
-    pub fn named(name: &str, hystart: bool) -> Result<Control, Failure> {
+    pub fn named(name: &str, hystart: bool) -> Result<ControlChoice, ProgramError> {
         // Random choices of connections must differ; the standard library gets these keys from the operating system.
         let seed = || RandomState::new().hash_one(0u64);
-        let maker = named(name, hystart, seed).map_err(Failure::Usage)?;
-        Ok(Control { name: name.into(), maker: Some(maker), initial_window_packets: INITIAL_WINDOW_PACKETS })
+        let maker = control_factory(name, hystart, seed).map_err(ProgramError::Usage)?;
+        Ok(ControlChoice { name: name.into(), maker: Some(maker), initial_window_packets: INITIAL_WINDOW_PACKETS })
     }
 
     /// No congestion control: a connection sends data immediately. On shared networks this is permitted only for a
     /// tunnel whose traffic is all congestion-controlled (RFC 9298 section 6).
     #[must_use]
-    pub fn none() -> Control {
-        Control { name: "none".into(), maker: None, initial_window_packets: INITIAL_WINDOW_PACKETS }
+    pub fn none() -> ControlChoice {
+        ControlChoice { name: "none".into(), maker: None, initial_window_packets: INITIAL_WINDOW_PACKETS }
     }
 
     /// Sets the initial window.
     #[must_use]
-    pub fn with_initial_window(self, packets: u64) -> Control {
-        Control { initial_window_packets: packets, ..self }
+    pub fn with_initial_window(self, packets: u64) -> ControlChoice {
+        ControlChoice { initial_window_packets: packets, ..self }
     }
 
     /// Settings of a connection with this control, which records its round-trip times in `round_trips`.
-    pub(super) fn of(&self, settings: &Tunnel, round_trips: &RoundTrips) -> Tunnel {
+    pub(super) fn of(&self, settings: &Tunnel, round_trips: &RttStatistics) -> Tunnel {
         let mut settings = settings.clone();
         settings.congestion = Some(match &self.maker {
-            Some(maker) => Arc::new(Factory::new(Arc::clone(maker), self.initial_window_packets, round_trips.clone())),
-            None => Arc::new(Uncontrolled),
+            Some(maker) => {
+                Arc::new(AdapterFactory::new(Arc::clone(maker), self.initial_window_packets, round_trips.clone()))
+            }
+            None => Arc::new(NoCongestionControl),
         });
         settings
     }

@@ -1,6 +1,6 @@
 //! Application metrics of the programs: those that a run in virtual time reports for its ends.
 
-use fullpipe_control::RoundTrips;
+use fullpipe_control::RttStatistics;
 use fullpipe_masque::metrics::Metrics;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Metrics of QUIC connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ConnectionFigures {
+pub struct ConnectionMetrics {
     /// QUIC packets sent.
     pub packets_sent: u64,
     /// Sent packets that were declared lost.
@@ -18,9 +18,9 @@ pub struct ConnectionFigures {
     pub mean_rtt: Option<Duration>,
 }
 
-impl ConnectionFigures {
-    pub(super) fn new(stats: &noq::ConnectionStats, round_trips: &RoundTrips) -> ConnectionFigures {
-        ConnectionFigures {
+impl ConnectionMetrics {
+    pub(super) fn new(stats: &noq::ConnectionStats, round_trips: &RttStatistics) -> ConnectionMetrics {
+        ConnectionMetrics {
             packets_sent: stats.sent_packets,
             packets_lost: stats.lost_packets,
             mean_rtt: mean(round_trips),
@@ -30,7 +30,7 @@ impl ConnectionFigures {
 
 /// Metrics of one side of a proxy's tunnels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TunnelFigures {
+pub struct TunnelMetrics {
     /// Mean of the smoothed round-trip times at each acknowledged packet; `None` without congestion control.
     pub mean_rtt: Option<Duration>,
     /// Payloads that did not fit a datagram or the path.
@@ -41,9 +41,9 @@ pub struct TunnelFigures {
     pub peak_queue_bytes: u64,
 }
 
-impl TunnelFigures {
-    pub(super) fn new(metrics: &Metrics, round_trips: &RoundTrips) -> TunnelFigures {
-        TunnelFigures {
+impl TunnelMetrics {
+    pub(super) fn new(metrics: &Metrics, round_trips: &RttStatistics) -> TunnelMetrics {
+        TunnelMetrics {
             mean_rtt: mean(round_trips),
             dropped_too_large: metrics.dropped_too_large_total.get(),
             dropped_queue: metrics.dropped_queue_total.get()
@@ -54,12 +54,12 @@ impl TunnelFigures {
     }
 }
 
-fn mean(round_trips: &RoundTrips) -> Option<Duration> {
+fn mean(round_trips: &RttStatistics) -> Option<Duration> {
     round_trips.mean().map(|mean| Duration::from_nanos(mean.as_nanos()))
 }
 
 /// The connections of a server, closed and open.
-pub(super) struct Ledger<T> {
+pub(super) struct ConnectionRegistry<T> {
     told: T,
     entries: Mutex<Entries>,
 }
@@ -67,7 +67,7 @@ pub(super) struct Ledger<T> {
 #[derive(Default)]
 struct Entries {
     over: Sum,
-    live: BTreeMap<u64, (noq::WeakConnectionHandle, RoundTrips)>,
+    live: BTreeMap<u64, (noq::WeakConnectionHandle, RttStatistics)>,
     next: u64,
 }
 
@@ -82,7 +82,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, figures: &ConnectionFigures) {
+    fn add(&mut self, figures: &ConnectionMetrics) {
         self.packets_sent += figures.packets_sent;
         self.packets_lost += figures.packets_lost;
         if let Some(mean_rtt) = figures.mean_rtt {
@@ -91,8 +91,8 @@ impl Sum {
         }
     }
 
-    fn figures(&self) -> ConnectionFigures {
-        ConnectionFigures {
+    fn figures(&self) -> ConnectionMetrics {
+        ConnectionMetrics {
             packets_sent: self.packets_sent,
             packets_lost: self.packets_lost,
             mean_rtt: self.mean_rtts.checked_div(self.with_rtt),
@@ -100,10 +100,10 @@ impl Sum {
     }
 }
 
-impl<T: Fn(ConnectionFigures)> Ledger<T> {
+impl<T: Fn(ConnectionMetrics)> ConnectionRegistry<T> {
     /// Creates a ledger that calls `told` with the metrics of all connections so far, one call at a time.
-    pub(super) fn new(told: T) -> Ledger<T> {
-        Ledger { told, entries: Mutex::default() }
+    pub(super) fn new(told: T) -> ConnectionRegistry<T> {
+        ConnectionRegistry { told, entries: Mutex::default() }
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
@@ -111,7 +111,7 @@ impl<T: Fn(ConnectionFigures)> Ledger<T> {
     }
 
     /// Adds a connection that records its round-trip times in `round_trips`. Returns its number.
-    pub(super) fn open(&self, connection: noq::WeakConnectionHandle, round_trips: RoundTrips) -> u64 {
+    pub(super) fn open(&self, connection: noq::WeakConnectionHandle, round_trips: RttStatistics) -> u64 {
         let mut entries = self.entries();
         let number = entries.next;
         entries.next += 1;
@@ -123,7 +123,7 @@ impl<T: Fn(ConnectionFigures)> Ledger<T> {
     pub(super) fn close(&self, number: u64, stats: &noq::ConnectionStats) {
         let mut entries = self.entries();
         if let Some((_, round_trips)) = entries.live.remove(&number) {
-            entries.over.add(&ConnectionFigures::new(stats, &round_trips));
+            entries.over.add(&ConnectionMetrics::new(stats, &round_trips));
         }
         self.tell_of(&entries);
     }
@@ -138,7 +138,7 @@ impl<T: Fn(ConnectionFigures)> Ledger<T> {
         let mut sum = entries.over;
         for (connection, round_trips) in entries.live.values() {
             if let Some(connection) = connection.upgrade() {
-                sum.add(&ConnectionFigures::new(&connection.stats(), round_trips));
+                sum.add(&ConnectionMetrics::new(&connection.stats(), round_trips));
             }
         }
         (self.told)(sum.figures());
@@ -149,8 +149,8 @@ impl<T: Fn(ConnectionFigures)> Ledger<T> {
 mod tests {
     use super::*;
 
-    fn figures(packets_sent: u64, packets_lost: u64, mean_rtt_ms: Option<u64>) -> ConnectionFigures {
-        ConnectionFigures { packets_sent, packets_lost, mean_rtt: mean_rtt_ms.map(Duration::from_millis) }
+    fn figures(packets_sent: u64, packets_lost: u64, mean_rtt_ms: Option<u64>) -> ConnectionMetrics {
+        ConnectionMetrics { packets_sent, packets_lost, mean_rtt: mean_rtt_ms.map(Duration::from_millis) }
     }
 
     /// A thousand packets at 20 ms and one at 40 ms: each connection counts once, so the mean is 30 ms. Without

@@ -1,13 +1,13 @@
 //! The program `http3 get`.
 
-use super::connect::{ToProxy, to_proxy};
-use super::reach::{Peer, Reached};
-use super::{ConnectionFigures, Control, Failure, TunnelFigures, farewell, run_error};
-use crate::tls::Trust;
-use crate::{Tokio, endpoint, tls};
+use super::connect::{ProxyConnection, to_proxy};
+use super::reach::{EstablishedConnection, PeerSettings};
+use super::{ConnectionMetrics, ControlChoice, ProgramError, TunnelMetrics, farewell, run_error};
+use crate::tls::ServerVerification;
+use crate::{TokioEnvironment, endpoint, tls};
 use bytes::Bytes;
-use fullpipe_control::RoundTrips;
-use fullpipe_masque::client::{Client, Ended, Tunnel, TunnelSocket};
+use fullpipe_control::RttStatistics;
+use fullpipe_masque::client::{Client, Tunnel, TunnelClosed, TunnelSocket};
 use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::http3;
@@ -23,39 +23,39 @@ use std::time::{Duration, Instant};
 
 /// Route of a request through a proxy.
 #[derive(Clone, Debug)]
-pub struct Via {
+pub struct TunnelOptions {
     /// URI template of the proxy.
     pub template: Template,
     /// Certificates that are trusted for the proxy.
-    pub trust: Trust,
+    pub trust: ServerVerification,
     /// Settings of the tunnel.
     pub settings: configuration::Client,
     /// Congestion control of the tunnel.
-    pub control: Control,
+    pub control: ControlChoice,
 }
 
 /// Options of the program.
 #[derive(Clone, Debug)]
-pub struct Get {
+pub struct GetOptions {
     /// URL of the request.
     pub url: String,
     /// Certificates that are trusted for the server.
-    pub trust: Trust,
+    pub trust: ServerVerification,
     /// Name that the server's certificate must have, if different from the URL's.
     pub server_name: Option<String>,
     /// Address of the server, if different from the URL's.
     pub connect: Option<SocketAddr>,
     /// The proxy, if any.
-    pub via: Option<Via>,
+    pub via: Option<TunnelOptions>,
     /// Settings of the QUIC connection to the server.
     pub connection: configuration::Tunnel,
     /// Congestion control of that connection.
-    pub control: Control,
+    pub control: ControlChoice,
 }
 
 /// Result of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Got {
+pub struct GetResult {
     /// Status code of the response.
     pub status: u16,
     /// Size of the body in bytes.
@@ -67,16 +67,16 @@ pub struct Got {
     /// Time from the first packet (to the proxy, if there is one) until the body was complete.
     pub exchange: Duration,
     /// Metrics of the connection to the server.
-    pub connection: ConnectionFigures,
+    pub connection: ConnectionMetrics,
     /// Name of its congestion control.
     pub congestion: Option<&'static str>,
     /// Metrics of the tunnel, if any.
-    pub tunnel: Option<GotThrough>,
+    pub tunnel: Option<TunnelResult>,
 }
 
 /// Metrics of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GotThrough {
+pub struct TunnelResult {
     /// Time from the first packet to the proxy until the tunnel was open.
     pub set_up: Duration,
     /// Largest UDP payload in bytes that the tunnel carried at the end.
@@ -84,46 +84,49 @@ pub struct GotThrough {
     /// Packets of this side of the tunnel that were lost.
     pub lost: u64,
     /// Metrics of this side of the tunnel.
-    pub figures: TunnelFigures,
+    pub figures: TunnelMetrics,
     /// Name of this side's congestion control, or `none`.
     pub congestion: Option<&'static str>,
 }
 
-fn target(uri: &Uri) -> Result<Target, Failure> {
+fn target(uri: &Uri) -> Result<Target, ProgramError> {
     let host = uri.host().filter(|_| uri.scheme_str() == Some("https"));
-    let host = host.ok_or_else(|| Failure::Usage(format!("{uri} is not a URL of https")))?;
+    let host = host.ok_or_else(|| ProgramError::Usage(format!("{uri} is not a URL of https")))?;
     Target::parse(&format!("{host}:{}", uri.port_u16().unwrap_or(443)))
-        .map_err(|error| Failure::Usage(format!("{uri}: {error}")))
+        .map_err(|error| ProgramError::Usage(format!("{uri}: {error}")))
 }
 
 /// Requests a URL and passes the body to `store` piece by piece.
 ///
 /// # Errors
 /// If server or proxy cannot be reached or fail, or `store` fails.
-pub async fn get(options: Get, store: impl FnMut(&Bytes) -> io::Result<()> + Send) -> Result<Got, Failure> {
-    let uri: Uri = options.url.parse().map_err(|error| Failure::Usage(format!("{}: {error}", options.url)))?;
+pub async fn get(
+    options: GetOptions,
+    store: impl FnMut(&Bytes) -> io::Result<()> + Send,
+) -> Result<GetResult, ProgramError> {
+    let uri: Uri = options.url.parse().map_err(|error| ProgramError::Usage(format!("{}: {error}", options.url)))?;
     let named = target(&uri)?;
     let target = match options.connect {
         Some(address) => Target::new(&address.ip().to_string(), &address.port().to_string())
-            .map_err(|error| Failure::Usage(error.to_string()))?,
+            .map_err(|error| ProgramError::Usage(error.to_string()))?,
         None => named.clone(),
     };
     let name = options.server_name.clone().unwrap_or_else(|| named.host.to_string());
     let Some(via) = &options.via else {
-        let round_trips = RoundTrips::default();
+        let round_trips = RttStatistics::default();
         let reached = server(&options, &name, &round_trips)?.reach(&target).await?;
         let begin = reached.begin;
         return fetch(&uri, reached, begin, &round_trips, store).await;
     };
-    let (metrics, round_trips) = (Arc::<Metrics>::default(), RoundTrips::default());
+    let (metrics, round_trips) = (Arc::<Metrics>::default(), RttStatistics::default());
     let counts = (Arc::clone(&metrics), &round_trips);
-    let ToProxy { endpoint: outer, client, begin } =
+    let ProxyConnection { endpoint: outer, client, begin } =
         to_proxy(&via.template, &via.trust, None, via.settings.clone(), &via.control, counts).await?;
     let got = through(&options, &uri, &name, &client, &target, begin, store).await.map(|(got, tunnel)| {
-        let figures = TunnelFigures::new(&metrics, &round_trips);
+        let figures = TunnelMetrics::new(&metrics, &round_trips);
         let lost = client.connection().stats().lost_packets;
-        let through = GotThrough { lost, figures, congestion: congestion(client.connection()), ..tunnel };
-        Got { tunnel: Some(through), ..got }
+        let through = TunnelResult { lost, figures, congestion: congestion(client.connection()), ..tunnel };
+        GetResult { tunnel: Some(through), ..got }
     });
     client.close();
     farewell(&outer).await;
@@ -132,16 +135,16 @@ pub async fn get(options: Get, store: impl FnMut(&Bytes) -> io::Result<()> + Sen
 
 /// Requests a URL through a tunnel of `client`. Returns the tunnel metrics that need no counters.
 async fn through(
-    options: &Get,
+    options: &GetOptions,
     uri: &Uri,
     name: &str,
     client: &Client,
     target: &Target,
     begin: Instant,
     store: impl FnMut(&Bytes) -> io::Result<()> + Send,
-) -> Result<(Got, GotThrough), Failure> {
-    let tunnel = Arc::new(client.open(target).await.map_err(|error| Failure::Run(error.to_string()))?);
-    let set_up = Tokio.now() - begin;
+) -> Result<(GetResult, TunnelResult), ProgramError> {
+    let tunnel = Arc::new(client.open(target).await.map_err(|error| ProgramError::Runtime(error.to_string()))?);
+    let set_up = TokioEnvironment.now() - begin;
     // Only the proxy needs the server's address; for the QUIC stack any address is sufficient.
     let known = match &target.host {
         Host::Address(address) => *address,
@@ -150,20 +153,22 @@ async fn through(
     let peer = SocketAddr::new(known, target.port);
     let local = if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = TunnelSocket::new(Arc::clone(&tunnel), local, peer);
-    let inner = endpoint::on_socket(&Tokio, Box::new(socket)).map_err(run_error("no endpoint"))?;
-    let round_trips = RoundTrips::default();
+    let inner = endpoint::client_on_socket(&TokioEnvironment, Box::new(socket)).map_err(run_error("no endpoint"))?;
+    let round_trips = RttStatistics::default();
     let server = server(options, name, &round_trips)?;
     let got = async { fetch(uri, server.reach_at(inner, peer).await?, begin, &round_trips, store).await };
     let got = got.await.map_err(|failure| match ended(&tunnel) {
-        Some(_) if is_silent(client.connection()) => Failure::Run(format!("the tunnel ended: {}", silent("proxy"))),
-        Some(ended) => Failure::Run(format!("the tunnel ended: {ended}")),
+        Some(_) if is_silent(client.connection()) => {
+            ProgramError::Runtime(format!("the tunnel ended: {}", silent("proxy")))
+        }
+        Some(ended) => ProgramError::Runtime(format!("the tunnel ended: {ended}")),
         None => failure,
     })?;
-    Ok((got, GotThrough { set_up, max_payload: tunnel.max_payload(), ..GotThrough::default() }))
+    Ok((got, TunnelResult { set_up, max_payload: tunnel.max_payload(), ..TunnelResult::default() }))
 }
 
 /// Reason why a tunnel has ended, if it has. Payloads that still wait in it are lost.
-fn ended(tunnel: &Tunnel) -> Option<Ended> {
+fn ended(tunnel: &Tunnel) -> Option<TunnelClosed> {
     let mut context = Context::from_waker(Waker::noop());
     loop {
         match tunnel.poll_receive(&mut context, usize::MAX, &mut Vec::new()) {
@@ -185,40 +190,45 @@ fn silent(peer: &str) -> String {
 
 /// Name of the congestion control of a connection.
 fn congestion(connection: &noq::Connection) -> Option<&'static str> {
-    connection.congestion_state(noq::PathId::ZERO).and_then(fullpipe_control::name_of)
+    connection.congestion_state(noq::PathId::ZERO).and_then(fullpipe_control::control_name)
 }
 
-fn server<'a>(options: &Get, name: &'a str, round_trips: &RoundTrips) -> Result<Peer<'a>, Failure> {
-    let mut configuration = tls::client(&options.trust).map_err(|error| Failure::Usage(error.to_string()))?;
+fn server<'a>(
+    options: &GetOptions,
+    name: &'a str,
+    round_trips: &RttStatistics,
+) -> Result<PeerSettings<'a>, ProgramError> {
+    let mut configuration =
+        tls::client_config(&options.trust).map_err(|error| ProgramError::Usage(error.to_string()))?;
     let settings = options.control.of(&options.connection, round_trips);
     configuration.transport_config(Arc::new(settings.transport(0)));
-    Ok(Peer { what: "server", name, configuration })
+    Ok(PeerSettings { what: "server", name, configuration })
 }
 
 async fn fetch(
     uri: &Uri,
-    Reached { endpoint, connection, begin }: Reached,
+    EstablishedConnection { endpoint, connection, begin }: EstablishedConnection,
     begin_of_all: Instant,
-    round_trips: &RoundTrips,
+    round_trips: &RttStatistics,
     store: impl FnMut(&Bytes) -> io::Result<()> + Send,
-) -> Result<Got, Failure> {
-    let handshake = Tokio.now() - begin;
-    let environment: Arc<dyn Environment> = Arc::new(Tokio);
+) -> Result<GetResult, ProgramError> {
+    let handshake = TokioEnvironment.now() - begin;
+    let environment: Arc<dyn Environment> = Arc::new(TokioEnvironment);
     let fetched = http3::get(&environment, connection.clone(), uri, store).await;
-    let (end, congestion) = (Tokio.now(), congestion(&connection));
+    let (end, congestion) = (TokioEnvironment.now(), congestion(&connection));
     // If the body cannot be stored, the server need not wait for acknowledgments either.
     farewell(&endpoint).await;
     let fetched = fetched.map_err(|error| match is_silent(&connection) {
-        true => Failure::Run(silent("server")),
-        false => Failure::Run(error.to_string()),
+        true => ProgramError::Runtime(silent("server")),
+        false => ProgramError::Runtime(error.to_string()),
     })?;
-    Ok(Got {
+    Ok(GetResult {
         status: fetched.status,
         bytes: fetched.bytes,
         handshake,
         completion: end - begin,
         exchange: end - begin_of_all,
-        connection: ConnectionFigures::new(&connection.stats(), round_trips),
+        connection: ConnectionMetrics::new(&connection.stats(), round_trips),
         congestion,
         tunnel: None,
     })

@@ -9,12 +9,12 @@ mod proxy;
 mod reach;
 mod serve;
 
-pub use connect::{Connect, connect};
-pub use control::Control;
-pub use figures::{ConnectionFigures, TunnelFigures};
-pub use get::{Get, Got, GotThrough, Via, get};
-pub use proxy::{Proxy, proxy};
-pub use serve::{Serve, serve};
+pub use connect::{ConnectOptions, connect};
+pub use control::ControlChoice;
+pub use figures::{ConnectionMetrics, TunnelMetrics};
+pub use get::{GetOptions, GetResult, TunnelOptions, TunnelResult, get};
+pub use proxy::{ProxyOptions, proxy};
+pub use serve::{ServeOptions, serve};
 
 use std::fmt;
 use std::future::Future;
@@ -30,31 +30,31 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Reason why a program failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum ProgramError {
     /// An option is wrong.
     Usage(String),
     /// The machine, the network or the peer failed.
-    Run(String),
+    Runtime(String),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ProgramError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Failure::Usage(text) | Failure::Run(text)) = self;
+        let (ProgramError::Usage(text) | ProgramError::Runtime(text)) = self;
         formatter.write_str(text)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ProgramError {}
 
 /// Runs a program in a tokio runtime.
 ///
 /// # Errors
 /// Returns the program's error, or an error if no runtime can be created.
-pub fn run<T>(program: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub fn run<T>(program: impl Future<Output = Result<T, ProgramError>>) -> Result<T, ProgramError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::Run(format!("no runtime: {error}")))?;
+        .map_err(|error| ProgramError::Runtime(format!("no runtime: {error}")))?;
     let result = runtime.block_on(program);
     // A resolver that does not return must not block the process.
     runtime.shutdown_background();
@@ -71,7 +71,7 @@ struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> Result<Signals, Failure> {
+    fn new() -> Result<Signals, ProgramError> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| signal(kind).map_err(run_error("no signals"));
         Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
@@ -93,7 +93,7 @@ struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> Result<Signals, Failure> {
+    fn new() -> Result<Signals, ProgramError> {
         Ok(Signals)
     }
 
@@ -109,6 +109,6 @@ async fn farewell(endpoint: &noq::Endpoint) {
     let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
 }
 
-fn run_error(what: &str) -> impl Fn(io::Error) -> Failure {
-    move |error| Failure::Run(format!("{what}: {error}"))
+fn run_error(what: &str) -> impl Fn(io::Error) -> ProgramError {
+    move |error| ProgramError::Runtime(format!("{what}: {error}"))
 }

@@ -1,50 +1,50 @@
 //! The program `masque proxy`.
 
-use super::{Control, Failure, Signals, TunnelFigures, farewell, metrics, run_error};
-use crate::tls::Identity;
-use crate::{Tokio, endpoint, tls};
-use fullpipe_control::RoundTrips;
+use super::{ControlChoice, ProgramError, Signals, TunnelMetrics, farewell, metrics, run_error};
+use crate::tls::ServerCredentials;
+use crate::{TokioEnvironment, endpoint, tls};
+use fullpipe_control::RttStatistics;
 use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
-use fullpipe_masque::log::{Event, Log};
+use fullpipe_masque::log::{Event, EventLogger};
 use fullpipe_masque::metrics::Metrics;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Options of the program.
 #[derive(Clone, Debug)]
-pub struct Proxy {
+pub struct ProxyOptions {
     /// Address to listen on.
     pub listen: SocketAddr,
     /// Certificate and key.
-    pub identity: Identity,
+    pub identity: ServerCredentials,
     /// Address of the metrics service, if any.
     pub metrics: Option<SocketAddr>,
     /// Congestion control of the connections to clients.
-    pub control: Control,
+    pub control: ControlChoice,
     /// All other settings.
     pub settings: configuration::Proxy,
 }
 
 /// Passes all events on, and reports metrics when a connection ends.
 struct Telling<T> {
-    log: Arc<dyn Log>,
+    log: Arc<dyn EventLogger>,
     metrics: Arc<Metrics>,
-    round_trips: RoundTrips,
+    round_trips: RttStatistics,
     /// Reports are made one at a time, so later ones contain more.
     told: Mutex<T>,
 }
 
-impl<T: Fn(TunnelFigures)> Telling<T> {
+impl<T: Fn(TunnelMetrics)> Telling<T> {
     fn tell(&self) {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told(TunnelFigures::new(&self.metrics, &self.round_trips));
+        told(TunnelMetrics::new(&self.metrics, &self.round_trips));
     }
 }
 
-impl<T: Fn(TunnelFigures) + Send + 'static> Log for Telling<T> {
-    fn event(&self, event: &Event<'_>) {
-        self.log.event(event);
+impl<T: Fn(TunnelMetrics) + Send + 'static> EventLogger for Telling<T> {
+    fn log_event(&self, event: &Event<'_>) {
+        self.log.log_event(event);
         if let Event::ConnectionClosed { .. } = event {
             self.tell();
         }
@@ -57,20 +57,21 @@ impl<T: Fn(TunnelFigures) + Send + 'static> Log for Telling<T> {
 /// # Errors
 /// If the certificate is invalid or the sockets cannot be bound.
 pub async fn proxy(
-    mut options: Proxy,
-    log: Arc<dyn Log>,
+    mut options: ProxyOptions,
+    log: Arc<dyn EventLogger>,
     ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
-    told: impl Fn(TunnelFigures) + Send + 'static,
-) -> Result<(), Failure> {
-    let tls = tls::server(&options.identity).map_err(|error| Failure::Usage(error.to_string()))?;
-    let (metrics, round_trips) = (Arc::<Metrics>::default(), RoundTrips::default());
+    told: impl Fn(TunnelMetrics) + Send + 'static,
+) -> Result<(), ProgramError> {
+    let tls = tls::server_config(&options.identity).map_err(|error| ProgramError::Usage(error.to_string()))?;
+    let (metrics, round_trips) = (Arc::<Metrics>::default(), RttStatistics::default());
     options.settings.tunnel = options.control.of(&options.settings.tunnel, &round_trips);
     let transport = options.settings.transport();
-    let endpoint = endpoint::server(&Tokio, options.listen, tls, transport).map_err(run_error("cannot listen"))?;
+    let endpoint =
+        endpoint::bind_server(&TokioEnvironment, options.listen, tls, transport).map_err(run_error("cannot listen"))?;
     let address = endpoint.local_addr().map_err(run_error("cannot listen"))?;
-    let environment: Arc<dyn Environment> = Arc::new(Tokio);
+    let environment: Arc<dyn Environment> = Arc::new(TokioEnvironment);
     let telling = Arc::new(Telling { log, metrics: Arc::clone(&metrics), round_trips, told: Mutex::new(told) });
-    let log: Arc<dyn Log> = Arc::clone(&telling) as _;
+    let log: Arc<dyn EventLogger> = Arc::clone(&telling) as _;
     let proxy = fullpipe_masque::proxy::Proxy::new(environment, options.settings, log, Arc::clone(&metrics));
     let metrics_address = match options.metrics {
         Some(address) => Some(metrics::start(address, metrics).await.map_err(run_error("cannot tell metrics"))?),

@@ -1,7 +1,7 @@
 //! Connections to hosts: to the first address of a host that responds.
 
-use super::{Failure, run_error};
-use crate::{Tokio, endpoint};
+use super::{ProgramError, run_error};
+use crate::{TokioEnvironment, endpoint};
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::target::{Host, Target};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_BEFORE_OTHERS: Duration = Duration::from_secs(2);
 
 /// A connection and how it was established.
-pub(super) struct Reached {
+pub(super) struct EstablishedConnection {
     pub(super) endpoint: noq::Endpoint,
     pub(super) connection: noq::Connection,
     /// Time at which the first packet was sent.
@@ -21,7 +21,7 @@ pub(super) struct Reached {
 
 /// Description of a peer to connect to.
 #[derive(Clone)]
-pub(super) struct Peer<'a> {
+pub(super) struct PeerSettings<'a> {
     /// Name in error messages.
     pub(super) what: &'a str,
     /// Name in its certificate.
@@ -29,9 +29,13 @@ pub(super) struct Peer<'a> {
     pub(super) configuration: noq::ClientConfig,
 }
 
-impl Peer<'_> {
+impl PeerSettings<'_> {
     /// Connects to this address through an existing endpoint.
-    pub(super) async fn reach_at(self, endpoint: noq::Endpoint, address: SocketAddr) -> Result<Reached, Failure> {
+    pub(super) async fn reach_at(
+        self,
+        endpoint: noq::Endpoint,
+        address: SocketAddr,
+    ) -> Result<EstablishedConnection, ProgramError> {
         self.reach_in(endpoint, address, PATIENCE).await
     }
 
@@ -40,26 +44,26 @@ impl Peer<'_> {
         endpoint: noq::Endpoint,
         address: SocketAddr,
         patience: Duration,
-    ) -> Result<Reached, Failure> {
-        let Peer { what, name, configuration } = self;
-        let begin = Tokio.now();
+    ) -> Result<EstablishedConnection, ProgramError> {
+        let PeerSettings { what, name, configuration } = self;
+        let begin = TokioEnvironment.now();
         let connecting = endpoint
             .connect_with(configuration, address, name)
-            .map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+            .map_err(|error| ProgramError::Usage(format!("{name}: {error}")))?;
         let connection = tokio::time::timeout(patience, connecting)
             .await
-            .map_err(|_| Failure::Run(format!("the {what} at {address} does not answer")))?
-            .map_err(|error| Failure::Run(format!("the {what} at {address}: {error}")))?;
-        Ok(Reached { endpoint, connection, begin })
+            .map_err(|_| ProgramError::Runtime(format!("the {what} at {address} does not answer")))?
+            .map_err(|error| ProgramError::Runtime(format!("the {what} at {address}: {error}")))?;
+        Ok(EstablishedConnection { endpoint, connection, begin })
     }
 
     /// Connects to the first address of `host` that responds.
-    pub(super) async fn reach(self, host: &Target) -> Result<Reached, Failure> {
+    pub(super) async fn reach(self, host: &Target) -> Result<EstablishedConnection, ProgramError> {
         let addresses = addresses_of(host).await?;
-        let mut failure = Failure::Run(format!("{} has no address", host.host));
+        let mut failure = ProgramError::Runtime(format!("{} has no address", host.host));
         for (index, address) in addresses.iter().enumerate() {
             let patience = if index + 1 < addresses.len() { PATIENCE_BEFORE_OTHERS } else { PATIENCE };
-            let endpoint = endpoint::client(&Tokio, *address).map_err(run_error("no socket"));
+            let endpoint = endpoint::bind_client(&TokioEnvironment, *address).map_err(run_error("no socket"));
             let reached = match endpoint {
                 Ok(endpoint) => self.clone().reach_in(endpoint, *address, patience).await,
                 Err(failure) => Err(failure),
@@ -73,10 +77,12 @@ impl Peer<'_> {
     }
 }
 
-async fn addresses_of(target: &Target) -> Result<Vec<SocketAddr>, Failure> {
+async fn addresses_of(target: &Target) -> Result<Vec<SocketAddr>, ProgramError> {
     let addresses = match &target.host {
         Host::Address(address) => vec![*address],
-        Host::Name(name) => Tokio.resolve(name).await.map_err(run_error(&format!("{name} does not resolve")))?,
+        Host::Name(name) => {
+            TokioEnvironment.resolve(name).await.map_err(run_error(&format!("{name} does not resolve")))?
+        }
     };
     Ok(addresses.into_iter().map(|address| SocketAddr::new(address, target.port)).collect())
 }

@@ -3,7 +3,7 @@
 use crate::house::*;
 use crate::wire;
 use fullpipe_masque::configuration;
-use fullpipe_sockets::{Tokio, endpoint};
+use fullpipe_sockets::{TokioEnvironment, endpoint};
 use noq::{ConnectionError, ReadExactError, RecvStream, SendStream};
 use std::net::SocketAddr;
 
@@ -43,7 +43,13 @@ impl Attacker {
     }
 
     async fn speechless(certificate: &Certificate, proxy: SocketAddr, settings: configuration::Client) -> Attacker {
-        Attacker::from(endpoint::client(&Tokio, proxy).unwrap(), certificate, proxy, settings.transport()).await
+        Attacker::from(
+            endpoint::bind_client(&TokioEnvironment, proxy).unwrap(),
+            certificate,
+            proxy,
+            settings.transport(),
+        )
+        .await
     }
 
     /// Opens another connection from the same endpoint, with settings that offer HTTP datagrams.

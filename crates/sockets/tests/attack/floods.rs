@@ -3,8 +3,8 @@
 use crate::attacker::*;
 use crate::house::*;
 use crate::wire::*;
-use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment, Sent};
-use fullpipe_sockets::{Tokio, endpoint};
+use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment, SendResult};
+use fullpipe_sockets::{TokioEnvironment, endpoint};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -210,8 +210,9 @@ fn half_open_handshakes_take_at_most_half_of_the_connections() {
             let deaf = Arc::new(tokio::net::UdpSocket::bind(LOCAL).await.unwrap());
             let address = deaf.local_addr().unwrap();
             let towards = proxy.address;
-            let endpoint = endpoint::client(&Tokio, address).unwrap();
-            let tls = fullpipe_sockets::tls::client(&fullpipe_sockets::tls::Trust::Anybody).unwrap();
+            let endpoint = endpoint::bind_client(&TokioEnvironment, address).unwrap();
+            let tls =
+                fullpipe_sockets::tls::client_config(&fullpipe_sockets::tls::ServerVerification::Disabled).unwrap();
             let connecting = endpoint.connect_with(tls, address, "localhost").unwrap();
             let mut room = vec![0; 2000];
             let (length, _) = deaf.recv_from(&mut room).await.unwrap();
@@ -237,8 +238,8 @@ fn half_open_handshakes_time_out() {
         let proxy = proxy(&certificate, |settings| settings.header_timeout = Duration::from_millis(300));
         let deaf = tokio::net::UdpSocket::bind(LOCAL).await.unwrap();
         let address = deaf.local_addr().unwrap();
-        let endpoint = endpoint::client(&Tokio, address).unwrap();
-        let tls = fullpipe_sockets::tls::client(&fullpipe_sockets::tls::Trust::Anybody).unwrap();
+        let endpoint = endpoint::bind_client(&TokioEnvironment, address).unwrap();
+        let tls = fullpipe_sockets::tls::client_config(&fullpipe_sockets::tls::ServerVerification::Disabled).unwrap();
         let _connecting = endpoint.connect_with(tls, address, "localhost").unwrap();
         let mut room = vec![0; 2000];
         let (length, _) = deaf.recv_from(&mut room).await.unwrap();
@@ -266,11 +267,11 @@ struct World(Arc<Blocked>);
 
 impl Environment for World {
     fn runtime(&self) -> Arc<dyn noq::Runtime> {
-        Tokio.runtime()
+        TokioEnvironment.runtime()
     }
 
     fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn noq::AsyncUdpSocket>> {
-        Tokio.bind(local)
+        TokioEnvironment.bind(local)
     }
 
     fn connect(&self, _: SocketAddr) -> io::Result<Arc<dyn ConnectedSocket>> {
@@ -287,14 +288,14 @@ impl ConnectedSocket for Blocked {
         Poll::Pending
     }
 
-    fn poll_send(&self, context: &mut Context<'_>, payloads: &[bytes::Bytes]) -> Poll<io::Result<Sent>> {
+    fn poll_send(&self, context: &mut Context<'_>, payloads: &[bytes::Bytes]) -> Poll<io::Result<SendResult>> {
         // As with tokio's sockets, the last waiter is woken.
         *self.waiter.lock().unwrap() = Some(context.waker().clone());
         if !self.open.load(Ordering::SeqCst) {
             return Poll::Pending;
         }
         self.taken.lock().unwrap().extend(payloads.iter().flatten());
-        Poll::Ready(Ok(Sent { consumed: payloads.len(), too_large: 0 }))
+        Poll::Ready(Ok(SendResult { consumed: payloads.len(), too_large: 0 }))
     }
 
     fn local_address(&self) -> io::Result<SocketAddr> {

@@ -75,7 +75,7 @@ fn name_is_permitted_by_its_addresses() {
         ] {
             let target = fullpipe_masque::target::Target::parse(name).unwrap();
             match client.open(&target).await {
-                Err(Error::Refused { status: given, proxy_status }) => {
+                Err(Error::Rejected { status: given, proxy_status }) => {
                     assert_eq!(given, status, "{name}");
                     assert!(proxy_status.contains(words), "{name}: {proxy_status}");
                 }
@@ -96,12 +96,12 @@ fn requests_beyond_the_limit_or_without_token_are_rejected() {
             settings.token = Some("s3cret".into());
         });
         let stranger = datagram_client(&certificate, &proxy).await;
-        assert!(matches!(stranger.open(&target(echo.address)).await, Err(Error::Refused { status: 407, .. })));
+        assert!(matches!(stranger.open(&target(echo.address)).await, Err(Error::Rejected { status: 407, .. })));
         let known = client(&certificate, &proxy, |settings| settings.token = Some("s3cret".into())).await;
         let first = known.open(&target(echo.address)).await.unwrap();
         let second = known.open(&target(echo.address)).await.unwrap();
         match known.open(&target(echo.address)).await {
-            Err(Error::Refused { status: 503, proxy_status }) => {
+            Err(Error::Rejected { status: 503, proxy_status }) => {
                 assert!(proxy_status.contains("connection_limit_reached"))
             }
             other => panic!("{other:?}"),
@@ -110,7 +110,7 @@ fn requests_beyond_the_limit_or_without_token_are_rejected() {
         // The place is free again when the proxy has received the close.
         let third = loop {
             match known.open(&target(echo.address)).await {
-                Err(Error::Refused { status: 503, .. }) => {}
+                Err(Error::Rejected { status: 503, .. }) => {}
                 other => break other.unwrap(),
             }
         };
@@ -190,12 +190,12 @@ fn client_that_has_finished_still_receives() {
         let mut raw = Raw::new(&certificate, proxy.address, true).await;
         let (mut stream, _) = raw.ask(&path_of(echo.address)).await.unwrap();
         let id = stream.id().into_inner() / 4;
-        raw.connection.send_datagram(datagram::frame(id, b"one")).unwrap();
-        assert_eq!(raw.connection.read_datagram().await.unwrap(), datagram::frame(id, b"one"));
+        raw.connection.send_datagram(datagram::encode_frame(id, b"one")).unwrap();
+        assert_eq!(raw.connection.read_datagram().await.unwrap(), datagram::encode_frame(id, b"one"));
         stream.finish().await.unwrap();
         // Now the target sends first.
         while echo.send_again(b"two").await.is_err() {}
-        assert_eq!(raw.connection.read_datagram().await.unwrap(), datagram::frame(id, b"two"));
+        assert_eq!(raw.connection.read_datagram().await.unwrap(), datagram::encode_frame(id, b"two"));
         // A request whose headers end the stream opens a receive-only tunnel.
         let mut stream = raw.request(tunnel(&path_of(echo.address))).await.unwrap();
         stream.finish().await.unwrap();

@@ -4,14 +4,14 @@ use bytes::Bytes;
 use fullpipe_masque::client::{Client, Tunnel, TunnelSocket};
 use fullpipe_masque::configuration::{self, Mode};
 use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment};
-use fullpipe_masque::http3::{self, Body, Content, ContentError, Fetched};
-use fullpipe_masque::log::{Event, Log};
+use fullpipe_masque::http3::{self, Body, ContentError, ContentSource, FetchResult};
+use fullpipe_masque::log::{Event, EventLogger};
 use fullpipe_masque::metrics::Metrics;
 use fullpipe_masque::proxy::Proxy;
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
-use fullpipe_sockets::tls::{self, Identity, Trust};
-use fullpipe_sockets::{Tokio, endpoint};
+use fullpipe_sockets::tls::{self, ServerCredentials, ServerVerification};
+use fullpipe_sockets::{TokioEnvironment, endpoint};
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -28,8 +28,8 @@ pub(crate) struct Certificate {
 }
 
 impl Certificate {
-    fn identity(&self) -> Identity {
-        Identity::Files { chain: self.chain.clone(), key: self.key.clone() }
+    fn identity(&self) -> ServerCredentials {
+        ServerCredentials::Files { chain: self.chain.clone(), key: self.key.clone() }
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn run<T>(task: impl Future<Output = T>) -> T {
 }
 
 pub(crate) fn environment() -> Arc<dyn Environment> {
-    Arc::new(Tokio)
+    Arc::new(TokioEnvironment)
 }
 
 /// `/N` is a body of N bytes.
@@ -71,7 +71,7 @@ pub(crate) fn byte_at(position: u64) -> u8 {
     (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-impl Content for Generated {
+impl ContentSource for Generated {
     fn open(&self, path: &str) -> Result<Box<dyn Body>, ContentError> {
         let length = path[1..].parse().map_err(|_| ContentError::NotFound)?;
         Ok(Box::new(Pieces { length, at: 0 }))
@@ -83,7 +83,7 @@ impl Body for Pieces {
         self.length
     }
 
-    fn next(&mut self) -> io::Result<Bytes> {
+    fn next_chunk(&mut self) -> io::Result<Bytes> {
         let end = self.length.min(self.at + (64 << 10));
         let piece: Vec<u8> = (self.at..end).map(byte_at).collect();
         self.at = end;
@@ -93,9 +93,9 @@ impl Body for Pieces {
 
 /// Starts a server and returns its address.
 pub(crate) fn serve(certificate: &Certificate) -> SocketAddr {
-    let tls = tls::server(&certificate.identity()).unwrap();
+    let tls = tls::server_config(&certificate.identity()).unwrap();
     let transport = configuration::Tunnel::default().transport(100);
-    let endpoint = endpoint::server(&Tokio, LOCAL.parse().unwrap(), tls, transport).unwrap();
+    let endpoint = endpoint::bind_server(&TokioEnvironment, LOCAL.parse().unwrap(), tls, transport).unwrap();
     let address = endpoint.local_addr().unwrap();
     let server = http3::Server::new(environment(), Arc::new(Generated), |_, _, _| {});
     environment().spawn(Box::pin(async move { server.serve(endpoint).await }));
@@ -106,8 +106,8 @@ pub(crate) fn serve(certificate: &Certificate) -> SocketAddr {
 #[derive(Default)]
 pub(crate) struct Lines(Mutex<Vec<String>>);
 
-impl Log for Lines {
-    fn event(&self, event: &Event<'_>) {
+impl EventLogger for Lines {
+    fn log_event(&self, event: &Event<'_>) {
         self.0.lock().unwrap().push(event.to_string());
     }
 }
@@ -143,15 +143,15 @@ struct Named;
 
 impl Environment for Named {
     fn runtime(&self) -> Arc<dyn noq::Runtime> {
-        Tokio.runtime()
+        TokioEnvironment.runtime()
     }
 
     fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn noq::AsyncUdpSocket>> {
-        Tokio.bind(local)
+        TokioEnvironment.bind(local)
     }
 
     fn connect(&self, peer: SocketAddr) -> io::Result<Arc<dyn ConnectedSocket>> {
-        Tokio.connect(peer)
+        TokioEnvironment.connect(peer)
     }
 
     fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
@@ -188,12 +188,12 @@ pub(crate) fn proxy_in(
     let mut settings = configuration::Proxy::new(template.clone());
     settings.policy.allow_private = true;
     change(&mut settings);
-    let tls = tls::server(&certificate.identity()).unwrap();
-    let endpoint = endpoint::server(&Tokio, LOCAL.parse().unwrap(), tls, settings.transport()).unwrap();
+    let tls = tls::server_config(&certificate.identity()).unwrap();
+    let endpoint = endpoint::bind_server(&TokioEnvironment, LOCAL.parse().unwrap(), tls, settings.transport()).unwrap();
     let address = endpoint.local_addr().unwrap();
     let (log, metrics) = (Arc::new(Lines::default()), Arc::default());
     let template = settings.template.clone();
-    let proxy = Proxy::new(world, settings, Arc::clone(&log) as Arc<dyn Log>, Arc::clone(&metrics));
+    let proxy = Proxy::new(world, settings, Arc::clone(&log) as Arc<dyn EventLogger>, Arc::clone(&metrics));
     environment().spawn(Box::pin(async move { proxy.serve(endpoint).await }));
     RunningProxy { address, metrics, log, template }
 }
@@ -205,7 +205,7 @@ pub(crate) async fn connect(
     address: SocketAddr,
     transport: noq::TransportConfig,
 ) -> noq::Connection {
-    let mut tls = tls::client(&Trust::Authorities(certificate.chain.clone())).unwrap();
+    let mut tls = tls::client_config(&ServerVerification::CaFile(certificate.chain.clone())).unwrap();
     tls.transport_config(Arc::new(transport));
     endpoint.connect_with(tls, address, "localhost").unwrap().await.unwrap()
 }
@@ -217,7 +217,7 @@ pub(crate) async fn client(
 ) -> Client {
     let mut settings = configuration::Client::default();
     change(&mut settings);
-    let endpoint = endpoint::client(&Tokio, proxy.address).unwrap();
+    let endpoint = endpoint::bind_client(&TokioEnvironment, proxy.address).unwrap();
     let connection = connect(certificate, &endpoint, proxy.address, settings.transport()).await;
     Client::new(environment(), connection, proxy.template.clone(), settings, Arc::default()).await.unwrap()
 }
@@ -231,10 +231,10 @@ pub(crate) fn target(address: SocketAddr) -> Target {
 }
 
 /// Downloads `/length` through a tunnel and checks every byte.
-pub(crate) async fn get_through(certificate: &Certificate, tunnel: Tunnel, length: u64, inner_mtu: u16) -> Fetched {
+pub(crate) async fn get_through(certificate: &Certificate, tunnel: Tunnel, length: u64, inner_mtu: u16) -> FetchResult {
     let server: SocketAddr = "192.0.2.1:443".parse().unwrap();
     let socket = TunnelSocket::new(Arc::new(tunnel), LOCAL.parse().unwrap(), server);
-    let endpoint = endpoint::on_socket(&Tokio, Box::new(socket)).unwrap();
+    let endpoint = endpoint::client_on_socket(&TokioEnvironment, Box::new(socket)).unwrap();
     let transport =
         configuration::Tunnel { mtu: configuration::Mtu::Fixed(inner_mtu), ..Default::default() }.transport(0);
     let connection = connect(certificate, &endpoint, server, transport).await;

@@ -3,8 +3,8 @@
 use crate::house::*;
 use bytes::Bytes;
 use fullpipe_masque::configuration;
-use fullpipe_masque::transport::{self, BidiStream, Handles, Opener};
-use fullpipe_sockets::{Tokio, endpoint};
+use fullpipe_masque::transport::{self, BidiStream, StreamHandles, StreamOpener};
+use fullpipe_sockets::{TokioEnvironment, endpoint};
 use h3::client::{RequestStream, SendRequest};
 use h3::error::{ConnectionError, StreamError};
 use h3::ext::Protocol;
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 
 pub(crate) struct Raw {
     pub(crate) connection: noq::Connection,
-    pub(crate) send: SendRequest<Opener, Bytes>,
+    pub(crate) send: SendRequest<StreamOpener, Bytes>,
     _endpoint: noq::Endpoint,
 }
 
@@ -22,10 +22,10 @@ pub(crate) type Stream = RequestStream<BidiStream, Bytes>;
 impl Raw {
     /// Connects; `datagrams` determines whether its settings offer HTTP datagrams.
     pub(crate) async fn new(certificate: &Certificate, proxy: SocketAddr, datagrams: bool) -> Raw {
-        let endpoint = endpoint::client(&Tokio, proxy).unwrap();
+        let endpoint = endpoint::bind_client(&TokioEnvironment, proxy).unwrap();
         let transport = configuration::Client::default().transport();
         let connection = connect(certificate, &endpoint, proxy, transport).await;
-        let adapter = transport::Connection::new(connection.clone(), 1 << 20, Handles::default());
+        let adapter = transport::Connection::new(connection.clone(), 1 << 20, StreamHandles::default());
         let built: Result<_, ConnectionError> =
             h3::client::builder().send_grease(true).enable_datagram(datagrams).build(adapter).await;
         let (mut driver, send) = built.unwrap();

@@ -2,8 +2,8 @@
 
 use crate::house::*;
 use fullpipe_masque::configuration::Tunnel;
-use fullpipe_masque::http3::{self, Fetched};
-use fullpipe_sockets::{Tokio, endpoint};
+use fullpipe_masque::http3::{self, FetchResult};
+use fullpipe_sockets::{TokioEnvironment, endpoint};
 use std::time::Duration;
 
 #[test]
@@ -16,7 +16,7 @@ fn ten_megabytes_arrive_in_both_modes() {
             let client = client(&certificate, &proxy, |settings| settings.mode = mode).await;
             let tunnel = client.open(&target(server)).await.unwrap();
             let fetched = get_through(&certificate, tunnel, 10_000_000, 1200).await;
-            assert_eq!(fetched, Fetched { status: 200, bytes: 10_000_000 }, "{mode:?}");
+            assert_eq!(fetched, FetchResult { status: 200, bytes: 10_000_000 }, "{mode:?}");
         }
         assert_eq!(proxy.metrics.requests_total.get(), 2);
         // The proxy relays every packet of both transfers; the server tries no packets above 1452 bytes.
@@ -31,7 +31,7 @@ fn slow_reader_receives_the_complete_body() {
     run(async {
         let certificate = certificate();
         let server = serve(&certificate);
-        let endpoint = endpoint::client(&Tokio, server).unwrap();
+        let endpoint = endpoint::bind_client(&TokioEnvironment, server).unwrap();
         let connection = connect(&certificate, &endpoint, server, Tunnel::default().transport(0)).await;
         let (environment, uri) = (environment(), "https://localhost/10000000".parse().unwrap());
         let mut bytes = 0;
@@ -43,7 +43,7 @@ fn slow_reader_receives_the_complete_body() {
             }
             Ok(())
         });
-        assert_eq!(fetched.await.unwrap(), Fetched { status: 200, bytes: 10_000_000 });
+        assert_eq!(fetched.await.unwrap(), FetchResult { status: 200, bytes: 10_000_000 });
         assert!(pauses.is_empty());
     });
 }

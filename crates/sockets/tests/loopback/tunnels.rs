@@ -4,7 +4,7 @@ use crate::house::*;
 use bytes::Bytes;
 use fullpipe_masque::configuration::{Mode, Mtu};
 use fullpipe_masque::environment::Environment;
-use fullpipe_sockets::Tokio;
+use fullpipe_sockets::TokioEnvironment;
 use noq::udp::RecvMeta;
 use std::io::IoSliceMut;
 use std::time::Duration;
@@ -95,7 +95,7 @@ fn datagrams_to_the_target_are_not_ecn_capable() {
     run(async {
         let certificate = certificate();
         let proxy = proxy(&certificate, |_| {});
-        let mut socket = Tokio.bind(LOCAL.parse().unwrap()).unwrap();
+        let mut socket = TokioEnvironment.bind(LOCAL.parse().unwrap()).unwrap();
         let client = datagram_client(&certificate, &proxy).await;
         let tunnel = client.open(&target(socket.local_addr().unwrap())).await.unwrap();
         tunnel.send(&mut vec![Bytes::from_static(b"codepoint?")]);

@@ -3,8 +3,10 @@
 use crate::path::control;
 use bytes::Bytes;
 use fullpipe_masque::environment::Environment;
-use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Settings, VirtualEnvironment, VirtualRuntime};
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_stack::{
+    AddressedDatagram, Datagram, Host, HostSettings, RandomStreams, Settings, VirtualEnvironment, VirtualRuntime,
+};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use noq::Runtime;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ fn host(number: u8) -> Host {
 /// Carries datagrams between hosts 1 and 2 until there are no more events. Returns the end time and a digest of all
 /// datagrams.
 fn run(hosts: &mut [Host; 2], from: Instant) -> (Instant, String) {
-    let mut arrivals: BTreeMap<(Instant, u64), Addressed> = BTreeMap::new();
+    let mut arrivals: BTreeMap<(Instant, u64), AddressedDatagram> = BTreeMap::new();
     let (mut now, mut number, mut hash) = (from, 0, Sha256::new());
     for host in hosts.iter_mut() {
         host.handle_timeout(now);
@@ -79,9 +81,9 @@ fn exchange(seed: u64) -> (Instant, String, Log, [usize; 2]) {
     let mut hosts = [host(1), host(2)];
     let log = Log::default();
     let endpoint = |host: &Host, number: u8, name: &str, serves: bool| {
-        let entropy = Entropy::new(seed, name);
+        let entropy = RandomStreams::new(seed, name);
         let runtime = host.runtime();
-        let settings = Settings::default().endpoint(control("cubic"));
+        let settings = Settings::default().endpoint_settings(control("cubic"));
         runtime.endpoint(&settings, &entropy, socket(number, 443), serves).unwrap()
     };
     let (client, server) = (endpoint(&hosts[0], 1, "client", false), endpoint(&hosts[1], 2, "server", true));
@@ -154,9 +156,9 @@ fn programs_sleep_to_the_nanosecond() {
     assert_eq!(*log, [(1_234_567_900, "first".to_owned()), (1_234_567_901, "second".to_owned())]);
 }
 
-fn datagram(from: SocketAddr, to: SocketAddr, bytes: usize) -> Addressed {
-    let datagram = Datagram { payload: Bytes::from(vec![7; bytes]), codepoint: Codepoint::Ect0 };
-    Addressed { source: from, destination: to, datagram }
+fn datagram(from: SocketAddr, to: SocketAddr, bytes: usize) -> AddressedDatagram {
+    let datagram = Datagram { payload: Bytes::from(vec![7; bytes]), codepoint: EcnCodepoint::Ect0 };
+    AddressedDatagram { source: from, destination: to, datagram }
 }
 
 #[test]
@@ -226,11 +228,11 @@ fn datagrams_are_sent_one_by_one_from_an_address_of_the_host() {
             src_ip: wanted,
         };
         assert!(sender.as_mut().poll_send(&transmit, &mut context).is_ready());
-        let left: Vec<Addressed> = std::iter::from_fn(|| host.poll_transmit()).collect();
+        let left: Vec<AddressedDatagram> = std::iter::from_fn(|| host.poll_transmit()).collect();
         let pieces: Vec<&[u8]> = left.iter().map(|left| &left.datagram.payload[..]).collect();
         assert_eq!(pieces, [&b"abc"[..], b"def", b"g"]);
-        let rest = |left: &Addressed| (left.source, left.destination, left.datagram.codepoint);
-        assert!(left.iter().all(|left| rest(left) == (SocketAddr::new(own, 443), socket(2, 9), Codepoint::Ect0)));
+        let rest = |left: &AddressedDatagram| (left.source, left.destination, left.datagram.codepoint);
+        assert!(left.iter().all(|left| rest(left) == (SocketAddr::new(own, 443), socket(2, 9), EcnCodepoint::Ect0)));
     }
 }
 

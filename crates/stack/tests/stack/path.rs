@@ -2,8 +2,8 @@
 //! datagrams.
 
 use bytes::Bytes;
-use fullpipe_stack::{Connection, Datagram, Entropy, Maker, Settings};
-use fullpipe_transport::{CloseReason, Event, Payload, Stream};
+use fullpipe_stack::{Connection, ControlFactory, Datagram, RandomStreams, Settings};
+use fullpipe_transport::{CloseReason, Payload, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ pub(crate) fn addresses() -> [SocketAddr; 2] {
     [SocketAddr::from(([10, 0, 0, 1], 50_000)), SocketAddr::from(([10, 0, 0, 2], 443))]
 }
 
-pub(crate) fn control(name: &'static str) -> Maker {
-    fullpipe_control::named(name, false, || 0).expect("the catalog lists this control")
+pub(crate) fn control(name: &'static str) -> ControlFactory {
+    fullpipe_control::control_factory(name, false, || 0).expect("the catalog lists this control")
 }
 
 /// The link of each direction, and the datagrams in flight.
@@ -121,12 +121,13 @@ impl Transfer {
         let first = Connection::client(
             settings,
             control(name),
-            &Entropy::new(seeds[0], "client"),
+            &RandomStreams::new(seeds[0], "client"),
             Instant::ZERO,
             [client, server],
         )
         .unwrap();
-        let second = Connection::server(settings, control(name), &Entropy::new(seeds[1], "server"), [server, client]);
+        let second =
+            Connection::server(settings, control(name), &RandomStreams::new(seeds[1], "server"), [server, client]);
         Transfer {
             ends: [first, second],
             path,
@@ -183,15 +184,15 @@ impl Transfer {
         }
     }
 
-    fn on_event(&mut self, end: usize, event: Event) {
+    fn on_event(&mut self, end: usize, event: TransportEvent) {
         match (end, event) {
-            (CLIENT, Event::Connected | Event::Writable) => self.write(),
-            (SERVER, Event::Readable) if self.reads => self.read(),
-            (SERVER, Event::PeerFinished) => {
+            (CLIENT, TransportEvent::Connected | TransportEvent::Writable) => self.write(),
+            (SERVER, TransportEvent::Readable) if self.reads => self.read(),
+            (SERVER, TransportEvent::PeerFinished) => {
                 self.completed = Some(self.now);
                 self.ends[SERVER].finish();
             }
-            (_, Event::Closed(reason)) => self.closed[end] = Some(reason),
+            (_, TransportEvent::Closed(reason)) => self.closed[end] = Some(reason),
             _ => {}
         }
     }

@@ -83,11 +83,11 @@ fn modified_packet_is_discarded_with_tls_only() {
 fn impossible_certificate_sizes_are_rejected() {
     let [null, tls] = BOTH;
     assert_eq!(
-        [0, 16_000_000, 16_000_001].map(|bytes| fullpipe_stack::certificate_refusal(null, bytes).is_some()),
+        [0, 16_000_000, 16_000_001].map(|bytes| fullpipe_stack::certificate_size_error(null, bytes).is_some()),
         [false, false, true]
     );
     assert_eq!(
-        [399, 400, 60_000, 60_001].map(|bytes| fullpipe_stack::certificate_refusal(tls, bytes).is_some()),
+        [399, 400, 60_000, 60_001].map(|bytes| fullpipe_stack::certificate_size_error(tls, bytes).is_some()),
         [true, false, false, true]
     );
 }

@@ -2,7 +2,7 @@
 
 use crate::path::{CLIENT, Fate, HEADER_BYTES, Path, SERVER, Transfer, clean, digest_of_another_process};
 use bytes::Bytes;
-use fullpipe_congestion::catalogue::ENTRIES;
+use fullpipe_congestion::catalogue::DECLARATIONS;
 use fullpipe_stack::Settings;
 use fullpipe_transport::{CloseReason, Payload, Stream};
 use fullpipe_units::{Duration, Instant};
@@ -102,7 +102,7 @@ fn bytes_are_equal_in_another_process() {
 
 #[test]
 fn every_supported_control_completes_a_transfer_with_losses() {
-    for entry in ENTRIES.iter().filter(|entry| entry.name != "dctcp") {
+    for entry in DECLARATIONS.iter().filter(|entry| entry.name != "dctcp") {
         let mut run = transfer(&Settings::default(), entry.name, 3, 1_000_000);
         run.run(at(60_000), &mut |_, number| (number % 37 != 5).then_some(Duration::ZERO));
         assert_eq!(run.received_bytes, 1_000_000, "{}", entry.name);
@@ -198,11 +198,11 @@ proptest! {
         let settings = Settings { receive_buffer_bytes, ..Settings::default() };
         let content: Bytes = (0..120_000u32).map(|n| ((n / 3) ^ seed as u32) as u8).collect();
         let mut run = Transfer::new(&settings, control, seed, ten_megabits(), Payload::Bytes(content.clone()));
-        let mut random = fullpipe_units::Stream::new(seed, "path", "fate");
+        let mut random = fullpipe_units::RandomStream::new(seed, "path", "fate");
         let mut fate = |_: usize, number: u64| -> Fate {
             // noq's handshake does not survive every loss (docs/limitations.md); the next test covers it.
-            let lost = number > HANDSHAKE_DATAGRAMS && random.below(100) < loss_percent;
-            let late = random.below(100) < late_percent;
+            let lost = number > HANDSHAKE_DATAGRAMS && random.uniform_below(100) < loss_percent;
+            let late = random.uniform_below(100) < late_percent;
             (!lost).then_some(if late { MS * late_ms } else { Duration::ZERO })
         };
         run.run(Instant::NEVER, &mut fate);

@@ -2,8 +2,8 @@
 //! checks kinds, so that the evaluation cannot fail because of them.
 
 use crate::expression::{
-    Arithmetic, COMPARISONS, Comparison, Expression, ExpressionError, FUNCTIONS, Filter, Function, Kind, Literal,
-    Logic, Lookup, Node, Operation, Purpose, STATISTICS, figure_name, link_column,
+    Arithmetic, COMPARISONS, Comparison, Expression, ExpressionError, ExpressionNode, ExpressionPurpose, FUNCTIONS,
+    Filter, Function, Literal, Logic, Lookup, Operation, STATISTICS, ValueKind, figure_name, link_column,
 };
 use crate::lateness;
 use crate::words::{list_of, suggestion};
@@ -11,7 +11,7 @@ use fullpipe_archive::{FLOWS, LINKS};
 use fullpipe_lab::metric_names;
 use std::fmt;
 
-type Parsed<T = Node> = Result<T, ExpressionError>;
+type Parsed<T = ExpressionNode> = Result<T, ExpressionError>;
 
 /// The maximum nesting depth of an expression.
 const MAX_DEPTH: usize = 60;
@@ -104,15 +104,15 @@ fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExpressionError> {
 /// assert_eq!(error.column, 1);
 /// assert!(error.message.contains("did you mean `rx_bytes`"));
 /// ```
-pub fn parse(text: &str, purpose: Purpose) -> Result<Expression, ExpressionError> {
+pub fn parse(text: &str, purpose: ExpressionPurpose) -> Result<Expression, ExpressionError> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, purpose, depth: 0 };
     let root = parser.or()?;
     if parser.peek().0 != Token::End {
         return unexpected(parser.peek(), "an operator or the end");
     }
     match purpose {
-        Purpose::Metric => require(&root, Kind::Number, "a metric")?,
-        Purpose::Claim => require(&root, Kind::Truth, "a claim")?,
+        ExpressionPurpose::Metric => require(&root, ValueKind::Number, "a metric")?,
+        ExpressionPurpose::Claim => require(&root, ValueKind::Boolean, "a claim")?,
     }
     Ok(Expression { root })
 }
@@ -121,13 +121,13 @@ fn unexpected<T>((found, column): (Token, usize), expected: impl fmt::Display) -
     Err(ExpressionError::new(column, format!("found {found}, expected {expected}")))
 }
 
-fn require(node: &Node, expected: Kind, who: &str) -> Parsed<()> {
+fn require(node: &ExpressionNode, expected: ValueKind, who: &str) -> Parsed<()> {
     match (node.kind, expected) {
-        (Kind::Number, Kind::Truth) => Err(ExpressionError::new(
+        (ValueKind::Number, ValueKind::Boolean) => Err(ExpressionError::new(
             node.column,
             format!("found a number, but {who} needs something true or false, such as a comparison"),
         )),
-        (Kind::Truth, Kind::Number) => {
+        (ValueKind::Boolean, ValueKind::Number) => {
             Err(ExpressionError::new(node.column, format!("found something true or false, but {who} needs a number")))
         }
         _ => Ok(()),
@@ -137,7 +137,7 @@ fn require(node: &Node, expected: Kind, who: &str) -> Parsed<()> {
 struct Parser {
     tokens: Vec<(Token, usize)>,
     at: usize,
-    purpose: Purpose,
+    purpose: ExpressionPurpose,
     depth: usize,
 }
 
@@ -182,7 +182,7 @@ impl Parser {
         &mut self,
         operators: &[(&str, T)],
         operand: fn(&mut Self) -> Parsed,
-        join: fn(T, Node, Node, usize) -> Parsed,
+        join: fn(T, ExpressionNode, ExpressionNode, usize) -> Parsed,
     ) -> Parsed {
         let mut left = operand(self)?;
         for links in 0.. {
@@ -213,8 +213,8 @@ impl Parser {
             return self.comparison();
         }
         let inner = self.deeper(column, Self::not)?;
-        require(&inner, Kind::Truth, "`not`")?;
-        Ok(Node { column, kind: Kind::Truth, operation: Operation::Not(Box::new(inner)) })
+        require(&inner, ValueKind::Boolean, "`not`")?;
+        Ok(ExpressionNode { column, kind: ValueKind::Boolean, operation: Operation::Not(Box::new(inner)) })
     }
 
     fn comparison_symbol(&mut self) -> Option<Comparison> {
@@ -227,7 +227,7 @@ impl Parser {
         let mut rest = Vec::new();
         while let Some(comparison) = self.comparison_symbol() {
             let node = self.sum()?;
-            require(&node, Kind::Number, "a comparison")?;
+            require(&node, ValueKind::Number, "a comparison")?;
             rest.push((comparison, node));
         }
         if rest.is_empty() {
@@ -237,13 +237,13 @@ impl Parser {
             }
             return Ok(first);
         }
-        require(&first, Kind::Number, "a comparison")?;
+        require(&first, ValueKind::Number, "a comparison")?;
         if lists_runs(&first) || rest.iter().any(|(_, node)| lists_runs(node)) {
             let message = "a comparison of single runs is refused, because its outcome depends on their number: reduce `runs` with \
                            `mean`, `median` or `deviation`";
             return Err(ExpressionError::new(column, message));
         }
-        Ok(Node { column, kind: Kind::Truth, operation: Operation::Comparison(Box::new(first), rest) })
+        Ok(ExpressionNode { column, kind: ValueKind::Boolean, operation: Operation::Comparison(Box::new(first), rest) })
     }
 
     fn sum(&mut self) -> Parsed {
@@ -260,8 +260,8 @@ impl Parser {
             return self.power();
         }
         let inner = self.deeper(column, Self::negation)?;
-        require(&inner, Kind::Number, "`-`")?;
-        Ok(Node { column, kind: Kind::Number, operation: Operation::Negate(Box::new(inner)) })
+        require(&inner, ValueKind::Number, "`-`")?;
+        Ok(ExpressionNode { column, kind: ValueKind::Number, operation: Operation::Negate(Box::new(inner)) })
     }
 
     fn power(&mut self) -> Parsed {
@@ -277,14 +277,16 @@ impl Parser {
     fn atom(&mut self) -> Parsed {
         let (token, column) = self.next();
         match token {
-            Token::Number(number) => Ok(Node { column, kind: Kind::Number, operation: Operation::Number(number) }),
+            Token::Number(number) => {
+                Ok(ExpressionNode { column, kind: ValueKind::Number, operation: Operation::Number(number) })
+            }
             Token::Symbol("(") => {
                 let inner = self.deeper(column, Self::or)?;
                 self.expect(")", "to close the bracket")?;
                 Ok(inner)
             }
             Token::Word(word) if matches!(word.as_str(), "true" | "false") => {
-                Ok(Node { column, kind: Kind::Truth, operation: Operation::Truth(word == "true") })
+                Ok(ExpressionNode { column, kind: ValueKind::Boolean, operation: Operation::Boolean(word == "true") })
             }
             Token::Word(word) => {
                 if self.takes("(") {
@@ -294,7 +296,7 @@ impl Parser {
                 } else if FLOWS.numeric_column(&word).is_some() {
                     unexpected(self.peek(), format_args!("`[\"FLOW\"]` after the column `{word}`"))
                 } else {
-                    Ok(Node { column, kind: Kind::Number, operation: Operation::Name(word) })
+                    Ok(ExpressionNode { column, kind: ValueKind::Number, operation: Operation::Name(word) })
                 }
             }
             found => unexpected((found, column), "a number, a name, a function, `-`, `not` or `(`"),
@@ -320,7 +322,7 @@ impl Parser {
             };
             return Err(ExpressionError::new(column, message));
         }
-        if self.purpose == Purpose::Claim {
+        if self.purpose == ExpressionPurpose::Claim {
             return Err(ExpressionError::new(
                 column,
                 "a claim is about metrics at points, metric(\"EXPERIMENT\", \"METRIC\"), not about the flows or links of one run",
@@ -329,7 +331,7 @@ impl Parser {
         let pattern = self.text("a name of a flow or link in quotation marks")?;
         self.expect("]", "after the flow's name")?;
         let operation = Operation::Column { column: name.to_owned(), pattern };
-        Ok(Node { column, kind: Kind::Number, operation })
+        Ok(ExpressionNode { column, kind: ValueKind::Number, operation })
     }
 
     fn text(&mut self, what: &str) -> Parsed<String> {
@@ -341,8 +343,8 @@ impl Parser {
 
     fn call(&mut self, name: &str, column: usize) -> Parsed {
         match (name, self.purpose) {
-            ("metric" | "runs", Purpose::Claim) => return self.lookup(name == "runs", column),
-            ("metric" | "runs", Purpose::Metric) => {
+            ("metric" | "runs", ExpressionPurpose::Claim) => return self.lookup(name == "runs", column),
+            ("metric" | "runs", ExpressionPurpose::Metric) => {
                 let message = format!("`{name}` looks at a whole study and belongs in a claim; a metric sees one run");
                 return Err(ExpressionError::new(column, message));
             }
@@ -356,10 +358,10 @@ impl Parser {
                                write a ratio of medians, metric(..., \"median\") / metric(..., \"median\")";
                 return Err(ExpressionError::new(column, message));
             }
-            ("series", Purpose::Metric) => return self.series(column),
-            ("measured", Purpose::Metric) => return self.measured(column),
-            ("lateness", Purpose::Metric) => return self.lateness(column),
-            ("series" | "measured" | "lateness", Purpose::Claim) => {
+            ("series", ExpressionPurpose::Metric) => return self.series(column),
+            ("measured", ExpressionPurpose::Metric) => return self.measured(column),
+            ("lateness", ExpressionPurpose::Metric) => return self.lateness(column),
+            ("series" | "measured" | "lateness", ExpressionPurpose::Claim) => {
                 return Err(ExpressionError::new(column, format!("`{name}` sees one run and belongs in a metric")));
             }
             _ => {}
@@ -367,8 +369,8 @@ impl Parser {
         let Some((_, function, kind, fewest, most)) = FUNCTIONS.into_iter().find(|function| function.0 == name) else {
             let mut known: Vec<&str> = FUNCTIONS.iter().map(|function| function.0).collect();
             known.extend(match self.purpose {
-                Purpose::Metric => ["series", "measured", "lateness"].as_slice(),
-                Purpose::Claim => ["metric", "runs"].as_slice(),
+                ExpressionPurpose::Metric => ["series", "measured", "lateness"].as_slice(),
+                ExpressionPurpose::Claim => ["metric", "runs"].as_slice(),
             });
             let message = format!(
                 "`{name}` is not a function{}; expected {}",
@@ -402,7 +404,7 @@ impl Parser {
             let message = format!("`{name}` takes {expected}, found {}", arguments.len());
             return Err(ExpressionError::new(column, message));
         }
-        Ok(Node { column, kind, operation: Operation::Call(function, arguments) })
+        Ok(ExpressionNode { column, kind, operation: Operation::Call(function, arguments) })
     }
 
     /// Parses `series("SUBJECT", "METRIC")`, optionally with `, FROM, TO` in seconds, both included.
@@ -418,7 +420,7 @@ impl Parser {
         }
         self.expect(")", "to end `series`")?;
         let operation = Operation::Series { subject, metric, from_s, to_s };
-        Ok(Node { column, kind: Kind::Number, operation })
+        Ok(ExpressionNode { column, kind: ValueKind::Number, operation })
     }
 
     /// Parses `measured("SUBJECT", "METRIC")`.
@@ -427,7 +429,7 @@ impl Parser {
         self.expect(",", "and a metric of series.csv")?;
         let metric = self.text("a metric's name in quotation marks")?;
         self.expect(")", "to end `measured`")?;
-        Ok(Node { column, kind: Kind::Number, operation: Operation::Measured { subject, metric } })
+        Ok(ExpressionNode { column, kind: ValueKind::Number, operation: Operation::Measured { subject, metric } })
     }
 
     /// Parses `lateness("NAME")`.
@@ -446,7 +448,7 @@ impl Parser {
             return Err(ExpressionError::new(at, message));
         }
         self.expect(")", "to end `lateness`")?;
-        Ok(Node { column, kind: Kind::Number, operation: Operation::Lateness(name) })
+        Ok(ExpressionNode { column, kind: ValueKind::Number, operation: Operation::Lateness(name) })
     }
 
     fn number(&mut self, what: &str) -> Parsed<f64> {
@@ -489,7 +491,7 @@ impl Parser {
             }
         }
         let lookup = Lookup { column, experiment, metric, statistic, filters };
-        Ok(Node { column, kind: Kind::Number, operation: Operation::Lookup(lookup) })
+        Ok(ExpressionNode { column, kind: ValueKind::Number, operation: Operation::Lookup(lookup) })
     }
 
     fn filter(&mut self, axis: String, column: usize) -> Parsed<Filter> {
@@ -529,7 +531,7 @@ fn instead_of(statistic: &str) -> Option<&'static str> {
 }
 
 /// Whether the values of a node are those of single runs.
-fn lists_runs(node: &Node) -> bool {
+fn lists_runs(node: &ExpressionNode) -> bool {
     match &node.operation {
         Operation::Lookup(lookup) => lookup.statistic.is_none(),
         Operation::Negate(inner) | Operation::Not(inner) => lists_runs(inner),
@@ -552,17 +554,25 @@ fn lists_runs(node: &Node) -> bool {
     }
 }
 
-fn logic(logic: Logic, left: Node, right: Node, column: usize) -> Parsed {
+fn logic(logic: Logic, left: ExpressionNode, right: ExpressionNode, column: usize) -> Parsed {
     let who = if logic == Logic::And { "`and`" } else { "`or`" };
-    require(&left, Kind::Truth, who)?;
-    require(&right, Kind::Truth, who)?;
-    Ok(Node { column, kind: Kind::Truth, operation: Operation::Logic(logic, Box::new(left), Box::new(right)) })
+    require(&left, ValueKind::Boolean, who)?;
+    require(&right, ValueKind::Boolean, who)?;
+    Ok(ExpressionNode {
+        column,
+        kind: ValueKind::Boolean,
+        operation: Operation::Logic(logic, Box::new(left), Box::new(right)),
+    })
 }
 
-fn arithmetic(with: Arithmetic, left: Node, right: Node, column: usize) -> Parsed {
-    require(&left, Kind::Number, "arithmetic")?;
-    require(&right, Kind::Number, "arithmetic")?;
-    Ok(Node { column, kind: Kind::Number, operation: Operation::Arithmetic(with, Box::new(left), Box::new(right)) })
+fn arithmetic(with: Arithmetic, left: ExpressionNode, right: ExpressionNode, column: usize) -> Parsed {
+    require(&left, ValueKind::Number, "arithmetic")?;
+    require(&right, ValueKind::Number, "arithmetic")?;
+    Ok(ExpressionNode {
+        column,
+        kind: ValueKind::Number,
+        operation: Operation::Arithmetic(with, Box::new(left), Box::new(right)),
+    })
 }
 
 #[cfg(test)]
@@ -570,21 +580,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn node(kind: Kind, operation: Operation) -> Node {
-        Node { column: 0, kind, operation }
+    fn node(kind: ValueKind, operation: Operation) -> ExpressionNode {
+        ExpressionNode { column: 0, kind, operation }
     }
 
     /// Numbers: leaves, and operations on them. Only a metric refers to columns of one run.
-    fn number(purpose: Purpose) -> impl Strategy<Value = Node> {
+    fn number(purpose: ExpressionPurpose) -> impl Strategy<Value = ExpressionNode> {
         let column = (prop::sample::select(vec!["goodput_bps", "rx_bytes", "lost_packets"]), "[a-z*?.]{1,6}")
             .prop_map(|(column, pattern)| Operation::Column { column: column.to_string(), pattern });
         let leaf = prop_oneof![
             (0..1000_u32).prop_map(|number| Operation::Number(f64::from(number) / 8.0)),
             // A name that is not a word of the language.
             "[xyz]{1,3}".prop_map(Operation::Name),
-            if purpose == Purpose::Metric { column.boxed() } else { Just(Operation::Number(7.0)).boxed() },
+            if purpose == ExpressionPurpose::Metric { column.boxed() } else { Just(Operation::Number(7.0)).boxed() },
         ];
-        leaf.prop_map(|operation| node(Kind::Number, operation)).prop_recursive(4, 24, 3, |inner| {
+        leaf.prop_map(|operation| node(ValueKind::Number, operation)).prop_recursive(4, 24, 3, |inner| {
             let with = prop::sample::select(vec![
                 Arithmetic::Add,
                 Arithmetic::Subtract,
@@ -602,12 +612,12 @@ mod tests {
                 inner.clone().prop_map(|inner| Operation::Negate(Box::new(inner))),
                 (function, inner).prop_map(|(function, inner)| Operation::Call(function, vec![inner])),
             ]
-            .prop_map(|operation| node(Kind::Number, operation))
+            .prop_map(|operation| node(ValueKind::Number, operation))
         })
     }
 
     /// Comparisons of numbers, and their combinations.
-    fn truth() -> impl Strategy<Value = Node> {
+    fn truth() -> impl Strategy<Value = ExpressionNode> {
         let comparison = prop::sample::select(vec![
             Comparison::Less,
             Comparison::LessOrEqual,
@@ -616,10 +626,13 @@ mod tests {
             Comparison::Equal,
             Comparison::NotEqual,
         ]);
-        let compared = (number(Purpose::Claim), prop::collection::vec((comparison, number(Purpose::Claim)), 1..3))
+        let compared = (
+            number(ExpressionPurpose::Claim),
+            prop::collection::vec((comparison, number(ExpressionPurpose::Claim)), 1..3),
+        )
             .prop_map(|(first, rest)| Operation::Comparison(Box::new(first), rest));
-        let leaf = prop_oneof![1 => any::<bool>().prop_map(Operation::Truth), 3 => compared];
-        leaf.prop_map(|operation| node(Kind::Truth, operation)).prop_recursive(3, 12, 2, |inner| {
+        let leaf = prop_oneof![1 => any::<bool>().prop_map(Operation::Boolean), 3 => compared];
+        leaf.prop_map(|operation| node(ValueKind::Boolean, operation)).prop_recursive(3, 12, 2, |inner| {
             let logic = prop_oneof![Just(Logic::And), Just(Logic::Or)];
             prop_oneof![
                 (logic, inner.clone(), inner.clone()).prop_map(|(logic, left, right)| Operation::Logic(
@@ -629,13 +642,13 @@ mod tests {
                 )),
                 inner.prop_map(|inner| Operation::Not(Box::new(inner))),
             ]
-            .prop_map(|operation| node(Kind::Truth, operation))
+            .prop_map(|operation| node(ValueKind::Boolean, operation))
         })
     }
 
     /// The precedence of an operation, according to the list at the beginning of `expression.rs`. An operand with lower
     /// precedence is in brackets.
-    fn binding(node: &Node) -> u8 {
+    fn binding(node: &ExpressionNode) -> u8 {
         match &node.operation {
             Operation::Logic(Logic::Or, ..) => 0,
             Operation::Logic(Logic::And, ..) => 1,
@@ -650,15 +663,15 @@ mod tests {
     }
 
     /// The text of an expression with the minimum of brackets, or with brackets around every operation.
-    fn written(node: &Node, all_brackets: bool) -> String {
-        let operand = |operand: &Node, least: u8| {
+    fn written(node: &ExpressionNode, all_brackets: bool) -> String {
+        let operand = |operand: &ExpressionNode, least: u8| {
             let text = written(operand, all_brackets);
             if all_brackets || binding(operand) < least { format!("({text})") } else { text }
         };
         let own = binding(node);
         match &node.operation {
             Operation::Number(number) => number.to_string(),
-            Operation::Truth(truth) => truth.to_string(),
+            Operation::Boolean(truth) => truth.to_string(),
             Operation::Name(name) => name.clone(),
             Operation::Column { column, pattern } => format!("{column}[\"{pattern}\"]"),
             Operation::Negate(inner) => format!("-{}", operand(inner, own)),
@@ -706,8 +719,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn expressions_are_read_as_they_were_written(number in number(Purpose::Metric), truth in truth()) {
-            for (purpose, root) in [(Purpose::Metric, number), (Purpose::Claim, truth)] {
+        fn expressions_are_read_as_they_were_written(number in number(ExpressionPurpose::Metric), truth in truth()) {
+            for (purpose, root) in [(ExpressionPurpose::Metric, number), (ExpressionPurpose::Claim, truth)] {
                 let exact = written(&root, true);
                 for text in [&exact, &written(&root, false)] {
                     let read = parse(text, purpose).map_err(|error| error.to_string());

@@ -1,14 +1,14 @@
 //! A fake laboratory whose runs are arithmetic, and helper functions for folders of records.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use fullpipe_archive::json::Counts;
+use fullpipe_archive::json::NamedCounts;
 use fullpipe_archive::{FLOWS, FlowRow, HALVES, HalfRow, LatenessRecord, SERIES, SeriesRow, Warning, WarningKind};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::{
-    Embedded, Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource,
-    Settings, Study, StudyError, load, run,
+    EmbeddedStudy, FileSystem, ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource, Study,
+    StudyError, StudyOptions, StudyOutcome, UserSettings, load, run,
 };
-use fullpipe_units::random::run_seed;
+use fullpipe_units::random::derive_run_seed;
 use fullpipe_units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ fn pairs(text: &str) -> BTreeMap<String, String> {
     lines.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect()
 }
 
-impl Laboratory for Fake {
+impl Runner for Fake {
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
         let mut values = pairs(&scenario.text);
         for set in overrides {
@@ -115,11 +115,11 @@ impl Laboratory for Fake {
         let values = pairs(&scenario.text);
         let size: u64 = values.get("size").and_then(|size| size.parse().ok()).unwrap_or(1);
         if self.broken {
-            return Err(RunError::Machine("out of memory".into()));
+            return Err(RunError::System("out of memory".into()));
         }
         if let Some(bytes) = options.pcap {
             for piece in [vec![1; bytes as usize], vec![seed as u8; 3 * bytes as usize]] {
-                let refused = |error: std::io::Error| RunError::Machine(error.to_string());
+                let refused = |error: std::io::Error| RunError::System(error.to_string());
                 options.attach.append("a.pcapng", &piece).map_err(refused)?;
             }
         }
@@ -129,7 +129,7 @@ impl Laboratory for Fake {
         assert_ne!(self.panics_at, Some(size), "it was told to panic");
         let late = self.late.as_ref().filter(|(at, seeds, _)| *at == size && seeds.contains(&seed));
         let (asked, size) = (size, size + late.map_or(0, |(_, _, more)| *more));
-        let affected = |phases: usize| (0..phases).any(|run| run_seed(4, run as u64) == seed);
+        let affected = |phases: usize| (0..phases).any(|run| derive_run_seed(4, run as u64) == seed);
         let affected = values.contains_key("start") && self.phases.is_some_and(affected);
         let size = if affected { 1000 - size } else { size };
         let last = if self.ignores_seed { 10 } else { 10 + seed % 7 };
@@ -176,10 +176,10 @@ impl Laboratory for Fake {
         }
         // Runs in virtual time report their draws: none, unless a test sets `draws`.
         let drawn = self.draws.then(|| ("host: processing".to_owned(), 1));
-        records.run.random_streams = self.late.is_none().then(|| Counts(drawn.into_iter().collect()));
+        records.run.random_streams = self.late.is_none().then(|| NamedCounts(drawn.into_iter().collect()));
         records.cpu_s = self.cpu_s;
-        if (0..self.timeouts).any(|run| run_seed(4, run as u64) == seed) {
-            records.run.timeouts = Some(Counts([("bulk".to_owned(), 1)].into()));
+        if (0..self.timeouts).any(|run| derive_run_seed(4, run as u64) == seed) {
+            records.run.timeouts = Some(NamedCounts([("bulk".to_owned(), 1)].into()));
         }
         if let Some(second) = self.second_half_bps {
             let half = |half, bps| HalfRow {
@@ -201,11 +201,11 @@ impl Laboratory for Fake {
         Ok(records)
     }
 
-    fn random_starts(&self) -> Option<Override> {
+    fn random_starts_override(&self) -> Option<Override> {
         self.phases.map(|_| Override { path: "start".to_owned(), value: "1".to_owned() })
     }
 
-    fn build(&self) -> String {
+    fn build_identity(&self) -> String {
         self.build.clone()
     }
 }
@@ -287,7 +287,7 @@ pub(crate) const PUBLISHED: &str = "experiment,point,metric,value,tolerance,sour
 /// Loads the study with these texts.
 pub(crate) fn study_of(text: &str) -> Study {
     let files = [("plain.txt", SCENARIO), ("published.csv", PUBLISHED)];
-    load(text, "study.toml", "fallback", &Embedded("fake", &files)).unwrap_or_else(|errors| panic!("{errors}"))
+    load(text, "study.toml", "fallback", &EmbeddedStudy("fake", &files)).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 pub(crate) fn study() -> Study {
@@ -295,8 +295,13 @@ pub(crate) fn study() -> Study {
 }
 
 /// Runs a study with this number of jobs.
-pub(crate) fn run_into(study: &Study, laboratory: &Fake, folder: &Path, jobs: usize) -> Result<Outcome, StudyError> {
-    run_with(study, laboratory, folder, jobs, &Files::new())
+pub(crate) fn run_into(
+    study: &Study,
+    laboratory: &Fake,
+    folder: &Path,
+    jobs: usize,
+) -> Result<StudyOutcome, StudyError> {
+    run_with(study, laboratory, folder, jobs, &FileSystem::new())
 }
 
 pub(crate) fn run_with(
@@ -304,10 +309,10 @@ pub(crate) fn run_with(
     laboratory: &Fake,
     folder: &Path,
     jobs: usize,
-    files: &Files,
-) -> Result<Outcome, StudyError> {
+    files: &FileSystem,
+) -> Result<StudyOutcome, StudyError> {
     let asked = RunOptions { pcap: laboratory.captures.then_some(128), ..RunOptions::default() };
-    let options = Options { jobs, run: asked, ..Options::default() };
+    let options = StudyOptions { jobs, run: asked, ..StudyOptions::default() };
     run(study, laboratory, folder, files, &options, &mut (), &laboratory.stop)
 }
 
@@ -315,7 +320,7 @@ pub(crate) fn run_with(
 pub(crate) fn with(settings: &[&str], quick: bool) -> Result<(Study, Vec<String>), StudyError> {
     let mut study = study();
     let set = settings.iter().map(|text| Override::parse(text).expect("PATH=VALUE")).collect();
-    let messages = study.apply(&Settings { set, quick, ..Settings::default() }, &Fake::new())?;
+    let messages = study.apply(&UserSettings { set, quick, ..UserSettings::default() }, &Fake::new())?;
     Ok((study, messages))
 }
 

@@ -10,8 +10,8 @@
 //! host also passes the valid cookie of this client to the server: a function of the client's address and the server's secret (section
 //! 4.1.2).
 
-use super::{Beside, Connection, Segment, event};
-use crate::sender::Outgoing;
+use super::{Connection, Segment, SegmentContents, event};
+use crate::sender::OutgoingSegment;
 use crate::status::State;
 use fullpipe_units::Instant;
 use fullpipe_wire::TcpHeader;
@@ -55,7 +55,7 @@ pub struct FastOpenEntry {
 
 /// State that only Fast Open needs.
 #[derive(Debug, Default)]
-pub(super) struct FastOpen {
+pub(super) struct FastOpenState {
     /// At a client, the cached entry. At a server, the valid cookie.
     entry: Option<FastOpenEntry>,
     /// Whether the server's SYN-ACK carries the cookie.
@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// Adds the option to a client's first SYN, and data if the client has a cookie.
-    pub(super) fn add_fast_open(&mut self, header: &mut TcpHeader, out: &mut Beside) {
+    pub(super) fn add_fast_open(&mut self, header: &mut TcpHeader, out: &mut SegmentContents) {
         let entry = self.rare().fast_open.entry;
         put_option(entry.map(|entry| entry.cookie), header, out);
         let Some(entry) = entry else { return };
@@ -118,13 +118,16 @@ impl Connection {
         let length = self.sender.written.min(u64::from(room));
         header.payload_bytes = length as u16;
         if self.sender.bytes.is_some() && length > 0 {
-            self.fill_bytes(&Outgoing { start: 0, payload_bytes: length, marks: Outgoing::marks(false) }, out);
+            self.fill_bytes(
+                &OutgoingSegment { start: 0, payload_bytes: length, marks: OutgoingSegment::marks(false) },
+                out,
+            );
         }
         self.rare().fast_open.syn_bytes = length;
     }
 
     /// Adds the cookie to the SYN-ACK after a cookie request or an invalid cookie.
-    pub(super) fn grant_fast_open(&self, header: &mut TcpHeader, out: &mut Beside) {
+    pub(super) fn grant_fast_open(&self, header: &mut TcpHeader, out: &mut SegmentContents) {
         if let Some(rare) = self.rare.as_ref().filter(|rare| rare.fast_open.grants) {
             put_option(rare.fast_open.entry.map(|entry| entry.cookie), header, out);
         }
@@ -160,7 +163,7 @@ impl Connection {
 
     /// Sends data before the handshake completes. A FIN is delayed until then.
     #[cold]
-    pub(super) fn poll_early(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
+    pub(super) fn poll_early(&mut self, now: Instant, header: &mut TcpHeader, out: &mut SegmentContents) -> bool {
         if self.state != State::SynReceived || !self.is_early() {
             return false;
         }
@@ -181,7 +184,7 @@ impl Connection {
 
     /// Records how much data of the client's SYN was accepted, and whether the SYN-ACK carries a cookie.
     pub(super) fn note_fast_open_answer(&mut self, segment: &Segment<'_>, taken_bytes: u64) {
-        if !self.config.fast_open || !segment.header.has(flags::SYN) {
+        if !self.config.fast_open || !segment.header.has_flag(flags::SYN) {
             return;
         }
         let mss_bytes = mss_of(segment.header);
@@ -197,7 +200,7 @@ fn mss_of(header: &TcpHeader) -> Option<u16> {
     (header.options & options::MSS != 0).then_some(header.mss)
 }
 
-fn put_option(cookie: Option<Cookie>, header: &mut TcpHeader, out: &mut Beside) {
+fn put_option(cookie: Option<Cookie>, header: &mut TcpHeader, out: &mut SegmentContents) {
     let bytes = cookie.as_ref().map_or(&[][..], Cookie::as_slice);
     header.options |= options::FAST_OPEN;
     header.other_option_bytes += 2 + bytes.len() as u8;

@@ -1,14 +1,14 @@
 //! Opening of a connection: LISTEN, SYN-SENT and SYN-RECEIVED (RFC 9293 sections 3.5 and 3.10.7), and the negotiation of options in SYN
 //! segments (RFC 7323, RFC 2018).
 
-use super::{Beside, Connection, Segment, event, pending};
-use crate::config::{Ecn, EcnFeedback};
-use crate::ecn::{self, EcnHalves, EcnReceiver, EcnSender};
+use super::{Connection, Segment, SegmentContents, event, pending};
+use crate::config::{EcnFeedback, EcnMode};
+use crate::ecn::{self, EcnReceiver, EcnSender, EcnState};
 use crate::sender::LARGEST_MSS;
-use crate::sequence::Numbering;
+use crate::sequence::SequenceSpace;
 use crate::status::State;
 use fullpipe_transport::CloseReason;
-use fullpipe_units::{Codepoint, Instant};
+use fullpipe_units::{EcnCodepoint, Instant};
 use fullpipe_wire::TcpHeader;
 use fullpipe_wire::tcp::{flags, options};
 
@@ -21,7 +21,7 @@ const TIMESTAMP_BYTES: u64 = 12;
 
 /// State of the handshake, dropped once the connection is open.
 #[derive(Debug, Default)]
-pub(super) struct Opening {
+pub(super) struct HandshakeState {
     /// Time of the first SYN.
     pub(super) begun_at: Instant,
     /// Time of the last SYN.
@@ -31,7 +31,7 @@ pub(super) struct Opening {
     /// Whether both ends offered window scaling.
     pub(super) scaled: bool,
     /// ECN field of the packet with the peer's SYN.
-    pub(super) syn_codepoint: Codepoint,
+    pub(super) syn_codepoint: EcnCodepoint,
     /// The MSS that the peer announced.
     pub(super) peer_mss: Option<u16>,
 }
@@ -49,20 +49,20 @@ impl Connection {
         self.sender.rto_at = now.saturating_add(self.sender.rtt.rto()).min(give_up_at);
     }
 
-    pub(super) fn opening(&mut self) -> &mut Opening {
+    pub(super) fn opening(&mut self) -> &mut HandshakeState {
         self.opening.get_or_insert_default()
     }
 
     /// Processes a segment in LISTEN (RFC 9293 section 3.10.7.2).
     pub(super) fn arrive_listening(&mut self, now: Instant, segment: &Segment<'_>) {
         let header = segment.header;
-        if header.has(flags::RST) {
+        if header.has_flag(flags::RST) {
             return;
         }
-        if header.has(flags::ACK) {
+        if header.has_flag(flags::ACK) {
             return self.answer_with_reset(header);
         }
-        if header.has(flags::SYN) {
+        if header.has_flag(flags::SYN) {
             self.take_syn(now, header);
             self.agree_on_ecn(segment);
             self.state = State::SynReceived;
@@ -76,17 +76,17 @@ impl Connection {
     /// Processes a segment in SYN-SENT (RFC 9293 section 3.10.7.3).
     pub(super) fn arrive_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) {
         let header = segment.header;
-        let acknowledges = header.has(flags::ACK);
+        let acknowledges = header.has_flag(flags::ACK);
         if acknowledges && self.acknowledged_by(header).is_none() {
             return self.answer_with_reset(header);
         }
-        if header.has(flags::RST) {
+        if header.has_flag(flags::RST) {
             if acknowledges {
                 self.close(CloseReason::Refused);
             }
             return;
         }
-        if !header.has(flags::SYN) {
+        if !header.has_flag(flags::SYN) {
             return;
         }
         self.take_syn(now, header);
@@ -103,7 +103,7 @@ impl Connection {
 
     /// Processes a SYN in SYN-RECEIVED: a retransmission of the peer's first, or its SYN-ACK in a simultaneous open.
     pub(super) fn arrive_second_syn(&mut self, now: Instant, segment: &Segment<'_>) {
-        if !segment.header.has(flags::ACK) {
+        if !segment.header.has_flag(flags::ACK) {
             // The SYN-ACK reports the codepoint of the newest SYN (RFC 9768 section 3.1.5).
             self.opening().syn_codepoint = segment.codepoint;
             let accurate = self.config.ecn_feedback == EcnFeedback::Accurate;
@@ -121,7 +121,7 @@ impl Connection {
 
     /// Processes the fields and options of the peer's SYN (RFC 9293 section 3.2, RFC 7323, RFC 2018).
     pub(super) fn take_syn(&mut self, now: Instant, header: &TcpHeader) {
-        self.peer_numbering = Numbering::from_syn(header.sequence);
+        self.peer_numbering = SequenceSpace::from_syn(header.sequence);
         let agreed = |option: u8, ours: bool| ours && header.options & option != 0;
         self.options = 0;
         if agreed(options::TIMESTAMPS, self.config.timestamps) {
@@ -159,16 +159,16 @@ impl Connection {
         let Segment { header, codepoint: arrived_as, .. } = *segment;
         let ours = self.config.ecn_feedback;
         self.opening().syn_codepoint = arrived_as;
-        let answer = header.has(flags::ACK).then_some(header.flags);
+        let answer = header.has_flag(flags::ACK).then_some(header.flags);
         let agreed = match (answer, self.config.ecn) {
-            (Some(flags), Ecn::Active) => ecn::agree_on_syn_ack(ours, flags),
-            (None, Ecn::Active | Ecn::Passive) => ecn::agree_on_syn(ours, header.flags),
+            (Some(flags), EcnMode::Active) => ecn::agree_on_syn_ack(ours, flags),
+            (None, EcnMode::Active | EcnMode::Passive) => ecn::agree_on_syn(ours, header.flags),
             _ => None,
         };
         self.plain_options = if agreed.is_some() { u8::MAX } else { self.options };
-        let counts = self.sender.driver.controller().signals().ecn_counts;
+        let counts = self.sender.driver.controller().requirements().ecn_counts;
         self.sender.ecn = agreed.map(|agreed| {
-            Box::new(EcnHalves {
+            Box::new(EcnState {
                 receiver: EcnReceiver::new(agreed, answer.map(|_| arrived_as)),
                 sender: EcnSender::new(agreed, answer, counts),
             })
@@ -251,7 +251,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn fill_syn(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) {
+    pub(super) fn fill_syn(&mut self, now: Instant, header: &mut TcpHeader, out: &mut SegmentContents) {
         let answer = self.state == State::SynReceived;
         let config = self.config.clone();
         // The first SYN offers all options; the SYN-ACK only those of the SYN.
@@ -282,7 +282,7 @@ impl Connection {
             other_option_bytes: 0,
         };
         out.payload = None;
-        out.codepoint = Codepoint::NotEct;
+        out.codepoint = EcnCodepoint::NotEct;
         let lost_syns = self.sender.repair().counts.lost_syns;
         if answer {
             self.grant_fast_open(header, out);
@@ -292,7 +292,7 @@ impl Connection {
                 ecn.receiver.complete_syn_ack(syn_codepoint, lost_syns == 0, header, option);
             }
         } else {
-            if config.ecn == Ecn::Active {
+            if config.ecn == EcnMode::Active {
                 header.flags |= ecn::syn_flags(config.ecn_feedback, lost_syns);
             }
             if config.fast_open && lost_syns == 0 {

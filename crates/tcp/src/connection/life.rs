@@ -13,7 +13,7 @@ use fullpipe_units::Instant;
 
 /// State of these timers.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct ConnectionTimers {
     /// Time of the next keep-alive probe or check.
     keep_alive_at: Instant,
     /// Keep-alive probes sent since the last segment of the peer.
@@ -22,9 +22,9 @@ pub(super) struct Life {
     half_close_at: Instant,
 }
 
-impl Default for Life {
-    fn default() -> Life {
-        Life { keep_alive_at: Instant::NEVER, unanswered: 0, half_close_at: Instant::NEVER }
+impl Default for ConnectionTimers {
+    fn default() -> ConnectionTimers {
+        ConnectionTimers { keep_alive_at: Instant::NEVER, unanswered: 0, half_close_at: Instant::NEVER }
     }
 }
 
@@ -49,7 +49,7 @@ impl Connection {
     /// Stops both timers.
     pub(super) fn end_life(&mut self) {
         if let Some(rare) = &mut self.rare {
-            rare.life = Life::default();
+            rare.life = ConnectionTimers::default();
         }
         self.life_at = Instant::NEVER;
     }
@@ -61,7 +61,7 @@ impl Connection {
 
     #[cold]
     pub(super) fn on_life_timer(&mut self, now: Instant) {
-        let Life { keep_alive_at, half_close_at, .. } = self.rare().life;
+        let ConnectionTimers { keep_alive_at, half_close_at, .. } = self.rare().life;
         if half_close_at <= now && self.state == State::FinWait2 {
             return self.close(CloseReason::TimedOut);
         }

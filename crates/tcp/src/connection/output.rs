@@ -5,10 +5,10 @@
 //! pure acknowledgment is last, if one is still due.
 
 use super::{Connection, pending};
-use crate::sender::Outgoing;
+use crate::sender::OutgoingSegment;
 use crate::status::State;
 use bytes::Bytes;
-use fullpipe_units::{Codepoint, Instant};
+use fullpipe_units::{EcnCodepoint, Instant};
 use fullpipe_wire::tcp::{MAX_SACK_BLOCKS, flags};
 use fullpipe_wire::{SegmentOptions, TcpHeader};
 
@@ -18,18 +18,18 @@ pub struct Transmit {
     /// The header.
     pub header: TcpHeader,
     /// Options, payload and ECN field.
-    pub beside: Beside,
+    pub beside: SegmentContents,
 }
 
 /// The parts of a segment to send outside of its header.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct SegmentContents {
     /// Options outside of the header, valid as far as the header indicates them.
     pub options: SegmentOptions,
     /// The payload if it consists of bytes; `None` if only its length is modeled (`header.payload_bytes`).
     pub payload: Option<Bytes>,
     /// ECN field of the packet.
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
 }
 
 /// Segments that are sent together: see [`Connection::poll_burst`].
@@ -52,7 +52,7 @@ impl Connection {
     /// Has the effect of [`Connection::poll_transmit`], for a host that needs the header in place. A copy of a header whose fields had
     /// just been stored, several per word, stalled the processor four times per segment.
     #[inline]
-    pub fn poll_segment(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
+    pub fn poll_segment(&mut self, now: Instant, header: &mut TcpHeader, out: &mut SegmentContents) -> bool {
         if self.pending & pending::UNUSUAL != 0 && self.poll_unusual(now, header, out) {
             return true;
         }
@@ -73,7 +73,7 @@ impl Connection {
 
     /// Whether [`Connection::poll_segment`] would return `false` and change nothing.
     #[inline(always)]
-    pub fn is_silent(&self) -> bool {
+    pub fn has_nothing_to_send(&self) -> bool {
         self.pending == 0 && self.open && self.sender.is_idle()
     }
 
@@ -86,14 +86,14 @@ impl Connection {
 
     /// Whether an acknowledgment is to be sent.
     #[inline(always)]
-    pub fn owes_acknowledgement(&self) -> bool {
+    pub fn is_ack_pending(&self) -> bool {
         self.pending & pending::ACK != 0
     }
 
     /// Fills in the acknowledgment that is to be sent now. Of the deadlines, only that of the acknowledgment changes.
     #[inline]
-    pub fn poll_acknowledgement(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) {
-        debug_assert!(self.sends_only_acknowledgements() && self.owes_acknowledgement());
+    pub fn poll_acknowledgement(&mut self, now: Instant, header: &mut TcpHeader, out: &mut SegmentContents) {
+        debug_assert!(self.sends_only_acknowledgements() && self.is_ack_pending());
         self.pending &= !pending::ACK;
         self.fill_ack(now, header, out);
     }
@@ -110,7 +110,7 @@ impl Connection {
         let sent = self.sender.send_burst(now);
         if sent.segments > 0 {
             burst.segments = sent.segments;
-            let mut beside = Beside::default();
+            let mut beside = SegmentContents::default();
             self.fill_header(now, self.numbering.to_wire(sent.start), &mut burst.header, &mut beside);
             burst.header.payload_bytes = sent.payload_bytes as u16;
             self.pending &= !pending::ACK;
@@ -120,11 +120,11 @@ impl Connection {
     }
 
     #[cold]
-    fn poll_unusual(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
+    fn poll_unusual(&mut self, now: Instant, header: &mut TcpHeader, out: &mut SegmentContents) -> bool {
         if self.pending & pending::RESET != 0 {
             self.pending &= !pending::RESET;
             *header = self.rare().reply;
-            out.codepoint = Codepoint::NotEct;
+            out.codepoint = EcnCodepoint::NotEct;
             out.payload = None;
             return true;
         }
@@ -163,7 +163,7 @@ impl Connection {
 
     /// Fills in the header fields of every segment of an open connection.
     #[inline(always)]
-    fn fill_header(&mut self, now: Instant, sequence: u32, header: &mut TcpHeader, out: &mut Beside) {
+    fn fill_header(&mut self, now: Instant, sequence: u32, header: &mut TcpHeader, out: &mut SegmentContents) {
         let window = (self.receiver.window_bytes() >> self.window_shift).min(65_535) as u16;
         let timestamp = if self.options != 0 { self.clock(now) } else { 0 };
         *header = TcpHeader {
@@ -181,13 +181,20 @@ impl Connection {
             other_option_bytes: 0,
         };
         out.payload = None;
-        out.codepoint = Codepoint::NotEct;
+        out.codepoint = EcnCodepoint::NotEct;
         self.receiver.on_ack_sent();
     }
 
     /// Fills in the acknowledgment that was being delayed when marks began or ended (DCTCP).
     #[cold]
-    fn fill_earlier_ack(&mut self, now: Instant, number: u64, echo: bool, header: &mut TcpHeader, out: &mut Beside) {
+    fn fill_earlier_ack(
+        &mut self,
+        now: Instant,
+        number: u64,
+        echo: bool,
+        header: &mut TcpHeader,
+        out: &mut SegmentContents,
+    ) {
         let since = self.receiver.next - number;
         self.fill_header(now, self.numbering.to_wire(self.sender.next), header, out);
         header.acknowledgement = self.peer_numbering.to_wire(number);
@@ -197,7 +204,7 @@ impl Connection {
     }
 
     #[inline]
-    fn fill_ack(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) {
+    fn fill_ack(&mut self, now: Instant, header: &mut TcpHeader, out: &mut SegmentContents) {
         let sequence = self.numbering.to_wire(self.sender.next);
         self.fill_header(now, sequence, header, out);
         if self.sender.sack {
@@ -211,7 +218,13 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn fill_data(&mut self, now: Instant, outgoing: &Outgoing, header: &mut TcpHeader, out: &mut Beside) {
+    pub(super) fn fill_data(
+        &mut self,
+        now: Instant,
+        outgoing: &OutgoingSegment,
+        header: &mut TcpHeader,
+        out: &mut SegmentContents,
+    ) {
         self.fill_header(now, self.numbering.to_wire(outgoing.start), header, out);
         self.receiver.on_data_sent(now);
         self.pending &= !pending::ACK;
@@ -234,14 +247,14 @@ impl Connection {
 
     /// Marks new data as ECN-capable, and sets CWR on the first segment after a reduction (RFC 3168 section 6.1.2).
     #[inline(never)]
-    fn fill_ecn(&mut self, outgoing: &Outgoing, header: &mut TcpHeader, out: &mut Beside) {
+    fn fill_ecn(&mut self, outgoing: &OutgoingSegment, header: &mut TcpHeader, out: &mut SegmentContents) {
         let Some(ecn) = &mut self.sender.ecn else { return };
         header.flags |= ecn.receiver.flags();
         if !outgoing.fresh() || outgoing.payload_bytes == 0 || !ecn.sender.is_capable() {
             return;
         }
         out.codepoint = match self.sender.driver.control.codepoint {
-            Codepoint::NotEct => Codepoint::Ect0,
+            EcnCodepoint::NotEct => EcnCodepoint::Ect0,
             chosen => chosen,
         };
         if ecn.sender.take_reduced() {
@@ -250,7 +263,7 @@ impl Connection {
     }
 
     #[cold]
-    pub(super) fn fill_bytes(&mut self, outgoing: &Outgoing, out: &mut Beside) {
+    pub(super) fn fill_bytes(&mut self, outgoing: &OutgoingSegment, out: &mut SegmentContents) {
         out.payload = self.sender.bytes.as_ref().and_then(|bytes| bytes.slice(outgoing.start, outgoing.payload_bytes));
     }
 }

@@ -4,10 +4,10 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use bytes::Bytes;
-use fullpipe_congestion::{Ack, Congestion, Control, Controller, Timeout};
+use fullpipe_congestion::{Ack, CongestionEvent, Controller, Timeout, WindowState};
 use fullpipe_tcp::{Config, Connection, Cookie, FastOpenEntry, Transmit};
-use fullpipe_transport::{CloseReason, Event, Payload, Stream as _};
-use fullpipe_units::{Codepoint, Duration, Instant, Rate, Stream};
+use fullpipe_transport::{CloseReason, Payload, Stream as _, TransportEvent};
+use fullpipe_units::{Duration, EcnCodepoint, Instant, RandomStream, Rate};
 use fullpipe_wire::tcp::{flags, options};
 use fullpipe_wire::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader};
 use std::collections::BTreeMap;
@@ -21,15 +21,15 @@ impl Controller for Halving {
     fn name(&self) -> &'static str {
         "halving"
     }
-    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+    fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         if !ack.in_recovery && control.cwnd_bytes < control.ssthresh_bytes && ack.cwnd_limited {
             control.cwnd_bytes += ack.cumulative_bytes;
         }
     }
-    fn on_congestion(&mut self, control: &mut Control, _: &Congestion) {
+    fn on_congestion(&mut self, control: &mut WindowState, _: &CongestionEvent) {
         control.ssthresh_bytes = (control.cwnd_bytes / 2).max(2 * control.mss_bytes);
     }
-    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout) {
         if !timeout.repeated {
             control.ssthresh_bytes = (control.cwnd_bytes / 2).max(2 * control.mss_bytes);
         }
@@ -50,7 +50,7 @@ pub struct Segment {
     pub header: TcpHeader,
     pub sacks: Vec<SackBlock>,
     pub payload: Option<Bytes>,
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
     pub accurate_ecn: AccurateEcn,
     /// The cookie of the Fast Open option; empty: no option, or a request.
     pub cookie: Vec<u8>,
@@ -80,7 +80,7 @@ pub fn deliver(connection: &mut Connection, now: Instant, segment: &Segment) {
     options.fast_open_bytes = segment.cookie.len() as u8;
     let arrived = fullpipe_tcp::Segment {
         header: &segment.header,
-        options: segment.header.has_side_options().then_some(&options),
+        options: segment.header.has_segment_options().then_some(&options),
         payload: segment.payload.as_ref(),
         codepoint: segment.codepoint,
     };
@@ -99,7 +99,7 @@ pub fn drain(connection: &mut Connection, now: Instant) -> Vec<Segment> {
 }
 
 pub fn next_deadline(connection: &Connection) -> Instant {
-    connection.far_deadline().min(connection.near_deadline())
+    connection.slow_timer_deadline().min(connection.fast_timer_deadline())
 }
 
 // Two ends ------------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ pub struct Pair {
     pub applications: [Application; 2],
     pub paths: [Path; 2],
     free_at: [Instant; 2],
-    random: Stream,
+    random: RandomStream,
     wires: BTreeMap<(Instant, u64), (usize, Segment)>,
     serial: u64,
     pub filter: Filter,
@@ -231,7 +231,7 @@ impl Pair {
             applications: [Application::new(0), Application::new(0)],
             paths: [Path::default(), Path::default()],
             free_at: [start; 2],
-            random: Stream::new(seed, "pair", "path"),
+            random: RandomStream::new(seed, "pair", "path"),
             wires: BTreeMap::new(),
             serial: 0,
             filter: Box::new(|_, _, _| false),
@@ -247,33 +247,33 @@ impl Pair {
     /// Processes a segment by a fast path if these are enabled, the segment permits it, and the application reads everything.
     fn take_expected(&mut self, end: usize, segment: &Segment) -> bool {
         let (connection, application) = (&mut self.ends[end], &mut self.applications[end]);
-        let plain = !segment.header.has_side_options() && segment.payload.is_none();
+        let plain = !segment.header.has_segment_options() && segment.payload.is_none();
         if !self.short_path || !plain {
             return false;
         }
-        if connection.expects_acknowledgement(&segment.header) {
+        if connection.is_fast_path_ack(&segment.header) {
             self.short.acknowledgements += 1;
-            connection.take_acknowledgement(self.now, &segment.header);
+            connection.process_fast_path_ack(self.now, &segment.header);
             return true;
         }
-        if application.slow.is_some() || !connection.expects(self.now, &segment.header) {
+        if application.slow.is_some() || !connection.is_fast_path_data(self.now, &segment.header) {
             return false;
         }
         self.short.data += 1;
-        application.read += connection.take_expected(self.now, &segment.header);
+        application.read += connection.receive_fast_path(self.now, &segment.header);
         if connection.sends_only_acknowledgements() {
-            let far = connection.far_deadline();
-            if connection.owes_acknowledgement() {
+            let far = connection.slow_timer_deadline();
+            if connection.is_ack_pending() {
                 let mut transmit = Transmit::default();
                 connection.poll_acknowledgement(self.now, &mut transmit.header, &mut transmit.beside);
                 self.send(end, Segment::from(&transmit));
             }
             let connection = &mut self.ends[end];
-            assert!(connection.is_silent());
+            assert!(connection.has_nothing_to_send());
             let before = (next_deadline(connection), connection.statistics());
             assert_eq!(drain(connection, self.now), [], "a silent connection has nothing to send");
             assert_eq!((next_deadline(connection), connection.statistics()), before);
-            assert_eq!(connection.far_deadline(), far, "a host need not arm the far timer");
+            assert_eq!(connection.slow_timer_deadline(), far, "a host need not arm the far timer");
         }
         true
     }
@@ -284,10 +284,10 @@ impl Pair {
         while let Some(event) = connection.poll_event() {
             assert!(application.closed.is_none(), "an event follows the last one: {event:?}");
             match event {
-                Event::Connected => application.connected = true,
-                Event::PeerFinished => application.peer_finished = true,
-                Event::Closed(reason) => application.closed = Some(reason),
-                Event::Readable | Event::Writable => {}
+                TransportEvent::Connected => application.connected = true,
+                TransportEvent::PeerFinished => application.peer_finished = true,
+                TransportEvent::Closed(reason) => application.closed = Some(reason),
+                TransportEvent::Readable | TransportEvent::Writable => {}
             }
         }
         let mut budget = match application.slow {
@@ -358,11 +358,11 @@ impl Pair {
 
     /// Asserts that the right edge of the window never moves left, except for the rounding of its scale (RFC 9293 section 3.8.6).
     fn check_window(&mut self, end: usize, header: &TcpHeader) {
-        let syn = header.has(flags::SYN);
+        let syn = header.has_flag(flags::SYN);
         if syn {
             self.shifts[end] = (header.options & options::WINDOW_SCALE != 0).then_some(header.window_scale);
         }
-        if header.has(flags::RST) || !header.has(flags::ACK) || syn && self.edges[end].is_some() {
+        if header.has_flag(flags::RST) || !header.has_flag(flags::ACK) || syn && self.edges[end].is_some() {
             // The 16 bits of a retransmitted SYN cannot represent more.
             return;
         }
@@ -393,19 +393,19 @@ impl Pair {
             if begin - self.now > path.queue {
                 return;
             }
-            at = begin + rate.time_for(u64::from(segment.header.payload_bytes) + 52);
+            at = begin + rate.transmission_time(u64::from(segment.header.payload_bytes) + 52);
             self.free_at[end] = at;
         }
-        if lost || self.random.chance(path.loss) {
+        if lost || self.random.bernoulli(path.loss) {
             return;
         }
         let mut segment = segment;
-        if path.marks > 0.0 && segment.codepoint != Codepoint::NotEct && self.random.chance(path.marks) {
-            segment.codepoint = Codepoint::Ce;
+        if path.marks > 0.0 && segment.codepoint != EcnCodepoint::NotEct && self.random.bernoulli(path.marks) {
+            segment.codepoint = EcnCodepoint::Ce;
         }
-        let copies = 1 + u64::from(self.random.chance(path.duplication));
+        let copies = 1 + u64::from(self.random.bernoulli(path.duplication));
         for _ in 0..copies {
-            let arrival = at + path.delay + self.random.duration_below(path.jitter);
+            let arrival = at + path.delay + self.random.uniform_duration(path.jitter);
             self.wires.insert((arrival, self.serial), (1 - end, segment.clone()));
             self.serial += 1;
         }
@@ -474,7 +474,7 @@ pub struct Script {
     pub with_timestamps: bool,
     /// The peer's next offset.
     pub peer_next: u32,
-    pub events: Vec<Event>,
+    pub events: Vec<TransportEvent>,
     last_timestamp: u32,
 }
 
@@ -487,7 +487,7 @@ impl Script {
     pub fn client_with(config: Config, controller: Box<dyn Controller>, rtt: Duration) -> Script {
         let mut script = Script::unopened(config, controller);
         let syn = script.out().remove(0);
-        assert!(syn.header.has(flags::SYN));
+        assert!(syn.header.has_flag(flags::SYN));
         script.advance(rtt);
         let mut answer = script.segment(0, flags::SYN | flags::ACK);
         answer.header.sequence = script.peer_initial;
@@ -551,7 +551,7 @@ impl Script {
             header,
             sacks: Vec::new(),
             payload: None,
-            codepoint: Codepoint::NotEct,
+            codepoint: EcnCodepoint::NotEct,
             accurate_ecn: AccurateEcn::default(),
             cookie: Vec::new(),
         }

@@ -1,6 +1,6 @@
 //! Parser for scripts.
 
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wire::AccurateEcn;
 use fullpipe_wire::tcp::flags;
 
@@ -15,7 +15,7 @@ pub enum When {
 /// A packet as written in a script.
 #[derive(Clone, Debug, Default)]
 pub struct Packet {
-    pub codepoint: Codepoint,
+    pub codepoint: EcnCodepoint,
     pub flags: u16,
     pub start: u32,
     pub length: u16,
@@ -138,9 +138,9 @@ fn packet(text: &str) -> Parsed<Packet> {
     let mut words = text.split_whitespace().peekable();
     if let Some(word) = words.next_if(|word| word.starts_with('[')) {
         packet.codepoint = match word {
-            "[ect0]" => Codepoint::Ect0,
-            "[ect1]" => Codepoint::Ect1,
-            "[ce]" => Codepoint::Ce,
+            "[ect0]" => EcnCodepoint::Ect0,
+            "[ect1]" => EcnCodepoint::Ect1,
+            "[ce]" => EcnCodepoint::Ce,
             _ => return Err(format!("{word}: no codepoint")),
         };
     }

@@ -4,9 +4,9 @@ use super::parse::{self, LETTERS, Line, Packet, What, When, Written};
 use super::settings;
 use crate::common::{Segment, deliver, drain, next_deadline};
 use fullpipe_congestion::Controller;
-use fullpipe_tcp::{Beside, Config, Connection, Cookie, FastOpenEntry, Transmit};
-use fullpipe_transport::{Event, Payload, Stream as _};
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_tcp::{Config, Connection, Cookie, FastOpenEntry, SegmentContents, Transmit};
+use fullpipe_transport::{Payload, Stream as _, TransportEvent};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wire::tcp::{flags, options};
 use fullpipe_wire::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader};
 use std::collections::VecDeque;
@@ -165,11 +165,11 @@ impl Run {
     fn collect(&mut self) {
         while let Some(event) = self.connection.poll_event() {
             let name = match event {
-                Event::Connected => "connected",
-                Event::Writable => "writable",
-                Event::Readable => "readable",
-                Event::PeerFinished => "peer-finished",
-                Event::Closed(reason) => match reason {
+                TransportEvent::Connected => "connected",
+                TransportEvent::Writable => "writable",
+                TransportEvent::Readable => "readable",
+                TransportEvent::PeerFinished => "peer-finished",
+                TransportEvent::Closed(reason) => match reason {
                     fullpipe_transport::CloseReason::Finished => "closed-finished",
                     fullpipe_transport::CloseReason::Reset => "closed-reset",
                     fullpipe_transport::CloseReason::Refused => "closed-refused",
@@ -183,7 +183,7 @@ impl Run {
             if segment.header.options & options::TIMESTAMPS != 0 {
                 self.newest_timestamp = segment.header.timestamp;
             }
-            if segment.header.has(flags::SYN) {
+            if segment.header.has_flag(flags::SYN) {
                 self.our_syn_options = segment.header.options;
             }
             self.out.push_back((self.now, segment));
@@ -248,9 +248,9 @@ impl Run {
         same("win", packet.window.is_none_or(|window| window == header.window));
         same("codepoint", packet.codepoint == segment.codepoint);
         match &packet.options {
-            None if header.has(flags::SYN) => {}
+            None if header.has_flag(flags::SYN) => {}
             None => {
-                let reset = header.has(flags::RST);
+                let reset = header.has_flag(flags::RST);
                 let usual = if self.agreed_timestamps() && !reset { options::TIMESTAMPS } else { 0 };
                 same("options", header.options == usual && header.sack_count == 0);
             }
@@ -339,7 +339,7 @@ impl Run {
     }
 
     fn give(&mut self, segment: &Segment) {
-        if segment.header.has(flags::SYN) {
+        if segment.header.has_flag(flags::SYN) {
             self.peer_syn_options = segment.header.options;
         }
         self.note(self.show_at(self.now, '<', segment));
@@ -368,7 +368,7 @@ impl Run {
             self.put(option, &mut header, &mut side);
         }
         let transmit =
-            Transmit { header, beside: Beside { options: side, payload: None, codepoint: packet.codepoint } };
+            Transmit { header, beside: SegmentContents { options: side, payload: None, codepoint: packet.codepoint } };
         Segment::from(&transmit)
     }
 
@@ -481,16 +481,16 @@ fn show(segment: &Segment, from_peer: bool) -> String {
     let header = &segment.header;
     let (own, other) = if from_peer { (PEER_INITIAL, INITIAL) } else { (INITIAL, PEER_INITIAL) };
     let mut text = match segment.codepoint {
-        Codepoint::NotEct => String::new(),
-        Codepoint::Ect0 => "[ect0] ".into(),
-        Codepoint::Ect1 => "[ect1] ".into(),
-        Codepoint::Ce => "[ce] ".into(),
+        EcnCodepoint::NotEct => String::new(),
+        EcnCodepoint::Ect0 => "[ect0] ".into(),
+        EcnCodepoint::Ect1 => "[ect1] ".into(),
+        EcnCodepoint::Ce => "[ce] ".into(),
     };
-    text.extend(LETTERS.iter().filter(|(_, bit)| header.has(*bit)).map(|(letter, _)| letter));
+    text.extend(LETTERS.iter().filter(|(_, bit)| header.has_flag(*bit)).map(|(letter, _)| letter));
     let start = header.sequence.wrapping_sub(own);
     let end = start.wrapping_add(u32::from(header.payload_bytes));
     let _ = write!(text, " {}:{}({})", start as i32, end as i32, header.payload_bytes);
-    if header.has(flags::ACK) {
+    if header.has_flag(flags::ACK) {
         let _ = write!(text, " ack {}", header.acknowledgement.wrapping_sub(other) as i32);
     }
     let _ = write!(text, " win {} <{}>", header.window, show_options(segment, other).join(", "));

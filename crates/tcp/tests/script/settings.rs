@@ -4,7 +4,7 @@ use super::parse::{Check, duration, number};
 use crate::common::{Halving, next_deadline};
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::catalogue;
-use fullpipe_tcp::{Config, Connection, Ecn, EcnFeedback, KeepAlive, LossDetection, State};
+use fullpipe_tcp::{Config, Connection, EcnFeedback, EcnMode, KeepAlive, LossDetection, State};
 use fullpipe_transport::Stream;
 use fullpipe_units::{Duration, Instant};
 
@@ -55,12 +55,12 @@ impl Setting for LossDetection {
     }
 }
 
-impl Setting for Ecn {
-    fn parse(text: &str) -> Parsed<Ecn> {
+impl Setting for EcnMode {
+    fn parse(text: &str) -> Parsed<EcnMode> {
         match text {
-            "off" => Ok(Ecn::Off),
-            "passive" => Ok(Ecn::Passive),
-            "active" => Ok(Ecn::Active),
+            "off" => Ok(EcnMode::Off),
+            "passive" => Ok(EcnMode::Passive),
+            "active" => Ok(EcnMode::Active),
             _ => Err(format!("{text}: off, passive or active")),
         }
     }
@@ -118,7 +118,7 @@ pub fn control(name: &str) -> Parsed<Box<dyn Controller>> {
     if name == "halving" {
         return Ok(Box::new(Halving));
     }
-    let options = catalogue::Options::default();
+    let options = catalogue::ControlOptions::default();
     catalogue::create(name, &options).map_err(|unknown| format!("{}: no control", unknown.found))
 }
 

@@ -2,8 +2,10 @@
 
 use crate::build::{self, Recipe, Upper};
 use fullpipe_units::{Duration, Instant};
-use fullpipe_wire::fragments::cut;
-use fullpipe_wire::{ParsedContent, Reassembler, Reassembly, Refused, Summary, Uncut, parse};
+use fullpipe_wire::fragments::fragment;
+use fullpipe_wire::{
+    FragmentationError, PacketError, PacketSummary, ParsedContent, Reassembler, ReassemblyResult, parse,
+};
 use proptest::prelude::*;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -12,9 +14,9 @@ fn reassembler() -> Reassembler {
     Reassembler::new(TIMEOUT, 1_000_000)
 }
 
-fn pieces(packet: &[u8], mtu_bytes: u32) -> Result<Vec<Vec<u8>>, Uncut> {
+fn pieces(packet: &[u8], mtu_bytes: u32) -> Result<Vec<Vec<u8>>, FragmentationError> {
     let mut pieces = Vec::new();
-    let result = cut(packet, mtu_bytes, 0x0708_090a, |piece| pieces.push(piece.to_vec()));
+    let result = fragment(packet, mtu_bytes, 0x0708_090a, |piece| pieces.push(piece.to_vec()));
     assert!(result.is_ok() || pieces.is_empty());
     result.map(|()| pieces)
 }
@@ -96,7 +98,7 @@ fn extension_headers_are_repeated_up_to_the_routing_header() {
     // All headers must be in the first fragment (RFC 8200 section 4.5): 16 bytes; an MTU of 88 is too small by one
     // byte.
     assert_eq!(self::pieces(&packet, 88).unwrap().len(), 3);
-    assert_eq!(self::pieces(&packet, 87), Err(Uncut::MtuTooSmall));
+    assert_eq!(self::pieces(&packet, 87), Err(FragmentationError::MtuTooSmall));
 }
 
 #[test]
@@ -106,18 +108,18 @@ fn packets_that_fit_or_cannot_be_fragmented_are_not_cut() {
     assert_eq!(pieces(&[&whole.bytes()[..], &[0; 6]].concat(), 120), Ok(vec![whole.bytes()]));
     let forbidden = Recipe { dont_fragment: true, ..whole.clone() }.bytes();
     assert_eq!(pieces(&forbidden, 120), Ok(vec![forbidden.clone()]));
-    assert_eq!(pieces(&forbidden, 119), Err(Uncut::DontFragment));
+    assert_eq!(pieces(&forbidden, 119), Err(FragmentationError::DontFragment));
     assert_eq!(pieces(&whole.bytes(), 28).map(|pieces| pieces.len()), Ok(13));
     for mtu_bytes in [0, 19, 27] {
-        assert_eq!(pieces(&whole.bytes(), mtu_bytes), Err(Uncut::MtuTooSmall));
+        assert_eq!(pieces(&whole.bytes(), mtu_bytes), Err(FragmentationError::MtuTooSmall));
     }
     let fragment = Recipe { part: Some((0, 64)), ..recipe(true, &[], 100) }.bytes();
-    assert_eq!(pieces(&fragment, 100), Err(Uncut::Fragment));
-    assert_eq!(pieces(&fragment[..50], 100), Err(Uncut::Packet(Refused::Truncated)));
+    assert_eq!(pieces(&fragment, 100), Err(FragmentationError::AlreadyFragmented));
+    assert_eq!(pieces(&fragment[..50], 100), Err(FragmentationError::Malformed(PacketError::Truncated)));
 }
 
-fn take(reassembler: &mut Reassembler, seconds: u64, packet: &[u8]) -> Reassembly {
-    reassembler.take(Instant::ZERO + Duration::from_secs(seconds), packet).unwrap()
+fn take(reassembler: &mut Reassembler, seconds: u64, packet: &[u8]) -> ReassemblyResult {
+    reassembler.handle_packet(Instant::ZERO + Duration::from_secs(seconds), packet).unwrap()
 }
 
 fn part(recipe: &Recipe, from: usize, length: usize) -> Vec<u8> {
@@ -133,11 +135,11 @@ fn copies_are_ignored_and_overlaps_discard_the_packet() {
         let shorter = recipe(v6, &[], 48);
         let [first, second, last] = [part(&whole, 0, 16), part(&whole, 16, 32), part(&whole, 48, 16)];
         let mut good = reassembler();
-        assert_eq!(take(&mut good, 0, &whole.bytes()), Reassembly::NoFragment);
+        assert_eq!(take(&mut good, 0, &whole.bytes()), ReassemblyResult::NotFragment);
         for piece in [&last, &first, &last, &first] {
-            assert_eq!(take(&mut good, 0, piece), Reassembly::Waiting);
+            assert_eq!(take(&mut good, 0, piece), ReassemblyResult::Incomplete);
         }
-        assert_eq!(take(&mut good, 0, &second), Reassembly::Whole(whole.bytes()));
+        assert_eq!(take(&mut good, 0, &second), ReassemblyResult::Complete(whole.bytes()));
         assert_eq!((good.held_bytes(), good.next_timeout()), (0, None));
         // Different bytes; a longer fragment; one within another; another last fragment; one after the last; the last
         // without its flag.
@@ -154,10 +156,10 @@ fn copies_are_ignored_and_overlaps_discard_the_packet() {
         ];
         for (number, (before, after)) in contradictions.iter().enumerate() {
             let mut bad = reassembler();
-            assert_eq!(take(&mut bad, 0, before), Reassembly::Waiting, "{number}");
-            assert_eq!(take(&mut bad, 1, after), Reassembly::Discarded, "{number}");
+            assert_eq!(take(&mut bad, 0, before), ReassemblyResult::Incomplete, "{number}");
+            assert_eq!(take(&mut bad, 1, after), ReassemblyResult::Discarded, "{number}");
             for piece in [&first, &second, &last] {
-                assert_eq!(take(&mut bad, 2, piece), Reassembly::Discarded, "{number}");
+                assert_eq!(take(&mut bad, 2, piece), ReassemblyResult::Discarded, "{number}");
             }
             assert_eq!(bad.expire(Instant::ZERO + TIMEOUT), Vec::<Vec<u8>>::new());
             assert_eq!(bad.held_bytes(), 0);
@@ -178,9 +180,9 @@ fn fragments_are_matched_by_addresses_identification_and_protocol() {
     let mut reassembler = reassembler();
     take(&mut reassembler, 0, &part(&whole, 0, 48));
     for other in others {
-        assert_eq!(take(&mut reassembler, 0, &part(&other, 48, 16)), Reassembly::Waiting);
+        assert_eq!(take(&mut reassembler, 0, &part(&other, 48, 16)), ReassemblyResult::Incomplete);
     }
-    assert_eq!(take(&mut reassembler, 0, &part(&whole, 48, 16)), Reassembly::Whole(whole.bytes()));
+    assert_eq!(take(&mut reassembler, 0, &part(&whole, 48, 16)), ReassemblyResult::Complete(whole.bytes()));
 }
 
 #[test]
@@ -199,18 +201,18 @@ fn incomplete_packets_are_limited_in_time_and_memory() {
     assert_eq!(reassembler.expire(at(32_000)), Vec::<Vec<u8>>::new());
     assert_eq!((reassembler.held_bytes(), reassembler.next_timeout()), (0, None));
     // After the timeout, the fragment begins a new packet.
-    assert_eq!(take(&mut reassembler, 33, &last), Reassembly::Waiting);
+    assert_eq!(take(&mut reassembler, 33, &last), ReassemblyResult::Incomplete);
     // Memory for 68 + 64 bytes and 64 for the packet, with four to spare: the second packet displaces the first.
     let mut small = Reassembler::new(TIMEOUT, 200);
     take(&mut small, 0, &first);
     assert_eq!(small.held_bytes(), 196);
     take(&mut small, 1, &part(&other, 0, 48));
     assert_eq!(small.held_bytes(), 196);
-    assert_eq!(take(&mut small, 1, &part(&other, 48, 16)), Reassembly::Whole(other.bytes()));
+    assert_eq!(take(&mut small, 1, &part(&other, 48, 16)), ReassemblyResult::Complete(other.bytes()));
     assert_eq!(small.held_bytes(), 0);
     // Nothing fits at all.
     let mut none = Reassembler::new(TIMEOUT, 0);
-    assert_eq!(take(&mut none, 0, &first), Reassembly::Waiting);
+    assert_eq!(take(&mut none, 0, &first), ReassemblyResult::Incomplete);
     assert_eq!(none.held_bytes(), 0);
 }
 
@@ -222,12 +224,12 @@ fn ce_mark_of_one_fragment_marks_or_discards_the_packet() {
         let mut reassembler = reassembler();
         take(&mut reassembler, 0, &part(&whole(classes[0]), 0, 48));
         match take(&mut reassembler, 0, &part(&whole(classes[1]), 48, 16)) {
-            Reassembly::Whole(bytes) => {
-                let class = Summary::of(&bytes).unwrap().codepoint.bits();
+            ReassemblyResult::Complete(bytes) => {
+                let class = PacketSummary::parse(&bytes).unwrap().codepoint.bits();
                 assert_eq!(bytes, whole(classes[0] & !3 | class).bytes());
                 Some(class)
             }
-            Reassembly::Discarded => None,
+            ReassemblyResult::Discarded => None,
             other => panic!("{other:?}"),
         }
     };
@@ -249,8 +251,8 @@ fn packet_above_the_maximum_length_is_discarded() {
     let mut last = recipe(false, &[], 65_515 - 16).bytes();
     last[7] = 2;
     let mut reassembler = reassembler();
-    assert_eq!(take(&mut reassembler, 0, &first), Reassembly::Waiting);
-    assert_eq!(take(&mut reassembler, 0, &last), Reassembly::Discarded);
+    assert_eq!(take(&mut reassembler, 0, &first), ReassemblyResult::Incomplete);
+    assert_eq!(take(&mut reassembler, 0, &last), ReassemblyResult::Discarded);
     assert_eq!(reassembler.held_bytes(), 0);
 }
 
@@ -273,7 +275,7 @@ proptest! {
             prop_assert!(piece.len() <= mtu as usize);
             match pieces(&piece, smaller) {
                 Ok(pieces) => all.extend(pieces),
-                Err(Uncut::MtuTooSmall | Uncut::Fragment | Uncut::Packet(_)) => all.push(piece),
+                Err(FragmentationError::MtuTooSmall | FragmentationError::AlreadyFragmented | FragmentationError::Malformed(_)) => all.push(piece),
                 Err(other) => prop_assert!(false, "{other}"),
             }
         }
@@ -295,11 +297,11 @@ proptest! {
         let mut left = all.len();
         for number in order.into_iter().chain(64..all.len()).filter(|number| *number < all.len()) {
             left -= 1;
-            match reassembler.take(Instant::ZERO, &all[number]) {
-                Ok(Reassembly::Waiting) => prop_assert!(left > 0),
-                Ok(Reassembly::Whole(whole)) => prop_assert!(left == 0 && whole == packet),
+            match reassembler.handle_packet(Instant::ZERO, &all[number]) {
+                Ok(ReassemblyResult::Incomplete) => prop_assert!(left > 0),
+                Ok(ReassemblyResult::Complete(whole)) => prop_assert!(left == 0 && whole == packet),
                 // The first fragment does not contain the whole transport header, so no later hop would accept it.
-                Err(Refused::Transport) => return Ok(()),
+                Err(PacketError::InvalidTransport) => return Ok(()),
                 other => prop_assert!(false, "{other:?}"),
             }
         }
@@ -354,7 +356,7 @@ proptest! {
         let mut reassembler = Reassembler::new(TIMEOUT, 500);
         for (damage, cut_at, number) in damages {
             let bytes = build::damaged(pieces[number % pieces.len()].clone(), &damage, cut_at);
-            if let Ok(Reassembly::Whole(whole)) = reassembler.take(Instant::ZERO, &bytes) {
+            if let Ok(ReassemblyResult::Complete(whole)) = reassembler.handle_packet(Instant::ZERO, &bytes) {
                 prop_assert!(whole.len() > 20);
             }
             prop_assert!(reassembler.held_bytes() <= 500);

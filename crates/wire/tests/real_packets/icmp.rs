@@ -2,9 +2,9 @@
 
 use crate::build::{self, Recipe, Upper};
 use etherparse::{Icmpv4Slice, Icmpv6Slice, IpSlice};
-use fullpipe_wire::icmp::{echo_reply, error};
-use fullpipe_wire::summary::quoted;
-use fullpipe_wire::{IcmpError, Refused, Summary, Transport, Unanswered, Unreachable};
+use fullpipe_wire::icmp::{write_echo_reply, write_error};
+use fullpipe_wire::summary::quoted_packet;
+use fullpipe_wire::{IcmpError, PacketError, PacketSummary, ReplyError, Transport, Unreachable};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -40,9 +40,9 @@ fn udp(payload_bytes: usize) -> Upper {
     Upper::Udp { ports: (1, 2), checksum: true, payload: vec![0; payload_bytes] }
 }
 
-fn error_about(packet: &[u8], what: IcmpError, from: &str) -> Result<Vec<u8>, Unanswered> {
+fn error_about(packet: &[u8], what: IcmpError, from: &str) -> Result<Vec<u8>, ReplyError> {
     let mut out = vec![0xee];
-    let result = error(packet, what, address(from), 0x0102, &mut out);
+    let result = write_error(packet, what, address(from), 0x0102, &mut out);
     assert_eq!(out.remove(0), 0xee);
     assert!(result.is_ok() || out.is_empty());
     result.map(|()| out)
@@ -128,33 +128,33 @@ fn packets_that_must_not_cause_an_error_are_rejected() {
     let v6 = |source, destination| about(&recipe(source, destination, udp(0)), "2001:db8::9");
     assert_eq!(v4("10.0.0.1", "10.0.0.2"), None);
     for destination in ["224.0.0.1", "239.255.255.250", "255.255.255.255"] {
-        assert_eq!(v4("10.0.0.1", destination), Some(Unanswered::Group));
+        assert_eq!(v4("10.0.0.1", destination), Some(ReplyError::GroupDestination));
     }
     for source in ["0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.5", "240.0.0.1", "255.255.255.255"] {
-        assert_eq!(v4(source, "10.0.0.2"), Some(Unanswered::Source), "{source}");
+        assert_eq!(v4(source, "10.0.0.2"), Some(ReplyError::InvalidSource), "{source}");
     }
-    assert_eq!(v6("fd00::1", "ff02::1"), Some(Unanswered::Group));
+    assert_eq!(v6("fd00::1", "ff02::1"), Some(ReplyError::GroupDestination));
     for source in ["::", "::1", "ff02::1"] {
-        assert_eq!(v6(source, "fd00::2"), Some(Unanswered::Source), "{source}");
+        assert_eq!(v6(source, "fd00::2"), Some(ReplyError::InvalidSource), "{source}");
     }
-    assert_eq!(about(&recipe("10.0.0.1", "10.0.0.2", udp(0)), "fd00::9"), Some(Unanswered::Version));
+    assert_eq!(about(&recipe("10.0.0.1", "10.0.0.2", udp(0)), "fd00::9"), Some(ReplyError::VersionMismatch));
     let whole = recipe("10.0.0.1", "10.0.0.2", udp(16));
     let part = |part| Recipe { part: Some(part), ..whole.clone() };
     assert_eq!(about(&part((0, 8)), "192.0.2.1"), None);
-    assert_eq!(about(&part((8, 16)), "192.0.2.1"), Some(Unanswered::Fragment));
+    assert_eq!(about(&part((8, 16)), "192.0.2.1"), Some(ReplyError::NonInitialFragment));
     // Unreachable, redirect, time exceeded, parameter problem; an echo is not an error.
     for kind in [3, 5, 11, 12] {
         let upper = Upper::Error { kind, quoted: Box::new(whole.clone()), keep: 28 };
-        assert_eq!(about(&recipe("10.0.0.1", "10.0.0.2", upper), "192.0.2.1"), Some(Unanswered::Error));
+        assert_eq!(about(&recipe("10.0.0.1", "10.0.0.2", upper), "192.0.2.1"), Some(ReplyError::IcmpError));
     }
     for kind in [1, 2, 3, 4, 100, 127, 137] {
         let upper = Upper::Error { kind, quoted: Box::new(recipe("fd00::1", "fd00::2", udp(0))), keep: 48 };
-        assert_eq!(about(&recipe("fd00::1", "fd00::2", upper), "fd00::9"), Some(Unanswered::Error));
+        assert_eq!(about(&recipe("fd00::1", "fd00::2", upper), "fd00::9"), Some(ReplyError::IcmpError));
     }
     let ping = Upper::Echo { request: true, identifier: 1, payload: Vec::new() };
     assert_eq!(about(&recipe("fd00::1", "fd00::2", ping), "fd00::9"), None);
     let cut = error_about(&[0x45], IcmpError::TimeExceeded, "10.0.0.1");
-    assert_eq!(cut, Err(Unanswered::Packet(Refused::Truncated)));
+    assert_eq!(cut, Err(ReplyError::Malformed(PacketError::Truncated)));
 }
 
 /// RFC 792 page 14; the type of service is returned without ECN (bb becomes b8).
@@ -163,7 +163,7 @@ fn echo_reply_bytes_match_a_manual_calculation() {
     let request =
         recipe("10.0.0.1", "10.0.0.2", Upper::Echo { request: true, identifier: 0xabcd, payload: vec![1, 2, 3] });
     let mut out = Vec::new();
-    assert_eq!(echo_reply(&request.bytes(), 7, &mut out), Ok(()));
+    assert_eq!(write_echo_reply(&request.bytes(), 7, &mut out), Ok(()));
     // Header: 45b8 + 001f + 0007 + 0000 + 4001 + 0a00 + 0002 + 0a00 + 0001 = 99e2, complement 661d. Message: 0000 + abcd +
     // 0000 + 0102 + 0300 = afcf, complement 5030.
     let expected = [
@@ -178,7 +178,7 @@ fn invalid_echo_requests_get_no_reply() {
     let ping = Upper::Echo { request: true, identifier: 1, payload: vec![0; 16] };
     let answer = |bytes: &[u8]| {
         let mut out = Vec::new();
-        let result = echo_reply(bytes, 0, &mut out);
+        let result = write_echo_reply(bytes, 0, &mut out);
         assert_eq!(result.is_ok(), !out.is_empty());
         result.err()
     };
@@ -187,12 +187,12 @@ fn invalid_echo_requests_get_no_reply() {
         assert_eq!(answer(&request.bytes()), None);
         let mut wrong = request.bytes();
         *wrong.last_mut().unwrap() ^= 1;
-        assert_eq!(answer(&wrong), Some(Unanswered::Checksum));
-        assert_eq!(answer(&Recipe { part: Some((0, 16)), ..request }.bytes()), Some(Unanswered::Fragment));
-        assert_eq!(answer(&recipe(source, group, ping.clone()).bytes()), Some(Unanswered::Group));
-        assert_eq!(answer(&recipe(source, destination, udp(0)).bytes()), Some(Unanswered::NoEcho));
+        assert_eq!(answer(&wrong), Some(ReplyError::BadChecksum));
+        assert_eq!(answer(&Recipe { part: Some((0, 16)), ..request }.bytes()), Some(ReplyError::NonInitialFragment));
+        assert_eq!(answer(&recipe(source, group, ping.clone()).bytes()), Some(ReplyError::GroupDestination));
+        assert_eq!(answer(&recipe(source, destination, udp(0)).bytes()), Some(ReplyError::NotEchoRequest));
         let reply = Upper::Echo { request: false, identifier: 1, payload: Vec::new() };
-        assert_eq!(answer(&recipe(source, destination, reply).bytes()), Some(Unanswered::NoEcho));
+        assert_eq!(answer(&recipe(source, destination, reply).bytes()), Some(ReplyError::NotEchoRequest));
     }
 }
 
@@ -230,25 +230,25 @@ proptest! {
         let bytes = recipe.bytes();
         let from = address(if recipe.v6 { "2001:db8::9" } else { "192.0.2.1" });
         let mut out = Vec::new();
-        let Ok(()) = error(&bytes, what, from, 9, &mut out) else { return Ok(()) };
+        let Ok(()) = write_error(&bytes, what, from, 9, &mut out) else { return Ok(()) };
         check(&out);
-        let (seen, about) = (Summary::of(&out).unwrap(), Summary::of(&bytes).unwrap());
+        let (seen, about) = (PacketSummary::parse(&out).unwrap(), PacketSummary::parse(&bytes).unwrap());
         prop_assert_eq!((seen.transport, seen.source.ip()), (Transport::IcmpError, from));
         prop_assert_eq!((seen.destination.ip(), seen.total_bytes as usize), (about.source.ip(), out.len()));
         if about.total_bytes - about.payload_bytes >= 28 {
-            let quoted = quoted(&out).unwrap();
+            let quoted = quoted_packet(&out).unwrap();
             prop_assert_eq!((quoted.source, quoted.destination), (about.source, about.destination));
         }
         // No error is sent about an error.
-        prop_assert_eq!(error(&out, what, from, 9, &mut Vec::new()), Err(Unanswered::Error));
+        prop_assert_eq!(write_error(&out, what, from, 9, &mut Vec::new()), Err(ReplyError::IcmpError));
     }
 
     #[test]
     fn echo_replies_return_the_data_to_the_source(recipe in build::simple()) {
         let mut out = Vec::new();
-        let Ok(()) = echo_reply(&recipe.bytes(), 9, &mut out) else { return Ok(()) };
+        let Ok(()) = write_echo_reply(&recipe.bytes(), 9, &mut out) else { return Ok(()) };
         check(&out);
-        let (reply, request) = (Summary::of(&out).unwrap(), Summary::of(&recipe.bytes()).unwrap());
+        let (reply, request) = (PacketSummary::parse(&out).unwrap(), PacketSummary::parse(&recipe.bytes()).unwrap());
         prop_assert_eq!((reply.source, reply.destination), (request.destination, request.source));
         prop_assert_eq!(reply.transport, Transport::Echo { request: false });
         prop_assert_eq!(&out[(reply.total_bytes - reply.payload_bytes) as usize..], &recipe.bytes()[recipe.header_bytes() + 8..]);
@@ -264,12 +264,12 @@ proptest! {
         let bytes = build::damaged(recipe.bytes(), &damage, cut);
         for from in ["192.0.2.1", "2001:db8::9"] {
             let mut out = Vec::new();
-            if error(&bytes, what, address(from), 9, &mut out).is_ok() {
+            if write_error(&bytes, what, address(from), 9, &mut out).is_ok() {
                 check(&out);
             }
         }
         let mut out = Vec::new();
-        if echo_reply(&bytes, 9, &mut out).is_ok() {
+        if write_echo_reply(&bytes, 9, &mut out).is_ok() {
             check(&out);
         }
     }

@@ -1,20 +1,20 @@
 //! Requests and replies of ARP and Neighbor Discovery, byte by byte.
 
 use crate::build;
-use fullpipe_wire::{Answer, EtherType, EthernetHeader, HardwareAddress, Neighbour};
+use fullpipe_wire::{EtherType, EthernetHeader, HardwareAddress, NeighborResponder, NeighborResponse};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv6Addr};
 
 const OURS: HardwareAddress = HardwareAddress([2, 0, 0, 0, 0, 1]);
 const ASKER: [u8; 6] = [2, 0, 0, 0, 0, 9];
-const NEIGHBOUR: Neighbour = Neighbour { hardware: OURS, is_router: false };
+const NEIGHBOUR: NeighborResponder = NeighborResponder { hardware: OURS, is_router: false };
 
 fn is_ours(address: IpAddr) -> bool {
     address == IpAddr::from([10, 0, 0, 1]) || address == "fd00::1".parse::<IpAddr>().unwrap()
 }
 
-fn ask(frame: &[u8]) -> Answer {
-    NEIGHBOUR.answer(frame, is_ours)
+fn ask(frame: &[u8]) -> NeighborResponse {
+    NEIGHBOUR.handle_frame(frame, is_ours)
 }
 
 /// RFC 826: 10.0.0.9 at 02:00:00:00:00:09 requests the address of 10.0.0.1, with padding to 60 bytes.
@@ -35,11 +35,11 @@ fn arp_reply_has_the_expected_bytes() {
         0, 1, 0x08, 0, 6, 4, 0, 2, // who has it, who asked
         2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 2, 0, 0, 0, 0, 9, 10, 0, 0, 9,
     ];
-    assert_eq!(ask(&arp_request()), Answer::Reply(reply.to_vec()));
+    assert_eq!(ask(&arp_request()), NeighborResponse::Reply(reply.to_vec()));
     // A unicast request (validation of a cached address), without padding.
     let mut unicast = arp_request();
     unicast[..6].copy_from_slice(&OURS.0);
-    assert_eq!(ask(&unicast[..42]), Answer::Reply(reply.to_vec()));
+    assert_eq!(ask(&unicast[..42]), NeighborResponse::Reply(reply.to_vec()));
 }
 
 #[test]
@@ -51,17 +51,17 @@ fn invalid_or_foreign_arp_gets_no_reply() {
     };
     // Other station; group as source; hardware type, protocol, lengths; a reply; group as sender; address not ours.
     for (at, value) in [(0, 2), (6, 3), (15, 6), (16, 0x86), (18, 8), (19, 16), (21, 2), (22, 1), (41, 2)] {
-        assert_eq!(with(at, value), Answer::Silence, "{at}");
+        assert_eq!(with(at, value), NeighborResponse::NoReply, "{at}");
     }
-    assert_eq!(ask(&arp_request()[..41]), Answer::Silence);
-    assert_eq!(ask(&arp_request()[..13]), Answer::NoQuestion);
-    assert_eq!(with(12, 0x88), Answer::NoQuestion);
+    assert_eq!(ask(&arp_request()[..41]), NeighborResponse::NoReply);
+    assert_eq!(ask(&arp_request()[..13]), NeighborResponse::OtherProtocol);
+    assert_eq!(with(12, 0x88), NeighborResponse::OtherProtocol);
     // A probe (RFC 5227) for our address gets a reply to 0.0.0.0; a probe for the sender's own address gets none.
     let mut probe = arp_request();
     probe[28..32].fill(0);
-    assert!(matches!(ask(&probe), Answer::Reply(reply) if reply[38..42] == [0; 4]));
+    assert!(matches!(ask(&probe), NeighborResponse::Reply(reply) if reply[38..42] == [0; 4]));
     probe[41] = 9;
-    assert_eq!(ask(&probe), Answer::Silence);
+    assert_eq!(ask(&probe), NeighborResponse::NoReply);
 }
 
 fn ip(text: &str) -> Ipv6Addr {
@@ -103,7 +103,9 @@ const SOURCE: [u8; 8] = [1, 1, 2, 0, 0, 0, 0, 9];
 /// RFC 4861 sections 4.4 and 7.2.4.
 #[test]
 fn advertisement_has_the_expected_bytes() {
-    let Answer::Reply(reply) = ask(&solicitation("fd00::9", "fd00::1", &SOURCE)) else { panic!("there is no reply") };
+    let NeighborResponse::Reply(reply) = ask(&solicitation("fd00::9", "fd00::1", &SOURCE)) else {
+        panic!("there is no reply")
+    };
     assert_eq!(reply[..14], [2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 0x86, 0xdd]);
     assert_eq!(reply[14..22], [0x60, 0, 0, 0, 0, 32, 58, 255]);
     assert_eq!(reply[22..38], ip("fd00::1").octets());
@@ -114,34 +116,35 @@ fn advertisement_has_the_expected_bytes() {
     assert_eq!(reply[62..78], ip("fd00::1").octets());
     assert_eq!(reply[78..], [2, 1, 2, 0, 0, 0, 0, 1]);
     // A router sets the R flag: 6000 becomes e000, and 1c95 becomes 1c95 - 8000, which is 9c94 in one's complement.
-    let router = Neighbour { is_router: true, ..NEIGHBOUR };
-    let Answer::Reply(routers) = router.answer(&solicitation("fd00::9", "fd00::1", &SOURCE), is_ours) else {
+    let router = NeighborResponder { is_router: true, ..NEIGHBOUR };
+    let NeighborResponse::Reply(routers) = router.handle_frame(&solicitation("fd00::9", "fd00::1", &SOURCE), is_ours)
+    else {
         panic!("there is no reply")
     };
     assert_eq!(routers[54..62], [136, 0, 0x9c, 0x94, 0xe0, 0, 0, 0]);
     // Without the option, the reply goes to the source of the frame; with another address in the option, to that
     // address.
-    assert_eq!(ask(&solicitation("fd00::9", "fd00::1", &[])), Answer::Reply(reply.clone()));
+    assert_eq!(ask(&solicitation("fd00::9", "fd00::1", &[])), NeighborResponse::Reply(reply.clone()));
     let elsewhere = ask(&solicitation("fd00::9", "fd00::1", &[14, 1, 0, 0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 7]));
-    assert!(matches!(elsewhere, Answer::Reply(reply) if reply[..6] == [2, 0, 0, 0, 0, 7]));
+    assert!(matches!(elsewhere, NeighborResponse::Reply(reply) if reply[..6] == [2, 0, 0, 0, 0, 7]));
     // A group address is not a station address.
-    assert_eq!(ask(&solicitation("fd00::9", "fd00::1", &[1, 1, 0xff, 0, 0, 0, 0, 7])), Answer::Reply(reply));
-    assert_eq!(ask(&solicitation("ff02::9", "fd00::1", &[])), Answer::Silence);
+    assert_eq!(ask(&solicitation("fd00::9", "fd00::1", &[1, 1, 0xff, 0, 0, 0, 0, 7])), NeighborResponse::Reply(reply));
+    assert_eq!(ask(&solicitation("ff02::9", "fd00::1", &[])), NeighborResponse::NoReply);
 }
 
 /// RFC 4862 section 5.4: a node that is about to use an address sends the solicitation from the unspecified address.
 /// RFC 4861 section 7.2.4: the reply goes to all nodes and is not "solicited".
 #[test]
 fn duplicate_address_detection_gets_a_reply_to_all_nodes() {
-    let Answer::Reply(reply) = ask(&solicitation("::", "fd00::1", &[])) else { panic!("there is no reply") };
+    let NeighborResponse::Reply(reply) = ask(&solicitation("::", "fd00::1", &[])) else { panic!("there is no reply") };
     assert_eq!(reply[..6], [0x33, 0x33, 0, 0, 0, 1]);
     assert_eq!(reply[38..54], ip("ff02::1").octets());
     assert_eq!(reply[58], 0x20);
-    assert_eq!(ask(&solicitation("::", "fd00::9", &[])), Answer::Silence);
+    assert_eq!(ask(&solicitation("::", "fd00::9", &[])), NeighborResponse::NoReply);
     // A probe must not contain the sender's address and must go to the solicited-node address (section 7.1.1).
-    assert_eq!(ask(&solicitation("::", "fd00::1", &SOURCE)), Answer::Silence);
+    assert_eq!(ask(&solicitation("::", "fd00::1", &SOURCE)), NeighborResponse::NoReply);
     let all = icmp(ip("::"), ip("ff02::1"), &[&[135, 0, 0, 0, 0, 0, 0, 0][..], &ip("fd00::1").octets()].concat());
-    assert_eq!(ask(&all), Answer::Silence);
+    assert_eq!(ask(&all), NeighborResponse::NoReply);
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn invalid_solicitations_and_other_messages_get_no_reply() {
     };
     // Hop limit; checksum; a frame for another station.
     for (at, value) in [(21, 254), (56, 0), (0, 2)] {
-        assert_eq!(with(at, value), Answer::Silence, "{at}");
+        assert_eq!(with(at, value), NeighborResponse::NoReply, "{at}");
     }
     let message = |kind: u8, code: u8, target: &str, option: &[u8]| {
         let target = ip(target).octets();
@@ -163,23 +166,23 @@ fn invalid_solicitations_and_other_messages_get_no_reply() {
             &[&[kind, code, 0, 0, 0, 0, 0, 0][..], &target, option].concat(),
         ))
     };
-    assert!(matches!(message(135, 0, "fd00::1", &[]), Answer::Reply(_)));
-    assert_eq!(message(135, 1, "fd00::1", &[]), Answer::Silence);
-    assert_eq!(message(135, 0, "fd00::2", &[]), Answer::Silence);
+    assert!(matches!(message(135, 0, "fd00::1", &[]), NeighborResponse::Reply(_)));
+    assert_eq!(message(135, 1, "fd00::1", &[]), NeighborResponse::NoReply);
+    assert_eq!(message(135, 0, "fd00::2", &[]), NeighborResponse::NoReply);
     // Options with length zero, truncated, and without a length.
     for option in [&[1, 0, 0, 0, 0, 0, 0, 0][..], &[1, 2, 0, 0, 0, 0, 0, 0], &[1]] {
-        assert_eq!(message(135, 0, "fd00::1", option), Answer::Silence);
+        assert_eq!(message(135, 0, "fd00::1", option), NeighborResponse::NoReply);
     }
     // Router Solicitation and Advertisement, Neighbor Advertisement, Redirect; then an echo request, which is a packet.
     for kind in [133, 134, 136, 137] {
-        assert_eq!(message(kind, 0, "fd00::1", &[]), Answer::Silence, "{kind}");
+        assert_eq!(message(kind, 0, "fd00::1", &[]), NeighborResponse::NoReply, "{kind}");
     }
-    assert_eq!(message(128, 0, "fd00::1", &[]), Answer::NoQuestion);
+    assert_eq!(message(128, 0, "fd00::1", &[]), NeighborResponse::OtherProtocol);
     // A group address is never ours, even if `is_ours` returns true.
     let group = solicitation("fd00::9", "ff02::5", &[]);
-    assert_eq!(NEIGHBOUR.answer(&group, |_| true), Answer::Silence);
+    assert_eq!(NEIGHBOUR.handle_frame(&group, |_| true), NeighborResponse::NoReply);
     let short = icmp(ip("fd00::9"), ip("ff02::1:ff00:1"), &[&[135, 0, 0, 0, 0, 0, 0, 0][..], &[0; 15]].concat());
-    assert_eq!(NEIGHBOUR.answer(&short, |_| true), Answer::Silence);
+    assert_eq!(NEIGHBOUR.handle_frame(&short, |_| true), NeighborResponse::NoReply);
 }
 
 #[test]
@@ -212,11 +215,11 @@ proptest! {
             1 => solicitation("fd00::9", "fd00::1", &SOURCE),
             _ => solicitation("::", "fd00::1", &[]),
         };
-        let all = |frame: &[u8]| NEIGHBOUR.answer(frame, |_| true);
-        if let Answer::Reply(reply) = all(&build::damaged(frame.clone(), &damage, cut)) {
+        let all = |frame: &[u8]| NEIGHBOUR.handle_frame(frame, |_| true);
+        if let NeighborResponse::Reply(reply) = all(&build::damaged(frame.clone(), &damage, cut)) {
             prop_assert!(reply[6..12] == OURS.0 && matches!(reply.len(), 42 | 86));
             // A reply is not a request.
-            prop_assert_eq!(all(&reply), Answer::Silence);
+            prop_assert_eq!(all(&reply), NeighborResponse::NoReply);
         }
         let _ = all(&noise);
         let _ = all(&[&frame[..14], &noise].concat());

@@ -6,9 +6,9 @@ use etherparse::{
     IpSlice, Ipv4HeaderSlice, Ipv6ExtensionSlice, Ipv6FragmentHeaderSlice, Ipv6RawExtHeaderSlice, TcpOptionElement,
     TcpOptionsIterator, TcpSlice, UdpSlice,
 };
-use fullpipe_units::Codepoint;
+use fullpipe_units::EcnCodepoint;
 use fullpipe_wire::tcp::options;
-use fullpipe_wire::{Malformed, Parsed, ParsedContent, SackBlock, SegmentOptions, TcpHeader, parse};
+use fullpipe_wire::{ParseError, ParsedContent, ParsedPacket, SackBlock, SegmentOptions, TcpHeader, parse};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr};
@@ -16,20 +16,20 @@ use std::net::{IpAddr, SocketAddr};
 // The reference: etherparse finds headers and fields. This file adds rules that etherparse does not have.
 
 /// Expected result of `parse`. TCP options that etherparse does not support (Accurate ECN, Fast Open) are omitted.
-fn reference(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
+fn reference(bytes: &[u8]) -> Result<ParsedPacket<'_>, ParseError> {
     if let Some(fragment) = later_fragment_v6(bytes) {
         return Ok(fragment);
     }
     if let Some(fragment) = later_fragment_v4(bytes) {
         return fragment;
     }
-    let ip = IpSlice::from_slice(bytes).map_err(|_| Malformed::Ip)?;
+    let ip = IpSlice::from_slice(bytes).map_err(|_| ParseError::Ip)?;
     let mut fragment = None;
     let (ecn, hop_limit, identification) = match &ip {
         IpSlice::Ipv4(v4) => {
             let header = v4.header();
             if internet_checksum(&[header.slice()]) != 0 {
-                return Err(Malformed::Checksum);
+                return Err(ParseError::Checksum);
             }
             if header.is_fragmenting_payload() {
                 fragment = Some((header.fragments_offset(), header.more_fragments()));
@@ -56,13 +56,13 @@ fn reference(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
             ((0, 0), ParsedContent::Fragment { offset_bytes, last: !more, protocol }, payload)
         }
         (None, 6) => {
-            let segment = TcpSlice::from_slice(payload).map_err(|_| Malformed::Transport)?;
+            let segment = TcpSlice::from_slice(payload).map_err(|_| ParseError::Transport)?;
             check_sum(addresses, 6, payload)?;
             let ports = (segment.source_port(), segment.destination_port());
             (ports, tcp_content(&segment)?, &payload[segment.header_slice().len()..])
         }
         (None, 17) => {
-            let datagram = UdpSlice::from_slice(payload).map_err(|_| Malformed::Transport)?;
+            let datagram = UdpSlice::from_slice(payload).map_err(|_| ParseError::Transport)?;
             if datagram.checksum() != 0 || addresses.0.is_ipv6() {
                 check_sum(addresses, 17, datagram.slice())?;
             }
@@ -71,10 +71,10 @@ fn reference(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
         }
         (None, other) => ((0, 0), ParsedContent::Other(other), payload),
     };
-    Ok(Parsed {
+    Ok(ParsedPacket {
         source: SocketAddr::new(addresses.0, ports.0),
         destination: SocketAddr::new(addresses.1, ports.1),
-        codepoint: Codepoint::from_bits(ecn.value()),
+        codepoint: EcnCodepoint::from_bits(ecn.value()),
         hop_limit,
         identification,
         content,
@@ -84,16 +84,16 @@ fn reference(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
 
 /// An IPv4 fragment other than the first: etherparse would parse the payload of protocol 51 as an authentication
 /// header.
-fn later_fragment_v4(bytes: &[u8]) -> Option<Result<Parsed<'_>, Malformed>> {
+fn later_fragment_v4(bytes: &[u8]) -> Option<Result<ParsedPacket<'_>, ParseError>> {
     let header = Ipv4HeaderSlice::from_slice(bytes).ok().filter(|header| header.fragments_offset().value() > 0)?;
     let payload = bytes.get(header.slice().len()..usize::from(header.total_len()))?;
     if internet_checksum(&[header.slice()]) != 0 {
-        return Some(Err(Malformed::Checksum));
+        return Some(Err(ParseError::Checksum));
     }
-    Some(Ok(Parsed {
+    Some(Ok(ParsedPacket {
         source: SocketAddr::new(header.source_addr().into(), 0),
         destination: SocketAddr::new(header.destination_addr().into(), 0),
-        codepoint: Codepoint::from_bits(header.ecn().value()),
+        codepoint: EcnCodepoint::from_bits(header.ecn().value()),
         hop_limit: header.ttl(),
         identification: header.identification().into(),
         content: ParsedContent::Fragment {
@@ -106,7 +106,7 @@ fn later_fragment_v4(bytes: &[u8]) -> Option<Result<Parsed<'_>, Malformed>> {
 }
 
 /// A valid IPv6 fragment other than the first: etherparse would parse its payload as extension headers.
-fn later_fragment_v6(bytes: &[u8]) -> Option<Parsed<'_>> {
+fn later_fragment_v6(bytes: &[u8]) -> Option<ParsedPacket<'_>> {
     let header = etherparse::Ipv6HeaderSlice::from_slice(bytes).ok()?;
     let mut rest = bytes[40..].get(..usize::from(header.payload_length()))?;
     let mut protocol = header.next_header().0;
@@ -128,10 +128,10 @@ fn later_fragment_v6(bytes: &[u8]) -> Option<Parsed<'_>> {
                 }
                 let is_valid = !rest.is_empty() && offset_bytes as usize + rest.len() <= 65_535;
                 let is_aligned = !more || rest.len() % 8 == 0;
-                return (offset_bytes > 0 && is_valid && is_aligned).then(|| Parsed {
+                return (offset_bytes > 0 && is_valid && is_aligned).then(|| ParsedPacket {
                     source: SocketAddr::new(IpAddr::V6(header.source_addr()), 0),
                     destination: SocketAddr::new(IpAddr::V6(header.destination_addr()), 0),
-                    codepoint: Codepoint::from_bits(header.traffic_class()),
+                    codepoint: EcnCodepoint::from_bits(header.traffic_class()),
                     hop_limit: header.hop_limit(),
                     identification: extension.identification(),
                     content: ParsedContent::Fragment { offset_bytes, last: !more, protocol },
@@ -152,12 +152,12 @@ fn pseudo_header((source, destination): (IpAddr, IpAddr), protocol: u8, length: 
     [octets(source), octets(destination), (length as u32).to_be_bytes().to_vec(), vec![0, 0, 0, protocol]].concat()
 }
 
-fn check_sum(addresses: (IpAddr, IpAddr), protocol: u8, bytes: &[u8]) -> Result<(), Malformed> {
+fn check_sum(addresses: (IpAddr, IpAddr), protocol: u8, bytes: &[u8]) -> Result<(), ParseError> {
     let pseudo = pseudo_header(addresses, protocol, bytes.len());
-    if internet_checksum(&[&pseudo, bytes]) == 0 { Ok(()) } else { Err(Malformed::Checksum) }
+    if internet_checksum(&[&pseudo, bytes]) == 0 { Ok(()) } else { Err(ParseError::Checksum) }
 }
 
-fn tcp_content(segment: &TcpSlice<'_>) -> Result<ParsedContent, Malformed> {
+fn tcp_content(segment: &TcpSlice<'_>) -> Result<ParsedContent, ParseError> {
     let bit = |is_set, value| if is_set { value } else { 0 };
     let mut header = TcpHeader {
         sequence: segment.sequence_number(),
@@ -180,11 +180,11 @@ fn tcp_content(segment: &TcpSlice<'_>) -> Result<ParsedContent, Malformed> {
     // One option at a time, because etherparse stops at unknown options.
     let mut rest = segment.options();
     while let Some(kind) = rest.first().copied().filter(|kind| *kind != 0) {
-        let length = if kind == 1 { 1 } else { usize::from(*rest.get(1).ok_or(Malformed::Options)?) };
+        let length = if kind == 1 { 1 } else { usize::from(*rest.get(1).ok_or(ParseError::Options)?) };
         if length == 0 || (kind != 1 && length < 2) {
-            return Err(Malformed::Options);
+            return Err(ParseError::Options);
         }
-        let option = rest.get(..length).ok_or(Malformed::Options)?;
+        let option = rest.get(..length).ok_or(ParseError::Options)?;
         rest = &rest[length..];
         match TcpOptionsIterator::from_slice(option).next() {
             Some(Ok(TcpOptionElement::MaximumSegmentSize(mss))) => {
@@ -215,7 +215,7 @@ fn tcp_content(segment: &TcpSlice<'_>) -> Result<ParsedContent, Malformed> {
 /// Compares `parse` with the reference, and returns whether the packet was accepted.
 fn compare(bytes: &[u8]) -> bool {
     let mut found = parse(bytes);
-    if let Ok(Parsed { content: ParsedContent::Tcp(header, side), .. }) = &mut found {
+    if let Ok(ParsedPacket { content: ParsedContent::Tcp(header, side), .. }) = &mut found {
         header.options &= !(options::ACCURATE_ECN | options::FAST_OPEN);
         header.other_option_bytes = 0;
         **side = SegmentOptions { sacks: side.sacks, ..SegmentOptions::default() };

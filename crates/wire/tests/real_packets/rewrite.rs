@@ -1,9 +1,9 @@
 //! Changed packets, compared byte for byte with packets that are built from the changed description.
 
 use crate::build::{self, Recipe, Upper};
-use fullpipe_units::Codepoint;
-use fullpipe_wire::rewrite::{corrupt, flip, lower_hop_limit, set_codepoint};
-use fullpipe_wire::{HopLimit, Malformed, Refused, Translation, Untranslatable, parse};
+use fullpipe_units::EcnCodepoint;
+use fullpipe_wire::rewrite::{corrupt, decrement_hop_limit, flip_bit, set_ecn};
+use fullpipe_wire::{AddressTranslation, HopLimitResult, PacketError, ParseError, TranslationError, parse};
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr};
 
@@ -33,20 +33,20 @@ fn ecn_mark_and_hop_limit_bytes_match_a_manual_calculation() {
     assert!(parse(&DATAGRAM).is_ok());
     // 4500 becomes 4503: the sum 9932 becomes 9935, the complement 66ca.
     let mut bytes = DATAGRAM;
-    set_codepoint(&mut bytes, Codepoint::Ce).unwrap();
+    set_ecn(&mut bytes, EcnCodepoint::Ce).unwrap();
     assert_eq!(bytes[..], changed(&[(1, 3), (11, 0xca)]));
     // 4011 becomes 3d11: the sum becomes 9632, the complement 69cd.
     let mut bytes = DATAGRAM;
-    assert_eq!(lower_hop_limit(&mut bytes, 3), Ok(HopLimit::Left(61)));
+    assert_eq!(decrement_hop_limit(&mut bytes, 3), Ok(HopLimitResult::Remaining(61)));
     assert_eq!(bytes[..], changed(&[(8, 61), (10, 0x69)]));
     // RFC 1812 section 5.3.1: a packet whose hop limit would reach zero is not forwarded.
     let mut bytes = DATAGRAM;
-    assert_eq!(lower_hop_limit(&mut bytes, 64), Ok(HopLimit::Expired));
-    assert_eq!(lower_hop_limit(&mut bytes, 255), Ok(HopLimit::Expired));
+    assert_eq!(decrement_hop_limit(&mut bytes, 64), Ok(HopLimitResult::Exceeded));
+    assert_eq!(decrement_hop_limit(&mut bytes, 255), Ok(HopLimitResult::Exceeded));
     assert_eq!(bytes, DATAGRAM);
-    assert_eq!(lower_hop_limit(&mut bytes, 63), Ok(HopLimit::Left(1)));
-    assert_eq!(lower_hop_limit(&mut bytes, 0), Ok(HopLimit::Left(1)));
-    assert_eq!(lower_hop_limit(&mut bytes, 1), Ok(HopLimit::Expired));
+    assert_eq!(decrement_hop_limit(&mut bytes, 63), Ok(HopLimitResult::Remaining(1)));
+    assert_eq!(decrement_hop_limit(&mut bytes, 0), Ok(HopLimitResult::Remaining(1)));
+    assert_eq!(decrement_hop_limit(&mut bytes, 1), Ok(HopLimitResult::Exceeded));
 }
 
 /// RFC 8200 section 3, RFC 3168 section 5: version, eight bits of traffic class that end with ECN, flow label.
@@ -54,20 +54,20 @@ fn ecn_mark_and_hop_limit_bytes_match_a_manual_calculation() {
 fn ipv6_ecn_mark_keeps_the_adjacent_bits() {
     let mut bytes = [0xff_u8; 40];
     bytes[0] = 0x6f;
-    set_codepoint(&mut bytes, Codepoint::NotEct).unwrap();
+    set_ecn(&mut bytes, EcnCodepoint::NotEct).unwrap();
     assert_eq!(bytes[..3], [0x6f, 0xcf, 0xff]);
-    set_codepoint(&mut bytes, Codepoint::Ect1).unwrap();
+    set_ecn(&mut bytes, EcnCodepoint::Ect1).unwrap();
     assert_eq!(bytes[..3], [0x6f, 0xdf, 0xff]);
-    set_codepoint(&mut bytes, Codepoint::Ect0).unwrap();
+    set_ecn(&mut bytes, EcnCodepoint::Ect0).unwrap();
     assert_eq!(bytes[..3], [0x6f, 0xef, 0xff]);
-    assert_eq!(lower_hop_limit(&mut bytes, 254), Ok(HopLimit::Left(1)));
+    assert_eq!(decrement_hop_limit(&mut bytes, 254), Ok(HopLimitResult::Remaining(1)));
     assert_eq!(bytes[7], 1);
 }
 
 #[test]
 fn translation_bytes_match_a_manual_calculation() {
     let mut bytes = DATAGRAM;
-    let translation = Translation { source: socket("192.0.2.1:1024"), destination: None };
+    let translation = AddressTranslation { source: socket("192.0.2.1:1024"), destination: None };
     translation.apply(&mut bytes).unwrap();
     // 0a00 + 0001 become c000 + 0201. Header: 9932 - 0a01 + c201 = 15132, folded 5133, complement aecc. Datagram, with
     // port 0400 instead of 1000: 255f - 0a01 - 1000 + c201 + 0400 = d15f, complement 2ea0.
@@ -80,29 +80,32 @@ fn translation_bytes_match_a_manual_calculation() {
     // The sum of the datagram without its checksum is 255f. With a destination port of daa0 + 0035 it is ffff, whose
     // complement is zero.
     let mut bytes = DATAGRAM;
-    Translation { source: None, destination: socket("10.0.0.2:56021") }.apply(&mut bytes).unwrap();
+    AddressTranslation { source: None, destination: socket("10.0.0.2:56021") }.apply(&mut bytes).unwrap();
     assert_eq!((&bytes[22..24], &bytes[26..28]), (&[0xda, 0xd5][..], &[0xff, 0xff][..]));
 }
 
 #[test]
 fn translation_rejects_malformed_and_unsupported_packets() {
-    let translation = Translation { source: socket("[::1]:1"), destination: None };
+    let translation = AddressTranslation { source: socket("[::1]:1"), destination: None };
     let mut bytes = DATAGRAM;
-    assert_eq!(translation.apply(&mut bytes), Err(Untranslatable::Version));
-    assert_eq!(Translation::default().apply(&mut bytes[..29]), Err(Untranslatable::Packet(Refused::Truncated)));
+    assert_eq!(translation.apply(&mut bytes), Err(TranslationError::VersionMismatch));
+    assert_eq!(
+        AddressTranslation::default().apply(&mut bytes[..29]),
+        Err(TranslationError::Malformed(PacketError::Truncated))
+    );
     // Loose source route (131) with one address: the pointer at the address, then after it (RFC 791 section 3.1).
     let datagram = plain(false, Upper::Udp { ports: (1, 2), checksum: true, payload: Vec::new() });
     let routed = |pointer| Recipe { extras: vec![131, 7, pointer, 3, 3, 3, 3, 0], ..datagram.clone() };
-    let destination = Translation { source: None, destination: socket("9.9.9.9:9") };
-    let source = Translation { source: socket("9.9.9.9:9"), destination: None };
-    assert_eq!(destination.apply(&mut routed(4).bytes()), Err(Untranslatable::SourceRoute));
+    let destination = AddressTranslation { source: None, destination: socket("9.9.9.9:9") };
+    let source = AddressTranslation { source: socket("9.9.9.9:9"), destination: None };
+    assert_eq!(destination.apply(&mut routed(4).bytes()), Err(TranslationError::SourceRoute));
     assert_eq!(source.apply(&mut routed(4).bytes()), Ok(()));
     assert_eq!(destination.apply(&mut routed(8).bytes()), Ok(()));
 }
 
 /// The description of the translated packet. In an echo, the identifier is the port; in an error, the quoted packet is
 /// reversed.
-fn translated(recipe: &Recipe, translation: Translation) -> Recipe {
+fn translated(recipe: &Recipe, translation: AddressTranslation) -> Recipe {
     let mut new = recipe.clone();
     let octets = |address: IpAddr| {
         let mut octets = [0; 16];
@@ -125,14 +128,14 @@ fn translated(recipe: &Recipe, translation: Translation) -> Recipe {
             *identifier = asker.map_or(*identifier, |end| end.port());
         }
         Upper::Error { quoted, .. } => {
-            **quoted = translated(quoted, Translation { source: destination, destination: source });
+            **quoted = translated(quoted, AddressTranslation { source: destination, destination: source });
         }
         Upper::Other { .. } => {}
     }
     new
 }
 
-fn translation(v6: bool) -> impl Strategy<Value = Translation> {
+fn translation(v6: bool) -> impl Strategy<Value = AddressTranslation> {
     let end = move || {
         (any::<[u8; 16]>(), any::<u16>()).prop_map(move |(octets, port)| {
             let v4 = [octets[0], octets[1], octets[2], octets[3]];
@@ -140,10 +143,10 @@ fn translation(v6: bool) -> impl Strategy<Value = Translation> {
         })
     };
     (prop::option::of(end()), prop::option::of(end()))
-        .prop_map(|(source, destination)| Translation { source, destination })
+        .prop_map(|(source, destination)| AddressTranslation { source, destination })
 }
 
-fn translations(recipes: impl Strategy<Value = Recipe>) -> impl Strategy<Value = (Recipe, Translation)> {
+fn translations(recipes: impl Strategy<Value = Recipe>) -> impl Strategy<Value = (Recipe, AddressTranslation)> {
     recipes.prop_flat_map(|recipe| {
         let v6 = recipe.v6;
         (Just(recipe), translation(v6))
@@ -156,19 +159,19 @@ proptest! {
     #[test]
     fn marked_packet_equals_a_packet_built_with_the_mark(recipe in build::whole(), bits in 0..4_u8) {
         let mut bytes = recipe.bytes();
-        set_codepoint(&mut bytes, Codepoint::from_bits(bits)).unwrap();
+        set_ecn(&mut bytes, EcnCodepoint::from_bits(bits)).unwrap();
         prop_assert_eq!(bytes, Recipe { traffic_class: recipe.traffic_class & !3 | bits, ..recipe }.bytes());
     }
 
     #[test]
     fn decremented_packet_equals_a_packet_built_with_the_hop_limit(recipe in build::whole(), hops in 0..=255_u8) {
         let mut bytes = recipe.bytes();
-        let result = lower_hop_limit(&mut bytes, hops).unwrap();
+        let result = decrement_hop_limit(&mut bytes, hops).unwrap();
         if hops < recipe.hop_limit {
-            prop_assert_eq!(result, HopLimit::Left(recipe.hop_limit - hops));
+            prop_assert_eq!(result, HopLimitResult::Remaining(recipe.hop_limit - hops));
             prop_assert_eq!(bytes, Recipe { hop_limit: recipe.hop_limit - hops, ..recipe }.bytes());
         } else {
-            prop_assert!(result == HopLimit::Expired || hops == 0);
+            prop_assert!(result == HopLimitResult::Exceeded || hops == 0);
             prop_assert_eq!(bytes, recipe.bytes());
         }
     }
@@ -211,7 +214,7 @@ proptest! {
         let mut expected = translated(&recipe, translation).bytes();
         let payload = recipe.header_bytes() + 60;
         let bit = payload * 8 + bit.index((bytes.len() - payload) * 8);
-        prop_assert!(flip(&mut bytes, bit) && flip(&mut expected, bit));
+        prop_assert!(flip_bit(&mut bytes, bit) && flip_bit(&mut expected, bit));
         translation.apply(&mut bytes).unwrap();
         prop_assert_eq!(bytes, expected);
     }
@@ -224,7 +227,7 @@ proptest! {
         prop_assert_eq!(differ, 1);
         match recipe.upper {
             Upper::Tcp { .. } | Upper::Udp { checksum: true, .. } => {
-                prop_assert_eq!(parse(&bytes).err(), Some(Malformed::Checksum));
+                prop_assert_eq!(parse(&bytes).err(), Some(ParseError::Checksum));
             }
             _ => {}
         }
@@ -252,8 +255,8 @@ proptest! {
         if corrupt(&mut bytes).is_err() {
             prop_assert_eq!(&bytes, &original);
         }
-        let _ = set_codepoint(&mut bytes, Codepoint::Ce);
-        let _ = lower_hop_limit(&mut bytes, hops);
+        let _ = set_ecn(&mut bytes, EcnCodepoint::Ce);
+        let _ = decrement_hop_limit(&mut bytes, hops);
     }
 
     #[test]
@@ -265,10 +268,10 @@ proptest! {
             let mut bytes = noise.clone();
             let _ = v4.apply(&mut bytes);
             let _ = v6.apply(&mut bytes);
-            let _ = set_codepoint(&mut bytes, Codepoint::Ect0);
-            let _ = lower_hop_limit(&mut bytes, 1);
+            let _ = set_ecn(&mut bytes, EcnCodepoint::Ect0);
+            let _ = decrement_hop_limit(&mut bytes, 1);
             let _ = corrupt(&mut bytes);
-            let _ = flip(&mut bytes, 700);
+            let _ = flip_bit(&mut bytes, 700);
         }
     }
 }
@@ -299,9 +302,9 @@ fn ipv6_destination_is_translated_only_after_the_last_route_segment() {
         bytes[40..48].copy_from_slice(&[17, 0, 4, segments_left, 0, 0, 0, 0]);
         bytes
     };
-    let destination = Translation { source: None, destination: socket("[::9]:9") };
-    let source = Translation { source: socket("[::9]:9"), destination: None };
-    assert_eq!(destination.apply(&mut routed(1)), Err(Untranslatable::SourceRoute));
+    let destination = AddressTranslation { source: None, destination: socket("[::9]:9") };
+    let source = AddressTranslation { source: socket("[::9]:9"), destination: None };
+    assert_eq!(destination.apply(&mut routed(1)), Err(TranslationError::SourceRoute));
     assert_eq!(source.apply(&mut routed(1)), Ok(()));
     assert_eq!(destination.apply(&mut routed(0)), Ok(()));
 }
@@ -314,7 +317,7 @@ fn unusual_quoted_packets_are_translated_or_rejected() {
         let payload = [&[3, 1, 0, 0, 0, 0, 0, 0], quoted].concat();
         plain(false, Upper::Other { protocol: 1, payload }).bytes()
     };
-    let translation = Translation { source: socket("9.9.9.9:9"), destination: None };
+    let translation = AddressTranslation { source: socket("9.9.9.9:9"), destination: None };
     let datagram = Upper::Udp { ports: (1, 2), checksum: true, payload: Vec::new() };
     let applied = |quoted: &[u8]| {
         let mut bytes = error_with(quoted);
@@ -322,11 +325,11 @@ fn unusual_quoted_packets_are_translated_or_rejected() {
         assert!(result.is_ok() || bytes == error_with(quoted));
         result.map(|()| bytes)
     };
-    assert_eq!(applied(&plain(true, datagram.clone()).bytes()), Err(Untranslatable::Version));
+    assert_eq!(applied(&plain(true, datagram.clone()).bytes()), Err(TranslationError::VersionMismatch));
     let routed = Recipe { extras: vec![131, 7, 4, 3, 3, 3, 3, 0], ..plain(false, datagram.clone()) };
-    assert_eq!(applied(&routed.bytes()), Err(Untranslatable::SourceRoute));
+    assert_eq!(applied(&routed.bytes()), Err(TranslationError::SourceRoute));
     let short = &plain(false, datagram).bytes()[..27];
-    assert_eq!(applied(short), Err(Untranslatable::Quoted(Refused::Transport)));
+    assert_eq!(applied(short), Err(TranslationError::MalformedQuote(PacketError::InvalidTransport)));
     let segment = plain(false, Upper::Other { protocol: 6, payload: vec![5; 8] });
     let padded = applied(&[&segment.bytes()[..], &[0; 100]].concat()).unwrap();
     assert_eq!(padded[28 + 16..28 + 28], [9, 9, 9, 9, 5, 5, 0, 9, 5, 5, 5, 5]);
@@ -342,7 +345,7 @@ fn corruption_never_removes_a_checksum() {
     assert_eq!(bytes[26..], [0, 1]);
     corrupt(&mut bytes).unwrap();
     assert_eq!(bytes[26..], [0, 3]);
-    assert_eq!(parse(&bytes), Err(Malformed::Checksum));
+    assert_eq!(parse(&bytes), Err(ParseError::Checksum));
 }
 
 /// RFC 1122 permits both forms of a zero sum. If every other byte is zero, only all ones are valid.
@@ -351,8 +354,8 @@ fn echo_reply_of_zeros_keeps_a_valid_checksum() {
     let recipe = |identifier| plain(false, Upper::Echo { request: false, identifier, payload: vec![0; 4] });
     let mut bytes = recipe(7).bytes();
     assert_eq!(bytes[22..24], [0xff, 0xf8]);
-    Translation { source: None, destination: socket("2.2.2.2:0") }.apply(&mut bytes).unwrap();
+    AddressTranslation { source: None, destination: socket("2.2.2.2:0") }.apply(&mut bytes).unwrap();
     assert_eq!(bytes[22..24], [0xff, 0xff]);
-    Translation { source: None, destination: socket("2.2.2.2:7") }.apply(&mut bytes).unwrap();
+    AddressTranslation { source: None, destination: socket("2.2.2.2:7") }.apply(&mut bytes).unwrap();
     assert_eq!(bytes[22..24], [0xff, 0xf8]);
 }

@@ -1,9 +1,9 @@
 //! Summaries of packets, compared with the built packets and with `parse`.
 
 use crate::build::{self, Recipe, Upper};
-use fullpipe_units::Codepoint;
-use fullpipe_wire::summary::quoted;
-use fullpipe_wire::{Fragment, Malformed, ParsedContent, Refused, Summary, Transport, parse};
+use fullpipe_units::EcnCodepoint;
+use fullpipe_wire::summary::quoted_packet;
+use fullpipe_wire::{Fragment, PacketError, PacketSummary, ParseError, ParsedContent, Transport, parse};
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr};
 
@@ -29,10 +29,10 @@ fn with(changes: &[(usize, u8)]) -> Vec<u8> {
 
 #[test]
 fn syn_summary_has_the_expected_fields() {
-    let summary = Summary::of(&SYN).unwrap();
+    let summary = PacketSummary::parse(&SYN).unwrap();
     assert_eq!(summary.source, "10.0.0.1:49152".parse().unwrap());
     assert_eq!(summary.destination, "10.0.0.2:443".parse().unwrap());
-    assert_eq!((summary.codepoint, summary.hop_limit, summary.protocol), (Codepoint::Ect0, 64, 6));
+    assert_eq!((summary.codepoint, summary.hop_limit, summary.protocol), (EcnCodepoint::Ect0, 64, 6));
     assert_eq!(summary.transport, Transport::Tcp { flags: 0x0c2 });
     assert_eq!((summary.payload_bytes, summary.total_bytes), (0, 44));
     assert_eq!((summary.fragment, summary.dont_fragment), (None, true));
@@ -40,40 +40,40 @@ fn syn_summary_has_the_expected_fields() {
 
 #[test]
 fn malformed_packets_are_rejected_with_their_reason() {
-    let refused = |changes: &[(usize, u8)]| Summary::of(&with(changes)).err();
-    assert_eq!(Summary::of(&[]), Err(Refused::Truncated));
-    assert_eq!(refused(&[(0, 0x55)]), Some(Refused::Version));
-    assert_eq!(refused(&[(0, 0x44)]), Some(Refused::Length));
-    assert_eq!(refused(&[(0, 0x4f)]), Some(Refused::Truncated));
-    assert_eq!(refused(&[(3, 19)]), Some(Refused::Length));
-    assert_eq!(refused(&[(3, 47)]), Some(Refused::Truncated));
+    let refused = |changes: &[(usize, u8)]| PacketSummary::parse(&with(changes)).err();
+    assert_eq!(PacketSummary::parse(&[]), Err(PacketError::Truncated));
+    assert_eq!(refused(&[(0, 0x55)]), Some(PacketError::UnknownVersion));
+    assert_eq!(refused(&[(0, 0x44)]), Some(PacketError::InvalidLength));
+    assert_eq!(refused(&[(0, 0x4f)]), Some(PacketError::Truncated));
+    assert_eq!(refused(&[(3, 19)]), Some(PacketError::InvalidLength));
+    assert_eq!(refused(&[(3, 47)]), Some(PacketError::Truncated));
     assert_eq!(refused(&[(3, 46)]), None);
     // Twenty bytes of IP header without TCP; TCP headers of 16 bytes, and of 28 in 24 bytes.
-    assert_eq!(refused(&[(3, 20)]), Some(Refused::Transport));
-    assert_eq!(refused(&[(32, 0x40)]), Some(Refused::Transport));
-    assert_eq!(refused(&[(32, 0x70)]), Some(Refused::Transport));
+    assert_eq!(refused(&[(3, 20)]), Some(PacketError::InvalidTransport));
+    assert_eq!(refused(&[(32, 0x40)]), Some(PacketError::InvalidTransport));
+    assert_eq!(refused(&[(32, 0x70)]), Some(PacketError::InvalidTransport));
     // UDP lengths of 7 bytes, of 25 in 24 bytes, and of 24.
-    assert_eq!(refused(&[(9, 17), (24, 0), (25, 7)]), Some(Refused::Transport));
-    assert_eq!(refused(&[(9, 17), (24, 0), (25, 25)]), Some(Refused::Transport));
+    assert_eq!(refused(&[(9, 17), (24, 0), (25, 7)]), Some(PacketError::InvalidTransport));
+    assert_eq!(refused(&[(9, 17), (24, 0), (25, 25)]), Some(PacketError::InvalidTransport));
     assert_eq!(refused(&[(9, 17), (24, 0), (25, 24)]), None);
     // A datagram of 12 bytes in a packet with 24 bytes of payload: four bytes of UDP payload.
-    let short = Summary::of(&with(&[(9, 17), (24, 0), (25, 12)])).unwrap();
+    let short = PacketSummary::parse(&with(&[(9, 17), (24, 0), (25, 12)])).unwrap();
     assert_eq!((short.transport, short.payload_bytes, short.total_bytes), (Transport::Udp, 4, 44));
     // Fragments: 24 bytes with the MF flag; 23 bytes with it; as the last; beyond 65 535 (1fff * 8 + 24 + 20); without
     // bytes.
     assert_eq!(refused(&[(6, 0x20), (7, 9)]), None);
-    assert_eq!(refused(&[(6, 0x20), (7, 9), (3, 43)]), Some(Refused::Fragment));
+    assert_eq!(refused(&[(6, 0x20), (7, 9), (3, 43)]), Some(PacketError::InvalidFragment));
     assert_eq!(refused(&[(6, 0x00), (7, 9), (3, 43)]), None);
-    assert_eq!(refused(&[(6, 0x1f), (7, 0xff)]), Some(Refused::Fragment));
+    assert_eq!(refused(&[(6, 0x1f), (7, 0xff)]), Some(PacketError::InvalidFragment));
     // 1ffa * 8 = 65 488; with 20 bytes of header and 24 of payload it ends at 65 532, and eight bytes later at 65 540.
     assert_eq!(refused(&[(6, 0x1f), (7, 0xfa)]), None);
-    assert_eq!(refused(&[(6, 0x1f), (7, 0xfb)]), Some(Refused::Fragment));
-    assert_eq!(refused(&[(6, 0), (7, 9), (3, 20)]), Some(Refused::Fragment));
+    assert_eq!(refused(&[(6, 0x1f), (7, 0xfb)]), Some(PacketError::InvalidFragment));
+    assert_eq!(refused(&[(6, 0), (7, 9), (3, 20)]), Some(PacketError::InvalidFragment));
     // A first fragment without the complete TCP header (RFC 1858).
-    assert_eq!(refused(&[(6, 0x20), (3, 36)]), Some(Refused::Transport));
+    assert_eq!(refused(&[(6, 0x20), (3, 36)]), Some(PacketError::InvalidTransport));
     let mut wrong = SYN;
     wrong[8] = 63;
-    assert_eq!(Summary::of(&wrong), Err(Refused::HeaderChecksum));
+    assert_eq!(PacketSummary::parse(&wrong), Err(PacketError::BadHeaderChecksum));
 }
 
 /// RFC 8200 section 4: chained extension headers, by hand and without addresses.
@@ -86,7 +86,8 @@ fn extension_headers_are_skipped_or_rejected() {
         bytes
     };
     let seen = |first, rest: &[u8]| {
-        Summary::of(&packet(first, rest)).map(|summary| (summary.protocol, summary.payload_bytes, summary.fragment))
+        PacketSummary::parse(&packet(first, rest))
+            .map(|summary| (summary.protocol, summary.payload_bytes, summary.fragment))
     };
     let udp = [0, 1, 0, 2, 0, 8, 0, 0];
     let options = |next| [next, 0, 1, 4, 0, 0, 0, 0];
@@ -94,22 +95,22 @@ fn extension_headers_are_skipped_or_rejected() {
     assert_eq!(seen(60, &[options(17), udp].concat()), Ok((17, 0, None)));
     assert_eq!(seen(0, &[options(43), options(60), options(17), udp].concat()), Ok((17, 0, None)));
     // Hop-by-hop options that are not first; a header of 16 bytes with 8 bytes present; nine headers.
-    assert_eq!(seen(60, &[options(0), options(17), udp].concat()), Err(Refused::Extensions));
-    assert_eq!(seen(60, &[17, 1, 1, 4, 0, 0, 0, 0]), Err(Refused::Extensions));
+    assert_eq!(seen(60, &[options(0), options(17), udp].concat()), Err(PacketError::InvalidExtensions));
+    assert_eq!(seen(60, &[17, 1, 1, 4, 0, 0, 0, 0]), Err(PacketError::InvalidExtensions));
     let many = |count: usize| {
         let mut headers = vec![options(60); count - 1];
         headers.push(options(17));
         [headers.concat(), udp.to_vec()].concat()
     };
     assert_eq!(seen(60, &many(8)), Ok((17, 0, None)));
-    assert_eq!(seen(60, &many(9)), Err(Refused::Extensions));
+    assert_eq!(seen(60, &many(9)), Err(PacketError::InvalidExtensions));
     // Offset 16, MF flag, identification 7: the rest is payload. Offset 0 without MF: not a fragment.
     let piece = Fragment { offset_bytes: 16, last: false, identification: 7 };
     assert_eq!(seen(44, &[[17, 0, 0, 17, 0, 0, 0, 7], [9; 8]].concat()), Ok((17, 8, Some(piece))));
     assert_eq!(seen(44, &[[17, 0, 0, 0, 0, 0, 0, 7], udp].concat()), Ok((17, 0, None)));
     assert_eq!(
         seen(44, &[[44, 0, 0, 1, 0, 0, 0, 7], [17, 0, 0, 1, 0, 0, 0, 7], udp].concat()),
-        Err(Refused::Extensions)
+        Err(PacketError::InvalidExtensions)
     );
     // No next header.
     assert_eq!(seen(59, &[]), Ok((59, 0, None)));
@@ -140,7 +141,7 @@ proptest! {
     #[test]
     fn summary_has_the_fields_of_the_built_packet(recipe in build::whole()) {
         let bytes = recipe.bytes();
-        let summary = Summary::of(&[&bytes[..], &[0; 5]].concat()).unwrap();
+        let summary = PacketSummary::parse(&[&bytes[..], &[0; 5]].concat()).unwrap();
         let (transport, payload_bytes) = match &recipe.upper {
             Upper::Tcp { payload, .. } => (Transport::Tcp { flags: 0x18 }, payload.len()),
             Upper::Udp { payload, .. } => (Transport::Udp, payload.len()),
@@ -156,10 +157,10 @@ proptest! {
         prop_assert_eq!(summary.dont_fragment, recipe.v6 || recipe.dont_fragment);
         match &recipe.upper {
             Upper::Error { quoted: inside, .. } => {
-                let got = quoted(&bytes).unwrap();
+                let got = quoted_packet(&bytes).unwrap();
                 prop_assert_eq!((got.source, got.destination, got.protocol), (ends(inside).0, ends(inside).1, inside.protocol()));
             }
-            _ => prop_assert_eq!(quoted(&bytes), None),
+            _ => prop_assert_eq!(quoted_packet(&bytes), None),
         }
     }
 
@@ -171,8 +172,8 @@ proptest! {
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let bytes = build::damaged(recipe.bytes(), &damage, cut);
-        let _ = quoted(&bytes);
-        let Ok(summary) = Summary::of(&bytes) else { return Ok(()) };
+        let _ = quoted_packet(&bytes);
+        let Ok(summary) = PacketSummary::parse(&bytes) else { return Ok(()) };
         // `parse` also skips authentication headers, and parses extension headers where a fragment other than the first
         // has only payload.
         let is_later_fragment = summary.fragment.is_some_and(|fragment| fragment.offset_bytes > 0);
@@ -203,18 +204,18 @@ proptest! {
                 }
             }
             // The summary does not check transport checksums and TCP options.
-            Err(Malformed::Checksum | Malformed::Options) => {}
+            Err(ParseError::Checksum | ParseError::Options) => {}
             Err(other) => prop_assert!(false, "parse returned {other}; summary: {summary:?}"),
         }
     }
 
     #[test]
     fn arbitrary_bytes_are_summarized_or_rejected(mut noise in prop::collection::vec(any::<u8>(), 0..200), first in prop::sample::select(vec![0x45, 0x4a, 0x60])) {
-        let _ = Summary::of(&noise);
+        let _ = PacketSummary::parse(&noise);
         if let Some(byte) = noise.first_mut() {
             *byte = first;
         }
-        let _ = Summary::of(&noise);
-        let _ = quoted(&noise);
+        let _ = PacketSummary::parse(&noise);
+        let _ = quoted_packet(&noise);
     }
 }

@@ -5,8 +5,8 @@ use crate::component::{FlowContext, PACKETS, Protocol, WorkloadComponent, Worklo
 use crate::demand::{self, Demand};
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::distributions::SIZE_OR_RANDOM;
-use fullpipe_schema::{Kind, keys};
-use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
+use fullpipe_schema::{FieldKind, keys};
+use fullpipe_units::{Distribution, Duration, Instant, ParameterError, RandomStream};
 
 pub(crate) static POISSON_PACKETS: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -14,12 +14,12 @@ pub(crate) static POISSON_PACKETS: WorkloadComponent = WorkloadComponent {
         text: "datagrams that arrive as a Poisson process (UDP). Default port 9.",
         fields: &[keys! {
             /// Mean time between packets.
-            "interval": Kind::INTERVAL, required;
+            "interval": FieldKind::INTERVAL, required;
             /// Size of a packet.
             "size": SIZE_OR_RANDOM, required;
             /// Header bytes that `size` includes and that are subtracted to give the payload. With 30B (IPv4, UDP and the link's
             /// framing), the size on the wire has the distribution, as queueing theory assumes.
-            "size_includes": Kind::size(0, 1000), default "0B";
+            "size_includes": FieldKind::size(0, 1000), default "0B";
             PACKETS;
         }],
         ..Declaration::EMPTY
@@ -62,41 +62,41 @@ impl WorkloadSettings for PoissonPacketsSpec {
         let messages = demand::count(time_s, self.mean_interval.as_secs_f64(), self.count);
         let largest = f64::from(self.max_payload_bytes);
         let payload = (self.size_bytes.mean() - f64::from(self.header_bytes)).clamp(0.0, largest);
-        Demand::timed(messages, payload)
+        Demand::timer_driven(messages, payload)
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
-        Ok(context.with_sink(PoissonPackets::new(self, context.random("workload"))?))
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
+        Ok(context.with_sink(PoissonPacketsSender::new(self, context.random("workload"))?))
     }
 
-    fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(!self.mean_interval.is_zero(), "the mean interval must be positive")?;
-        Invalid::unless(
+    fn check(&self) -> Result<(), ParameterError> {
+        ParameterError::ensure(!self.mean_interval.is_zero(), "the mean interval must be positive")?;
+        ParameterError::ensure(
             self.max_payload_bytes <= crate::MAX_DATAGRAM_BYTES,
             "the largest payload must be at most 65507 bytes",
         )?;
-        self.size_bytes.check().map_err(|invalid| invalid.of("size"))
+        self.size_bytes.check().map_err(|invalid| invalid.in_field("size"))
     }
 }
 
 /// A sender of datagrams at random times.
 #[derive(Debug)]
-pub struct PoissonPackets {
+pub struct PoissonPacketsSender {
     spec: PoissonPacketsSpec,
-    random: Stream,
+    random: RandomStream,
     next: Instant,
     remaining: u64,
 }
 
-impl PoissonPackets {
+impl PoissonPacketsSender {
     /// Creates a sender.
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &PoissonPacketsSpec, random: Stream) -> Result<Self, Invalid> {
+    pub fn new(spec: &PoissonPacketsSpec, random: RandomStream) -> Result<Self, ParameterError> {
         spec.check()?;
         let remaining = spec.count.unwrap_or(u64::MAX);
-        Ok(PoissonPackets { spec: spec.clone(), random, next: Instant::ZERO, remaining })
+        Ok(PoissonPacketsSender { spec: spec.clone(), random, next: Instant::ZERO, remaining })
     }
 
     fn schedule(&mut self, io: &mut dyn Io) {
@@ -107,7 +107,7 @@ impl PoissonPackets {
     }
 }
 
-impl Application for PoissonPackets {
+impl Application for PoissonPacketsSender {
     fn on_start(&mut self, io: &mut dyn Io) {
         self.next = io.now();
         self.schedule(io);

@@ -4,15 +4,15 @@
 //! the flow completion time of the literature (Dukkipati and McKeown, Computer Communication Review 36(1), 2006). Both ends draw
 //! times and sizes in advance (`plan.rs`). The number of a transfer is that of its connection.
 
-use crate::application::{self, Application, Completion, Figure, Io, Metric, Progress, StreamId};
+use crate::application::{self, Application, ApplicationMetric, Completion, Io, MetricValue, Progress, StreamId};
 use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count};
 use crate::demand::{self, Demand};
-use crate::plan::Plan;
+use crate::plan::DrawSequence;
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::distributions::SIZE_OR_RANDOM;
-use fullpipe_schema::{Field, Kind};
-use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
+use fullpipe_schema::{Field, FieldKind};
+use fullpipe_transport::{Payload, TransportEvent};
+use fullpipe_units::{Distribution, Duration, Instant, ParameterError, RandomStream};
 use std::collections::BTreeMap;
 
 pub(crate) static POISSON_TRANSFERS: WorkloadComponent = WorkloadComponent {
@@ -20,7 +20,7 @@ pub(crate) static POISSON_TRANSFERS: WorkloadComponent = WorkloadComponent {
         name: "poisson-transfers",
         text: "transfers that arrive as a Poisson process, each on a connection of its own (TCP). Default port 5001.",
         fields: &[&[
-            Field::required("interval", Kind::INTERVAL, "Mean time between transfers."),
+            Field::required("interval", FieldKind::INTERVAL, "Mean time between transfers."),
             Field::required("size", SIZE_OR_RANDOM, "Size of a transfer."),
             Field::optional("transfers", COUNT, "without end", "How many."),
         ]],
@@ -39,12 +39,13 @@ pub(crate) static POISSON_TRANSFERS: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-const BEGUN: Metric = Metric::new("transfers_begun", "", "Transfers that the sender has started.");
+const BEGUN: ApplicationMetric =
+    ApplicationMetric::new("transfers_begun", "", "Transfers that the sender has started.");
 
-static COMPLETED: [Metric; 3] = [
-    Metric::new("transfers", "", "Transfers that the receiver has received completely."),
-    Metric::new("transfer_mean_s", "s", "Mean time of a transfer, from its arrival to its last byte."),
-    Metric::new("transfer_max_s", "s", "Longest time of a transfer."),
+static COMPLETED: [ApplicationMetric; 3] = [
+    ApplicationMetric::new("transfers", "", "Transfers that the receiver has received completely."),
+    ApplicationMetric::new("transfer_mean_s", "s", "Mean time of a transfer, from its arrival to its last byte."),
+    ApplicationMetric::new("transfer_max_s", "s", "Longest time of a transfer."),
 ];
 
 /// The settings of transfers that arrive as a Poisson process, each on its own connection, from initiator to acceptor.
@@ -72,29 +73,29 @@ impl WorkloadSettings for PoissonTransfersSpec {
 
     fn demand(&self, time_s: f64) -> Demand {
         let connections = demand::count(time_s, self.mean_interval.as_secs_f64(), self.count);
-        let some = Demand { connections, lifetime_s: Some(0.0), timers: connections, ..Demand::SILENT };
+        let some = Demand { connections, lifetime_s: Some(0.0), timers: connections, ..Demand::NO_DATA };
         if !demand::is_steady(&self.size_bytes, connections) {
             let unlimited = Demand { bytes: [f64::INFINITY, 0.0], messages: [connections, 0.0], ..some };
-            return unlimited.at_most("transfers of random sizes, counted as if they filled the path");
+            return unlimited.as_upper_bound("transfers of random sizes, counted as if they filled the path");
         }
         Demand { bytes: [connections * self.size_bytes.mean(), 0.0], messages: [connections, 0.0], ..some }
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
         let random = || context.random("workload");
         let acceptor = PoissonTransfersAcceptor::new(self, random(), context.start)?;
-        Ok([Box::new(PoissonTransfers::new(self, random())?), Box::new(acceptor)])
+        Ok([Box::new(PoissonTransfersInitiator::new(self, random())?), Box::new(acceptor)])
     }
 
-    fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(!self.mean_interval.is_zero(), "the mean interval must be positive")?;
-        self.size_bytes.check().map_err(|invalid| invalid.of("size"))
+    fn check(&self) -> Result<(), ParameterError> {
+        ParameterError::ensure(!self.mean_interval.is_zero(), "the mean interval must be positive")?;
+        self.size_bytes.check().map_err(|invalid| invalid.in_field("size"))
     }
 }
 
 impl PoissonTransfersSpec {
     /// Returns transfer `index` of a flow that starts at `start`.
-    fn transfer(&self, start: Instant, index: u32, plan: &mut Plan<Planned>) -> Planned {
+    fn transfer(&self, start: Instant, index: u32, plan: &mut DrawSequence<Planned>) -> Planned {
         plan.get(index, |random, last| Planned {
             at: last.map_or(start, |last| last.at).saturating_add(super::interval(self.mean_interval, random)),
             size_bytes: self.size_bytes.sample_bytes(random),
@@ -104,9 +105,9 @@ impl PoissonTransfersSpec {
 
 /// The sending end.
 #[derive(Debug)]
-pub struct PoissonTransfers {
+pub struct PoissonTransfersInitiator {
     spec: PoissonTransfersSpec,
-    plan: Plan<Planned>,
+    plan: DrawSequence<Planned>,
     start: Instant,
     /// Number of transfers started.
     begun: u32,
@@ -114,16 +115,16 @@ pub struct PoissonTransfers {
     writing: BTreeMap<StreamId, u64>,
 }
 
-impl PoissonTransfers {
+impl PoissonTransfersInitiator {
     /// Creates the sending end. `random` is a copy of the other end's random stream.
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &PoissonTransfersSpec, random: Stream) -> Result<Self, Invalid> {
+    pub fn new(spec: &PoissonTransfersSpec, random: RandomStream) -> Result<Self, ParameterError> {
         spec.check()?;
-        Ok(PoissonTransfers {
+        Ok(PoissonTransfersInitiator {
             spec: spec.clone(),
-            plan: Plan::new(random),
+            plan: DrawSequence::new(random),
             start: Instant::ZERO,
             begun: 0,
             writing: BTreeMap::new(),
@@ -147,7 +148,7 @@ impl PoissonTransfers {
     }
 }
 
-impl Application for PoissonTransfers {
+impl Application for PoissonTransfersInitiator {
     fn on_start(&mut self, io: &mut dyn Io) {
         self.start = io.now();
         self.schedule(io);
@@ -162,18 +163,18 @@ impl Application for PoissonTransfers {
         self.schedule(io);
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         match event {
-            Event::Connected | Event::Writable => self.fill(stream, io),
-            Event::Closed(_) => {
+            TransportEvent::Connected | TransportEvent::Writable => self.fill(stream, io),
+            TransportEvent::Closed(_) => {
                 self.writing.remove(&stream);
             }
-            Event::Readable | Event::PeerFinished => {}
+            TransportEvent::Readable | TransportEvent::PeerFinished => {}
         }
     }
 
-    fn figures(&self, _end: Instant) -> Vec<Figure> {
-        vec![BEGUN.figure(f64::from(self.begun))]
+    fn metric_values(&self, _end: Instant) -> Vec<MetricValue> {
+        vec![BEGUN.value(f64::from(self.begun))]
     }
 }
 
@@ -188,7 +189,7 @@ struct Incoming {
 #[derive(Debug)]
 pub struct PoissonTransfersAcceptor {
     spec: PoissonTransfersSpec,
-    plan: Plan<Planned>,
+    plan: DrawSequence<Planned>,
     start: Instant,
     incoming: BTreeMap<StreamId, Incoming>,
     completions: Vec<Completion>,
@@ -200,11 +201,11 @@ impl PoissonTransfersAcceptor {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &PoissonTransfersSpec, random: Stream, start: Instant) -> Result<Self, Invalid> {
+    pub fn new(spec: &PoissonTransfersSpec, random: RandomStream, start: Instant) -> Result<Self, ParameterError> {
         spec.check()?;
         Ok(PoissonTransfersAcceptor {
             spec: spec.clone(),
-            plan: Plan::new(random),
+            plan: DrawSequence::new(random),
             start,
             incoming: BTreeMap::new(),
             completions: Vec::new(),
@@ -227,7 +228,7 @@ impl PoissonTransfersAcceptor {
             return;
         }
         transfer.received_bytes += length;
-        self.progress.receive(length, now);
+        self.progress.count_received(length, now);
         if transfer.received_bytes == size {
             self.completions.push(Completion { started: transfer.planned.at, completed: now, bytes: size });
             if self.spec.count == Some(self.completions.len() as u64) {
@@ -238,19 +239,19 @@ impl PoissonTransfersAcceptor {
 }
 
 impl Application for PoissonTransfersAcceptor {
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         match event {
-            Event::Connected => self.accept(stream, io),
-            Event::Readable => self.read(stream, io),
-            Event::PeerFinished => {
+            TransportEvent::Connected => self.accept(stream, io),
+            TransportEvent::Readable => self.read(stream, io),
+            TransportEvent::PeerFinished => {
                 if let Some(stream) = io.stream(stream) {
                     stream.finish();
                 }
             }
-            Event::Closed(_) => {
+            TransportEvent::Closed(_) => {
                 self.incoming.remove(&stream);
             }
-            Event::Writable => {}
+            TransportEvent::Writable => {}
         }
     }
 
@@ -262,7 +263,7 @@ impl Application for PoissonTransfersAcceptor {
         &self.completions
     }
 
-    fn figures(&self, _end: Instant) -> Vec<Figure> {
+    fn metric_values(&self, _end: Instant) -> Vec<MetricValue> {
         application::summary(&self.completions, &COMPLETED)
     }
 }

@@ -1,11 +1,11 @@
 //! The client, which sends requests, reads responses and pauses.
 
 use super::{COMPLETED, ConnectionUse, Exchange, FAILED, RequestResponseSpec};
-use crate::application::{self, Application, Completion, Figure, Io, Progress, StreamId};
+use crate::application::{self, Application, Completion, Io, MetricValue, Progress, StreamId};
 use crate::component::WorkloadSettings;
-use crate::plan::Plan;
-use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Duration, Instant, Invalid, Stream};
+use crate::plan::DrawSequence;
+use fullpipe_transport::{Payload, TransportEvent};
+use fullpipe_units::{Duration, Instant, ParameterError, RandomStream};
 
 /// The exchange in progress.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ struct UnderWay {
 #[derive(Debug)]
 pub struct RequestResponseClient {
     spec: RequestResponseSpec,
-    plan: Plan<Exchange>,
+    plan: DrawSequence<Exchange>,
     /// Number of the next exchange.
     next: u32,
     stream: Option<StreamId>,
@@ -35,11 +35,11 @@ impl RequestResponseClient {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &RequestResponseSpec, random: Stream) -> Result<Self, Invalid> {
+    pub fn new(spec: &RequestResponseSpec, random: RandomStream) -> Result<Self, ParameterError> {
         spec.check()?;
         Ok(RequestResponseClient {
             spec: spec.clone(),
-            plan: Plan::new(random),
+            plan: DrawSequence::new(random),
             next: 0,
             stream: None,
             under_way: None,
@@ -84,7 +84,7 @@ impl RequestResponseClient {
             return;
         }
         exchange.unread_bytes -= length;
-        self.progress.receive(length, now);
+        self.progress.count_received(length, now);
         if exchange.unread_bytes == 0 {
             self.complete(now, io);
         }
@@ -126,7 +126,7 @@ impl RequestResponseClient {
         self.stream = None;
         let failed = self.under_way.take();
         self.failed += u64::from(failed.is_some());
-        if self.spec.connection == ConnectionUse::Kept {
+        if self.spec.connection == ConnectionUse::Persistent {
             io.wake_at(Instant::NEVER);
         } else if let Some(exchange) = failed {
             // At least a nanosecond, so that time advances even if every connection is refused at once.
@@ -146,16 +146,16 @@ impl Application for RequestResponseClient {
         }
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         // Finished connections still produce events for a while.
         if self.stream != Some(stream) {
             return;
         }
         match event {
-            Event::Connected | Event::Writable => self.write(io),
-            Event::Readable => self.read(io),
-            Event::Closed(_) => self.closed(io),
-            Event::PeerFinished => {}
+            TransportEvent::Connected | TransportEvent::Writable => self.write(io),
+            TransportEvent::Readable => self.read(io),
+            TransportEvent::Closed(_) => self.closed(io),
+            TransportEvent::PeerFinished => {}
         }
     }
 
@@ -167,9 +167,9 @@ impl Application for RequestResponseClient {
         &self.completions
     }
 
-    fn figures(&self, _end: Instant) -> Vec<Figure> {
+    fn metric_values(&self, _end: Instant) -> Vec<MetricValue> {
         let mut figures = application::summary(&self.completions, &COMPLETED);
-        figures.push(FAILED.figure(self.failed as f64));
+        figures.push(FAILED.value(self.failed as f64));
         figures
     }
 }

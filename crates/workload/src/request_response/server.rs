@@ -4,9 +4,9 @@
 use super::{ConnectionUse, Exchange, RequestResponseSpec};
 use crate::application::{self, Application, Io, Progress, StreamId};
 use crate::component::WorkloadSettings;
-use crate::plan::Plan;
-use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Instant, Invalid, Stream};
+use crate::plan::DrawSequence;
+use fullpipe_transport::{Payload, TransportEvent};
+use fullpipe_units::{Instant, ParameterError, RandomStream};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of a connection.
@@ -32,7 +32,7 @@ struct Served {
 #[derive(Debug)]
 pub struct RequestResponseServer {
     spec: RequestResponseSpec,
-    plan: Plan<Exchange>,
+    plan: DrawSequence<Exchange>,
     served: BTreeMap<StreamId, Served>,
     /// Connections in their think time, by its end.
     thinking: BTreeSet<(Instant, StreamId)>,
@@ -45,11 +45,11 @@ impl RequestResponseServer {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &RequestResponseSpec, random: Stream) -> Result<Self, Invalid> {
+    pub fn new(spec: &RequestResponseSpec, random: RandomStream) -> Result<Self, ParameterError> {
         spec.check()?;
         Ok(RequestResponseServer {
             spec: spec.clone(),
-            plan: Plan::new(random),
+            plan: DrawSequence::new(random),
             served: BTreeMap::new(),
             thinking: BTreeSet::new(),
             requests: 0,
@@ -59,7 +59,7 @@ impl RequestResponseServer {
 
     fn accept(&mut self, id: StreamId, io: &dyn Io) {
         let exchange = match self.spec.connection {
-            ConnectionUse::Kept => 0,
+            ConnectionUse::Persistent => 0,
             ConnectionUse::PerExchange => io.connection_number(id).unwrap_or(0),
         };
         let request_bytes = self.spec.exchange(exchange, &mut self.plan).request_bytes;
@@ -76,7 +76,7 @@ impl RequestResponseServer {
         if length == 0 {
             return;
         }
-        self.progress.receive(length, now);
+        self.progress.count_received(length, now);
         served.stage = Stage::Reading(missing_bytes - length);
         if length < missing_bytes {
             return;
@@ -149,18 +149,18 @@ impl Application for RequestResponseServer {
         self.wake(io);
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         match event {
-            Event::Connected => self.accept(stream, io),
-            Event::Readable => self.read(stream, io),
-            Event::Writable => self.write(stream, io),
-            Event::PeerFinished => {
+            TransportEvent::Connected => self.accept(stream, io),
+            TransportEvent::Readable => self.read(stream, io),
+            TransportEvent::Writable => self.write(stream, io),
+            TransportEvent::PeerFinished => {
                 if let Some(served) = self.served.get_mut(&stream) {
                     served.peer_finished = true;
                 }
                 self.finish_if_over(stream, io);
             }
-            Event::Closed(_) => {
+            TransportEvent::Closed(_) => {
                 self.served.remove(&stream);
                 self.thinking.retain(|&(_, thinking)| thinking != stream);
             }

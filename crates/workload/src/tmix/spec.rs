@@ -4,10 +4,10 @@ use super::{BoxedTrace, METRICS, RESPONSES, SharedTrace, TmixAcceptor, TmixIniti
 use crate::application::Application;
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
 use crate::demand::Demand;
-use fullpipe_schema::component::{self, Declaration, Reader, choices};
-use fullpipe_schema::{Choice, Field, Kind, keys};
-use fullpipe_tmix::{Error, Indexed, Order, Prefill, Schedule, Synthetic};
-use fullpipe_units::{Duration, Instant, Invalid};
+use fullpipe_schema::component::{self, Declaration, SettingsReader, choices};
+use fullpipe_schema::{Choice, Field, FieldKind, keys};
+use fullpipe_tmix::{BinOrder, Error, IndexedTrace, Prefill, Schedule, SyntheticTrace};
+use fullpipe_units::{Duration, Instant, ParameterError};
 use std::path::{Path, PathBuf};
 
 pub(crate) static TMIX: WorkloadComponent = WorkloadComponent {
@@ -26,7 +26,7 @@ pub(crate) static TMIX: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-const SEED: Kind = Kind::integer(0, i64::MAX);
+const SEED: FieldKind = FieldKind::integer(0, i64::MAX);
 
 /// The synthetic traces.
 const TRACES: &[Choice] = &[
@@ -55,51 +55,51 @@ static WINDOWS: [(Choice, bool); 2] = [
 
 static FIELDS: &[Field] = keys! {
     /// Trace file in either format, as a path relative to the scenario's folder.
-    "file": Kind::Text, optional "none";
+    "file": FieldKind::Text, optional "none";
     /// Name of a synthetic trace of the Common TCP Evaluation Suite.
-    "trace": Kind::Choice(TRACES), optional "the flow's name, if it is one of these; else `\"r4s1\"`";
+    "trace": FieldKind::Choice(TRACES), optional "the flow's name, if it is one of these; else `\"r4s1\"`";
     /// Folder of traces, as a path relative to the scenario's folder, instead of synthetic traces. The file has the name in
     /// `trace` and the extension `.org`, `.orig`, `.alt` or `.cvec`.
-    "folder": Kind::Text, optional "none";
+    "folder": FieldKind::Text, optional "none";
     /// Seed of the synthetic traces.
     "trace_seed": SEED, default "1";
     /// Length of the part of the trace that is used. A shorter trace is used completely.
-    "trace_length": Kind::INTERVAL, default "3000s";
+    "trace_length": FieldKind::INTERVAL, default "3000s";
     /// Time in the run divided by time in the trace: 2 halves the load.
-    "scale": Kind::number(1e-6, 1e9), default "1";
+    "scale": FieldKind::number(1e-6, 1e9), default "1";
     /// Length of the bins into which the trace is split, in time of the run.
-    "bin": Kind::INTERVAL, default "5s";
+    "bin": FieldKind::INTERVAL, default "5s";
     /// Whether the bins are in random order.
-    "shuffle": Kind::Boolean, default "true";
+    "shuffle": FieldKind::Boolean, default "true";
     /// Seed of the random order.
     "shuffle_seed": SEED, optional "the scenario's `seed`";
     /// Of the connections that start before this time, only those with a lifetime above half of it are kept.
-    "prefill": Kind::DURATION, default "0s";
+    "prefill": FieldKind::DURATION, default "0s";
     /// The kept connections start within this time before the end of `prefill`.
-    "prefill_interval": Kind::DURATION, optional "`prefill`";
+    "prefill_interval": FieldKind::DURATION, optional "`prefill`";
     /// A connection's share of the link, from which lifetimes are estimated.
-    "prefill_share": Kind::RATE, default "1Mbit/s";
+    "prefill_share": FieldKind::RATE, default "1Mbit/s";
     /// Payload of full segments.
-    "segments": Kind::Choice(&choices(&SEGMENTS)), default "trace";
+    "segments": FieldKind::Choice(&choices(&SEGMENTS)), default "trace";
     /// Receive windows of connections.
-    "windows": Kind::Choice(&choices(&WINDOWS)), default "trace";
+    "windows": FieldKind::Choice(&choices(&WINDOWS)), default "trace";
     /// Whether each unit is padded to whole segments, as with ns-2's one-way TCP.
-    "padded": Kind::Boolean, default "false";
+    "padded": FieldKind::Boolean, default "false";
     /// Whether each exchange has a row in `completions.csv`. Response times by size are always in `figures.csv`.
-    "exchanges": Kind::Boolean, default "false";
+    "exchanges": FieldKind::Boolean, default "false";
 };
 
 /// The settings of Tmix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TmixSpec {
     /// The source of the connections.
-    pub trace: TmixTrace,
+    pub trace: TmixTraceSource,
     /// Run time divided by trace time.
     pub scale: f64,
     /// Length of a bin in run time.
     pub bin: Duration,
     /// Order of the bins.
-    pub order: Order,
+    pub order: BinOrder,
     /// Seed of the shuffle; `None`: the seed of the scenario.
     pub shuffle_seed: Option<u64>,
     /// Length of the part of a trace that is used.
@@ -112,7 +112,7 @@ pub struct TmixSpec {
 
 /// The source of connection vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TmixTrace {
+pub enum TmixTraceSource {
     /// One of the nine synthetic traces.
     Synthetic {
         /// The name, `r4s1` to `r6s3`.
@@ -135,7 +135,7 @@ fn trace_in(folder: &Path, name: &str) -> PathBuf {
     found.unwrap_or(&candidates[0]).clone()
 }
 
-fn read(reader: &mut Reader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, component::Invalid> {
+fn read(reader: &mut SettingsReader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, component::InvalidSettings> {
     let tree = reader.tree;
     let seed = |key: &str| tree.get(key).map(|seed| u64::try_from(seed.integer()).unwrap_or_default());
     let file = tree.get("file").map(|value| value.text());
@@ -146,16 +146,18 @@ fn read(reader: &mut Reader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, compon
         (Some(_), folder, name) if folder.is_some() || name.is_some() => {
             let other = if folder.is_some() { "folder" } else { "trace" };
             let message = format!("{} has both file and {other}", reader.path);
-            return Err(reader.error(other, message, "only one of them"));
+            return Err(reader.add_error(other, message, "only one of them"));
         }
-        (Some(file), ..) => TmixTrace::File(here.join(file)),
+        (Some(file), ..) => TmixTraceSource::File(here.join(file)),
         (None, folder, name) => {
             let flow = tree.get("name").map(|name| name.text());
             let name = name.or(flow.filter(|flow| TRACES.iter().any(|trace| trace.name == *flow)));
             let name = name.unwrap_or("r4s1");
             match folder {
-                Some(folder) => TmixTrace::File(trace_in(&folder, name)),
-                None => TmixTrace::Synthetic { name: name.to_owned(), seed: seed("trace_seed").unwrap_or_default() },
+                Some(folder) => TmixTraceSource::File(trace_in(&folder, name)),
+                None => {
+                    TmixTraceSource::Synthetic { name: name.to_owned(), seed: seed("trace_seed").unwrap_or_default() }
+                }
             }
         }
     };
@@ -171,13 +173,13 @@ fn read(reader: &mut Reader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, compon
         trace,
         scale: tree.number("scale"),
         bin: tree.duration("bin"),
-        order: if tree.boolean("shuffle") { Order::Shuffled } else { Order::Recorded },
+        order: if tree.boolean("shuffle") { BinOrder::Shuffled } else { BinOrder::Original },
         shuffle_seed: seed("shuffle_seed"),
         trace_length: tree.duration("trace_length"),
         prefill,
         options: TmixOptions {
-            mss_of_trace: tree.chosen("segments", &SEGMENTS),
-            window_of_trace: tree.chosen("windows", &WINDOWS),
+            mss_of_trace: tree.choice_value("segments", &SEGMENTS),
+            window_of_trace: tree.choice_value("windows", &WINDOWS),
             padded: tree.boolean("padded"),
             exchanges: tree.boolean("exchanges"),
             measured_from: Instant::ZERO,
@@ -198,10 +200,10 @@ impl TmixSpec {
             prefill: self.prefill,
         };
         let trace: BoxedTrace = match &self.trace {
-            TmixTrace::Synthetic { name, seed } => Box::new(Synthetic::new(*seed, name, self.trace_length)?),
-            TmixTrace::File(path) => Box::new(Indexed::open(path, false)?),
+            TmixTraceSource::Synthetic { name, seed } => Box::new(SyntheticTrace::new(*seed, name, self.trace_length)?),
+            TmixTraceSource::File(path) => Box::new(IndexedTrace::open(path, false)?),
         };
-        Ok(SharedTrace::new(schedule.stream(trace)?))
+        Ok(SharedTrace::new(schedule.schedule_trace(trace)?))
     }
 }
 
@@ -212,8 +214,8 @@ impl WorkloadSettings for TmixSpec {
 
     fn file(&self) -> Option<&Path> {
         match &self.trace {
-            TmixTrace::File(path) => Some(path),
-            TmixTrace::Synthetic { .. } => None,
+            TmixTraceSource::File(path) => Some(path),
+            TmixTraceSource::Synthetic { .. } => None,
         }
     }
 
@@ -222,14 +224,14 @@ impl WorkloadSettings for TmixSpec {
     }
 
     fn demand(&self, time_s: f64) -> Demand {
-        if matches!(self.trace, TmixTrace::File(_)) {
+        if matches!(self.trace, TmixTraceSource::File(_)) {
             let reason = "connections of a trace file, counted as if they filled the path";
-            return Demand::unlimited([true, true]).at_most(reason);
+            return Demand::unlimited([true, true]).as_upper_bound(reason);
         }
         // The prefill's connections start within its last interval and offer the load of any other time.
         let Prefill { time, interval, .. } = self.prefill;
         let time_s = (time_s - time.saturating_sub(interval).as_secs_f64()).max(0.0);
-        let played = Synthetic::played(time_s, self.scale);
+        let played = SyntheticTrace::estimate_traffic(time_s, self.scale);
         let both = |sides: fullpipe_tmix::PerSide<f64>| [sides.initiator, sides.acceptor];
         Demand {
             bytes: both(played.bytes),
@@ -237,13 +239,13 @@ impl WorkloadSettings for TmixSpec {
             connections: played.connections,
             lifetime_s: Some(played.open_s / played.connections.max(1.0)),
             timers: played.timers,
-            ..Demand::SILENT
+            ..Demand::NO_DATA
         }
     }
 
-    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
         let connections = self.connections(context.seed, context.duration);
-        let connections = connections.map_err(|error| Invalid(error.to_string()))?;
+        let connections = connections.map_err(|error| ParameterError(error.to_string()))?;
         let options = TmixOptions { measured_from: context.measured_from, ..self.options };
         let initiator = TmixInitiator::new(connections.clone(), options, context.start);
         Ok([Box::new(initiator), Box::new(TmixAcceptor::new(connections, options, context.start))])

@@ -8,14 +8,14 @@
 //! - By throughput: the harmonic mean of the last samples as in Jiang, Sekar and Zhang (FESTIVE, CoNEXT 2012), which a single
 //!   fast sample hardly raises. Five samples are used as in Yin, Jindal, Sekar and Sinopoli (SIGCOMM 2015).
 
-use super::RateChoice;
+use super::AbrAlgorithm;
 use fullpipe_units::{Duration, Rate};
 use std::collections::VecDeque;
 
 /// The state of the selection, besides the buffer level.
 #[derive(Debug)]
-pub(super) struct Chooser {
-    choice: RateChoice,
+pub(super) struct RateSelector {
+    choice: AbrAlgorithm,
     ladder: Vec<Rate>,
     /// Step of the ladder of the last segment.
     step: usize,
@@ -23,15 +23,15 @@ pub(super) struct Chooser {
     samples: VecDeque<f64>,
 }
 
-impl Chooser {
+impl RateSelector {
     /// Creates a selection that starts at the lowest rate. The ladder is not empty.
-    pub(super) fn new(choice: RateChoice, ladder: Vec<Rate>) -> Self {
-        Chooser { choice, ladder, step: 0, samples: VecDeque::new() }
+    pub(super) fn new(choice: AbrAlgorithm, ladder: Vec<Rate>) -> Self {
+        RateSelector { choice, ladder, step: 0, samples: VecDeque::new() }
     }
 
     /// Adds a sample: a segment of `bytes` bytes that arrived in `time`.
     pub(super) fn sample(&mut self, bytes: u64, time: Duration) {
-        if let RateChoice::Throughput { samples, .. } = self.choice {
+        if let AbrAlgorithm::Throughput { samples, .. } = self.choice {
             // A segment that arrives in no time counts as a nanosecond.
             let seconds = time.max(Duration::from_nanos(1)).as_secs_f64();
             self.samples.push_back(bytes as f64 * 8.0 / seconds);
@@ -44,8 +44,8 @@ impl Chooser {
     /// Returns the rate of the next segment.
     pub(super) fn next(&mut self, level: Duration) -> Rate {
         self.step = match self.choice {
-            RateChoice::Buffer { reservoir, cushion } => self.by_buffer(level, reservoir, cushion),
-            RateChoice::Throughput { safety, .. } => self.by_throughput(safety),
+            AbrAlgorithm::Buffer { reservoir, cushion } => self.by_buffer(level, reservoir, cushion),
+            AbrAlgorithm::Throughput { safety, .. } => self.by_throughput(safety),
         };
         self.ladder[self.step]
     }
@@ -91,14 +91,14 @@ impl Chooser {
 mod tests {
     use super::*;
 
-    fn chooser(choice: RateChoice) -> Chooser {
-        Chooser::new(choice, [1, 2, 3, 5].map(Rate::from_megabits_per_second).to_vec())
+    fn chooser(choice: AbrAlgorithm) -> RateSelector {
+        RateSelector::new(choice, [1, 2, 3, 5].map(Rate::from_megabits_per_second).to_vec())
     }
 
     #[test]
     fn buffer_map_has_hysteresis() {
         // Reservoir 10 s, cushion 40 s, 1 to 5 Mbit/s: f = 1 + (B - 10) / 10 Mbit/s.
-        let choice = RateChoice::Buffer { reservoir: Duration::from_secs(10), cushion: Duration::from_secs(40) };
+        let choice = AbrAlgorithm::Buffer { reservoir: Duration::from_secs(10), cushion: Duration::from_secs(40) };
         let mut chooser = chooser(choice);
         // Level in seconds and rate in Mbit/s, for a buffer that fills and then drains.
         for (level, rate) in [
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn harmonic_mean_covers_the_last_samples() {
-        let mut chooser = chooser(RateChoice::Throughput { safety: 0.5, samples: 2 });
+        let mut chooser = chooser(AbrAlgorithm::Throughput { safety: 0.5, samples: 2 });
         assert_eq!(chooser.next(Duration::ZERO), Rate::from_megabits_per_second(1));
         // A million bytes in 1 s: 8 Mbit/s, half of it 4: step 3.
         chooser.sample(1_000_000, Duration::from_secs(1));

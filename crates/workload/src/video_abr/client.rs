@@ -1,13 +1,13 @@
 //! The client, which requests, buffers and plays segments.
 
-use super::choice::Chooser;
+use super::choice::RateSelector;
 use super::playback::Playback;
 use super::{MEAN_BIT_RATE, METRICS, REQUEST_CONTENT_BYTES, STALLS, STARTUP, VideoAbrSpec};
-use crate::application::{Application, Completion, Figure, Io, Metric, Progress, StreamId};
+use crate::application::{Application, ApplicationMetric, Completion, Io, MetricValue, Progress, StreamId};
 use crate::component::WorkloadSettings;
 use bytes::{BufMut, Bytes, BytesMut};
-use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Duration, Instant, Invalid, Rate};
+use fullpipe_transport::{Payload, TransportEvent};
+use fullpipe_units::{Duration, Instant, ParameterError, Rate};
 
 /// The requested segment.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ struct Fetch {
 #[derive(Debug)]
 pub struct VideoAbrClient {
     spec: VideoAbrSpec,
-    chooser: Chooser,
+    chooser: RateSelector,
     playback: Playback,
     start: Instant,
     stream: Option<StreamId>,
@@ -44,10 +44,10 @@ impl VideoAbrClient {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &VideoAbrSpec) -> Result<Self, Invalid> {
+    pub fn new(spec: &VideoAbrSpec) -> Result<Self, ParameterError> {
         spec.check()?;
         Ok(VideoAbrClient {
-            chooser: Chooser::new(spec.choice, spec.ladder.clone()),
+            chooser: RateSelector::new(spec.choice, spec.ladder.clone()),
             playback: Playback::new(spec.start_level, spec.resume_level),
             spec: spec.clone(),
             start: Instant::ZERO,
@@ -97,7 +97,7 @@ impl VideoAbrClient {
             && let Some(payload) = stream.read(fetch.unread_bytes)
         {
             fetch.unread_bytes -= payload.len();
-            self.progress.receive(payload.len(), now);
+            self.progress.count_received(payload.len(), now);
         }
         if fetch.unread_bytes == 0 {
             self.arrived(now, io);
@@ -152,18 +152,18 @@ impl Application for VideoAbrClient {
         }
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         if self.stream != Some(stream) {
             return;
         }
         match event {
-            Event::Connected | Event::Writable => self.write(io),
-            Event::Readable => self.read(io),
-            Event::Closed(_) => {
+            TransportEvent::Connected | TransportEvent::Writable => self.write(io),
+            TransportEvent::Readable => self.read(io),
+            TransportEvent::Closed(_) => {
                 self.stream = None;
                 self.fetch = None;
             }
-            Event::PeerFinished => {}
+            TransportEvent::PeerFinished => {}
         }
     }
 
@@ -175,19 +175,19 @@ impl Application for VideoAbrClient {
         &self.completions
     }
 
-    fn figures(&self, end: Instant) -> Vec<Figure> {
+    fn metric_values(&self, end: Instant) -> Vec<MetricValue> {
         let mut playback = self.playback.clone();
         playback.advance(end);
         let stalled = self.playback.stalled_until(end).as_secs_f64();
-        let mut figures = Metric::figures(&METRICS, [self.completions.len() as f64, self.switches as f64]);
+        let mut figures = ApplicationMetric::values(&METRICS, [self.completions.len() as f64, self.switches as f64]);
         // A video that never plays has no stalls, but must not look like one that played without stalls.
         if let Some(started) = self.playback.started {
-            figures.extend(Metric::figures(&STALLS, [playback.stalls as f64, stalled]));
-            figures.push(STARTUP.figure(started.saturating_since(self.start).as_secs_f64()));
+            figures.extend(ApplicationMetric::values(&STALLS, [playback.stalls as f64, stalled]));
+            figures.push(STARTUP.value(started.saturating_since(self.start).as_secs_f64()));
         }
         if !self.completions.is_empty() {
             let mean = self.rate_sum as f64 / self.completions.len() as f64;
-            figures.push(MEAN_BIT_RATE.figure(mean));
+            figures.push(MEAN_BIT_RATE.value(mean));
         }
         figures
     }

@@ -3,8 +3,8 @@
 use super::{REQUEST_CONTENT_BYTES, VideoAbrSpec};
 use crate::application::{Application, Io, Progress, StreamId};
 use crate::component::WorkloadSettings;
-use fullpipe_transport::{Event, Payload, Stream};
-use fullpipe_units::{Duration, Invalid, Rate};
+use fullpipe_transport::{Payload, Stream, TransportEvent};
+use fullpipe_units::{Duration, ParameterError, Rate};
 use std::collections::BTreeMap;
 
 /// One connection.
@@ -31,7 +31,7 @@ impl VideoAbrServer {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &VideoAbrSpec) -> Result<Self, Invalid> {
+    pub fn new(spec: &VideoAbrSpec) -> Result<Self, ParameterError> {
         spec.check()?;
         Ok(VideoAbrServer {
             request_bytes: u64::from(spec.request_bytes),
@@ -49,7 +49,7 @@ impl VideoAbrServer {
         while served.unwritten_bytes == 0
             && let Some(payload) = stream.read(self.request_bytes - served.request_bytes)
         {
-            self.progress.receive(payload.len(), now);
+            self.progress.count_received(payload.len(), now);
             served.request_bytes += payload.len();
             served.keep(&payload);
             if served.request_bytes == self.request_bytes {
@@ -98,21 +98,21 @@ fn rate_asked_for(content: &[u8]) -> Option<Rate> {
 }
 
 impl Application for VideoAbrServer {
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         match event {
-            Event::Connected => {
+            TransportEvent::Connected => {
                 self.served.insert(stream, Served::default());
             }
-            Event::Readable => self.read(stream, io),
-            Event::Writable => self.write(stream, io),
-            Event::PeerFinished => {
+            TransportEvent::Readable => self.read(stream, io),
+            TransportEvent::Writable => self.write(stream, io),
+            TransportEvent::PeerFinished => {
                 self.progress.completed = Some(io.now());
                 if let Some(served) = self.served.get_mut(&stream) {
                     served.peer_finished = true;
                 }
                 self.write(stream, io);
             }
-            Event::Closed(_) => {
+            TransportEvent::Closed(_) => {
                 self.served.remove(&stream);
             }
         }

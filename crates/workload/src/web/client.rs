@@ -9,15 +9,15 @@ mod http2;
 mod http3;
 mod streams;
 
-use super::load::Load;
+use super::load::PageLoad;
 use super::page::Pages;
 use super::results::Results;
 use super::wire::Request;
-use super::{Http, WebSpec};
-use crate::application::{Application, Completion, Figure, Io, OpenOptions, Progress, StreamId};
+use super::{PageProtocol, WebSpec};
+use crate::application::{Application, Completion, Io, MetricValue, OpenOptions, Progress, StreamId};
 use crate::component::WorkloadSettings;
-use fullpipe_transport::Event;
-use fullpipe_units::{Duration, Instant, Invalid, Stream};
+use fullpipe_transport::TransportEvent;
+use fullpipe_units::{Duration, Instant, ParameterError, RandomStream};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -50,10 +50,10 @@ struct Came {
 trait Browser: fmt::Debug + Send {
     /// Sends as many permitted requests as possible. Returns whether it must be called again a little later even without an
     /// event.
-    fn request(&mut self, load: &mut Load, io: &mut dyn Io) -> bool;
+    fn request(&mut self, load: &mut PageLoad, io: &mut dyn Io) -> bool;
 
     /// Handles an event on a stream.
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) -> News;
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) -> News;
 
     /// Closes its connections after all data are delivered; no request is in progress.
     fn leave(&mut self, io: &mut dyn Io);
@@ -69,7 +69,7 @@ pub struct WebClient {
     pages: Pages,
     browser: Box<dyn Browser>,
     /// The pages in progress, by number; at most one unless pages overlap.
-    loads: BTreeMap<u32, Load>,
+    loads: BTreeMap<u32, PageLoad>,
     /// Number of the next page.
     next: u32,
     /// When the next page starts, if known.
@@ -83,13 +83,13 @@ impl WebClient {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &WebSpec, random: Stream) -> Result<Self, Invalid> {
+    pub fn new(spec: &WebSpec, random: RandomStream) -> Result<Self, ParameterError> {
         spec.check()?;
         let browser: Box<dyn Browser> = match spec.http {
-            Http::One => Box::new(http1::Http1::new(spec)),
-            Http::Two => Box::new(http2::Http2::new(spec)),
-            Http::Three => Box::new(http3::Http3::new(spec)),
-            Http::Streams => Box::new(streams::Streams::new(spec)),
+            PageProtocol::Http1 => Box::new(http1::Http1::new(spec)),
+            PageProtocol::Http2 => Box::new(http2::Http2::new(spec)),
+            PageProtocol::Http3 => Box::new(http3::Http3::new(spec)),
+            PageProtocol::Streams => Box::new(streams::StreamsClient::new(spec)),
         };
         Ok(WebClient {
             pages: Pages::new(spec, random),
@@ -114,7 +114,7 @@ impl WebClient {
         {
             self.start_next_at(io.now().saturating_add(interval), io);
         }
-        self.loads.insert(self.next, Load::new(page, streams_told_apart(&self.spec), io.now()));
+        self.loads.insert(self.next, PageLoad::new(page, streams_told_apart(&self.spec), io.now()));
         self.next += 1;
         self.request(io);
     }
@@ -138,7 +138,7 @@ impl WebClient {
     fn learn(&mut self, news: &News, io: &mut dyn Io) {
         let now = io.now();
         if news.bytes > 0 {
-            self.progress.receive(news.bytes, now);
+            self.progress.count_received(news.bytes, now);
         }
         for came in &news.came {
             self.came(came, now);
@@ -214,7 +214,7 @@ impl WebClient {
 
 /// Number of streams that results distinguish.
 fn streams_told_apart(spec: &WebSpec) -> usize {
-    if spec.http == Http::Streams { spec.streams() as usize } else { 0 }
+    if spec.http == PageProtocol::Streams { spec.streams() as usize } else { 0 }
 }
 
 impl Application for WebClient {
@@ -232,7 +232,7 @@ impl Application for WebClient {
         self.request(io);
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         let news = self.browser.on_stream(stream, event, io);
         self.learn(&news, io);
     }
@@ -245,7 +245,7 @@ impl Application for WebClient {
         &self.results.completions
     }
 
-    fn figures(&self, _end: Instant) -> Vec<Figure> {
+    fn metric_values(&self, _end: Instant) -> Vec<MetricValue> {
         self.results.figures(self.loads.len())
     }
 }

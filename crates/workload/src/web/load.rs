@@ -16,7 +16,7 @@ enum Stage {
 
 /// A page in progress.
 #[derive(Debug)]
-pub(super) struct Load {
+pub(super) struct PageLoad {
     pub(super) page: Page,
     pub(super) started: Instant,
     stages: Vec<Stage>,
@@ -33,7 +33,7 @@ pub(super) struct Load {
 
 /// The result of the first arrival of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Arrival {
+pub(super) struct ObjectArrival {
     /// When the object was requested.
     pub(super) requested: Instant,
     /// Time that all main objects took, if this was the last of them.
@@ -42,7 +42,7 @@ pub(super) struct Arrival {
     pub(super) above_fold: Option<Duration>,
 }
 
-impl Load {
+impl PageLoad {
     /// Starts a page now. `streams` is the number of streams that are distinguished.
     pub(super) fn new(page: Page, streams: usize, now: Instant) -> Self {
         let mut followers = vec![Vec::new(); page.objects.len()];
@@ -59,7 +59,7 @@ impl Load {
         let ready = (0..).zip(&stages).filter(|(_, stage)| **stage == Stage::Ready).map(|(number, _)| number).collect();
         let missing_mains = page.objects.iter().filter(|object| object.main).count();
         let missing_above_fold = page.objects.iter().filter(|object| object.above_fold).count();
-        Load {
+        PageLoad {
             missing: page.objects.len(),
             missing_mains,
             missing_above_fold,
@@ -96,7 +96,7 @@ impl Load {
     }
 
     /// Handles the arrival of an object. `None` if the object was not requested or has already arrived.
-    pub(super) fn arrive(&mut self, number: u32, stream: Option<u32>, now: Instant) -> Option<Arrival> {
+    pub(super) fn arrive(&mut self, number: u32, stream: Option<u32>, now: Instant) -> Option<ObjectArrival> {
         let Stage::Requested(requested) = self.stages[number as usize] else { return None };
         self.stages[number as usize] = Stage::Came;
         self.missing -= 1;
@@ -122,7 +122,7 @@ impl Load {
                 _ => {}
             }
         }
-        Some(Arrival { requested, mains, above_fold })
+        Some(ObjectArrival { requested, mains, above_fold })
     }
 
     /// Whether all objects have arrived.

@@ -5,11 +5,11 @@ use fullpipe_transport::{Payload, Stream};
 use std::collections::VecDeque;
 
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(super) struct SendBuffer {
     pieces: VecDeque<Payload>,
 }
 
-impl Outbox {
+impl SendBuffer {
     pub(super) fn push_bytes(&mut self, bytes: Bytes) {
         self.push(Payload::Bytes(bytes));
     }

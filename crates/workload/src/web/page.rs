@@ -10,8 +10,8 @@
 //! Page n depends only on n and one random number that both ends have, so either end can draw any page at any time. The main
 //! objects come first, then the embedded objects of all main objects in random order.
 
-use crate::{Distribution, Invalid};
-use fullpipe_units::{Duration, Stream};
+use crate::{Distribution, ParameterError};
+use fullpipe_units::{Duration, RandomStream};
 
 /// Largest number of objects of a page.
 const MOST_OBJECTS: f64 = 1_000_000.0;
@@ -21,65 +21,77 @@ pub(super) const MOST_STREAMS: u32 = 100;
 
 /// A distribution with a maximum: larger samples count as the maximum.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Law {
+pub struct BoundedDistribution {
     /// The distribution.
     pub law: Distribution,
     /// The maximum.
     pub max: f64,
 }
 
-impl Law {
+impl BoundedDistribution {
     /// Returns a constant.
-    pub fn constant(value: f64) -> Law {
-        Law { law: Distribution::Constant { value }, max: value }
+    pub fn constant(value: f64) -> BoundedDistribution {
+        BoundedDistribution { law: Distribution::Constant { value }, max: value }
     }
 
     /// Checks the distribution and the maximum.
     ///
     /// # Errors
     /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
+    pub fn check(&self) -> Result<(), ParameterError> {
         self.law.check()?;
-        Invalid::unless(self.max >= 0.0 && self.max.is_finite(), "the maximum must not be negative")
+        ParameterError::ensure(self.max >= 0.0 && self.max.is_finite(), "the maximum must not be negative")
     }
 
     /// Draws a sample, at least 0. Uses one number of the stream.
-    pub fn sample(&self, random: &mut Stream) -> f64 {
+    pub fn sample(&self, random: &mut RandomStream) -> f64 {
         self.law.sample(random).min(self.max).max(0.0)
     }
 
     /// Draws a sample as a size: rounded, at least one byte.
-    fn sample_bytes(&self, random: &mut Stream) -> u64 {
+    fn sample_bytes(&self, random: &mut RandomStream) -> u64 {
         self.sample(random).round().max(1.0) as u64
     }
 
     /// Draws a sample as a count: rounded, at least `least`.
-    fn sample_count(&self, random: &mut Stream, least: u32) -> u32 {
+    fn sample_count(&self, random: &mut RandomStream, least: u32) -> u32 {
         (self.sample(random).round() as u32).max(least)
     }
 }
 
 /// The distributions of drawn pages.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PageLaws {
+pub struct PageDistributions {
     /// Size of a main object in bytes.
-    pub main_bytes: Law,
+    pub main_bytes: BoundedDistribution,
     /// Main objects of a page.
-    pub main_objects: Law,
+    pub main_objects: BoundedDistribution,
     /// Size of an embedded object in bytes.
-    pub embedded_bytes: Law,
+    pub embedded_bytes: BoundedDistribution,
     /// Embedded objects of a main object.
-    pub embedded_objects: Law,
+    pub embedded_objects: BoundedDistribution,
 }
 
-impl PageLaws {
+impl PageDistributions {
     /// Returns the fitted distributions of Pries et al.
     pub fn pries() -> Self {
-        PageLaws {
-            main_bytes: Law { law: Distribution::Weibull { shape: 0.814_944, scale: 28_242.8 }, max: 8e6 },
-            main_objects: Law { law: Distribution::LogNormal { mu: 0.473_844, sigma: 0.688_471 }, max: 212.0 },
-            embedded_bytes: Law { law: Distribution::LogNormal { mu: 9.179_79, sigma: 1.246_46 }, max: 8e6 },
-            embedded_objects: Law { law: Distribution::Exponential { mean: 1.0 / 0.031_32 }, max: 1920.0 },
+        PageDistributions {
+            main_bytes: BoundedDistribution {
+                law: Distribution::Weibull { shape: 0.814_944, scale: 28_242.8 },
+                max: 8e6,
+            },
+            main_objects: BoundedDistribution {
+                law: Distribution::LogNormal { mu: 0.473_844, sigma: 0.688_471 },
+                max: 212.0,
+            },
+            embedded_bytes: BoundedDistribution {
+                law: Distribution::LogNormal { mu: 9.179_79, sigma: 1.246_46 },
+                max: 8e6,
+            },
+            embedded_objects: BoundedDistribution {
+                law: Distribution::Exponential { mean: 1.0 / 0.031_32 },
+                max: 1920.0,
+            },
         }
     }
 
@@ -89,8 +101,9 @@ impl PageLaws {
     /// Mean and deviation of a log-normal variable, rounded to the nearest integer, at least 1 and at most 212, are sums over the
     /// 212 values. `mu` and `sigma` solve the two equations.
     pub fn pries_data() -> Self {
-        let main_objects = Law { law: Distribution::LogNormal { mu: -3.524_706, sigma: 2.234_815 }, max: 212.0 };
-        PageLaws { main_objects, ..PageLaws::pries() }
+        let main_objects =
+            BoundedDistribution { law: Distribution::LogNormal { mu: -3.524_706, sigma: 2.234_815 }, max: 212.0 };
+        PageDistributions { main_objects, ..PageDistributions::pries() }
     }
 }
 
@@ -116,9 +129,9 @@ pub struct ObjectSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PageSource {
     /// Each page is drawn from distributions.
-    Drawn(PageLaws),
+    Random(PageDistributions),
     /// Every page consists of these objects.
-    Listed(Vec<ObjectSpec>),
+    List(Vec<ObjectSpec>),
 }
 
 impl PageSource {
@@ -126,26 +139,29 @@ impl PageSource {
     ///
     /// # Errors
     /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
+    pub fn check(&self) -> Result<(), ParameterError> {
         match self {
-            PageSource::Drawn(laws) => laws.check(),
-            PageSource::Listed(objects) => {
-                Invalid::unless(!objects.is_empty(), "objects must have at least one element")?;
-                Invalid::unless(objects.len() as f64 <= MOST_OBJECTS, "objects must have at most 1 million elements")?;
+            PageSource::Random(laws) => laws.check(),
+            PageSource::List(objects) => {
+                ParameterError::ensure(!objects.is_empty(), "objects must have at least one element")?;
+                ParameterError::ensure(
+                    objects.len() as f64 <= MOST_OBJECTS,
+                    "objects must have at most 1 million elements",
+                )?;
                 (0..).zip(objects).try_for_each(|(number, object)| object.check(number))
             }
         }
     }
 }
 
-impl PageLaws {
-    fn check(&self) -> Result<(), Invalid> {
-        self.main_bytes.check().map_err(|invalid| invalid.of("main_size"))?;
-        self.main_objects.check().map_err(|invalid| invalid.of("main_objects"))?;
-        self.embedded_bytes.check().map_err(|invalid| invalid.of("embedded_size"))?;
-        self.embedded_objects.check().map_err(|invalid| invalid.of("embedded_objects"))?;
+impl PageDistributions {
+    fn check(&self) -> Result<(), ParameterError> {
+        self.main_bytes.check().map_err(|invalid| invalid.in_field("main_size"))?;
+        self.main_objects.check().map_err(|invalid| invalid.in_field("main_objects"))?;
+        self.embedded_bytes.check().map_err(|invalid| invalid.in_field("embedded_size"))?;
+        self.embedded_objects.check().map_err(|invalid| invalid.in_field("embedded_objects"))?;
         let most = self.main_objects.max.max(1.0) * (1.0 + self.embedded_objects.max);
-        Invalid::unless(
+        ParameterError::ensure(
             most <= MOST_OBJECTS,
             "the maxima of main_objects and embedded_objects must give at most 1 million objects in a page",
         )
@@ -153,14 +169,14 @@ impl PageLaws {
 }
 
 impl ObjectSpec {
-    fn check(&self, number: u32) -> Result<(), Invalid> {
-        Invalid::unless(self.bytes > 0, "each of objects must have at least 1 byte")?;
+    fn check(&self, number: u32) -> Result<(), ParameterError> {
+        ParameterError::ensure(self.bytes > 0, "each of objects must have at least 1 byte")?;
         let before = self.after.iter().all(|&other| other < number);
-        Invalid::unless(before, "the objects named by after must precede the object in the list")?;
+        ParameterError::ensure(before, "the objects named by after must precede the object in the list")?;
         let urgency = self.urgency.is_none_or(|urgency| urgency <= 7);
-        Invalid::unless(urgency, "the urgency of objects must be from 0 to 7")?;
+        ParameterError::ensure(urgency, "the urgency of objects must be from 0 to 7")?;
         let stream = self.stream.is_none_or(|stream| stream < MOST_STREAMS);
-        Invalid::unless(stream, "objects must use at most 100 streams")
+        ParameterError::ensure(stream, "objects must use at most 100 streams")
     }
 }
 
@@ -173,7 +189,7 @@ pub enum Dependencies {
     #[default]
     Main,
     /// As `Main`, and each main object waits for the previous one.
-    MainInTurn,
+    MainSequential,
     /// Each object waits for the previous one.
     Chain,
 }
@@ -207,38 +223,38 @@ pub(super) struct Page {
 pub(super) struct Pages {
     source: PageSource,
     dependencies: Dependencies,
-    reading_s: Law,
-    page_interval_s: Option<Law>,
+    reading_s: BoundedDistribution,
+    page_interval_s: Option<BoundedDistribution>,
     above_fold: f64,
     seed: u64,
 }
 
 impl Pages {
     /// `random` is equal at both ends.
-    pub(super) fn new(spec: &super::WebSpec, mut random: Stream) -> Self {
+    pub(super) fn new(spec: &super::WebSpec, mut random: RandomStream) -> Self {
         Pages {
             source: spec.source.clone(),
             dependencies: spec.dependencies,
             reading_s: spec.reading_s.clone(),
             page_interval_s: spec.page_interval_s.clone(),
             above_fold: spec.above_fold.unwrap_or(0.0),
-            seed: random.bits(),
+            seed: random.next_u64(),
         }
     }
 
     /// Returns page `number`, counted from 0.
     pub(super) fn page(&self, number: u32) -> Page {
-        let random = |purpose| Stream::new(self.seed, &format!("page {number}"), purpose);
+        let random = |purpose| RandomStream::new(self.seed, &format!("page {number}"), purpose);
         let objects = match &self.source {
-            PageSource::Drawn(laws) => {
+            PageSource::Random(laws) => {
                 let mut objects = drawn(laws, self.dependencies, &mut random("objects"));
                 mark_above_fold(&mut objects, self.above_fold);
                 objects
             }
-            PageSource::Listed(objects) => objects.iter().map(listed).collect(),
+            PageSource::List(objects) => objects.iter().map(listed).collect(),
         };
         let seconds = self.reading_s.sample(&mut random("reading"));
-        let interval = |law: &Law| Duration::from_secs_f64(law.sample(&mut random("interval")));
+        let interval = |law: &BoundedDistribution| Duration::from_secs_f64(law.sample(&mut random("interval")));
         let interval = self.page_interval_s.as_ref().map(interval);
         Page { number, objects, reading: Duration::from_secs_f64(seconds), interval }
     }
@@ -263,7 +279,7 @@ fn mark_above_fold(objects: &mut [Object], share: f64) {
     mains.into_iter().chain(others.into_iter().take(above)).for_each(|object| object.above_fold = true);
 }
 
-fn drawn(laws: &PageLaws, dependencies: Dependencies, random: &mut Stream) -> Vec<Object> {
+fn drawn(laws: &PageDistributions, dependencies: Dependencies, random: &mut RandomStream) -> Vec<Object> {
     let mains = laws.main_objects.sample_count(random, 1);
     let object =
         |bytes, main| Object { bytes, main, after: Vec::new(), stream: None, urgency: None, above_fold: false };
@@ -279,8 +295,8 @@ fn drawn(laws: &PageLaws, dependencies: Dependencies, random: &mut Stream) -> Ve
         match dependencies {
             Dependencies::None => object.after.clear(),
             Dependencies::Main => {}
-            Dependencies::MainInTurn if object.main => object.after = before(number),
-            Dependencies::MainInTurn => {}
+            Dependencies::MainSequential if object.main => object.after = before(number),
+            Dependencies::MainSequential => {}
             Dependencies::Chain => object.after = before(number),
         }
     }
@@ -293,9 +309,9 @@ fn before(number: u32) -> Vec<u32> {
 }
 
 /// Shuffles objects so that every order is equally probable (Fisher-Yates).
-fn shuffle(objects: &mut [Object], random: &mut Stream) {
+fn shuffle(objects: &mut [Object], random: &mut RandomStream) {
     for last in (1..objects.len()).rev() {
-        objects.swap(last, random.below(last as u64 + 1) as usize);
+        objects.swap(last, random.uniform_below(last as u64 + 1) as usize);
     }
 }
 
@@ -309,8 +325,8 @@ impl super::WebSpec {
     /// Returns the number of streams.
     pub(super) fn streams(&self) -> u32 {
         match &self.source {
-            PageSource::Drawn(_) => 2,
-            PageSource::Listed(objects) => {
+            PageSource::Random(_) => 2,
+            PageSource::List(objects) => {
                 objects.iter().map(|object| self.stream_of(&listed(object)) + 1).max().unwrap_or(1)
             }
         }
@@ -325,11 +341,14 @@ impl super::WebSpec {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Http, WebSpec};
+    use super::super::{PageProtocol, WebSpec};
     use super::*;
 
     fn pages(dependencies: Dependencies) -> Pages {
-        Pages::new(&WebSpec { dependencies, ..WebSpec::new(Http::One) }, Stream::new(4, "flow", "workload"))
+        Pages::new(
+            &WebSpec { dependencies, ..WebSpec::new(PageProtocol::Http1) },
+            RandomStream::new(4, "flow", "workload"),
+        )
     }
 
     /// Checks that the mean of the samples is the expected one within five of its standard errors, which are small.
@@ -372,7 +391,7 @@ mod tests {
     fn reading_times_are_limited_to_their_maximum() {
         // E(X; X < M) + M P(X > M) with M = 10 000 s: 28.498 Phi((ln M - mu - sigma^2) / sigma) + M (1 - Phi((ln M - mu) /
         // sigma)) = 24.166; without the maximum 28.498.
-        let (law, mut random) = (Law::pries_reading(), Stream::new(5, "law", "reading"));
+        let (law, mut random) = (BoundedDistribution::pries_reading(), RandomStream::new(5, "law", "reading"));
         let samples: Vec<f64> = (0..400_000).map(|_| law.sample(&mut random)).collect();
         mean_is("reading", &samples, 24.166, 0.1);
         assert_eq!(samples.iter().copied().fold(0.0, f64::max), 10_000.0);
@@ -381,8 +400,8 @@ mod tests {
     #[test]
     fn main_objects_of_the_data_have_its_mean_and_deviation() {
         // Pries et al., table 1 as quoted by Paiva et al.: mean 1.2, standard deviation 2.63, at most 212.
-        let (laws, mut random) = (PageLaws::pries_data(), Stream::new(7, "law", "main objects"));
-        let count = |random: &mut Stream| f64::from(laws.main_objects.sample_count(random, 1));
+        let (laws, mut random) = (PageDistributions::pries_data(), RandomStream::new(7, "law", "main objects"));
+        let count = |random: &mut RandomStream| f64::from(laws.main_objects.sample_count(random, 1));
         let samples: Vec<f64> = (0..800_000).map(|_| count(&mut random)).collect();
         mean_is("main objects", &samples, 1.2, 0.02);
         // The mean of the squares is 2.63^2 + 1.2^2 = 8.3569.
@@ -392,8 +411,8 @@ mod tests {
 
     #[test]
     fn main_objects_and_a_share_of_the_embedded_ones_are_above_the_fold() {
-        let spec = WebSpec { above_fold: Some(0.3), ..WebSpec::new(Http::One) };
-        let pages = Pages::new(&spec, Stream::new(4, "flow", "workload"));
+        let spec = WebSpec { above_fold: Some(0.3), ..WebSpec::new(PageProtocol::Http1) };
+        let pages = Pages::new(&spec, RandomStream::new(4, "flow", "workload"));
         for number in 0..20 {
             let objects = pages.page(number).objects;
             let (mains, others): (Vec<&Object>, Vec<&Object>) = objects.iter().partition(|object| object.main);
@@ -431,7 +450,7 @@ mod tests {
     #[test]
     fn shuffle_makes_every_order_equally_probable() {
         // Of three objects 6 orders, 60 000 shuffles: 10 000 each, standard deviation sqrt(60 000 x 5 / 36) = 91.
-        let mut random = Stream::new(6, "page", "order");
+        let mut random = RandomStream::new(6, "page", "order");
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..60_000 {
             let object = |bytes| Object {
@@ -460,7 +479,7 @@ mod tests {
         for (number, (_, after)) in (0..).zip(after(Dependencies::Chain)) {
             assert_eq!(after, before(number));
         }
-        for (number, (main, after)) in (0..).zip(after(Dependencies::MainInTurn)) {
+        for (number, (main, after)) in (0..).zip(after(Dependencies::MainSequential)) {
             assert!(if main { after == before(number) } else { after.len() == 1 });
         }
     }

@@ -1,36 +1,44 @@
 //! The metrics of a browser.
 
-use super::WebCompletions;
-use crate::application::{Completion, Figure, Metric, Sorted};
+use super::CompletionUnit;
+use crate::application::{ApplicationMetric, Completion, MetricValue, SortedTimes};
 use fullpipe_units::{Duration, Instant};
 
 /// All metrics of a browser. A quantile is the nearest rank.
-pub(super) const METRICS: &[&[Metric]] = &[&PAGES, &LOAD, &MAIN, &FOLD, &STREAMS[0], &STREAMS[1]];
+pub(super) const METRICS: &[&[ApplicationMetric]] = &[&PAGES, &LOAD, &MAIN, &FOLD, &STREAMS[0], &STREAMS[1]];
 
-static PAGES: [Metric; 3] = [
-    Metric::new("pages", "", "Completely loaded pages, to which load times refer."),
-    Metric::new("pages_failed", "", "Pages that failed because a connection was lost."),
-    Metric::new("pages_unfinished", "", "Pages that were being loaded when the run ended."),
+static PAGES: [ApplicationMetric; 3] = [
+    ApplicationMetric::new("pages", "", "Completely loaded pages, to which load times refer."),
+    ApplicationMetric::new("pages_failed", "", "Pages that failed because a connection was lost."),
+    ApplicationMetric::new("pages_unfinished", "", "Pages that were being loaded when the run ended."),
 ];
 
-static LOAD: [Metric; 3] = [
-    Metric::new("page_load_mean_s", "s", "Mean time from the request of a page's first object to its last byte."),
-    Metric::new("page_load_median_s", "s", "Median of page load times."),
-    Metric::new("page_load_p95_s", "s", "95th percentile of page load times."),
+static LOAD: [ApplicationMetric; 3] = [
+    ApplicationMetric::new(
+        "page_load_mean_s",
+        "s",
+        "Mean time from the request of a page's first object to its last byte.",
+    ),
+    ApplicationMetric::new("page_load_median_s", "s", "Median of page load times."),
+    ApplicationMetric::new("page_load_p95_s", "s", "95th percentile of page load times."),
 ];
 
-static MAIN: [Metric; 2] = [
-    Metric::new("page_main_mean_s", "s", "Mean time until all main objects of a page had arrived."),
-    Metric::new("page_main_median_s", "s", "Median of the times until all main objects of a page had arrived."),
+static MAIN: [ApplicationMetric; 2] = [
+    ApplicationMetric::new("page_main_mean_s", "s", "Mean time until all main objects of a page had arrived."),
+    ApplicationMetric::new(
+        "page_main_median_s",
+        "s",
+        "Median of the times until all main objects of a page had arrived.",
+    ),
 ];
 
-static FOLD: [Metric; 2] = [
-    Metric::new(
+static FOLD: [ApplicationMetric; 2] = [
+    ApplicationMetric::new(
         "page_fold_mean_s",
         "s",
         "Mean time until all objects of a page above the fold had arrived (with `above_fold`).",
     ),
-    Metric::new("page_fold_median_s", "s", "Median of these times."),
+    ApplicationMetric::new("page_fold_median_s", "s", "Median of these times."),
 ];
 
 macro_rules! stream_metrics {
@@ -55,11 +63,11 @@ macro_rules! stream_metrics {
 }
 
 /// The metrics of each of the first two streams.
-static STREAMS: [[Metric; 6]; 2] = [stream_metrics!(1), stream_metrics!(2)];
+static STREAMS: [[ApplicationMetric; 6]; 2] = [stream_metrics!(1), stream_metrics!(2)];
 
 #[derive(Debug)]
 pub(super) struct Results {
-    of: WebCompletions,
+    of: CompletionUnit,
     pub(super) completions: Vec<Completion>,
     failed: u64,
     page_loads: Vec<Duration>,
@@ -73,7 +81,7 @@ pub(super) struct Results {
 impl Results {
     /// Creates the results. `streams` is the number of streams that are distinguished (0: none). `fold`: whether the fold is
     /// modeled.
-    pub(super) fn new(of: WebCompletions, streams: usize, fold: bool) -> Self {
+    pub(super) fn new(of: CompletionUnit, streams: usize, fold: bool) -> Self {
         Results {
             of,
             completions: Vec::new(),
@@ -86,7 +94,7 @@ impl Results {
     }
 
     pub(super) fn object(&mut self, completion: Completion) {
-        if self.of == WebCompletions::Objects {
+        if self.of == CompletionUnit::Objects {
             self.completions.push(completion);
         }
     }
@@ -106,14 +114,14 @@ impl Results {
     /// Records a complete page. `streams`: the bytes of each stream and the time of the last one.
     pub(super) fn page(&mut self, page: Completion, streams: &[(u64, Instant)]) {
         self.page_loads.push(page.completed.saturating_since(page.started));
-        if self.of == WebCompletions::Pages {
+        if self.of == CompletionUnit::Pages {
             self.completions.push(page);
         }
         for (&(bytes, completed), loads) in streams.iter().zip(&mut self.stream_loads) {
             if bytes > 0 {
                 loads.push(completed.saturating_since(page.started));
             }
-            if self.of == WebCompletions::Streams {
+            if self.of == CompletionUnit::Streams {
                 self.completions.push(Completion { started: page.started, completed, bytes });
             }
         }
@@ -124,21 +132,21 @@ impl Results {
     }
 
     /// Returns the metrics. `unfinished` is the number of pages in progress.
-    pub(super) fn figures(&self, unfinished: usize) -> Vec<Figure> {
+    pub(super) fn figures(&self, unfinished: usize) -> Vec<MetricValue> {
         let counts = [self.page_loads.len() as f64, self.failed as f64, unfinished as f64];
-        let mut figures = Metric::figures(&PAGES, counts);
-        let loads = Sorted::new(&self.page_loads);
-        figures.extend(Metric::figures(&LOAD, [loads.mean(), loads.quantile(0.5), loads.quantile(0.95)]));
-        let mains = Sorted::new(&self.main_loads);
-        figures.extend(Metric::figures(&MAIN, [mains.mean(), mains.quantile(0.5)]));
+        let mut figures = ApplicationMetric::values(&PAGES, counts);
+        let loads = SortedTimes::new(&self.page_loads);
+        figures.extend(ApplicationMetric::values(&LOAD, [loads.mean(), loads.quantile(0.5), loads.quantile(0.95)]));
+        let mains = SortedTimes::new(&self.main_loads);
+        figures.extend(ApplicationMetric::values(&MAIN, [mains.mean(), mains.quantile(0.5)]));
         if let Some(loads) = &self.fold_loads {
-            let loads = Sorted::new(loads);
-            figures.extend(Metric::figures(&FOLD, [loads.mean(), loads.quantile(0.5)]));
+            let loads = SortedTimes::new(loads);
+            figures.extend(ApplicationMetric::values(&FOLD, [loads.mean(), loads.quantile(0.5)]));
         }
         for (loads, metrics) in self.stream_loads.iter().zip(&STREAMS) {
-            let loads = Sorted::new(loads);
+            let loads = SortedTimes::new(loads);
             let [p5, p25, median, p75, p95] = [0.05, 0.25, 0.5, 0.75, 0.95].map(|share| loads.quantile(share));
-            figures.extend(Metric::figures(metrics, [loads.mean(), p5, p25, median, p75, p95]));
+            figures.extend(ApplicationMetric::values(metrics, [loads.mean(), p5, p25, median, p75, p95]));
         }
         figures
     }

@@ -8,11 +8,11 @@ mod streams;
 
 use super::page::{Object, Page, Pages};
 use super::wire::Request;
-use super::{Http, WebSpec};
+use super::{PageProtocol, WebSpec};
 use crate::application::{Application, Io, Progress, StreamId};
 use crate::component::WorkloadSettings;
-use fullpipe_transport::Event;
-use fullpipe_units::{Invalid, Stream};
+use fullpipe_transport::TransportEvent;
+use fullpipe_units::{ParameterError, RandomStream};
 
 /// The server of pages.
 #[derive(Debug)]
@@ -23,13 +23,13 @@ impl WebServer {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(spec: &WebSpec, random: Stream) -> Result<Self, Invalid> {
+    pub fn new(spec: &WebSpec, random: RandomStream) -> Result<Self, ParameterError> {
         spec.check()?;
         let shelf = Shelf { spec: spec.clone(), pages: Pages::new(spec, random), last: None };
         Ok(WebServer(match spec.http {
-            Http::One | Http::Three => Box::new(responses::Responses::new(shelf)),
-            Http::Two => Box::new(frames::Frames::new(shelf)),
-            Http::Streams => Box::new(streams::Streams::new(shelf)),
+            PageProtocol::Http1 | PageProtocol::Http3 => Box::new(responses::HttpServer::new(shelf)),
+            PageProtocol::Http2 => Box::new(frames::Http2Server::new(shelf)),
+            PageProtocol::Streams => Box::new(streams::StreamsServer::new(shelf)),
         }))
     }
 }
@@ -39,7 +39,7 @@ impl Application for WebServer {
         self.0.on_wake(io);
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         self.0.on_stream(stream, event, io);
     }
 

@@ -1,6 +1,6 @@
 //! Compares samples with their distributions: means, variances and the distribution function.
 
-use fullpipe_units::{Duration, Stream, math};
+use fullpipe_units::{Duration, RandomStream, math};
 use fullpipe_workload::Distribution;
 use std::f64::consts::{E, FRAC_1_SQRT_2, PI};
 
@@ -95,7 +95,7 @@ fn means_match_the_closed_forms() {
     for (number, case) in cases().iter().enumerate() {
         let claimed = case.distribution.mean();
         assert!((claimed - case.mean).abs() < 1e-9 * case.mean, "{:?}: {claimed}", case.distribution);
-        let mut random = Stream::new(11, "mean", &number.to_string());
+        let mut random = RandomStream::new(11, "mean", &number.to_string());
         let sum: f64 = (0..SAMPLES).map(|_| case.distribution.sample(&mut random)).sum();
         let found = sum / SAMPLES as f64;
         // Five standard errors of the mean.
@@ -107,7 +107,7 @@ fn means_match_the_closed_forms() {
 #[test]
 fn second_moments_match_the_closed_forms() {
     for (number, case) in cases().iter().enumerate() {
-        let mut random = Stream::new(12, "variance", &number.to_string());
+        let mut random = RandomStream::new(12, "variance", &number.to_string());
         let deviations: Vec<f64> =
             (0..SAMPLES).map(|_| (case.distribution.sample(&mut random) - case.mean).powi(2)).collect();
         let found = deviations.iter().sum::<f64>() / SAMPLES as f64;
@@ -123,7 +123,7 @@ fn second_moments_match_the_closed_forms() {
 #[test]
 fn samples_follow_the_distribution_function() {
     for (number, case) in cases().iter().enumerate() {
-        let mut random = Stream::new(13, "curve", &number.to_string());
+        let mut random = RandomStream::new(13, "curve", &number.to_string());
         let mut samples: Vec<f64> = (0..SAMPLES).map(|_| case.distribution.sample(&mut random)).collect();
         samples.sort_by(f64::total_cmp);
         let n = SAMPLES as f64;
@@ -179,12 +179,12 @@ fn means_at_the_limits_of_parameters_are_correct() {
 
 #[test]
 fn sample_uses_one_random_number_for_every_distribution() {
-    let mut after = Stream::new(1, "a", "b");
+    let mut after = RandomStream::new(1, "a", "b");
     after.uniform();
     let expected = after.uniform();
     let constant = Distribution::Constant { value: 1.0 };
     for distribution in cases().into_iter().map(|case| case.distribution).chain([constant]) {
-        let mut random = Stream::new(1, "a", "b");
+        let mut random = RandomStream::new(1, "a", "b");
         distribution.sample(&mut random);
         assert_eq!(random.uniform(), expected, "{distribution:?}");
     }
@@ -192,8 +192,8 @@ fn sample_uses_one_random_number_for_every_distribution() {
 
 #[test]
 fn sizes_and_times_stay_within_the_range_of_counters() {
-    let mut random = Stream::new(2, "a", "b");
-    let sizes = |distribution: Distribution, random: &mut Stream| -> Vec<u64> {
+    let mut random = RandomStream::new(2, "a", "b");
+    let sizes = |distribution: Distribution, random: &mut RandomStream| -> Vec<u64> {
         (0..1000).map(|_| distribution.sample_bytes(random)).collect()
     };
     assert!(sizes(Distribution::Constant { value: 0.0 }, &mut random).iter().all(|&size| size == 1));

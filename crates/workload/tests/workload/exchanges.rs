@@ -1,11 +1,12 @@
 //! Tests of request-response and of transfers with a connection each: times computed by hand, and a complete account of bytes.
 
 use crate::way::{Host, Way};
-use fullpipe_transport::{CloseReason, Event, Payload};
-use fullpipe_units::{Duration, Instant, Rate, Stream};
+use fullpipe_transport::{CloseReason, Payload, TransportEvent};
+use fullpipe_units::{Duration, Instant, RandomStream, Rate};
 use fullpipe_workload::{
-    Application, Completion, ConnectionUse, Distribution, Figure, Io, PoissonTransfers, PoissonTransfersAcceptor,
-    PoissonTransfersSpec, RequestResponseClient, RequestResponseServer, RequestResponseSpec, StreamId,
+    Application, Completion, ConnectionUse, Distribution, Io, MetricValue, PoissonTransfersAcceptor,
+    PoissonTransfersInitiator, PoissonTransfersSpec, RequestResponseClient, RequestResponseServer, RequestResponseSpec,
+    StreamId,
 };
 
 const MILLISECOND: u64 = 1_000_000;
@@ -14,8 +15,8 @@ fn constant(value: f64) -> Distribution {
     Distribution::Constant { value }
 }
 
-fn random() -> Stream {
-    Stream::new(9, "flow", "workload")
+fn random() -> RandomStream {
+    RandomStream::new(9, "flow", "workload")
 }
 
 fn millis(at: u64) -> Instant {
@@ -27,7 +28,7 @@ fn way() -> Way {
     Way::new(Duration::from_millis(10), |_, _| Some(Rate::from_megabits_per_second(8)))
 }
 
-fn figure(figures: &[Figure], name: &str) -> f64 {
+fn figure(figures: &[MetricValue], name: &str) -> f64 {
     figures.iter().find(|figure| figure.name == name).map_or(f64::NAN, |figure| figure.value)
 }
 
@@ -68,7 +69,7 @@ fn spans(completions: &[Completion]) -> Vec<(u64, u64)> {
 
 #[test]
 fn exchanges_on_one_connection_have_times_computed_by_hand() {
-    let (mut client, mut server) = pair(&spec(ConnectionUse::Kept));
+    let (mut client, mut server) = pair(&spec(ConnectionUse::Persistent));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], Instant::NEVER);
     // The first: connected after 20 ms, request 1 + 10, think time 3, response 5 + 10: 49. The others take 29 and start 50 after
@@ -81,7 +82,7 @@ fn exchanges_on_one_connection_have_times_computed_by_hand() {
     let progress = server.progress();
     assert_eq!((progress.received_bytes, progress.completed), (3000, Some(millis(189))));
     assert_eq!((way.opened(), way.live_connections()), (1, 0));
-    let figures = client.figures(way.now);
+    let figures = client.metric_values(way.now);
     assert_eq!((figure(&figures, "exchanges"), figure(&figures, "exchanges_failed")), (3.0, 0.0));
     assert!((figure(&figures, "exchange_mean_s") - 0.107 / 3.0).abs() < 1e-12);
     assert_eq!(figure(&figures, "exchange_max_s"), 0.049);
@@ -99,7 +100,7 @@ fn exchanges_with_a_connection_each_include_a_handshake_each() {
 
 #[test]
 fn exchange_follows_at_once_without_think_and_idle_time() {
-    let base = spec(ConnectionUse::Kept);
+    let base = spec(ConnectionUse::Persistent);
     let (mut client, mut server) = pair(&RequestResponseSpec { think_s: constant(0.0), idle_s: constant(0.0), ..base });
     way().start(&mut [&mut client, &mut server], Instant::NEVER);
     assert_eq!(spans(client.completions()), [(0, 46), (46, 72), (72, 98)]);
@@ -107,7 +108,7 @@ fn exchange_follows_at_once_without_think_and_idle_time() {
 
 #[test]
 fn client_reads_what_the_server_answers() {
-    for connection in [ConnectionUse::Kept, ConnectionUse::PerExchange] {
+    for connection in [ConnectionUse::Persistent, ConnectionUse::PerExchange] {
         for send_buffer_bytes in [1 << 40, 700, 1] {
             let mut base = random_spec(connection);
             // One byte at a time is slow, so few exchanges are simulated.
@@ -137,7 +138,7 @@ fn client_reads_what_the_server_answers() {
 fn exchange_times_add_up_to_the_drawn_times() {
     // Think and idle times are independent of the rest. So the sum over 300 exchanges is that of transmission, delay and
     // exponential think times (mean 2 ms, standard error 2 / sqrt(300) ms).
-    let (mut client, mut server) = pair(&random_spec(ConnectionUse::Kept));
+    let (mut client, mut server) = pair(&random_spec(ConnectionUse::Persistent));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], Instant::NEVER);
     let n = 300.0;
@@ -165,7 +166,7 @@ fn lost_connection_fails_only_its_exchange() {
     way.run(&mut [&mut client, &mut server], Instant::NEVER);
     // The third starts 50 ms later. The server never answered the second, but still identifies the third.
     assert_eq!(spans(client.completions()), [(0, 49), (181, 230)]);
-    assert_eq!(figure(&client.figures(way.now), "exchanges_failed"), 1.0);
+    assert_eq!(figure(&client.metric_values(way.now), "exchanges_failed"), 1.0);
     assert_eq!(client.progress().completed, Some(millis(230)));
     assert_eq!(way.writes[1], [(0, 5000), (2, 5000)]);
 }
@@ -196,7 +197,7 @@ fn server_answers_the_right_request_whichever_connections_are_lost() {
         way.kill(way.opened() - 1, CloseReason::TimedOut);
     }
     way.run(&mut [&mut client, &mut server], Instant::NEVER);
-    let figures = client.figures(way.now);
+    let figures = client.metric_values(way.now);
     let failed = figure(&figures, "exchanges_failed") as usize;
     assert_eq!(client.completions().len() + failed, 300);
     assert!(failed > 40, "{failed}");
@@ -226,11 +227,11 @@ impl Application for Raw {
         stream.finish();
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         match event {
-            Event::Readable => self.read.push(io.stream(stream).unwrap().read(u64::MAX).unwrap().len()),
-            Event::Closed(reason) => self.closed = Some(reason),
-            Event::Connected | Event::Writable | Event::PeerFinished => {}
+            TransportEvent::Readable => self.read.push(io.stream(stream).unwrap().read(u64::MAX).unwrap().len()),
+            TransportEvent::Closed(reason) => self.closed = Some(reason),
+            TransportEvent::Connected | TransportEvent::Writable | TransportEvent::PeerFinished => {}
         }
     }
 }
@@ -238,7 +239,7 @@ impl Application for Raw {
 #[test]
 fn requests_that_arrive_together_are_answered_one_after_the_other() {
     // Two requests of 1000 bytes and half of a third in one write, followed by the end of the stream.
-    let (_, mut server) = pair(&spec(ConnectionUse::Kept));
+    let (_, mut server) = pair(&spec(ConnectionUse::Persistent));
     let mut raw = Raw { bytes: 2500, read: Vec::new(), closed: None };
     let mut way = way();
     way.start(&mut [&mut raw, &mut server], Instant::NEVER);
@@ -249,7 +250,7 @@ fn requests_that_arrive_together_are_answered_one_after_the_other() {
 
 #[test]
 fn timer_during_an_exchange_starts_no_other() {
-    let (mut client, mut server) = pair(&spec(ConnectionUse::Kept));
+    let (mut client, mut server) = pair(&spec(ConnectionUse::Persistent));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], millis(30));
     client.on_wake(&mut Host { way: &mut way, end: 0 });
@@ -259,18 +260,18 @@ fn timer_during_an_exchange_starts_no_other() {
 
 #[test]
 fn loss_of_the_shared_connection_ends_all_exchanges() {
-    let (mut client, mut server) = pair(&spec(ConnectionUse::Kept));
+    let (mut client, mut server) = pair(&spec(ConnectionUse::Persistent));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], millis(110));
     way.kill(0, CloseReason::TimedOut);
     way.run(&mut [&mut client, &mut server], Instant::NEVER);
     assert_eq!(spans(client.completions()), [(0, 49)]);
-    assert_eq!((figure(&client.figures(way.now), "exchanges_failed"), client.progress().completed), (1.0, None));
+    assert_eq!((figure(&client.metric_values(way.now), "exchanges_failed"), client.progress().completed), (1.0, None));
 }
 
 #[test]
 fn loss_of_the_shared_connection_between_exchanges_ends_all_exchanges() {
-    let (mut client, mut server) = pair(&spec(ConnectionUse::Kept));
+    let (mut client, mut server) = pair(&spec(ConnectionUse::Persistent));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], millis(60));
     way.kill(0, CloseReason::TimedOut);
@@ -287,15 +288,15 @@ fn transfers(count: u64) -> PoissonTransfersSpec {
     }
 }
 
-fn ends(spec: &PoissonTransfersSpec) -> (PoissonTransfers, PoissonTransfersAcceptor) {
+fn ends(spec: &PoissonTransfersSpec) -> (PoissonTransfersInitiator, PoissonTransfersAcceptor) {
     let acceptor = PoissonTransfersAcceptor::new(spec, random(), Instant::ZERO).unwrap();
-    (PoissonTransfers::new(spec, random()).unwrap(), acceptor)
+    (PoissonTransfersInitiator::new(spec, random()).unwrap(), acceptor)
 }
 
 #[test]
 fn transfer_takes_handshake_transmission_and_delay() {
     // Connections do not share the rate here. Each takes 20 + size / (byte per us) + 10 ms.
-    let mut initiator = PoissonTransfers::new(&transfers(500), random()).unwrap();
+    let mut initiator = PoissonTransfersInitiator::new(&transfers(500), random()).unwrap();
     let mut acceptor = PoissonTransfersAcceptor::new(&transfers(500), random(), millis(3000)).unwrap();
     let mut way = way();
     way.now = millis(3000);
@@ -307,7 +308,7 @@ fn transfer_takes_handshake_transmission_and_delay() {
         assert_eq!(one.completed.saturating_since(one.started).as_nanos(), expected);
     }
     assert_eq!((way.opened(), way.live_connections()), (500, 0));
-    assert_eq!(figure(&initiator.figures(way.now), "transfers_begun"), 500.0);
+    assert_eq!(figure(&initiator.metric_values(way.now), "transfers_begun"), 500.0);
     assert_eq!(acceptor.progress().completed, acceptor.completions().last().map(|one| one.completed));
 }
 

@@ -2,10 +2,10 @@
 //! from the model.
 
 use crate::way::Way;
-use fullpipe_units::{Duration, Instant, Rate, Stream, math};
+use fullpipe_units::{Duration, Instant, RandomStream, Rate, math};
 use fullpipe_workload::{
-    Application, Distribution, Gaming, GamingSpec, OnOff, OnOffSpec, PoissonPackets, PoissonPacketsSpec, Sink,
-    TalkSpurts, VideoCbr, VideoCbrSpec, Voice, VoiceSpec,
+    Application, Distribution, GamingEndpoint, GamingSpec, OnOffSender, OnOffSpec, PoissonPacketsSender,
+    PoissonPacketsSpec, Sink, TalkSpurts, VideoCbrSender, VideoCbrSpec, VoiceEndpoint, VoiceSpec,
 };
 use std::f64::consts::PI;
 
@@ -16,8 +16,8 @@ fn constant(value: f64) -> Distribution {
     Distribution::Constant { value }
 }
 
-fn random(purpose: &str) -> Stream {
-    Stream::new(5, "source", purpose)
+fn random(purpose: &str) -> RandomStream {
+    RandomStream::new(5, "source", purpose)
 }
 
 /// The datagrams that both ends send over a path of 7 ms, from 0 to `until_s`.
@@ -55,7 +55,7 @@ fn on_off(on_s: Distribution, off_s: Distribution, count: Option<u64>) -> OnOffS
 #[test]
 fn clock_of_an_on_off_source_stops_in_off_periods() {
     let spec = on_off(constant(0.025), constant(0.100), Some(8));
-    let found = sent(&mut OnOff::new(&spec, false, random("a")).unwrap(), 10);
+    let found = sent(&mut OnOffSender::new(&spec, false, random("a")).unwrap(), 10);
     // On time 0, 10, 20, then 30, 40, then 50, 60, 70. The periods are 0..25, 125..150 and 250..275. On time 50 is the very end
     // of the second period, so its packet belongs to the third.
     assert_eq!(times_ms(&found), [0.0, 10.0, 20.0, 130.0, 140.0, 250.0, 260.0, 270.0]);
@@ -73,7 +73,7 @@ fn on_off_source_does_not_drift() {
         off_s: constant(0.0),
         count: Some(7001),
     };
-    let found = sent(&mut OnOff::new(&spec, false, random("a")).unwrap(), 100);
+    let found = sent(&mut OnOffSender::new(&spec, false, random("a")).unwrap(), 100);
     assert_eq!(found[7].0, 12 * MILLISECOND);
     assert_eq!(found[1].0, 1_714_285);
     assert_eq!(found[7000].0, 12 * SECOND);
@@ -85,14 +85,14 @@ fn long_off_period_delays_a_packet_only_once() {
     // On periods are shorter than a packet time. On time advances by 4 ms per second, so a packet (10 ms) is due in the third on
     // period, at the remaining offset. On time 10 is 2 ms into the third (2 s + 2 ms), on time 20 the very end of the fifth.
     let spec = on_off(constant(0.004), constant(0.996), Some(4));
-    let found = sent(&mut OnOff::new(&spec, false, random("a")).unwrap(), 100);
+    let found = sent(&mut OnOffSender::new(&spec, false, random("a")).unwrap(), 100);
     assert_eq!(times_ms(&found), [0.0, 2002.0, 5000.0, 7002.0]);
 }
 
 #[test]
 fn on_off_source_writes_to_a_stream_and_finishes_it() {
     let spec = on_off(constant(0.025), constant(0.100), Some(4));
-    let mut source = OnOff::new(&spec, true, random("a")).unwrap();
+    let mut source = OnOffSender::new(&spec, true, random("a")).unwrap();
     let mut sink = Sink::new(true);
     let mut way = Way::new(Duration::from_millis(1), |_, _| None);
     way.start(&mut [&mut source, &mut sink], Instant::NEVER);
@@ -108,7 +108,7 @@ fn exponential_on_off_source_has_its_mean_rate() {
     // 2.35^3 (Cox, Renewal Theory, 1962, for exponential periods). There is a packet per 10 ms of on time.
     let spec = on_off(Distribution::Exponential { mean: 1.0 }, Distribution::Exponential { mean: 1.35 }, None);
     let seconds = 40_000;
-    let found = sent(&mut OnOff::new(&spec, false, random("exponential")).unwrap(), seconds).len() as f64;
+    let found = sent(&mut OnOffSender::new(&spec, false, random("exponential")).unwrap(), seconds).len() as f64;
     let expected = 100.0 * seconds as f64 / 2.35;
     let deviation = 100.0 * (seconds as f64 * 2.0 * 1.35f64.powi(2) / 2.35f64.powi(3)).sqrt();
     assert_within(found, expected, 5.0 * deviation);
@@ -118,7 +118,8 @@ fn exponential_on_off_source_has_its_mean_rate() {
 fn pareto_periods_have_their_smallest_length() {
     let pareto = |scale| Distribution::Pareto { shape: 1.5, scale };
     // On periods have at least 50 ms (five packets), off periods at least 200 ms. No run of packets and no gap is shorter.
-    let found = sent(&mut OnOff::new(&on_off(pareto(0.05), pareto(0.2), None), false, random("p")).unwrap(), 2000);
+    let found =
+        sent(&mut OnOffSender::new(&on_off(pareto(0.05), pareto(0.2), None), false, random("p")).unwrap(), 2000);
     let mut run = 1;
     let mut runs = Vec::new();
     for pair in found.windows(2) {
@@ -149,7 +150,8 @@ fn poisson(size_bytes: Distribution, count: u64) -> PoissonPacketsSpec {
 #[test]
 fn poisson_arrivals_are_exponential_and_independent() {
     let count = 200_000;
-    let found = sent(&mut PoissonPackets::new(&poisson(constant(500.0), count), random("poisson")).unwrap(), 1000);
+    let found =
+        sent(&mut PoissonPacketsSender::new(&poisson(constant(500.0), count), random("poisson")).unwrap(), 1000);
     assert_eq!(found.len(), 200_000);
     assert!(found.iter().all(|&(_, bytes)| bytes == 500));
     let n = count as f64;
@@ -183,7 +185,7 @@ fn poisson_arrivals_are_exponential_and_independent() {
 fn poisson_arrivals_are_never_simultaneous() {
     // At a mean of a nanosecond, 1 - e^(-1/2) = 39 % of the intervals would round to zero.
     let spec = PoissonPacketsSpec { mean_interval: Duration::from_nanos(1), ..poisson(constant(1.0), 1000) };
-    let found = sent(&mut PoissonPackets::new(&spec, random("dense")).unwrap(), 10);
+    let found = sent(&mut PoissonPacketsSender::new(&spec, random("dense")).unwrap(), 10);
     assert_eq!(found.len(), 1000);
     assert!(found[0].0 > 0 && found.windows(2).all(|pair| pair[0].0 < pair[1].0));
 }
@@ -191,19 +193,19 @@ fn poisson_arrivals_are_never_simultaneous() {
 #[test]
 fn packet_sizes_include_headers_if_configured_and_are_limited() {
     let spec = PoissonPacketsSpec { header_bytes: 28, ..poisson(constant(1000.0), 3) };
-    let found = sent(&mut PoissonPackets::new(&spec, random("a")).unwrap(), 10);
+    let found = sent(&mut PoissonPacketsSender::new(&spec, random("a")).unwrap(), 10);
     assert_eq!(found.iter().map(|&(_, bytes)| bytes).collect::<Vec<_>>(), [972; 3]);
     let spec = PoissonPacketsSpec { header_bytes: 28, ..poisson(constant(20.0), 1) };
-    assert_eq!(sent(&mut PoissonPackets::new(&spec, random("a")).unwrap(), 10)[0].1, 0);
+    assert_eq!(sent(&mut PoissonPacketsSender::new(&spec, random("a")).unwrap(), 10)[0].1, 0);
     let spec = PoissonPacketsSpec { max_payload_bytes: 1472, ..poisson(constant(9000.0), 1) };
-    assert_eq!(sent(&mut PoissonPackets::new(&spec, random("a")).unwrap(), 10)[0].1, 1472);
+    assert_eq!(sent(&mut PoissonPacketsSender::new(&spec, random("a")).unwrap(), 10)[0].1, 1472);
 }
 
 #[test]
 fn exponential_packet_sizes_are_independent_of_the_times() {
     let count = 100_000;
     let spec = poisson(Distribution::Exponential { mean: 1000.0 }, count);
-    let found = sent(&mut PoissonPackets::new(&spec, random("sizes")).unwrap(), 1000);
+    let found = sent(&mut PoissonPacketsSender::new(&spec, random("sizes")).unwrap(), 1000);
     let n = count as f64;
     let sizes = || found.iter().map(|&(_, bytes)| f64::from(bytes));
     assert_within(mean(sizes()), 1000.0, 5.0 * 1000.0 / n.sqrt());
@@ -231,7 +233,7 @@ fn video() -> VideoCbrSpec {
 fn video_frames_have_their_shares_of_the_group() {
     // A group of 5 frames at 25 frames/s and 1 Mbit/s has 25 000 bytes: seven shares of 3571.43, three of them for the I frame.
     // Cumulative sizes at the ends of the frames: 10 714.29, 14 285.71, 17 857.14, 21 428.57, 25 000.
-    let found = sent(&mut VideoCbr::new(&video(), false).unwrap(), 10);
+    let found = sent(&mut VideoCbrSender::new(&video(), false).unwrap(), 10);
     let frame = |number: u64| -> Vec<u32> {
         found.iter().filter(|&&(at, _)| at == number * 40 * MILLISECOND).map(|&(_, bytes)| bytes).collect()
     };
@@ -256,7 +258,7 @@ fn video_keeps_its_rate_and_its_frame_rate_for_hours() {
         frames: Some(29_971),
         ..video()
     };
-    let found = sent(&mut VideoCbr::new(&spec, false).unwrap(), 2000);
+    let found = sent(&mut VideoCbrSender::new(&spec, false).unwrap(), 2000);
     assert_eq!(found[29_970].0, 1000 * SECOND);
     assert_eq!(found[..29_970].iter().map(|&(_, bytes)| u64::from(bytes)).sum::<u64>(), 87_500_000);
     // 700 000 / 8 / 29.97 = 2919.59.
@@ -265,7 +267,7 @@ fn video_keeps_its_rate_and_its_frame_rate_for_hours() {
 
 #[test]
 fn video_on_a_stream_is_one_write_per_frame() {
-    let mut source = VideoCbr::new(&video(), true).unwrap();
+    let mut source = VideoCbrSender::new(&video(), true).unwrap();
     let mut sink = Sink::new(true);
     let mut way = Way::new(Duration::ZERO, |_, _| None);
     way.start(&mut [&mut source, &mut sink], Instant::NEVER);
@@ -278,8 +280,8 @@ fn video_on_a_stream_is_one_write_per_frame() {
 fn voice_without_silence_suppression_is_constant() {
     let spec = VoiceSpec { duration: Some(Duration::from_millis(100)), ..VoiceSpec::g711() };
     let [caller, callee] = datagrams(
-        &mut Voice::caller(&spec, random("caller")).unwrap(),
-        &mut Voice::callee(&spec, random("callee")).unwrap(),
+        &mut VoiceEndpoint::caller(&spec, random("caller")).unwrap(),
+        &mut VoiceEndpoint::callee(&spec, random("callee")).unwrap(),
         10,
     );
     assert_eq!(times_ms(&caller), [0.0, 20.0, 40.0, 60.0, 80.0]);
@@ -294,8 +296,8 @@ fn voice_without_silence_suppression_is_constant() {
 fn callee_that_speaks_starts_at_the_first_packet() {
     let both = VoiceSpec { both_ways: true, duration: Some(Duration::from_millis(50)), ..VoiceSpec::g729() };
     let [_, callee] = datagrams(
-        &mut Voice::caller(&both, random("caller")).unwrap(),
-        &mut Voice::callee(&both, random("callee")).unwrap(),
+        &mut VoiceEndpoint::caller(&both, random("caller")).unwrap(),
+        &mut VoiceEndpoint::callee(&both, random("callee")).unwrap(),
         10,
     );
     assert_eq!(times_ms(&callee), [7.0, 27.0, 47.0]);
@@ -303,8 +305,8 @@ fn callee_that_speaks_starts_at_the_first_packet() {
     let spurts = TalkSpurts { talk_s: constant(0.030), pause_s: constant(0.100) };
     let spec = VoiceSpec { talk_spurts: Some(spurts), duration: Some(Duration::from_millis(250)), ..both };
     let [caller, callee] = datagrams(
-        &mut Voice::caller(&spec, random("caller")).unwrap(),
-        &mut Voice::callee(&spec, random("callee")).unwrap(),
+        &mut VoiceEndpoint::caller(&spec, random("caller")).unwrap(),
+        &mut VoiceEndpoint::callee(&spec, random("callee")).unwrap(),
         10,
     );
     assert_eq!(times_ms(&caller), [0.0, 20.0, 130.0, 150.0]);
@@ -323,7 +325,7 @@ fn talk_spurts_of_constant_length_have_packets_computed_by_hand() {
             duration: Some(Duration::from_millis(195)),
             ..VoiceSpec::g711()
         };
-        assert_eq!(times_ms(&sent(&mut Voice::caller(&spec, random("a")).unwrap(), 10)), expected);
+        assert_eq!(times_ms(&sent(&mut VoiceEndpoint::caller(&spec, random("a")).unwrap(), 10)), expected);
     }
 }
 
@@ -334,7 +336,7 @@ fn speech_has_the_activity_of_p59() {
     // ms)^2 1.004^2 + r^2 1.587^2), r = 50.70 / 2.591 per s, with s^2 < 1 for rounding up.
     let spec = VoiceSpec { talk_spurts: Some(TalkSpurts::p59()), ..VoiceSpec::g711() };
     let seconds = 100_000;
-    let found = sent(&mut Voice::caller(&spec, random("p59")).unwrap(), seconds).len() as f64;
+    let found = sent(&mut VoiceEndpoint::caller(&spec, random("p59")).unwrap(), seconds).len() as f64;
     let rate = 1.0 / (1.0 - math::exp(-20.0 / 1004.0)) / 2.591;
     let variance = (1.0 + (rate - 50.0).powi(2) * 1.004f64.powi(2) + (rate * 1.587).powi(2)) / 2.591;
     assert_within(found, rate * seconds as f64, 5.0 * (variance * seconds as f64).sqrt());
@@ -346,8 +348,8 @@ fn speech_has_the_activity_of_p59() {
 fn counter_strike_packets_have_the_published_distributions() {
     let spec = GamingSpec { duration: Some(Duration::from_secs(2000)), ..GamingSpec::counter_strike() };
     let [client, server] = datagrams(
-        &mut Gaming::client(&spec, random("client")).unwrap(),
-        &mut Gaming::server(&spec, random("server")).unwrap(),
+        &mut GamingEndpoint::client(&spec, random("client")).unwrap(),
+        &mut GamingEndpoint::server(&spec, random("server")).unwrap(),
         3000,
     );
     // The client sends every 40 ms, from 0 to below 2000 s.
@@ -378,7 +380,7 @@ fn first_packets_of_the_ngmn_gaming_user_are_uniform() {
     let spec = GamingSpec { duration: Some(Duration::from_secs(1)), ..GamingSpec::ngmn() };
     let mut firsts = Vec::new();
     for run in 0..200 {
-        let mut client = Gaming::client(&spec, random(&format!("client {run}"))).unwrap();
+        let mut client = GamingEndpoint::client(&spec, random(&format!("client {run}"))).unwrap();
         firsts.push(times_ms(&sent(&mut client, 3))[0]);
     }
     // Uniform in 0..40 ms: mean 20, deviation 40 / sqrt(12).
@@ -390,7 +392,7 @@ fn first_packets_of_the_ngmn_gaming_user_are_uniform() {
 #[test]
 fn equal_streams_give_equal_packets_and_different_streams_do_not() {
     let spec = poisson(Distribution::Exponential { mean: 500.0 }, 100);
-    let run = |purpose: &str| sent(&mut PoissonPackets::new(&spec, random(purpose)).unwrap(), 10);
+    let run = |purpose: &str| sent(&mut PoissonPacketsSender::new(&spec, random(purpose)).unwrap(), 10);
     assert_eq!(run("one"), run("one"));
     assert_ne!(run("one"), run("other"));
 }
@@ -400,7 +402,7 @@ fn invalid_settings_are_rejected() {
     let on_off = |change: fn(&mut OnOffSpec)| {
         let mut spec = on_off(constant(1.0), constant(1.0), None);
         change(&mut spec);
-        OnOff::new(&spec, false, random("a")).is_err()
+        OnOffSender::new(&spec, false, random("a")).is_err()
     };
     assert!(!on_off(|_| ()));
     assert!(on_off(|spec| spec.rate = Rate::from_bits_per_second(0)));
@@ -408,11 +410,13 @@ fn invalid_settings_are_rejected() {
     assert!(on_off(|spec| spec.on_s = constant(0.0)));
     assert!(on_off(|spec| spec.off_s = constant(-1.0)));
     let large = OnOffSpec { payload_bytes: 65_508, ..self::on_off(constant(1.0), constant(1.0), None) };
-    assert!(OnOff::new(&large, false, random("a")).is_err() && OnOff::new(&large, true, random("a")).is_ok());
+    assert!(
+        OnOffSender::new(&large, false, random("a")).is_err() && OnOffSender::new(&large, true, random("a")).is_ok()
+    );
     let poisson = |change: fn(&mut PoissonPacketsSpec)| {
         let mut spec = poisson(constant(1.0), 1);
         change(&mut spec);
-        PoissonPackets::new(&spec, random("a")).is_err()
+        PoissonPacketsSender::new(&spec, random("a")).is_err()
     };
     assert!(!poisson(|_| ()));
     assert!(poisson(|spec| spec.mean_interval = Duration::ZERO));
@@ -420,7 +424,7 @@ fn invalid_settings_are_rejected() {
     let video = |change: fn(&mut VideoCbrSpec)| {
         let mut spec = video();
         change(&mut spec);
-        VideoCbr::new(&spec, false).is_err()
+        VideoCbrSender::new(&spec, false).is_err()
     };
     assert!(!video(|_| ()));
     assert!(video(|spec| spec.frames_per_s = f64::NAN));
@@ -432,7 +436,7 @@ fn invalid_settings_are_rejected() {
     let voice = |change: fn(&mut VoiceSpec)| {
         let mut spec = VoiceSpec { talk_spurts: Some(TalkSpurts::p59()), ..VoiceSpec::g711() };
         change(&mut spec);
-        Voice::caller(&spec, random("a")).is_err()
+        VoiceEndpoint::caller(&spec, random("a")).is_err()
     };
     assert!(!voice(|_| ()));
     assert!(voice(|spec| spec.interval = Duration::ZERO));
@@ -442,6 +446,6 @@ fn invalid_settings_are_rejected() {
     }));
     let mut game = GamingSpec::ngmn();
     game.server.interval_s = constant(0.0);
-    let error = Gaming::client(&game, random("a")).unwrap_err();
+    let error = GamingEndpoint::client(&game, random("a")).unwrap_err();
     assert_eq!(error.to_string(), "server: the mean interval must be at least 1 ns");
 }

@@ -2,9 +2,11 @@
 
 use crate::way::{Host, Way};
 use bytes::Bytes;
-use fullpipe_transport::{CloseReason, Event, Payload};
+use fullpipe_transport::{CloseReason, Payload, TransportEvent};
 use fullpipe_units::{Duration, Instant, Rate};
-use fullpipe_workload::{Application, Figure, Io, RateChoice, StreamId, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
+use fullpipe_workload::{
+    AbrAlgorithm, Application, Io, MetricValue, StreamId, VideoAbrClient, VideoAbrServer, VideoAbrSpec,
+};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -27,7 +29,7 @@ fn by_throughput() -> VideoAbrSpec {
         start_level: Duration::from_secs(4),
         resume_level: Duration::from_secs(4),
         max_level: Duration::from_secs(20),
-        choice: RateChoice::Throughput { safety: 0.9, samples: 5 },
+        choice: AbrAlgorithm::Throughput { safety: 0.9, samples: 5 },
     }
 }
 
@@ -45,7 +47,7 @@ fn run(spec: &VideoAbrSpec, way: &mut Way, until: Instant) -> VideoAbrClient {
     client
 }
 
-fn figure(figures: &[Figure], name: &str) -> f64 {
+fn figure(figures: &[MetricValue], name: &str) -> f64 {
     figures.iter().find(|figure| figure.name == name).map_or(f64::NAN, |figure| figure.value)
 }
 
@@ -63,7 +65,7 @@ fn selection_by_throughput_finds_the_highest_rate_at_once() {
         let mut expected = vec![steady; 100];
         expected[0] = 1;
         assert_eq!(rates(&client), expected);
-        let figures = client.figures(way.now);
+        let figures = client.metric_values(way.now);
         assert_eq!(figure(&figures, "segments"), 100.0);
         assert_eq!(figure(&figures, "switches"), f64::from(u8::from(steady > 1)));
         assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (0.0, 0.0));
@@ -110,10 +112,10 @@ fn rebuffering_after_a_rate_drop_has_times_computed_by_hand() {
     let come: Vec<u64> = client.completions().iter().map(|one| one.completed.as_nanos() / SECOND).collect();
     assert_eq!(come, [2, 4, 6, 8, 26, 42]);
     for end in [42, 100] {
-        let figures = client.figures(seconds(end));
+        let figures = client.metric_values(seconds(end));
         assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (2.0, 20.0));
     }
-    assert_eq!(figure(&client.figures(way.now), "startup_s"), 2.0);
+    assert_eq!(figure(&client.metric_values(way.now), "startup_s"), 2.0);
 }
 
 #[test]
@@ -121,7 +123,7 @@ fn stall_in_progress_counts_until_the_end_of_the_run() {
     // The same video, evaluated while stalls are in progress: from 18 to 26 and from 30.
     for (end, stalls, stalled) in [(17, 0.0, 0.0), (18, 0.0, 0.0), (21, 1.0, 3.0), (29, 1.0, 8.0), (35, 2.0, 13.0)] {
         let client = run(&single(6), &mut way(drop), seconds(end));
-        let figures = client.figures(seconds(end));
+        let figures = client.metric_values(seconds(end));
         assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (stalls, stalled), "{end}");
     }
 }
@@ -133,7 +135,7 @@ fn playback_resumes_at_the_resume_level() {
     let mut way = way(drop);
     let client = run(&spec, &mut way, Instant::NEVER);
     // 8 s are in the buffer at 42. The seventh arrives at 58, so playback stalls from 50 on.
-    let figures = client.figures(way.now);
+    let figures = client.metric_values(way.now);
     assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (2.0, 24.0 + 8.0));
 }
 
@@ -149,16 +151,16 @@ fn buffer_without_room_plays_below_the_start_level() {
     let fast = |_| 8000;
     let mut first = way(fast);
     let client = run(&spec, &mut first, Instant::NEVER);
-    assert_eq!(figure(&client.figures(first.now), "startup_s"), 2.0);
+    assert_eq!(figure(&client.metric_values(first.now), "startup_s"), 2.0);
     let spec = VideoAbrSpec { segments: Some(1), ..spec };
     let mut second = way(fast);
     let client = run(&spec, &mut second, Instant::NEVER);
-    assert_eq!(figure(&client.figures(second.now), "startup_s"), 1.0);
+    assert_eq!(figure(&client.metric_values(second.now), "startup_s"), 1.0);
 }
 
 fn by_buffer() -> VideoAbrSpec {
     VideoAbrSpec {
-        choice: RateChoice::Buffer { reservoir: Duration::from_secs(10), cushion: Duration::from_secs(40) },
+        choice: AbrAlgorithm::Buffer { reservoir: Duration::from_secs(10), cushion: Duration::from_secs(40) },
         max_level: Duration::from_secs(60),
         segments: Some(500),
         ..by_throughput()
@@ -174,7 +176,7 @@ fn selection_by_buffer_reaches_and_keeps_the_highest_rate_if_the_link_is_fast() 
     let steady = rates.iter().position(|&rate| rate == 4).unwrap();
     assert!(steady < 50 && rates[steady..].iter().all(|&rate| rate == 4), "{rates:?}");
     assert!(rates.is_sorted());
-    assert_eq!(figure(&client.figures(way.now), "rebuffers"), 0.0);
+    assert_eq!(figure(&client.metric_values(way.now), "rebuffers"), 0.0);
 }
 
 #[test]
@@ -182,7 +184,7 @@ fn video_that_never_plays_reports_no_stalls() {
     // The first segment, 4 Mbit at the lowest rate, takes 40 s at 0.1 Mbit/s.
     let mut way = way(|_| 100);
     let client = run(&by_throughput(), &mut way, Instant::ZERO + Duration::from_secs(30));
-    let figures = client.figures(way.now);
+    let figures = client.metric_values(way.now);
     assert_eq!(figure(&figures, "segments"), 0.0);
     for missing in ["rebuffers", "rebuffer_s", "startup_s"] {
         assert!(figures.iter().all(|figure| figure.name != missing), "{missing}: {figures:?}");
@@ -197,7 +199,7 @@ fn selection_by_buffer_keeps_the_lowest_rate_if_the_link_is_slow() {
     let mut way = way(|_| 800);
     let client = run(&spec, &mut way, Instant::NEVER);
     assert_eq!(rates(&client), [1; 20]);
-    let figures = client.figures(way.now);
+    let figures = client.metric_values(way.now);
     assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (19.0, 19.0));
 }
 
@@ -209,7 +211,7 @@ fn selection_by_buffer_between_two_steps_has_the_throughput_as_mean_rate() {
     for (kilobits, low, high) in [(3000, 2, 4), (1500, 1, 2)] {
         let mut way = way(move |_| kilobits);
         let client = run(&by_buffer(), &mut way, Instant::NEVER);
-        let figures = client.figures(way.now);
+        let figures = client.metric_values(way.now);
         let mean = figure(&figures, "mean_bit_rate_bps") / (1000.0 * kilobits as f64);
         assert!((1.0 - 56.0 / 2000.0..1.0 + 4.0 / 2000.0).contains(&mean), "{mean}");
         assert_eq!(figure(&figures, "rebuffers"), 0.0);
@@ -229,7 +231,7 @@ fn requests_and_segments_in_small_pieces_take_the_same_time() {
     assert!(way.writes[0].len() == 18 && way.writes[1].len() >= 6000, "{}", way.writes[1].len());
     // The fifth segment is requested at exactly 10 s, when the rate drops.
     assert_eq!(client.completions()[4].completed, seconds(26));
-    assert_eq!(figure(&client.figures(way.now), "rebuffer_s"), 20.0);
+    assert_eq!(figure(&client.metric_values(way.now), "rebuffer_s"), 20.0);
 }
 
 #[test]
@@ -242,7 +244,7 @@ fn lost_connection_stalls_playback_until_the_end() {
     way.run(&mut [&mut client, &mut server], Instant::NEVER);
     assert_eq!((client.completions().len(), client.progress().completed), (4, None));
     // The buffer is empty at 18 s.
-    assert!((figure(&client.figures(seconds(48)), "rebuffer_s") - 30.0).abs() < 1e-9);
+    assert!((figure(&client.metric_values(seconds(48)), "rebuffer_s") - 30.0).abs() < 1e-9);
 }
 
 /// Opens a connection, makes one write and finishes.
@@ -256,8 +258,8 @@ impl Application for Writes {
         stream.write(self.0.clone());
         stream.finish();
     }
-    fn on_stream(&mut self, _stream: StreamId, event: Event, _io: &mut dyn Io) {
-        if let Event::Closed(reason) = event {
+    fn on_stream(&mut self, _stream: StreamId, event: TransportEvent, _io: &mut dyn Io) {
+        if let TransportEvent::Closed(reason) = event {
             self.1 = Some(reason);
         }
     }
@@ -310,10 +312,10 @@ fn invalid_videos_are_rejected() {
     assert!(refused(|spec| spec.request_bytes = 15));
     assert!(refused(|spec| spec.request_bytes = (1 << 20) + 1));
     assert!(refused(|spec| spec.max_level = Duration::from_secs(3)));
-    assert!(refused(|spec| spec.choice = RateChoice::Throughput { safety: 0.0, samples: 5 }));
-    assert!(refused(|spec| spec.choice = RateChoice::Throughput { safety: 0.9, samples: 0 }));
+    assert!(refused(|spec| spec.choice = AbrAlgorithm::Throughput { safety: 0.0, samples: 5 }));
+    assert!(refused(|spec| spec.choice = AbrAlgorithm::Throughput { safety: 0.9, samples: 0 }));
     assert!(refused(|spec| {
-        spec.choice = RateChoice::Buffer { reservoir: Duration::ZERO, cushion: Duration::ZERO };
+        spec.choice = AbrAlgorithm::Buffer { reservoir: Duration::ZERO, cushion: Duration::ZERO };
     }));
 }
 

@@ -2,11 +2,12 @@
 
 use crate::way::Way;
 use fullpipe_tmix::{
-    Adu, ConnectionVector, InMemory, Kind, Order, PerSide, Prefill, Schedule, Scheduled, Side, Synthetic, Trace,
+    Adu, BinOrder, ConnectionKind, ConnectionVector, MemoryTrace, PerSide, Prefill, Schedule, ScheduledConnections,
+    Side, SyntheticTrace, Trace,
 };
 use fullpipe_transport::CloseReason;
 use fullpipe_units::{Duration, Instant, Rate};
-use fullpipe_workload::{Application, BoxedTrace, Figure, SharedTrace, TmixAcceptor, TmixInitiator, TmixOptions};
+use fullpipe_workload::{Application, BoxedTrace, MetricValue, SharedTrace, TmixAcceptor, TmixInitiator, TmixOptions};
 
 use Side::{Acceptor as A, Initiator as I};
 
@@ -23,7 +24,7 @@ fn adu((side, send_wait, receive_wait, size_bytes): (Side, u64, u64, u64)) -> Ad
     Adu { side, send_wait: us(send_wait), receive_wait: us(receive_wait), size_bytes }
 }
 
-fn connection(start_us: u64, kind: Kind, body: &[(Side, u64, u64, u64)]) -> ConnectionVector {
+fn connection(start_us: u64, kind: ConnectionKind, body: &[(Side, u64, u64, u64)]) -> ConnectionVector {
     ConnectionVector {
         start: us(start_us),
         kind,
@@ -36,17 +37,17 @@ fn connection(start_us: u64, kind: Kind, body: &[(Side, u64, u64, u64)]) -> Conn
     }
 }
 
-fn schedule(trace: BoxedTrace) -> Scheduled<BoxedTrace> {
+fn schedule(trace: BoxedTrace) -> ScheduledConnections<BoxedTrace> {
     let schedule = Schedule {
         scale: 1.0,
         bin: Duration::from_secs(1),
-        order: Order::Recorded,
+        order: BinOrder::Original,
         seed: 1,
         trace_length: Duration::from_secs(3000),
         duration: Duration::from_secs(3000),
         prefill: Prefill::NONE,
     };
-    schedule.stream(trace).expect("the schedule is valid")
+    schedule.schedule_trace(trace).expect("the schedule is valid")
 }
 
 fn pair(trace: &dyn Fn() -> BoxedTrace, options: TmixOptions) -> (TmixInitiator, TmixAcceptor) {
@@ -66,7 +67,7 @@ const TOLD: TmixOptions = TmixOptions {
 };
 
 fn in_memory(connections: Vec<ConnectionVector>) -> impl Fn() -> BoxedTrace {
-    move || Box::new(InMemory::new("test", Duration::from_secs(10), connections.clone()))
+    move || Box::new(MemoryTrace::new("test", Duration::from_secs(10), connections.clone()))
 }
 
 /// One byte per microsecond in each direction, and a delay of 10 ms.
@@ -75,15 +76,15 @@ fn way() -> Way {
 }
 
 fn figure(application: &dyn Application, name: &str) -> f64 {
-    let figures = application.figures(Instant::ZERO);
-    figures.iter().find(|Figure { name: known, .. }| *known == name).map_or(f64::NAN, |figure| figure.value)
+    let figures = application.metric_values(Instant::ZERO);
+    figures.iter().find(|MetricValue { name: known, .. }| *known == name).map_or(f64::NAN, |figure| figure.value)
 }
 
 #[test]
 fn sequential_connection_has_times_computed_by_hand() {
     let sequential = connection(
         100_000,
-        Kind::Sequential { epochs: 2 },
+        ConnectionKind::Sequential { epochs: 2 },
         &[
             (I, 0, 0, 1000),
             (A, 0, 3_000, 5000),
@@ -132,7 +133,7 @@ fn sequential_connection_has_times_computed_by_hand() {
 fn concurrent_connection_has_times_computed_by_hand() {
     let concurrent = connection(
         100_000,
-        Kind::Concurrent { adus: PerSide { initiator: 2, acceptor: 1 } },
+        ConnectionKind::Concurrent { adus: PerSide { initiator: 2, acceptor: 1 } },
         &[(I, 0, 0, 300), (A, 2_000, 0, 1000), (I, 5_000, 0, 300), (I, 1_000, 0, 0), (A, 30_000, 0, 0)],
     );
     let (mut initiator, mut acceptor) = pair(&in_memory(vec![concurrent]), TOLD);
@@ -149,7 +150,11 @@ fn concurrent_connection_has_times_computed_by_hand() {
 
 #[test]
 fn acceptor_that_sends_first_and_side_without_close_have_times_computed_by_hand() {
-    let first = connection(0, Kind::Sequential { epochs: 2 }, &[(A, 0, 0, 100), (I, 0, 4_000, 200), (I, 6_000, 0, 0)]);
+    let first = connection(
+        0,
+        ConnectionKind::Sequential { epochs: 2 },
+        &[(A, 0, 0, 100), (I, 0, 4_000, 200), (I, 6_000, 0, 0)],
+    );
     let (mut initiator, mut acceptor) = pair(&in_memory(vec![first]), TOLD);
     let mut way = way();
     way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
@@ -166,7 +171,7 @@ fn units_wait_for_room_in_the_send_buffer() {
     // the send wait starts then.
     let body = [(I, 0, 0, 10_000), (I, 1_000, 0, 500), (I, 1_000, 0, 0)];
     let (mut initiator, mut acceptor) =
-        pair(&in_memory(vec![connection(0, Kind::Sequential { epochs: 2 }, &body)]), TOLD);
+        pair(&in_memory(vec![connection(0, ConnectionKind::Sequential { epochs: 2 }, &body)]), TOLD);
     let mut way = way();
     way.send_buffer_bytes = 4000;
     way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
@@ -182,7 +187,7 @@ fn padding_fills_segments() {
     let body = [(I, 0, 0, 1), (A, 0, 1, 497), (I, 0, 1, 0)];
     let options = TmixOptions { padded: true, ..TOLD };
     let (mut initiator, mut acceptor) =
-        pair(&in_memory(vec![connection(0, Kind::Sequential { epochs: 1 }, &body)]), options);
+        pair(&in_memory(vec![connection(0, ConnectionKind::Sequential { epochs: 1 }, &body)]), options);
     way().start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
     // The initiator's segments hold 1460 bytes, the acceptor's 496.
     assert_eq!((acceptor.progress().received_bytes, initiator.progress().received_bytes), (1460, 992));
@@ -191,7 +196,7 @@ fn padding_fills_segments() {
 #[test]
 fn every_byte_of_a_trace_arrives_and_every_connection_ends() {
     let length = Duration::from_secs(3);
-    let trace = || -> BoxedTrace { Box::new(Synthetic::new(5, "r5s2", length).expect("one of the nine")) };
+    let trace = || -> BoxedTrace { Box::new(SyntheticTrace::new(5, "r5s2", length).expect("one of the nine")) };
     let all = trace().connections(Duration::ZERO, length).expect("it is generated");
     let (mut initiator, mut acceptor) = pair(&trace, TmixOptions { exchanges: false, ..TOLD });
     // Connections overlap, and arrive in a different order than they were opened.
@@ -213,7 +218,7 @@ fn every_byte_of_a_trace_arrives_and_every_connection_ends() {
 fn broken_connection_is_counted_and_removed() {
     let body = [(I, 0, 0, 1000), (A, 0, 500_000, 5000), (I, 0, 2_000, 0)];
     let (mut initiator, mut acceptor) =
-        pair(&in_memory(vec![connection(0, Kind::Sequential { epochs: 1 }, &body)]), TOLD);
+        pair(&in_memory(vec![connection(0, ConnectionKind::Sequential { epochs: 1 }, &body)]), TOLD);
     let mut way = way();
     way.start(&mut [&mut initiator, &mut acceptor], at(100_000));
     way.kill(0, CloseReason::TimedOut);

@@ -7,7 +7,7 @@
 //! Each stream has the whole rate, or all share one pipe per direction in the order of writing. A connection may have several
 //! streams. The acceptor accepts additional streams when their first data arrive.
 
-use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
+use fullpipe_transport::{CloseReason, Payload, Priority, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant, Rate};
 use fullpipe_workload::{Application, Io, StreamId};
 use std::cell::Cell;
@@ -232,7 +232,7 @@ impl Way {
         self.writes[end].push((stream, payload.len()));
         let free = self.shared.map_or(state.free, |free| free[end]);
         let from = self.now.max(free);
-        let time = (self.rate)(end, from).map_or(Duration::ZERO, |rate| rate.time_for(payload.len()));
+        let time = (self.rate)(end, from).map_or(Duration::ZERO, |rate| rate.transmission_time(payload.len()));
         state.free = from + time;
         if let Some(free) = &mut self.shared {
             free[end] = state.free;
@@ -273,26 +273,26 @@ impl Way {
     }
 
     /// Updates the state of the connection and returns the event for the application.
-    fn apply(&mut self, end: usize, connection: u32, happening: Happening) -> Option<Event> {
+    fn apply(&mut self, end: usize, connection: u32, happening: Happening) -> Option<TransportEvent> {
         let state = &mut self.connections.get_mut(&connection)?[end];
         Some(match happening {
             Happening::Connected => {
                 state.known = true;
-                Event::Connected
+                TransportEvent::Connected
             }
             Happening::Left(bytes) => {
                 state.held -= bytes;
-                Event::Writable
+                TransportEvent::Writable
             }
             Happening::Arrived(payload) => {
                 state.inbox.push_back(payload);
-                Event::Readable
+                TransportEvent::Readable
             }
             Happening::Finished => {
                 state.peer_finished = true;
-                Event::PeerFinished
+                TransportEvent::PeerFinished
             }
-            Happening::Closed(reason) => Event::Closed(reason),
+            Happening::Closed(reason) => TransportEvent::Closed(reason),
             Happening::Datagram(_) => return None,
         })
     }
@@ -331,7 +331,7 @@ impl Way {
         if comes && !known && self.places[&connection].1 > 0 {
             self.connections.get_mut(&connection).expect("the connection exists")[end].known = true;
             let id = self.id(connection, end);
-            applications[end].on_stream(id, Event::Connected, &mut Host { way: self, end });
+            applications[end].on_stream(id, TransportEvent::Connected, &mut Host { way: self, end });
         }
         // Both ends receive the close; then the connection is removed.
         if let Some(event) = self.apply(end, connection, happening) {
@@ -379,7 +379,7 @@ impl Io for Host<'_> {
         way.put(established, 0, stream, Happening::Connected);
         way.id(stream, 0)
     }
-    fn open_beside(&mut self, beside: StreamId) -> Option<StreamId> {
+    fn open_on_same_connection(&mut self, beside: StreamId) -> Option<StreamId> {
         let way = &mut *self.way;
         let beside = way.connection_of(beside, self.end)?;
         let connection = way.places[&beside].0;

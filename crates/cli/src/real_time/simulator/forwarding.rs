@@ -7,9 +7,9 @@ use std::path::PathBuf;
 /// Kernel forwarding is disabled. It is enabled again when the value is dropped, in the network namespace in which it
 /// was disabled, because the open files belong to that namespace.
 #[derive(Debug)]
-pub(crate) struct Blocked(Vec<File>);
+pub(crate) struct ForwardingGuard(Vec<File>);
 
-impl Blocked {
+impl ForwardingGuard {
     /// Disables forwarding where it is enabled: for IPv4 from these interfaces, and for IPv6 completely, because the
     /// kernel has no finer switch. If this is not permitted (`/proc/sys` is read-only in a container), a firewall rule
     /// must block forwarding.
@@ -33,11 +33,11 @@ impl Blocked {
                 ),
             }
         }
-        Blocked(switched)
+        ForwardingGuard(switched)
     }
 }
 
-impl Drop for Blocked {
+impl Drop for ForwardingGuard {
     fn drop(&mut self) {
         for file in &self.0 {
             // If the permission was removed in the meantime, the setting is left unchanged.

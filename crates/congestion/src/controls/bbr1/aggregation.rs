@@ -9,7 +9,7 @@
 //! contain it.
 
 use crate::bbr::bytes_in;
-use crate::control::{Ack, Control};
+use crate::control::{Ack, WindowState};
 use crate::window::segment;
 use fullpipe_units::{Duration, Instant};
 
@@ -36,7 +36,7 @@ impl Aggregation {
         self.epoch_bytes = 0;
     }
 
-    pub(crate) fn on_ack(&mut self, ack: &Ack, bandwidth_bps: u64, control: &Control, round_start: bool) {
+    pub(crate) fn on_ack(&mut self, ack: &Ack, bandwidth_bps: u64, control: &WindowState, round_start: bool) {
         if ack.acked_bytes == 0 {
             return;
         }

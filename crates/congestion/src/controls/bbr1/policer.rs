@@ -23,7 +23,7 @@ const SHORTEST_MILLISECONDS: u64 = 1;
 
 /// The values of an acknowledgement that the detector uses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Event {
+pub(crate) struct PolicerSample {
     pub(crate) now: Instant,
     pub(crate) delivered_bytes: u64,
     pub(crate) lost: bool,
@@ -33,15 +33,15 @@ pub(crate) struct Event {
 
 /// The action of the control after an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Nothing,
+pub(crate) enum PolicerAction {
+    None,
     /// The policer's rate has been used for the maximum time; probe again.
-    GaveUp,
+    ProbeAgain,
 }
 
 /// The state of the detector, which measures the long-term rate.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Policer {
+pub(crate) struct PolicerDetector {
     lost_bytes: u64,
     sampling: bool,
     believed: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Policer {
     start_lost_bytes: u64,
 }
 
-impl Policer {
+impl PolicerDetector {
     /// The policer's rate in bits per second, if one is detected.
     pub(crate) fn bandwidth(&self) -> Option<u64> {
         self.believed.then_some(self.rate_bps)
@@ -84,20 +84,20 @@ impl Policer {
         self.rounds = 0;
     }
 
-    pub(crate) fn on_ack(&mut self, event: &Event, probing_bandwidth: bool) -> Verdict {
+    pub(crate) fn on_ack(&mut self, event: &PolicerSample, probing_bandwidth: bool) -> PolicerAction {
         if self.believed {
             if probing_bandwidth && event.round_start {
                 self.rounds += 1;
                 if self.rounds >= BELIEVED_ROUNDS {
                     self.forget(event.now, event.delivered_bytes);
-                    return Verdict::GaveUp;
+                    return PolicerAction::ProbeAgain;
                 }
             }
-            return Verdict::Nothing;
+            return PolicerAction::None;
         }
         if !self.sampling {
             if !event.lost {
-                return Verdict::Nothing;
+                return PolicerAction::None;
             }
             self.begin(event.now, event.delivered_bytes);
             self.sampling = true;
@@ -108,11 +108,11 @@ impl Policer {
         } else if self.rounds >= SHORTEST_ROUNDS && event.lost {
             self.end(event);
         }
-        Verdict::Nothing
+        PolicerAction::None
     }
 
     /// Ends the interval at a loss, if it is long enough.
-    fn end(&mut self, event: &Event) {
+    fn end(&mut self, event: &PolicerSample) {
         let lost = self.lost_bytes.saturating_sub(self.start_lost_bytes);
         let delivered = event.delivered_bytes.saturating_sub(self.start_delivered_bytes);
         if delivered == 0 || lost.saturating_mul(256) < delivered.saturating_mul(LOST_OF_256) {
@@ -142,11 +142,11 @@ mod tests {
     use fullpipe_units::Duration;
 
     /// A round of 100 ms with this much delivered and lost. The loss is detected at its end.
-    fn round(policer: &mut Policer, state: &mut (u64, u64), delivered: u64, lost: u64) -> Verdict {
+    fn round(policer: &mut PolicerDetector, state: &mut (u64, u64), delivered: u64, lost: u64) -> PolicerAction {
         state.0 += 100;
         state.1 += delivered;
         policer.on_lost(lost);
-        let event = Event {
+        let event = PolicerSample {
             now: Instant::ZERO + Duration::from_millis(state.0),
             delivered_bytes: state.1,
             lost: lost > 0,
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn two_intervals_with_the_same_rate_indicate_a_policer() {
         // 125 000 bytes per round of 100 ms are 10 Mbit/s. A loss of 25 000 bytes is 51/256, above 50/256.
-        let (mut policer, mut state) = (Policer::default(), (0, 0));
+        let (mut policer, mut state) = (PolicerDetector::default(), (0, 0));
         for n in 1..=8 {
             round(&mut policer, &mut state, 125_000, 25_000);
             // The loss of the first round begins the first interval and counts as its first round. The interval thus ends with
@@ -169,7 +169,7 @@ mod tests {
         // The rate is used for 48 rounds.
         for n in 1..=48 {
             let verdict = round(&mut policer, &mut state, 125_000, 25_000);
-            assert_eq!(verdict == Verdict::GaveUp, n == 48, "{n}");
+            assert_eq!(verdict == PolicerAction::ProbeAgain, n == 48, "{n}");
         }
         assert_eq!(policer.bandwidth(), None);
     }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn an_interval_with_a_lower_loss_ratio_does_not_count() {
         // 24 000 of 125 000 bytes are 49.2/256.
-        let (mut policer, mut state) = (Policer::default(), (0, 0));
+        let (mut policer, mut state) = (PolicerDetector::default(), (0, 0));
         for _ in 0..60 {
             round(&mut policer, &mut state, 125_000, 24_000);
             assert_eq!(policer.bandwidth(), None);
@@ -188,7 +188,7 @@ mod tests {
     fn rates_that_differ_by_more_than_an_eighth_do_not_indicate_a_policer() {
         // The first interval has 10 Mbit/s, the second exactly an eighth more (11.25 Mbit/s) or slightly more than that.
         for (second, same) in [(140_625, true), (140_700, false)] {
-            let (mut policer, mut state) = (Policer::default(), (0, 0));
+            let (mut policer, mut state) = (PolicerDetector::default(), (0, 0));
             for _ in 0..4 {
                 round(&mut policer, &mut state, 125_000, 40_000);
             }
@@ -201,11 +201,11 @@ mod tests {
 
     #[test]
     fn an_application_limited_phase_ends_the_measurement() {
-        let (mut policer, mut state) = (Policer::default(), (0, 0));
+        let (mut policer, mut state) = (PolicerDetector::default(), (0, 0));
         for _ in 0..7 {
             round(&mut policer, &mut state, 125_000, 25_000);
         }
-        let event = Event {
+        let event = PolicerSample {
             now: Instant::ZERO + Duration::from_millis(state.0 + 1),
             delivered_bytes: state.1,
             lost: true,
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_interval_without_a_final_loss_is_discarded_after_sixteen_rounds() {
-        let (mut policer, mut state) = (Policer::default(), (0, 0));
+        let (mut policer, mut state) = (PolicerDetector::default(), (0, 0));
         round(&mut policer, &mut state, 125_000, 25_000);
         for _ in 0..15 {
             round(&mut policer, &mut state, 125_000, 0);

@@ -3,12 +3,12 @@
 //! **Source.** draft-ietf-ccwg-bbr-06, section "State Machine Operation".
 
 use super::losses::{BETA, too_much_lost};
-use super::model::Sample;
+use super::model::RateSample;
 use super::{Bbr3, State};
 use crate::bbr::{UNBOUNDED, four_segments, times};
-use crate::control::{Ack, Control};
+use crate::control::{Ack, WindowState};
 use crate::window::segment;
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_units::{Duration, Instant, RandomStream};
 
 /// A round with less than this growth of the delivery rate counts as one without growth; below, the number of such rounds.
 const FULL_GROWTH: f64 = 1.25;
@@ -45,7 +45,7 @@ enum AckPhase {
 /// The data of the state machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Cycle {
-    random: Stream,
+    random: RandomStream,
     ack_phase: AckPhase,
     pub(crate) is_bw_probe_sample: bool,
     /// Whether the full bandwidth was ever reached, and whether it was reached since the last probe.
@@ -68,7 +68,7 @@ pub(crate) struct Cycle {
 }
 
 impl Cycle {
-    pub(crate) fn new(random: Stream) -> Self {
+    pub(crate) fn new(random: RandomStream) -> Self {
         Cycle {
             random,
             ack_phase: AckPhase::Init,
@@ -98,7 +98,7 @@ impl Cycle {
     }
 
     /// Raises the slope: the bound grows by 1, 2, 4, ... segments in successive rounds of a probe.
-    fn raise_slope(&mut self, control: &Control) {
+    fn raise_slope(&mut self, control: &WindowState) {
         let growth = 1u64 << self.bw_probe_up_rounds;
         self.bw_probe_up_rounds = (self.bw_probe_up_rounds + 1).min(MOST_DOUBLINGS);
         self.probe_up_acked_per_segment = (control.cwnd_bytes / growth).max(segment(control));
@@ -106,12 +106,12 @@ impl Cycle {
 }
 
 impl Bbr3 {
-    pub(crate) fn enter_startup(&mut self, control: &mut Control) {
+    pub(crate) fn enter_startup(&mut self, control: &mut WindowState) {
         self.state = State::Startup;
         control.ssthresh_bytes = UNBOUNDED;
     }
 
-    pub(crate) fn check_full_bandwidth(&mut self, sample: &Sample) {
+    pub(crate) fn check_full_bandwidth(&mut self, sample: &RateSample) {
         let cycle = &mut self.cycle;
         if cycle.full_bw_now || !self.model.rounds.start || sample.app_limited {
             return;
@@ -125,7 +125,7 @@ impl Bbr3 {
         cycle.full_bw_reached |= cycle.full_bw_now;
     }
 
-    pub(crate) fn check_startup_done(&mut self, control: &mut Control, sample: &Sample) {
+    pub(crate) fn check_startup_done(&mut self, control: &mut WindowState, sample: &RateSample) {
         if self.state != State::Startup {
             return;
         }
@@ -145,7 +145,7 @@ impl Bbr3 {
         }
     }
 
-    pub(crate) fn check_drain_done(&mut self, control: &Control, ack: &Ack) {
+    pub(crate) fn check_drain_done(&mut self, control: &WindowState, ack: &Ack) {
         if self.state == State::Drain
             && (ack.in_flight_bytes <= self.in_flight_at(control, self.model.bw_bps)
                 || self.model.rounds.count > self.cycle.drain_start_round + DRAIN_ROUNDS)
@@ -158,8 +158,8 @@ impl Bbr3 {
         self.losses.reset_signals();
         let cycle = &mut self.cycle;
         cycle.probe_up_acked_per_segment = UNBOUNDED;
-        self.model.rounds_since_probe_up = cycle.random.below(2);
-        cycle.bw_probe_wait = SHORTEST_WAIT.saturating_add(cycle.random.duration_below(WAIT_SPREAD));
+        self.model.rounds_since_probe_up = cycle.random.uniform_below(2);
+        cycle.bw_probe_wait = SHORTEST_WAIT.saturating_add(cycle.random.uniform_duration(WAIT_SPREAD));
         cycle.started_at = now;
         cycle.ack_phase = AckPhase::ProbeStopping;
         self.model.rounds.begin(self.model.delivered_bytes);
@@ -177,7 +177,7 @@ impl Bbr3 {
         self.state = State::Refill;
     }
 
-    fn start_up(&mut self, control: &Control, sample: &Sample) {
+    fn start_up(&mut self, control: &WindowState, sample: &RateSample) {
         self.cycle.ack_phase = AckPhase::ProbeStarting;
         self.model.rounds.begin(self.model.delivered_bytes);
         self.cycle.reset_full_bandwidth(sample.rate_bps);
@@ -185,7 +185,7 @@ impl Bbr3 {
         self.cycle.raise_slope(control);
     }
 
-    pub(crate) fn update_cycle(&mut self, control: &mut Control, sample: &Sample, ack: &Ack) {
+    pub(crate) fn update_cycle(&mut self, control: &mut WindowState, sample: &RateSample, ack: &Ack) {
         if !self.cycle.full_bw_reached || self.adapt_long_term_model(control, sample, ack) {
             return;
         }
@@ -215,7 +215,7 @@ impl Bbr3 {
     }
 
     /// Begins the next bandwidth probe if it is due; returns whether it was (`IsTimeToProbeBW`).
-    fn probe_if_time(&mut self, control: &Control, now: Instant) -> bool {
+    fn probe_if_time(&mut self, control: &WindowState, now: Instant) -> bool {
         let waited = now > self.cycle.started_at.saturating_add(self.cycle.bw_probe_wait);
         // Reno grows by a segment per round, so its recovery takes one round per segment of the window.
         let reno_rounds = (self.target_in_flight(control) / segment(control)).min(RENO_ROUNDS);
@@ -226,12 +226,12 @@ impl Bbr3 {
         time
     }
 
-    fn is_time_to_cruise(&self, control: &Control, ack: &Ack) -> bool {
+    fn is_time_to_cruise(&self, control: &WindowState, ack: &Ack) -> bool {
         ack.in_flight_bytes <= self.in_flight_with_headroom(control)
             && ack.in_flight_bytes <= self.in_flight_at(control, self.model.max_bw_bps())
     }
 
-    fn is_time_to_go_down(&mut self, control: &Control, sample: &Sample, ack: &Ack) -> bool {
+    fn is_time_to_go_down(&mut self, control: &WindowState, sample: &RateSample, ack: &Ack) -> bool {
         let bound = self.losses.inflight_longterm;
         if self.cycle.prev_probe_too_high && ack.in_flight_bytes >= bound {
             self.cycle.prev_probe_precautionary = true;
@@ -246,7 +246,7 @@ impl Bbr3 {
     }
 
     /// The long-term bound less the headroom for other flows.
-    pub(crate) fn in_flight_with_headroom(&self, control: &Control) -> u64 {
+    pub(crate) fn in_flight_with_headroom(&self, control: &WindowState) -> u64 {
         let bound = self.losses.inflight_longterm;
         if bound == UNBOUNDED {
             return UNBOUNDED;
@@ -256,7 +256,7 @@ impl Bbr3 {
     }
 
     /// Updates bandwidth and bound from the acknowledgements of a probe. Returns whether it changed the state.
-    fn adapt_long_term_model(&mut self, control: &Control, sample: &Sample, ack: &Ack) -> bool {
+    fn adapt_long_term_model(&mut self, control: &WindowState, sample: &RateSample, ack: &Ack) -> bool {
         let round_start = self.model.rounds.start;
         if self.cycle.ack_phase == AckPhase::ProbeStarting && round_start {
             self.cycle.ack_phase = AckPhase::ProbeFeedback;
@@ -284,7 +284,7 @@ impl Bbr3 {
         false
     }
 
-    fn raise_long_term_bound(&mut self, control: &Control, ack: &Ack) {
+    fn raise_long_term_bound(&mut self, control: &WindowState, ack: &Ack) {
         if !ack.cwnd_limited || control.cwnd_bytes < self.losses.inflight_longterm {
             return;
         }
@@ -302,7 +302,7 @@ impl Bbr3 {
     /// Handles the loss of a packet that was sent in a bandwidth probe, with too many other losses.
     pub(crate) fn handle_in_flight_too_high(
         &mut self,
-        control: &Control,
+        control: &WindowState,
         now: Instant,
         tx_in_flight_bytes: u64,
         app_limited: bool,
@@ -319,7 +319,7 @@ impl Bbr3 {
         }
     }
 
-    pub(crate) fn check_probe_rtt(&mut self, control: &mut Control, sample: &Sample, ack: &Ack) {
+    pub(crate) fn check_probe_rtt(&mut self, control: &mut WindowState, sample: &RateSample, ack: &Ack) {
         if self.state != State::ProbeRtt && self.model.probe_rtt_expired && !self.idle_restart {
             self.state = State::ProbeRtt;
             self.save_window(control);
@@ -335,7 +335,7 @@ impl Bbr3 {
         }
     }
 
-    fn probe_rtt(&mut self, control: &mut Control, ack: &Ack) {
+    fn probe_rtt(&mut self, control: &mut WindowState, ack: &Ack) {
         self.model.own_limit.mark(ack.delivered_bytes, ack.in_flight_bytes);
         if self.cycle.probe_rtt_done_at.is_some() {
             self.cycle.probe_rtt_round_done |= self.model.rounds.start;
@@ -349,7 +349,7 @@ impl Bbr3 {
         }
     }
 
-    pub(crate) fn check_probe_rtt_done(&mut self, control: &mut Control, now: Instant) {
+    pub(crate) fn check_probe_rtt_done(&mut self, control: &mut WindowState, now: Instant) {
         if self.cycle.probe_rtt_done_at.is_none_or(|done| now <= done) {
             return;
         }

@@ -3,10 +3,10 @@
 //! **Source.** draft-ietf-ccwg-bbr-06, sections "Updating the Model Upon Packet Loss" and "Updating the Model Upon
 //! Detecting a Spurious Loss Recovery".
 
-use super::model::Sample;
+use super::model::RateSample;
 use super::{Bbr3, State};
 use crate::bbr::{UNBOUNDED, times};
-use crate::control::{Ack, Control, PacketState};
+use crate::control::{Ack, PacketState, WindowState};
 use fullpipe_units::Instant;
 
 /// The share lost in a round above which too much was in flight.
@@ -16,7 +16,7 @@ pub(crate) const BETA: f64 = 0.7;
 
 /// The bounds, and the signals of the current round.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Losses {
+pub(crate) struct LossBounds {
     pub(crate) bw_shortterm: u64,
     pub(crate) inflight_shortterm: u64,
     pub(crate) inflight_longterm: u64,
@@ -39,9 +39,9 @@ pub(crate) struct Losses {
     undo_inflight_longterm: u64,
 }
 
-impl Default for Losses {
+impl Default for LossBounds {
     fn default() -> Self {
-        Losses {
+        LossBounds {
             bw_shortterm: UNBOUNDED,
             inflight_shortterm: UNBOUNDED,
             inflight_longterm: UNBOUNDED,
@@ -61,8 +61,8 @@ impl Default for Losses {
     }
 }
 
-impl Losses {
-    pub(crate) fn update_latest(&mut self, sample: &Sample, delivered_bytes: u64) {
+impl LossBounds {
+    pub(crate) fn update_latest(&mut self, sample: &RateSample, delivered_bytes: u64) {
         self.bw_latest_bps = self.bw_latest_bps.max(sample.rate_bps);
         self.inflight_latest_bytes = self.inflight_latest_bytes.max(sample.delivered_bytes);
         self.round_start = sample.prior_delivered_bytes.is_some_and(|prior| prior >= self.round_delivered_bytes);
@@ -71,7 +71,7 @@ impl Losses {
         }
     }
 
-    pub(crate) fn advance_latest(&mut self, sample: &Sample) {
+    pub(crate) fn advance_latest(&mut self, sample: &RateSample) {
         if self.round_start {
             self.bw_latest_bps = sample.rate_bps;
             self.inflight_latest_bytes = sample.delivered_bytes;
@@ -115,7 +115,7 @@ pub(crate) fn in_flight_at_loss(bytes: u64, tx_in_flight_bytes: u64, lost_bytes:
 }
 
 impl Bbr3 {
-    pub(crate) fn update_congestion_signals(&mut self, control: &Control, sample: &Sample, ack: &Ack) {
+    pub(crate) fn update_congestion_signals(&mut self, control: &WindowState, sample: &RateSample, ack: &Ack) {
         self.model.update_max_bandwidth(sample);
         self.losses.events_in_round += u32::from(ack.lost_bytes > 0);
         if !self.losses.round_start {
@@ -127,7 +127,7 @@ impl Bbr3 {
         self.losses.in_round = false;
     }
 
-    pub(crate) fn handle_lost_packet(&mut self, control: &mut Control, now: Instant, packet: &PacketState) {
+    pub(crate) fn handle_lost_packet(&mut self, control: &mut WindowState, now: Instant, packet: &PacketState) {
         self.losses.lost_bytes = self.losses.lost_bytes.saturating_add(packet.bytes);
         if !self.losses.in_round {
             self.losses.round_delivered_bytes = self.model.delivered_bytes;
@@ -146,7 +146,7 @@ impl Bbr3 {
     }
 
     /// Saves the state for an undo, once per recovery (`SaveStateUponLoss`).
-    pub(crate) fn save_state(&mut self, control: &Control) {
+    pub(crate) fn save_state(&mut self, control: &WindowState) {
         self.save_window(control);
         if self.losses.saved {
             return;
@@ -159,7 +159,7 @@ impl Bbr3 {
     }
 
     /// Restores the state, because the recovery was spurious (`HandleSpuriousLossDetection`).
-    pub(crate) fn undo(&mut self, control: &mut Control) {
+    pub(crate) fn undo(&mut self, control: &mut WindowState) {
         let losses = &mut self.losses;
         losses.in_round = false;
         if losses.saved {

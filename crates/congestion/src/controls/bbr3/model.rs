@@ -3,8 +3,8 @@
 //! **Source.** draft-ietf-ccwg-bbr-06, sections "Updating Network Path Model Parameters" (up to `extra_acked`) and
 //! "ProbeRTT Logic" (`UpdateMinRTT`).
 
-use crate::bbr::{OwnLimit, RecentMax, Rounds, bytes_in};
-use crate::control::{Ack, Control};
+use crate::bbr::{ProbeRttAppLimit, RoundCounter, WindowedMax, bytes_in};
+use crate::control::{Ack, WindowState};
 use fullpipe_units::{Duration, Instant};
 
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
@@ -12,7 +12,7 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The rate sample of an acknowledgement (the draft's RS).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sample {
+pub(crate) struct RateSample {
     /// The delivery rate; 0 if there is no sample.
     pub(crate) rate_bps: u64,
     pub(crate) delivered_bytes: u64,
@@ -25,10 +25,10 @@ pub(crate) struct Sample {
     pub(crate) app_limited: bool,
 }
 
-impl Sample {
-    pub(crate) fn of(ack: &Ack, model: &Model) -> Sample {
-        let Some(rate) = &ack.rate else { return Sample::default() };
-        Sample {
+impl RateSample {
+    pub(crate) fn of(ack: &Ack, model: &Model) -> RateSample {
+        let Some(rate) = &ack.rate else { return RateSample::default() };
+        RateSample {
             rate_bps: rate.bits_per_second(),
             delivered_bytes: rate.delivered_bytes,
             prior_delivered_bytes: Some(rate.prior_delivered_bytes),
@@ -42,10 +42,10 @@ impl Sample {
 /// The model of the path.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    pub(crate) rounds: Rounds,
+    pub(crate) rounds: RoundCounter,
     pub(crate) rounds_since_probe_up: u64,
     pub(crate) delivered_bytes: u64,
-    pub(crate) own_limit: OwnLimit,
+    pub(crate) own_limit: ProbeRttAppLimit,
     /// The rate to send at: the bandwidth, limited by the short-term bound.
     pub(crate) bw_bps: u64,
     /// The largest rate of the last and of the current cycle.
@@ -55,7 +55,7 @@ pub(crate) struct Model {
     probe_rtt_min_delay: Duration,
     pub(crate) probe_rtt_min_at: Instant,
     pub(crate) probe_rtt_expired: bool,
-    extra_acked: RecentMax,
+    extra_acked: WindowedMax,
     extra_acked_rounds: u64,
     epoch_at: Instant,
     epoch_bytes: u64,
@@ -64,10 +64,10 @@ pub(crate) struct Model {
 impl Default for Model {
     fn default() -> Self {
         Model {
-            rounds: Rounds::default(),
+            rounds: RoundCounter::default(),
             rounds_since_probe_up: 0,
             delivered_bytes: 0,
-            own_limit: OwnLimit::default(),
+            own_limit: ProbeRttAppLimit::default(),
             bw_bps: 0,
             cycles_bps: [0; 2],
             min_rtt: None,
@@ -75,7 +75,7 @@ impl Default for Model {
             probe_rtt_min_delay: Duration::MAX,
             probe_rtt_min_at: Instant::ZERO,
             probe_rtt_expired: false,
-            extra_acked: RecentMax::default(),
+            extra_acked: WindowedMax::default(),
             extra_acked_rounds: 0,
             epoch_at: Instant::ZERO,
             epoch_bytes: 0,
@@ -112,7 +112,7 @@ impl Model {
         self.own_limit.on_ack(ack.delivered_bytes);
     }
 
-    pub(crate) fn update_max_bandwidth(&mut self, sample: &Sample) {
+    pub(crate) fn update_max_bandwidth(&mut self, sample: &RateSample) {
         self.rounds.on_ack(sample.prior_delivered_bytes, self.delivered_bytes);
         self.rounds_since_probe_up += u64::from(self.rounds.start);
         if sample.rate_bps > 0 && (sample.rate_bps >= self.max_bw_bps() || !sample.app_limited) {
@@ -136,7 +136,7 @@ impl Model {
         self.epoch_at = now;
     }
 
-    pub(crate) fn update_aggregation(&mut self, ack: &Ack, control: &Control, full_bw_reached: bool) {
+    pub(crate) fn update_aggregation(&mut self, ack: &Ack, control: &WindowState, full_bw_reached: bool) {
         let mut expected = bytes_in(self.bw_bps, ack.now.saturating_since(self.epoch_at));
         if self.epoch_bytes <= expected {
             self.epoch_bytes = 0;

@@ -6,11 +6,11 @@
 //! be captured.
 
 use crate::world::ETHERNET_HEADER_BYTES;
-use fullpipe_emulate::{Frame, PacketPort, Port, PortCounters, nanos_since_1970};
-use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
+use fullpipe_emulate::{PacketPort, Port, PortCounters, ReceivedFrame, unix_time_nanos};
+use fullpipe_record::pcapng::{InterfaceDescription, LinkType, PacketDirection, PcapngWriter, SectionHeader};
 use fullpipe_units::Instant;
-use fullpipe_wire::neighbour::sender;
-use fullpipe_wire::{Answer, HardwareAddress, Neighbour};
+use fullpipe_wire::neighbour::frame_sender;
+use fullpipe_wire::{HardwareAddress, NeighborResponder, NeighborResponse};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ pub type FrameCapture = Box<dyn Write>;
 
 /// The addresses on both sides of an interface.
 #[derive(Clone, Debug)]
-pub(crate) struct Sides {
+pub(crate) struct InterfaceSides {
     /// The Ethernet address of the interface.
     pub(crate) hardware: HardwareAddress,
     /// The host's addresses.
@@ -40,8 +40,8 @@ pub(crate) struct Sides {
 /// Address resolution in both directions.
 #[derive(Debug)]
 struct Resolution {
-    sides: Sides,
-    neighbour: Neighbour,
+    sides: InterfaceSides,
+    neighbour: NeighborResponder,
     /// The host's Ethernet address, if known.
     peer: Option<HardwareAddress>,
     waiting: VecDeque<Vec<u8>>,
@@ -49,23 +49,23 @@ struct Resolution {
 }
 
 impl Resolution {
-    fn new(sides: Sides) -> Self {
-        let neighbour = Neighbour { hardware: sides.hardware, is_router: true };
+    fn new(sides: InterfaceSides) -> Self {
+        let neighbour = NeighborResponder { hardware: sides.hardware, is_router: true };
         Resolution { sides, neighbour, peer: None, waiting: VecDeque::new(), dropped: 0 }
     }
 
     /// Processes a frame from the interface. Returns an answer, if any, and whether the frame is for the model.
     fn hear(&mut self, frame: &[u8]) -> (Option<Vec<u8>>, bool) {
-        let Sides { hardware, host, routers, others, .. } = &self.sides;
-        if let Some((address, from)) = sender(frame)
+        let InterfaceSides { hardware, host, routers, others, .. } = &self.sides;
+        if let Some((address, from)) = frame_sender(frame)
             && host.contains(&address)
         {
             self.peer = Some(from);
         }
-        match self.neighbour.answer(frame, |address| routers.contains(&address) || others.contains(&address)) {
-            Answer::Reply(reply) => (Some(reply), false),
-            Answer::Silence => (None, false),
-            Answer::NoQuestion => {
+        match self.neighbour.handle_frame(frame, |address| routers.contains(&address) || others.contains(&address)) {
+            NeighborResponse::Reply(reply) => (Some(reply), false),
+            NeighborResponse::NoReply => (None, false),
+            NeighborResponse::OtherProtocol => {
                 let is_ours = frame.starts_with(&hardware.0);
                 (None, is_ours && !destination(frame).is_some_and(|address| routers.contains(&address)))
             }
@@ -93,9 +93,9 @@ impl Resolution {
         if self.waiting.is_empty() {
             return VecDeque::new();
         }
-        let Sides { host, gateway, .. } = &self.sides;
+        let InterfaceSides { host, gateway, .. } = &self.sides;
         let pairs = gateway.iter().flat_map(|own| host.iter().map(move |target| (own, target)));
-        pairs.filter_map(|(own, target)| self.neighbour.question(*own, *target)).collect()
+        pairs.filter_map(|(own, target)| self.neighbour.request(*own, *target)).collect()
     }
 }
 
@@ -124,7 +124,7 @@ impl std::fmt::Debug for InterfacePort {
 
 impl InterfacePort {
     /// Opens an interface of the current network namespace.
-    pub(crate) fn open(interface: &str, sides: Sides, capture: Option<FrameCapture>) -> io::Result<Self> {
+    pub(crate) fn open(interface: &str, sides: InterfaceSides, capture: Option<FrameCapture>) -> io::Result<Self> {
         let port = PacketPort::open(interface)?;
         let capture = capture.map(|out| begin(interface, out)).transpose()?;
         Ok(InterfacePort { port, resolution: Resolution::new(sides), capture })
@@ -133,9 +133,9 @@ impl InterfacePort {
     /// Sends frames unchanged.
     fn put(&mut self, mut frames: VecDeque<Vec<u8>>) -> io::Result<()> {
         if let Some(capture) = &mut self.capture {
-            let now = Instant::from_nanos(nanos_since_1970());
+            let now = Instant::from_nanos(unix_time_nanos());
             for frame in &frames {
-                capture.packet(0, now, Way::Outbound, frame, frame.len() as u32)?;
+                capture.write_packet(0, now, PacketDirection::Outbound, frame, frame.len() as u32)?;
             }
         }
         self.port.send(&mut frames);
@@ -144,14 +144,19 @@ impl InterfacePort {
 }
 
 fn begin(interface: &str, out: FrameCapture) -> io::Result<PcapngWriter<FrameCapture>> {
-    let section = Section {
+    let section = SectionHeader {
         hardware: "this machine",
         system: "real time",
         application: concat!("fullpipe ", env!("CARGO_PKG_VERSION")),
     };
     let mut capture = PcapngWriter::new(out, &section)?;
     let description = "the emulator's end";
-    capture.interface(&Interface { name: interface, description, link_type: LinkType::Ethernet, snap_bytes: 0 })?;
+    capture.write_interface(&InterfaceDescription {
+        name: interface,
+        description,
+        link_type: LinkType::Ethernet,
+        snap_bytes: 0,
+    })?;
     Ok(capture)
 }
 
@@ -160,14 +165,14 @@ impl Port for InterfacePort {
         self.port.fd()
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> io::Result<usize> {
+    fn receive(&mut self, take: &mut dyn FnMut(ReceivedFrame<'_>)) -> io::Result<usize> {
         let Self { port, resolution, capture } = self;
         let mut answers = VecDeque::new();
         let mut written = Ok(());
         let count = port.receive(&mut |frame| {
             if let Some(capture) = capture {
-                let at = Instant::from_nanos(frame.stamp_nanos.unwrap_or_else(nanos_since_1970));
-                let one = capture.packet(0, at, Way::Inbound, frame.bytes, frame.bytes.len() as u32);
+                let at = Instant::from_nanos(frame.stamp_nanos.unwrap_or_else(unix_time_nanos));
+                let one = capture.write_packet(0, at, PacketDirection::Inbound, frame.bytes, frame.bytes.len() as u32);
                 if written.is_ok() {
                     written = one;
                 }
@@ -215,7 +220,7 @@ mod tests {
     }
 
     fn resolution() -> Resolution {
-        Resolution::new(Sides {
+        Resolution::new(InterfaceSides {
             hardware: OWN,
             host: vec![address("193.167.0.100"), address("fd00:cafe:cafe::100")],
             gateway: vec![address("193.167.0.2"), address("fd00:cafe:cafe::2")],

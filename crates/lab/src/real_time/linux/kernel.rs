@@ -3,16 +3,19 @@
 //! The kernel uses these TCP settings of a flow: congestion control, pacing, ECN and the maximum buffer sizes. The last two apply to a
 //! whole host, so all its flows must have the same values. All other behavior is that of the kernel.
 
-use crate::outcome::Played;
+use crate::outcome::ExternalEndpointResult;
 use crate::probes::Sampler;
 use fullpipe_congestion::catalogue::linux_name;
-use fullpipe_emulate::{Home, HostNamespace, KernelEndpoint, KernelTcp, Over, Report, Role, Sample, Sent, WallClock};
+use fullpipe_emulate::{
+    EmulatorNamespace, EndpointRole, HostNamespace, KernelEndpoint, KernelEndpointReport, KernelTcp, KernelTransport,
+    TcpInfoSample, TrafficPattern, WallClock,
+};
 use fullpipe_network::Endpoint;
-use fullpipe_network::address::Directory;
+use fullpipe_network::address::ConversationTable;
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Flow, Player, Subject, Tcp, Transport};
-use fullpipe_tcp::{Ecn, EcnFeedback};
-use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, known_rate, measured};
+use fullpipe_scenario::description::{EndpointBackend, Flow, ProbeSubject, Tcp, Transport};
+use fullpipe_tcp::{EcnFeedback, EcnMode};
+use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, nonzero_duration, nonzero_rate};
 use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_workload::{Content, Digest, Progress, SocketTraffic};
 use std::collections::BTreeMap;
@@ -24,7 +27,7 @@ pub(crate) type FlowEnd = (usize, usize);
 
 /// The results of a kernel endpoint.
 #[derive(Clone, Debug)]
-pub struct KernelEnd {
+pub struct KernelEndpointResult {
     /// Name of the flow.
     pub flow: String,
     /// Whether this is the end at `from`, which sends; otherwise it is the one at `to`.
@@ -32,7 +35,7 @@ pub struct KernelEnd {
     /// The kernel's name of the congestion control; `None` over UDP.
     pub congestion: Option<String>,
     /// The counters and samples of the kernel.
-    pub report: Report,
+    pub report: KernelEndpointReport,
     /// SHA-256 of the written or read data, if the content is verified.
     pub digest: Option<String>,
 }
@@ -54,8 +57,8 @@ impl Contents {
 
     fn digest(&self) -> String {
         match self {
-            Contents::Sent(content) => content.digest().text(),
-            Contents::Received(digest) => digest.text(),
+            Contents::Sent(content) => content.digest().to_hex(),
+            Contents::Received(digest) => digest.to_hex(),
         }
     }
 }
@@ -77,21 +80,21 @@ fn locked(contents: &Mutex<Contents>) -> MutexGuard<'_, Contents> {
 }
 
 /// Returns the function that receives the bytes of an end.
-fn taking(contents: &Option<SharedContents>) -> Option<fullpipe_emulate::Content> {
+fn taking(contents: &Option<SharedContents>) -> Option<fullpipe_emulate::PayloadCallback> {
     let contents = Arc::clone(contents.as_ref()?);
     Some(Box::new(move |bytes: &mut [u8]| locked(&contents).pass(bytes)))
 }
 
 /// All running kernel endpoints.
 #[derive(Debug)]
-pub(crate) struct KernelEnds {
+pub(crate) struct RunningKernelEndpoints {
     ends: BTreeMap<FlowEnd, (KernelEndpoint, Option<SharedContents>)>,
     clock: Arc<OnceLock<WallClock>>,
     /// Whether the run contains only limited flows of these ends.
     bounded: bool,
 }
 
-impl KernelEnds {
+impl RunningKernelEndpoints {
     /// Opens the sockets of all ends in the namespaces of their hosts. When this function returns, receivers listen. No data is sent
     /// before [`KernelEnds::begin`].
     ///
@@ -99,8 +102,8 @@ impl KernelEnds {
     /// Contradictory settings, or settings that this kernel does not support, as a sentence.
     pub(crate) fn start(
         scenario: &Scenario,
-        directory: &Directory,
-        home: &Home,
+        directory: &ConversationTable,
+        home: &EmulatorNamespace,
         hosts: &BTreeMap<NodeId, &HostNamespace>,
     ) -> Result<Self, String> {
         let clock = Arc::new(OnceLock::new());
@@ -126,7 +129,7 @@ impl KernelEnds {
         }
         let bounded =
             !ends.is_empty() && scenario.flows.iter().all(|flow| by_kernel(flow) && total_bytes(flow).is_some());
-        Ok(KernelEnds { ends, clock, bounded })
+        Ok(RunningKernelEndpoints { ends, clock, bounded })
     }
 
     /// Starts the flows, with times relative to this clock.
@@ -136,11 +139,11 @@ impl KernelEnds {
 
     /// Whether the whole run has nothing left to do.
     pub(crate) fn done(&self) -> bool {
-        self.bounded && self.ends.values().all(|(endpoint, _)| endpoint.done())
+        self.bounded && self.ends.values().all(|(endpoint, _)| endpoint.is_done())
     }
 
     /// Closes all ends and returns their results, in the order of the scenario.
-    pub(crate) fn finish(self, scenario: &Scenario) -> BTreeMap<FlowEnd, KernelEnd> {
+    pub(crate) fn finish(self, scenario: &Scenario) -> BTreeMap<FlowEnd, KernelEndpointResult> {
         let ends = self.ends.into_iter();
         ends.map(|((number, end), (endpoint, contents))| {
             let flow = &scenario.flows[number];
@@ -150,17 +153,20 @@ impl KernelEnds {
             };
             let report = endpoint.finish();
             let digest = contents.map(|contents| locked(&contents).digest());
-            ((number, end), KernelEnd { flow: flow.name.clone(), sender: end == 0, congestion, report, digest })
+            (
+                (number, end),
+                KernelEndpointResult { flow: flow.name.clone(), sender: end == 0, congestion, report, digest },
+            )
         })
         .collect()
     }
 }
 
-impl KernelEnd {
+impl KernelEndpointResult {
     /// Converts the results to those of an outcome.
-    pub(crate) fn played(&self) -> Played {
-        let Report { received_bytes, last_received, completed, .. } = self.report;
-        Played {
+    pub(crate) fn played(&self) -> ExternalEndpointResult {
+        let KernelEndpointReport { received_bytes, last_received, completed, .. } = self.report;
+        ExternalEndpointResult {
             congestion: self.congestion.clone(),
             progress: Progress { received_bytes, last_received, completed },
             digest: self.digest.clone(),
@@ -183,14 +189,14 @@ impl KernelEnd {
     }
 }
 
-fn of_sample(sample: &Sample) -> EndpointReport {
+fn of_sample(sample: &TcpInfoSample) -> EndpointReport {
     EndpointReport {
         cwnd_bytes: Some(sample.cwnd_bytes),
         ssthresh_bytes: sample.ssthresh_bytes,
         in_flight_bytes: Some(sample.in_flight_bytes),
-        smoothed_rtt: measured(sample.smoothed_rtt),
-        pacing_bps: known_rate(sample.pacing_bps),
-        delivery_rate_bps: known_rate(sample.delivery_bps),
+        smoothed_rtt: nonzero_duration(sample.smoothed_rtt),
+        pacing_bps: nonzero_rate(sample.pacing_bps),
+        delivery_rate_bps: nonzero_rate(sample.delivery_bps),
         ..EndpointReport::new(EndpointKind::Kernel)
     }
 }
@@ -198,11 +204,11 @@ fn of_sample(sample: &Sample) -> EndpointReport {
 /// The kernel endpoints of a flow.
 fn kernel_ends(number: usize, flow: &Flow) -> impl Iterator<Item = FlowEnd> {
     let players = [flow.from_by, flow.to_by];
-    (0..2).filter(move |end| players[*end] == Player::Kernel).map(move |end| (number, end))
+    (0..2).filter(move |end| players[*end] == EndpointBackend::Kernel).map(move |end| (number, end))
 }
 
 fn by_kernel(flow: &Flow) -> bool {
-    [flow.from_by, flow.to_by].contains(&Player::Kernel)
+    [flow.from_by, flow.to_by].contains(&EndpointBackend::Kernel)
 }
 
 /// Total payload of a flow in bytes, if it is limited.
@@ -210,32 +216,32 @@ fn total_bytes(flow: &Flow) -> Option<u64> {
     flow.workload.socket_traffic()?.total_bytes()
 }
 
-fn role(number: usize, flow: &Flow, end: usize, directory: &Directory) -> Result<Role, String> {
+fn role(number: usize, flow: &Flow, end: usize, directory: &ConversationTable) -> Result<EndpointRole, String> {
     // The ports are those of the model, so that the network can identify the flow.
-    let ends = directory.ends(FlowId(2 * number as u32)).ok_or("it has no ports")?;
+    let ends = directory.endpoints(FlowId(2 * number as u32)).ok_or("it has no ports")?;
     let socket = |of: Endpoint| SocketAddr::new(directory.address(of.node, flow.ip), of.port);
     if end == 1 {
-        return Ok(Role::Receiver { at: socket(ends.destination), until_bytes: total_bytes(flow) });
+        return Ok(EndpointRole::Receiver { at: socket(ends.destination), until_bytes: total_bytes(flow) });
     }
     // The scenario's schema accepts no other workload here.
     let sent = match flow.workload.socket_traffic().ok_or("the kernel does not play its workload")? {
         SocketTraffic::Bulk { size_bytes, write_bytes, .. } => {
-            Sent::Bulk { size_bytes, write_bytes: usize::try_from(write_bytes).unwrap_or(usize::MAX) }
+            TrafficPattern::Bulk { size_bytes, write_bytes: usize::try_from(write_bytes).unwrap_or(usize::MAX) }
         }
-        SocketTraffic::Regular { payload_bytes, interval, count } => {
-            Sent::Regular { payload_bytes: payload_bytes as usize, interval, count }
+        SocketTraffic::ConstantRate { payload_bytes, interval, count } => {
+            TrafficPattern::Periodic { payload_bytes: payload_bytes as usize, interval, count }
         }
     };
     let start = Instant::ZERO.saturating_add(flow.start);
-    Ok(Role::Sender { from: socket(ends.source), to: socket(ends.destination), sent, start })
+    Ok(EndpointRole::Sender { from: socket(ends.source), to: socket(ends.destination), sent, start })
 }
 
-fn over(scenario: &Scenario, number: usize, flow: &Flow, end: usize) -> Result<Over, String> {
-    let Transport::Tcp(tcp) = &flow.transport else { return Ok(Over::Udp) };
+fn over(scenario: &Scenario, number: usize, flow: &Flow, end: usize) -> Result<KernelTransport, String> {
+    let Transport::Tcp(tcp) = &flow.transport else { return Ok(KernelTransport::Udp) };
     let congestion = linux_name(&tcp.congestion).to_owned();
-    let probes = scenario.probes.iter().filter(|probe| probe.subject == Subject::Flow(number));
+    let probes = scenario.probes.iter().filter(|probe| probe.subject == ProbeSubject::Flow(number));
     let sample_every = probes.map(|probe| probe.interval).min().filter(|_| end == 0);
-    Ok(Over::Tcp(KernelTcp { congestion, paced: tcp.connection.pacing, sample_every }))
+    Ok(KernelTransport::Tcp(KernelTcp { congestion, paced: tcp.connection.pacing, sample_every }))
 }
 
 /// Settings of a host's kernel for all its connections, by file below `/proc/sys`.
@@ -245,11 +251,11 @@ type HostSettings = [(&'static str, String); 3];
 fn settings(tcp: &Tcp) -> HostSettings {
     let connection = &tcp.connection;
     let ecn = match (connection.ecn, connection.ecn_feedback) {
-        (Ecn::Off, _) => 0,
-        (Ecn::Active, EcnFeedback::Accurate) => 3,
-        (Ecn::Active, _) => 1,
-        (Ecn::Passive, EcnFeedback::Accurate) => 5,
-        (Ecn::Passive, _) => 2,
+        (EcnMode::Off, _) => 0,
+        (EcnMode::Active, EcnFeedback::Accurate) => 3,
+        (EcnMode::Active, _) => 1,
+        (EcnMode::Passive, EcnFeedback::Accurate) => 5,
+        (EcnMode::Passive, _) => 2,
     };
     // The kernel counts the memory of packets, which is at most twice their payload by its own rule (tcp(7)).
     let buffer = |smallest: u64, first: u64, bytes: u64| {
@@ -267,7 +273,7 @@ fn settings(tcp: &Tcp) -> HostSettings {
 fn configure(
     scenario: &Scenario,
     played: &[FlowEnd],
-    home: &Home,
+    home: &EmulatorNamespace,
     hosts: &BTreeMap<NodeId, &HostNamespace>,
 ) -> Result<(), String> {
     let mut set: BTreeMap<NodeId, (usize, HostSettings)> = BTreeMap::new();
@@ -289,7 +295,7 @@ fn configure(
     for (node, (_, settings)) in &set {
         let Some(host) = hosts.get(node) else { continue };
         let name = &scenario.nodes[node.index()].name;
-        home.configure(host, settings).map_err(|error| format!("host {name}: {error}"))?;
+        home.configure_host(host, settings).map_err(|error| format!("host {name}: {error}"))?;
     }
     Ok(())
 }
@@ -301,7 +307,7 @@ mod tests {
 
     #[test]
     fn kernel_sample_without_a_value_becomes_a_report_without_it() {
-        let sample = Sample {
+        let sample = TcpInfoSample {
             at: Instant::ZERO,
             smoothed_rtt: Duration::from_millis(40),
             cwnd_bytes: 14_480,
@@ -320,8 +326,13 @@ mod tests {
             ..EndpointReport::new(EndpointKind::Kernel)
         };
         assert_eq!(of_sample(&sample), expected);
-        let first =
-            Sample { smoothed_rtt: Duration::ZERO, ssthresh_bytes: None, pacing_bps: 0, delivery_bps: 0, ..sample };
+        let first = TcpInfoSample {
+            smoothed_rtt: Duration::ZERO,
+            ssthresh_bytes: None,
+            pacing_bps: 0,
+            delivery_bps: 0,
+            ..sample
+        };
         let report = of_sample(&first);
         assert_eq!((report.smoothed_rtt, report.ssthresh_bytes), (None, None));
         assert_eq!((report.pacing_bps, report.delivery_rate_bps), (None, None));
@@ -329,7 +340,7 @@ mod tests {
 
     #[test]
     fn last_report_of_a_kernel_endpoint_has_its_newest_sample_and_retransmissions() {
-        let sample = |cwnd_bytes| Sample {
+        let sample = |cwnd_bytes| TcpInfoSample {
             at: Instant::ZERO,
             smoothed_rtt: Duration::from_millis(1),
             cwnd_bytes,
@@ -338,9 +349,12 @@ mod tests {
             pacing_bps: 0,
             delivery_bps: 0,
         };
-        let report =
-            Report { retransmitted_segments: Some(3), samples: vec![sample(1000), sample(2000)], ..Report::default() };
-        let end = KernelEnd { flow: "f".to_owned(), sender: true, congestion: None, report, digest: None };
+        let report = KernelEndpointReport {
+            retransmitted_segments: Some(3),
+            samples: vec![sample(1000), sample(2000)],
+            ..KernelEndpointReport::default()
+        };
+        let end = KernelEndpointResult { flow: "f".to_owned(), sender: true, congestion: None, report, digest: None };
         let last = end.endpoint_report();
         assert_eq!(
             (last.kind, last.cwnd_bytes, last.retransmitted_packets),

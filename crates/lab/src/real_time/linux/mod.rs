@@ -6,8 +6,9 @@ mod programs;
 mod run;
 
 pub use fullpipe_emulate::{
-    Ended, Home, HostNamespace, HostSettings, Negotiated, Refused as NotAllowed, doctor, enter, measure,
+    EmulatorNamespace, HostNamespace, HostSettings, NamespaceError as NotAllowed, NegotiatedOptions, ProgramOutcome,
+    doctor, enter_user_namespace, measure,
 };
 pub use interface::FrameCapture;
-pub use kernel::KernelEnd;
-pub use run::{AtHosts, CaptureOf, RealOutcome, RealTimeOptions, run};
+pub use kernel::KernelEndpointResult;
+pub use run::{CaptureOpener, HostHook, RealTimeOptions, RealTimeOutcome, run};

@@ -1,9 +1,9 @@
 //! Converts the scenario's programs to commands, and their output to metrics.
 
-use crate::outcome::Told;
-use fullpipe_emulate::{Ended, ProgramSettings, Readiness};
+use crate::outcome::ProgramMetric;
+use fullpipe_emulate::{ProgramOutcome, ProgramSettings, Readiness};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Program, Ready};
+use fullpipe_scenario::description::{Program, ReadyCondition};
 use fullpipe_units::{Instant, NodeId};
 use serde_json::Value;
 use std::path::Path;
@@ -30,16 +30,16 @@ fn one(program: &Program, scenario: &Scenario, real: &[NodeId], folder: Option<&
     ProgramSettings {
         name: program.name.clone(),
         host: real.iter().position(|node| *node == program.host).expect("a host with a program is real"),
-        command: program.command.words(),
+        command: program.command.argv(),
         environment: program.environment.clone(),
         folder: folder.map(|folder| folder.join(&program.directory)),
         after: program.after.iter().filter_map(place).collect(),
         readiness: match &program.ready {
-            Ready::Started => Readiness::Started,
-            Ready::TcpPort(port) => Readiness::TcpPort(*port),
-            Ready::UdpPort(port) => Readiness::UdpPort(*port),
-            Ready::Output(text) => Readiness::Output(text.clone()),
-            Ready::Exit => Readiness::Exit,
+            ReadyCondition::Started => Readiness::Started,
+            ReadyCondition::TcpPort(port) => Readiness::TcpPort(*port),
+            ReadyCondition::UdpPort(port) => Readiness::UdpPort(*port),
+            ReadyCondition::Output(text) => Readiness::Output(text.clone()),
+            ReadyCondition::Exit => Readiness::Exit,
         },
         ready_within: program.ready_timeout,
         start: Instant::ZERO.saturating_add(program.start),
@@ -51,13 +51,13 @@ fn one(program: &Program, scenario: &Scenario, real: &[NodeId], folder: Option<&
 }
 
 /// The metrics that programs reported, in the order of the scenario.
-pub(crate) fn told(scenario: &Scenario, ended: &[Ended]) -> Vec<Told> {
+pub(crate) fn told(scenario: &Scenario, ended: &[ProgramOutcome]) -> Vec<ProgramMetric> {
     let programs = scenario.programs.iter();
     let told = programs.filter_map(|program| {
         let flow = program.figures_of?;
         let ended = ended.iter().find(|ended| ended.name == program.name)?;
         let figures = figures(&ended.output).into_iter();
-        Some(figures.map(move |(name, value)| Told { flow, host: program.host, name, value }))
+        Some(figures.map(move |(name, value)| ProgramMetric { flow, host: program.host, name, value }))
     });
     told.flatten().collect()
 }

@@ -1,25 +1,25 @@
 //! Sets up and executes a real-time run.
 
-use super::interface::{FrameCapture, InterfacePort, Sides};
-use super::kernel::{KernelEnd, KernelEnds};
+use super::interface::{FrameCapture, InterfacePort, InterfaceSides};
+use super::kernel::{KernelEndpointResult, RunningKernelEndpoints};
 use super::programs;
 use crate::assemble;
 use crate::error::RunError;
-use crate::options::{Append, Options};
+use crate::options::{FileAppender, Options};
 use crate::outcome::Outcome;
 use crate::plugins::Plugins;
-use crate::prepared::Prepared;
-use crate::real_time::driver::{Driver, Journal};
+use crate::prepared::PreparedRun;
+use crate::real_time::driver::{ArrivalSink, Driver};
 use crate::real_time::gateway::Gateway;
-use crate::real_time::recorder::Recorder;
+use crate::real_time::recorder::ArrivalRecorder;
 use crate::real_time::replay::real_nodes;
 use crate::starts;
 use crate::world::{RealHost, RealHosts};
 use bytes::Bytes;
 use fullpipe_archive::{IcmpRecord, RefusedFrames};
 use fullpipe_emulate::{
-    Ended, Home, HostNamespace, HostSettings, Lateness, Limits, LinuxMachine, PacketPort, Port, Programs, WallClock,
-    hardware_address, thread_processor_time,
+    EmulatorNamespace, HostNamespace, HostSettings, Lateness, LatenessLimits, LinuxMachine, PacketPort, Port,
+    ProgramOutcome, Programs, WallClock, hardware_address, thread_cpu_time,
 };
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 /// The result of a real-time run.
 #[derive(Debug)]
-pub struct RealOutcome {
+pub struct RealTimeOutcome {
     /// The outcome of the model.
     pub outcome: Outcome,
     /// The lateness of the emulator.
@@ -48,40 +48,44 @@ pub struct RealOutcome {
     /// CPU time of the thread that ran the model, including busy waiting.
     pub processor: Duration,
     /// Exit states of the programs, in the order of the scenario.
-    pub programs: Vec<Ended>,
+    pub programs: Vec<ProgramOutcome>,
     /// Results of the kernel endpoints, in the order of the scenario.
-    pub kernel: Vec<KernelEnd>,
+    pub kernel: Vec<KernelEndpointResult>,
 }
 
 /// Starts additional programs at the hosts of a run. The namespaces are in the order of the scenario's real hosts.
-pub type AtHosts<'a> = dyn FnMut(&[HostNamespace]) -> io::Result<()> + 'a;
+pub type HostHook<'a> = dyn FnMut(&[HostNamespace]) -> io::Result<()> + 'a;
 
 /// Opens the capture of the interface that represents a host, by the host's name.
-pub type CaptureOf<'a> = dyn Fn(&str) -> io::Result<FrameCapture> + 'a;
+pub type CaptureOpener<'a> = dyn Fn(&str) -> io::Result<FrameCapture> + 'a;
 
 /// The arguments of [`run`] in addition to the scenario.
 pub struct RealTimeOptions<'a> {
     /// The options of runs in virtual time.
     pub options: &'a Options,
     /// The namespace with the emulator's ends of all interfaces.
-    pub home: &'a Home,
+    pub home: &'a EmulatorNamespace,
     /// The folder to which programs' folders are relative.
     pub folder: Option<&'a Path>,
     /// Name of the program that is connected to the terminal, if any.
     pub at_terminal: Option<&'a str>,
     /// Destination of recorded arrivals, if they are recorded.
-    pub record: Option<Append>,
+    pub record: Option<FileAppender>,
     /// Called when the hosts exist, before the clock starts.
-    pub at_hosts: Option<&'a mut AtHosts<'a>>,
+    pub at_hosts: Option<&'a mut HostHook<'a>>,
     /// Opens captures of all frames at interfaces of this machine that represent hosts.
-    pub frames: Option<&'a CaptureOf<'a>>,
+    pub frames: Option<&'a CaptureOpener<'a>>,
     /// Called ten times per second with the clock and the lateness; returns whether to stop the run.
     pub each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
 }
 
 impl<'a> RealTimeOptions<'a> {
     /// The options of a run without recording, captures or additional programs.
-    pub fn new(options: &'a Options, home: &'a Home, each: &'a mut dyn FnMut(Instant, &Lateness) -> bool) -> Self {
+    pub fn new(
+        options: &'a Options,
+        home: &'a EmulatorNamespace,
+        each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
+    ) -> Self {
         let (folder, at_terminal, record, at_hosts, frames) = (None, None, None, None, None);
         RealTimeOptions { options, home, folder, at_terminal, record, at_hosts, frames, each }
     }
@@ -91,12 +95,12 @@ impl<'a> RealTimeOptions<'a> {
 ///
 /// # Errors
 /// As [`crate::prepare`], and if the machine cannot provide the namespaces, sockets or programs.
-pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOutcome, RunError> {
+pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealTimeOutcome, RunError> {
     // Programs and kernel sockets also start at the drawn times.
     let scenario = starts::drawn(scenario);
     let mut prepared = assemble::assemble_addressed(Arc::clone(&scenario), asked.options, Plugins::default())?;
     let real = real_nodes(&scenario);
-    let machine_refuses = |error: io::Error| RunError::Machine(error.to_string());
+    let machine_refuses = |error: io::Error| RunError::System(error.to_string());
     let (namespaces, ports) = attach(&prepared, &real, &asked).map_err(machine_refuses)?;
     let namespaces = Arc::new(namespaces);
     prepared.world.set_real(
@@ -110,19 +114,21 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     });
     let ends = {
         let hosts = real.iter().copied().zip(namespaces.iter()).collect();
-        KernelEnds::start(&scenario, &prepared.network.directory, asked.home, &hosts).map_err(RunError::Machine)?
+        RunningKernelEndpoints::start(&scenario, &prepared.network.directory, asked.home, &hosts)
+            .map_err(RunError::System)?
     };
     let settings = programs::settings(&scenario, &real, asked.folder, asked.at_terminal);
     // Without a namespace no program is started, so the required privileges are not needed.
     let programs = (!namespaces.is_empty())
-        .then(|| Programs::start(asked.home, Arc::clone(&namespaces), names.collect(), settings))
+        .then(|| Programs::prepare(asked.home, Arc::clone(&namespaces), names.collect(), settings))
         .transpose()
         .map_err(machine_refuses)?;
     if let Some(at_hosts) = asked.at_hosts {
         at_hosts(&namespaces).map_err(machine_refuses)?;
     }
     let names = real.iter().map(|node| scenario.nodes[node.index()].name.as_str());
-    let recorder = asked.record.map(|append| Recorder::start(append, names)).transpose().map_err(machine_refuses)?;
+    let recorder =
+        asked.record.map(|append| ArrivalRecorder::start(append, names)).transpose().map_err(machine_refuses)?;
     let mut keep = recorder.as_ref().map(|recorder| {
         |at, port, frame: &Bytes| {
             recorder.keep(at, port, frame);
@@ -142,18 +148,18 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         machine: &mut machine,
         lateness: &mut lateness,
         after_stall: scenario.real_time.after_stall,
-        journal: keep.as_mut().map(|keep| keep as &mut Journal<'_>),
+        journal: keep.as_mut().map(|keep| keep as &mut ArrivalSink<'_>),
         each: &mut each,
     };
-    let processor_before = thread_processor_time();
+    let processor_before = thread_cpu_time();
     let driven = driver.run();
-    let processor = thread_processor_time().saturating_sub(processor_before);
+    let processor = thread_cpu_time().saturating_sub(processor_before);
     let ran = clock.now().saturating_since(Instant::ZERO);
     let ended_programs = machine.into_programs().map(Programs::finish).unwrap_or_default();
     let kernel = ends.finish(&scenario);
     let ended = driven.map_err(machine_refuses)?;
     let unrecorded = recorder.map_or(Ok(0), |recorder| recorder.finish(ended)).map_err(machine_refuses)?;
-    let Prepared { mut world, network, mut probes, scenario, .. } = prepared;
+    let PreparedRun { mut world, network, mut probes, scenario, .. } = prepared;
     kernel.iter().for_each(|((flow, end), played)| world.set_kernel_report(*flow, *end, played.endpoint_report()));
     kernel.iter().filter(|(_, end)| end.sender).for_each(|(place, end)| end.add_samples(*place, &mut probes));
     probes.sort();
@@ -164,7 +170,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     let outcome = Outcome::new(scenario, world, network, probes, false);
     let told = programs::told(outcome.scenario(), &ended_programs);
     let outcome = outcome.of_real_time(ended, played, told);
-    Ok(RealOutcome {
+    Ok(RealTimeOutcome {
         outcome,
         lateness,
         refused,
@@ -177,18 +183,22 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     })
 }
 
-fn limits(described: &description::RealTime) -> Limits {
-    Limits { late_after: described.late_after, late_share: described.late_share, stall_after: described.stall_after }
+fn limits(described: &description::RealTimeSettings) -> LatenessLimits {
+    LatenessLimits {
+        late_after: described.late_after,
+        late_share: described.late_share,
+        stall_after: described.stall_after,
+    }
 }
 
 /// The addresses on both sides of the interface that represents a host.
-fn sides(prepared: &Prepared, host: NodeId, interface: &str) -> io::Result<Sides> {
+fn sides(prepared: &PreparedRun, host: NodeId, interface: &str) -> io::Result<InterfaceSides> {
     let scenario = &prepared.scenario;
     let both = |node: NodeId| [IpVersion::V4, IpVersion::V6].map(|v| prepared.network.directory.address(node, v));
     let nodes = || (0..scenario.nodes.len()).map(|number| NodeId(number as u32)).filter(|node| *node != host);
     let is_router = |node: &NodeId| scenario.nodes[node.index()].router;
     let gateway = scenario.links.iter().find(|link| link.from == host).map(|link| link.to);
-    Ok(Sides {
+    Ok(InterfaceSides {
         hardware: HardwareAddress(hardware_address(interface)?),
         host: both(host).to_vec(),
         gateway: gateway.into_iter().flat_map(both).collect(),
@@ -210,7 +220,7 @@ fn of_interface(interface: &str, error: io::Error) -> io::Error {
 type Attached = (Vec<HostNamespace>, Vec<Box<dyn Port>>);
 
 /// Creates the namespaces of hosts and opens the emulator's ports to them.
-fn attach(prepared: &Prepared, real: &[NodeId], asked: &RealTimeOptions<'_>) -> io::Result<Attached> {
+fn attach(prepared: &PreparedRun, real: &[NodeId], asked: &RealTimeOptions<'_>) -> io::Result<Attached> {
     let home = asked.home;
     let mut namespaces = Vec::new();
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
@@ -229,17 +239,17 @@ fn attach(prepared: &Prepared, real: &[NodeId], asked: &RealTimeOptions<'_>) -> 
         if let Some(interface) = prepared.scenario.nodes[node.index()].interface() {
             let capture = asked.frames.map(|open| open(name)).transpose()?;
             let open = || InterfacePort::open(interface, sides(prepared, *node, interface)?, capture);
-            let port = home.at_machine(open).map_err(|error| told(of_interface(interface, error)))?;
+            let port = home.run_in_original_namespace(open).map_err(|error| told(of_interface(interface, error)))?;
             ports.push(Box::new(port));
             continue;
         }
         match prepared.scenario.real_time.attachment {
-            description::Attachment::Veth => {
+            description::InterfaceKind::Veth => {
                 let (namespace, outer) = home.add_host(&settings).map_err(told)?;
                 namespaces.push(namespace);
                 ports.push(Box::new(PacketPort::open(&outer).map_err(told)?));
             }
-            description::Attachment::Tun => {
+            description::InterfaceKind::Tun => {
                 let (namespace, port) = home.add_tun_host(&settings).map_err(told)?;
                 namespaces.push(namespace);
                 ports.push(Box::new(port));
@@ -253,6 +263,6 @@ fn attach(prepared: &Prepared, real: &[NodeId], asked: &RealTimeOptions<'_>) -> 
 fn mtu_bytes(scenario: &Scenario, node: NodeId) -> u32 {
     let links = scenario.links.iter().filter(|link| link.from == node).map(|link| link.mtu_bytes);
     let media = scenario.ethernets.iter().filter(|ethernet| ethernet.hosts.contains(&node));
-    let access = scenario.access.iter().filter(|access| access.is_at(node)).map(|access| access.mtu_bytes());
+    let access = scenario.access.iter().filter(|access| access.contains_node(node)).map(|access| access.mtu_bytes());
     links.chain(media.map(|ethernet| ethernet.mtu_bytes)).chain(access).min().unwrap_or(1500)
 }

@@ -5,7 +5,7 @@ use super::world::{FAST, World};
 use super::{MadeUp, Ran, arrival, frame, run_world, with};
 use fullpipe_archive::RefusedFrames;
 use fullpipe_emulate::Arrival;
-use fullpipe_scenario::description::AfterStall;
+use fullpipe_scenario::description::StallPolicy;
 use proptest::prelude::*;
 
 /// Real hosts 10.0.0.1 and 10.0.0.2 behind routers 10.0.0.4 and 10.0.0.5, and a model host 10.0.0.3 that exchanges TCP and UDP with the
@@ -25,7 +25,7 @@ pub(super) fn world() -> World {
 }
 
 fn run(machine: MadeUp) -> Ran {
-    run_world(&world(), machine, AfterStall::CatchUp)
+    run_world(&world(), machine, StallPolicy::CatchUp)
 }
 
 /// The one's complement sum (RFC 1071) over a header with checksum zero.
@@ -179,7 +179,7 @@ proptest! {
             (stamp, arrival(stamp, port, bytes.into()))
         });
         let street = street("endpoint-independent");
-        let ran = super::run_hosts(&street, 3, with(frames), AfterStall::CatchUp);
+        let ran = super::run_hosts(&street, 3, with(frames), StallPolicy::CatchUp);
         prop_assert!(all_refused(&ran.refused) <= count, "{:?}", ran.refused);
         let verdict = ran.outcome.verdict();
         prop_assert!(verdict.passed(), "{}", verdict);

@@ -9,7 +9,7 @@ use etherparse::{
     IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Icmpv6Header, Icmpv6Type, IpNumber, Ipv4Header, Ipv6Header, TcpHeader,
     UdpHeader, ip_number,
 };
-use fullpipe_scenario::description::AfterStall;
+use fullpipe_scenario::description::StallPolicy;
 
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
@@ -82,7 +82,7 @@ fn frame(ip: &[u8]) -> Bytes {
 /// Sends packets of the client at these microseconds; returns the port and bytes of each sent packet.
 fn passed(sent: &[(u64, Vec<u8>)]) -> (Vec<(usize, Vec<u8>)>, Ran) {
     let frames = sent.iter().map(|(at, ip)| (*at, arrival(*at, CLIENT, frame(ip))));
-    let ran = run_world(&world(), with(frames), AfterStall::CatchUp);
+    let ran = run_world(&world(), with(frames), StallPolicy::CatchUp);
     let verdict = ran.outcome.verdict();
     assert!(verdict.passed(), "{verdict}");
     // The model host has its own flow toward the server.

@@ -5,7 +5,7 @@ use super::world::{FAST, World};
 use super::{MadeUp, Ran, arrival, run_hosts, run_world, with};
 use bytes::Bytes;
 use etherparse::{IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Ipv4Header, UdpHeader, ip_number};
-use fullpipe_scenario::description::AfterStall;
+use fullpipe_scenario::description::StallPolicy;
 
 /// 10.0.0.1 inside, 10.0.0.2 outside, the NAT 10.0.0.3 between them, with 1 ms on each side.
 fn home() -> World {
@@ -52,7 +52,7 @@ fn frame(ip: &[u8]) -> Bytes {
 fn translated(sent: &[(u64, usize, Vec<u8>)]) -> (Vec<(usize, Vec<u8>)>, Ran) {
     let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
     let machine: MadeUp = with(frames);
-    let ran = run_world(&home(), machine, AfterStall::CatchUp);
+    let ran = run_world(&home(), machine, StallPolicy::CatchUp);
     (ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect(), ran)
 }
 
@@ -149,7 +149,7 @@ const OUTSIDE: usize = 2;
 
 fn in_the_street(filter: &str, sent: &[(u64, usize, Vec<u8>)]) -> (Vec<(usize, Vec<u8>)>, Ran) {
     let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
-    let ran = run_hosts(&street(filter), 3, with(frames), AfterStall::CatchUp);
+    let ran = run_hosts(&street(filter), 3, with(frames), StallPolicy::CatchUp);
     let verdict = ran.outcome.verdict();
     assert!(verdict.passed(), "{verdict}");
     (ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect(), ran)
@@ -321,7 +321,7 @@ fn icmp_errors_quote_the_packet_as_sent() {
         (40_000, SERVER, datagram(server, outside, 3, true)),
     ];
     let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
-    let ran = run_world(&longer(), with(frames), AfterStall::CatchUp);
+    let ran = run_world(&longer(), with(frames), StallPolicy::CatchUp);
     let out: Vec<_> = ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect();
     let error = |from, to, hops_left, number, kind, about: &[u8]| {
         let mut bytes = icmp(kind, from, to, hops_left, &about[..about.len().min(548)]);
@@ -366,7 +366,7 @@ fn fragments_after_a_rebinding_have_the_new_port() {
         (30_000, part((1, 5000), 64, 0, 1480)),
     ];
     let frames = sent.into_iter().map(|(at, ip)| (at, arrival(at, CLIENT, frame(&ip))));
-    let ran = run_world(&World::pair(", rebinding = { first = '10ms' }"), with(frames), AfterStall::CatchUp);
+    let ran = run_world(&World::pair(", rebinding = { first = '10ms' }"), with(frames), StallPolicy::CatchUp);
     let out: Vec<_> = ran.machine.sent.iter().map(|(_, _, bytes)| bytes[14..].to_vec()).collect();
     let [first, rebound, ..] = out.as_slice() else { panic!("{out:?}") };
     let port = u16::from_be_bytes([rebound[20], rebound[21]]);
@@ -393,7 +393,7 @@ fn icmp_error_of_an_inside_router_has_the_nat_address() {
     let sent =
         [(1_000, CLIENT, datagram(client, server, 64, true)), (10_000, SERVER, datagram(server, outside, 2, true))];
     let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
-    let ran = run_world(&world, with(frames), AfterStall::CatchUp);
+    let ran = run_world(&world, with(frames), StallPolicy::CatchUp);
     let [_, (_, SERVER, said)] = ran.machine.sent.as_slice() else { panic!("{:?}", ran.machine.sent) };
     let exceeded = Icmpv4Type::TimeExceeded(TimeExceededCode::TtlExceededInTransit);
     let expected = icmp(exceeded, 3, 2, 63, &datagram(server, outside, 1, true));

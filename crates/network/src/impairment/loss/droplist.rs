@@ -1,27 +1,27 @@
 //! Loss of frames by their numbers.
 
 use super::super::FRAME_NUMBER;
-use super::super::settings::{Impairment, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
+use super::super::settings::{Impairment, ImpairmentContext, ImpairmentModel, ImpairmentSettings, ImpairmentStage};
 use super::LossComponent;
-use crate::selection::{Frames, PROTOCOL};
-use fullpipe_schema::component::choice;
-use fullpipe_schema::{Kind, keys};
+use crate::selection::{FrameFilter, PROTOCOL};
+use fullpipe_schema::component::choice_component;
+use fullpipe_schema::{FieldKind, keys};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(super) static DROPLIST: LossComponent = choice(
+pub(super) static DROPLIST: LossComponent = choice_component(
     "droplist",
     "the frames of these numbers.",
     &[keys! {
         /// Numbers, from 1, in any order.
-        "frames": Kind::List(&FRAME_NUMBER), required;
+        "frames": FieldKind::List(&FRAME_NUMBER), required;
         /// Whether frames without transport payload are not counted and never lost.
-        "data_only": Kind::Boolean, default "true";
+        "data_only": FieldKind::Boolean, default "true";
         PROTOCOL;
     }],
     |reader, _| {
         let numbers: Vec<u64> = reader.tree.list("frames").iter().map(|number| number.integer() as u64).collect();
-        let (data_only, frames) = (reader.tree.boolean("data_only"), Frames::read(reader.tree));
+        let (data_only, frames) = (reader.tree.boolean("data_only"), FrameFilter::read(reader.tree));
         Ok((!numbers.is_empty()).then(|| Arc::new(Droplist { data_only, frames, numbers }) as Impairment))
     },
 );
@@ -32,7 +32,7 @@ pub struct Droplist {
     /// Whether only frames with transport payload are counted.
     pub data_only: bool,
     /// Which frames are counted.
-    pub frames: Frames,
+    pub frames: FrameFilter,
     /// Numbers, in any order.
     pub numbers: Vec<u64>,
 }
@@ -42,7 +42,7 @@ impl ImpairmentSettings for Droplist {
         let (data_only, frames) = (self.data_only, self.frames);
         let mut numbers: BTreeSet<u64> = self.numbers.iter().copied().collect();
         let mut counted = 0;
-        ImpairmentModel::new(Stage::Transmission, move |frame, outcome| {
+        ImpairmentModel::new(ImpairmentStage::Transmission, move |frame, outcome| {
             if frames.include(frame) && (frame.has_payload || !data_only) {
                 counted += 1;
                 outcome.lost |= numbers.remove(&counted);

@@ -1,20 +1,20 @@
 //! Loss in bursts by a chain of two states (Gilbert 1960, Elliott 1963).
 
-use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
+use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings, ImpairmentStage};
 use super::LossComponent;
-use fullpipe_schema::component::choice;
-use fullpipe_schema::{Field, Kind};
+use fullpipe_schema::component::choice_component;
+use fullpipe_schema::{Field, FieldKind};
 use std::sync::Arc;
 
-pub(super) static GILBERT_ELLIOTT: LossComponent = choice(
+pub(super) static GILBERT_ELLIOTT: LossComponent = choice_component(
     "gilbert-elliott",
     "a chain of two states; each frame is lost with the probability of the state, then the state may change \
      (Gilbert 1960, Elliott 1963).",
     &[&[
-        Field::required("good_to_bad", Kind::PROBABILITY, "Probability per frame of turning bad."),
-        Field::required("bad_to_good", Kind::PROBABILITY, "Probability per frame of turning good."),
-        Field::default("loss_good", Kind::PROBABILITY, "0.0", "Probability of loss in the good state."),
-        Field::default("loss_bad", Kind::PROBABILITY, "1.0", "Probability of loss in the bad state."),
+        Field::required("good_to_bad", FieldKind::PROBABILITY, "Probability per frame of turning bad."),
+        Field::required("bad_to_good", FieldKind::PROBABILITY, "Probability per frame of turning good."),
+        Field::default("loss_good", FieldKind::PROBABILITY, "0.0", "Probability of loss in the good state."),
+        Field::default("loss_bad", FieldKind::PROBABILITY, "1.0", "Probability of loss in the bad state."),
     ]],
     |reader, _| {
         let number = |key| reader.tree.number(key);
@@ -73,13 +73,13 @@ impl GilbertElliott {
 
 impl ImpairmentSettings for GilbertElliott {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        let (chain, mut stream) = (*self, context.random("burst loss"));
-        let mut is_bad = stream.chance(chain.bad_share());
-        ImpairmentModel::new(Stage::Transmission, move |_, outcome| {
+        let (chain, mut stream) = (*self, context.random_stream("burst loss"));
+        let mut is_bad = stream.bernoulli(chain.bad_share());
+        ImpairmentModel::new(ImpairmentStage::Transmission, move |_, outcome| {
             let (loss, change) =
                 if is_bad { (chain.loss_bad, chain.bad_to_good) } else { (chain.loss_good, chain.good_to_bad) };
-            outcome.lost |= stream.chance(loss);
-            is_bad ^= stream.chance(change);
+            outcome.lost |= stream.bernoulli(loss);
+            is_bad ^= stream.bernoulli(change);
         })
     }
 }

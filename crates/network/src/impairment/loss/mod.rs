@@ -7,8 +7,8 @@ pub mod gilbert_elliott;
 pub mod periodic;
 
 use super::settings::{Impairment, ImpairmentComponent};
-use fullpipe_schema::component::{Catalogue, Component, choice, variants};
-use fullpipe_schema::{Data, Field, Kind, Table, Tree, Variants};
+use fullpipe_schema::component::{Catalog, Component, choice_component, variants};
+use fullpipe_schema::{Field, FieldKind, Table, Tree, ValueData, Variants};
 
 /// A loss model as a component; `None`: no loss.
 pub type LossComponent = Component<Option<Impairment>, ()>;
@@ -17,7 +17,7 @@ const ALL: &[&LossComponent] =
     &[&NONE, &bernoulli::BERNOULLI, &periodic::PERIODIC, &gilbert_elliott::GILBERT_ELLIOTT, &droplist::DROPLIST];
 
 /// All loss models, in the order of lists and of the reference page.
-pub static LOSSES: Catalogue<Option<Impairment>, ()> = Catalogue { key: "kind", components: &[ALL] };
+pub static LOSSES: Catalog<Option<Impairment>, ()> = Catalog { key: "kind", components: &[ALL] };
 
 /// The table that selects a loss model.
 pub static TABLE: Table = Table {
@@ -33,20 +33,20 @@ pub static TABLE: Table = Table {
     ..Table::EMPTY
 };
 
-static NONE: LossComponent = choice("none", "nothing is lost.", &[], |_, _| Ok(None));
+static NONE: LossComponent = choice_component("none", "nothing is lost.", &[], |_, _| Ok(None));
 
 pub(super) static LOSS: ImpairmentComponent = ImpairmentComponent {
-    field: Field::empty("loss", Kind::Table(&TABLE), "Loss after transmission."),
+    field: Field::empty("loss", FieldKind::Table(&TABLE), "Loss after transmission."),
     fill: |direction| {
-        let mut none = Tree::at(direction.place);
-        none.fill(LOSSES.key, Data::Choice(NONE.declaration.name));
-        direction.fill("loss", Data::Table(none));
+        let mut none = Tree::empty_at(direction.place);
+        none.fill(LOSSES.key, ValueData::Choice(NONE.declaration.name));
+        direction.fill("loss", ValueData::Table(none));
         if let Some(loss) = direction.table_mut("loss") {
             periodic::fill(loss);
         }
     },
     read: |reader, value| {
         let path = reader.path_of("loss");
-        Ok(LOSSES.read(&mut reader.within(value.table(), &path), &())?.into_iter().collect())
+        Ok(LOSSES.read(&mut reader.nested(value.table(), &path), &())?.into_iter().collect())
     },
 };

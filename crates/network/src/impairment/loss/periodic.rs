@@ -4,15 +4,15 @@ use super::super::FRAME_NUMBER;
 use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings};
 use super::LossComponent;
 use crate::loss::LossModel;
-use fullpipe_schema::component::choice;
+use fullpipe_schema::component::choice_component;
 use fullpipe_schema::{Field, Tree, Value};
 use std::sync::Arc;
 
-pub(super) static PERIODIC: LossComponent = choice(
+pub(super) static PERIODIC: LossComponent = choice_component(
     "periodic",
     "one in so many. Frames without transport payload are not counted and never lost.",
     &[&[
-        Field::required("every", FRAME_NUMBER, "From one loss to the next.").unit("frames"),
+        Field::required("every", FRAME_NUMBER, "From one loss to the next.").with_unit("frames"),
         Field::optional("offset", FRAME_NUMBER, "as `every`", "Number of the first lost frame, from 1."),
     ]],
     |reader, _| {

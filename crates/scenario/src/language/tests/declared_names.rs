@@ -4,7 +4,7 @@
 
 use super::random;
 use crate::language::{LANGUAGE, load};
-use crate::schema::{self, Choice, Data, Default, Field, Kind, Override, Table, Tree, Variant};
+use crate::schema::{self, Choice, DefaultValue, Field, FieldKind, Override, Table, Tree, ValueData, Variant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -18,11 +18,11 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/file.toml");
 type Pair = (Key, &'static str, &'static str);
 
 /// The choices of a kind, and whether they are elements of a list.
-fn choices(kind: &'static Kind) -> Option<(&'static [Choice], bool)> {
+fn choices(kind: &'static FieldKind) -> Option<(&'static [Choice], bool)> {
     match kind {
-        Kind::Choice(choices) => Some((choices, false)),
-        Kind::List(Kind::Choice(choices)) => Some((choices, true)),
-        Kind::Either(first, second) => choices(first).or_else(|| choices(second)),
+        FieldKind::Choice(choices) => Some((choices, false)),
+        FieldKind::List(FieldKind::Choice(choices)) => Some((choices, true)),
+        FieldKind::Either(first, second) => choices(first).or_else(|| choices(second)),
         _ => None,
     }
 }
@@ -33,11 +33,11 @@ fn names(field: &'static Field) -> impl Iterator<Item = &'static str> {
     choices.iter().filter(|choice| choice.available).map(|choice| choice.name)
 }
 
-fn tables(kind: &'static Kind) -> Vec<&'static Table> {
+fn tables(kind: &'static FieldKind) -> Vec<&'static Table> {
     match kind {
-        Kind::Table(table) | Kind::Tables(table) => vec![table],
-        Kind::List(kind) | Kind::Map(kind) => tables(kind),
-        Kind::Either(first, second) => [tables(first), tables(second)].concat(),
+        FieldKind::Table(table) | FieldKind::Tables(table) => vec![table],
+        FieldKind::List(kind) | FieldKind::Map(kind) => tables(kind),
+        FieldKind::Either(first, second) => [tables(first), tables(second)].concat(),
         _ => Vec::new(),
     }
 }
@@ -48,7 +48,7 @@ fn variants(table: &'static Table) -> impl Iterator<Item = &'static Variant> {
 
 /// The fields of a table and of all its variants.
 fn fields(table: &'static Table) -> impl Iterator<Item = &'static Field> {
-    table.common().chain(variants(table).flat_map(|variant| variant.fields()))
+    table.common_fields().chain(variants(table).flat_map(|variant| variant.fields()))
 }
 
 /// A table and all tables within it.
@@ -143,7 +143,7 @@ impl Search {
 
     /// The required keys of a table, with random values.
     fn required(&mut self, table: &'static Table, fields: impl Iterator<Item = &'static Field>) -> Vec<String> {
-        let required = fields.filter(|field| matches!(field.default, Default::Required));
+        let required = fields.filter(|field| matches!(field.default, DefaultValue::Required));
         let pair = |field: &'static Field| {
             self.drawn += 1;
             random::pair(self.drawn, table, field)
@@ -172,10 +172,10 @@ impl Search {
         if let Some(key) = table.variants.map(|variants| variants.key) {
             let given = |field: &'static Field| {
                 let value = tree.get(field.key).filter(|value| value.given)?;
-                Some(format!("{} = {}", field.key, schema::one_line(Some(&field.kind), value)))
+                Some(format!("{} = {}", field.key, schema::format_inline(Some(&field.kind), value)))
             };
             let set = |other: &'static Variant| {
-                let kept = table.common().filter_map(given);
+                let kept = table.common_fields().filter_map(given);
                 let value = if variant.is_some_and(|variant| variant.name == other.name) {
                     let kept: Vec<String> = kept.chain(other.fields().filter_map(given)).collect();
                     format!("{{ {key} = '{}', {} }}", other.name, kept.join(", "))
@@ -187,12 +187,12 @@ impl Search {
             let names = variants(table).map(set).collect();
             found.push(Place { key: (table.name, key), names });
         }
-        for field in table.common().chain(variant.into_iter().flat_map(|variant| variant.fields())) {
+        for field in table.common_fields().chain(variant.into_iter().flat_map(|variant| variant.fields())) {
             let path = if path.is_empty() { field.key.to_owned() } else { format!("{path}.{}", field.key) };
             let below = tables(&field.kind);
             match tree.get(field.key).map(|value| &value.data) {
-                Some(Data::Table(tree)) => self.places(below[0], tree, &path, found, add),
-                Some(Data::Tables(trees)) if !trees.is_empty() => {
+                Some(ValueData::Table(tree)) => self.places(below[0], tree, &path, found, add),
+                Some(ValueData::Tables(trees)) if !trees.is_empty() => {
                     for (index, tree) in trees.iter().enumerate() {
                         self.places(below[0], tree, &format!("{path}.{index}"), found, add);
                     }
@@ -202,9 +202,10 @@ impl Search {
                         if self.is_open(below) {
                             let all: Vec<&'static Variant> = variants(below).collect();
                             let variant = (!all.is_empty()).then(|| all[self.drawn as usize % all.len()]);
-                            let pairs = self.required(below, below.common());
+                            let pairs = self.required(below, below.common_fields());
                             let value = self.table(below, variant, pairs);
-                            let is_array = matches!(field.kind, Kind::Tables(_) | Kind::Either(Kind::Tables(_), _));
+                            let is_array =
+                                matches!(field.kind, FieldKind::Tables(_) | FieldKind::Either(FieldKind::Tables(_), _));
                             let value = if is_array { format!("[{value}]") } else { value };
                             add.push(Override { path: path.clone(), value });
                         }

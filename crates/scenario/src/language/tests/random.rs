@@ -3,13 +3,13 @@
 
 use crate::language::{LANGUAGE, load};
 use crate::schema::quantity::{format_queue_limit, format_size};
-use crate::schema::{self, Data, Default, Field, Kind, Table, Tree};
+use crate::schema::{self, DefaultValue, Field, FieldKind, Table, Tree, ValueData};
 use fullpipe_lte::scheduler::catalogue::ENTRIES;
-use fullpipe_units::{Duration, Rate, Stream};
+use fullpipe_units::{Duration, RandomStream, Rate};
 use std::collections::BTreeSet;
 
 struct Writer {
-    random: Stream,
+    random: RandomStream,
     /// One in this many optional keys is present.
     sparsity: u64,
     /// The kind of topology in the file.
@@ -24,29 +24,29 @@ struct Writer {
 
 impl Writer {
     fn new(case: u64) -> Self {
-        let random = Stream::new(case, "scenario", "file");
+        let random = RandomStream::new(case, "scenario", "file");
         Writer { random, sparsity: 2 + case % 14, topology: "", steps: 0, programs: 0, cells: None }
     }
 
     fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
-        &list[self.random.below(list.len() as u64) as usize]
+        &list[self.random.uniform_below(list.len() as u64) as usize]
     }
 
     /// Small numbers, large numbers and the bounds.
     fn integer(&mut self, min: u64, max: u64) -> u64 {
-        match self.random.below(8) {
+        match self.random.uniform_below(8) {
             0 => min,
             1 => max,
-            2 => min + self.random.below(max - min),
-            _ => min.saturating_add(self.random.below(1 << self.random.clone().below(30))).min(max),
+            2 => min + self.random.uniform_below(max - min),
+            _ => min.saturating_add(self.random.uniform_below(1 << self.random.clone().uniform_below(30))).min(max),
         }
     }
 
-    fn value(&mut self, key: &str, kind: &Kind) -> String {
+    fn value(&mut self, key: &str, kind: &FieldKind) -> String {
         match kind {
             // Mostly existing names.
-            Kind::Text => match (key, self.topology) {
-                ("from" | "to", _) if self.random.below(50) == 0 => {
+            FieldKind::Text => match (key, self.topology) {
+                ("from" | "to", _) if self.random.uniform_below(50) == 0 => {
                     self.pick(&["'*'", "'nobody'", "'router1'"]).to_string()
                 }
                 ("from", "dumbbell") => self.pick(&["'left*'", "'left1'", "'l?ft1*'"]).to_string(),
@@ -59,17 +59,17 @@ impl Writer {
                 ("link" | "links", _) => self.pick(&["'*'", "'link1'", "'bottleneck*'"]).to_string(),
                 _ => self.pick(&["'plain'", "\"with \\\"quotes\\\" and \\\\\"", "'é ✓'", "''"]).to_string(),
             },
-            Kind::Name => format!("'{}{}'", self.pick(&["n", "Name-", "x_"]), self.random.below(50)),
-            Kind::Boolean => self.random.chance(0.5).to_string(),
+            FieldKind::Name => format!("'{}{}'", self.pick(&["n", "Name-", "x_"]), self.random.uniform_below(50)),
+            FieldKind::Boolean => self.random.bernoulli(0.5).to_string(),
             // Counts are small, otherwise the test would take too long.
-            Kind::Integer { .. } if ["count", "pairs", "hosts", "hops"].contains(&key) => {
-                (2 + self.random.below(4)).to_string()
+            FieldKind::Integer { .. } if ["count", "pairs", "hosts", "hops"].contains(&key) => {
+                (2 + self.random.uniform_below(4)).to_string()
             }
-            Kind::Integer { min, max } => {
+            FieldKind::Integer { min, max } => {
                 let min = u64::try_from(*min).unwrap_or(0);
                 self.integer(min, u64::try_from(*max).unwrap_or(0)).to_string()
             }
-            Kind::Number { min, max } => {
+            FieldKind::Number { min, max } => {
                 let number = self.random.uniform();
                 // If the schema states no bound, any number is accepted.
                 let [min, max] = [min, max].map(|bound| bound.clamp(-1e12, 1e12));
@@ -77,59 +77,59 @@ impl Writer {
                 format!("{:?}", self.pick(&values))
             }
             // Before the end of the run.
-            Kind::Duration { .. } if key == "from" && self.random.chance(0.9) => "'1ns'".to_string(),
-            Kind::Duration { min, max } => {
+            FieldKind::Duration { .. } if key == "from" && self.random.bernoulli(0.9) => "'1ns'".to_string(),
+            FieldKind::Duration { min, max } => {
                 let nanoseconds = self.integer(min.as_nanos(), max.as_nanos());
                 format!("'{}'", Duration::from_nanos(nanoseconds))
             }
-            Kind::Rate => {
-                let rate = self.integer(1, schema::FASTEST.bits_per_second());
+            FieldKind::Rate => {
+                let rate = self.integer(1, schema::MAX_RATE.bits_per_second());
                 format!("'{}'", Rate::from_bits_per_second(rate))
             }
-            Kind::Size { min, max } => {
+            FieldKind::Size { min, max } => {
                 let bytes = self.integer(*min, *max);
-                if self.random.chance(0.5) { bytes.to_string() } else { format!("'{}'", format_size(bytes)) }
+                if self.random.bernoulli(0.5) { bytes.to_string() } else { format!("'{}'", format_size(bytes)) }
             }
             // Thresholds of RED: usually the first is below the second.
-            Kind::LinkQueueLimit if key == "min" && self.random.chance(0.8) => "'3packets'".to_string(),
-            Kind::LinkQueueLimit if key == "max" && self.random.chance(0.8) => "'40packets'".to_string(),
-            Kind::LinkQueueLimit if self.random.chance(0.1) => format!("'{}BDP'", self.integer(1, 64)),
-            Kind::QueueLimit | Kind::LinkQueueLimit => {
+            FieldKind::LinkQueueLimit if key == "min" && self.random.bernoulli(0.8) => "'3packets'".to_string(),
+            FieldKind::LinkQueueLimit if key == "max" && self.random.bernoulli(0.8) => "'40packets'".to_string(),
+            FieldKind::LinkQueueLimit if self.random.bernoulli(0.1) => format!("'{}BDP'", self.integer(1, 64)),
+            FieldKind::QueueLimit | FieldKind::LinkQueueLimit => {
                 use crate::description::QueueLimit::*;
-                let limit = match self.random.below(4) {
+                let limit = match self.random.uniform_below(4) {
                     0 => Packets(self.integer(1, u32::MAX.into()) as u32),
                     1 => Bytes(self.integer(1, u64::MAX)),
-                    2 => Time(Duration::from_nanos(self.integer(1, schema::LONGEST.as_nanos()))),
+                    2 => Time(Duration::from_nanos(self.integer(1, schema::MAX_DURATION.as_nanos()))),
                     _ => Unlimited,
                 };
                 format!("'{}'", format_queue_limit(limit))
             }
             // A metric that every subject has.
-            Kind::Choice(_) if key == "metrics" && self.random.chance(0.7) => {
+            FieldKind::Choice(_) if key == "metrics" && self.random.bernoulli(0.7) => {
                 self.pick(&["'throughput_bps'", "'drops'"]).to_string()
             }
-            Kind::Choice(choices) => {
+            FieldKind::Choice(choices) => {
                 let names: Vec<&str> = choices.iter().filter(|choice| choice.available).map(|c| c.name).collect();
                 format!("'{}'", self.pick(&names))
             }
-            Kind::Table(table) => self.table(table),
-            Kind::Tables(table) => {
+            FieldKind::Table(table) => self.table(table),
+            FieldKind::Tables(table) => {
                 // A router is a NAT at most once, and a host is a UE at most once.
-                let count = if ["nat", "lte", "ue"].contains(&key) { 1 } else { 1 + self.random.below(3) };
+                let count = if ["nat", "lte", "ue"].contains(&key) { 1 } else { 1 + self.random.uniform_below(3) };
                 let mut list: Vec<String> = (0..count).map(|_| self.table(table)).collect();
-                if key == "flow" && self.topology == "star" && self.random.chance(0.3) {
+                if key == "flow" && self.topology == "star" && self.random.bernoulli(0.3) {
                     list.extend(self.tunnel());
                 }
                 format!("[{}]", list.join(", "))
             }
-            Kind::List(element) => {
-                let count = 1 + self.random.below(2);
+            FieldKind::List(element) => {
+                let count = 1 + self.random.uniform_below(2);
                 let list: Vec<String> = (0..count).map(|_| self.value(key, element)).collect();
                 format!("[{}]", list.join(", "))
             }
-            Kind::Map(_) | Kind::Raw => "{}".to_string(),
-            Kind::Either(first, second) => {
-                let kind = if self.random.chance(0.8) { first } else { second };
+            FieldKind::Map(_) | FieldKind::Raw => "{}".to_string(),
+            FieldKind::Either(first, second) => {
+                let kind = if self.random.bernoulli(0.8) { first } else { second };
                 self.value(key, kind)
             }
         }
@@ -139,7 +139,7 @@ impl Writer {
     fn tunnel(&mut self) -> [String; 2] {
         let masque = self.table(&fullpipe_transport::tunnel::MASQUE);
         // Capsules are possible in every mode of the tunnel.
-        let mode = if self.random.chance(0.5) { ", via_mode = 'stream'" } else { "" };
+        let mode = if self.random.bernoulli(0.5) { ", via_mode = 'stream'" } else { "" };
         [
             format!("{{ name = 'tunnel', from = 'host1', to = 'host2', workload = 'tunnel', masque = {masque} }}"),
             format!(
@@ -150,7 +150,7 @@ impl Writer {
 
     fn pairs(&mut self, table: &'static Table) -> Vec<String> {
         let mut pairs = Vec::new();
-        let mut fields: Vec<&'static Field> = table.common().collect();
+        let mut fields: Vec<&'static Field> = table.common_fields().collect();
         if let Some(variants) = table.variants {
             let variant = self.pick(variants.list);
             pairs.push(format!("{} = '{}'", variants.key, variant.name));
@@ -167,9 +167,9 @@ impl Writer {
         if table.name == "LTE network" {
             self.cells = Some(0);
         }
-        let (of_errors, exactly) = (["probability", "bit_error_rate"], self.random.chance(0.5));
+        let (of_errors, exactly) = (["probability", "bit_error_rate"], self.random.bernoulli(0.5));
         // A file has either only programs or flows.
-        let programs = table.name.is_empty() && self.random.chance(0.2);
+        let programs = table.name.is_empty() && self.random.bernoulli(0.2);
         for field in fields {
             // Keys that exclude each other.
             let not_with_programs = ["flow", "probe", "nat"].contains(&field.key);
@@ -194,7 +194,7 @@ impl Writer {
             }
             // Settings of the model if another stack runs the ends, and settings that the model lacks.
             let model = pairs.iter().any(|pair| pair == "stack = 'model'");
-            let of_model = fullpipe_quic::settings::is_of_model(field.key);
+            let of_model = fullpipe_quic::settings::is_model_key(field.key);
             if table.name == "quic" && (of_model && !model || field.key == "cryptography" && model) {
                 continue;
             }
@@ -215,11 +215,11 @@ impl Writer {
             }
             // Only one key for the position; the last key requires distances.
             let places = ["distance", "farthest", "position", "waypoints", "course"];
-            let farthest = field.key == "farthest" && place == "distance" && self.random.chance(0.5);
+            let farthest = field.key == "farthest" && place == "distance" && self.random.bernoulli(0.5);
             if table.name == "UE" && places.contains(&field.key) && field.key != place && !farthest {
                 continue;
             }
-            if table.name == "nat" && field.key.ends_with("_port") && self.random.chance(0.5) {
+            if table.name == "nat" && field.key.ends_with("_port") && self.random.bernoulli(0.5) {
                 continue;
             }
             // Only flows have directions and ends.
@@ -233,7 +233,7 @@ impl Writer {
             if table.name == "probe" && subjects.contains(&field.key) && field.key != subject {
                 continue;
             }
-            let needed = matches!(field.default, Default::Required)
+            let needed = matches!(field.default, DefaultValue::Required)
                 || field.key == "flow"
                 || table.name == "probe" && field.key == subject
                 || table.name == "UE" && field.key == place;
@@ -243,13 +243,13 @@ impl Writer {
             // A file with only programs has no flows.
             let fits = field.key != "figures_of";
             let wanted = needed
-                || field.key == "lte" && self.random.chance(0.3)
+                || field.key == "lte" && self.random.bernoulli(0.3)
                 || ["path loss", "fading"].contains(&table.name)
-                || table.name == "cell" && !owners.is_empty() && self.random.chance(0.5)
-                || table.name == "bearer" && field.key == "guaranteed_rate" && self.random.chance(0.2)
+                || table.name == "cell" && !owners.is_empty() && self.random.bernoulli(0.5)
+                || table.name == "bearer" && field.key == "guaranteed_rate" && self.random.bernoulli(0.2)
                 || field.key == "path_loss"
                 || ["topology", "program", "stack"].contains(&field.key)
-                || self.random.below(self.sparsity) == 0;
+                || self.random.uniform_below(self.sparsity) == 0;
             if wanted && fits && !(own && table.name.is_empty()) {
                 pairs.push(format!("{} = {}", field.key, self.value(field.key, &field.kind)));
             }
@@ -259,7 +259,7 @@ impl Writer {
 
     /// Values that depend on other values; they are usually consistent.
     fn consistent(&mut self, table: &str, key: &str) -> Option<String> {
-        if self.random.chance(0.1) {
+        if self.random.bernoulli(0.1) {
             return None;
         }
         match (table, key) {
@@ -267,7 +267,7 @@ impl Writer {
                 self.steps += 1;
                 Some(format!("at = '{}ms'", self.steps))
             }
-            ("probe", "end") if self.random.chance(0.5) => None,
+            ("probe", "end") if self.random.bernoulli(0.5) => None,
             ("probe", "end") => Some(format!("end = '{}'", *self.pick(&["client", "server"]))),
             ("LTE network", "gateway") => {
                 let gateway = match self.topology {
@@ -296,7 +296,7 @@ impl Writer {
                 Some(format!("name = 'c{number}'"))
             }
             ("cell", "sounding_period") => Some("sounding_period = 160".to_string()),
-            ("cell", "scheduler") if self.random.chance(0.6) => {
+            ("cell", "scheduler") if self.random.bernoulli(0.6) => {
                 Some(format!("scheduler = '{}'", self.pick(&["pss", "pss", "pss", "cqa", "fd-tbfq", "td-tbfq"])))
             }
             ("cell", "waiting_unit") => Some("waiting_unit = '20ms'".to_string()),
@@ -304,8 +304,8 @@ impl Writer {
             ("cell", "position") => Some("position = [-0.5, 2.5]".to_string()),
             ("UE" | "waypoint", "position") => Some("position = [12.5, 1e3]".to_string()),
             ("UE", "cell") => Some("cell = 'c1'".to_string()),
-            ("UE", "qci") if self.random.chance(0.8) => Some("qci = 7".to_string()),
-            ("bearer", "qci") if self.random.chance(0.8) => Some("qci = 7".to_string()),
+            ("UE", "qci") if self.random.bernoulli(0.8) => Some("qci = 7".to_string()),
+            ("bearer", "qci") if self.random.bernoulli(0.8) => Some("qci = 7".to_string()),
             ("packet filter", "remote" | "local") => Some(format!("{key} = '10.0.0.0/8'")),
             ("packet filter", "remote_ports" | "local_ports") => Some(format!("{key} = [1, 65535]")),
             ("UE", "course") => Some(format!("course = '{}/tests/data/course.txt'", env!("CARGO_MANIFEST_DIR"))),
@@ -343,16 +343,16 @@ impl Writer {
             }
             ("program", "after") => Some(match self.programs {
                 0 | 1 => "after = []".to_string(),
-                several => format!("after = ['p{}']", 1 + self.random.below(u64::from(several - 1))),
+                several => format!("after = ['p{}']", 1 + self.random.uniform_below(u64::from(several - 1))),
             }),
             ("program", "command") => Some(format!("command = {}", self.pick(&["['a', '']", "'a; b'"]))),
             ("program", "environment") => Some("environment = ['A=', 'B=b=b']".to_string()),
-            ("nat", "first_port") => self.random.chance(0.5).then(|| "first_port = 2000".to_string()),
-            ("nat", "last_port") => self.random.chance(0.5).then(|| "last_port = 3000".to_string()),
+            ("nat", "first_port") => self.random.bernoulli(0.5).then(|| "first_port = 2000".to_string()),
+            ("nat", "last_port") => self.random.bernoulli(0.5).then(|| "last_port = 3000".to_string()),
             // `size` needs a size for each band except the last. Otherwise it is drawn.
             ("discipline" | "band", "by") => {
                 let by = *self.pick(&["flow", "protocol", "codepoint"]);
-                (self.random.chance(0.3)).then(|| format!("by = '{by}'"))
+                (self.random.bernoulli(0.3)).then(|| format!("by = '{by}'"))
             }
             // The preceding objects of the list are unknown here.
             ("web object", "after") => Some("after = []".to_string()),
@@ -385,8 +385,8 @@ fn given(tree: &Tree, prefix: &str, paths: &mut BTreeSet<String>) {
     for (key, value) in tree.iter() {
         let path = format!("{prefix}{key}");
         match &value.data {
-            Data::Table(tree) => given(tree, &format!("{path}."), paths),
-            Data::Tables(trees) => trees.iter().for_each(|tree| given(tree, &format!("{path}."), paths)),
+            ValueData::Table(tree) => given(tree, &format!("{path}."), paths),
+            ValueData::Tables(trees) => trees.iter().for_each(|tree| given(tree, &format!("{path}."), paths)),
             _ => {}
         }
         if value.given {
@@ -398,9 +398,9 @@ fn given(tree: &Tree, prefix: &str, paths: &mut BTreeSet<String>) {
 /// The paths in a schema.
 fn declared(table: &'static Table, prefix: &str, paths: &mut BTreeSet<String>) {
     let variants = table.variants.iter().flat_map(|variants| variants.list).flat_map(|variant| variant.fields());
-    for field in table.common().chain(variants) {
+    for field in table.common_fields().chain(variants) {
         let path = format!("{prefix}{}", field.key);
-        if let Kind::Table(table) | Kind::Tables(table) = field.kind {
+        if let FieldKind::Table(table) | FieldKind::Tables(table) = field.kind {
             declared(table, &format!("{path}."), paths);
         }
         paths.insert(path);
@@ -419,7 +419,7 @@ fn resolved_random_file_describes_the_same_scenario() {
             Ok(loaded) => loaded.root,
             Err(errors) => panic!("the schema rejects its own values: {errors}\n{text}"),
         };
-        let resolved = schema::resolved(LANGUAGE.schema, &tree);
+        let resolved = schema::resolved_toml(LANGUAGE.schema, &tree);
         let again = schema::load(LANGUAGE.schema, &resolved, "resolved.toml", &[])
             .unwrap_or_else(|e| panic!("{e}\n{resolved}"));
         assert_eq!(again.root, tree, "{text}");

@@ -1,12 +1,12 @@
 //! HTTP/1.1: several connections, each with one request at a time.
 
 use super::super::WebSpec;
-use super::super::load::Load;
-use super::super::outbox::Outbox;
+use super::super::load::PageLoad;
+use super::super::outbox::SendBuffer;
 use super::super::wire::Request;
 use super::{Browser, Came, News};
 use crate::application::{self, Io, StreamId};
-use fullpipe_transport::Event;
+use fullpipe_transport::TransportEvent;
 use std::collections::BTreeMap;
 
 /// An object in progress.
@@ -18,7 +18,7 @@ struct Fetch {
 
 #[derive(Debug, Default)]
 struct Connection {
-    out: Outbox,
+    out: SendBuffer,
     fetch: Option<Fetch>,
 }
 
@@ -74,7 +74,7 @@ impl Http1 {
 }
 
 impl Browser for Http1 {
-    fn request(&mut self, load: &mut Load, io: &mut dyn Io) -> bool {
+    fn request(&mut self, load: &mut PageLoad, io: &mut dyn Io) -> bool {
         while load.has_ready()
             && let Some(id) = self.idle(io)
             && let Some(object) = load.request_next(io.now())
@@ -90,12 +90,12 @@ impl Browser for Http1 {
         false
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) -> News {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) -> News {
         let mut news = News::default();
         match event {
-            Event::Connected | Event::Writable => self.write(stream, io),
-            Event::Readable => self.read(stream, &mut news, io),
-            Event::PeerFinished => {
+            TransportEvent::Connected | TransportEvent::Writable => self.write(stream, io),
+            TransportEvent::Readable => self.read(stream, &mut news, io),
+            TransportEvent::PeerFinished => {
                 if self.connections.contains_key(&stream)
                     && let Some(open) = io.stream(stream)
                 {
@@ -103,7 +103,7 @@ impl Browser for Http1 {
                 }
                 self.over(stream, &mut news);
             }
-            Event::Closed(_) => self.over(stream, &mut news),
+            TransportEvent::Closed(_) => self.over(stream, &mut news),
         }
         news
     }

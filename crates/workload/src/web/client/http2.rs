@@ -1,13 +1,13 @@
 //! HTTP/2: one connection, on which requests and responses are frames.
 
 use super::super::WebSpec;
-use super::super::load::Load;
-use super::super::outbox::Outbox;
+use super::super::load::PageLoad;
+use super::super::outbox::SendBuffer;
 use super::super::wire::{self, Collector, FRAME_HEADER_BYTES, FrameHeader, Request};
 use super::{Browser, Came, News};
 use crate::application::{Io, StreamId};
 use bytes::BytesMut;
-use fullpipe_transport::{Event, Payload};
+use fullpipe_transport::{Payload, TransportEvent};
 use std::collections::BTreeMap;
 
 /// Largest number of a stream (RFC 9113 section 5.1.1: 31 bits).
@@ -44,7 +44,7 @@ impl Reading {
 #[derive(Debug)]
 struct Connection {
     id: StreamId,
-    out: Outbox,
+    out: SendBuffer,
     reading: Reading,
     /// Responses by the number of the HTTP/2 stream.
     fetches: BTreeMap<u32, Fetch>,
@@ -67,7 +67,7 @@ impl Connection {
     fn open(io: &mut dyn Io) -> Self {
         Connection {
             id: io.open(),
-            out: Outbox::default(),
+            out: SendBuffer::default(),
             reading: Reading::header(),
             fetches: BTreeMap::new(),
             next_stream: 1,
@@ -135,7 +135,7 @@ impl Connection {
 }
 
 impl Browser for Http2 {
-    fn request(&mut self, load: &mut Load, io: &mut dyn Io) -> bool {
+    fn request(&mut self, load: &mut PageLoad, io: &mut dyn Io) -> bool {
         let now = io.now();
         if load.has_ready() {
             let connection = self.connection.get_or_insert_with(|| Connection::open(io));
@@ -151,15 +151,15 @@ impl Browser for Http2 {
         false
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) -> News {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) -> News {
         let mut news = News::default();
         let Some(connection) = self.connection.as_mut().filter(|connection| connection.id == stream) else {
             return news;
         };
         match event {
-            Event::Connected | Event::Writable => connection.write(io),
-            Event::Readable => connection.read(&mut news, io),
-            Event::PeerFinished | Event::Closed(_) => {
+            TransportEvent::Connected | TransportEvent::Writable => connection.write(io),
+            TransportEvent::Readable => connection.read(&mut news, io),
+            TransportEvent::PeerFinished | TransportEvent::Closed(_) => {
                 news.lost = !connection.fetches.is_empty();
                 if let Some(stream) = io.stream(stream) {
                     stream.finish();

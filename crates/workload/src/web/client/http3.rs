@@ -3,20 +3,20 @@
 //! The connection's first stream is the control stream, which stays open. Other streams are opened on the same connection.
 
 use super::super::WebSpec;
-use super::super::load::Load;
-use super::super::outbox::Outbox;
+use super::super::load::PageLoad;
+use super::super::outbox::SendBuffer;
 use super::super::wire::{self, Request};
 use super::{Browser, Came, News, SEVERAL_STREAMS};
 use crate::application::{self, Io, StreamId};
 use bytes::BytesMut;
-use fullpipe_transport::Event;
+use fullpipe_transport::TransportEvent;
 use std::collections::BTreeMap;
 
 /// An object in progress.
 #[derive(Debug)]
 struct Fetch {
     request: Request,
-    out: Outbox,
+    out: SendBuffer,
     missing_bytes: u64,
 }
 
@@ -36,20 +36,20 @@ impl Fetch {
 pub(super) struct Http3 {
     spec: WebSpec,
     control: Option<StreamId>,
-    settings: Outbox,
+    settings: SendBuffer,
     fetches: BTreeMap<StreamId, Fetch>,
 }
 
 impl Http3 {
     pub(super) fn new(spec: &WebSpec) -> Self {
-        Http3 { spec: spec.clone(), control: None, settings: Outbox::default(), fetches: BTreeMap::new() }
+        Http3 { spec: spec.clone(), control: None, settings: SendBuffer::default(), fetches: BTreeMap::new() }
     }
 
     /// Returns the control stream; opens it if there is none.
     fn control(&mut self, io: &mut dyn Io) -> StreamId {
         *self.control.get_or_insert_with(|| {
             let id = io.open_with(&SEVERAL_STREAMS);
-            self.settings = Outbox::default();
+            self.settings = SendBuffer::default();
             // The stream type and an empty SETTINGS frame.
             self.settings.push_length(1 + wire::http3_frame_bytes(0));
             if let Some(stream) = io.stream(id) {
@@ -93,12 +93,12 @@ impl Http3 {
 }
 
 impl Browser for Http3 {
-    fn request(&mut self, load: &mut Load, io: &mut dyn Io) -> bool {
+    fn request(&mut self, load: &mut PageLoad, io: &mut dyn Io) -> bool {
         while load.has_ready() && (self.fetches.len() as u64) < u64::from(self.spec.concurrent) {
             let control = self.control(io);
-            let Some(id) = io.open_beside(control) else { return true };
+            let Some(id) = io.open_on_same_connection(control) else { return true };
             let Some(object) = load.request_next(io.now()) else { return false };
-            let mut out = Outbox::default();
+            let mut out = SendBuffer::default();
             let request = Request { page: load.page.number, object };
             out.push_bytes(self.request_bytes(request));
             let missing_bytes = self.spec.response_length(load.object(object).bytes);
@@ -109,17 +109,19 @@ impl Browser for Http3 {
         false
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) -> News {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) -> News {
         let mut news = News::default();
         match event {
-            Event::Connected | Event::Writable => self.write(stream, io),
-            Event::Readable => self.read(stream, &mut news, io),
-            Event::PeerFinished | Event::Closed(_) if self.control == Some(stream) => {
+            TransportEvent::Connected | TransportEvent::Writable => self.write(stream, io),
+            TransportEvent::Readable => self.read(stream, &mut news, io),
+            TransportEvent::PeerFinished | TransportEvent::Closed(_) if self.control == Some(stream) => {
                 // The connection is closed. If it was never established, no request has been sent.
                 self.control = None;
                 news.lost = true;
             }
-            Event::PeerFinished | Event::Closed(_) => news.lost = self.fetches.remove(&stream).is_some(),
+            TransportEvent::PeerFinished | TransportEvent::Closed(_) => {
+                news.lost = self.fetches.remove(&stream).is_some()
+            }
         }
         news
     }

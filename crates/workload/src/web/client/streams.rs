@@ -1,19 +1,19 @@
 //! A few long-lived streams on one connection. The first carries one request per page; objects arrive on all of them.
 
 use super::super::WebSpec;
-use super::super::load::Load;
-use super::super::outbox::Outbox;
+use super::super::load::PageLoad;
+use super::super::outbox::SendBuffer;
 use super::super::wire::{CONTENT_BYTES, Request};
 use super::{Browser, Came, News, SEVERAL_STREAMS};
 use crate::application::{self, Io, StreamId};
-use fullpipe_transport::Event;
+use fullpipe_transport::TransportEvent;
 use std::collections::VecDeque;
 
 /// A stream.
 #[derive(Debug, Default)]
 struct Channel {
     id: Option<StreamId>,
-    out: Outbox,
+    out: SendBuffer,
     /// Expected objects in order, with the missing bytes of each.
     expected: VecDeque<(Request, u64)>,
 }
@@ -27,14 +27,14 @@ impl Channel {
 }
 
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct StreamsClient {
     spec: WebSpec,
     channels: Vec<Channel>,
 }
 
-impl Streams {
+impl StreamsClient {
     pub(super) fn new(spec: &WebSpec) -> Self {
-        Streams { spec: spec.clone(), channels: (0..spec.streams()).map(|_| Channel::default()).collect() }
+        StreamsClient { spec: spec.clone(), channels: (0..spec.streams()).map(|_| Channel::default()).collect() }
     }
 
     /// Opens the missing streams and returns whether all are open. The first bytes of a stream make the server accept it.
@@ -43,7 +43,7 @@ impl Streams {
         let beside = *first.id.get_or_insert_with(|| io.open_with(&SEVERAL_STREAMS));
         for (number, channel) in (1..).zip(others) {
             if channel.id.is_none() {
-                let Some(id) = io.open_beside(beside) else { return false };
+                let Some(id) = io.open_on_same_connection(beside) else { return false };
                 channel.id = Some(id);
                 let opening = Request { page: u32::MAX, object: number };
                 channel.out.push_bytes(opening.bytes(CONTENT_BYTES as u32));
@@ -70,8 +70,8 @@ impl Streams {
     }
 }
 
-impl Browser for Streams {
-    fn request(&mut self, load: &mut Load, io: &mut dyn Io) -> bool {
+impl Browser for StreamsClient {
+    fn request(&mut self, load: &mut PageLoad, io: &mut dyn Io) -> bool {
         let open = self.open(io);
         if load.has_ready() {
             load.request_all(io.now());
@@ -87,16 +87,16 @@ impl Browser for Streams {
         !open
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) -> News {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) -> News {
         let mut news = News::default();
         match event {
-            Event::Connected | Event::Writable => {
+            TransportEvent::Connected | TransportEvent::Writable => {
                 if let Some(channel) = self.channels.iter_mut().find(|channel| channel.id == Some(stream)) {
                     channel.write(io);
                 }
             }
-            Event::Readable => self.read(stream, &mut news, io),
-            Event::PeerFinished | Event::Closed(_) => {
+            TransportEvent::Readable => self.read(stream, &mut news, io),
+            TransportEvent::PeerFinished | TransportEvent::Closed(_) => {
                 if self.channels.iter().any(|channel| channel.id == Some(stream)) {
                     news.lost = true;
                     // The connection cannot be used without one of its streams.

@@ -7,11 +7,11 @@
 //! instant until nothing changes.
 //! instant, until that changes nothing.
 
-use super::super::outbox::Outbox;
+use super::super::outbox::SendBuffer;
 use super::super::wire::{self, CONTENT_BYTES, Collector, FRAME_HEADER_BYTES, FrameHeader, Request};
 use super::Shelf;
 use crate::application::{Application, Io, Progress, StreamId};
-use fullpipe_transport::{Event, Stream};
+use fullpipe_transport::{Stream, TransportEvent};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes at the beginning of a request that are evaluated: frame header and content.
@@ -42,7 +42,7 @@ struct Connection {
     responses: BTreeMap<Turn, Response>,
     /// Number of frames written.
     frames: u64,
-    out: Outbox,
+    out: SendBuffer,
     peer_finished: bool,
 }
 
@@ -58,7 +58,7 @@ enum Filled {
 }
 
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(super) struct Http2Server {
     shelf: Shelf,
     connections: BTreeMap<StreamId, Connection>,
     /// Connections to check again after the transport has sent.
@@ -66,9 +66,9 @@ pub(super) struct Frames {
     progress: Progress,
 }
 
-impl Frames {
+impl Http2Server {
     pub(super) fn new(shelf: Shelf) -> Self {
-        Frames { shelf, connections: BTreeMap::new(), again: BTreeSet::new(), progress: Progress::default() }
+        Http2Server { shelf, connections: BTreeMap::new(), again: BTreeSet::new(), progress: Progress::default() }
     }
 
     fn request_length(&self) -> u64 {
@@ -80,7 +80,7 @@ impl Frames {
             request: Collector::new(self.request_length()),
             responses: BTreeMap::new(),
             frames: 0,
-            out: Outbox::default(),
+            out: SendBuffer::default(),
             peer_finished: false,
         };
         self.connections.insert(id, connection);
@@ -91,7 +91,7 @@ impl Frames {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Some(stream) = io.stream(id) else { return };
         while let Some(payload) = stream.read(connection.request.missing_bytes()) {
-            self.progress.receive(payload.len(), now);
+            self.progress.count_received(payload.len(), now);
             let Some(content) = connection.request.take(&payload) else { continue };
             connection.request = Collector::new(length);
             let Some((turn, response)) = asked(&mut self.shelf, &content) else {
@@ -175,25 +175,25 @@ impl Connection {
     }
 }
 
-impl Application for Frames {
+impl Application for Http2Server {
     fn on_wake(&mut self, io: &mut dyn Io) {
         for id in std::mem::take(&mut self.again) {
             self.write(id, false, io);
         }
     }
 
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         match event {
-            Event::Connected => self.accept(stream),
-            Event::Readable => self.read(stream, io),
-            Event::Writable => self.write(stream, true, io),
-            Event::PeerFinished => {
+            TransportEvent::Connected => self.accept(stream),
+            TransportEvent::Readable => self.read(stream, io),
+            TransportEvent::Writable => self.write(stream, true, io),
+            TransportEvent::PeerFinished => {
                 if let Some(connection) = self.connections.get_mut(&stream) {
                     connection.peer_finished = true;
                 }
                 self.write(stream, true, io);
             }
-            Event::Closed(_) => {
+            TransportEvent::Closed(_) => {
                 self.connections.remove(&stream);
                 self.again.remove(&stream);
             }

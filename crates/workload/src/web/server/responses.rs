@@ -1,11 +1,11 @@
 //! HTTP/1.1 and HTTP/3: a stream carries consecutive requests (HTTP/1.1) or a single one (HTTP/3), and the responses.
 
-use super::super::Http;
-use super::super::outbox::Outbox;
+use super::super::PageProtocol;
+use super::super::outbox::SendBuffer;
 use super::super::wire::{CONTENT_BYTES, Collector, Request};
 use super::Shelf;
 use crate::application::{self, Application, Io, Progress, StreamId};
-use fullpipe_transport::{Event, Priority};
+use fullpipe_transport::{Priority, TransportEvent};
 use std::collections::BTreeMap;
 
 /// A stream.
@@ -13,28 +13,28 @@ use std::collections::BTreeMap;
 struct Served {
     /// The incoming request.
     request: Collector<CONTENT_BYTES>,
-    out: Outbox,
+    out: SendBuffer,
     peer_finished: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Responses {
+pub(super) struct HttpServer {
     shelf: Shelf,
     served: BTreeMap<StreamId, Served>,
     progress: Progress,
 }
 
-impl Responses {
+impl HttpServer {
     pub(super) fn new(shelf: Shelf) -> Self {
-        Responses { shelf, served: BTreeMap::new(), progress: Progress::default() }
+        HttpServer { shelf, served: BTreeMap::new(), progress: Progress::default() }
     }
 
     fn accept(&mut self, id: StreamId, io: &mut dyn Io) {
         // The server ignores data on HTTP/3's control stream.
-        let control = self.shelf.spec.http == Http::Three && io.stream_number(id) == Some(0);
+        let control = self.shelf.spec.http == PageProtocol::Http3 && io.stream_number(id) == Some(0);
         if !control {
             let request = Collector::new(self.shelf.spec.request_length());
-            self.served.insert(id, Served { request, out: Outbox::default(), peer_finished: false });
+            self.served.insert(id, Served { request, out: SendBuffer::default(), peer_finished: false });
         }
     }
 
@@ -43,7 +43,7 @@ impl Responses {
     fn serve(&mut self, id: StreamId, io: &mut dyn Io) {
         let Some(served) = self.served.get_mut(&id) else {
             let bytes = application::read_length(id, u64::MAX, io);
-            return self.progress.receive(bytes, io.now());
+            return self.progress.count_received(bytes, io.now());
         };
         let now = io.now();
         loop {
@@ -52,7 +52,7 @@ impl Responses {
                 return;
             }
             let Some(payload) = stream.read(served.request.missing_bytes()) else { break };
-            self.progress.receive(payload.len(), now);
+            self.progress.count_received(payload.len(), now);
             let Some(content) = served.request.take(&payload) else { continue };
             served.request = Collector::new(self.shelf.spec.request_length());
             let Some((length, urgency, incremental)) = answer(&mut self.shelf, &content) else {
@@ -76,18 +76,18 @@ fn answer(shelf: &mut Shelf, content: &[u8; CONTENT_BYTES]) -> Option<(u64, u8, 
     Some((shelf.spec.response_length(object.bytes), urgency, incremental))
 }
 
-impl Application for Responses {
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+impl Application for HttpServer {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         match event {
-            Event::Connected => self.accept(stream, io),
-            Event::Readable | Event::Writable => self.serve(stream, io),
-            Event::PeerFinished => {
+            TransportEvent::Connected => self.accept(stream, io),
+            TransportEvent::Readable | TransportEvent::Writable => self.serve(stream, io),
+            TransportEvent::PeerFinished => {
                 if let Some(served) = self.served.get_mut(&stream) {
                     served.peer_finished = true;
                 }
                 self.serve(stream, io);
             }
-            Event::Closed(_) => {
+            TransportEvent::Closed(_) => {
                 self.served.remove(&stream);
             }
         }

@@ -3,19 +3,19 @@
 //! The order of writing determines what is sent first if the transport sends in that order. So an object whose stream is not open
 //! yet delays the objects after it.
 
-use super::super::outbox::Outbox;
+use super::super::outbox::SendBuffer;
 use super::super::page::Object;
 use super::super::wire::{CONTENT_BYTES, Collector, Request};
 use super::Shelf;
 use crate::application::{self, Application, Io, Progress, StreamId};
-use fullpipe_transport::{Event, Priority};
+use fullpipe_transport::{Priority, TransportEvent};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A stream, from its first event.
 #[derive(Debug, Default)]
 struct Channel {
     id: Option<StreamId>,
-    out: Outbox,
+    out: SendBuffer,
 }
 
 impl Channel {
@@ -49,7 +49,7 @@ impl Connection {
 }
 
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct StreamsServer {
     shelf: Shelf,
     /// Connections by number.
     connections: BTreeMap<u32, Connection>,
@@ -58,9 +58,9 @@ pub(super) struct Streams {
     progress: Progress,
 }
 
-impl Streams {
+impl StreamsServer {
     pub(super) fn new(shelf: Shelf) -> Self {
-        Streams { shelf, connections: BTreeMap::new(), streams: BTreeMap::new(), progress: Progress::default() }
+        StreamsServer { shelf, connections: BTreeMap::new(), streams: BTreeMap::new(), progress: Progress::default() }
     }
 
     fn accept(&mut self, id: StreamId, io: &mut dyn Io) {
@@ -84,13 +84,13 @@ impl Streams {
         let Some(&(connection, 0)) = self.streams.get(&id) else {
             // The first bytes of the other streams carry no information.
             let bytes = application::read_length(id, u64::MAX, io);
-            return self.progress.receive(bytes, now);
+            return self.progress.count_received(bytes, now);
         };
         while let Some(served) = self.connections.get_mut(&connection)
             && let Some(stream) = io.stream(id)
             && let Some(payload) = stream.read(served.request.missing_bytes())
         {
-            self.progress.receive(payload.len(), now);
+            self.progress.count_received(payload.len(), now);
             let Some(content) = served.request.take(&payload) else { continue };
             served.request = Collector::new(self.shelf.spec.request_length());
             let Some(objects) = answer(&mut self.shelf, &content) else { return stream.abort() };
@@ -137,13 +137,13 @@ impl super::super::WebSpec {
     }
 }
 
-impl Application for Streams {
-    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+impl Application for StreamsServer {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
         match event {
-            Event::Connected => self.accept(stream, io),
-            Event::Readable => self.read(stream, io),
-            Event::Writable => self.write(stream, io),
-            Event::PeerFinished | Event::Closed(_) => self.over(stream, io),
+            TransportEvent::Connected => self.accept(stream, io),
+            TransportEvent::Readable => self.read(stream, io),
+            TransportEvent::Writable => self.write(stream, io),
+            TransportEvent::PeerFinished | TransportEvent::Closed(_) => self.over(stream, io),
         }
     }
 
