@@ -3,16 +3,20 @@
 //! `crates/sockets/tests/parsers.rs` with the seeds and with random bytes in every test run.
 
 use bytes::{Buf, Bytes, BytesMut};
-use fullpipe_masque::datagram::{self, Content};
+use fullpipe_masque::datagram::{self, DatagramContent};
 use fullpipe_masque::policy::{Policy, Rule};
 use fullpipe_masque::proxy_status::{ProxyError, ProxyStatus};
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
-use fullpipe_masque::transport::{FrameGuard, OneWayGuard, Peer};
+use fullpipe_masque::transport::{FrameValidator, PeerRole, UnidirectionalValidator};
 use fullpipe_masque::{capsule, percent, varint};
-use fullpipe_record::pcapng::{Block, Interface, PcapngWriter, Reader, Section, Way};
-use fullpipe_units::{Codepoint, Duration, Instant};
-use fullpipe_wire::{self as wire, Neighbour, Reassembler, Reassembly, Summary, Translation, rewrite};
+use fullpipe_record::pcapng::{
+    Block, InterfaceDescription, PacketDirection, PcapngReader, PcapngWriter, SectionHeader,
+};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
+use fullpipe_wire::{
+    self as wire, AddressTranslation, NeighborResponder, PacketSummary, Reassembler, ReassemblyResult, rewrite,
+};
 
 /// Takes whatever bytes there are.
 pub type Parser = fn(&[u8]);
@@ -78,14 +82,14 @@ pub fn capsule(bytes: &[u8]) {
     let pieces = decode(usize::from(cut).max(1));
     assert_eq!(pieces, decode(stream.len().max(1)));
     for datagram in pieces.into_iter().flat_map(|(datagrams, _)| datagrams) {
-        if let Content::Udp(payload) = datagram::content(datagram) {
+        if let DatagramContent::Udp(payload) = datagram::parse_payload(datagram) {
             let mut again = BytesMut::new();
             capsule::encode(&payload, &mut again);
             assert_eq!(again.len(), payload.len() + capsule::overhead(payload.len()));
             let mut input = again.freeze();
             let read = capsule::Decoder::default().next(&mut input);
             let read = read.expect("a whole capsule").expect("a datagram");
-            assert_eq!((datagram::content(read), input.len()), (Content::Udp(payload), 0));
+            assert_eq!((datagram::parse_payload(read), input.len()), (DatagramContent::Udp(payload), 0));
         }
     }
 }
@@ -93,30 +97,32 @@ pub fn capsule(bytes: &[u8]) {
 /// QUIC DATAGRAM frames with HTTP datagrams.
 pub fn http_datagram(bytes: &[u8]) {
     let Ok((id, content)) = datagram::split_quarter_stream_id(Bytes::copy_from_slice(bytes)) else { return };
-    if let Content::Udp(payload) = datagram::content(content) {
-        let again = datagram::split_quarter_stream_id(datagram::frame(id, &payload));
-        assert!(again.is_ok_and(|(same, content)| same == id && datagram::content(content) == Content::Udp(payload)));
+    if let DatagramContent::Udp(payload) = datagram::parse_payload(content) {
+        let again = datagram::split_quarter_stream_id(datagram::encode_frame(id, &payload));
+        assert!(again.is_ok_and(
+            |(same, content)| same == id && datagram::parse_payload(content) == DatagramContent::Udp(payload)
+        ));
     }
 }
 
 /// HTTP/3 frames of request streams.
 pub fn request_stream(bytes: &[u8]) {
     let (cut, stream) = choice(bytes);
-    let (mut whole, mut pieces) = (FrameGuard::new(1000), FrameGuard::new(1000));
-    let judged = stream.chunks(usize::from(cut).max(1)).try_for_each(|piece| pieces.admits(piece));
-    assert_eq!(whole.admits(stream), judged);
+    let (mut whole, mut pieces) = (FrameValidator::new(1000), FrameValidator::new(1000));
+    let judged = stream.chunks(usize::from(cut).max(1)).try_for_each(|piece| pieces.validate(piece));
+    assert_eq!(whole.validate(stream), judged);
     if judged.is_ok() {
-        assert_eq!(whole.admits_end(), pieces.admits_end());
+        assert_eq!(whole.validate_end(), pieces.validate_end());
     }
 }
 
 /// Control and QPACK streams.
 pub fn one_way_stream(bytes: &[u8]) {
     let (cut, stream) = choice(bytes);
-    let peer = if cut & 0x80 == 0 { Peer::Client } else { Peer::Server };
+    let peer = if cut & 0x80 == 0 { PeerRole::Client } else { PeerRole::Server };
     let judge = |cut: usize| {
-        let mut guard = OneWayGuard::new(peer, 1 << 20);
-        stream.chunks(cut).try_for_each(|piece| guard.admits(piece))
+        let mut guard = UnidirectionalValidator::new(peer, 1 << 20);
+        stream.chunks(cut).try_for_each(|piece| guard.validate(piece))
     };
     assert_eq!(judge(usize::from(cut & 0x7f).max(1)), judge(1));
 }
@@ -127,12 +133,12 @@ pub fn template(bytes: &[u8]) {
     let (first, second) = text.split_once('\n').unwrap_or((&text, ""));
     let Ok(template) = Template::parse(first) else { return };
     assert_eq!(Template::parse(&template.to_string()).as_ref(), Ok(&template));
-    let _ = template.proxy();
-    let read = template.read(second);
+    let _ = template.proxy_target();
+    let read = template.parse_path(second);
     if template.check_readable().is_ok()
         && let Ok(target) = read
     {
-        assert_eq!(template.read(&template.expand(&target)), Ok(target));
+        assert_eq!(template.parse_path(&template.expand(&target)), Ok(target));
     }
 }
 
@@ -157,8 +163,8 @@ pub fn policy(bytes: &[u8]) {
     let allow = Policy { allow: rules.clone(), ..Policy::default() };
     let deny = Policy { deny: rules, ..Policy::default() };
     // No rule opens by denying, and none closes by allowing.
-    let without = Policy::default().judge(&target, address).is_ok();
-    assert!(without <= allow.judge(&target, address).is_ok() && deny.judge(&target, address).is_ok() <= without);
+    let without = Policy::default().check(&target, address).is_ok();
+    assert!(without <= allow.check(&target, address).is_ok() && deny.check(&target, address).is_ok() <= without);
 }
 
 /// What proxies say of names that clients chose: a field value all the same (RFC 9110 section 5.5).
@@ -172,24 +178,24 @@ pub fn proxy_status(bytes: &[u8]) {
 pub fn packet(bytes: &[u8]) {
     let (choice, packet) = choice(bytes);
     let _ = wire::parse(packet);
-    let _ = Summary::of(packet);
-    let _ = wire::quoted(packet);
-    let _ = rewrite::udp_payload(packet);
-    let _ = wire::icmp::echo_reply(packet, 1, &mut Vec::new());
-    let _ = wire::reset(packet, 1, &mut Vec::new());
+    let _ = PacketSummary::parse(packet);
+    let _ = wire::quoted_packet(packet);
+    let _ = rewrite::udp_payload_range(packet);
+    let _ = wire::icmp::write_echo_reply(packet, 1, &mut Vec::new());
+    let _ = wire::write_reset(packet, 1, &mut Vec::new());
     let whole = wire::parse(packet).is_ok();
     let mut copy = packet.to_vec();
-    let changed = rewrite::set_codepoint(&mut copy, Codepoint::from_bits(choice & 3)).is_ok();
-    let lowered = rewrite::lower_hop_limit(&mut copy, choice >> 6).is_ok();
+    let changed = rewrite::set_ecn(&mut copy, EcnCodepoint::from_bits(choice & 3)).is_ok();
+    let lowered = rewrite::decrement_hop_limit(&mut copy, choice >> 6).is_ok();
     // What had right checksums has them still.
     assert!(!(whole && changed && lowered) || wire::parse(&copy).is_ok());
     let ends = |version4: bool| if version4 { "192.0.2.7:99" } else { "[2001:db8::7]:99" }.parse().ok();
-    let translation = Translation { source: ends(choice & 4 != 0), destination: ends(choice & 4 != 0) };
+    let translation = AddressTranslation { source: ends(choice & 4 != 0), destination: ends(choice & 4 != 0) };
     let translated = translation.apply(&mut copy).is_ok();
     assert!(!(whole && changed && lowered && translated) || wire::parse(&copy).is_ok());
     rewrite::add_to_udp_payload(&mut copy, usize::from(choice), choice);
     let _ = rewrite::corrupt(&mut copy);
-    rewrite::flip(&mut copy, usize::from(choice) * 8);
+    rewrite::flip_bit(&mut copy, usize::from(choice) * 8);
     let _ = wire::parse(&copy);
 }
 
@@ -214,7 +220,7 @@ pub fn tcp_options(bytes: &[u8]) {
     let segment = sum(&packet[20..], begin).to_be_bytes();
     packet[36..38].copy_from_slice(&segment);
     match wire::parse(&packet) {
-        Ok(_) | Err(wire::Malformed::Options) => {}
+        Ok(_) | Err(wire::ParseError::Options) => {}
         Err(other) => panic!("only the options may be wrong: {other}"),
     }
 }
@@ -224,10 +230,10 @@ pub fn frame(bytes: &[u8]) {
     if let Some((header, payload)) = wire::EthernetHeader::read(bytes) {
         assert_eq!([&header.bytes(), payload].concat(), bytes);
     }
-    let _ = wire::neighbour::sender(bytes);
+    let _ = wire::neighbour::frame_sender(bytes);
     let hardware = wire::HardwareAddress([2, 0, 0, 0, 0, 1]);
     for is_router in [false, true] {
-        let _ = Neighbour { hardware, is_router }.answer(bytes, |_| true);
+        let _ = NeighborResponder { hardware, is_router }.handle_frame(bytes, |_| true);
     }
 }
 
@@ -242,7 +248,7 @@ pub fn reassembly(bytes: &[u8]) {
         let (packet, after) = after.split_at(after.len().min(usize::from(u16::from_be_bytes(*length))));
         rest = after;
         now += Duration::from_secs(1);
-        if let Ok(Reassembly::Whole(whole)) = reassembler.take(now, packet) {
+        if let Ok(ReassemblyResult::Complete(whole)) = reassembler.handle_packet(now, packet) {
             let _ = wire::parse(&whole);
         }
         assert!(reassembler.held_bytes() <= LIMIT_BYTES);
@@ -258,35 +264,35 @@ pub fn reassembly(bytes: &[u8]) {
 fn cut_and_joined(packet: &[u8]) {
     let mut reassembler = Reassembler::new(Duration::from_secs(30), 1 << 20);
     let mut pieces = Vec::new();
-    let cut = wire::fragments::cut(packet, 1280, 7, |piece| pieces.push(piece.to_vec()));
-    let is_whole = reassembler.take(Instant::ZERO, packet) == Ok(Reassembly::NoFragment);
+    let cut = wire::fragments::fragment(packet, 1280, 7, |piece| pieces.push(piece.to_vec()));
+    let is_whole = reassembler.handle_packet(Instant::ZERO, packet) == Ok(ReassemblyResult::NotFragment);
     if cut.is_err() || pieces.len() < 2 || !is_whole {
         return;
     }
-    let joined = pieces.iter().map(|piece| reassembler.take(Instant::ZERO, piece)).last();
-    let Some(Ok(Reassembly::Whole(whole))) = joined else { panic!("{joined:?}") };
+    let joined = pieces.iter().map(|piece| reassembler.handle_packet(Instant::ZERO, piece)).last();
+    let Some(Ok(ReassemblyResult::Complete(whole))) = joined else { panic!("{joined:?}") };
     assert_eq!(Some(&whole[20..]), packet.get(20..whole.len()));
 }
 
 /// Captures: what is read is written and read again as the same.
 pub fn pcapng(bytes: &[u8]) {
-    let blocks: Vec<Block<'_>> = Reader::new(bytes).map_while(Result::ok).collect();
-    let mut capture = PcapngWriter::new(Vec::new(), &Section::default()).expect("memory takes it");
+    let blocks: Vec<Block<'_>> = PcapngReader::new(bytes).map_while(Result::ok).collect();
+    let mut capture = PcapngWriter::new(Vec::new(), &SectionHeader::default()).expect("memory takes it");
     for block in &blocks {
         match *block {
             Block::Interface { name, link_type } => {
-                let described = Interface { name, description: "", link_type, snap_bytes: 0 };
-                capture.interface(&described).map(drop)
+                let described = InterfaceDescription { name, description: "", link_type, snap_bytes: 0 };
+                capture.write_interface(&described).map(drop)
             }
             Block::Packet { interface, at, bytes } => {
-                capture.packet(interface, at, Way::Inbound, bytes, bytes.len() as u32)
+                capture.write_packet(interface, at, PacketDirection::Inbound, bytes, bytes.len() as u32)
             }
-            Block::End { interface, at } => capture.end_of(interface, at),
+            Block::InterfaceStatistics { interface, at } => capture.write_interface_statistics(interface, at),
         }
         .expect("memory takes it");
     }
     let again = capture.into_inner();
-    assert_eq!(Reader::new(&again).collect::<Result<Vec<_>, _>>(), Ok(blocks));
+    assert_eq!(PcapngReader::new(&again).collect::<Result<Vec<_>, _>>(), Ok(blocks));
 }
 
 /// Scenarios, and what the interoperability runner's simulator calls them.
@@ -297,7 +303,7 @@ pub fn scenario(bytes: &[u8]) {
         let same = again.is_ok_and(|again| again.resolved == loaded.resolved && again.scenario == loaded.scenario);
         assert!(same, "{}", loaded.resolved);
     }
-    let hosts = fullpipe_scenario::simulator::Hosts::Interfaces { left: "eth0", right: "eth1" };
+    let hosts = fullpipe_scenario::simulator::HostSetup::Interfaces { left: "eth0", right: "eth1" };
     if let Ok(translated) = fullpipe_scenario::simulator::translate(&text, hosts, 1) {
         let loaded = fullpipe_scenario::load(&translated, "translated", &[]);
         assert!(loaded.is_ok(), "{translated}");
@@ -306,14 +312,14 @@ pub fn scenario(bytes: &[u8]) {
 
 /// Connection vectors of Tmix: what is read is written and read again as the same.
 pub fn tmix(bytes: &[u8]) {
-    for connection in fullpipe_tmix::Reader::new(bytes, "fuzz").skip_bad(true) {
+    for connection in fullpipe_tmix::TraceReader::new(bytes, "fuzz").skip_malformed(true) {
         let Ok(connection) = connection else { break };
-        for format in [fullpipe_tmix::Format::Original, fullpipe_tmix::Format::Alternate] {
+        for format in [fullpipe_tmix::TraceFormat::Original, fullpipe_tmix::TraceFormat::Alternate] {
             let mut written = Vec::new();
-            if fullpipe_tmix::write(&mut written, &connection, format, "fuzz").is_err() {
+            if fullpipe_tmix::write_connection(&mut written, &connection, format, "fuzz").is_err() {
                 continue;
             }
-            let again = fullpipe_tmix::Reader::new(&written[..], "again").next();
+            let again = fullpipe_tmix::TraceReader::new(&written[..], "again").next();
             assert!(matches!(again, Some(Ok(same)) if same == connection), "{}", text(&written));
         }
     }
@@ -321,7 +327,7 @@ pub fn tmix(bytes: &[u8]) {
 
 /// Traces of Mahimahi: what is read is written, one number a line, and read again as the same.
 pub fn mahimahi(bytes: &[u8]) {
-    let Ok(trace) = fullpipe_network::Trace::parse(&text(bytes)) else { return };
+    let Ok(trace) = fullpipe_network::DeliveryTrace::parse(&text(bytes)) else { return };
     let written: String = trace.opportunities().iter().map(|time| format!("{time}\n")).collect();
-    assert_eq!(fullpipe_network::Trace::parse(&written), Ok(trace));
+    assert_eq!(fullpipe_network::DeliveryTrace::parse(&written), Ok(trace));
 }

@@ -92,7 +92,7 @@ impl Columns {
     /// A column of texts.
     ///
     /// # Panics
-    /// If the table has no such column of texts; [`Columns::find_texts`] returns this as an error.
+    /// If the table has no such column of texts; [`Columns::find_text_column`] returns this as an error.
     pub fn text_column(&self, name: &str) -> &[String] {
         self.find_text_column(name).unwrap_or_else(|error| panic!("{error}"))
     }

@@ -58,7 +58,7 @@ macro_rules! record {
             $(#[doc = $text] pub $key: $Type,)+
         }
 
-        impl $crate::json::Json for $Record {
+        impl $crate::json::JsonValue for $Record {
             const TYPE: &'static str = "an object";
 
             fn to_json(&self) -> Option<serde_json::Value> {
@@ -72,7 +72,7 @@ macro_rules! record {
                 Ok($Record { $($key: $crate::json::field(object, path, stringify!($key))?,)+ })
             }
 
-            fn keys() -> Vec<$crate::json::Key> {
+            fn keys() -> Vec<$crate::json::JsonKey> {
                 let mut keys = Vec::new();
                 $($crate::json::declare::<$Type>(&mut keys, stringify!($key), $unit, $text);)+
                 keys
@@ -108,10 +108,10 @@ fn unexpected(path: &str, expected: &str, found: &Value) -> String {
     }
 }
 
-/// Implements [`Json`] for types with a direct equivalent in JSON.
+/// Implements [`JsonValue`] for types with a direct equivalent in JSON.
 macro_rules! plain {
     ($($Type:ty, $text:literal, $read:expr;)+) => {$(
-        impl Json for $Type {
+        impl JsonValue for $Type {
             const TYPE: &'static str = $text;
 
             fn to_json(&self) -> Option<Value> {

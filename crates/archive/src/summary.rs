@@ -212,10 +212,10 @@ pub fn describe_chance_verdicts(rows: &[SummaryRow]) -> Option<String> {
 pub fn read_summary(file: &Path) -> Result<Vec<SummaryRow>, RecordError> {
     let mut reader = SUMMARY.open(file)?;
     let (mut rows, mut row) = (Vec::new(), SummaryRow::default());
-    while reader.next_into(&mut row)? {
+    while reader.read_next(&mut row)? {
         if let Some(half) = row.ci95.filter(|half| *half < 0.0) {
             let column = SummaryRow::ci95().name;
-            return Err(reader.problem(format!("column `{column}`: expected a number of at least 0, found {half}")));
+            return Err(reader.error(format!("column `{column}`: expected a number of at least 0, found {half}")));
         }
         rows.push(row.clone());
     }
@@ -262,7 +262,7 @@ impl Results {
             cells.extend([row.seed.to_string(), row.key.clone()]);
             cells.extend(row.values.iter().map(|value| {
                 let mut text = String::new();
-                value.cell().write_to(&mut text);
+                value.to_cell().write_to(&mut text);
                 text
             }));
             let _ = writer.write_record(&cells);

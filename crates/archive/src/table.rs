@@ -91,18 +91,18 @@ macro_rules! table {
                     name: stringify!($column),
                     unit: $unit,
                     text: $column_text,
-                    kind: <$Type as $crate::Value>::KIND,
-                    is_optional: <$Type as $crate::Value>::IS_OPTIONAL,
-                    expected: <$Type as $crate::Value>::EXPECTED,
-                    cell: |row: &$Row| $crate::Value::cell(&row.$column),
-                    set: |row: &mut $Row, text: &str| $crate::Value::set(&mut row.$column, text),
+                    kind: <$Type as $crate::CellValue>::KIND,
+                    is_optional: <$Type as $crate::CellValue>::IS_OPTIONAL,
+                    expected: <$Type as $crate::CellValue>::EXPECTED,
+                    cell: |row: &$Row| $crate::CellValue::to_cell(&row.$column),
+                    set: |row: &mut $Row, text: &str| $crate::CellValue::set_from_text(&mut row.$column, text),
                 }
             })+
         }
 
         $(#[$attribute])*
-        $visibility static $TABLE: $crate::Table<$Row> =
-            $crate::Table { file: $file, text: $text, columns: &[$($Row::$column()),+] };
+        $visibility static $TABLE: $crate::RecordTable<$Row> =
+            $crate::RecordTable { file: $file, text: $text, columns: &[$($Row::$column()),+] };
     };
 }
 
@@ -168,7 +168,7 @@ impl<R> RecordTable<R> {
         out.flush()
     }
 
-    /// The header line, as [`Table::write`] writes it.
+    /// The header line, as [`RecordTable::write`] writes it.
     pub fn header(&self) -> String {
         let mut line = String::new();
         for (index, name) in self.names().enumerate() {
@@ -181,7 +181,7 @@ impl<R> RecordTable<R> {
         line
     }
 
-    /// Appends the line of a row, as [`Table::write`] writes it, for tables that are written during a run.
+    /// Appends the line of a row, as [`RecordTable::write`] writes it, for tables that are written during a run.
     pub fn append_row(&self, row: &R, out: &mut String) {
         let line = out.len();
         for (index, column) in self.columns.iter().enumerate() {
@@ -202,7 +202,7 @@ impl<R> RecordTable<R> {
         out.push('\n');
     }
 
-    /// Returns the content of the file, as [`Table::write`] writes it.
+    /// Returns the content of the file, as [`RecordTable::write`] writes it.
     pub fn to_bytes(&self, rows: impl IntoIterator<Item = impl Borrow<R>>) -> Vec<u8> {
         let mut text = self.header();
         rows.into_iter().for_each(|row| self.append_row(row.borrow(), &mut text));
@@ -244,10 +244,10 @@ impl<R: Default> RecordTable<R> {
         TableReader::new(self, CsvLines::new(file, input)?)
     }
 
-    /// Opens a file and reads its header. [`Reader::next_into`] reads the rows.
+    /// Opens a file and reads its header. [`TableReader::read_next`] reads the rows.
     ///
     /// # Errors
-    /// As [`Table::reader`], or if the file cannot be opened.
+    /// As [`RecordTable::reader`], or if the file cannot be opened.
     pub fn open(&self, file: &Path) -> Result<TableReader<R, File>, RecordError> {
         TableReader::new(self, CsvLines::open(file)?)
     }
@@ -263,7 +263,7 @@ impl<R: Default> RecordTable<R> {
     /// Reads all rows into columns.
     ///
     /// # Errors
-    /// As [`Table::read`].
+    /// As [`RecordTable::read`].
     pub fn read_columns(&self, file: &Path, input: impl Read) -> Result<Columns, RecordError> {
         Ok(self.to_columns(self.read(file, input)?))
     }
@@ -320,7 +320,7 @@ impl<R: Default, I: Read> TableReader<R, I> {
     /// Reads the remaining rows.
     ///
     /// # Errors
-    /// As [`Reader::next_into`].
+    /// As [`TableReader::read_next`].
     pub fn rows(mut self) -> Result<Vec<R>, RecordError> {
         let mut rows = Vec::new();
         loop {

@@ -66,27 +66,27 @@ macro_rules! toml_table {
 
         impl $Record {
             fn from_tree(tree: &fullpipe_schema::Tree) -> Self {
-                $Record { $($key: $crate::toml::of_key(tree, $crate::toml::key(stringify!($key))),)+ }
+                $Record { $($key: $crate::toml::read_key(tree, $crate::toml::key(stringify!($key))),)+ }
             }
 
             fn write(&self, path: &str, out: &mut String) {
                 $($crate::toml::line($crate::toml::key(stringify!($key)), &self.$key, out);)+
-                $(self.$key.tables(&format!("{path}{}", $crate::toml::key(stringify!($key))), out);)+
+                $(self.$key.write_tables(&format!("{path}{}", $crate::toml::key(stringify!($key))), out);)+
             }
         }
 
-        impl $crate::toml::Toml for $Record {
+        impl $crate::toml::TomlValue for $Record {
             const IS_TABLE: bool = true;
 
-            fn read(value: &fullpipe_schema::Value) -> Self {
+            fn from_toml(value: &fullpipe_schema::Value) -> Self {
                 $Record::from_tree(value.table())
             }
 
-            fn value(&self) -> Option<String> {
+            fn to_inline_toml(&self) -> Option<String> {
                 None
             }
 
-            fn tables(&self, path: &str, out: &mut String) {
+            fn write_tables(&self, path: &str, out: &mut String) {
                 self.write(&format!("{path}."), out);
             }
         }
@@ -125,8 +125,8 @@ macro_rules! names {
             }
         }
 
-        impl $crate::toml::Toml for $Names {
-            fn read(value: &fullpipe_schema::Value) -> Self {
+        impl $crate::toml::TomlValue for $Names {
+            fn from_toml(value: &fullpipe_schema::Value) -> Self {
                 match value.choice() {
                     $first_name => $Names::$first,
                     $($name => $Names::$variant,)*
@@ -134,7 +134,7 @@ macro_rules! names {
                 }
             }
 
-            fn value(&self) -> Option<String> {
+            fn to_inline_toml(&self) -> Option<String> {
                 Some(fullpipe_schema::node::quote(self.name()))
             }
         }
@@ -157,16 +157,16 @@ pub(crate) fn line(key: &str, value: &impl TomlValue, out: &mut String) {
     }
 }
 
-/// Implements [`Toml`] for values that are written on one line.
+/// Implements [`TomlValue`] for values that are written on one line.
 macro_rules! plain {
     ($($Type:ty, $read:expr, $write:expr;)+) => {$(
-        impl Toml for $Type {
-            fn read(value: &Value) -> Self {
+        impl TomlValue for $Type {
+            fn from_toml(value: &Value) -> Self {
                 let read: fn(&Value) -> $Type = $read;
                 read(value)
             }
 
-            fn value(&self) -> Option<String> {
+            fn to_inline_toml(&self) -> Option<String> {
                 let write: fn(&$Type) -> String = $write;
                 Some(write(self))
             }
@@ -318,7 +318,7 @@ impl Bound {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScenarioSettings(pub Vec<(String, Node)>);
 
-/// A value of an axis: a plain value, or a table with the label, the value and the [`Settings`].
+/// A value of an axis: a plain value, or a table with the label, the value and the [`ScenarioSettings`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisValue(pub Node);
 

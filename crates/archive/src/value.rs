@@ -146,7 +146,7 @@ pub trait CellValue: Sized {
     /// Converts the value to a cell.
     fn to_cell(&self) -> Cell<'_>;
 
-    /// Parses the text of a cell; `None` if it does not match [`Value::EXPECTED`].
+    /// Parses the text of a cell; `None` if it does not match [`CellValue::EXPECTED`].
     fn parse(text: &str) -> Option<Self>;
 
     /// Sets the value from the text of a cell. Returns false if the text is not valid.
@@ -175,14 +175,14 @@ impl CellValue for String {
     }
 }
 
-/// Implements [`Value`] for number types.
+/// Implements [`CellValue`] for number types.
 macro_rules! numbers {
     ($($Type:ty, $kind:expr, $expected:literal, $cell:expr, $parse:expr;)+) => {$(
-        impl Value for $Type {
-            const KIND: Kind = $kind;
+        impl CellValue for $Type {
+            const KIND: CellKind = $kind;
             const EXPECTED: &'static str = $expected;
 
-            fn cell(&self) -> Cell<'_> {
+            fn to_cell(&self) -> Cell<'_> {
                 let cell: fn($Type) -> Cell<'static> = $cell;
                 cell(*self)
             }
@@ -348,8 +348,8 @@ mod tests {
     #[test]
     fn an_empty_cell_clears_an_optional_value() {
         let mut value = Some(3_u64);
-        assert!(value.set(""));
+        assert!(value.set_from_text(""));
         assert_eq!(value, None);
-        assert!(!value.set("-1"));
+        assert!(!value.set_from_text("-1"));
     }
 }

@@ -62,7 +62,7 @@ proptest! {
         for row in &rows {
             let cells = SERIES.columns.iter().map(|column| {
                 let mut text = String::new();
-                (column.cell)(row).print(&mut text);
+                (column.cell)(row).write_to(&mut text);
                 text
             });
             writer.write_record(cells).expect("writing to memory cannot fail");
@@ -145,7 +145,7 @@ fn a_column_that_may_be_empty_may_be_missing() {
 #[test]
 fn columns_are_slices_and_unknown_names_are_errors() {
     let late = FlowRow { flow: "late".to_owned(), completion_s: Some(Duration::from_nanos(1)), ..FlowRow::default() };
-    let columns = FLOWS.gather([flow(), late]);
+    let columns = FLOWS.to_columns([flow(), late]);
     assert_eq!(columns.len(), 2);
     assert_eq!(columns.text_column("flow"), ["data", "late"]);
     assert_eq!(columns.column("tx_bytes"), [4500.0, 0.0]);

@@ -312,7 +312,7 @@ impl Observer for Auditor {
     }
 
     #[inline(always)]
-    fn passed(&mut self, frame: &Transmission) {
+    fn on_passed(&mut self, frame: &Transmission) {
         let Some(state) = self.links.get_mut(frame.link.index()) else {
             self.on_offered(frame.offered, frame.link, frame.wire_bytes);
             return self.on_transmitted(frame);

@@ -14,7 +14,7 @@ pub struct DeclaredLink {
     pub medium: MediumAccess,
     /// Rate in bits per second; 0 declares no rate, and no rate is checked.
     pub rate_bps: u64,
-    /// Propagation delay in nanoseconds, the same for every frame; for [`Medium::Scheduled`], the minimum of the total time.
+    /// Propagation delay in nanoseconds, the same for every frame; for [`MediumAccess::Scheduled`], the minimum of the total time.
     pub delay_ns: u64,
     /// Whether a frame can take longer than `delay_ns` (jitter). It can never take less.
     pub delay_varies: bool,

@@ -4,7 +4,7 @@
 //! shares
 //! no code with the model that it checks: it computes transmission times and counts packets itself. There are two auditors. [`Auditor`]
 //! checks every run, including benchmarks, with constant state per link and flow. [`PacketAuditor`] follows every packet (`--audit`), at a
-//! cost several times that of the run. Each returns a [`Verdict`].
+//! cost several times that of the run. Each returns a [`AuditReport`].
 //!
 //! A passed audit means that the reported events obey the rules in [`Rule`]. It does not mean that everything was reported: the audit
 //! cannot detect a packet that is missing in all events, all counters and the state at the end.

@@ -38,7 +38,7 @@ pub(crate) fn of_single_run(study: &Study, folder: &Path) -> Result<Option<Strin
     let file = folder.join("runs").join(&run.key).join(FLOWS.file);
     let mut reader = FLOWS.open(&file).map_err(unreadable)?;
     let (mut rows, mut total, mut row) = (Vec::new(), 0, FlowRow::default());
-    while reader.next_into(&mut row).map_err(unreadable)? {
+    while reader.read_next(&mut row).map_err(unreadable)? {
         total += 1;
         if rows.len() < MOST_ROWS {
             rows.push(row.clone());

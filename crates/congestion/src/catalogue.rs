@@ -50,7 +50,7 @@ pub struct UnknownControl {
     pub nearest: Option<&'static str>,
     /// All known names.
     pub known: Vec<&'static str>,
-    /// Whether the name is one of [`LATER`].
+    /// Whether the name is one of [`PLANNED_CONTROLS`].
     pub later: bool,
 }
 

@@ -12,7 +12,7 @@ pub struct ControlComponent {
     pub declaration: Declaration,
     /// Creates a control for one connection.
     pub create: fn(&ControlOptions) -> Box<dyn Controller>,
-    /// Whether the first slow start of the control can use HyStart++ ([`Options::hystart`]). Other controls ignore the option.
+    /// Whether the first slow start of the control can use HyStart++ ([`ControlOptions::hystart`]). Other controls ignore the option.
     pub hystart: bool,
     /// The values of [`Controller::inspect`] that a probe can sample. The name of each begins with `control_`.
     pub values: &'static [MetricDeclaration],

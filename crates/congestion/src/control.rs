@@ -3,7 +3,7 @@
 //! For one acknowledgement batch, a transport calls these methods in this order. It calls [`Controller::on_packet_lost`] for each
 //! packet newly marked lost. If a loss or a congestion mark begins a reduction, it calls [`Controller::on_congestion`]. If the
 //! batch ends a recovery, it calls [`Controller::on_recovery_exit`] instead. Then it calls [`Controller::on_ack`] once. In fast
-//! recovery, the transport sets the window itself by proportional rate reduction (RFC 9937), unless [`Signals::own_recovery`]
+//! recovery, the transport sets the window itself by proportional rate reduction (RFC 9937), unless [`ControlRequirements::own_recovery`]
 //! declares that the control sets it.
 
 pub use fullpipe_units::EcnCodepoint;
@@ -205,7 +205,7 @@ pub struct ControlRequirements {
     pub plain_acks: bool,
 }
 
-/// A congestion control: a state machine that receives sends, acknowledgements and losses, and sets a [`Control`].
+/// A congestion control: a state machine that receives sends, acknowledgements and losses, and sets a [`WindowState`].
 pub trait Controller: std::fmt::Debug + Send {
     /// The name of the control in scenarios.
     fn name(&self) -> &'static str;
@@ -218,14 +218,14 @@ pub trait Controller: std::fmt::Debug + Send {
     /// The connection is established. `rtt` is the round-trip sample of the handshake, if there is one.
     fn on_established(&mut self, _control: &mut WindowState, _now: Instant, _rtt: Option<Duration>) {}
 
-    /// A packet was sent. Called only if the control requests [`Signals::on_sent`].
+    /// A packet was sent. Called only if the control requests [`ControlRequirements::on_sent`].
     fn on_sent(&mut self, _control: &mut WindowState, _packet: &PacketState) {}
 
     /// An acknowledgement batch with newly acknowledged bytes.
     fn on_ack(&mut self, control: &mut WindowState, ack: &Ack);
 
     /// Does the same as [`Controller::on_ack`] if a [`PlainAck`] contains all that the control needs. It is called only if the
-    /// control declares [`Signals::plain_acks`], the window is at or above the threshold, and there is no recovery, loss or mark.
+    /// control declares [`ControlRequirements::plain_acks`], the window is at or above the threshold, and there is no recovery, loss or mark.
     /// Its use is optional for a transport. It saves the 50 instructions that fill in an [`Ack`].
     fn on_plain_ack(&mut self, _control: &mut WindowState, _ack: &PlainAck) {}
 
@@ -236,11 +236,11 @@ pub trait Controller: std::fmt::Debug + Send {
     /// recovery the transport derives the window from it.
     fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent);
 
-    /// Recovery ends. The transport has set the window to `ssthresh_bytes`, unless [`Signals::own_recovery`] is declared.
+    /// Recovery ends. The transport has set the window to `ssthresh_bytes`, unless [`ControlRequirements::own_recovery`] is declared.
     fn on_recovery_exit(&mut self, _control: &mut WindowState, _exit: &RecoveryExit) {}
 
     /// The retransmission timer expired. The control sets `ssthresh_bytes`. The transport then sets the window to one segment,
-    /// unless [`Signals::own_recovery`] is declared.
+    /// unless [`ControlRequirements::own_recovery`] is declared.
     fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout);
 
     /// Sending restarts after an idle period longer than the retransmission time-out.

@@ -9,7 +9,7 @@
 //! * *Recovery.* A transport with sequence numbers (TCP) uses them to determine when a recovery begins and ends, sets its
 //!   window by proportional rate reduction, and calls [`Driver::reduce`] and [`Driver::end_recovery`]. A transport without them
 //!   (QUIC) uses the times at which packets were sent (RFC 9002 section 7.3.2): [`Driver::on_congestion`] reduces the window to
-//!   the threshold immediately, and [`Driver::end_recovery_by`] ends the recovery.
+//!   the threshold immediately, and [`Driver::end_recovery_on_ack`] ends the recovery.
 //! * *Summary.* [`Driver::summarize`] creates the [`Ack`] from the transport's report. [`Driver::on_ack`] passes it to the
 //!   control; a transport may modify it before.
 //!
@@ -108,7 +108,7 @@ impl Driver {
     }
 
     /// Takes no delivery-rate samples from now on, unless the control declares that it uses them
-    /// ([`delivery_rate`](crate::Signals::delivery_rate)) or departures. [`Ack::rate`] is then `None`, and
+    /// ([`delivery_rate`](crate::ControlRequirements::delivery_rate)) or departures. [`Ack::rate`] is then `None`, and
     /// [`Driver::delivery_rate_bps`] 0. Must be called before the first packet is sent.
     pub fn disable_rate_samples(&mut self) {
         let signals = self.controller.requirements();
@@ -129,19 +129,19 @@ impl Driver {
         &*self.controller
     }
 
-    /// Whether the control receives [`on_sent`](crate::Signals::on_sent) for each packet.
+    /// Whether the control receives [`on_sent`](crate::ControlRequirements::on_sent) for each packet.
     #[inline(always)]
     pub fn needs_on_sent(&self) -> bool {
         self.on_sent
     }
 
-    /// Whether the control needs pacing ([`pacing`](crate::Signals::pacing)).
+    /// Whether the control needs pacing ([`pacing`](crate::ControlRequirements::pacing)).
     #[inline(always)]
     pub fn needs_pacing(&self) -> bool {
         self.paces
     }
 
-    /// Whether the control sets the window itself in recovery ([`own_recovery`](crate::Signals::own_recovery)).
+    /// Whether the control sets the window itself in recovery ([`own_recovery`](crate::ControlRequirements::own_recovery)).
     #[inline(always)]
     pub fn has_own_recovery(&self) -> bool {
         self.own_recovery

@@ -1,7 +1,7 @@
 //! Congestion controls, and the interface to the transports that use them.
 //!
 //! A control is implemented once. It uses bytes, nanoseconds and bits per second, not packets. The TCP model, the QUIC model and
-//! the real QUIC stack use it in the same way. The transport owns the window ([`Control`]) and passes it to the control as
+//! the real QUIC stack use it in the same way. The transport owns the window ([`WindowState`]) and passes it to the control as
 //! `&mut`, with one call per acknowledgement batch.
 //!
 //! * [`control`]: the trait and its data types;

@@ -14,7 +14,7 @@
 //! * Whether the application had no data to send. Otherwise window or pacer were the limit; RFC 9002 section 7.8 counts
 //!   both as using the window.
 //!
-//! **Missing input**, for which [`refusal`] rejects controls that need it: the number of marked packets (the stack
+//! **Missing input**, for which [`unsupported_reason`] rejects controls that need it: the number of marked packets (the stack
 //! reports only that there are new marks), and one-way delays. The stack always sends ECT(0). It also does not report
 //! probe timeouts, which reduce no window in QUIC, nor the delay that the peer added to an acknowledgment. Round-trip
 //! samples therefore contain this delay (at most 25 ms, for an acknowledgment of a single packet).

@@ -3,7 +3,7 @@
 //! **Model.** The stack calls its factory when a connection begins and when its path changes. The factory
 //! creates one of ours and wraps it into an [`Adapter`]. Some callers cannot access a connection, such as one of a
 //! proxy deep within HTTP/3. They observe it through objects passed to the factory: a listener for losses, the
-//! round-trip times, and [`Newest`], a weak reference to the latest control.
+//! round-trip times, and [`LatestControl`], a weak reference to the latest control.
 
 use crate::adapter::WeakAdapter;
 use crate::{Adapter, ControlState, LossListener, RttStatistics, clock};

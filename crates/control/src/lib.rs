@@ -1,5 +1,5 @@
-//! Congestion control of the real QUIC stack (noq): Fullpipe's controls in place of its own ([`Factory`]), or none
-//! ([`Uncontrolled`]), and the round-trip times of connections ([`RoundTrips`]). The crate works in virtual time and in
+//! Congestion control of the real QUIC stack (noq): Fullpipe's controls in place of its own ([`AdapterFactory`]), or none
+//! ([`NoCongestionControl`]), and the round-trip times of connections ([`RttStatistics`]). The crate works in virtual time and in
 //! real time, since the stack receives instants as arguments ([`clock`]).
 
 mod adapter;

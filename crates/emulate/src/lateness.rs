@@ -41,7 +41,7 @@ impl Default for LatenessLimits {
 pub struct LatenessSummary {
     /// Number of values.
     pub count: u64,
-    /// Number of values above [`Limits::late_after`].
+    /// Number of values above [`LatenessLimits::late_after`].
     pub late: u64,
     /// Median.
     pub p50_nanos: u64,
@@ -84,7 +84,7 @@ pub struct Lateness {
     subframes: Histogram<u64>,
     packets: Histogram<u64>,
     arrivals: Histogram<u64>,
-    /// Gaps in the loop that were longer than [`Limits::stall_after`].
+    /// Gaps in the loop that were longer than [`LatenessLimits::stall_after`].
     stalls: Vec<Duration>,
     /// Number of stalls beyond those stored.
     further_stalls: u64,

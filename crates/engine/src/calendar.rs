@@ -86,7 +86,7 @@ impl EventId {
 pub struct Calendar {
     /// Events before `edge`. Empty only if no event is pending.
     near: BinaryHeap<Reverse<u128>>,
-    /// Whether [`Calendar::take`] has removed the earliest event and its place is still free.
+    /// Whether [`Calendar::pop_deferred`] has removed the earliest event and its place is still free.
     taken: bool,
     /// End of the current span.
     edge: Instant,
@@ -196,14 +196,14 @@ impl Calendar {
 
     /// Removes the earliest event. The next scheduled event takes its place in the heap: most events cause one more event, and a
     /// replacement
-    /// is cheaper than a removal and an insertion. Until [`Calendar::settle`], only `schedule` may be called.
+    /// is cheaper than a removal and an insertion. Until [`Calendar::complete_pop`], only `schedule` may be called.
     #[inline(always)]
     pub fn pop_deferred(&mut self) {
         debug_assert!(!self.taken && !self.near.is_empty(), "`take` needs a pending event");
         self.taken = true;
     }
 
-    /// Ends [`Calendar::take`]: all events caused by the removed event have been scheduled.
+    /// Ends [`Calendar::pop_deferred`]: all events caused by the removed event have been scheduled.
     #[inline(always)]
     pub fn complete_pop(&mut self) {
         if std::mem::take(&mut self.taken) {

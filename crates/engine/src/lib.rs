@@ -5,8 +5,8 @@
 //! two
 //! events. Computing a chain of hops at once gives the same order as computing it hop by hop.
 //!
-//! [`Lane`] is a queue with constant delay: its items leave in the order in which they entered, so only its head must be in the calendar.
-//! [`Slot`] is a timer that is re-armed lazily. Its deadline is a field of its owner. The calendar holds one entry; when that entry is
+//! [`DelayLine`] is a queue with constant delay: its items leave in the order in which they entered, so only its head must be in the calendar.
+//! [`TimerSlot`] is a timer that is re-armed lazily. Its deadline is a field of its owner. The calendar holds one entry; when that entry is
 //! due, the owner compares its deadlines with the time and arms the slot again.
 
 mod calendar;

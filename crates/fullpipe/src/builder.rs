@@ -89,7 +89,7 @@ macro_rules! integers {
                 /// An integer outside TOML's 64-bit range becomes a string of its digits, which no key accepts.
                 fn from(number: $type) -> Self {
                     i64::try_from(number)
-                        .map_or_else(|_| Value::from(number.to_string()), |number| Value::new(Content::Integer(number)))
+                        .map_or_else(|_| Value::from(number.to_string()), |number| Value::new(NodeContent::Integer(number)))
                 }
             }
         )*

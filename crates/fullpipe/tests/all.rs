@@ -6,4 +6,5 @@ mod components;
 mod errors;
 mod floors;
 mod style;
+mod type_names;
 mod version;

@@ -48,7 +48,7 @@ fn rebuilt(file: &DocumentMut) -> ScenarioBuilder {
 fn every_embedded_scenario_can_be_built_in_code() {
     let mut scenarios = 0;
     for name in embedded::scenario_names() {
-        let text = embedded::scenario(name).expect("the listed scenario exists");
+        let text = embedded::scenario_text(name).expect("the listed scenario exists");
         let file = load(text, name, &[]).unwrap_or_else(|errors| panic!("{name}: {errors}"));
         let builder = rebuilt(&text.parse().expect("a valid scenario is TOML"));
         let built = builder.build().unwrap_or_else(|errors| panic!("{name}: {errors}"));

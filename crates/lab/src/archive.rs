@@ -27,27 +27,27 @@ impl Outcome {
     /// assert!(goodput_bps[0] < 1e6 && goodput_bps[1].is_nan());
     /// ```
     pub fn flows(&self) -> &Columns {
-        self.gathered.flows.get_or_init(|| FLOWS.gather(flow_records(self)))
+        self.gathered.flows.get_or_init(|| FLOWS.to_columns(flow_records(self)))
     }
 
     /// The columns of `series.csv`; [`Outcome::series`] has the samples of one metric.
     pub fn samples(&self) -> &Columns {
-        self.gathered.samples.get_or_init(|| SERIES.gather(series_records(self)))
+        self.gathered.samples.get_or_init(|| SERIES.to_columns(series_records(self)))
     }
 
     /// The columns of `links.csv`.
     pub fn links(&self) -> &Columns {
-        self.gathered.links.get_or_init(|| LINKS.gather(self.measured_links().map(link_record)))
+        self.gathered.links.get_or_init(|| LINKS.to_columns(self.measured_links().map(link_record)))
     }
 
     /// The columns of `figures.csv`.
     pub fn figures(&self) -> &Columns {
-        self.gathered.figures.get_or_init(|| FIGURES.gather(self.figure_rows().map(figure_record)))
+        self.gathered.figures.get_or_init(|| FIGURES.to_columns(self.figure_rows().map(figure_record)))
     }
 
     /// The columns of `completions.csv`.
     pub fn completions(&self) -> &Columns {
-        self.gathered.completions.get_or_init(|| COMPLETIONS.gather(self.completion_rows().map(completion_record)))
+        self.gathered.completions.get_or_init(|| COMPLETIONS.to_columns(self.completion_rows().map(completion_record)))
     }
 
     /// The tables of the run: name and content of each file, without samples that were written during the run.

@@ -88,7 +88,7 @@ fn begin(host: &str, snap_bytes: u32) -> PcapngWriter<Vec<u8>> {
         snap_bytes,
     };
     let mut capture = PcapngWriter::new(Vec::new(), &section).expect("writing to memory cannot fail");
-    capture.interface(&interface).expect("writing to memory cannot fail");
+    capture.write_interface(&interface).expect("writing to memory cannot fail");
     capture
 }
 

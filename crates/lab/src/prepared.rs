@@ -30,7 +30,7 @@ impl PreparedRun {
 
     /// Runs the scenario to its end.
     pub fn run(self) -> Outcome {
-        self.run_unless(|| false).expect("the run cannot be stopped")
+        self.run_until(|| false).expect("the run cannot be stopped")
     }
 
     /// Runs the scenario to its end or until `stop` returns true. `stop` is called about a thousand times per run. Returns `None` if

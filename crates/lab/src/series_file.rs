@@ -36,7 +36,7 @@ impl SeriesFile {
     pub(crate) fn add(&mut self, at: Instant, number: usize, value: f64) {
         let row = &mut self.rows[number];
         (row.time_s, row.value) = (at, Some(value));
-        SERIES.append(row, &mut self.text);
+        SERIES.append_row(row, &mut self.text);
         if self.text.len() >= PIECE_BYTES {
             self.write();
         }

@@ -76,7 +76,7 @@ impl More {
     #[cold]
     #[inline(never)]
     fn tell_passed(&mut self, transmission: &Transmission) {
-        self.tell(|observer| observer.passed(transmission));
+        self.tell(|observer| observer.on_passed(transmission));
     }
 
     #[cold]
@@ -138,7 +138,7 @@ impl Observer for More {
     }
 
     #[inline(always)]
-    fn passed(&mut self, transmission: &Transmission) {
+    fn on_passed(&mut self, transmission: &Transmission) {
         let transmission = *transmission;
         self.tell_passed(&transmission);
     }
@@ -350,10 +350,10 @@ impl Observer for RunObserver {
     }
 
     #[inline(always)]
-    fn passed(&mut self, transmission: &Transmission) {
-        self.auditor.passed(transmission);
+    fn on_passed(&mut self, transmission: &Transmission) {
+        self.auditor.on_passed(transmission);
         if let Some(more) = &mut self.more {
-            more.passed(transmission);
+            more.on_passed(transmission);
         }
     }
 }

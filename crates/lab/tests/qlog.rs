@@ -148,7 +148,7 @@ fn logged(text: &str) -> (Outcome, Vec<u8>) {
     let options = Options { qlog: Some(QlogOptions { append }), ..Options::default() };
     let outcome = run(&scenario(text), &options).expect("it runs");
     assert!(outcome.verdict().passed(), "{}", outcome.verdict());
-    outcome.captured().expect("writing to memory cannot fail");
+    outcome.capture_result().expect("writing to memory cannot fail");
     let mut files = std::mem::take(&mut *log.lock().expect("whole"));
     let log = files.remove("run.sqlog").expect("the file");
     assert!(files.is_empty());

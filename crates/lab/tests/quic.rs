@@ -55,9 +55,9 @@ fn transfer_over_the_stack_takes_the_time_of_its_packets() {
     assert!((over - 8.45).abs() < 0.06, "{over}: 8566 packets of 1228 bytes and 30 ms");
     assert_eq!(outcome.totals().live_endpoints, 0);
     assert!(
-        outcome.ended().as_secs_f64() < over + 1.0,
+        outcome.end_time().as_secs_f64() < over + 1.0,
         "the run continues after the transfer: {}",
-        outcome.ended().as_secs_f64()
+        outcome.end_time().as_secs_f64()
     );
 }
 

@@ -194,7 +194,7 @@ impl AccessNetwork {
     }
 
     /// Returns the time until which a packet that arrives at the PGW at `at` has no effect: the beginning of a subframe. The call
-    /// of [`AccessNetwork::downlink`] can be delayed until then, if no later arrival is offered earlier.
+    /// of [`AccessNetwork::send_downlink`] can be delayed until then, if no later arrival is offered earlier.
     pub fn latest_offer_time(at: Instant) -> Instant {
         start(at.as_nanos() / 1_000_000 + 1)
     }
@@ -261,7 +261,7 @@ impl AccessNetwork {
         self.exit.told.pop_front()
     }
 
-    /// Calls `tell` with all outcomes that [`AccessNetwork::output`] would return, in order, in one or two slices.
+    /// Calls `tell` with all outcomes that [`AccessNetwork::poll_output`] would return, in order, in one or two slices.
     #[inline]
     pub fn drain_outputs(&mut self, mut tell: impl FnMut(&[PacketReport])) {
         let (first, second) = self.exit.told.as_slices();
@@ -273,7 +273,7 @@ impl AccessNetwork {
     }
 
     /// The number of packets in the network, downlink first: offered, with an outcome not yet in the queue of
-    /// [`AccessNetwork::output`].
+    /// [`AccessNetwork::poll_output`].
     pub fn pending_packets(&self) -> [u64; 2] {
         self.exit.inside
     }

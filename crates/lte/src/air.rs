@@ -125,7 +125,7 @@ impl SignalCache {
         }
     }
 
-    /// [`Air::least_downlink_signal`] with a cache. A UE that receives data needs it twice per subframe, for its control region
+    /// [`RadioChannel::least_downlink_signal`] with a cache. A UE that receives data needs it twice per subframe, for its control region
     /// and for its data: 90 instructions.
     #[inline]
     pub(crate) fn least(&mut self, air: &RadioChannel, cell: usize, ue: usize, subframe: u64) -> f32 {
@@ -351,7 +351,7 @@ impl RadioChannel {
         self.downlink_fading != Fading::None
     }
 
-    /// Whether [`Rows::least`] is the exact minimum of a row rather than a lower bound.
+    /// Whether [`SignalCache::least`] is the exact minimum of a row rather than a lower bound.
     #[inline]
     pub(crate) fn knows_least(&self) -> bool {
         !matches!(self.downlink_fading, Fading::Generator(_))
@@ -383,7 +383,7 @@ impl RadioChannel {
         self.downlink_fading.scaled_gains(pair.fading, self.faded(subframe), pair.downlink, row);
     }
 
-    /// A lower bound of the row of [`Air::downlink_signal`], at little cost.
+    /// A lower bound of the row of [`RadioChannel::downlink_signal`], at little cost.
     #[inline]
     pub(crate) fn least_downlink_signal(&self, cell: usize, ue: usize, subframe: u64) -> f32 {
         let pair = self.pair(cell, ue, subframe);

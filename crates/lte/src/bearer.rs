@@ -1,6 +1,6 @@
 //! Bearers: quality of service, the classification of packets, tunnel headers and buffer status reports.
 //!
-//! A **QCI** identifies a class of service (3GPP TS 23.203 table 6.1.7). It determines the RLC mode ([`RlcChoice`]), the logical
+//! A **QCI** identifies a class of service (3GPP TS 23.203 table 6.1.7). It determines the RLC mode ([`RlcModeSelection`]), the logical
 //! channel group in which a UE reports its buffer status, and the parameters that schedulers use.
 //!
 //! A **traffic flow template** is a bearer's list of packet filters (24.008 section 10.5.6.12). The UE classifies uplink packets,
@@ -348,7 +348,7 @@ impl Classifier {
         Classifier { bearers: vec![(1, vec![PacketFilter::ANY])] }
     }
 
-    /// Adds a bearer with this number, 1 to [`MOST_BEARERS`], with at most [`MOST_FILTERS`] filters.
+    /// Adds a bearer with this number, 1 to [`MAX_BEARERS`], with at most [`MAX_FILTERS`] filters.
     pub fn add(&mut self, bearer: u8, filters: &[PacketFilter]) -> Result<(), Error> {
         logical_channel(bearer)?;
         if filters.len() > MAX_FILTERS {

@@ -472,7 +472,7 @@ impl Cell {
     /// Processes the beginning of subframe `n`: its transmissions and its decisions.
     pub(crate) fn subframe(&mut self, n: u64, shared: &CellContext, on_air: &mut Transmissions, exit: &mut Egress) {
         if n > self.next {
-            self.scheduler.passed(n - self.next);
+            self.scheduler.on_subframes_elapsed(n - self.next);
         }
         self.next = n + 1;
         self.read_grants(n, shared);
@@ -480,7 +480,7 @@ impl Cell {
         self.hear_statuses(n);
         self.schedule_downlink(n, shared, on_air);
         self.schedule_uplink(n, shared);
-        self.scheduler.passed(1);
+        self.scheduler.on_subframes_elapsed(1);
         // Reception in this subframe follows all of the above.
         self.receive_uplink(n, shared, on_air, exit);
         self.receive_downlink(n, shared, on_air, exit);

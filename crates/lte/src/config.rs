@@ -102,7 +102,7 @@ pub struct CellConfig {
     /// Whether blocks that were not decoded are retransmitted (HARQ).
     pub harq: bool,
     /// Whether outer-loop link adaptation corrects the SINR from which the MCS is selected, by the outcome of blocks. It has no
-    /// effect if no block can be lost ([`Errors::data`]).
+    /// effect if no block can be lost ([`ErrorConfig::data`]).
     pub outer_loop: bool,
 }
 

@@ -65,7 +65,7 @@ pub fn encode_frame(quarter_stream_id: u64, payload: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-/// Bytes that [`frame`] adds to a payload.
+/// Bytes that [`encode_frame`] adds to a payload.
 #[must_use]
 pub fn overhead(quarter_stream_id: u64) -> usize {
     varint::length(quarter_stream_id) + 1

@@ -181,11 +181,11 @@ mod tests {
         assert_eq!(submit(&mut resolver, 1, 7, 10), ResolutionStatus::Pending);
         assert_eq!(submit(&mut resolver, 2, 7, 11), ResolutionStatus::Pending);
         assert_eq!(submit(&mut resolver, 3, 7, 12), ResolutionStatus::QueueFull);
-        assert_eq!(submit(&mut resolver, 3, 5, 13), Lookup::Waits, "each neighbor has its own limit");
+        assert_eq!(submit(&mut resolver, 3, 5, 13), ResolutionStatus::Pending, "each neighbor has its own limit");
         assert_eq!(resolver.next_wake(), at(5));
         assert_eq!(resolver.answered(7), [PacketHandle(10), PacketHandle(11)]);
         assert_eq!(resolver.next_wake(), at(7));
-        assert_eq!(submit(&mut resolver, 9_000_000, 7, 14), Lookup::Known, "entries do not expire");
+        assert_eq!(submit(&mut resolver, 9_000_000, 7, 14), ResolutionStatus::Resolved, "entries do not expire");
         assert_eq!(resolver.answered(7), []);
         assert_eq!(resolver.answered(9), [], "a reply without a request");
         assert_eq!(submit(&mut resolver, 9_000_000, 9, 15), ResolutionStatus::Resolved);

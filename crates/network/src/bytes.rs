@@ -15,7 +15,7 @@ impl CapturedPacket<'_> {
     /// Appends the first `snap_bytes` bytes of the packet; returns the length of the whole packet.
     ///
     /// # Errors
-    /// See [`Unwritable`]; the appended bytes are then incomplete.
+    /// See [`WriteError`]; the appended bytes are then incomplete.
     pub fn write(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, WriteError> {
         let (transport, dont_fragment) = match &self.whole.content {
             PacketContent::RawIp { .. } => return self.write_rewritten(snap_bytes, out),

@@ -1,7 +1,7 @@
 //! Chains of links that are computed at once.
 //!
 //! If all packets of a link are from one other link, they arrive in the order in which they entered that link. The second link can then be
-//! booked at the same moment as the first, so a chain of links costs one event per packet. [`Network::finish`] decides this once before the
+//! booked at the same moment as the first, so a chain of links costs one event per packet. [`Network::finalize`] decides this once before the
 //! run, from the declared conversations. It applies to drop-tail links that keep the order and the number of their packets, even if
 //! their rate and delay change over time (see [`crate::special`]). The counters of such a link are ahead of the clock. Therefore a
 //! link with a probe is never computed ahead ([`Network::observe_link`]), and nothing is computed beyond the end of

@@ -1,8 +1,8 @@
 //! The simulated network as plain values: packets, links, queues, loss, shared Ethernet, media with a hub, routing.
 //!
-//! [`Network`] owns links, packets and the calendar; the endpoints at hosts implement [`Hosts`]. [`Network::send`] records the send time of
+//! [`Network`] owns links, packets and the calendar; the endpoints at hosts implement [`HostEndpoints`]. [`Network::send`] records the send time of
 //! a packet and routes it to a link. The link's queue, transmitter and propagation delay determine its arrival. A router
-//! forwards it, and its destination host receives it by [`Hosts::receive`]. If every link of a chain is
+//! forwards it, and its destination host receives it by [`HostEndpoints::receive`]. If every link of a chain is
 //! fed by one link only, the whole chain is computed when the packet enters it (see [`chain`]).
 
 pub mod access;

@@ -142,7 +142,7 @@ pub struct Link {
     pub(crate) busy_until: Instant,
     pub(crate) delay: Duration,
     pub(crate) to: NodeId,
-    /// The next link, if [`Onward::Link`] states that all packets continue there at once; otherwise [`NO_LINK`].
+    /// The next link, if [`NextLinkMode::Link`] states that all packets continue there at once; otherwise [`NO_LINK`].
     pub(crate) next: LinkId,
     // Second cache line.
     pub(crate) framing_bytes: u16,

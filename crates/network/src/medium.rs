@@ -5,13 +5,13 @@
 //! the outcome of a frame is reported.
 //!
 //! **Topology.** A star: each station is connected with the hub only. If the hub is a router, it forwards packets between
-//! stations. There are two directions, [`Way::Down`] from the hub and [`Way::Up`] to it. Observers see each direction as one link
+//! stations. There are two directions, [`MediumDirection::Downlink`] from the hub and [`MediumDirection::Uplink`] to it. Observers see each direction as one link
 //! ([`Network::medium_link`]). A frame is queued there from when it is offered until its outcome. The medium does not report how
 //! long a frame was on the air, so its transmission starts, ends and arrives at one instant.
 //!
 //! **Deferred offers.** If a single link feeds the downlink, its packets need no event each. They stay in the link's lane and are
 //! offered with their arrival times when the medium is woken, when another frame is offered, or at the latest at
-//! [`Medium::offer_by`]. As for links that are computed ahead, [`Network::finish`] decides this once, and never for a direction
+//! [`Medium::offer_deadline`]. As for links that are computed ahead, [`Network::finalize`] decides this once, and never for a direction
 //! that is observed.
 //!
 //! **Order at one instant.** A medium that is due at an instant is woken before any frame is offered at that instant, in whatever
@@ -61,7 +61,7 @@ impl MediumDirection {
 /// A frame that is offered to a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediumFrame {
-    /// Identifies the frame; returned in [`Fated::token`].
+    /// Identifies the frame; returned in [`CompletedFrame::token`].
     pub token: u64,
     /// Direction of the frame.
     pub way: MediumDirection,
@@ -101,16 +101,16 @@ pub struct CompletedFrame {
 /// The model of a medium.
 pub trait Medium: fmt::Debug + Send {
     /// Offers a frame. The medium has been woken if it was due by now. A frame from the hub may be offered late (see
-    /// [`Medium::offer_by`]), but before any later event is reported.
+    /// [`Medium::offer_deadline`]), but before any later event is reported.
     fn offer(&mut self, now: Instant, frame: MediumFrame);
 
     /// Returns the latest time for offering a frame that arrives at the hub at `at`. Before this time the frame changes neither
-    /// [`Medium::next`] nor any outcome, so it may wait and be offered together with others.
+    /// [`Medium::next_wakeup`] nor any outcome, so it may wait and be offered together with others.
     fn offer_deadline(&self, at: Instant) -> Instant {
         at
     }
 
-    /// Returns whether it reads [`Frame::envelope`].
+    /// Returns whether it reads [`MediumFrame::envelope`].
     fn reads_headers(&self) -> bool {
         false
     }
@@ -118,7 +118,7 @@ pub trait Medium: fmt::Debug + Send {
     /// Returns when it is due to be woken next, later than the last wakeup; [`Instant::NEVER`] if it has no work.
     fn next_wakeup(&self) -> Instant;
 
-    /// Advances the medium to `now`, which is no later than [`Medium::next`].
+    /// Advances the medium to `now`, which is no later than [`Medium::next_wakeup`].
     fn wake(&mut self, now: Instant);
 
     /// Appends the frames whose outcome became known in the last `offer` or `wake`; called after each of them.

@@ -98,7 +98,7 @@ mod tests {
     /// Returns the name and the value of each metric; for a rate, its bytes.
     fn values<R>(metrics: &'static [ProbeMetric<R>], report: &R) -> Vec<(&'static str, f64)> {
         let value = |metric: &'static ProbeMetric<R>| match metric.reading {
-            Reading::Value(value) => value(report).expect("the metric has a value"),
+            MetricReader::Value(value) => value(report).expect("the metric has a value"),
             MetricReader::Rate(bytes) => bytes(report) as f64,
             MetricReader::Sample(sample) => match sample(report) {
                 Some(Sample::Value(value)) => value,

@@ -41,7 +41,7 @@ pub trait HostEndpoints<O: Observer> {
         false
     }
 
-    /// Called when a packet of a host in [`Network::notify_sources`] has ended at a router.
+    /// Called when a packet of a host in [`Network::enable_notifications`] has ended at a router.
     fn on_notification(&mut self, _network: &mut Network<O>, _notice: SourceNotification) {}
 }
 
@@ -443,7 +443,7 @@ impl<O: Observer> Network<O> {
         match attachment {
             NextHop::Link(link) => self.enqueue(link, self.now, self.arena.in_flight(handle)),
             NextHop::Station { segment, station } => self.send_on_segment(node, segment, station, handle),
-            Attachment::Medium { .. } => unreachable!("media are handled before"),
+            NextHop::Medium { .. } => unreachable!("media are handled before"),
             NextHop::Translation => self.translate(node, handle),
             NextHop::None => self.end_at_router(node, handle),
         }
@@ -492,7 +492,7 @@ impl<O: Observer> Network<O> {
             let Some(TransmissionTimes { start, finish, arrival }) = l.book(at, wire_bytes) else {
                 return self.drop_at_queue(link, at, handle, wire_bytes);
             };
-            self.observer.passed(&Transmission { link, flow, wire_bytes, offered: at, start, finish, arrival });
+            self.observer.on_passed(&Transmission { link, flow, wire_bytes, offered: at, start, finish, arrival });
             if let Some(extras) = &mut l.extras
                 && let Some(loss) = &mut extras.loss
                 && loss.loses(self.arena.get(handle).has_payload())
@@ -642,7 +642,7 @@ impl<O: Observer> Network<O> {
     /// [`Network::run`] up to that time. If the clock is already later, it does not change.
     pub fn advance(&mut self, to: Instant) {
         debug_assert!(
-            self.calendar.next().is_none_or(|(at, _)| at > to),
+            self.calendar.peek().is_none_or(|(at, _)| at > to),
             "no event may be pending before the new time"
         );
         self.now = self.now.max(to);
@@ -834,7 +834,7 @@ impl<O: Observer> Network<O> {
         remaining
     }
 
-    /// Frees the memory of all packets at the end of a run, after the call of [`Network::remaining`]; counters are kept.
+    /// Frees the memory of all packets at the end of a run, after the call of [`Network::remaining_packets`]; counters are kept.
     pub fn release_packets(&mut self) {
         self.arena = Arena::default();
         self.links.iter_mut().for_each(Link::release_packets);

@@ -1,7 +1,7 @@
 //! Notices of packets that end at routers, so that ICMP errors and replies can be sent for real packets.
 //!
 //! A packet that a router cannot forward, or that is addressed to the router, ends there. If its source is in
-//! [`Network::notify_sources`], the host endpoints receive a [`Notice`] at that instant. It contains the bytes of the
+//! [`Network::enable_notifications`], the host endpoints receive a [`SourceNotification`] at that instant. It contains the bytes of the
 //! packet as its source sent them, except for the decremented hop limit and a CE mark. The host endpoints choose the
 //! content and the rate of replies. Networks without real hosts have no cost for this.
 
@@ -54,7 +54,7 @@ pub(crate) struct PendingNotifications {
 }
 
 impl<O: Observer> Network<O> {
-    /// Enables notices of the ends of these hosts' packets ([`Hosts::notice`]).
+    /// Enables notices of the ends of these hosts' packets ([`HostEndpoints::on_notification`]).
     pub fn enable_notifications(&mut self, sources: impl IntoIterator<Item = NodeId>) {
         self.notices = Some(Box::new(PendingNotifications {
             sources: sources.into_iter().collect(),

@@ -74,7 +74,7 @@ pub enum PacketDisposition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketHandle(pub(crate) u32);
 
-/// The index of a packet's side data (TCP options, payload bytes); [`Side::NONE`] without side data.
+/// The index of a packet's side data (TCP options, payload bytes); [`SideDataHandle::NONE`] without side data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SideDataHandle(u32);
 

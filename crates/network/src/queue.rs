@@ -1,6 +1,6 @@
 //! Queues: limits, the drop-tail queue, and a discipline above a device queue with backpressure.
 //!
-//! An [`Interface`] precedes a transmitter: optionally a queue discipline, then the device queue.
+//! An [`InterfaceQueue`] precedes a transmitter: optionally a queue discipline, then the device queue.
 //! Without a discipline the device queue drops packets that exceed its limit. With a discipline, the device queue accepts only packets for
 //! which it has room. The others wait in the discipline, which selects the packets to drop (as in ns-3's traffic control and Linux's qdisc
 //! over a driver ring).
@@ -62,7 +62,7 @@ pub struct QueuedPacket {
     pub key: u64,
     /// When it arrived.
     pub since: Instant,
-    /// Its ECN codepoint. A discipline marks it with [`Queued::mark`].
+    /// Its ECN codepoint. A discipline marks it with [`QueuedPacket::mark`].
     pub codepoint: EcnCodepoint,
     /// Whether the discipline has marked it.
     pub marked: bool,
@@ -123,7 +123,7 @@ impl QueuedPacket {
 }
 
 /// A queue discipline. It can refuse an arriving packet if there is no room. Other packets that it drops, at an arrival or at a
-/// departure, are appended to `dropped`, with [`Queued::early`] set if there was room for them.
+/// departure, are appended to `dropped`, with [`QueuedPacket::early`] set if there was room for them.
 pub trait QueueDiscipline: fmt::Debug + Send {
     /// Returns the name with which scenarios select it.
     fn name(&self) -> &'static str;

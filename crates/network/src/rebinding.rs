@@ -465,14 +465,14 @@ mod tests {
         let mut rebinder = rebinder(1000, 0, false);
         let mut pass =
             |now, arrival, sent, flow, side| rebinder.model(at(now), at(arrival), at(sent), FlowId(flow), side);
-        assert!(!pass(5, 20, 5, 1, Inward), "no datagram was sent from inside yet");
+        assert!(!pass(5, 20, 5, 1, Inbound), "no datagram was sent from inside yet");
         assert!(pass(0, 15, 0, 0, Outbound));
         assert!(pass(20, 35, 15, 1, Inbound));
         assert!(pass(980, 999, 980, 1, Inbound));
-        assert!(!pass(985, 1000, 985, 1, Inward), "its mapping became invalid in flight");
-        assert!(pass(990, 1005, 990, 0, Outward), "the first datagram with the new mapping passes");
+        assert!(!pass(985, 1000, 985, 1, Inbound), "its mapping became invalid in flight");
+        assert!(pass(990, 1005, 990, 0, Outbound), "the first datagram with the new mapping passes");
         assert!(!pass(1004, 1019, 1004, 1, Inbound));
         assert!(pass(1005, 1020, 1005, 1, Inbound));
-        assert!(!pass(1005, 1020, 1005, 3, Inward), "another conversation has no datagram with the new mapping yet");
+        assert!(!pass(1005, 1020, 1005, 3, Inbound), "another conversation has no datagram with the new mapping yet");
     }
 }

@@ -48,7 +48,7 @@ pub(crate) enum Routes {
     AfterNat(Box<Routes>),
 }
 
-/// Next hops by destination, four bytes each: with 20 000 hosts a table of [`Attachment`]s exceeds the cache.
+/// Next hops by destination, four bytes each: with 20 000 hosts a table of [`NextHop`]s exceeds the cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ForwardingTable {
     /// The number of a link, or [`STATION`] plus an index into `stations`, or [`NO_WAY`].

@@ -47,7 +47,7 @@ struct Keep(Vec<Received>);
 
 impl<O: Observer> HostEndpoints<O> for Keep {
     fn receive(&mut self, network: &mut Network<O>, node: NodeId, handle: PacketHandle) {
-        let captured = network.captured(node, handle).expect("the flow is in the directory");
+        let captured = network.packet_at(node, handle).expect("the flow is in the directory");
         let mut bytes = Vec::new();
         captured.write(usize::MAX, &mut bytes).expect("the packet can be written");
         self.0.push((network.now(), node, bytes));
@@ -88,7 +88,7 @@ impl Bench {
     fn send(&mut self, now: Instant, from: NodeId, bytes: Vec<u8>) {
         self.network.run(&mut self.hosts, now, Instant::NEVER);
         self.network.advance(now);
-        let summary = wire::Summary::of(&bytes).expect("the bytes are an IP packet");
+        let summary = wire::PacketSummary::parse(&bytes).expect("the bytes are an IP packet");
         let content = PacketContent::RawIp {
             payload_bytes: summary.payload_bytes,
             protocol: summary.protocol,
@@ -178,7 +178,7 @@ fn payload(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn sockets(bytes: &[u8]) -> (std::net::SocketAddr, std::net::SocketAddr) {
-    let summary = wire::Summary::of(bytes).expect("the bytes are an IP packet");
+    let summary = wire::PacketSummary::parse(bytes).expect("the bytes are an IP packet");
     (summary.source, summary.destination)
 }
 
@@ -285,7 +285,7 @@ fn rebinding(side: RebindingDirection, address: bool) -> Impairments {
 fn answer(bytes: &[u8], text: &[u8]) -> Vec<u8> {
     let (source, destination) = sockets(bytes);
     let mut out = udp(if source.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }, (1, 2), text);
-    wire::Translation { source: Some(destination), destination: Some(source) }
+    wire::AddressTranslation { source: Some(destination), destination: Some(source) }
         .apply(&mut out)
         .expect("the reply is a datagram");
     out

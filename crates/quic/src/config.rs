@@ -204,7 +204,7 @@ pub(crate) static CONNECTION_KEYS: [SettingKey<Config>; 6] = setting_keys! {
     /// UDP payload of a full packet before the path is known to support larger ones.
     "initial_mtu": DATAGRAM, setting => at!(initial_mtu_bytes);
     quic::largest_mtu(FieldAccess {
-        get: |config, kind| config.largest_mtu_bytes.unwrap_or(config.initial_mtu_bytes).write(kind),
+        get: |config, kind| config.largest_mtu_bytes.unwrap_or(config.initial_mtu_bytes).to_data(kind),
         set: |config, value| {
             let largest: Option<u16> = value.map(SettingValue::from_value);
             config.largest_mtu_bytes = largest.filter(|largest| *largest > config.initial_mtu_bytes);
@@ -244,10 +244,10 @@ pub(crate) static MODEL_KEYS: [SettingKey<Config>; 14] = setting_keys! {
     /// Ack-eliciting packets that the peer is requested to receive without an acknowledgement (ACK_FREQUENCY,
     /// draft-ietf-quic-ack-frequency-11); 0 sends no request.
     "ack_frequency" ["packets"]: FieldKind::integer(0, 1000), setting => FieldAccess {
-        get: |config, kind| config.ack_frequency.map_or(0, |asked| asked.threshold).write(kind),
+        get: |config, kind| config.ack_frequency.map_or(0, |asked| asked.threshold).to_data(kind),
         // Applied after `max_ack_delay`.
         set: |config, value| {
-            let threshold = value.map(u64::read).filter(|packets| *packets > 0);
+            let threshold = value.map(u64::from_value).filter(|packets| *packets > 0);
             let max_ack_delay = config.max_ack_delay.max(Duration::from_millis(1));
             config.ack_frequency = threshold.map(|threshold| AckFrequency { threshold, max_ack_delay });
         },
@@ -263,16 +263,16 @@ pub(crate) static MODEL_KEYS: [SettingKey<Config>; 14] = setting_keys! {
     /// Whether delivery-rate samples over less than the smallest round-trip time are used, as in the ns-3 QUIC module, whose
     /// smallest round-trip time stays 0. Otherwise they are discarded, as BBR requires.
     "keep_short_rate_samples": FieldKind::Boolean, optional "false" => FieldAccess {
-        get: |config, kind| config.keep_short_rate_samples.then_some(true)?.write(kind),
-        set: |config, value| config.keep_short_rate_samples = value.is_some_and(bool::read),
+        get: |config, kind| config.keep_short_rate_samples.then_some(true)?.to_data(kind),
+        set: |config, value| config.keep_short_rate_samples = value.is_some_and(bool::from_value),
     };
     /// Streams of each type that the peer may have open at a time.
     "max_streams": FieldKind::integer(1, 1 << 20), setting => at!(max_streams);
     /// Initial receive window. It doubles up to the buffer size while the application reads it within two round-trip times. With
     /// 0B it is the whole buffer.
     "initial_receive_window": FieldKind::size(0, 1 << 30), setting => FieldAccess {
-        get: |config, kind| config.initial_receive_window_bytes.unwrap_or(0).write(kind),
-        set: |config, value| config.initial_receive_window_bytes = value.map(u64::read).filter(|bytes| *bytes > 0),
+        get: |config, kind| config.initial_receive_window_bytes.unwrap_or(0).to_data(kind),
+        set: |config, value| config.initial_receive_window_bytes = value.map(u64::from_value).filter(|bytes| *bytes > 0),
     };
     /// Receive window of a connection: data of all streams in flight or unread.
     "connection_receive_buffer": FieldKind::size(1200, 1 << 40), setting => at!(connection_receive_buffer_bytes);

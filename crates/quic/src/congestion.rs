@@ -374,7 +374,7 @@ impl Path {
         self.driver.on_ack(&ack);
     }
 
-    /// Has the same effect for a [`Run`] as acknowledging its packets one by one, [`Path::on_rtt`] and [`Path::finish`]. It
+    /// Has the same effect for a [`PacketRun`] as acknowledging its packets one by one, [`Path::on_rtt`] and [`Path::finish`]. It
     /// requires that there are no recovery, losses and marks.
     #[inline]
     pub(crate) fn on_run_acknowledged(&mut self, now: Instant, run: &PacketRun, ack_delay: Duration) {

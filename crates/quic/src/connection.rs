@@ -144,7 +144,7 @@ pub struct Connection {
     pub(crate) sent_since_heard: bool,
     /// Whether the connection closes when its streams are over.
     pub(crate) closes_when_done: bool,
-    /// Whether one of the deadlines in [`Rare`] was ever set.
+    /// Whether one of the deadlines in [`ColdState`] was ever set.
     pub(crate) has_rare_deadline: bool,
     /// When a closed connection is over.
     pub(crate) over_at: Instant,
@@ -484,7 +484,7 @@ impl Connection {
         self.unusual |= unusual::CONTROL;
     }
 
-    /// Takes no delivery-rate samples from now on, unless the control uses them. [`Inspect::delivery_rate_bps`] is then 0. Must
+    /// Takes no delivery-rate samples from now on, unless the control uses them. [`SenderSnapshot::delivery_rate_bps`] is then 0. Must
     /// be called before the first packet is sent.
     pub fn disable_rate_samples(&mut self) {
         self.path.driver.disable_rate_samples();
@@ -645,7 +645,7 @@ impl Connection {
         self.rare.losses_noted.get_or_insert_default();
     }
 
-    /// Packets declared lost since the last call, in the order of detection; empty without [`Connection::note_losses`].
+    /// Packets declared lost since the last call, in the order of detection; empty without [`Connection::record_losses`].
     pub fn take_losses(&mut self) -> Vec<LostPacket> {
         self.rare.losses_noted.as_mut().map(std::mem::take).unwrap_or_default()
     }

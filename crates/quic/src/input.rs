@@ -39,7 +39,7 @@ impl From<StreamIdError> for TransportError {
 
 impl Connection {
     /// Whether a datagram is the most frequent one at an end that only receives: an in-order packet with in-order data of a
-    /// stream that has been read, on a connection without other work. [`Connection::take_expected`] then has the effect of
+    /// stream that has been read, on a connection without other work. [`Connection::receive_fast_path`] then has the effect of
     /// [`Connection::handle_datagram`], of fetching its event, and of reading all data.
     #[inline(always)]
     pub fn is_fast_path_datagram(&self, header: &QuicHeader, codepoint: EcnCodepoint) -> bool {
@@ -55,7 +55,7 @@ impl Connection {
             )
     }
 
-    /// Processes a datagram that [`Connection::expects`] accepts, and reads all data. Returns the number of bytes read.
+    /// Processes a datagram that [`Connection::is_fast_path_datagram`] accepts, and reads all data. Returns the number of bytes read.
     #[inline(always)]
     pub fn receive_fast_path(&mut self, now: Instant, header: &QuicHeader, udp_payload_bytes: u32) -> u64 {
         let length = u64::from(header.length);

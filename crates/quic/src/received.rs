@@ -144,7 +144,7 @@ impl ReceiveSpace {
         codepoint == EcnCodepoint::NotEct && (truncated ^ (largest + 1) as u32) & mask == 0
     }
 
-    /// As [`Received::insert`], for an ack-eliciting packet that [`Received::expects`] accepts.
+    /// As [`ReceiveSpace::insert`], for an ack-eliciting packet that [`ReceiveSpace::expects`] accepts.
     #[inline(always)]
     pub(crate) fn insert_expected(&mut self, now: Instant, policy: &AckPolicy) {
         let number = self.largest.map_or(0, |largest| largest + 1);

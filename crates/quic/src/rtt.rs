@@ -15,7 +15,7 @@ pub(crate) struct RttEstimator {
     min: Duration,
     /// When the first sample was taken. Packets sent before do not count for persistent congestion.
     first_at: Option<Instant>,
-    /// The result of [`Rtt::pto`], cached because each packet needs it and only a sample changes it.
+    /// The result of [`RttEstimator::pto`], cached because each packet needs it and only a sample changes it.
     pto: Duration,
 }
 

@@ -32,7 +32,7 @@ impl SpaceId {
     }
 }
 
-/// Flags of a [`Sent`].
+/// Flags of a [`SentPacket`].
 pub(crate) mod flag {
     /// The packet was acknowledged.
     pub(crate) const ACKNOWLEDGED: u8 = 1;
@@ -79,7 +79,7 @@ pub(crate) enum FrameRecord {
 
 const _: () = assert!(size_of::<FrameRecord>() == 24, "notes are small");
 
-/// A [`Piece`] that fits into a datagram.
+/// A [`StreamChunk`] that fits into a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PackedChunk {
     offset: u64,
@@ -446,7 +446,7 @@ impl SendSpace {
         }
     }
 
-    /// Removes all packets up to one if they are a [`Run`] that a range of numbers acknowledges as a whole. No packet before it
+    /// Removes all packets up to one if they are a [`PacketRun`] that a range of numbers acknowledges as a whole. No packet before it
     /// may be missing, and there may be no notes, losses, marks or samples. With `None`, nothing has changed.
     #[inline]
     pub(crate) fn take_run(&mut self, first: u64, last: u64) -> Option<PacketRun> {
@@ -625,7 +625,7 @@ mod tests {
         sent.with_piece(u64::from(bits == 248), &piece)
     }
 
-    /// The results of [`Space::acknowledge`] and [`Space::detect`] for a range, as a [`Run`], and the number of lost packets.
+    /// The results of [`SendSpace::acknowledge`] and [`SendSpace::detect`] for a range, as a [`PacketRun`], and the number of lost packets.
     fn acknowledge(space: &mut SendSpace, first: u64, last: u64, now: Instant) -> (Option<PacketRun>, usize) {
         let mut run: Option<PacketRun> = None;
         space.acknowledge(first, last, |sent, _| {

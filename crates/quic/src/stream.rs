@@ -407,7 +407,7 @@ impl ReceiveHalf {
             && self.bytes.is_none()
     }
 
-    /// Accepts and reads a piece that [`Receiving::expects`] accepts.
+    /// Accepts and reads a piece that [`ReceiveHalf::expects`] accepts.
     #[inline(always)]
     pub(crate) fn take_expected(&mut self, length: u64) {
         self.next += length;

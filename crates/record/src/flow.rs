@@ -134,7 +134,7 @@ impl FlowMonitor {
         Self::default()
     }
 
-    /// Starts the measured interval at `from`; see [`FlowMonitor::since`].
+    /// Starts the measured interval at `from`; see [`FlowMonitor::measured_counters`].
     pub fn measure_from(&mut self, from: Instant) {
         self.measured_from = from;
     }

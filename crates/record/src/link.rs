@@ -313,8 +313,8 @@ mod tests {
     /// Four packets arrive at once and start at 0, 1, 2 and 3 ms; a fifth packet, at 1.2 ms, is dropped because the queue is full.
     fn four(from: u64, to: u64) -> LinkSummary {
         let mut monitor = monitor(from);
-        (0..4).for_each(|number| monitor.passed(&frame(0, number * MS)));
-        monitor.passed(&Transmission { link: LinkId(4), ..frame(0, 0) });
+        (0..4).for_each(|number| monitor.on_passed(&frame(0, number * MS)));
+        monitor.on_passed(&Transmission { link: LinkId(4), ..frame(0, 0) });
         monitor.on_offered(at(1_200_000), LINK, 1000);
         monitor.on_link_dropped(at(1_200_000), LINK, 1000, DropReason::QueueFull);
         monitor.summaries(at(to)).next().expect("one link").1

@@ -118,7 +118,7 @@ pub trait Observer {
 
     /// The source passed `packets` TCP segments (at least one) to the network that differ only in their sequence
     /// numbers: `first`, and others whose number increases by `step_bytes` each. Returns whether the observer has processed all of them, as
-    /// [`Observer::sent`] would one by one. Otherwise each is reported by that method, before it arrives at its first link.
+    /// [`Observer::on_sent`] would one by one. Otherwise each is reported by that method, before it arrives at its first link.
     #[inline(always)]
     fn sent_burst(&mut self, _now: Instant, _first: &PacketView, _packets: u32, _step_bytes: u32) -> bool {
         false
@@ -133,12 +133,12 @@ pub trait Observer {
     fn on_dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {}
 
     /// A frame arrived at a link's queue; it will be transmitted or dropped. For one link, `now` of this method, of
-    /// [`Observer::link_dropped`] and of [`Observer::marked`] never decreases.
+    /// [`Observer::on_link_dropped`] and of [`Observer::on_marked`] never decreases.
     #[inline(always)]
     fn on_offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
 
     /// A frame was dropped before it was transmitted: at a link's queue, on a busy medium, or on a radio channel. A frame that a loss
-    /// model removes has been transmitted; only [`Observer::dropped`] reports it.
+    /// model removes has been transmitted; only [`Observer::on_dropped`] reports it.
     #[inline(always)]
     fn on_link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
 
@@ -154,10 +154,10 @@ pub trait Observer {
     #[inline(always)]
     fn on_transmitted(&mut self, _transmission: &Transmission) {}
 
-    /// A frame arrived at a link's queue, and the times of its transmission are known at once. Combines [`Observer::offered`] and
-    /// [`Observer::transmitted`], for observers that can process both in one step at lower cost.
+    /// A frame arrived at a link's queue, and the times of its transmission are known at once. Combines [`Observer::on_offered`] and
+    /// [`Observer::on_transmitted`], for observers that can process both in one step at lower cost.
     #[inline(always)]
-    fn passed(&mut self, transmission: &Transmission) {
+    fn on_passed(&mut self, transmission: &Transmission) {
         self.on_offered(transmission.offered, transmission.link, transmission.wire_bytes);
         self.on_transmitted(transmission);
     }

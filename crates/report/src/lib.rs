@@ -1,6 +1,6 @@
 //! Builds the self-contained HTML report with its tables and plots.
 //!
-//! [`build`] converts the records in a folder into `report.html` and `plots/*.svg`, with the numbers of each plot as
+//! [`write_report`] converts the records in a folder into `report.html` and `plots/*.svg`, with the numbers of each plot as
 //! CSV. It reads only files: `study.toml`, `results.csv`, `summary.csv` and
 //! `runs/KEY/{run.json,flows.csv,series.csv,links.csv}`, for studies and for single runs. Equal records give equal
 //! bytes. A missing or corrupt record is an error that contains the file name. No record can cause a panic, and every
@@ -57,10 +57,10 @@ pub fn write_report(folder: &Path) -> Result<ReportFiles, ReportError> {
     write_report_with(folder, Options::default())
 }
 
-/// As [`build`], with additional content.
+/// As [`write_report`], with additional content.
 ///
 /// # Errors
-/// As [`build`].
+/// As [`write_report`].
 pub fn write_report_with(folder: &Path, options: Options<'_>) -> Result<ReportFiles, ReportError> {
     let records = Records::read(folder)?;
     let figures = plot::draw_all(&records)?;

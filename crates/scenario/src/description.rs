@@ -150,7 +150,7 @@ pub struct Node {
     pub name: String,
     /// Whether the node forwards packets. A router runs no transport.
     pub router: bool,
-    /// Whether the node is real software in real time (see [`Scenario::is_real`]).
+    /// Whether the node is real software in real time (see [`Scenario::is_real_host`]).
     pub real: bool,
     /// Addresses and interface in the file. Few nodes have them, so they are stored separately.
     pub identity: Option<Box<NodeAddressing>>,

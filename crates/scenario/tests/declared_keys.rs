@@ -18,7 +18,7 @@ fn verify<S: Default + PartialEq + Debug>(of: &SettingsTable<S>, settings: &S) -
     let LoadedFile { root, sources, .. } = load(of.table, &text, "file", &[]).map_err(|errors| errors.to_string())?;
     let read = |tree: &Tree| {
         let mut check = Diagnostics::new(&sources);
-        of.read(&mut Reader { tree, path: "", check: &mut check }).expect("the keys are consistent")
+        of.read(&mut SettingsReader { tree, path: "", check: &mut check }).expect("the keys are consistent")
     };
     let again = read(&root);
     if again != *settings {
@@ -102,7 +102,7 @@ const fn key(name: &'static str, access: FieldAccess<Two>) -> SettingKey<Two> {
 /// A declaration with a mistake, in a table.
 macro_rules! mistaken {
     ($one:expr, $other:expr) => {{
-        static KEYS: [Key<Two>; 2] = [$one, $other];
+        static KEYS: [SettingKey<Two>; 2] = [$one, $other];
         static FIELDS: [Field; 2] = fields(&KEYS);
         static TABLE: Table = Table { name: "two", fields: &[&FIELDS], ..Table::EMPTY };
         static SETTINGS: SettingsTable<Two> = SettingsTable { table: &TABLE, keys: &[&KEYS] };

@@ -7,7 +7,7 @@ use crate::tree::Tree;
 /// Collects errors that involve several keys. [`load`](crate::load) reports errors within one key before that.
 #[derive(Debug)]
 pub struct Diagnostics<'a> {
-    /// The source texts that a [`Place`] refers to.
+    /// The source texts that a [`SourceLocation`] refers to.
     pub sources: &'a Sources,
     errors: Vec<Error>,
     /// Advice about accepted spellings.

@@ -112,7 +112,7 @@ impl<S, C> fmt::Debug for Component<S, C> {
     }
 }
 
-/// The error that keys of a table contradict each other. The [`Check`] contains the details.
+/// The error that keys of a table contradict each other. The [`Diagnostics`] contains the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidSettings;
 
@@ -168,7 +168,7 @@ impl<S, C> Catalog<S, C> {
     /// Converts a checked table into the settings of the component that the selecting key names.
     ///
     /// # Errors
-    /// [`Invalid`] if keys of the table contradict each other.
+    /// [`InvalidSettings`] if keys of the table contradict each other.
     ///
     /// # Panics
     /// If the table's variants are not those of this catalogue ([`variants`]).
@@ -213,7 +213,7 @@ pub const fn choice_names<const N: usize>(variants: &[Variant; N]) -> [Choice; N
 }
 
 /// The keys of all variants, for a table that has all of them independently of the choice. `N` is their number
-/// ([`field_count`]).
+/// ([`variant_field_count`]).
 pub const fn fields<const N: usize>(variants: &[Variant]) -> [Field; N] {
     let mut list = [Field::optional("", FieldKind::Raw, "", ""); N];
     let (mut variant, mut n) = (0, 0);
@@ -247,7 +247,7 @@ pub const fn variant_field_count(variants: &[Variant]) -> usize {
     n
 }
 
-/// The choices of a key, from a list of choices and their values. [`Tree::chosen`] returns the value of a choice.
+/// The choices of a key, from a list of choices and their values. [`Tree::choice_value`] returns the value of a choice.
 pub const fn choices<T, const N: usize>(values: &[(Choice, T); N]) -> [Choice; N] {
     let mut list = [Choice::new("", ""); N];
     let mut n = 0;
@@ -279,14 +279,14 @@ impl Tree {
         self.required(key).choice_value(values)
     }
 
-    /// As [`Tree::chosen`], for a key that may be absent.
+    /// As [`Tree::choice_value`], for a key that may be absent.
     pub fn optional_choice_value<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> Option<T> {
         self.get(key).map(|_| self.choice_value(key, values))
     }
 }
 
-/// Equality of trait objects: with `trait Settings: Comparable`, `impl PartialEq for dyn Settings` can use
-/// [`Comparable::equals`].
+/// Equality of trait objects: with `trait Settings: DynPartialEq`, `impl PartialEq for dyn Settings` can use
+/// [`DynPartialEq::dyn_eq`].
 pub trait DynPartialEq: Any {
     /// Whether both values have the same type and are equal.
     fn dyn_eq(&self, other: &dyn Any) -> bool;

@@ -93,10 +93,10 @@ macro_rules! distributions {
                         "empirical",
                         "a table of the cumulative distribution, with straight lines between its points.",
                         &[&[
-                            Field::required("values", Kind::List(&$kind), "Values, ascending."),
+                            Field::required("values", FieldKind::List(&$kind), "Values, ascending."),
                             Field::required(
                                 "probabilities",
-                                Kind::List(&Kind::PROBABILITY),
+                                FieldKind::List(&FieldKind::PROBABILITY),
                                 "Probability of not exceeding each value, ascending; the last is 1.",
                             ),
                         ]],
@@ -164,7 +164,7 @@ impl SettingValue for Distribution {
     }
 }
 
-/// Returns the distribution of a key, in bytes, seconds or as a number, after [`distribution`] has accepted it.
+/// Returns the distribution of a key, in bytes, seconds or as a number, after [`check_distribution`] has accepted it.
 pub fn read_distribution(tree: &Tree, key: &str) -> Distribution {
     match tree.get(key) {
         Some(value) => Distribution::from_value(value),

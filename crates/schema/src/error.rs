@@ -118,7 +118,7 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// The number of names among which [`nearest`] searches. It suffices for any file written by hand.
+/// The number of names among which [`nearest_name`] searches. It suffices for any file written by hand.
 pub const MAX_COMPARED_NAMES: usize = 2000;
 
 /// The first eight names, and how many others there are, for [`Error::expected`].

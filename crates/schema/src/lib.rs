@@ -96,7 +96,7 @@ pub enum FieldKind {
         /// Longest duration.
         max: Duration,
     },
-    /// A rate from 1 bit/s to [`FASTEST`], "100Mbit/s".
+    /// A rate from 1 bit/s to [`MAX_RATE`], "100Mbit/s".
     Rate,
     /// A size in bytes within bounds, "250kB" or an integer.
     Size {
@@ -116,7 +116,7 @@ pub enum FieldKind {
     Table(&'static Table),
     /// An array of tables.
     Tables(&'static Table),
-    /// An array of at most [`LONGEST_LIST`] values of one kind.
+    /// An array of at most [`MAX_LIST_LENGTH`] values of one kind.
     List(&'static FieldKind),
     /// A table whose keys are chosen by the author of the file.
     Map(&'static FieldKind),
@@ -127,7 +127,7 @@ pub enum FieldKind {
 }
 
 impl FieldKind {
-    /// Any duration up to [`LONGEST`].
+    /// Any duration up to [`MAX_DURATION`].
     pub const DURATION: FieldKind = FieldKind::duration(Duration::ZERO, MAX_DURATION);
     /// A number, or a quantity with a unit, such as "20Mbit/s". Another key defines the kind of the quantity.
     pub const NUMBER_OR_QUANTITY: FieldKind =
@@ -162,7 +162,7 @@ impl FieldKind {
     }
 }
 
-/// One name of a [`Kind::Choice`].
+/// One name of a [`FieldKind::Choice`].
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
     /// The name.
@@ -312,7 +312,7 @@ macro_rules! keys {
     (@ [$($fields:tt)*] $(#[doc = $text:literal])+ $key:literal $([$unit:literal])?: $kind:expr, $make:ident $($value:expr)?;
      $($rest:tt)*) => {
         $crate::keys!(
-            @ [$($fields)* $crate::Field::$make($key, $kind, $($value,)? $crate::joined(concat!($($text),+)))$(.unit($unit))?,]
+            @ [$($fields)* $crate::Field::$make($key, $kind, $($value,)? $crate::join_doc_lines(concat!($($text),+)))$(.with_unit($unit))?,]
             $($rest)*
         )
     };
@@ -336,7 +336,7 @@ macro_rules! keys {
 #[macro_export]
 macro_rules! named {
     ($($(#[doc = $text:literal])+ $name:literal => $value:expr;)+) => {
-        [$(($crate::Choice::new($name, $crate::joined(concat!($($text),+))), $value)),+]
+        [$(($crate::Choice::new($name, $crate::join_doc_lines(concat!($($text),+))), $value)),+]
     };
 }
 
@@ -359,7 +359,7 @@ pub struct Table {
     pub variants: Option<&'static Variants>,
     /// Keys that are reserved for later versions. Each one has its own error message.
     pub later: &'static [&'static str],
-    /// The values of [`Default::Setting`] ([`SettingsTable::defaults`]).
+    /// The values of [`DefaultValue::Setting`] ([`SettingsTable::defaults`]).
     pub defaults: Option<fn() -> Tree>,
 }
 

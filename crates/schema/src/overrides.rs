@@ -113,7 +113,7 @@ impl Setter<'_> {
         if !matches!(node.content, NodeContent::Table(_)) {
             return node;
         }
-        let Content::Table(entries) = &mut node.content else { unreachable!("the node is a table") };
+        let NodeContent::Table(entries) = &mut node.content else { unreachable!("the node is a table") };
         let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
             let node = Node { content: NodeContent::Table(Vec::new()), place: self.place };
             entries.push(Entry { key: key.to_string(), key_place: self.place, node });

@@ -31,7 +31,7 @@ fn fields<'a>(schema: &'static Table, tree: &'a Tree) -> Vec<(&'static str, Opti
     list
 }
 
-/// The kind of a value. For [`Kind::Either`] it is one of its two kinds.
+/// The kind of a value. For [`FieldKind::Either`] it is one of its two kinds.
 fn actual(kind: &'static FieldKind, data: &ValueData) -> &'static FieldKind {
     match kind {
         FieldKind::Either(first, second) => {

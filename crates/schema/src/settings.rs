@@ -1,7 +1,7 @@
 //! Settings that a file states in a table, such as those of a transport: one table applies to all flows, and one within
 //! a `[[flow]]` applies to that flow.
 //!
-//! Each key is declared once, together with the corresponding field of the settings ([`Key`], [`at!`](crate::at!)). The
+//! Each key is declared once, together with the corresponding field of the settings ([`SettingKey`], [`at!`](crate::at!)). The
 //! default values of the settings are therefore the defaults of the keys, and reading and writing a table cannot
 //! disagree. The value is the first of: the flow's own key, the key in the table for all flows, the default.
 //!
@@ -90,16 +90,16 @@ pub struct FieldAccess<S: 'static> {
     pub set: fn(&mut S, Option<&Value>),
 }
 
-/// A list of [`Key`]s, in the syntax of [`keys!`](crate::keys!) with the [`Access`] after `=>`. Constants of type
-/// [`Key`] can be listed too.
+/// A list of [`SettingKey`]s, in the syntax of [`keys!`](crate::keys!) with the [`FieldAccess`] after `=>`. Constants of type
+/// [`SettingKey`] can be listed too.
 #[macro_export]
 macro_rules! setting_keys {
     (@ [$($keys:tt)*]) => { [$($keys)*] };
     (@ [$($keys:tt)*] $(#[doc = $text:literal])+ $key:literal $([$unit:literal])?: $kind:expr, $make:ident $($value:expr)?
      => $access:expr; $($rest:tt)*) => {
         $crate::setting_keys!(
-            @ [$($keys)* $crate::settings::Key {
-                field: $crate::Field::$make($key, $kind, $($value,)? $crate::joined(concat!($($text),+)))$(.unit($unit))?,
+            @ [$($keys)* $crate::settings::SettingKey {
+                field: $crate::Field::$make($key, $kind, $($value,)? $crate::join_doc_lines(concat!($($text),+)))$(.with_unit($unit))?,
                 access: $access,
             },]
             $($rest)*
@@ -109,20 +109,20 @@ macro_rules! setting_keys {
     ($($items:tt)*) => { $crate::setting_keys!(@ [] $($items)*) };
 }
 
-/// The [`Access`] to the field at a path of the settings. If its values are names, a list of the names and their values
+/// The [`FieldAccess`] to the field at a path of the settings. If its values are names, a list of the names and their values
 /// ([`choices`](crate::component::choices)) follows.
 #[macro_export]
 macro_rules! at {
     ($($path:ident).+) => {
-        $crate::settings::Access {
-            get: |settings, kind| $crate::settings::Setting::write(&settings.$($path).+, kind),
-            set: |settings, value| $crate::settings::Setting::assign(&mut settings.$($path).+, value),
+        $crate::settings::FieldAccess {
+            get: |settings, kind| $crate::settings::SettingValue::to_data(&settings.$($path).+, kind),
+            set: |settings, value| $crate::settings::SettingValue::assign(&mut settings.$($path).+, value),
         }
     };
     ($($path:ident).+, $names:expr) => {
-        $crate::settings::Access {
-            get: |settings, _| $crate::settings::named(&settings.$($path).+, &$names),
-            set: |settings, value| $crate::settings::set_named(&mut settings.$($path).+, value, &$names),
+        $crate::settings::FieldAccess {
+            get: |settings, _| $crate::settings::choice_name(&settings.$($path).+, &$names),
+            set: |settings, value| $crate::settings::set_from_choice(&mut settings.$($path).+, value, &$names),
         }
     };
 }
@@ -160,13 +160,13 @@ impl<T: SettingValue> SettingValue for Option<T> {
 
 macro_rules! settings {
     ($($type:ty: $read:ident, $variant:ident;)*) => {$(
-        impl Setting for $type {
-            fn read(value: &Value) -> Self {
+        impl SettingValue for $type {
+            fn from_value(value: &Value) -> Self {
                 value.$read()
             }
 
-            fn write(&self, _: &Kind) -> Option<Data> {
-                Some(Data::$variant(*self))
+            fn to_data(&self, _: &FieldKind) -> Option<ValueData> {
+                Some(ValueData::$variant(*self))
             }
         }
     )*};
@@ -182,18 +182,18 @@ settings! {
 macro_rules! integers {
     ($($type:ty)*) => {$(
         /// An integer or a size; the kind's bounds keep it within the type.
-        impl Setting for $type {
-            fn read(value: &Value) -> Self {
+        impl SettingValue for $type {
+            fn from_value(value: &Value) -> Self {
                 match value.data {
-                    Data::Size(bytes) => <$type>::try_from(bytes).unwrap_or(<$type>::MAX),
+                    ValueData::Size(bytes) => <$type>::try_from(bytes).unwrap_or(<$type>::MAX),
                     _ => <$type>::try_from(value.integer()).unwrap_or(<$type>::MAX),
                 }
             }
 
-            fn write(&self, kind: &Kind) -> Option<Data> {
+            fn to_data(&self, kind: &FieldKind) -> Option<ValueData> {
                 Some(match kind {
-                    Kind::Size { .. } => Data::Size(u64::try_from(*self).unwrap_or(u64::MAX)),
-                    _ => Data::Integer(i64::try_from(*self).unwrap_or(i64::MAX)),
+                    FieldKind::Size { .. } => ValueData::Size(u64::try_from(*self).unwrap_or(u64::MAX)),
+                    _ => ValueData::Integer(i64::try_from(*self).unwrap_or(i64::MAX)),
                 })
             }
         }
@@ -258,7 +258,7 @@ pub trait SettingKeys<S>: Sync {
     /// Sets every field to the value in a checked table.
     ///
     /// # Errors
-    /// [`Invalid`] if keys contradict each other.
+    /// [`InvalidSettings`] if keys contradict each other.
     fn read(&self, settings: &mut S, reader: &mut SettingsReader<'_, '_>) -> Result<(), InvalidSettings>;
 }
 
@@ -365,7 +365,7 @@ impl<S: Default> SettingsTable<S> {
     /// Returns the settings that a filled table states.
     ///
     /// # Errors
-    /// [`Invalid`] if keys contradict each other.
+    /// [`InvalidSettings`] if keys contradict each other.
     pub fn read(&self, reader: &mut SettingsReader<'_, '_>) -> Result<S, InvalidSettings> {
         let mut settings = S::default();
         self.keys.iter().try_for_each(|keys| keys.read(&mut settings, reader))?;

@@ -93,7 +93,7 @@ macro_rules! accessors {
                 /// If the schema declares another kind. This is a programming error, not an error in the file.
                 pub fn $name(&self) -> $type {
                     match &self.data {
-                        Data::$variant($value) => $read,
+                        ValueData::$variant($value) => $read,
                         other => panic!("the schema declares another kind than {}: {other:?}", stringify!($variant)),
                     }
                 }

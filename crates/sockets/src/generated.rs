@@ -17,7 +17,7 @@ const PIECE: u64 = 64 << 10;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
-/// Length of the body at a path: N of `/bytes/N`, up to [`MOST_BYTES`].
+/// Length of the body at a path: N of `/bytes/N`, up to [`MAX_BODY_BYTES`].
 #[must_use]
 pub fn body_length(path: &str) -> Option<u64> {
     let number = path.strip_prefix("/bytes/")?;

@@ -25,8 +25,8 @@ use fullpipe_control::{Adapter, ControlFactory, ControlState, RttStatistics};
 use fullpipe_transport::{CloseReason, Payload, Stream, TransportEvent};
 use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use noq_proto::{
-    ConnectionError, ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, FourTuple, PathId,
-    StreamEvent, StreamId, Transmit, VarInt,
+    ConnectionError, ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, Endpoint, FourTuple, PathId, StreamEvent,
+    StreamId, Transmit, VarInt,
 };
 use std::collections::VecDeque;
 use std::fmt;
@@ -235,7 +235,7 @@ impl Connection {
         self.note(|| PacketLogEntry::DatagramReceived { bytes: datagram.payload.len(), codepoint: datagram.codepoint });
         let data = datagram.payload.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
         let mut answer = Vec::new();
-        let ecn = EcnCodepoint::from_bits(datagram.codepoint.bits());
+        let ecn = noq_proto::EcnCodepoint::from_bits(datagram.codepoint.bits());
         let event = self.endpoint.handle(to_std(now), self.path, ecn, data, &mut answer);
         match event {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => self.hand(handle, event),

@@ -16,7 +16,7 @@ use crate::settings::EndpointSettings;
 use bytes::Bytes;
 use fullpipe_control::clock::{from_std, to_std};
 use fullpipe_units::{EcnCodepoint, Instant};
-use noq::udp::{EcnCodepoint, RecvMeta, Transmit};
+use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncTimer, AsyncUdpSocket, Runtime, UdpSender};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -448,7 +448,7 @@ impl AsyncUdpSocket for VirtualSocket {
             meta.addr = source;
             meta.len = length;
             meta.stride = length;
-            meta.ecn = EcnCodepoint::from_bits(codepoint.bits());
+            meta.ecn = noq::udp::EcnCodepoint::from_bits(codepoint.bits());
             meta.dst_ip = (!local.is_unspecified()).then_some(local);
             count += 1;
             count < most

@@ -1,7 +1,7 @@
 //! Records of the packets of one end of a connection on the real stack, for an observer.
 //!
 //! The stack calls its packet protection for each packet that it sends or receives, with the number and the plaintext.
-//! A wrapper around the protection (`Watched`) therefore sees all packets, with TLS as well, without changing the
+//! A wrapper around the protection (`PacketLogger`) therefore sees all packets, with TLS as well, without changing the
 //! stack. The stack reports losses to the congestion control, which records them (`control.rs`).
 
 use bytes::BytesMut;

@@ -2,9 +2,9 @@
 //!
 //! The stack is a released crate, unmodified. Its state machine receives time as an argument, so an end of a connection
 //! ([`Connection`]) is driven like any model: inputs are datagrams and time, outputs datagrams and the next timer. All
-//! its random values come from a seed ([`Entropy`]). Packets have the sizes of TLS without protection, or are protected
+//! its random values come from a seed ([`RandomStreams`]). Packets have the sizes of TLS without protection, or are protected
 //! by TLS with that seed ([`Cryptography`]). So the same seed gives the same bytes ([`Settings`]). Fullpipe's
-//! congestion controls replace those of the stack ([`Maker`], [`refusal`]). Asynchronous programs with the stack's
+//! congestion controls replace those of the stack ([`ControlFactory`], [`unsupported_reason`]). Asynchronous programs with the stack's
 //! asynchronous interface run on a [`Host`], which is driven in the same way. [`tunnel`] has the two programs of
 //! CONNECT-UDP.
 //!

@@ -1,4 +1,4 @@
-//! Evaluation of the expressions of `expression.rs`. It is total and has no side effects; its input is an [`Environment`].
+//! Evaluation of the expressions of `expression.rs`. It is total and has no side effects; its input is an [`EvaluationContext`].
 
 use crate::expression::{
     Arithmetic, Comparison, Expression, ExpressionError, ExpressionNode, Function, Logic, Lookup, Operation,

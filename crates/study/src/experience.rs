@@ -124,14 +124,14 @@ mod tests {
         };
         let figures = [figure(Some(1.5)), figure(None)];
         let rows = ["game", "web", "web.reverse", "web#2", "web#2.reverse"].map(flow);
-        let experience = FlowSummary::of(&FLOWS.gather(rows), &figures);
+        let experience = FlowSummary::of(&FLOWS.to_columns(rows), &figures);
         let found: Vec<(&str, &str, &str, f64)> = experience
             .0
             .iter()
             .map(|(key, value)| (key.flow.as_str(), key.host.as_str(), key.metric.as_str(), *value))
             .collect();
         assert_eq!(found, [("web", "client", "page_load_mean_s", 1.5), ("game", "player", "delay_p95_s", 0.02)]);
-        let many = FLOWS.gather((0..101).map(|n| flow(&format!("game.{n}"))));
+        let many = FLOWS.to_columns((0..101).map(|n| flow(&format!("game.{n}"))));
         assert_eq!(FlowSummary::of(&many, &figures), FlowSummary::default());
     }
 

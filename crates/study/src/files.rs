@@ -1,6 +1,6 @@
 //! Access to the disk: the only module of this crate that changes files.
 //!
-//! All writes, syncs, renames and removals use [`Files`], which calls a hook before each step. In production there is no hook. A
+//! All writes, syncs, renames and removals use [`FileSystem`], which calls a hook before each step. In production there is no hook. A
 //! test provides one that kills the process at the n-th step or returns an error such as a full disk. It can thus check every
 //! state that an interruption may leave.
 //!

@@ -220,7 +220,7 @@ fn bdp_limits(scenario: &Scenario) -> Vec<BdpLimitRecord> {
         link: limit.link.clone(),
         key: limit.key.clone(),
         rate_bps: limit.rate.bits_per_second(),
-        round_trip_s: limit.round_trip.cell().number(),
+        round_trip_s: limit.round_trip.to_cell().number(),
         bytes: limit.bytes,
     });
     record.collect()
@@ -295,8 +295,8 @@ pub(crate) fn records(
         title: outcome.scenario().title.clone(),
         clock: clock.to_owned(),
         // As in a cell, a time is converted to the nearest number, which prints the same nanoseconds.
-        duration_s: outcome.end_time().cell().number(),
-        measurement_from_s: outcome.scenario().measurement.from.cell().number(),
+        duration_s: outcome.end_time().to_cell().number(),
+        measurement_from_s: outcome.scenario().measurement.from.to_cell().number(),
         packets: PacketCounts {
             received: totals.packets,
             received_with_data: totals.data_packets,

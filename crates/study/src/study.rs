@@ -74,7 +74,7 @@ pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
 /// The source of the seeds of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeedSource {
-    /// Run r has the seed [`fullpipe_units::random::run_seed`] of this number and r, at each point.
+    /// Run r has the seed [`fullpipe_units::random::derive_run_seed`] of this number and r, at each point.
     Derived(u64),
     /// The run has this seed; further runs have those of [`Study::more_seeds`].
     Fixed(u64),

@@ -58,7 +58,7 @@ impl MetricTables {
         }
         let mut reader = SERIES.reader(Path::new(SERIES.file), input)?;
         let mut row = SeriesRow::default();
-        while reader.next_into(&mut row)? {
+        while reader.read_next(&mut row)? {
             let samples = self.series.get_mut(&row.subject).and_then(|of_subject| of_subject.get_mut(&row.metric));
             if let (Some(samples), Some(value)) = (samples, row.value) {
                 samples.push((SeriesRow::time_s().number(&row), value));

@@ -219,7 +219,7 @@ impl Connection {
     }
 
     /// Whether a segment is the usual one at an end that only receives: data in order, no new acknowledgment, no event that is still to
-    /// be fetched, no timer and no option to process. [`Connection::take_expected`] then has the effect of
+    /// be fetched, no timer and no option to process. [`Connection::receive_fast_path`] then has the effect of
     /// [`Connection::handle_segment`], of fetching its event, and of reading all data. The segment must have no options outside of its
     /// header and no payload bytes.
     #[inline(always)]
@@ -239,7 +239,7 @@ impl Connection {
             && self.sender.ecn.is_none()
     }
 
-    /// Processes a segment that [`Connection::expects`] accepts, and reads all data. Returns the number of bytes read.
+    /// Processes a segment that [`Connection::is_fast_path_data`] accepts, and reads all data. Returns the number of bytes read.
     #[inline(always)]
     pub fn receive_fast_path(&mut self, now: Instant, header: &TcpHeader) -> u64 {
         let start = self.receiver.next;
@@ -263,7 +263,7 @@ impl Connection {
     }
 
     /// Whether a segment is the usual one at an end that only sends: an acknowledgment of new data, without losses, marks or selective
-    /// acknowledgments to process. [`Connection::take_acknowledgement`] then has the effect of [`Connection::handle_segment`]. The
+    /// acknowledgments to process. [`Connection::process_fast_path_ack`] then has the effect of [`Connection::handle_segment`]. The
     /// segment must have no options outside of its header.
     #[inline(always)]
     pub fn is_fast_path_ack(&self, header: &TcpHeader) -> bool {
@@ -286,7 +286,7 @@ impl Connection {
             && sender.takes_acknowledgements()
     }
 
-    /// Processes a segment that [`Connection::expects_acknowledgement`] accepts.
+    /// Processes a segment that [`Connection::is_fast_path_ack`] accepts.
     #[inline(always)]
     pub fn process_fast_path_ack(&mut self, now: Instant, header: &TcpHeader) {
         let start = self.receiver.next;
@@ -844,7 +844,7 @@ impl Connection {
         SenderSnapshot::of(&self.sender)
     }
 
-    /// Disables delivery-rate samples, unless the control uses them. [`Inspect::delivery_rate_bps`] is then 0. Call it before the first
+    /// Disables delivery-rate samples, unless the control uses them. [`SenderSnapshot::delivery_rate_bps`] is then 0. Call it before the first
     /// segment is sent.
     pub fn disable_rate_samples(&mut self) {
         self.sender.disable_rate_samples();
@@ -855,7 +855,7 @@ impl Connection {
         self.sender.board.loss_mut().noted.get_or_insert_default();
     }
 
-    /// Returns the segments marked lost since the last call, in the order of detection. Empty without [`Connection::note_losses`].
+    /// Returns the segments marked lost since the last call, in the order of detection. Empty without [`Connection::record_losses`].
     pub fn take_losses(&mut self) -> Vec<LostSegment> {
         let noted = self.sender.board.loss.as_mut().and_then(|loss| loss.noted.as_mut());
         let noted = noted.map(std::mem::take).unwrap_or_default().into_iter();

@@ -48,7 +48,7 @@ pub(crate) struct OutgoingSegment {
     /// Offset of the first byte; one less for a window probe without payload.
     pub(crate) start: u64,
     pub(crate) payload_bytes: u64,
-    /// [`Outgoing::FIN`] and [`Outgoing::FRESH`] in one word. Two booleans would be stored as bytes and loaded as a word, which the
+    /// [`OutgoingSegment::FIN`] and [`OutgoingSegment::FRESH`] in one word. Two booleans would be stored as bytes and loaded as a word, which the
     /// processor cannot forward (8 % of the time of one flow). The value is never zero, so that an `Option` of it is no larger.
     pub(crate) marks: NonZeroU64,
 }

@@ -360,7 +360,7 @@ fn course_of(mut pair: Pair) -> (Course, Short) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// [`Connection::take_expected`], [`Connection::take_acknowledgement`] and [`Connection::poll_burst`] have the effect of the usual
+    /// [`Connection::receive_fast_path`], [`Connection::process_fast_path_ack`] and [`Connection::poll_burst`] have the effect of the usual
     /// calls: both ends send the same segments at the same times. The same is true of controls with the simplified interface for
     /// acknowledgments.
     #[test]

@@ -139,7 +139,7 @@ struct Plan {
 }
 
 impl SyntheticTrace {
-    /// Returns the trace with this name, one of [`TRACES`].
+    /// Returns the trace with this name, one of [`TRACE_NAMES`].
     ///
     /// # Errors
     /// If there is no such trace.

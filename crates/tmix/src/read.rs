@@ -10,7 +10,7 @@
 //! * a wait after the last unit is the wait of its sender before the close; without it the close follows after 1 us;
 //! * in a concurrent connection `t>` and `t<` are the send-wait of the side's next unit or close.
 //!
-//! Memory is bounded by one connection: lines are limited to [`LONGEST_LINE_BYTES`], connections to [`crate::MOST_ADUS`].
+//! Memory is bounded by one connection: lines are limited to [`MAX_LINE_BYTES`], connections to [`crate::MOST_ADUS`].
 
 use crate::draft::VectorBuilder;
 use crate::error::Error;

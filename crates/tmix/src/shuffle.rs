@@ -133,7 +133,7 @@ impl Schedule {
     }
 }
 
-/// Iterator over the scheduled connections of one trace; see [`Schedule::stream`]. It ends after an error.
+/// Iterator over the scheduled connections of one trace; see [`Schedule::schedule_trace`]. It ends after an error.
 #[derive(Debug)]
 pub struct ScheduledConnections<T> {
     schedule: Schedule,

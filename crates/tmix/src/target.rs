@@ -144,7 +144,7 @@ pub struct ScaleAttempt {
 /// The schedule and the phases of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentPlan {
-    /// Derives the connections of the run from a trace: [`Schedule::stream`].
+    /// Derives the connections of the run from a trace: [`Schedule::schedule_trace`].
     pub schedule: Schedule,
     /// Time between the prefill and the measurement.
     pub warmup: Duration,

@@ -1,6 +1,8 @@
 //! Tests of both formats: the worked example, the rules of conversion, variants, and the line and reason of each error.
 
-use fullpipe_tmix::{Adu, ConnectionKind, ConnectionVector, Error, PerSide, Side, TraceFormat, TraceReader, write};
+use fullpipe_tmix::{
+    Adu, ConnectionKind, ConnectionVector, Error, PerSide, Side, TraceFormat, TraceReader, write_connection,
+};
 use fullpipe_units::Duration;
 
 fn read(text: &str) -> Vec<ConnectionVector> {

@@ -1,6 +1,6 @@
 //! Property tests with random connections and random damage: reader and writer are inverse, and nothing panics.
 
-use fullpipe_tmix::{Adu, ConnectionKind, ConnectionVector, PerSide, Side, TraceFormat, TraceReader, write};
+use fullpipe_tmix::{Adu, ConnectionKind, ConnectionVector, PerSide, Side, TraceFormat, TraceReader, write_connection};
 use fullpipe_units::Duration;
 use proptest::prelude::*;
 

@@ -1,7 +1,8 @@
 //! Traces in files and in memory return the same connections for an interval, whatever the order of the file.
 
 use fullpipe_tmix::{
-    ConnectionVector, IndexedTrace, MemoryTrace, RenamedTrace, SyntheticTrace, Trace, TraceFormat, TraceReader, write,
+    ConnectionVector, IndexedTrace, MemoryTrace, RenamedTrace, SyntheticTrace, Trace, TraceFormat, TraceReader,
+    write_connection,
 };
 use fullpipe_units::Duration;
 use std::path::PathBuf;

@@ -124,7 +124,7 @@ pub trait Stream {
         written
     }
 
-    /// Sets the free space that the application needs for its next write. The stream need not report [`Event::Writable`] before `bytes`
+    /// Sets the free space that the application needs for its next write. The stream need not report [`TransportEvent::Writable`] before `bytes`
     /// fit.
     /// It is a hint, so an earlier event is allowed.
     fn set_writable_threshold(&mut self, _bytes: u64) {}

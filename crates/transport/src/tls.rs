@@ -143,7 +143,7 @@ struct Reading {
 
 /// The TLS state of one end, kept separately from the stream that it protects. The host calls [`Session::start`] once and passes every
 /// event of the stream to [`Session::on_event`]. It polls the application's events with [`Session::poll_event`]. The
-/// application uses the stream returned by [`Session::over`].
+/// application uses the stream returned by [`Session::stream`].
 #[derive(Debug)]
 pub struct Session {
     settings: Settings,

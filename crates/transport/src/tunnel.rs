@@ -153,7 +153,7 @@ static KEYS: [SettingKey<Settings>; 18] = setting_keys! {
     "mode": FieldKind::Choice(&choices(&MODES)), setting => at!(mode, MODES);
     /// Congestion control of the tunnel.
     "congestion": FieldKind::Choice(CONGESTION), setting => FieldAccess {
-        get: |settings, kind| settings.congestion.clone().unwrap_or("none".into()).write(kind),
+        get: |settings, kind| settings.congestion.clone().unwrap_or("none".into()).to_data(kind),
         set: |settings, value| {
             settings.congestion = value.map(String::from_value).filter(|name| name != "none");
         },
@@ -164,7 +164,7 @@ static KEYS: [SettingKey<Settings>; 18] = setting_keys! {
     /// with which every QUIC connection begins, need 1240.
     "initial_mtu": DATAGRAM, setting => at!(initial_mtu_bytes);
     quic::largest_mtu(FieldAccess {
-        get: |settings, kind| settings.largest_mtu_bytes.unwrap_or(settings.initial_mtu_bytes).write(kind),
+        get: |settings, kind| settings.largest_mtu_bytes.unwrap_or(settings.initial_mtu_bytes).to_data(kind),
         set: |settings, value| {
             let largest: Option<u16> = value.map(SettingValue::from_value);
             settings.largest_mtu_bytes = largest.filter(|largest| *largest > settings.initial_mtu_bytes);

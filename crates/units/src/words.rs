@@ -7,7 +7,7 @@ pub fn format_quantity(value: f64, unit: &str) -> String {
     format_with_digits(value, unit, 4)
 }
 
-/// Formats a value in its unit with this number of significant digits, with a prefix as in [`in_words`].
+/// Formats a value in its unit with this number of significant digits, with a prefix as in [`format_quantity`].
 pub fn format_with_digits(value: f64, unit: &str, digits: i32) -> String {
     let prefixes: &[(&str, f64)] = match unit {
         "bit/s" => &[("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)],

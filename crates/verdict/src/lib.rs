@@ -20,9 +20,9 @@ use fullpipe_units::RandomStream;
 pub const MIN_REPLICATIONS: usize = 10;
 /// The minimum number of replications if the values are skewed.
 pub const MIN_REPLICATIONS_SKEWED: usize = 30;
-/// The minimum number of replications if a claim has more than [`FEW_PARTS`] parts.
+/// The minimum number of replications if a claim has more than [`MANY_PARTS_THRESHOLD`] parts.
 pub const MIN_REPLICATIONS_MANY_PARTS: usize = 20;
-/// The largest number of parts for which [`MINIMUM`] applies.
+/// The largest number of parts for which [`MIN_REPLICATIONS`] applies.
 pub const MANY_PARTS_THRESHOLD: usize = 5;
 
 /// A verdict with its reason.
@@ -74,12 +74,12 @@ pub enum PointMeasurement<'a> {
     Mixed(&'a [f64]),
 }
 
-/// Whether values are so skewed that a claim needs [`MINIMUM_SKEWED`] replications: |sample skewness| > 1.
+/// Whether values are so skewed that a claim needs [`MIN_REPLICATIONS_SKEWED`] replications: |sample skewness| > 1.
 pub fn is_skewed(values: &[f64]) -> bool {
     skewness(values).is_some_and(|skewness| skewness.abs() > 1.0)
 }
 
-/// The number of replications that the mean of values with a sample skewness of G needs: 30 G², at most [`MINIMUM_SKEWED`].
+/// The number of replications that the mean of values with a sample skewness of G needs: 30 G², at most [`MIN_REPLICATIONS_SKEWED`].
 ///
 /// The one-sided error of Student's interval exceeds 2.5 % by |G| / (6 sqrt(n)) (2 z² + 1) φ(z) = 0.085 |G| / sqrt(n) in the
 /// first order of Edgeworth's expansion (Hall 1992, section 2.6; z = 1.96), so the number of runs for the same error grows with

@@ -126,7 +126,7 @@ pub struct Resamples {
 }
 
 impl Resamples {
-    /// Draws [`RESAMPLES`] samples of n replications. Resamples with other names are independent.
+    /// Draws [`RESAMPLE_COUNT`] samples of n replications. Resamples with other names are independent.
     pub fn new(name: &str, n: usize) -> Self {
         Resamples::with_size(name, n, n)
     }
@@ -146,7 +146,7 @@ impl Resamples {
         self.n
     }
 
-    /// The sample with this number, which must be below [`RESAMPLES`].
+    /// The sample with this number, which must be below [`RESAMPLE_COUNT`].
     pub fn get(&self, number: usize) -> &[u32] {
         self.indices.get(number * self.size..(number + 1) * self.size).unwrap_or_default()
     }

@@ -47,7 +47,7 @@ impl std::error::Error for FragmentationError {}
 /// applies to IPv6; IPv4 packets have their own.
 ///
 /// # Errors
-/// See [`Uncut`]. In this case `emit` was not called.
+/// See [`FragmentationError`]. In this case `emit` was not called.
 pub fn fragment(
     packet: &[u8],
     mtu_bytes: u32,

@@ -144,7 +144,7 @@ impl Unreachable {
 /// its current hop limit and ECN bits. `identification` is used with IPv4.
 ///
 /// # Errors
-/// See [`Unanswered`]: no error may be sent about this packet. In this case nothing is appended.
+/// See [`ReplyError`]: no error may be sent about this packet. In this case nothing is appended.
 pub fn write_error(
     packet: &[u8],
     what: IcmpError,
@@ -176,7 +176,7 @@ pub fn write_error(
 /// `identification` is used with IPv4.
 ///
 /// # Errors
-/// See [`Unanswered`]. In this case nothing is appended.
+/// See [`ReplyError`]. In this case nothing is appended.
 pub fn write_echo_reply(request: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), ReplyError> {
     let layout = Layout::whole(request).map_err(ReplyError::Malformed)?;
     let to = answerable_source(&layout, request)?;

@@ -8,7 +8,7 @@
 //! has a length but no bytes is written as zeros.
 //!
 //! Packets of real hosts are kept as bytes. [`summary`] parses their headers when they enter the network; [`rewrite`]
-//! changes them as routers and NATs do. [`icmp`], [`reset()`] and [`neighbour`] build the replies of modeled nodes.
+//! changes them as routers and NATs do. [`icmp`], [`write_reset()`] and [`neighbour`] build the replies of modeled nodes.
 //! [`fragments`] fragments packets to an MTU, and [`reassembly`] reassembles them.
 
 pub mod fragments;

@@ -1,8 +1,8 @@
 //! ARP (RFC 826) and IPv6 Neighbor Discovery (RFC 4861) on an interface to a real host, for all addresses of the model.
 //!
-//! The interface replies to ARP requests and Neighbor Solicitations ([`Neighbour::answer`]). If the MAC address of a
-//! host is unknown, the interface sends a request ([`Neighbour::question`]). It learns the address from any frame of
-//! the host ([`sender`]). A duplicate address probe (ARP: RFC 5227; IPv6: from the unspecified address, RFC 4862
+//! The interface replies to ARP requests and Neighbor Solicitations ([`NeighborResponder::handle_frame`]). If the MAC address of a
+//! host is unknown, the interface sends a request ([`NeighborResponder::request`]). It learns the address from any frame of
+//! the host ([`frame_sender`]). A duplicate address probe (ARP: RFC 5227; IPv6: from the unspecified address, RFC 4862
 //! section 5.4) gets a reply if the address exists in the model. Router Solicitations get no reply, because hosts have
 //! static routes.
 

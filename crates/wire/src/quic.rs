@@ -43,7 +43,7 @@ pub enum QuicForm {
 /// The part of a datagram that is stored in the network's packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuicHeader {
-    /// STREAM: offset; ACK: largest acknowledged, see [`QuicHeader::place`]. The value is split into two halves, the
+    /// STREAM: offset; ACK: largest acknowledged, see [`QuicHeader::offset_or_largest_acked`]. The value is split into two halves, the
     /// low one first, so that the header needs no alignment to eight bytes.
     pub place: [u32; 2],
     /// Truncated packet number.
@@ -76,7 +76,7 @@ impl QuicHeader {
         u64::from(self.place[0]) | u64::from(self.place[1]) << 32
     }
 
-    /// Sets the value of [`QuicHeader::place`].
+    /// Sets the value of [`QuicHeader::offset_or_largest_acked`].
     #[inline(always)]
     pub fn set_offset_or_largest_acked(&mut self, place: u64) {
         self.place = [place as u32, (place >> 32) as u32];

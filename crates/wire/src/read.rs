@@ -81,7 +81,7 @@ impl std::error::Error for ParseError {}
 /// Parses one whole IPv4 or IPv6 packet. Bytes beyond the length in its header are ignored.
 ///
 /// # Errors
-/// See [`Malformed`].
+/// See [`ParseError`].
 pub fn parse(bytes: &[u8]) -> Result<ParsedPacket<'_>, ParseError> {
     if let Some(fragment) = later_fragment_v6(bytes) {
         return Ok(fragment);

@@ -91,7 +91,7 @@ impl Reassembler {
     /// Processes a packet.
     ///
     /// # Errors
-    /// [`Refused`] if it is malformed.
+    /// [`PacketError`] if it is malformed.
     pub fn handle_packet(&mut self, now: Instant, packet: &[u8]) -> Result<ReassemblyResult, PacketError> {
         let layout = Layout::whole(packet)?;
         let Some(piece) = layout.piece else { return Ok(ReassemblyResult::NotFragment) };

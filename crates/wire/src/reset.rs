@@ -16,7 +16,7 @@ const DATA_OFFSET: u16 = 5 << 12;
 /// Appends the reset from the destination of a segment. `identification` is used with IPv4.
 ///
 /// # Errors
-/// See [`Unanswered`]. In this case nothing is appended.
+/// See [`ReplyError`]. In this case nothing is appended.
 pub fn write_reset(packet: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), ReplyError> {
     let layout = Layout::whole(packet).map_err(ReplyError::Malformed)?;
     let to = answerable_source(&layout, packet)?;

@@ -115,7 +115,7 @@ fn write_header_word(header: &mut [u8], at: usize, new: [u8; 2]) {
 /// Sets the ECN codepoint (RFC 3168 section 5).
 ///
 /// # Errors
-/// [`Refused`] if there is no IP header. In this case the bytes are unchanged.
+/// [`PacketError`] if there is no IP header. In this case the bytes are unchanged.
 #[inline]
 pub fn set_ecn(bytes: &mut [u8], codepoint: EcnCodepoint) -> Result<(), PacketError> {
     let (version, header) = header(bytes)?;
@@ -131,7 +131,7 @@ pub fn set_ecn(bytes: &mut [u8], codepoint: EcnCodepoint) -> Result<(), PacketEr
 /// caller must drop it (RFC 1812 section 5.3.1, RFC 8200 section 3).
 ///
 /// # Errors
-/// [`Refused`] if there is no IP header. In this case the bytes are unchanged.
+/// [`PacketError`] if there is no IP header. In this case the bytes are unchanged.
 #[inline]
 pub fn decrement_hop_limit(bytes: &mut [u8], hops: u8) -> Result<HopLimitResult, PacketError> {
     let (version, header) = header(bytes)?;
@@ -161,7 +161,7 @@ pub fn flip_bit(bytes: &mut [u8], bit: usize) -> bool {
 /// checksum detects every single bit error. Without a UDP checksum, the receiver cannot detect the error.
 ///
 /// # Errors
-/// [`Refused`] if the packet is malformed. In this case the bytes are unchanged.
+/// [`PacketError`] if the packet is malformed. In this case the bytes are unchanged.
 pub fn corrupt(bytes: &mut [u8]) -> Result<(), PacketError> {
     let layout = Layout::whole(bytes)?;
     let checksum_at = layout.transport + 6;
@@ -221,7 +221,7 @@ impl AddressTranslation {
     /// Translates a packet.
     ///
     /// # Errors
-    /// See [`Untranslatable`]. In this case the bytes are unchanged.
+    /// See [`TranslationError`]. In this case the bytes are unchanged.
     pub fn apply(self, bytes: &mut [u8]) -> Result<(), TranslationError> {
         let layout = Layout::whole(bytes).map_err(TranslationError::Malformed)?;
         self.check(&layout)?;

@@ -57,7 +57,7 @@ pub enum Transport {
         /// Whether it is a request; otherwise it is a reply.
         request: bool,
     },
-    /// An ICMP or ICMPv6 error; see [`quoted`].
+    /// An ICMP or ICMPv6 error; see [`quoted_packet`].
     IcmpError,
     /// Another ICMP or ICMPv6 message.
     Icmp,
@@ -79,7 +79,7 @@ pub struct Fragment {
 /// Addresses and protocol of the packet that an ICMP error quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotedPacket {
-    /// Source of the quoted packet, which is the destination of the error; ports as in [`Summary::source`].
+    /// Source of the quoted packet, which is the destination of the error; ports as in [`PacketSummary::source`].
     pub source: SocketAddr,
     /// Destination of the quoted packet.
     pub destination: SocketAddr,
@@ -91,7 +91,7 @@ impl PacketSummary {
     /// Parses one packet, which may be a fragment. Bytes beyond its length are ignored.
     ///
     /// # Errors
-    /// See [`Refused`].
+    /// See [`PacketError`].
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<PacketSummary, PacketError> {
         let layout = Layout::whole(bytes)?;

@@ -99,7 +99,7 @@ impl IpPacket<'_> {
     /// Appends the first `snap_bytes` bytes of the packet. Returns the length of the whole packet.
     ///
     /// # Errors
-    /// See [`Unwritable`]. In this case the appended bytes are incomplete.
+    /// See [`WriteError`]. In this case the appended bytes are incomplete.
     pub fn write(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, WriteError> {
         let (transport, payload_bytes) = self.transport_header()?;
         let total = transport.len() + payload_bytes;

@@ -108,7 +108,7 @@ pub struct MetricValue {
     pub value: f64,
 }
 
-/// The declaration of a metric that an application reports at the end of a run. Its values are [`Figure`]s.
+/// The declaration of a metric that an application reports at the end of a run. Its values are [`MetricValue`]s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApplicationMetric {
     /// The name, which ends in the unit (`_s`, `_bps`, `_bytes`); a count has no suffix.
@@ -190,13 +190,13 @@ pub trait Application: fmt::Debug + Send {
     /// Called when the timer set by [`Io::wake_at`] expires.
     fn on_wake(&mut self, _io: &mut dyn Io) {}
 
-    /// Returns the progress of an application that handles [`Event::Readable`] only by reading everything and counting the bytes.
+    /// Returns the progress of an application that handles [`TransportEvent::Readable`] only by reading everything and counting the bytes.
     /// Its host may then do both without calling [`Application::on_stream`] for that event.
     fn receive_counter(&mut self) -> Option<&mut Progress> {
         None
     }
 
-    /// Called when something happens on a stream. The first event of a stream at an accepting side is [`Event::Connected`].
+    /// Called when something happens on a stream. The first event of a stream at an accepting side is [`TransportEvent::Connected`].
     fn on_stream(&mut self, _stream: StreamId, _event: TransportEvent, _io: &mut dyn Io) {}
 
     /// Called when a datagram arrives.

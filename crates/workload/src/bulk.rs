@@ -35,7 +35,7 @@ pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
         Ok(Box::new(BulkSpec {
             size_bytes: reader.tree.get("size").map(Value::size),
             write_bytes: reader.tree.size("write_size"),
-            random_content: reader.tree.chosen("content", &CONTENT),
+            random_content: reader.tree.choice_value("content", &CONTENT),
         }))
     },
     ..WorkloadComponent::EMPTY

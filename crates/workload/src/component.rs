@@ -49,7 +49,7 @@ pub struct FlowTransport {
 }
 
 /// Reads the keys of a workload.
-pub type SettingsReader =
+pub type WorkloadParser =
     fn(&mut SettingsReader<'_, '_>, &FlowTransport) -> Result<Box<dyn WorkloadSettings>, component::InvalidSettings>;
 
 /// A workload that scenarios can select.
@@ -70,7 +70,7 @@ pub struct WorkloadComponent {
     /// port. The declaration's text states it.
     pub port: u16,
     /// Reads the keys.
-    pub read: SettingsReader,
+    pub read: WorkloadParser,
 }
 
 impl WorkloadComponent {
@@ -332,7 +332,7 @@ impl WorkloadCatalogue {
             );
             let others = self.iter().filter(|other| other.protocols.contains(&carrier.protocol));
             let expected = others.map(|other| format!("\"{}\"", other.declaration.name)).collect();
-            reader.check.add_error(reader.tree.place_of(key), &format!("{path}.{key}"), message, expected);
+            reader.check.add_error(reader.tree.location_of(key), &format!("{path}.{key}"), message, expected);
             return Err(component::InvalidSettings);
         }
         let settings = (component.read)(reader, carrier)?;
@@ -344,7 +344,7 @@ impl WorkloadCatalogue {
             let given = reader.tree.iter().find(|(key, value)| value.given && is_named(key));
             let (place, path, message) = match given {
                 Some((key, value)) => {
-                    let found = reader.check.sources.found(value.place);
+                    let found = reader.check.sources.excerpt(value.place);
                     (value.place, format!("{path}.{key}"), format!("{path}.{key} = {found}, but {rule}"))
                 }
                 None => (place, path.to_owned(), format!("{path} with workload = \"{name}\": {rule}")),

@@ -31,7 +31,7 @@ pub(crate) static GAMING: WorkloadComponent = WorkloadComponent {
     port: 27_015,
     read: |reader, _| {
         let duration = reader.tree.get("time").map(Value::duration);
-        Ok(Box::new(GamingSpec { duration, ..reader.tree.chosen("model", &MODEL)() }))
+        Ok(Box::new(GamingSpec { duration, ..reader.tree.choice_value("model", &MODEL)() }))
     },
     ..WorkloadComponent::EMPTY
 };

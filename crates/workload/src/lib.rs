@@ -2,7 +2,7 @@
 //!
 //! An [`Application`] is a state machine at one host. Its host calls it when the flow starts, when its timer expires, and when
 //! something happens on one of its streams. It acts through [`Io`], which hides the scenario's transport. It reads no clock and
-//! creates no random numbers: it receives its random [`Stream`](fullpipe_units::Stream) at construction. Data that a server needs
+//! creates no random numbers: it receives its random [`RandomStream`](fullpipe_units::RandomStream) at construction. Data that a server needs
 //! to serve a request come from one of two sources. Both ends draw it from equal copies of one stream (request-response, Poisson
 //! transfers, pages), or the client writes it into the request (adaptive video, the object of a page).
 //!
@@ -35,8 +35,8 @@ mod web;
 pub use application::{Application, ApplicationMetric, Completion, Io, MetricValue, OpenOptions, Progress, StreamId};
 pub use bulk::{BulkSender, BulkSpec};
 pub use component::{
-    FlowContext, FlowTransport, Protocol, SettingsReader, SocketTraffic, Workload, WorkloadCatalogue,
-    WorkloadComponent, WorkloadSettings,
+    FlowContext, FlowTransport, Protocol, SocketTraffic, Workload, WorkloadCatalogue, WorkloadComponent,
+    WorkloadParser, WorkloadSettings,
 };
 pub use constant_rate::{ConstantRateSender, ConstantRateSpec};
 pub use content::{Content, Digest};

@@ -58,7 +58,7 @@ pub(crate) static REQUEST_RESPONSE: WorkloadComponent = WorkloadComponent {
             response_bytes: reader.distribution("response")?,
             think_s: reader.distribution("think")?,
             idle_s: reader.distribution("idle")?,
-            connection: reader.tree.chosen("connection", &CONNECTION),
+            connection: reader.tree.choice_value("connection", &CONNECTION),
             count: count(reader.tree, "exchanges"),
         }))
     },

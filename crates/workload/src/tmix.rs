@@ -61,14 +61,18 @@ const CLASSES: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, u64::MAX];
 macro_rules! response_metrics {
     ($class:literal, $sizes:literal) => {
         [
-            Metric::new(concat!("responses_", $class), "", concat!("Answers ", $sizes, ".")),
-            Metric::new(
+            ApplicationMetric::new(concat!("responses_", $class), "", concat!("Answers ", $sizes, ".")),
+            ApplicationMetric::new(
                 concat!("mean_response_", $class, "_s"),
                 "s",
                 concat!("Mean response time of responses ", $sizes, "."),
             ),
-            Metric::new(concat!("median_response_", $class, "_s"), "s", "Median of these response times."),
-            Metric::new(concat!("p95_response_", $class, "_s"), "s", "95th percentile of these response times."),
+            ApplicationMetric::new(concat!("median_response_", $class, "_s"), "s", "Median of these response times."),
+            ApplicationMetric::new(
+                concat!("p95_response_", $class, "_s"),
+                "s",
+                "95th percentile of these response times.",
+            ),
         ]
     };
 }

@@ -38,7 +38,7 @@ pub(crate) static VOICE: WorkloadComponent = WorkloadComponent {
             talk_spurts: reader.tree.boolean("silence_suppression").then(TalkSpurts::p59),
             both_ways: reader.tree.boolean("both_ways"),
             duration: reader.tree.get("time").map(Value::duration),
-            ..reader.tree.chosen("codec", &CODEC)()
+            ..reader.tree.choice_value("codec", &CODEC)()
         }))
     },
     ..WorkloadComponent::EMPTY

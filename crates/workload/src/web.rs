@@ -58,7 +58,7 @@ pub enum CompletionUnit {
     Pages,
     /// An object: from its request to its last byte.
     Objects,
-    /// The part of a page on one stream. With [`Http::Streams`], a complete page gives one completion per stream, in the order of
+    /// The part of a page on one stream. With [`PageProtocol::Streams`], a complete page gives one completion per stream, in the order of
     /// the streams. It lasts from the request to the stream's last byte. A stream without objects of the page has 0 bytes and no
     /// time.
     Streams,

@@ -21,7 +21,7 @@ use stream::SequenceChecker;
 /// Checks every packet of a run.
 ///
 /// It checks hops of flows with a known [`path`](DeclaredFlow::path), limits of links with a [`queue`](DeclaredLink::queue), and the
-/// order of queues without [`may_reorder`](Self::may_reorder).
+/// order of queues without [`allow_reordering`](Self::allow_reordering).
 #[derive(Clone, Debug)]
 pub struct PacketAuditor {
     declared: Vec<DeclaredLink>,

@@ -84,7 +84,7 @@ impl Run {
                 (&Event::Offered(link, bytes), Some(Event::Transmitted(frame)))
                     if frame.link == link && frame.wire_bytes == bytes =>
                 {
-                    observer.passed(frame);
+                    observer.on_passed(frame);
                     events.next();
                 }
                 _ => tell(observer, event),

@@ -4,7 +4,7 @@ use super::arguments::TraceArguments;
 use super::failure;
 use crate::exit::Failure;
 use crate::new_file::NewFile;
-use fullpipe::tmix::{ConnectionVector, Error, IndexedTrace, Trace, TraceFormat, write};
+use fullpipe::tmix::{ConnectionVector, Error, IndexedTrace, Trace, TraceFormat, write_connection};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeSet;
 use std::fs::{self, File};

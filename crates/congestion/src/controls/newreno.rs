@@ -5,7 +5,7 @@
 //! slows the growth: a factor of 1.5 instead of 2 per round trip in slow start, half a segment in congestion avoidance. A
 //! reduction sets the threshold to half of the bytes in flight, at least two segments.
 //!
-//! **The NewReno of QUIC** ([`NewReno::of_quic`]) counts bytes. Slow start adds the bytes acknowledged, and congestion avoidance
+//! **The NewReno of QUIC** ([`NewReno::with_quic_growth`]) counts bytes. Slow start adds the bytes acknowledged, and congestion avoidance
 //! SMSS * acknowledged / window, so that delayed acknowledgements do not change the growth. A reduction halves the window,
 //! independent of the bytes in flight.
 //!

@@ -1,7 +1,7 @@
 //! Traffic by kernel endpoints: flows of the scenario whose ends are sockets of this machine's kernel at real hosts.
 //!
 //! Each end is a thread with one connection or socket, opened in its host's network namespace. `TCP_INFO` (tcp(7))
-//! samples the state of the sender's TCP. The payload is zeros unless a [`Content`] fills it.
+//! samples the state of the sender's TCP. The payload is zeros unless a [`PayloadCallback`] fills it.
 
 use super::clock::WallClock;
 use super::namespace::{EmulatorNamespace, HostNamespace};

@@ -1,11 +1,11 @@
 //! Namespaces that the program creates itself, without sudo, setuid or a container: user_namespaces(7),
 //! network_namespaces(7), pid_namespaces(7), mount_namespaces(7).
 //!
-//! [`enter`] moves the program to a user namespace in which it may configure networks. The machine's own network cannot
-//! be changed from there. [`Home`] is the network namespace of the emulator's ends, [`HostNamespace`] that of a host.
+//! [`enter_user_namespace`] moves the program to a user namespace in which it may configure networks. The machine's own network cannot
+//! be changed from there. [`EmulatorNamespace`] is the network namespace of the emulator's ends, [`HostNamespace`] that of a host.
 //! Only file descriptors refer to both, so they and their interfaces disappear with the process.
 //!
-//! Programs run in separate process and mount namespaces, which belong to the thread that starts them ([`Nursery`]).
+//! Programs run in separate process and mount namespaces, which belong to the thread that starts them ([`ProgramNamespaces`]).
 //! Process 1 there does nothing. When the thread ends for any reason, the kernel kills process 1 and with it every
 //! process of the namespace. So no cleanup is needed.
 //!
@@ -129,7 +129,7 @@ fn go_to(network: &OwnedFd) -> io::Result<()> {
 }
 
 impl EmulatorNamespace {
-    /// Enters a new network namespace. It must be called after [`enter`], in the thread that will open the ports.
+    /// Enters a new network namespace. It must be called after [`enter_user_namespace`], in the thread that will open the ports.
     ///
     /// # Errors
     /// If the machine forbids it.

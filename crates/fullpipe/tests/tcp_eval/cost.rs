@@ -12,9 +12,9 @@ fn events_of_quick_runs_are_within_a_factor_of_two() {
     let laboratory = VirtualTimeRunner::new("test");
     let mut study = load_file(&folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
     study
-        .apply(&Settings { quick: true, ..Settings::default() }, &laboratory)
+        .apply(&UserSettings { quick: true, ..UserSettings::default() }, &laboratory)
         .expect("the study has these experiments");
-    let plan = plan(&study, &laboratory).expect("the study can be planned");
+    let plan = make_plan(&study, &laboratory).expect("the study can be planned");
     // The first two runs of each experiment.
     let mut by_experiment: BTreeMap<&str, (u32, bool, f64, f64)> = BTreeMap::new();
     for run in &plan.runs {

@@ -135,9 +135,11 @@ fn records(folder: &Path, jobs: usize) -> BTreeMap<String, Vec<u8>> {
     let set = ["experiments=[\"plain-access-link\", \"plain-dial-up\", \"plain-satellite\"]"];
     let set =
         set.iter().map(|text| fullpipe::scenario::Override::parse(text).expect("the override is valid")).collect();
-    study.apply(&Settings { set, ..Settings::default() }, &laboratory).expect("the study has these experiments");
+    study
+        .apply(&UserSettings { set, ..UserSettings::default() }, &laboratory)
+        .expect("the study has these experiments");
     let options = StudyOptions { jobs, ..StudyOptions::default() };
-    let outcome = run(&study, &laboratory, folder, &Files::new(), &options, &mut (), &AtomicBool::new(false))
+    let outcome = run(&study, &laboratory, folder, &FileSystem::new(), &options, &mut (), &AtomicBool::new(false))
         .expect("the study runs");
     assert!(outcome.failed.is_empty() && outcome.untrusted.is_empty(), "{:?}", outcome.failed);
     ["results.csv", "summary.csv"]

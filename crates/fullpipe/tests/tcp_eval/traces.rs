@@ -2,7 +2,7 @@
 //! same run.
 
 use crate::issues::access_link;
-use fullpipe::tmix::{SyntheticTrace, TraceFormat, generate, write};
+use fullpipe::tmix::{SyntheticTrace, TraceFormat, generate, write_connection};
 use fullpipe::units::Duration;
 
 #[test]

@@ -1,7 +1,7 @@
 //! The qlog file of a run: the events of every TCP and QUIC connection at both endpoints, and of the queues between them, in
 //! one file with one clock.
 //!
-//! **No logging code in the transports.** [`Logged`] wraps the hosts of a run with a log. It writes each received
+//! **No logging code in the transports.** [`LoggingWorld`] wraps the hosts of a run with a log. It writes each received
 //! packet before the hosts handle it. After each event it inspects the connections that may have changed, and writes their losses,
 //! state and metrics. A tap reports packets that leave a host ([`fullpipe_network::Tap::handed_over`]), an observer reports
 //! links ([`links`]), and a journal reports packets of the QUIC stack ([`crate::stack::journal`]). A run without a log

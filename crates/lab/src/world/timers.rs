@@ -13,7 +13,7 @@ const FIRST_OF_MODEL: u32 = 1 << 27;
 const FIRST_OF_STACK: u32 = 1 << 27;
 const FIRST_OF_PROGRAMS: u32 = 3 << 26;
 
-/// A timer. Endpoints of the models have two (see [`Deadlines`]).
+/// A timer. Endpoints of the models have two (see [`TimerDeadlines`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// TCP endpoint.

@@ -215,7 +215,7 @@ pub struct CqiTables {
     ceiling: [f32; 15],
     /// The same for a group's report only.
     group: [f32; 15],
-    /// [`ceiling`](CqiTables::ceiling) by step of SINR, or a slightly higher value.
+    /// [`ceiling`](CqiTables::max_cqi) by step of SINR, or a slightly higher value.
     ceilings: Box<[u8; STEPS]>,
     /// Bounds of a flat group's CQI by step of SINR: of the lowest SINR in a step, and of the highest.
     group_bounds: Box<[[u8; STEPS]; 2]>,
@@ -411,7 +411,7 @@ impl CqiTables {
         super::bits_of(&differ)
     }
 
-    /// Returns an upper bound of all reports of a row with no entry above this: [`ceiling`](Self::ceiling), or slightly more.
+    /// Returns an upper bound of all reports of a row with no entry above this: [`ceiling`](Self::max_cqi), or slightly more.
     #[inline]
     pub(crate) fn quick_ceiling(&self, largest_sinr: f32) -> u8 {
         self.ceilings[step(largest_sinr) as usize & (STEPS - 1)]

@@ -6,7 +6,7 @@
 //! lost with a probability that is a Gaussian curve of the mean, by code rate and size. One lost code block loses the transport
 //! block.
 //!
-//! With incremental redundancy ([`Combining`]) the attempts count as one, with their mean information weighted by coded bits and
+//! With incremental redundancy ([`HarqSoftBuffer`]) the attempts count as one, with their mean information weighted by coded bits and
 //! the code rate of all bits sent. Curves exist only for some low rates, so an attempt may have no effect. The counts have 32
 //! bits; those of ns-3 have 16 and wrap above 65535.
 //!

@@ -5,7 +5,7 @@
 //!
 //! * [`Trace`]: recorded gains, in the `.fad` format of ns-3: one line per resource block with one number in dB per millisecond.
 //!   Each pair reads from its own position. As in ns-3, all pairs move to a new random position every 500 ms
-//!   ([`Places::Windows`]), which causes a jump; [`Places::Continuous`] does not. Block k reads line k for any carrier.
+//!   ([`TraceSampling::Windows`]), which causes a jump; [`TraceSampling::Continuous`] does not. Block k reads line k for any carrier.
 //! * [`Generator`]: a tapped delay line of 3GPP TS 36.104 annex B.2 with independent taps that fade by Clarke's model. Each tap
 //!   is a sum of 16 sinusoids per quadrature with random phases (Zheng and Xiao 2003). Phases are in units of 2^-32 turns, so
 //!   that any subframe needs one multiplication, without drift; the cosine is a polynomial. Sums have fixed lanes and no fused

@@ -12,7 +12,7 @@
 //!
 //! As in the reference model, and unlike the specification or a real network:
 //!
-//! * every PDU polls (pollPDU 1; [`Acknowledgement`] can change it);
+//! * every PDU polls (pollPDU 1; [`AmConfig`] can change it);
 //! * a PDU is retransmitted as a whole: nothing is sent until an opportunity is large enough. There is no re-segmentation,
 //!   although the header has room for it;
 //! * an opportunity is for one PDU, so after a STATUS report data wait for the next one;

@@ -6,25 +6,25 @@
 //! its first segment continues an SDU, whether its last is cut off. The receiver depends on nothing else, in particular not on
 //! data that only the sender has.
 //!
-//! **Directions.** [`Way`] is the direction in which bytes are transmitted. A STATUS report about downlink data is transmitted in
+//! **Directions.** [`LinkDirection`] is the direction in which bytes are transmitted. A STATUS report about downlink data is transmitted in
 //! the uplink: it is sent at an uplink opportunity and received as an uplink PDU.
 //!
-//! **The path of an SDU.** [`Bearer::offer`] appends it to the transmit buffer or drops it. At a [`Bearer::opportunity`] the MAC
+//! **The path of an SDU.** [`Bearer::offer`] appends it to the transmit buffer or drops it. At a [`Bearer::on_transmit_opportunity`] the MAC
 //! states a number of bytes, and SDUs are segmented and concatenated into one PDU of at most that size. [`Bearer::receive`]
-//! restores the order of PDUs, which HARQ may change, and returns the [`Outcome`] of each SDU exactly once, in order. As long as
-//! an SDU may still arrive it has no outcome: if the last PDU before silence is lost, its SDUs stay [`Bearer::inside`].
+//! restores the order of PDUs, which HARQ may change, and returns the [`SduOutcome`] of each SDU exactly once, in order. As long as
+//! an SDU may still arrive it has no outcome: if the last PDU before silence is lost, its SDUs stay [`Bearer::pending_sdus`].
 //!
-//! * [`Mode::Unacknowledged`]: see `um.rs`;
-//! * [`Mode::Acknowledged`]: see `am.rs`;
-//! * [`Mode::Transparent`]: a PDU is a whole SDU, without header or reordering; each received SDU is delivered;
-//! * [`Mode::Saturated`]: not an RLC mode of 3GPP but a source that always has data, for tests of the radio. It has no SDUs.
+//! * [`RlcMode::Unacknowledged`]: see `um.rs`;
+//! * [`RlcMode::Acknowledged`]: see `am.rs`;
+//! * [`RlcMode::Transparent`]: a PDU is a whole SDU, without header or reordering; each received SDU is delivered;
+//! * [`RlcMode::Saturated`]: not an RLC mode of 3GPP but a source that always has data, for tests of the radio. It has no SDUs.
 //!
 //! **Building a PDU** (36.322 section 6.2.1). A fixed header of 2 bytes (UM) or 4 (AM, including re-segmentation fields) is
 //! followed by segments of SDUs. All but the last segment have a length indicator of 11 bits and an extension bit. Indicators are
 //! in pairs of 3 bytes: 2 for the first, 1 for the second, so k segments cost ceil(1.5 (k - 1)) bytes. A segment of more than
 //! 2047 bytes exceeds the length indicator and is always the last. No further segment is started if two bytes or fewer are left.
 //!
-//! **PDCP** (36.323) adds [`PDCP_HEADER_BYTES`] to a packet. Its discard timer is off by default ([`Limits::discard_after`]),
+//! **PDCP** (36.323) adds [`PDCP_HEADER_BYTES`] to a packet. Its discard timer is off by default ([`RlcConfig::discard_after`]),
 //! as in the reference model, which only traces it.
 
 mod am;
@@ -201,7 +201,7 @@ impl AmConfig {
 
 impl RlcConfig {
     /// Returns the configuration of the reference model: 10240 bytes, no discard timer, t-Reordering 100 ms (AM: 10 ms), a report
-    /// every 10 ms (AM: 20 ms), and [`Acknowledgement::REFERENCE`].
+    /// every 10 ms (AM: 20 ms), and [`AmConfig::REFERENCE`].
     pub const fn for_mode(mode: RlcMode) -> RlcConfig {
         let acknowledged = matches!(mode, RlcMode::Acknowledged);
         RlcConfig {
@@ -239,7 +239,7 @@ impl BufferStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct DueReports {
-    /// Whether the [`Report`] of each direction must be passed to MAC, by index of the direction.
+    /// Whether the [`BufferStatus`] of each direction must be passed to MAC, by index of the direction.
     pub report: [bool; 2],
 }
 
@@ -529,7 +529,7 @@ impl Bearer {
         self.arm();
     }
 
-    /// Whether the bearer has failed because a PDU of AM exceeded the number of retransmissions and [`Acknowledgement::fails`] is
+    /// Whether the bearer has failed because a PDU of AM exceeded the number of retransmissions and [`AmConfig::fails`] is
     /// set: a radio link failure. It neither sends nor accepts data until it is re-established.
     pub const fn has_failed(&self) -> bool {
         self.failed

@@ -58,7 +58,7 @@ impl Averages {
     }
 
     /// Advances by a number of subframes. Returns whether averages of UEs that were not served have changed.
-    pub(super) fn passed(&mut self, subframes: u64) -> bool {
+    pub(super) fn on_subframes_elapsed(&mut self, subframes: u64) -> bool {
         let age = self.age as u64 + subframes;
         self.age = (age % EPOCH as u64) as usize;
         let epochs = (age / EPOCH as u64).min(EPOCHS_TO_NOTHING);
@@ -118,7 +118,7 @@ mod tests {
                 }
                 let ue = ue % exact.len() as u16;
                 averages.served(ue, bytes);
-                averages.passed(subframes);
+                averages.on_subframes_elapsed(subframes);
                 for (index, average) in exact.iter_mut().enumerate() {
                     *average = next(*average, if index == usize::from(ue) { bytes } else { 0 });
                     for _ in 1..subframes {
@@ -144,11 +144,11 @@ mod tests {
             whole.attach();
             whole.served(0, bytes);
             let (mut pieces, mut single) = (whole.clone(), whole.clone());
-            whole.passed(cuts.iter().sum());
+            whole.on_subframes_elapsed(cuts.iter().sum());
             for &subframes in &cuts {
-                pieces.passed(subframes);
+                pieces.on_subframes_elapsed(subframes);
                 (0..subframes).for_each(|_| {
-                    single.passed(1);
+                    single.on_subframes_elapsed(1);
                 });
             }
             prop_assert_eq!(whole.sums[0].to_bits(), pieces.sums[0].to_bits());
@@ -165,11 +165,11 @@ mod tests {
         for _ in 0..5000 {
             // 10 Gbit/s.
             averages.served(1, 1_250_000);
-            averages.passed(1);
+            averages.on_subframes_elapsed(1);
             assert!(averages.inverse(0).is_normal() && averages.inverse(1).is_normal());
         }
         for gap in [1, 1023, 1024, 1 << 20, u64::from(u32::MAX), 1 << 60] {
-            averages.passed(gap);
+            averages.on_subframes_elapsed(gap);
             for ue in 0..2 {
                 let bid = 2.0 * 9422.0 * averages.inverse(ue);
                 assert!(averages.bytes_per_second(ue).is_normal() && bid.is_normal(), "{bid}");

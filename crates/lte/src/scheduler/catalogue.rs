@@ -339,7 +339,7 @@ mod tests {
                 let blocks = &rates[usize::from(layers[index]) - 1].blocks;
                 scheduler.on_served(ue, blocks[groups.count_ones() as usize - 1][usize::from(cqi)]);
             }
-            scheduler.passed(step.subframes);
+            scheduler.on_subframes_elapsed(step.subframes);
             given.push(owners);
         }
         given

@@ -1,17 +1,17 @@
 //! Downlink schedulers, which assign the resource block groups of a subframe to UEs.
 //!
-//! [`Scheduler::allocate`] is called once per subframe in which a UE has waiting data. [`Scheduler::served`] reports the UEs that
-//! were served, and [`Scheduler::passed`] the number of subframes that have passed, which may be many without waiting data.
+//! [`Scheduler::allocate`] is called once per subframe in which a UE has waiting data. [`Scheduler::on_served`] reports the UEs that
+//! were served, and [`Scheduler::on_subframes_elapsed`] the number of subframes that have passed, which may be many without waiting data.
 //! Retransmissions are scheduled earlier: their groups are not free.
 //!
-//! Reports are computed when they are read ([`Channel`]), so a scheduler should read no more than it needs.
+//! Reports are computed when they are read ([`ChannelReports`]), so a scheduler should read no more than it needs.
 //!
 //! [`catalogue`] contains the schedulers by name.
 //!
 //! # Adding a scheduler
 //!
 //! Add a file to this folder that starts with a description of the model and defines a type that implements [`Scheduler`], and an
-//! entry in `catalogue.rs`. [`Subframe`] contains all inputs of a scheduler in a subframe. It may keep any state, if the same
+//! entry in `catalogue.rs`. [`SubframeContext`] contains all inputs of a scheduler in a subframe. It may keep any state, if the same
 //! calls give the same groups. This example assigns the whole band to the UE whose oldest packet has waited longest:
 //!
 //! ```
@@ -42,7 +42,7 @@
 //!
 //!     fn served(&mut self, _ue: u16, _bytes: u32) {}
 //!
-//!     fn passed(&mut self, _subframes: u64) {}
+//!     fn on_subframes_elapsed(&mut self, _subframes: u64) {}
 //!
 //!     fn wideband_mcs(&self) -> bool {
 //!         true
@@ -156,7 +156,7 @@ pub trait ChannelReports {
         (self.subband_cqis(ue), 0)
     }
 
-    /// Returns the CQI of these groups, as in [`subbands`](Channel::subbands), and upper bounds for the others.
+    /// Returns the CQI of these groups, as in [`subbands`](ChannelReports::subband_cqis), and upper bounds for the others.
     fn subband_cqis_of(&mut self, ue: u16, _groups: GroupSet) -> &[u8; MAX_GROUPS] {
         self.subband_cqis(ue)
     }
@@ -232,7 +232,7 @@ pub struct SubframeContext<'a> {
 }
 
 impl SubframeContext<'_> {
-    /// Returns the index of this UE in [`rates`](Subframe::rates).
+    /// Returns the index of this UE in [`rates`](SubframeContext::rates).
     #[must_use]
     pub fn layer_index(&self, ue: u16) -> usize {
         usize::from(self.layers[usize::from(ue)]) - 1
@@ -319,7 +319,7 @@ pub trait Scheduler: Send {
         }
     }
 
-    /// Writes the owner of each group, [`NOBODY`] if there is none. Only free groups are assigned, only to active UEs, and only
+    /// Writes the owner of each group, [`NO_OWNER`] if there is none. Only free groups are assigned, only to active UEs, and only
     /// if the UE's CQI in the group is above 0.
     fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]);
 
@@ -332,9 +332,9 @@ pub trait Scheduler: Send {
     }
 
     /// Advances by a number of subframes, the first of which is that of the last `allocate` or `served`.
-    fn passed(&mut self, subframes: u64) {
+    fn on_subframes_elapsed(&mut self, subframes: u64) {
         if let Some(averages) = self.averages() {
-            let _ = averages.passed(subframes);
+            let _ = averages.on_subframes_elapsed(subframes);
         }
     }
 

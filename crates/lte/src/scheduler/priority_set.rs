@@ -146,8 +146,8 @@ impl Scheduler for PrioritySet {
         self.given[usize::from(ue)] += bytes;
     }
 
-    fn passed(&mut self, subframes: u64) {
-        self.averages.passed(subframes);
+    fn on_subframes_elapsed(&mut self, subframes: u64) {
+        self.averages.on_subframes_elapsed(subframes);
         // Only the first of the subframes had a time domain.
         if subframes > 0 {
             for ue in self.chosen.drain(..) {
@@ -283,7 +283,7 @@ mod tests {
             });
             scheduler.chosen.clone()
         };
-        scheduler.passed(1);
+        scheduler.on_subframes_elapsed(1);
         // Six UEs are in range; 3 and 4 are below their target. Of the others UE 0 has the highest 185 / T, UE 1 has 47 / 2T.
         assert_eq!(chosen(&mut scheduler, &[0, 1, 2, 3, 4, 5, 6]), [0, 3, 4]);
         assert_eq!(chosen(&mut scheduler, &[1, 2, 6]), [2]);
@@ -300,7 +300,7 @@ mod tests {
         scheduler.on_served(0, 980);
         scheduler.on_served(1, 980);
         let before = scheduler.while_chosen.clone();
-        scheduler.passed(5);
+        scheduler.on_subframes_elapsed(5);
         let expected = before[0] * 98.0 / 99.0 + 980_000.0 / 99.0;
         assert!((scheduler.while_chosen[0] - expected).abs() < 1e-9);
         assert_eq!(scheduler.while_chosen[1..], before[1..]);

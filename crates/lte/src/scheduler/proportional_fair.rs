@@ -118,8 +118,8 @@ impl Scheduler for ProportionalFair {
         self.served.push(ue);
     }
 
-    fn passed(&mut self, subframes: u64) {
-        if self.averages.passed(subframes) {
+    fn on_subframes_elapsed(&mut self, subframes: u64) {
+        if self.averages.on_subframes_elapsed(subframes) {
             self.tops.fill(UNKNOWN);
             self.opening.clear();
         }
@@ -392,7 +392,7 @@ mod tests {
                         *average = next(*average, 0);
                     }
                 }
-                scheduler.passed(step.subframes);
+                scheduler.on_subframes_elapsed(step.subframes);
             }
         }
     }

@@ -295,7 +295,7 @@ impl Cell {
             self.delivered[index] += self.buffers.take(index, bytes);
             self.scheduler.on_served(ue, bytes);
         }
-        self.scheduler.passed(1);
+        self.scheduler.on_subframes_elapsed(1);
         self.buffers.now += 1;
         owners
     }

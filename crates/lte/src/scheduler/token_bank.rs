@@ -72,7 +72,7 @@ impl Bank {
         self.accounts.push(Account { rate, pool: 0, counter: 0 });
     }
 
-    fn passed(&mut self, subframes: u64) {
+    fn on_subframes_elapsed(&mut self, subframes: u64) {
         let subframes = i64::try_from(subframes).unwrap_or(i64::MAX);
         let room = i64::from(self.limits.pool_bytes) * TOKEN;
         for account in &mut self.accounts {
@@ -167,8 +167,8 @@ impl Scheduler for FdTokenBank {
         }
     }
 
-    fn passed(&mut self, subframes: u64) {
-        self.bank.passed(subframes);
+    fn on_subframes_elapsed(&mut self, subframes: u64) {
+        self.bank.on_subframes_elapsed(subframes);
     }
 }
 
@@ -240,8 +240,8 @@ impl Scheduler for TdTokenBank {
         }
     }
 
-    fn passed(&mut self, subframes: u64) {
-        self.bank.passed(subframes);
+    fn on_subframes_elapsed(&mut self, subframes: u64) {
+        self.bank.on_subframes_elapsed(subframes);
     }
 }
 
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(shares(&cell.subframe()), [], "nothing has been earned");
         let mut bank = FdTokenBank::new(TokenBankLimits::default());
         bank.attach(maximum(100_000));
-        bank.passed(50);
+        bank.on_subframes_elapsed(50);
         assert_eq!((bank.bank.bank, bank.bank.accounts[0].counter), (4_999_000, 4_999_000));
         assert_eq!(bank.bank.budget(0), 5_000);
         cell.scheduler = Box::new(bank);
@@ -378,7 +378,7 @@ mod tests {
         let mut bank = Bank::new(TokenBankLimits { pool_bytes: 100, credit_bytes: 1_000, debt_bytes: 300 });
         bank.attach(&maximum(50_000));
         bank.attach(&maximum(200_000));
-        bank.passed(4);
+        bank.on_subframes_elapsed(4);
         // 200 and 800 are earned, 100 of each stay in the pool.
         assert_eq!((bank.bank, bank.accounts[0].counter, bank.accounts[1].counter), (800_000, 100_000, 700_000));
         // 100 of the UE's own, plus 100 + 300 or the bank's 800.
@@ -390,7 +390,7 @@ mod tests {
         assert_eq!((bank.bank, bank.accounts[1].counter, bank.accounts[1].pool), (450_000, 700_000, 40_000));
         bank.rank(&[0, 1]);
         assert_eq!(bank.order, [(1, 3.5), (0, -5.0)]);
-        bank.passed(1_000);
+        bank.on_subframes_elapsed(1_000);
         assert_eq!(bank.budget(1), 1_100, "the credit limit");
     }
 
@@ -400,8 +400,8 @@ mod tests {
         let mut whole = Bank::new(TokenBankLimits::default());
         whole.attach(&maximum(123_457));
         let mut single = whole.clone();
-        whole.passed(1_000);
-        (0..1_000).for_each(|_| single.passed(1));
+        whole.on_subframes_elapsed(1_000);
+        (0..1_000).for_each(|_| single.on_subframes_elapsed(1));
         assert_eq!((whole.bank, whole.accounts[0].pool), (single.bank, single.accounts[0].pool));
         assert_eq!(whole.bank + whole.accounts[0].pool, 123_457_000, "all that was earned");
     }

@@ -8,7 +8,7 @@
 //! |---|---|---|---|
 //! | [`Red`] | at arrival | the average queue | Floyd and Jacobson 1993; Floyd, Gummadi and Shenker 2001 |
 //! | [`CoDel`] | at departure | sojourn time | RFC 8289 |
-//! | [`FairQueue`] | at departure, per flow | sojourn time | RFC 8290 |
+//! | [`FqCoDel`] | at departure, per flow | sojourn time | RFC 8290 |
 //! | [`Pie`] | at arrival | estimated delay | RFC 8033 |
 //! | [`DualPi2`] | at departure, in two queues | sojourn time of the head | RFC 9332 |
 //! | [`StepMarker`] | at arrival or departure | current queue | Alizadeh et al. 2010 |

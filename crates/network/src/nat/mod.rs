@@ -2,7 +2,7 @@
 //! RFC 5382 for TCP, RFC 7857; for a carrier-grade NAT, RFC 6888).
 //!
 //! Packets carry flow numbers, not addresses. A NAT looks up their endpoints in the network's
-//! [`Directory`](crate::Directory) and decides whether they pass. Outside (in captures, and in the next
+//! [`ConversationTable`](crate::ConversationTable) and decides whether they pass. Outside (in captures, and in the next
 //! NAT's table), the source is the NAT's address with the mapping's port. NATs can be nested.
 //!
 //! From inside, a UDP packet and a TCP SYN create a mapping. Another TCP segment without a mapping is dropped, since its receiver

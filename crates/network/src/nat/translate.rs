@@ -225,7 +225,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// Returns a NAT and two nodes whose declared conversation should pass it but does not, if there is one. Must be called
-    /// after [`Network::finish`].
+    /// after [`Network::finalize`].
     pub fn find_bypassed_nat(&self) -> Option<(NodeId, NodeId, NodeId)> {
         let ways = self.declared_pairs().flat_map(|(a, b)| [(a, b), (b, a)]);
         for (from, to) in ways {

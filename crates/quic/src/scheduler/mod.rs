@@ -4,7 +4,7 @@
 //! bytes of its stream: lost bytes before new ones, each in order.
 //!
 //! **Source.** FIFO, PFIFO and EDF are those of "Extending the ns-3 QUIC Module" (MSWiM 2020), with the paper's two treatments of
-//! lost data ([`Retransmission`]). Priorities are those of RFC 9218 section 10.
+//! lost data ([`RetransmissionOrder`]). Priorities are those of RFC 9218 section 10.
 //!
 //! The file of each scheduler declares it with its keys. A new scheduler needs a file beside `fifo.rs` and two lines here.
 

@@ -86,7 +86,7 @@ pub(crate) struct Pair {
     pub(crate) looked_at: [usize; 2],
     /// The size in bytes of the largest datagram that passes.
     pub(crate) largest: u32,
-    /// Whether in-order data uses [`Connection::take_expected`] if possible.
+    /// Whether in-order data uses [`Connection::receive_fast_path`] if possible.
     pub(crate) short_path: bool,
     /// The number of times that it did.
     pub(crate) expected: u64,

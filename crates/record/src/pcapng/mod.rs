@@ -177,7 +177,7 @@ impl<W: Write> PcapngWriter<W> {
     /// Writes that the capture at an interface has ended. Later packets belong to other interfaces.
     ///
     /// # Errors
-    /// Returns the same errors as [`PcapngWriter::packet`].
+    /// Returns the same errors as [`PcapngWriter::write_packet`].
     pub fn write_interface_statistics(&mut self, interface: u32, at: Instant) -> io::Result<()> {
         if interface as usize >= self.interfaces.len() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no such interface"));

@@ -42,7 +42,7 @@ pub(crate) fn read_completion_times(folder: &Path) -> Result<Vec<(String, f64)>,
     }
     let (mut reader, mut row) = (COMPLETIONS.open(&file)?, CompletionRow::default());
     let mut times = Vec::new();
-    while reader.next_into(&mut row)? {
+    while reader.read_next(&mut row)? {
         times.push((row.flow.clone(), row.completed_s.saturating_since(row.started_s).as_secs_f64()));
     }
     Ok(times)

@@ -18,7 +18,7 @@ pub(crate) struct Flows {
 pub(crate) fn read_flows(folder: &Path, most: usize) -> Result<Flows, ReportError> {
     let mut reader = FLOWS.open(&folder.join(FLOWS.file))?;
     let (mut flows, mut row) = (Flows::default(), FlowRow::default());
-    while reader.next_into(&mut row)? {
+    while reader.read_next(&mut row)? {
         flows.total += 1;
         if flows.rows.len() < most {
             flows.rows.push(row.clone());
@@ -32,7 +32,7 @@ pub(crate) fn read_flows(folder: &Path, most: usize) -> Result<Flows, ReportErro
 pub(crate) fn read_flow_column(folder: &Path, column: &Column<FlowRow>) -> Result<Vec<f64>, ReportError> {
     let mut reader = FLOWS.open(&folder.join(FLOWS.file))?;
     let (mut values, mut row) = (Vec::new(), FlowRow::default());
-    while reader.next_into(&mut row)? {
+    while reader.read_next(&mut row)? {
         values.extend(Some(column.number(&row)).filter(|value| !value.is_nan()));
     }
     Ok(values)
@@ -56,7 +56,7 @@ impl Activity {
         }
         let (mut reader, mut row) = (FLOWS.open(&file)?, FlowRow::default());
         let mut activity = Self::default();
-        while reader.next_into(&mut row)? {
+        while reader.read_next(&mut row)? {
             let ends = [row.last_tx_s, row.last_rx_s].into_iter().flatten().map(|end| end.as_secs_f64());
             let Some(end) = ends.reduce(f64::max) else { continue };
             let flow = row.flow.strip_suffix(REVERSE).unwrap_or(&row.flow);

@@ -2,7 +2,7 @@
 //! crates include this file.
 
 use fullpipe_schema::component::Declaration;
-use fullpipe_schema::{Default, Field, Kind, Table, Variant};
+use fullpipe_schema::{DefaultValue, Field, FieldKind, Table, Variant};
 
 /// Keys that a component needs in addition to the required ones.
 const FURTHER: [(&str, &str); 1] = [("constant-rate", "interval = '10ms'")];
@@ -21,27 +21,27 @@ pub(crate) fn texts(key: &str, component: &Declaration) -> Vec<String> {
 }
 
 fn is_required(field: &Field) -> bool {
-    matches!(field.default, Default::Required)
+    matches!(field.default, DefaultValue::Required)
 }
 
 /// Valid values of a key: all names of a choice, otherwise one value.
 fn values(field: &Field) -> Vec<String> {
     match field.kind {
-        Kind::Choice(choices) => choices.iter().map(|choice| format!("'{}'", choice.name)).collect(),
+        FieldKind::Choice(choices) => choices.iter().map(|choice| format!("'{}'", choice.name)).collect(),
         kind => vec![value(&kind)],
     }
 }
 
-fn value(kind: &Kind) -> String {
+fn value(kind: &FieldKind) -> String {
     match kind {
-        Kind::Either(first, _) => value(first),
-        Kind::Size { .. } => "1000".to_owned(),
-        Kind::Duration { .. } => "'10ms'".to_owned(),
-        Kind::Rate => "'100kbit/s'".to_owned(),
-        Kind::QueueLimit | Kind::LinkQueueLimit => "'50packets'".to_owned(),
-        Kind::Integer { min, .. } => min.to_string(),
-        Kind::List(kind) => format!("[{}]", value(kind)),
-        Kind::Tables(table) => format!("[{}]", table_with_least(table)),
+        FieldKind::Either(first, _) => value(first),
+        FieldKind::Size { .. } => "1000".to_owned(),
+        FieldKind::Duration { .. } => "'10ms'".to_owned(),
+        FieldKind::Rate => "'100kbit/s'".to_owned(),
+        FieldKind::QueueLimit | FieldKind::LinkQueueLimit => "'50packets'".to_owned(),
+        FieldKind::Integer { min, .. } => min.to_string(),
+        FieldKind::List(kind) => format!("[{}]", value(kind)),
+        FieldKind::Tables(table) => format!("[{}]", table_with_least(table)),
         other => panic!("no value for {other:?}"),
     }
 }
@@ -55,7 +55,7 @@ fn table_with_least(table: &Table) -> String {
         Some((variants.key, with_keys))
     });
     let named = variant.map(|(key, variant)| format!("{key} = '{}'", variant.name));
-    let fields = table.common().chain(variant.into_iter().flat_map(|(_, variant)| variant.fields()));
+    let fields = table.common_fields().chain(variant.into_iter().flat_map(|(_, variant)| variant.fields()));
     let pairs =
         fields.filter(|field| is_required(field)).map(|field| format!("{} = {}", field.key, value(&field.kind)));
     format!("{{ {} }}", named.into_iter().chain(pairs).collect::<Vec<_>>().join(", "))

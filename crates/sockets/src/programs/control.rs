@@ -2,7 +2,7 @@
 
 use super::ProgramError;
 use fullpipe_control::{
-    AdapterFactory, ControlFactory, INITIAL_WINDOW_PACKETS, NoCongestionControl, RttStatistics, named,
+    AdapterFactory, ControlFactory, INITIAL_WINDOW_PACKETS, NoCongestionControl, RttStatistics, control_factory,
 };
 use fullpipe_masque::configuration::Tunnel;
 use std::fmt;

@@ -203,9 +203,9 @@ pub struct Pair {
 /// Numbers of segments that used a fast path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Short {
-    /// Through [`Connection::take_expected`].
+    /// Through [`Connection::receive_fast_path`].
     pub data: u64,
-    /// Through [`Connection::take_acknowledgement`].
+    /// Through [`Connection::process_fast_path_ack`].
     pub acknowledgements: u64,
     /// Through [`Connection::poll_burst`].
     pub bursts: u64,

@@ -115,7 +115,7 @@ pub struct ObjectSpec {
     /// Objects that must have arrived before this one is requested: their indices in the list, from 0. They must precede this
     /// object.
     pub after: Vec<u32>,
-    /// Index of the object's stream with [`super::Http::Streams`], from 0; `None`: by size and kind, as in drawn pages.
+    /// Index of the object's stream with [`super::PageProtocol::Streams`], from 0; `None`: by size and kind, as in drawn pages.
     pub stream: Option<u32>,
     /// Whether it is a main object.
     pub main: bool,

@@ -44,7 +44,7 @@ static FOLD: [ApplicationMetric; 2] = [
 macro_rules! stream_metrics {
     ($number:literal) => {
         [
-            Metric::new(
+            ApplicationMetric::new(
                 concat!("stream_", $number, "_load_mean_s"),
                 "s",
                 concat!(
@@ -53,11 +53,11 @@ macro_rules! stream_metrics {
                     ", over pages with data on that stream (`http = \"streams\"`)."
                 ),
             ),
-            Metric::new(concat!("stream_", $number, "_load_p5_s"), "s", "5th percentile of these times."),
-            Metric::new(concat!("stream_", $number, "_load_p25_s"), "s", "25th percentile of these times."),
-            Metric::new(concat!("stream_", $number, "_load_median_s"), "s", "Median of these times."),
-            Metric::new(concat!("stream_", $number, "_load_p75_s"), "s", "75th percentile of these times."),
-            Metric::new(concat!("stream_", $number, "_load_p95_s"), "s", "95th percentile of these times."),
+            ApplicationMetric::new(concat!("stream_", $number, "_load_p5_s"), "s", "5th percentile of these times."),
+            ApplicationMetric::new(concat!("stream_", $number, "_load_p25_s"), "s", "25th percentile of these times."),
+            ApplicationMetric::new(concat!("stream_", $number, "_load_median_s"), "s", "Median of these times."),
+            ApplicationMetric::new(concat!("stream_", $number, "_load_p75_s"), "s", "75th percentile of these times."),
+            ApplicationMetric::new(concat!("stream_", $number, "_load_p95_s"), "s", "95th percentile of these times."),
         ]
     };
 }

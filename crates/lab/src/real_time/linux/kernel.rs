@@ -96,7 +96,7 @@ pub(crate) struct RunningKernelEndpoints {
 
 impl RunningKernelEndpoints {
     /// Opens the sockets of all ends in the namespaces of their hosts. When this function returns, receivers listen. No data is sent
-    /// before [`KernelEnds::begin`].
+    /// before [`RunningKernelEndpoints::begin`].
     ///
     /// # Errors
     /// Contradictory settings, or settings that this kernel does not support, as a sentence.
