@@ -190,7 +190,7 @@ fn written_study_has_the_documented_form() {
     // Written by hand: values first, then each table under its header; paths in quotation marks; one point on each line.
     let begin = format!(
         "{}\nname = \"study\"\ntitle = \"o\"\nsource = \"o\"\ndescription = \"o\"\nseed = 9007199254740991\nexact_seed = \
-         true\nstudy_seeds = 3\nclock = \"both\"\nruns = 2\nquick_runs = 1\nraised = 2\nexperiments = [\"first\"]\nrobust = {{ claims = [\"claim\"] }}\nquick = true\nbuild = \"o\"\n\
+         true\nmore_seeds = [2, 9007199254740991]\nstudy_seeds = 3\nclock = \"both\"\nruns = 2\nquick_runs = 1\nraised = 2\nexperiments = [\"first\"]\nrobust = {{ claims = [\"claim\"] }}\nquick = true\nbuild = \"o\"\n\
          replications = {{ rows = [\n  {{ axis = \"a\", other = -3 }},\n  {{ duration = \"1s\", \"o.x\" = 0.5 }},\n] }}\n\
          published = []\n\n[scenarios.o]\norigin = \"o\"\ntext = '''\no\no'''\n\n[parameters.o]\ndefault = 0.5\n",
         StudyRecord::FIRST_LINE

@@ -85,7 +85,7 @@ impl Observer for LinkObserver {
         }
     }
 
-    fn passed(&mut self, transmission: &Transmission) {
+    fn on_passed(&mut self, transmission: &Transmission) {
         if transmission.start > transmission.offered {
             self.on_offered(transmission.offered, transmission.link, transmission.wire_bytes);
             self.on_transmitted(transmission);

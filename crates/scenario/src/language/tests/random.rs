@@ -248,6 +248,8 @@ impl Writer {
                 || table.name == "cell" && !owners.is_empty() && self.random.bernoulli(0.5)
                 || table.name == "bearer" && field.key == "guaranteed_rate" && self.random.bernoulli(0.2)
                 || field.key == "path_loss"
+                // A link needs a rate or a trace.
+                || field.key == "rate" && table.name.contains("link") && self.random.bernoulli(0.97)
                 || ["topology", "program", "stack"].contains(&field.key)
                 || self.random.uniform_below(self.sparsity) == 0;
             if wanted && fits && !(own && table.name.is_empty()) {
