@@ -37,7 +37,7 @@ pub enum Event<'a> {
         target: &'a str,
     },
     /// A tunnel ended.
-    TunnelClosed {
+    TunnelClosure {
         /// Address of the client.
         client: SocketAddr,
         /// The target.
@@ -61,7 +61,7 @@ impl fmt::Display for Event<'_> {
             Event::TunnelOpened { client, target } => {
                 write!(formatter, "event=tunnel-opened client={client} target={target:?}")
             }
-            Event::TunnelClosed { client, target, reason } => {
+            Event::TunnelClosure { client, target, reason } => {
                 write!(formatter, "event=tunnel-closed client={client} target={target:?} reason={reason:?}")
             }
         }

@@ -6,7 +6,7 @@ mod tunnel;
 
 pub use forward::{ForwarderLimits, RejectionCallback, forward};
 pub use socket::TunnelSocket;
-pub use tunnel::{Tunnel, TunnelClosed};
+pub use tunnel::{Tunnel, TunnelClosure};
 
 use crate::configuration::{self, Mode};
 use crate::environment::Environment;

@@ -27,15 +27,15 @@ const COPIED_BEYOND: u64 = 64 << 10;
 
 /// Error: the tunnel has ended, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TunnelClosed(pub String);
+pub struct TunnelClosure(pub String);
 
-impl fmt::Display for TunnelClosed {
+impl fmt::Display for TunnelClosure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "the tunnel has ended: {}", self.0)
     }
 }
 
-impl std::error::Error for TunnelClosed {}
+impl std::error::Error for TunnelClosure {}
 
 /// An open tunnel. Dropping it closes the tunnel.
 pub struct Tunnel {
@@ -60,7 +60,7 @@ struct Shared {
 struct Incoming {
     payloads: VecDeque<Bytes>,
     bytes: u64,
-    ended: Option<TunnelClosed>,
+    ended: Option<TunnelClosure>,
     closing: bool,
 }
 
@@ -134,7 +134,7 @@ impl Tunnel {
         context: &mut Context<'_>,
         count: usize,
         into: &mut Vec<Bytes>,
-    ) -> Poll<Result<(), TunnelClosed>> {
+    ) -> Poll<Result<(), TunnelClosure>> {
         self.shared.arrived.register(context.waker());
         let mut incoming = self.shared.incoming();
         if incoming.payloads.is_empty() {
@@ -151,7 +151,7 @@ impl Tunnel {
     ///
     /// # Errors
     /// If the tunnel has ended and all payloads were read.
-    pub async fn receive(&self, into: &mut Vec<Bytes>) -> Result<(), TunnelClosed> {
+    pub async fn receive(&self, into: &mut Vec<Bytes>) -> Result<(), TunnelClosure> {
         poll_fn(|context| self.poll_receive(context, usize::MAX, into)).await
     }
 
@@ -190,7 +190,7 @@ impl Shared {
     }
 
     fn end(&self, reason: String) {
-        self.incoming().ended.get_or_insert(TunnelClosed(reason));
+        self.incoming().ended.get_or_insert(TunnelClosure(reason));
         self.arrived.wake();
         self.closing.wake();
     }

@@ -191,7 +191,7 @@ pub(super) async fn serve(
         Err(error) => End::new(code::REQUEST_CANCELLED, error.to_string()),
     };
     client.session.forget(id);
-    shared.log.log_event(&Event::TunnelClosed { client: client.address, target: &target, reason: &end.reason });
+    shared.log.log_event(&Event::TunnelClosure { client: client.address, target: &target, reason: &end.reason });
     drop(relay.permit);
 }
 

@@ -7,7 +7,7 @@ use crate::tls::ServerVerification;
 use crate::{TokioEnvironment, endpoint, tls};
 use bytes::Bytes;
 use fullpipe_control::RttStatistics;
-use fullpipe_masque::client::{Client, Tunnel, TunnelClosed, TunnelSocket};
+use fullpipe_masque::client::{Client, Tunnel, TunnelClosure, TunnelSocket};
 use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::http3;
@@ -168,7 +168,7 @@ async fn through(
 }
 
 /// Reason why a tunnel has ended, if it has. Payloads that still wait in it are lost.
-fn ended(tunnel: &Tunnel) -> Option<TunnelClosed> {
+fn ended(tunnel: &Tunnel) -> Option<TunnelClosure> {
     let mut context = Context::from_waker(Waker::noop());
     loop {
         match tunnel.poll_receive(&mut context, usize::MAX, &mut Vec::new()) {
