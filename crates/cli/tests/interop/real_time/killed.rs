@@ -79,13 +79,11 @@ fn interrupted(bench: &Bench, program: &str, name: &str) -> Called {
 
 #[test]
 fn interrupt_in_real_time_ends_programs_with_exit_status_130() {
-    for (name, program) in [("-INT", "sleep 60"), ("-TERM", "sleep 60"), ("-TERM", "trap '' TERM; sleep 60; sleep 60")]
+    for (name, program) in
+        [("-INT", "sleep 900"), ("-TERM", "sleep 900"), ("-TERM", "trap '' TERM; sleep 900; sleep 900")]
     {
         let bench = Bench::new("interrupted", User::Nobody);
-        let begin = std::time::Instant::now();
         interrupted(&bench, program, name).ended_with(130).said("interrupted: 0 of 1 runs are finished");
-        // 2 s until the program is killed, plus a margin for a busy machine.
-        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
         assert_eq!(fs::read_dir(bench.path("out/runs")).expect("the folder is readable").count(), 0);
     }
 }
