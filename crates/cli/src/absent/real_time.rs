@@ -1,7 +1,7 @@
 //! Real time in a build without it and on systems other than Linux.
 
 use crate::exit::Failure;
-use fullpipe::study::{Laboratory, Study, VirtualLaboratory};
+use fullpipe::study::{Runner, Study, VirtualTimeRunner};
 use serde_json::Value;
 
 pub(crate) mod arguments {
@@ -30,15 +30,11 @@ pub(crate) fn simulate(_: &arguments::SimulatorArguments) -> Result<(), Failure>
     Err(missing())
 }
 
-pub(crate) fn run_with(
-    _: &[&str],
-    _: bool,
-    _: impl FnOnce(&dyn Laboratory) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+pub(crate) fn run_with(_: &[&str], _: bool, _: impl FnOnce(&dyn Runner) -> Result<(), Failure>) -> Result<(), Failure> {
     Err(missing())
 }
 
-pub(crate) fn laboratories(ours: VirtualLaboratory, study: &Study, _: bool) -> Result<Box<dyn Laboratory>, Failure> {
+pub(crate) fn laboratories(ours: VirtualTimeRunner, study: &Study, _: bool) -> Result<Box<dyn Runner>, Failure> {
     if study.needs_real_time() { Err(missing()) } else { Ok(Box::new(ours)) }
 }
 

@@ -1,32 +1,32 @@
-//! The interface of `fullpipe-stack` in a build without it. [`certificate_refusal`] always returns a reason, so no flow is built.
+//! The interface of `fullpipe-stack` in a build without it. [`certificate_size_error`] always returns a reason, so no flow is built.
 //! Connections, hosts and tunnels therefore have types without values.
 #![expect(dead_code, reason = "the interface is that of fullpipe-stack, which other builds use")]
 
 use bytes::Bytes;
 use fullpipe_congestion::Controller;
 use fullpipe_transport::quic::Cryptography;
-use fullpipe_transport::{Event, Payload, Stream};
-use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_transport::{Payload, Stream, TransportEvent};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-pub(crate) type Maker = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
+pub(crate) type ControlFactory = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
 
-pub(crate) fn refusal(_control: &dyn Controller) -> Option<String> {
+pub(crate) fn unsupported_reason(_control: &dyn Controller) -> Option<String> {
     None
 }
 
-pub(crate) fn certificate_refusal(_cryptography: Cryptography, _certificate_bytes: u64) -> Option<String> {
+pub(crate) fn certificate_size_error(_cryptography: Cryptography, _certificate_bytes: u64) -> Option<String> {
     super::ABSENT.map(String::from)
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entropy;
+pub(crate) struct RandomStreams;
 
-impl Entropy {
-    pub(crate) fn new(_seed: u64, _name: &str) -> Entropy {
-        Entropy
+impl RandomStreams {
+    pub(crate) fn new(_seed: u64, _name: &str) -> RandomStreams {
+        RandomStreams
     }
 }
 
@@ -40,17 +40,17 @@ pub(crate) struct Settings {
     pub(crate) idle_timeout: Duration,
     pub(crate) certificate_bytes: u64,
     pub(crate) cryptography: Cryptography,
-    pub(crate) journal: Option<journal::Journal>,
+    pub(crate) journal: Option<journal::PacketLog>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     pub(crate) payload: Bytes,
-    pub(crate) codepoint: Codepoint,
+    pub(crate) codepoint: EcnCodepoint,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Inspection {
+pub(crate) struct ControlState {
     pub(crate) cwnd_bytes: u64,
     pub(crate) ssthresh_bytes: u64,
     pub(crate) in_flight_bytes: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Inspection {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Statistics {
+pub(crate) struct ConnectionStatistics {
     pub(crate) sent_packets: u64,
     pub(crate) lost_packets: u64,
     pub(crate) congestion_events: u64,
@@ -74,10 +74,10 @@ pub(crate) struct Statistics {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    Waiting,
-    Opening,
-    Open,
+pub(crate) enum ConnectionState {
+    Listening,
+    Handshaking,
+    Established,
     Closing,
     Drained,
 }
@@ -88,8 +88,8 @@ pub(crate) struct Connection(Infallible);
 impl Connection {
     pub(crate) fn client(
         _settings: &Settings,
-        _control: Maker,
-        _entropy: &Entropy,
+        _control: ControlFactory,
+        _entropy: &RandomStreams,
         _now: Instant,
         _addresses: [SocketAddr; 2],
     ) -> Result<Connection, &'static str> {
@@ -98,8 +98,8 @@ impl Connection {
 
     pub(crate) fn server(
         _settings: &Settings,
-        _control: Maker,
-        _entropy: &Entropy,
+        _control: ControlFactory,
+        _entropy: &RandomStreams,
         _addresses: [SocketAddr; 2],
     ) -> Connection {
         unreachable!("a flow whose client sends no datagram has no server")
@@ -121,7 +121,7 @@ impl Connection {
         match self.0 {}
     }
 
-    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+    pub(crate) fn poll_event(&mut self) -> Option<TransportEvent> {
         match self.0 {}
     }
 
@@ -133,11 +133,11 @@ impl Connection {
         match self.0 {}
     }
 
-    pub(crate) fn statistics(&mut self) -> Statistics {
+    pub(crate) fn statistics(&mut self) -> ConnectionStatistics {
         match self.0 {}
     }
 
-    pub(crate) fn inspect(&self) -> Option<Inspection> {
+    pub(crate) fn inspect(&self) -> Option<ControlState> {
         match self.0 {}
     }
 
@@ -145,7 +145,7 @@ impl Connection {
         match self.0 {}
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ConnectionState {
         match self.0 {}
     }
 
@@ -181,7 +181,7 @@ impl Stream for Connection {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Addressed {
+pub(crate) struct AddressedDatagram {
     pub(crate) source: SocketAddr,
     pub(crate) destination: SocketAddr,
     pub(crate) datagram: Datagram,
@@ -201,7 +201,7 @@ impl Host {
         unreachable!("hosts run the programs of tunnels, and no tunnel can be built")
     }
 
-    pub(crate) fn handle_datagram(&mut self, _now: Instant, _arrived: Addressed) {
+    pub(crate) fn handle_datagram(&mut self, _now: Instant, _arrived: AddressedDatagram) {
         match self.0 {}
     }
 
@@ -213,25 +213,25 @@ impl Host {
         match self.0 {}
     }
 
-    pub(crate) fn poll_transmit(&mut self) -> Option<Addressed> {
+    pub(crate) fn poll_transmit(&mut self) -> Option<AddressedDatagram> {
         match self.0 {}
     }
 }
 
 pub(crate) mod journal {
-    use fullpipe_units::Codepoint;
+    use fullpipe_units::EcnCodepoint;
 
     #[derive(Clone, Debug)]
-    pub(crate) enum Entry {
-        DatagramReceived { bytes: usize, codepoint: Codepoint },
-        DatagramSent { bytes: usize, codepoint: Codepoint },
-        Sent(Packet),
-        Received(Packet),
-        Lost { number: u64, bytes: u16 },
+    pub(crate) enum PacketLogEntry {
+        DatagramReceived { bytes: usize, codepoint: EcnCodepoint },
+        DatagramSent { bytes: usize, codepoint: EcnCodepoint },
+        PacketSent(PlaintextPacket),
+        PacketReceived(PlaintextPacket),
+        PacketLost { number: u64, bytes: u16 },
     }
 
     #[derive(Clone, Debug)]
-    pub(crate) struct Packet {
+    pub(crate) struct PlaintextPacket {
         pub(crate) number: u64,
         pub(crate) header: Vec<u8>,
         pub(crate) payload: Vec<u8>,
@@ -239,18 +239,18 @@ pub(crate) mod journal {
     }
 
     #[derive(Clone, Debug, Default)]
-    pub(crate) struct Journal;
+    pub(crate) struct PacketLog;
 
-    impl Journal {
-        pub(crate) fn take(&self) -> Vec<Entry> {
+    impl PacketLog {
+        pub(crate) fn take(&self) -> Vec<PacketLogEntry> {
             Vec::new()
         }
     }
 }
 
 pub(crate) mod tunnel {
-    use super::journal::Journal;
-    use super::{Entropy, Host, Inspection, Maker};
+    use super::journal::PacketLog;
+    use super::{ControlFactory, ControlState, Host, RandomStreams};
     use bytes::Bytes;
     use fullpipe_transport::endpoint::TunnelCounters;
     use fullpipe_transport::tunnel::{Mode, Settings};
@@ -264,8 +264,8 @@ pub(crate) mod tunnel {
     #[derive(Clone)]
     pub(crate) struct TunnelSettings {
         pub(crate) tunnel: Arc<Settings>,
-        pub(crate) control: Option<Maker>,
-        pub(crate) journal: Option<Journal>,
+        pub(crate) control: Option<ControlFactory>,
+        pub(crate) journal: Option<PacketLog>,
     }
 
     impl fmt::Debug for TunnelSettings {
@@ -287,7 +287,7 @@ pub(crate) mod tunnel {
         pub(crate) fn start(
             host: &Host,
             _settings: &TunnelSettings,
-            _entropy: &Entropy,
+            _entropy: &RandomStreams,
             _listen: SocketAddr,
         ) -> io::Result<TunnelProxy> {
             match host.0 {}
@@ -297,7 +297,7 @@ pub(crate) mod tunnel {
             match self.0 {}
         }
 
-        pub(crate) fn inspect(&self) -> Option<Inspection> {
+        pub(crate) fn inspect(&self) -> Option<ControlState> {
             match self.0 {}
         }
     }
@@ -309,7 +309,7 @@ pub(crate) mod tunnel {
         pub(crate) fn start(
             host: &Host,
             _settings: &TunnelSettings,
-            _entropy: &Entropy,
+            _entropy: &RandomStreams,
             _local: SocketAddr,
             _proxy: SocketAddr,
         ) -> io::Result<TunnelClient> {
@@ -320,11 +320,11 @@ pub(crate) mod tunnel {
             match self.0 {}
         }
 
-        pub(crate) fn poll_arrived(&self) -> Option<(u32, Bytes)> {
+        pub(crate) fn poll_receive(&self) -> Option<(u32, Bytes)> {
             match self.0 {}
         }
 
-        pub(crate) fn close(&self, _request: u32) {
+        pub(crate) fn close_request(&self, _request: u32) {
             match self.0 {}
         }
 
@@ -332,7 +332,7 @@ pub(crate) mod tunnel {
             match self.0 {}
         }
 
-        pub(crate) fn inspect(&self) -> Option<Inspection> {
+        pub(crate) fn inspect(&self) -> Option<ControlState> {
             match self.0 {}
         }
 

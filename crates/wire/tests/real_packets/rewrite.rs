@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 ///
 /// Header: 4500 + 001e + 0000 + 4011 + 0a00 + 0001 + 0a00 + 0002 = 9932, complement 66cd. Datagram: pseudo-header 0a00
 /// + 0001 + 0a00 + 0002 + 0011 + 000a = 141e; ports 1000 + 0035; length 000a; 0102: 141e + 1035 + 000a + 0102 = 255f,
-/// complement daa0.
+///   complement daa0.
 const DATAGRAM: [u8; 30] = [
     0x45, 0, 0, 30, 0, 0, 0, 0, 0x40, 17, 0x66, 0xcd, 10, 0, 0, 1, 10, 0, 0, 2, 0x10, 0, 0, 53, 0, 10, 0xda, 0xa0, 1, 2,
 ];
