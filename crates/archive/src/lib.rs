@@ -16,7 +16,7 @@
 //! let flows = FLOWS.read_columns(Path::new("flows.csv"), file.as_slice()).expect("a valid file");
 //! assert_eq!(flows.column("goodput_bps"), [5e6]);
 //! assert!(flows.column("completion_s")[0].is_nan());
-//! assert_eq!(flows.texts("flow"), ["data"]);
+//! assert_eq!(flows.text_column("flow"), ["data"]);
 //! ```
 
 mod columns;

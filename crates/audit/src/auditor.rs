@@ -26,36 +26,36 @@ pub trait FinalState {
 /// acknowledged that was not sent.
 ///
 /// ```
-/// use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium};
+/// use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, FinalFlowState, FinalLinkState, FinalState, MediumAccess};
 /// use fullpipe_record::{Observer, PacketView, Transmission};
-/// use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
+/// use fullpipe_units::{EcnCodepoint, FlowId, Instant, LinkId};
 ///
 /// struct Nothing;
-/// impl EndState for Nothing {
-///     fn link(&self, _: LinkId) -> LinkEnd { LinkEnd::default() }
-///     fn flow(&self, _: FlowId) -> FlowEnd { FlowEnd::default() }
+/// impl FinalState for Nothing {
+///     fn link(&self, _: LinkId) -> FinalLinkState { FinalLinkState::default() }
+///     fn flow(&self, _: FlowId) -> FinalFlowState { FinalFlowState::default() }
 /// }
 ///
 /// let link = DeclaredLink {
-///     name: "access".into(), medium: Medium::PointToPoint, rate_bps: 1_000_000_000, delay_ns: 500_000,
+///     name: "access".into(), medium: MediumAccess::PointToPoint, rate_bps: 1_000_000_000, delay_ns: 500_000,
 ///     delay_varies: false, framing_bytes: 2, min_frame_bytes: 0, mtu_bytes: 1500, queue: None, varies: Default::default(),
 /// };
 /// let mut auditor = Auditor::new(vec![link]);
 /// auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)], ipv6: false });
 ///
-/// let packet = PacketView { flow: FlowId(0), ip_bytes: 1500, payload_bytes: 1472, codepoint: Codepoint::NotEct, tcp: None };
+/// let packet = PacketView { flow: FlowId(0), ip_bytes: 1500, payload_bytes: 1472, codepoint: EcnCodepoint::NotEct, tcp: None };
 /// let at = Instant::from_nanos;
-/// auditor.sent(at(0), &packet);
-/// auditor.offered(Instant::ZERO, LinkId(0), 1502);
+/// auditor.on_sent(at(0), &packet);
+/// auditor.on_offered(Instant::ZERO, LinkId(0), 1502);
 /// // 1502 bytes at 1 Gbit/s take 12 016 ns; this frame takes one nanosecond less.
-/// auditor.transmitted(&Transmission {
+/// auditor.on_transmitted(&Transmission {
 ///     link: LinkId(0), flow: FlowId(0), wire_bytes: 1502,
 ///     offered: at(0), start: at(0), finish: at(12_015), arrival: at(512_015),
 /// });
-/// auditor.delivered(at(512_015), &packet, at(0));
-/// let verdict = auditor.finish(&Nothing);
-/// assert!(!verdict.passed());
-/// assert_eq!(verdict.failures[0].rule.name(), "link-rate");
+/// auditor.on_delivered(at(512_015), &packet, at(0));
+/// let report = auditor.finish(&Nothing);
+/// assert!(!report.passed());
+/// assert_eq!(report.failures[0].rule.name(), "link-rate");
 /// ```
 #[derive(Clone, Debug)]
 pub struct Auditor {

@@ -76,9 +76,9 @@ impl std::error::Error for UnknownControl {}
 /// If this version has no control with this name.
 ///
 /// ```
-/// use fullpipe_congestion::catalogue::{Options, create};
-/// assert_eq!(create("cubic", &Options::default()).unwrap().name(), "cubic");
-/// assert_eq!(create("cubik", &Options::default()).unwrap_err().nearest, Some("cubic"));
+/// use fullpipe_congestion::catalogue::{ControlOptions, create};
+/// assert_eq!(create("cubic", &ControlOptions::default()).unwrap().name(), "cubic");
+/// assert_eq!(create("cubik", &ControlOptions::default()).unwrap_err().nearest, Some("cubic"));
 /// ```
 pub fn create(name: &str, options: &ControlOptions) -> Result<Box<dyn Controller>, UnknownControl> {
     Ok((find_component(name).ok_or_else(|| unknown(name))?.create)(options))

@@ -12,17 +12,17 @@ use fullpipe_units::Instant;
 /// The recovery state of a path.
 ///
 /// ```
-/// use fullpipe_congestion::recovery::{Answer, Recovery};
+/// use fullpipe_congestion::recovery::{RecoveryDecision, Recovery};
 /// use fullpipe_units::{Duration, Instant};
 /// let at = |ms| Instant::ZERO + Duration::from_millis(ms);
 /// let mut recovery = Recovery::default();
 /// // A loss of a packet that left at 0 is detected at 30 ms: a recovery begins. A packet that left at 31 ms ends it.
-/// assert_eq!(recovery.on_congestion(at(30), at(0), false), Answer::Begin { ends_another: false });
+/// assert_eq!(recovery.on_congestion(at(30), at(0), false), RecoveryDecision::Begin { ends_another: false });
 /// assert!(!recovery.is_ended_by(at(30)) && recovery.is_ended_by(at(31)));
-/// recovery.leave(false);
+/// recovery.end(false);
 /// // A packet that left before the recovery began belongs to it, even after its end.
-/// assert_eq!(recovery.on_congestion(at(60), at(29), false), Answer::Known);
-/// assert_eq!(recovery.on_congestion(at(70), at(31), false), Answer::Begin { ends_another: false });
+/// assert_eq!(recovery.on_congestion(at(60), at(29), false), RecoveryDecision::AlreadyInRecovery);
+/// assert_eq!(recovery.on_congestion(at(70), at(31), false), RecoveryDecision::Begin { ends_another: false });
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recovery {

@@ -2,10 +2,10 @@
 //! user's program. A transport that cannot use a control rejects it before the first connection.
 //!
 //! ```
-//! use fullpipe_congestion::catalogue::Options;
+//! use fullpipe_congestion::catalogue::ControlOptions;
 //! use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
 //!
-//! let source = ControlSource::named("cubic", Options::default(), |_| None).expect("the catalogue has it");
+//! let source = ControlSource::named("cubic", ControlOptions::default(), |_| None).expect("the catalogue has it");
 //! let client = ConnectionEnd { seed: 7, connection: 0, initiator: true };
 //! assert_eq!(source.create(client).name(), "cubic");
 //! ```

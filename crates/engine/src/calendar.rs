@@ -80,7 +80,7 @@ impl EventId {
 /// let arrival = EventId::new(EventClass::Arrival, 9);
 /// calendar.schedule(Instant::from_nanos(5), timer);
 /// calendar.schedule(Instant::from_nanos(5), arrival);
-/// assert_eq!(calendar.next(), Some((Instant::from_nanos(5), arrival)));
+/// assert_eq!(calendar.peek(), Some((Instant::from_nanos(5), arrival)));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Calendar {

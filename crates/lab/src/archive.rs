@@ -22,7 +22,7 @@ impl Outcome {
     /// # "#;
     /// # let scenario = fullpipe_scenario::load(text, "example.toml", &[]).expect("a good scenario").scenario;
     /// let outcome = fullpipe_lab::run(&scenario, &Default::default()).expect("a run");
-    /// let (flows, goodput_bps) = (outcome.flows().texts("flow"), outcome.flows().column("goodput_bps"));
+    /// let (flows, goodput_bps) = (outcome.flows().text_column("flow"), outcome.flows().column("goodput_bps"));
     /// assert_eq!(flows, ["data", "data.reverse"]);
     /// assert!(goodput_bps[0] < 1e6 && goodput_bps[1].is_nan());
     /// ```

@@ -689,7 +689,7 @@ impl Outcome {
     /// struct Count(u64);
     ///
     /// impl Observer for Count {
-    ///     fn sent(&mut self, _now: Instant, _packet: &PacketView) {
+    ///     fn on_sent(&mut self, _now: Instant, _packet: &PacketView) {
     ///         self.0 += 1;
     ///     }
     /// }

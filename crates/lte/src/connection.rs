@@ -106,11 +106,11 @@ const CONTROL_REGION: Duration = Duration::from_nanos(3 * 1_000_000 / 14);
 /// If so many UEs attach at once that some collide in every attempt.
 ///
 /// ```
-/// use fullpipe_lte::connection::{establish, Attach, Signalling};
+/// use fullpipe_lte::connection::{AttachProcedure, SignalingMode, compute_setup_times};
 /// use fullpipe_units::{Duration, Instant};
 ///
-/// let attach = Attach::KnownCell { switched_on: Instant::ZERO };
-/// let times = establish(1, Signalling::Radio, &[("phone", attach)]).unwrap();
+/// let attach = AttachProcedure::KnownCell { switched_on: Instant::ZERO };
+/// let times = compute_setup_times(1, SignalingMode::Radio, &[("phone", attach)]).unwrap();
 /// assert_eq!(times[0].ready, Instant::ZERO + Duration::from_millis(44));
 /// ```
 pub fn compute_setup_times(

@@ -72,10 +72,10 @@ impl DeliveryTrace {
     /// With the number of the line.
     ///
     /// ```
-    /// use fullpipe_network::mahimahi::{Trace, TraceError};
+    /// use fullpipe_network::mahimahi::{DeliveryTrace, TraceError};
     /// // Two opportunities in 3 ms: 2 x 1504 x 8 bits / 3 ms = 8 021 333 bit/s.
-    /// assert_eq!(Trace::parse("1\n3\n").unwrap().mean_rate().bits_per_second(), 8_021_333);
-    /// assert_eq!(Trace::parse("1\n0\n"), Err(TraceError::Order { line: 2 }));
+    /// assert_eq!(DeliveryTrace::parse("1\n3\n").unwrap().mean_rate().bits_per_second(), 8_021_333);
+    /// assert_eq!(DeliveryTrace::parse("1\n0\n"), Err(TraceError::NotSorted { line: 2 }));
     /// ```
     pub fn parse(text: &str) -> Result<DeliveryTrace, TraceError> {
         let mut opportunities = Vec::new();

@@ -75,8 +75,8 @@ const DURATION: &str = "36000s";
 /// The first error in the string.
 ///
 /// ```
-/// use fullpipe_scenario::simulator::{Hosts, translate};
-/// let hosts = Hosts::Interfaces { left: "eth0", right: "eth1" };
+/// use fullpipe_scenario::simulator::{HostSetup, translate};
+/// let hosts = HostSetup::Interfaces { left: "eth0", right: "eth1" };
 /// let text = translate("simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25", hosts, 1).unwrap();
 /// let scenario = fullpipe_scenario::load(&text, "simple-p2p", &[]).unwrap().scenario;
 /// assert_eq!(scenario.links[0].delay, fullpipe_units::Duration::from_millis(15));

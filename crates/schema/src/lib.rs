@@ -3,22 +3,22 @@
 //! path, the reference page, and a JSON Schema for editors.
 //!
 //! ```
-//! use fullpipe_schema::{self as schema, Kind, Table, keys};
+//! use fullpipe_schema::{self as schema, FieldKind, Table, keys};
 //!
 //! static LINK: Table = Table {
 //!     name: "link",
 //!     text: "A link.",
 //!     fields: &[keys! {
 //!         /// Bit rate.
-//!         "rate": Kind::RATE, required;
+//!         "rate": FieldKind::RATE, required;
 //!         /// Propagation delay.
-//!         "delay": Kind::DURATION, default "1ms";
+//!         "delay": FieldKind::DURATION, default "1ms";
 //!     }],
 //!     ..Table::EMPTY
 //! };
 //! let link = schema::load(&LINK, "rate = '10Mbit/s'", "link.toml", &[]).unwrap();
 //! assert_eq!(link.root.rate("rate").bits_per_second(), 10_000_000);
-//! assert_eq!(schema::resolved(&LINK, &link.root), "rate = \"10Mbit/s\"\ndelay = \"1ms\"\n");
+//! assert_eq!(schema::resolved_toml(&LINK, &link.root), "rate = \"10Mbit/s\"\ndelay = \"1ms\"\n");
 //!
 //! let errors = schema::load(&LINK, "rat = '10Mbit/s'\nrate = '10Mbot/s'", "link.toml", &[]).unwrap_err();
 //! assert!(errors.0[0].to_string().starts_with("link.toml:1:1: rat is not a key of a link"));
@@ -287,16 +287,16 @@ impl Field {
 /// [`Field`] can be listed too.
 ///
 /// ```
-/// use fullpipe_schema::{Field, Kind, keys};
+/// use fullpipe_schema::{Field, FieldKind, keys};
 ///
-/// const NAME: Field = Field::required("name", Kind::Name, "Its name.");
+/// const NAME: Field = Field::required("name", FieldKind::Name, "Its name.");
 /// const FIELDS: &[Field] = keys! {
 ///     NAME;
 ///     /// Transmission power; macro cells have
 ///     /// 43 to 46 dBm.
-///     "power" ["dBm"]: Kind::Number { min: -100.0, max: 100.0 }, default "30.0";
+///     "power" ["dBm"]: FieldKind::Number { min: -100.0, max: 100.0 }, default "30.0";
 ///     /// Where it is.
-///     "position": Kind::Text, optional "anywhere";
+///     "position": FieldKind::Text, optional "anywhere";
 /// };
 /// let texts = FIELDS.iter().map(|field| (field.key, field.unit, field.text));
 /// let expected = [

@@ -4,7 +4,7 @@
 //! contains their names.
 //!
 //! ```
-//! use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample};
+//! use fullpipe_schema::metric::{MetricDeclaration, MetricReader, ProbeMetric, Sample};
 //!
 //! struct Tank {
 //!     liters: Option<f64>,
@@ -12,7 +12,7 @@
 //!
 //! static TANK: [ProbeMetric<Tank>; 1] = [ProbeMetric {
 //!     declaration: MetricDeclaration { name: "level_l", unit: "l", text: "how full it is." },
-//!     reading: Reading::Value(|tank| tank.liters),
+//!     reading: MetricReader::Value(|tank| tank.liters),
 //! }];
 //!
 //! let metric = ProbeMetric::find(&TANK, "level_l").unwrap();

@@ -6,9 +6,11 @@
 //! disagree. The value is the first of: the flow's own key, the key in the table for all flows, the default.
 //!
 //! ```
-//! use fullpipe_schema::component::{Reader, choices};
-//! use fullpipe_schema::settings::{Key, SettingsTable, fields};
-//! use fullpipe_schema::{Check, Choice, Kind, Place, Table, at, load, reference, resolved, setting_keys};
+//! use fullpipe_schema::component::{SettingsReader, choices};
+//! use fullpipe_schema::settings::{SettingKey, SettingsTable, fields};
+//! use fullpipe_schema::{
+//!     Choice, Diagnostics, FieldKind, SourceLocation, Table, at, load, render_reference, resolved_toml, setting_keys,
+//! };
 //! use fullpipe_units::Duration;
 //!
 //! #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,18 +31,18 @@
 //! }
 //! static ORDER: [(Choice, Order); 2] =
 //!     [(Choice::new("first", "the oldest."), Order::First), (Choice::new("last", "the newest."), Order::Last)];
-//! static KEYS: [Key<Server>; 3] = setting_keys! {
+//! static KEYS: [SettingKey<Server>; 3] = setting_keys! {
 //!     /// How long.
-//!     "wait": Kind::DURATION, setting => at!(wait);
+//!     "wait": FieldKind::DURATION, setting => at!(wait);
 //!     /// What goes first.
-//!     "order": Kind::Choice(&choices(&ORDER)), setting => at!(order, ORDER);
+//!     "order": FieldKind::Choice(&choices(&ORDER)), setting => at!(order, ORDER);
 //!     /// How many.
-//!     "limit": Kind::integer(1, 9), optional "none" => at!(limit);
+//!     "limit": FieldKind::integer(1, 9), optional "none" => at!(limit);
 //! };
 //! static SERVER: Table = Table {
 //!     name: "server",
 //!     fields: &[&fields(&KEYS)],
-//!     defaults: Some(|| SETTINGS.defaults(Place::default())),
+//!     defaults: Some(|| SETTINGS.defaults(SourceLocation::default())),
 //!     ..Table::EMPTY
 //! };
 //! static SETTINGS: SettingsTable<Server> = SettingsTable { table: &SERVER, keys: &[&KEYS] };
@@ -48,12 +50,12 @@
 //! let loaded = load(&SERVER, "order = 'last'\nlimit = 5", "server.toml", &[]).unwrap();
 //! let mut server = loaded.root.clone();
 //! SETTINGS.fill(&mut server, None, |_| true);
-//! let mut check = Check::new(&loaded.sources);
-//! let settings = SETTINGS.read(&mut Reader { tree: &server, path: "", check: &mut check }).unwrap();
+//! let mut check = Diagnostics::new(&loaded.sources);
+//! let settings = SETTINGS.read(&mut SettingsReader { tree: &server, path: "", check: &mut check }).unwrap();
 //! assert_eq!(settings, Server { order: Order::Last, limit: Some(5), ..Server::default() });
 //! assert_eq!(SETTINGS.write(&settings), server);
-//! assert_eq!(resolved(&SERVER, &SETTINGS.defaults(Place::default())), "wait = \"3ms\"\norder = \"first\"\n");
-//! assert!(reference(&SERVER).contains("| `wait` | duration | `\"3ms\"` | How long. |"));
+//! assert_eq!(resolved_toml(&SERVER, &SETTINGS.defaults(SourceLocation::default())), "wait = \"3ms\"\norder = \"first\"\n");
+//! assert!(render_reference(&SERVER).contains("| `wait` | duration | `\"3ms\"` | How long. |"));
 //! ```
 
 use crate::component::{InvalidSettings, SettingsReader};

@@ -21,10 +21,10 @@ use std::io::BufRead;
 /// Iterator over the connection vectors of one text, in the order of the text.
 ///
 /// ```
-/// use fullpipe_tmix::{Reader, Side};
+/// use fullpipe_tmix::{TraceReader, Side};
 ///
 /// let text = "SEQ 6851 1 21217 555382\nw 64800 6432\n> 245\nt 51257\n< 510\nt 6304943\n";
-/// let connection = Reader::new(text.as_bytes(), "example").next().expect("there is one")?;
+/// let connection = TraceReader::new(text.as_bytes(), "example").next().expect("there is one")?;
 /// assert_eq!(connection.bytes(Side::Acceptor), 510);
 /// # Ok::<(), fullpipe_tmix::Error>(())
 /// ```

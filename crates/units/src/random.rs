@@ -25,8 +25,8 @@ thread_local! {
 /// Streams without draws are omitted.
 ///
 /// ```
-/// use fullpipe_units::{Stream, random::count_draws};
-/// let (_, draws) = count_draws(|| Stream::new(7, "client 12", "back-off").uniform());
+/// use fullpipe_units::{RandomStream, random::count_draws};
+/// let (_, draws) = count_draws(|| RandomStream::new(7, "client 12", "back-off").uniform());
 /// assert_eq!(draws.into_iter().collect::<Vec<_>>(), [("client #: back-off".to_owned(), 1)]);
 /// ```
 pub fn count_draws<T>(run: impl FnOnce() -> T) -> (T, BTreeMap<String, u64>) {
@@ -56,11 +56,11 @@ fn counter(entity: &str, purpose: &str) -> Option<Arc<AtomicU64>> {
 /// A named stream of random numbers.
 ///
 /// ```
-/// use fullpipe_units::Stream;
-/// let mut backoff = Stream::new(7, "client", "back-off");
-/// let again = Stream::new(7, "client", "back-off").uniform();
+/// use fullpipe_units::RandomStream;
+/// let mut backoff = RandomStream::new(7, "client", "back-off");
+/// let again = RandomStream::new(7, "client", "back-off").uniform();
 /// assert_eq!(backoff.uniform(), again);
-/// assert_ne!(again, Stream::new(7, "server", "back-off").uniform());
+/// assert_ne!(again, RandomStream::new(7, "server", "back-off").uniform());
 /// ```
 #[derive(Clone, Debug)]
 pub struct RandomStream {

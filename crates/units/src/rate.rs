@@ -31,7 +31,7 @@ impl Rate {
     /// ```
     /// use fullpipe_units::{Duration, Rate};
     /// // 1518 bytes at 1 Gbit/s: 12 144 bits, one nanosecond each.
-    /// assert_eq!(Rate::from_megabits_per_second(1000).time_for(1518), Duration::from_nanos(12_144));
+    /// assert_eq!(Rate::from_megabits_per_second(1000).transmission_time(1518), Duration::from_nanos(12_144));
     /// ```
     pub const fn transmission_time(self, bytes: u64) -> Duration {
         if self.0 == 0 {

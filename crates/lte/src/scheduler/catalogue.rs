@@ -174,17 +174,17 @@ pub fn find_scheduler(name: &str) -> Option<&'static SchedulerEntry> {
 /// If there is no scheduler with this name.
 ///
 /// ```
-/// use fullpipe_lte::scheduler::{Promise, catalogue};
-/// let parameters = catalogue::Parameters::default();
-/// let scheduler = catalogue::make("pf", &parameters).unwrap();
+/// use fullpipe_lte::scheduler::{BitRateLimits, catalogue};
+/// let parameters = catalogue::SchedulerParameters::default();
+/// let scheduler = catalogue::create_scheduler("pf", &parameters).unwrap();
 /// // For example, a voice bearer.
-/// let voice = Promise { guaranteed_bits_per_second: 64_000, maximum_bits_per_second: 0 };
+/// let voice = BitRateLimits { guaranteed_bits_per_second: 64_000, maximum_bits_per_second: 0 };
 /// assert_eq!(
 ///     scheduler.admit(&voice).unwrap_err().to_string(),
 ///     "the UE has a bearer with a guaranteed bit rate, which this scheduler cannot hold (pss and cqa can)"
 /// );
-/// assert!(catalogue::make("pss", &parameters).unwrap().admit(&voice).is_ok());
-/// assert!(catalogue::make("fifo", &parameters).is_err());
+/// assert!(catalogue::create_scheduler("pss", &parameters).unwrap().admit(&voice).is_ok());
+/// assert!(catalogue::create_scheduler("fifo", &parameters).is_err());
 /// ```
 pub fn create_scheduler(name: &str, parameters: &SchedulerParameters) -> Result<Box<dyn Scheduler>, UnknownScheduler> {
     let found = find_scheduler(name).ok_or_else(|| UnknownScheduler { found: name.to_owned() })?;

@@ -16,35 +16,36 @@
 //!
 //! ```
 //! use fullpipe_lte::scheduler::{
-//!     Channel, MOST_GROUPS, NOBODY, Promise, Queues, Rates, Scheduler, Subframe, Waiting, indices,
+//!     BitRateLimits, BlockSizes, ChannelReports, MAX_GROUPS, NO_OWNER, QueueReports, QueueStatus, Scheduler, SubframeContext,
+//!     group_indices,
 //! };
 //!
 //! struct FirstCome;
 //!
 //! impl Scheduler for FirstCome {
-//!     fn attach(&mut self, _promise: Promise) {}
+//!     fn attach(&mut self, _limits: BitRateLimits) {}
 //!
-//!     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
-//!         owners.fill(NOBODY);
+//!     fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]) {
+//!         owners.fill(NO_OWNER);
 //!         let mut longest = None;
 //!         for &ue in subframe.active {
-//!             let waited = subframe.queues.waiting(ue).head_of_line_ms;
+//!             let waited = subframe.queues.queue_status(ue).head_of_line_ms;
 //!             // The report is read last, and of UEs only that could be chosen. A tie stays with the lowest RNTI.
-//!             if longest.is_none_or(|(most, _)| waited > most) && subframe.channel.wideband(ue) > 0 {
+//!             if longest.is_none_or(|(most, _)| waited > most) && subframe.channel.wideband_cqi(ue) > 0 {
 //!                 longest = Some((waited, ue));
 //!             }
 //!         }
 //!         let Some((_, ue)) = longest else { return };
-//!         for k in indices(subframe.free) {
+//!         for k in group_indices(subframe.free) {
 //!             owners[k] = ue;
 //!         }
 //!     }
 //!
-//!     fn served(&mut self, _ue: u16, _bytes: u32) {}
+//!     fn on_served(&mut self, _ue: u16, _bytes: u32) {}
 //!
 //!     fn on_subframes_elapsed(&mut self, _subframes: u64) {}
 //!
-//!     fn wideband_mcs(&self) -> bool {
+//!     fn uses_wideband_mcs(&self) -> bool {
 //!         true
 //!     }
 //! }
@@ -52,29 +53,29 @@
 //! // Three UEs, the first of them out of range.
 //! struct Reports;
 //!
-//! impl Channel for Reports {
-//!     fn wideband(&mut self, ue: u16) -> u8 {
+//! impl ChannelReports for Reports {
+//!     fn wideband_cqi(&mut self, ue: u16) -> u8 {
 //!         [0, 7, 15][usize::from(ue)]
 //!     }
-//!     fn subbands(&mut self, _ue: u16) -> &[u8; MOST_GROUPS] {
+//!     fn subband_cqis(&mut self, _ue: u16) -> &[u8; MAX_GROUPS] {
 //!         unreachable!("this scheduler reads no subband reports")
 //!     }
-//!     fn ceiling(&self, _ue: u16) -> u8 {
+//!     fn max_cqi(&self, _ue: u16) -> u8 {
 //!         15
 //!     }
 //! }
 //!
 //! struct Buffers;
 //!
-//! impl Queues for Buffers {
-//!     fn waiting(&self, ue: u16) -> Waiting {
-//!         Waiting { bytes: 1400, head_of_line_ms: [50, 20, 20][usize::from(ue)] }
+//! impl QueueReports for Buffers {
+//!     fn queue_status(&self, ue: u16) -> QueueStatus {
+//!         QueueStatus { bytes: 1400, head_of_line_ms: [50, 20, 20][usize::from(ue)] }
 //!     }
 //! }
 //!
-//! let rates = [1, 2].map(|layers| Rates::new(12, |cqi, groups| (10 * cqi * groups * layers) as u32));
-//! let mut owners = [NOBODY; MOST_GROUPS];
-//! let mut subframe = Subframe {
+//! let rates = [1, 2].map(|layers| BlockSizes::new(12, |cqi, groups| (10 * cqi * groups * layers) as u32));
+//! let mut owners = [NO_OWNER; MAX_GROUPS];
+//! let mut subframe = SubframeContext {
 //!     groups: 12,
 //!     free: 0b1111_1111_0011, // A retransmission has groups 2 and 3.
 //!     active: &[0, 1, 2],
@@ -84,8 +85,8 @@
 //!     queues: &Buffers,
 //! };
 //! FirstCome.allocate(&mut subframe, &mut owners);
-//! assert_eq!(owners[..5], [1, 1, NOBODY, NOBODY, 1]);
-//! assert_eq!(owners[12..], [NOBODY; 20]);
+//! assert_eq!(owners[..5], [1, 1, NO_OWNER, NO_OWNER, 1]);
+//! assert_eq!(owners[12..], [NO_OWNER; 20]);
 //! ```
 
 mod auction;

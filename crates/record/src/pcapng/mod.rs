@@ -83,12 +83,12 @@ pub enum PacketDirection {
 /// Writes one section.
 ///
 /// ```
-/// use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
+/// use fullpipe_record::pcapng::{InterfaceDescription, LinkType, PacketDirection, PcapngWriter, SectionHeader};
 /// use fullpipe_units::Instant;
-/// let mut capture = PcapngWriter::new(Vec::new(), &Section::default())?;
-/// let interface = Interface { name: "eth0", description: "", link_type: LinkType::Raw, snap_bytes: 0 };
-/// let eth0 = capture.interface(&interface)?;
-/// capture.packet(eth0, Instant::from_nanos(1), Way::Outbound, &[0x45], 20)?;
+/// let mut capture = PcapngWriter::new(Vec::new(), &SectionHeader::default())?;
+/// let interface = InterfaceDescription { name: "eth0", description: "", link_type: LinkType::Raw, snap_bytes: 0 };
+/// let eth0 = capture.write_interface(&interface)?;
+/// capture.write_packet(eth0, Instant::from_nanos(1), PacketDirection::Outbound, &[0x45], 20)?;
 /// assert_eq!(capture.into_inner()[..4], [0x0A, 0x0D, 0x0D, 0x0A]);
 /// # Ok::<(), std::io::Error>(())
 /// ```

@@ -98,9 +98,9 @@ fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExpressionError> {
 /// An error in the expression, with its column, what was found and what is accepted.
 ///
 /// ```
-/// use fullpipe_study::expression::{Purpose, parse};
-/// assert!(parse("rx_bytes[\"bulk\"] * 8 / completion_s[\"bulk\"]", Purpose::Metric).is_ok());
-/// let error = parse("rx_byte[\"bulk\"] * 8", Purpose::Metric).unwrap_err();
+/// use fullpipe_study::expression::{ExpressionPurpose, parse};
+/// assert!(parse("rx_bytes[\"bulk\"] * 8 / completion_s[\"bulk\"]", ExpressionPurpose::Metric).is_ok());
+/// let error = parse("rx_byte[\"bulk\"] * 8", ExpressionPurpose::Metric).unwrap_err();
 /// assert_eq!(error.column, 1);
 /// assert!(error.message.contains("did you mean `rx_bytes`"));
 /// ```
