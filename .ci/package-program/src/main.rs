@@ -6,7 +6,7 @@ use fullpipe::units::{Duration, Rate};
 
 fn main() -> Result<(), fullpipe::Error> {
     println!("build: {}", fullpipe::BUILD);
-    assert!(fullpipe::embedded::scenario("quick-start").is_some(), "the package contains the scenarios");
+    assert!(fullpipe::embedded::scenario_text("quick-start").is_some(), "the package contains the scenarios");
     assert!(!fullpipe::embedded::study_files("tcp-vs-udp").is_empty(), "the package contains the studies");
 
     let access = Link::new(Rate::from_megabits_per_second(100), Duration::from_millis(1));
@@ -21,7 +21,7 @@ fn main() -> Result<(), fullpipe::Error> {
     assert!(outcome.verdict().passed(), "{}", outcome.verdict());
 
     let flows = outcome.flows();
-    let (names, goodput_bps) = (flows.texts("flow"), flows.column("goodput_bps"));
+    let (names, goodput_bps) = (flows.text_column("flow"), flows.column("goodput_bps"));
     println!("flow: {names:?}\ngoodput_bps: {goodput_bps:?}");
     // 1448 of 1502 bytes on the link (1500 of IP, 2 of framing) are data. Slow start takes a part of the 5 s.
     let download = names.iter().position(|name| name == "download").expect("the scenario has this flow");

@@ -26,7 +26,7 @@ pub trait FinalState {
 /// acknowledged that was not sent.
 ///
 /// ```
-/// use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, FinalState, FinalFlowState, FinalLinkState, MediumAccess};
+/// use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, FinalFlowState, FinalLinkState, FinalState, MediumAccess};
 /// use fullpipe_record::{Observer, PacketView, Transmission};
 /// use fullpipe_units::{EcnCodepoint, FlowId, Instant, LinkId};
 ///
@@ -53,9 +53,9 @@ pub trait FinalState {
 ///     offered: at(0), start: at(0), finish: at(12_015), arrival: at(512_015),
 /// });
 /// auditor.on_delivered(at(512_015), &packet, at(0));
-/// let verdict = auditor.finish(&Nothing);
-/// assert!(!verdict.passed());
-/// assert_eq!(verdict.failures[0].rule.name(), "link-rate");
+/// let report = auditor.finish(&Nothing);
+/// assert!(!report.passed());
+/// assert_eq!(report.failures[0].rule.name(), "link-rate");
 /// ```
 #[derive(Clone, Debug)]
 pub struct Auditor {

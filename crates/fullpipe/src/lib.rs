@@ -31,7 +31,6 @@
 //! release compiles with every later release that Cargo considers compatible. This documentation shows the interface;
 //! `crates/fullpipe/api.txt` lists it. Hidden items exist for the `fullpipe` command. They and the other crates may
 //! change in any release. Results may change with any release: [`BUILD`] identifies the build that produced them.
-//! the other crates. Results may change with any release: [`BUILD`] identifies the build that produced them.
 
 /// Congestion controls.
 pub mod congestion {

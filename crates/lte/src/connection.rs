@@ -106,7 +106,7 @@ const CONTROL_REGION: Duration = Duration::from_nanos(3 * 1_000_000 / 14);
 /// If so many UEs attach at once that some collide in every attempt.
 ///
 /// ```
-/// use fullpipe_lte::connection::{compute_setup_times, AttachProcedure, SignalingMode};
+/// use fullpipe_lte::connection::{AttachProcedure, SignalingMode, compute_setup_times};
 /// use fullpipe_units::{Duration, Instant};
 ///
 /// let attach = AttachProcedure::KnownCell { switched_on: Instant::ZERO };

@@ -5,7 +5,7 @@
 //! typed settings. No other code matches on its name.
 //!
 //! ```
-//! use fullpipe_schema::component::{Catalog, Component, Declaration, InvalidSettings, SettingsReader, variants};
+//! use fullpipe_schema::component::{Catalog, Component, Declaration, SettingsReader, variants};
 //! use fullpipe_schema::{Diagnostics, Field, FieldKind, Table, Variants, load};
 //! use fullpipe_units::Duration;
 //!
@@ -24,7 +24,7 @@
 //!     read: |_, _| Ok(Duration::ZERO),
 //! };
 //! const WAITS: &[&Component<Duration, ()>] = &[&CONSTANT, &NONE];
-//! static CATALOGUE: Catalog<Duration, ()> = Catalog { key: "kind", components: &[WAITS] };
+//! static CATALOG: Catalog<Duration, ()> = Catalog { key: "kind", components: &[WAITS] };
 //! static WAIT: Table = Table {
 //!     name: "wait",
 //!     variants: Some(&Variants {
@@ -40,8 +40,8 @@
 //! let loaded = load(&WAIT, "kind = 'constant'\nwait = '3ms'", "wait.toml", &[]).unwrap();
 //! let mut check = Diagnostics::new(&loaded.sources);
 //! let mut reader = SettingsReader { tree: &loaded.root, path: "", check: &mut check };
-//! assert_eq!(CATALOGUE.read(&mut reader, &()), Ok(Duration::from_millis(3)));
-//! assert_eq!(CATALOGUE.declarations().count(), 2);
+//! assert_eq!(CATALOG.read(&mut reader, &()), Ok(Duration::from_millis(3)));
+//! assert_eq!(CATALOG.declarations().count(), 2);
 //! let errors = load(&WAIT, "kind = 'constnat'", "wait.toml", &[]).unwrap_err();
 //! assert_eq!(errors.0[0].suggestion.as_deref(), Some("\"constant\""));
 //! ```

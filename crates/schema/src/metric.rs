@@ -4,7 +4,7 @@
 //! contains their names.
 //!
 //! ```
-//! use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, MetricReader, Sample};
+//! use fullpipe_schema::metric::{MetricDeclaration, MetricReader, ProbeMetric, Sample};
 //!
 //! struct Tank {
 //!     liters: Option<f64>,

@@ -8,7 +8,9 @@
 //! ```
 //! use fullpipe_schema::component::{SettingsReader, choices};
 //! use fullpipe_schema::settings::{SettingKey, SettingsTable, fields};
-//! use fullpipe_schema::{Diagnostics, Choice, FieldKind, SourceLocation, Table, at, load, render_reference, resolved_toml, setting_keys};
+//! use fullpipe_schema::{
+//!     Choice, Diagnostics, FieldKind, SourceLocation, Table, at, load, render_reference, resolved_toml, setting_keys,
+//! };
 //! use fullpipe_units::Duration;
 //!
 //! #[derive(Clone, Copy, Debug, PartialEq)]

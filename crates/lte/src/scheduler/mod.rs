@@ -16,7 +16,8 @@
 //!
 //! ```
 //! use fullpipe_lte::scheduler::{
-//!     ChannelReports, MAX_GROUPS, NO_OWNER, BitRateLimits, QueueReports, BlockSizes, Scheduler, SubframeContext, QueueStatus, group_indices,
+//!     BitRateLimits, BlockSizes, ChannelReports, MAX_GROUPS, NO_OWNER, QueueReports, QueueStatus, Scheduler, SubframeContext,
+//!     group_indices,
 //! };
 //!
 //! struct FirstCome;

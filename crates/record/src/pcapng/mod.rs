@@ -83,7 +83,7 @@ pub enum PacketDirection {
 /// Writes one section.
 ///
 /// ```
-/// use fullpipe_record::pcapng::{InterfaceDescription, LinkType, PcapngWriter, SectionHeader, PacketDirection};
+/// use fullpipe_record::pcapng::{InterfaceDescription, LinkType, PacketDirection, PcapngWriter, SectionHeader};
 /// use fullpipe_units::Instant;
 /// let mut capture = PcapngWriter::new(Vec::new(), &SectionHeader::default())?;
 /// let interface = InterfaceDescription { name: "eth0", description: "", link_type: LinkType::Raw, snap_bytes: 0 };
