@@ -226,7 +226,7 @@ impl Observer for Auditor {
     }
 
     #[inline(always)]
-    fn sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, step_bytes: u32) -> bool {
+    fn on_sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, step_bytes: u32) -> bool {
         let taken = match self.pairs.get_mut(first.flow.index() / 2) {
             Some(Pair(pair)) => flow::accepts_sent_burst(pair, first.flow.index() & 1, first, packets, step_bytes),
             None => false,

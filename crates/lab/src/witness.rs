@@ -284,11 +284,11 @@ impl Observer for RunObserver {
     }
 
     #[inline(always)]
-    fn sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, step_bytes: u32) -> bool {
+    fn on_sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, step_bytes: u32) -> bool {
         // Other observers receive each packet before it reaches its first link.
         self.more.is_none()
-            && self.monitor.sent_burst(now, first, packets, step_bytes)
-            && self.auditor.sent_burst(now, first, packets, step_bytes)
+            && self.monitor.on_sent_burst(now, first, packets, step_bytes)
+            && self.auditor.on_sent_burst(now, first, packets, step_bytes)
     }
 
     #[inline(always)]

@@ -336,7 +336,7 @@ impl<O: Observer> Network<O> {
         let mut next = *first;
         next.sent = self.now;
         let NextHop::Link(link) = attachment else { return self.send_singly(from, next, segments, step_bytes) };
-        if self.attentive || !self.observer.sent_burst(self.now, &next.view(), segments, step_bytes) {
+        if self.attentive || !self.observer.on_sent_burst(self.now, &next.view(), segments, step_bytes) {
             return self.send_singly(from, next, segments, step_bytes);
         }
         for _ in 0..segments {

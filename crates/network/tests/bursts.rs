@@ -22,7 +22,7 @@ impl Observer for OfBursts {
     fn on_sent(&mut self, now: Instant, packet: &PacketView) {
         self.0.on_sent(now, packet);
     }
-    fn sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, _step_bytes: u32) -> bool {
+    fn on_sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, _step_bytes: u32) -> bool {
         (0..packets).for_each(|_| self.0.on_sent(now, first));
         true
     }

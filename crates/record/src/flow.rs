@@ -199,7 +199,7 @@ impl Observer for FlowMonitor {
     }
 
     #[inline(always)]
-    fn sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, _step_bytes: u32) -> bool {
+    fn on_sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, _step_bytes: u32) -> bool {
         let flow = &mut self.flows[first.flow.index()];
         if flow.tx_packets == 0 {
             flow.first_tx = now;
@@ -265,7 +265,7 @@ mod tests {
         singly.reserve_flows(1);
         for (now, packets) in [(7, 3), (9, 1), (12, 2)] {
             let now = Instant::from_nanos(now);
-            assert!(at_once.sent_burst(now, &packet(), packets, 60));
+            assert!(at_once.on_sent_burst(now, &packet(), packets, 60));
             (0..packets).for_each(|_| singly.on_sent(now, &packet()));
             assert_eq!(at_once.flow(FlowId(0)), singly.flow(FlowId(0)));
         }

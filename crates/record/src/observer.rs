@@ -120,7 +120,7 @@ pub trait Observer {
     /// numbers: `first`, and others whose number increases by `step_bytes` each. Returns whether the observer has processed all of them, as
     /// [`Observer::on_sent`] would one by one. Otherwise each is reported by that method, before it arrives at its first link.
     #[inline(always)]
-    fn sent_burst(&mut self, _now: Instant, _first: &PacketView, _packets: u32, _step_bytes: u32) -> bool {
+    fn on_sent_burst(&mut self, _now: Instant, _first: &PacketView, _packets: u32, _step_bytes: u32) -> bool {
         false
     }
 

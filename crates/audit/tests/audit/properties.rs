@@ -385,7 +385,7 @@ proptest! {
         let mut other = auditor.clone();
         for (at, (segment, packets, step_bytes, is_delivered)) in (0..).zip(steps) {
             let now = Instant::from_nanos(at);
-            prop_assert!(auditor.sent_burst(now, &segment, packets, step_bytes));
+            prop_assert!(auditor.on_sent_burst(now, &segment, packets, step_bytes));
             let mut next = segment;
             for _ in 0..packets {
                 other.on_sent(now, &next);
