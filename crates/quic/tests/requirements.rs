@@ -11,8 +11,8 @@ const TABLE: Requirements = Requirements {
     table: include_str!("requirements.csv"),
     home: env!("CARGO_MANIFEST_DIR"),
     name: "quic",
-    about: "The model has no cryptography and writes no bytes: what concerns keys, tokens' contents, encodings and versions is left \
-            out or named as not applicable. Names are test functions of `crates/quic`.",
+    about: "The model has no cryptography and encodes no bytes. Requirements for keys, contents of tokens, encodings and versions are \
+            omitted or marked as not applicable. Names are test functions of `crates/quic`.",
 };
 
 #[test]
