@@ -38,7 +38,7 @@ pub const DROPS: MetricDeclaration =
 pub const MARKS: MetricDeclaration = MetricDeclaration {
     name: "marks",
     unit: "",
-    text: "packets marked by ECN since the start: those received of a flow, those sent by a link.",
+    text: "packets with a congestion mark (CE) since the start: of a flow the received ones, of a link the transmitted ones.",
 };
 
 /// Bytes in the queue.
@@ -49,10 +49,10 @@ pub const QUEUE: MetricDeclaration =
 pub const QUEUE_DELAY: MetricDeclaration = MetricDeclaration {
     name: "queue_delay_s",
     unit: "s",
-    text: "wait in the queue: at a constant rate, that of a packet that comes now; where the rate varies (schedule, trace), \
-           the mean measured over the packets that left the queue since the last sample, and no sample if none left, as \
-           during an outage. Of a station: the mean time from entering the access network to leaving it, over the packets \
-           delivered since the last sample",
+    text: "queueing delay. At a constant rate: that of a packet that arrives at this time. At a varying rate (schedule, \
+           trace): the mean over the packets that left the queue since the last sample; no sample if none left. Of a \
+           station: the mean time from entering the access network to leaving it, over the packets delivered since the last \
+           sample",
 };
 
 fn queue_delay(report: &LinkReport) -> Option<Sample> {

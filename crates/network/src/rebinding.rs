@@ -31,26 +31,22 @@ use std::net::{IpAddr, SocketAddr};
 const MAX_ENDPOINTS: usize = 32_768;
 
 /// The key of a link that enables rebinding.
-pub const KEY: Field = Field::optional(
-    "rebinding",
-    FieldKind::Table(&TABLE),
-    "none",
-    "A translator at the link that changes its mappings.",
-);
+pub const KEY: Field =
+    Field::optional("rebinding", FieldKind::Table(&TABLE), "none", "A NAT at the link that changes its mappings.");
 
 static TABLE: Table = Table {
     name: "rebinding",
-    text: "A translator that changes its mappings while conversations go on (a NAT rebinding, for UDP over IPv4 and IPv6). \
-           It translates what arrives at either end of the link. At first every endpoint inside is mapped to itself; at a \
-           rebinding each gets another port, and what is for an old one is dropped.",
+    text: "A NAT that changes its mappings during conversations (NAT rebinding, for UDP over IPv4 and IPv6). It translates \
+           datagrams that arrive at either end of the link. Initially each inside endpoint is mapped to itself. At a \
+           rebinding each endpoint is mapped to another port, and datagrams to old ports are dropped.",
     fields: &[keys! {
-        /// When mappings change first.
+        /// Time of the first rebinding.
         "first": FieldKind::DURATION, required;
-        /// After this time they change again, and again.
+        /// Time from one rebinding to the next.
         "every": FieldKind::INTERVAL, optional "never";
-        /// Whether the outside address changes too: in its last byte, from 1 to 254.
+        /// Whether the last byte of the outside address changes too, from 1 to 254.
         "address": FieldKind::Boolean, default "false";
-        /// Which side of the link is inside.
+        /// Inside end of the link.
         "inside": FieldKind::Choice(&choices(&INSIDE)), default "from";
     }],
     ..Table::EMPTY
@@ -59,10 +55,10 @@ static TABLE: Table = Table {
 /// The sides of the two directions.
 static INSIDE: [(Choice, [RebindingDirection; 2]); 2] = [
     (
-        Choice::new("from", "the side where the link begins."),
+        Choice::new("from", "the end at `from` of the link."),
         [RebindingDirection::Outbound, RebindingDirection::Inbound],
     ),
-    (Choice::new("to", "the side where it ends."), [RebindingDirection::Inbound, RebindingDirection::Outbound]),
+    (Choice::new("to", "the end at `to` of the link."), [RebindingDirection::Inbound, RebindingDirection::Outbound]),
 ];
 
 /// The direction of datagrams over a direction of a link.

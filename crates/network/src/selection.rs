@@ -12,7 +12,7 @@ pub(crate) const LARGEST_BURST: Field = Field::optional(
     "largest_burst",
     FieldKind::Integer { min: 0, max: 1_000_000_000_000_000 },
     "no limit",
-    "Most frames taken in succession: the one after them is spared.",
+    "Maximum number of consecutive frames that are selected; the next frame is not.",
 )
 .with_unit("frames");
 
@@ -25,7 +25,7 @@ pub(crate) const PROTOCOL: Field = Field::default(
     "protocol",
     FieldKind::Choice(&choices(&PROTOCOLS)),
     "any",
-    "Which frames are looked at and counted; others are never lost.",
+    "Which frames are counted and can be lost.",
 );
 
 /// Which frames a model selects from.

@@ -51,7 +51,7 @@ pub(super) static CODEL: DisciplineComponent = Component {
         name: "codel",
         version: "RFC 8289 (2018)",
         source: "RFC 8289",
-        text: "drops by how long packets have waited (RFC 8289).",
+        text: "drops packets while the queueing delay stays above a target (RFC 8289).",
         fields: &[&[LIMIT, ECN_OFF, CE_THRESHOLD], KEYS],
     },
     read: |reader, device| {
@@ -65,13 +65,18 @@ pub(super) const CE_THRESHOLD: Field = Field::optional(
     "ce_threshold",
     FieldKind::INTERVAL,
     "off",
-    "Mark ECN-capable packets that have waited longer than this, whatever CoDel says (for DCTCP).",
+    "Sojourn time above which every ECN-capable packet is marked, independent of CoDel (for DCTCP).",
 );
 
 /// Keys of the control law.
 pub(super) const KEYS: &[Field] = &[
-    Field::default("target", FieldKind::DURATION, "5ms", "A standing wait up to this is fine."),
-    Field::default("interval", TARGET, "100ms", "How long the wait must stand before packets are dropped."),
+    Field::default("target", FieldKind::DURATION, "5ms", "Acceptable standing queueing delay."),
+    Field::default(
+        "interval",
+        TARGET,
+        "100ms",
+        "Time for which the sojourn time must exceed `target` before packets are dropped.",
+    ),
 ];
 
 impl CoDelSpecification {

@@ -109,9 +109,9 @@ impl DualPi2Specification {
 }
 
 static SCHEDULERS: [(Choice, DualPi2Scheduler); 2] = named! {
-    /// bytes by weight, 15 to 1 for low latency.
+    /// weighted by bytes, 15 to 1 in favor of the low-latency queue.
     "weighted-round-robin" => DualPi2Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 };
-    /// by waiting time, low latency ahead by 50 ms.
+    /// the packet that has waited longest, with 50 ms added for the low-latency queue.
     "time-shifted-fifo" => DualPi2Scheduler::TimeShiftedFifo { shift: Duration::from_millis(50) };
 };
 
@@ -120,20 +120,20 @@ pub(super) static DUALPI2: DisciplineComponent = Component {
         name: "dualpi2",
         version: "RFC 9332 (2023)",
         source: "RFC 9332",
-        text: "two coupled queues, one of low latency for ECT(1) (RFC 9332).",
+        text: "two coupled queues: a low-latency queue for ECT(1) and a classic queue (RFC 9332).",
         fields: &[keys! {
             limit("10000packets");
-            /// Delay of the classic queue to be reached.
+            /// Target queueing delay of the classic queue.
             "target": TARGET, default "15ms";
-            /// For which the controller is stable; sets its gains.
+            /// Largest round-trip time for which the controller is stable; determines its gains.
             "longest_round_trip": TARGET, default "100ms";
-            /// Factor k between the two signals.
+            /// Coupling factor k from the probability of the classic queue to that of the low-latency queue.
             "coupling": FieldKind::number(0.0, 100.0), default "2.0";
-            /// Wait above which low-latency packets begin to be marked.
+            /// Sojourn time above which low-latency packets are marked with increasing probability.
             "l4s_start": FieldKind::DURATION, default "800us";
-            /// From there until all are marked; `"0s"`: a step.
+            /// Range of sojourn times above `l4s_start` over which that probability rises to 1; `"0s"` makes it a step.
             "l4s_range": FieldKind::DURATION, default "400us";
-            /// Which queue goes first when both hold packets.
+            /// Scheduler that selects a queue when both have packets.
             "scheduler": FieldKind::Choice(&choices(&SCHEDULERS)), default "weighted-round-robin";
             ECN_ON;
         }],

@@ -63,13 +63,13 @@ pub(super) static FQ_CODEL: DisciplineComponent = Component {
         name: "fq-codel",
         version: "RFC 8290 (2018)",
         source: "RFC 8290, RFC 8289",
-        text: "a queue per flow under CoDel, served in turn (RFC 8290).",
+        text: "one CoDel queue per flow, served by deficit round robin (RFC 8290).",
         fields: &[
             keys! {
                 limit("10240packets").with_former_keys(LIMIT_PACKETS);
-                /// Bytes on the wire in all queues together, besides `limit`.
+                /// Limit of all queues together in bytes on the wire, in addition to `limit`.
                 "memory": FieldKind::SIZE, optional "not limited";
-                /// Bytes at the IP layer that a flow may send per round.
+                /// Bytes at the IP layer that a flow may send in each round.
                 "quantum": FieldKind::size(1, 1_000_000), default "1514B";
                 ECN_ON;
                 CE_THRESHOLD;

@@ -11,12 +11,12 @@ use std::sync::Arc;
 pub(super) static NONE: DisciplineComponent = Component {
     declaration: Declaration {
         name: "none",
-        text: "the device's queue alone.",
+        text: "no discipline; packets wait only in the device's queue.",
         fields: &[&[Field::optional(
             LIMIT_KEY,
             FieldKind::LinkQueueLimit,
-            "as `queue` of the device says",
-            "How much the device's queue holds, instead of `queue`.",
+            "as `queue` of the device",
+            "Limit of the device's queue; overrides `queue`.",
         )]],
         ..Declaration::EMPTY
     },
@@ -30,7 +30,7 @@ pub(super) static FIFO: DisciplineComponent = Component {
         fields: &[&[Field::required(
             LIMIT_KEY,
             FieldKind::LinkQueueLimit,
-            "How much it holds, the device's queue apart.",
+            "Limit of the discipline's queue, in addition to the device's queue.",
         )]],
         ..Declaration::EMPTY
     },

@@ -63,7 +63,7 @@ static BAND: Table = Table {
     variants: Some(&Variants {
         key: BANDS.key,
         default: None,
-        text: "It names the discipline.",
+        text: "It selects the discipline.",
         list: &variants::<_, _, { IN_BANDS.len() }>(BANDS.components),
         later: &["priority"],
     }),

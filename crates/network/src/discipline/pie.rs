@@ -119,9 +119,9 @@ impl DepartureRate {
 }
 
 static DELAYS: [(Choice, PieDelayEstimator); 2] = named! {
-    /// by when each packet came.
+    /// the measured sojourn time of packets.
     "timestamps" => PieDelayEstimator::Timestamps;
-    /// by queue length over measured departure rate (section 5.2).
+    /// queue length divided by the measured departure rate (section 5.2).
     "departure-rate" => // DQ_THRESHOLD of RFC 8033 section 5.2, 16 KiB.
         PieDelayEstimator::DepartureRate { threshold_bytes: 16_384 };
 };
@@ -131,22 +131,22 @@ pub(super) static PIE: DisciplineComponent = Component {
         name: "pie",
         version: "RFC 8033 (2017)",
         source: "RFC 8033",
-        text: "a drop probability that a proportional-integral controller moves with the delay (RFC 8033).",
+        text: "a proportional-integral controller sets the drop probability from the queueing delay (RFC 8033).",
         fields: &[keys! {
             LIMIT;
-            /// Delay to be reached.
+            /// Target queueing delay.
             "target": TARGET, default "15ms";
-            /// Time between updates of the probability.
+            /// Time between updates of the drop probability.
             "update_interval": TARGET, default "15ms";
-            /// Gain on the distance from the target.
+            /// Gain on the difference between queueing delay and target.
             "alpha" ["1/s"]: FieldKind::number(0.0, 1000.0), default "0.125";
-            /// Gain on the change of the delay.
+            /// Gain on the change of the queueing delay since the last update.
             "beta" ["1/s"]: FieldKind::number(0.0, 1000.0), default "1.25";
-            /// For how long a burst is let through.
+            /// Time for which a burst is accepted without drops.
             "max_burst": FieldKind::DURATION, default "150ms";
-            /// Probability from which ECN-capable packets are dropped too.
+            /// Drop probability above which ECN-capable packets are dropped instead of marked.
             "ecn_limit": FieldKind::PROBABILITY, default "0.1";
-            /// How the delay is known.
+            /// Estimator of the queueing delay.
             "delay": FieldKind::Choice(&choices(&DELAYS)), default "timestamps";
             ECN_OFF;
         }],

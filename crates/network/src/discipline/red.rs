@@ -133,18 +133,18 @@ pub(super) static RED: DisciplineComponent = Component {
         name: "red",
         version: "Floyd and Jacobson (1993)",
         source: "IEEE/ACM ToN 1(4), 1993",
-        text: "random early detection by an average of the queue's length (Floyd and Jacobson 1993).",
+        text: "random early detection, based on the average queue length (Floyd and Jacobson 1993).",
         fields: &[keys! {
             LIMIT;
-            /// Average below which nothing is dropped.
+            /// Lower threshold: average queue length below which no packet is dropped.
             "min": FieldKind::LinkQueueLimit, default "5packets";
-            /// Average at which the drop probability is `max_probability`; counted as `min` is, in packets or in bytes.
+            /// Upper threshold: average queue length at which the drop probability is `max_probability`, in the unit of `min`.
             "max": FieldKind::LinkQueueLimit, default "15packets";
             /// Drop probability at `max`.
             "max_probability": FieldKind::PROBABILITY, default "0.1";
-            /// Weight of the present queue.
+            /// Weight of the current queue length in the average.
             "weight": FieldKind::number(1e-9, 1.0), default "0.002";
-            /// From `max` to twice that the probability rises to 1.
+            /// Whether the drop probability rises linearly to 1 between `max` and twice `max`.
             "gentle": FieldKind::Boolean, default "true";
             ECN_OFF;
         }],
@@ -157,9 +157,9 @@ pub(super) static ARED: DisciplineComponent = Component {
         name: "ared",
         version: "Floyd, Gummadi and Shenker (2001)",
         source: "Adaptive RED, ICIR, 2001",
-        text: "adaptive RED: thresholds from the rate and a target delay, the probability adapts (Floyd, Gummadi and \
-               Shenker 2001).",
-        fields: &[&[LIMIT, Field::default("target", TARGET, "5ms", "Mean delay to be reached."), ECN_OFF]],
+        text: "adaptive RED: thresholds follow from the link rate and a target delay, and `max_probability` adapts (Floyd, \
+               Gummadi and Shenker 2001).",
+        fields: &[&[LIMIT, Field::default("target", TARGET, "5ms", "Target of the mean queueing delay."), ECN_OFF]],
     },
     read: |reader, device| {
         let limit = device.limit(reader, LIMIT_KEY);

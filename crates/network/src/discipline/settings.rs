@@ -140,9 +140,9 @@ pub(super) const ECN_ON: Field = ecn("true");
 
 /// Returns the key for a limit with this default.
 pub(super) const fn limit(default: &'static str) -> Field {
-    Field::default(LIMIT_KEY, FieldKind::LinkQueueLimit, default, "How much it holds.")
+    Field::default(LIMIT_KEY, FieldKind::LinkQueueLimit, default, "Limit of the discipline's queue.")
 }
 
 const fn ecn(default: &'static str) -> Field {
-    Field::default("ecn", FieldKind::Boolean, default, "Mark ECN-capable packets instead of dropping them.")
+    Field::default("ecn", FieldKind::Boolean, default, "Whether ECN-capable packets are marked instead of dropped.")
 }

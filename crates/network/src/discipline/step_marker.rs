@@ -46,12 +46,12 @@ pub(super) static STEP: DisciplineComponent = Component {
         name: "step",
         version: "RFC 8257 (2017)",
         source: "RFC 8257",
-        text: "drop-tail that marks above a step (the switch of DCTCP, RFC 8257).",
+        text: "drop-tail that marks all packets above a threshold (DCTCP, RFC 8257).",
         fields: &[keys! {
             LIMIT;
-            /// A packet that finds more than this waiting is marked; a time: a packet that has waited longer.
+            /// Queue length above which arriving packets are marked; a time is the sojourn time above which they are marked.
             "threshold": FieldKind::LinkQueueLimit, default "65packets";
-            /// Drop packets above the step that cannot be marked.
+            /// Whether packets that are not ECN-capable are dropped above the threshold.
             "drops_incapable": FieldKind::Boolean, default "false";
         }],
     },

@@ -91,28 +91,28 @@ pub enum BandClassifier {
 }
 
 static BY: [(Choice, BandClassifier); 4] = [
-    (Choice::new("flow", "by the flow's `priority`; flows without one go to the last band."), BandClassifier::Flow),
-    (Choice::new("protocol", "UDP and fragments to the first band, TCP to the second."), BandClassifier::Protocol),
-    (Choice::new("codepoint", "ECT(1) and CE to the first band, all others to the second."), BandClassifier::Ecn),
-    (Choice::new("size", "by the packet's size, see `sizes`."), BandClassifier::Size { largest_bytes: Vec::new() }),
+    (Choice::new("flow", "by the flow's `priority`; flows without one use the last band."), BandClassifier::Flow),
+    (Choice::new("protocol", "UDP and fragments use the first band, TCP the second."), BandClassifier::Protocol),
+    (Choice::new("codepoint", "ECT(1) and CE use the first band, all others the second."), BandClassifier::Ecn),
+    (Choice::new("size", "by packet size; see `sizes`."), BandClassifier::Size { largest_bytes: Vec::new() }),
 ];
 
 pub(super) static PRIORITY: DisciplineComponent = Component {
     declaration: Declaration {
         name: "priority",
-        text: "strict priority: a band is served only while all before it have nothing to send.",
+        text: "strict priority: a band is served only while all bands before it are empty.",
         fields: &[keys! {
-            /// How packets are told to bands.
+            /// Criterion that assigns packets to bands.
             "by": FieldKind::Choice(&choices(&BY)), default "flow";
-            /// With `by = "size"`: the largest IP packet of each band but the last, rising.
+            /// With `by = "size"`: size of the largest IP packet of each band but the last, in ascending order.
             "sizes": FieldKind::List(&FieldKind::size(1, 65_535)), default "[]";
             Field::optional(
                 LIMIT_KEY,
                 FieldKind::LinkQueueLimit,
-                "each band has its own",
-                "How much all bands hold together; a packet beyond it is dropped on arrival, whatever its band.",
+                "only the limit of each band",
+                "Limit of all bands together; a packet that exceeds it is dropped on arrival, whatever its band.",
             );
-            /// The discipline of each band, the first served first.
+            /// Disciplines of the bands, in order of service.
             "bands": FieldKind::Tables(&BAND), required;
         }],
         ..Declaration::EMPTY

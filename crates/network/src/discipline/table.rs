@@ -19,7 +19,7 @@ pub static DISCIPLINE: Table = Table {
     variants: Some(&Variants {
         key: DISCIPLINES.key,
         default: Some("none"),
-        text: "It names the discipline.",
+        text: "It selects the discipline.",
         list: &variants::<_, _, { IN_BANDS.len() + PRIORITIES.len() }>(DISCIPLINES.components),
         later: LATER,
     }),

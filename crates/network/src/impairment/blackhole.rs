@@ -10,7 +10,12 @@ use fullpipe_units::{Duration, Instant};
 use std::sync::Arc;
 
 pub(super) static BLACKHOLES: ImpairmentComponent = ImpairmentComponent {
-    field: Field::optional("blackholes", FieldKind::Tables(&BLACKHOLE), "none", "Times in which every frame is lost."),
+    field: Field::optional(
+        "blackholes",
+        FieldKind::Tables(&BLACKHOLE),
+        "none",
+        "Intervals in which every frame is lost.",
+    ),
     fill: |_| (),
     read: |reader, value| {
         let mut read = |(index, tree)| {
@@ -23,19 +28,19 @@ pub(super) static BLACKHOLES: ImpairmentComponent = ImpairmentComponent {
 
 /// Names for whether arrivals are lost instead of departures.
 static LOST: [(Choice, bool); 2] = [
-    (Choice::new("departures", "frames whose transmission ends in it are lost."), false),
-    (Choice::new("arrivals", "frames that would arrive in it are lost: the far end hears nothing then."), true),
+    (Choice::new("departures", "frames whose transmission ends in the interval."), false),
+    (Choice::new("arrivals", "frames that would arrive in the interval."), true),
 ];
 
 static BLACKHOLE: Table = Table {
     name: "black hole",
-    text: "A time in which every frame is lost.",
+    text: "An interval in which every frame is lost.",
     fields: &[&[
-        Field::required("from", FieldKind::DURATION, "Its begin."),
-        Field::required("until", FieldKind::DURATION, "Its end, exclusive."),
-        Field::optional("period", FieldKind::INTERVAL, "never", "It comes again after this time, from begin to begin."),
-        Field::optional("times", FRAME_NUMBER, "without end", "How often it comes, with `period`.").with_unit("times"),
-        Field::default("of", FieldKind::Choice(&choices(&LOST)), "departures", "Which frames it takes."),
+        Field::required("from", FieldKind::DURATION, "Start of the interval."),
+        Field::required("until", FieldKind::DURATION, "End of the interval, exclusive."),
+        Field::optional("period", FieldKind::INTERVAL, "never", "Time from one start of the interval to the next."),
+        Field::optional("times", FRAME_NUMBER, "without end", "With `period`: number of intervals.").with_unit("times"),
+        Field::default("of", FieldKind::Choice(&choices(&LOST)), "departures", "Which frames are lost."),
     ]],
     ..Table::EMPTY
 };

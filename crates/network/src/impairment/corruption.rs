@@ -30,14 +30,14 @@ pub(super) static CORRUPTION: ImpairmentComponent = ImpairmentComponent {
 
 static TABLE: Table = Table {
     name: "corruption",
-    text: "Bit errors: one of `probability` and `bit_error_rate` is given.",
+    text: "Bit errors. Exactly one of `probability` and `bit_error_rate` must be given.",
     fields: &[keys! {
-        /// Probability per frame.
+        /// Probability that a frame has bit errors.
         "probability": FieldKind::PROBABILITY, optional "from `bit_error_rate`";
-        /// Probability per bit on the wire.
+        /// Probability that a bit on the wire is wrong.
         "bit_error_rate": FieldKind::PROBABILITY, optional "from `probability`";
-        /// Whether a corrupted frame travels on, to be dropped by its destination's checksum; otherwise the far end of
-        /// the link drops it.
+        /// Whether a corrupted frame is forwarded to its destination, whose checksum rejects it; otherwise the far end
+        /// of the link drops it.
         "delivered": FieldKind::Boolean, default "false";
     }],
     ..Table::EMPTY

@@ -12,7 +12,7 @@ pub(super) static DUPLICATION: ImpairmentComponent = ImpairmentComponent {
         "duplication",
         FieldKind::PROBABILITY,
         "0.0",
-        "Probability that a frame arrives twice. Fragments are not copied.",
+        "Probability that a frame arrives twice. Fragments are not duplicated.",
     ),
     fill: |direction| direction.fill("duplication", ValueData::Number(0.0)),
     read: |_, value| {

@@ -10,7 +10,12 @@ use fullpipe_units::{Duration, RandomStream, math};
 use std::sync::Arc;
 
 pub(super) static JITTER: ImpairmentComponent = ImpairmentComponent {
-    field: Field::optional("jitter", FieldKind::Table(&TABLE), "none", "A random time on top of the delay."),
+    field: Field::optional(
+        "jitter",
+        FieldKind::Table(&TABLE),
+        "none",
+        "A random time that is added to the delay of each frame.",
+    ),
     fill: |_| (),
     read: |reader, value| {
         let path = reader.path_of("jitter");
@@ -21,11 +26,11 @@ pub(super) static JITTER: ImpairmentComponent = ImpairmentComponent {
 
 static TABLE: Table = Table {
     name: "jitter",
-    text: "A random time on top of a link's delay, drawn for each frame; never negative.",
+    text: "A random time that is added to the link's delay, drawn for each frame; never negative.",
     variants: Some(&Variants {
         key: DISTRIBUTIONS.key,
         default: None,
-        text: "It names the distribution.",
+        text: "It selects the distribution.",
         list: &variants::<_, _, { ALL.len() }>(DISTRIBUTIONS.components),
         later: &[],
     }),
@@ -35,14 +40,14 @@ static TABLE: Table = Table {
 const ALL: &[&Component<JitterDistribution, ()>] = &[
     &choice_component(
         "uniform",
-        "from 0 to a largest time.",
-        &[&[Field::required("max", DELAY, "The largest, exclusive."), IN_ORDER]],
+        "uniform from 0 to `max`.",
+        &[&[Field::required("max", DELAY, "Upper bound, exclusive."), IN_ORDER]],
         |reader, _| Ok(JitterDistribution::Uniform { max: reader.tree.duration("max") }),
     ),
     &choice_component(
         "normal",
-        "normal; what would be negative is 0.",
-        &[&[MEAN, Field::required("deviation", DELAY, "The standard deviation."), IN_ORDER]],
+        "normal; negative samples are set to 0.",
+        &[&[MEAN, Field::required("deviation", DELAY, "Standard deviation."), IN_ORDER]],
         |reader, _| {
             let [mean, deviation] = ["mean", "deviation"].map(|key| reader.tree.duration(key));
             Ok(JitterDistribution::Normal { mean, deviation })
@@ -56,10 +61,14 @@ const ALL: &[&Component<JitterDistribution, ()>] = &[
 /// All distributions of jitter.
 pub static DISTRIBUTIONS: Catalog<JitterDistribution, ()> = Catalog { key: "kind", components: &[ALL] };
 
-const IN_ORDER: Field =
-    Field::default("in_order", FieldKind::Boolean, "true", "Whether frames keep their order; otherwise they overtake.");
+const IN_ORDER: Field = Field::default(
+    "in_order",
+    FieldKind::Boolean,
+    "true",
+    "Whether frames arrive in order; otherwise frames with less jitter overtake others.",
+);
 
-const MEAN: Field = Field::required("mean", DELAY, "The mean.");
+const MEAN: Field = Field::required("mean", DELAY, "Mean.");
 
 /// A random time that is added to the link's delay, drawn for each frame; never negative.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -14,7 +14,7 @@ pub(super) static PAYLOAD_CORRUPTION: ImpairmentComponent = ImpairmentComponent 
         "payload_corruption",
         FieldKind::Table(&TABLE),
         "none",
-        "Damage to the content of UDP datagrams that no checksum tells.",
+        "Corruption of the payload of UDP datagrams that no checksum detects.",
     ),
     fill: |_| (),
     read: |_, value| {
@@ -30,18 +30,18 @@ pub(super) static PAYLOAD_CORRUPTION: ImpairmentComponent = ImpairmentComponent 
 
 static TABLE: Table = Table {
     name: "payload corruption",
-    text: "Damage to one byte of the payload of chosen UDP datagrams, with the checksum made right again: what protects the \
-           content (QUIC, DTLS) has to tell. In real time bytes of real datagrams change; a datagram of the model's, which \
-           has no bytes, is refused by its receiver.",
+    text: "Corruption of one payload byte of randomly selected UDP datagrams, with a corrected checksum, so that only the \
+           protection of the content (QUIC, DTLS) can detect it. In real time, bytes of real datagrams change. A datagram of \
+           the model has no bytes; its receiver rejects it.",
     fields: &[keys! {
-        /// Probability per datagram.
+        /// Probability that a datagram is corrupted.
         "probability": FieldKind::PROBABILITY, required;
         LARGEST_BURST;
-        /// How far into the payload the byte may lie; the place is uniform.
+        /// Number of bytes from the start of the payload among which the corrupted byte is selected uniformly.
         "window": FieldKind::Size { min: 1, max: 65_535 }, default "65535B";
-        /// Whether QUIC's version negotiation packets (version 0, RFC 8999), which nothing protects, are spared.
+        /// Whether QUIC Version Negotiation packets (version 0, RFC 8999), which are not protected, are exempt.
         "spare_version_negotiation": FieldKind::Boolean, default "false";
-        /// Whether the damaged datagram travels on; otherwise the far end of the link drops it.
+        /// Whether the corrupted datagram is forwarded to its destination; otherwise the far end of the link drops it.
         "delivered": FieldKind::Boolean, default "true";
     }],
     ..Table::EMPTY

@@ -24,7 +24,7 @@ static TABLE: Table = Table {
     variants: Some(&Variants {
         key: KINDS.key,
         default: None,
-        text: "It says who is late.",
+        text: "It selects which frames are delayed.",
         list: &variants::<_, _, { ALL.len() }>(KINDS.components),
         later: &[],
     }),
@@ -34,10 +34,10 @@ static TABLE: Table = Table {
 const ALL: &[&Component<Reordering, ()>] = &[
     &choice_component(
         "late",
-        "each frame is late with a probability, and others overtake it.",
+        "each frame is delayed with a probability, and others overtake it.",
         &[&[
-            Field::required("probability", FieldKind::PROBABILITY, "Probability per frame."),
-            Field::required("extra", DELAY, "By how much it is late."),
+            Field::required("probability", FieldKind::PROBABILITY, "Probability that a frame is delayed."),
+            Field::required("extra", DELAY, "Additional delay."),
         ]],
         |reader, _| {
             Ok(Reordering::Late {
@@ -48,13 +48,14 @@ const ALL: &[&Component<Reordering, ()>] = &[
     ),
     &choice_component(
         "early",
-        "as netem's `reorder`: all are late, save that after `gap` - 1 such ones each goes at once with a probability.",
+        "as netem's `reorder`: all frames are delayed, except that after `gap` - 1 delayed frames each further frame is delivered \
+         without additional delay with a probability; then the count restarts.",
         &[keys! {
-            /// Probability per frame that is due.
+            /// Probability that a frame after `gap` - 1 delayed ones is not delayed.
             "probability": FieldKind::PROBABILITY, required;
-            /// Distance of such frames.
+            /// Smallest distance between frames that are not delayed.
             "gap" ["frames"]: FieldKind::Integer { min: 1, max: 1_000_000_000 }, default "1";
-            /// By how much the others are late.
+            /// Additional delay of the other frames.
             "extra": DELAY, required;
         }],
         |reader, _| {

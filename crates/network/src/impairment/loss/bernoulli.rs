@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub(super) static BERNOULLI: LossComponent = choice_component(
     "bernoulli",
-    "each frame independently, up to a largest burst.",
+    "each frame is lost independently, with an optional limit on bursts.",
     &[&[
         Field::required("probability", FieldKind::PROBABILITY, "Probability that a frame is lost."),
         LARGEST_BURST,

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 pub(super) static DROPLIST: LossComponent = choice_component(
     "droplist",
-    "the frames of these numbers.",
+    "the frames with the given numbers are lost.",
     &[keys! {
-        /// Numbers, from 1, in any order.
+        /// Numbers of the lost frames, from 1, in any order.
         "frames": FieldKind::List(&FRAME_NUMBER), required;
         /// Whether frames without transport payload are not counted and never lost.
         "data_only": FieldKind::Boolean, default "true";

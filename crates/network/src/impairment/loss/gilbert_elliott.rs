@@ -8,11 +8,19 @@ use std::sync::Arc;
 
 pub(super) static GILBERT_ELLIOTT: LossComponent = choice_component(
     "gilbert-elliott",
-    "a chain of two states; each frame is lost with the probability of the state, then the state may change \
-     (Gilbert 1960, Elliott 1963).",
+    "a Markov chain with two states; each frame is lost with the probability of the current state, then the state may \
+     change (Gilbert 1960, Elliott 1963).",
     &[&[
-        Field::required("good_to_bad", FieldKind::PROBABILITY, "Probability per frame of turning bad."),
-        Field::required("bad_to_good", FieldKind::PROBABILITY, "Probability per frame of turning good."),
+        Field::required(
+            "good_to_bad",
+            FieldKind::PROBABILITY,
+            "Probability per frame of a transition to the bad state.",
+        ),
+        Field::required(
+            "bad_to_good",
+            FieldKind::PROBABILITY,
+            "Probability per frame of a transition to the good state.",
+        ),
         Field::default("loss_good", FieldKind::PROBABILITY, "0.0", "Probability of loss in the good state."),
         Field::default("loss_bad", FieldKind::PROBABILITY, "1.0", "Probability of loss in the bad state."),
     ]],

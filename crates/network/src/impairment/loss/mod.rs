@@ -22,21 +22,21 @@ pub static LOSSES: Catalog<Option<Impairment>, ()> = Catalog { key: "kind", comp
 /// The table that selects a loss model.
 pub static TABLE: Table = Table {
     name: "loss",
-    text: "Loss of frames on their way, after they were transmitted.",
+    text: "Loss of frames after their transmission.",
     variants: Some(&Variants {
         key: LOSSES.key,
         default: Some("none"),
-        text: "It names the model.",
+        text: "It selects the loss model.",
         list: &variants::<_, _, { ALL.len() }>(LOSSES.components),
         later: &["trace"],
     }),
     ..Table::EMPTY
 };
 
-static NONE: LossComponent = choice_component("none", "nothing is lost.", &[], |_, _| Ok(None));
+static NONE: LossComponent = choice_component("none", "no loss.", &[], |_, _| Ok(None));
 
 pub(super) static LOSS: ImpairmentComponent = ImpairmentComponent {
-    field: Field::empty("loss", FieldKind::Table(&TABLE), "Loss after transmission."),
+    field: Field::empty("loss", FieldKind::Table(&TABLE), "Loss of frames after their transmission."),
     fill: |direction| {
         let mut none = Tree::empty_at(direction.place);
         none.fill(LOSSES.key, ValueData::Choice(NONE.declaration.name));

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 pub(super) static PERIODIC: LossComponent = choice_component(
     "periodic",
-    "one in so many. Frames without transport payload are not counted and never lost.",
+    "every n-th frame is lost. Frames without transport payload are not counted and never lost.",
     &[&[
-        Field::required("every", FRAME_NUMBER, "From one loss to the next.").with_unit("frames"),
+        Field::required("every", FRAME_NUMBER, "Distance n between lost frames.").with_unit("frames"),
         Field::optional("offset", FRAME_NUMBER, "as `every`", "Number of the first lost frame, from 1."),
     ]],
     |reader, _| {
