@@ -15,7 +15,7 @@ pub(crate) static VALUES: &[MetricDeclaration] = &[
     MetricDeclaration {
         name: "control_state",
         unit: "",
-        text: "the congestion control's state, numbered as its documentation says (BBR).",
+        text: "the congestion control's state, as numbered in its documentation (BBR).",
     },
     MetricDeclaration { name: "control_bw_bps", unit: "bit/s", text: "its estimate of the bottleneck's rate (BBR)." },
     MetricDeclaration {

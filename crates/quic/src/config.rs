@@ -214,7 +214,7 @@ pub(crate) static CONNECTION_KEYS: [SettingKey<Config>; 6] = setting_keys! {
     "send_buffer": FieldKind::size(16, 16 << 30), setting => at!(send_buffer_bytes);
     /// Receive window of a stream: data in flight or unread (flow control).
     "receive_buffer": FieldKind::size(1200, 1 << 30), setting => at!(receive_buffer_bytes);
-    /// Time without packets after which the connection ends; 0s disables the time-out.
+    /// Time without packets after which the connection ends; 0s disables the timeout.
     "idle_timeout": FieldKind::DURATION, setting => at!(idle_timeout);
 };
 

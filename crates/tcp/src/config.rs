@@ -310,22 +310,25 @@ impl Default for Config {
 }
 
 static LOSS_DETECTION: [(Choice, LossDetection); 2] = named! {
-    /// by time: RACK (RFC 8985).
+    /// RACK: by the time of transmission (RFC 8985).
     "rack" => LossDetection::Rack;
     /// by selective or duplicate acknowledgements (RFC 6675).
     "duplicate-acks" => LossDetection::DuplicateAcks;
 };
 
 static ECN: [(Choice, EcnMode); 3] = [
-    (Choice::new("off", "never."), EcnMode::Off),
-    (Choice::new("passive", "where the peer asks for it."), EcnMode::Passive),
-    (Choice::new("active", "asks for it, too."), EcnMode::Active),
+    (Choice::new("off", "ECN is not used."), EcnMode::Off),
+    (Choice::new("passive", "ECN is used if the peer requests it."), EcnMode::Passive),
+    (Choice::new("active", "ECN is requested, and used if the peer requests it."), EcnMode::Active),
 ];
 
 static ECN_FEEDBACK: [(Choice, EcnFeedback); 3] = [
-    (Choice::new("classic", "until the sender has answered (RFC 3168)."), EcnFeedback::Classic),
-    (Choice::new("dctcp", "segment by segment (RFC 8257)."), EcnFeedback::Dctcp),
-    (Choice::new("accurate", "counters of packets and bytes (AccECN, RFC 9768)."), EcnFeedback::Accurate),
+    (
+        Choice::new("classic", "ECE on every acknowledgement until the sender sends CWR (RFC 3168)."),
+        EcnFeedback::Classic,
+    ),
+    (Choice::new("dctcp", "ECE reflects the mark of each segment (RFC 8257)."), EcnFeedback::Dctcp),
+    (Choice::new("accurate", "counters of marked packets and bytes (AccECN, RFC 9768)."), EcnFeedback::Accurate),
 ];
 
 /// Default of keys that a preset sets.
@@ -334,92 +337,97 @@ const RTO: FieldKind = FieldKind::duration(Duration::from_nanos(1), Duration::fr
 
 /// The scenario keys of a connection. `settings.rs` has the presets and the checks for contradictory keys.
 pub(crate) static KEYS: [SettingKey<Config>; 40] = setting_keys! {
-    /// Payload of a full data segment; options come on top (1448B with timestamps fills 1500 bytes).
+    /// Payload of a full data segment, without TCP options (1448B with timestamps fills an IP packet of 1500 bytes).
     "mss": FieldKind::size(16, 65_000), optional BY_PRESET => at!(mss_bytes);
-    /// Initial window (RFC 6928: 10).
+    /// Initial congestion window (RFC 6928: 10).
     "initial_window" ["segments"]: FieldKind::integer(1, 1000), optional BY_PRESET => at!(initial_window_segments);
-    /// What is written and not yet acknowledged. 32MiB limits nothing below 6 Gbit/s at 40 ms.
+    /// Size of the send buffer: data written and not yet acknowledged. 32MiB allows 6 Gbit/s at a round-trip time of 40 ms.
     "send_buffer": FieldKind::size(16, 16 << 30), optional BY_PRESET => at!(send_buffer_bytes);
-    /// Bounds the window that is offered.
+    /// Size of the receive buffer, which limits the advertised window.
     "receive_buffer": FieldKind::size(16, 1 << 30), optional BY_PRESET => at!(receive_buffer_bytes);
-    /// The receive buffer begins with so much and grows with what the application reads in a round-trip time (Linux:
-    /// 64KiB).
-    "initial_receive_window": FieldKind::size(16, 1 << 30), optional "all of `receive_buffer` from the start" =>
+    /// Initial size of the receive buffer. It grows up to `receive_buffer` with the amount of data that the application
+    /// reads per round-trip time (Linux: 64KiB).
+    "initial_receive_window": FieldKind::size(16, 1 << 30), optional "as `receive_buffer`" =>
         at!(initial_receive_window_bytes);
-    /// Selective acknowledgements (RFC 2018).
+    /// Whether selective acknowledgements are used (RFC 2018).
     "sack": FieldKind::Boolean, optional BY_PRESET => at!(sack);
-    /// Timestamps (RFC 7323).
+    /// Whether timestamps are used (RFC 7323).
     "timestamps": FieldKind::Boolean, optional BY_PRESET => at!(timestamps);
-    /// Granularity of timestamps and of round-trip times taken from them.
+    /// Granularity of timestamps and of round-trip times measured with them.
     "timestamp_tick": FieldKind::duration(Duration::from_nanos(1), Duration::from_secs(1)), optional BY_PRESET =>
         at!(timestamp_tick);
-    /// Take round-trip times from echoed timestamps instead of each segment's own departure time.
+    /// Whether round-trip times are measured with echoed timestamps instead of the transmission time of each segment.
     "rtt_from_timestamps": FieldKind::Boolean, optional BY_PRESET => at!(rtt_from_timestamps);
-    /// Window scaling (RFC 7323).
+    /// Whether window scaling is used (RFC 7323).
     "window_scaling": FieldKind::Boolean, optional BY_PRESET => at!(window_scaling);
-    /// Announce the MSS on SYN segments.
+    /// Whether SYN segments have the MSS option.
     "mss_option": FieldKind::Boolean, optional BY_PRESET => at!(mss_option);
-    /// Segments acknowledged by one acknowledgement; 1: each at once.
+    /// Full segments after which an acknowledgement is sent immediately; 1 disables delayed acknowledgements.
     "delayed_ack_segments" ["segments"]: FieldKind::integer(1, 255), optional BY_PRESET => at!(delayed_ack_segments);
-    /// Longest delay of an acknowledgement.
+    /// Maximum delay of an acknowledgement.
     "delayed_ack_timeout": FieldKind::duration(Duration::ZERO, Duration::from_secs(10)), optional BY_PRESET =>
         at!(delayed_ack_timeout);
-    /// Nagle's algorithm (RFC 9293 section 3.7.4). Off in both presets: bulk senders set TCP_NODELAY.
+    /// Whether Nagle's algorithm is used (RFC 9293 section 3.7.4). Both presets disable it, as with TCP_NODELAY.
     "nagle": FieldKind::Boolean, optional BY_PRESET => at!(nagle);
-    /// Smallest retransmission time-out.
+    /// Minimum of the retransmission timeout.
     "min_rto": RTO, optional BY_PRESET => at!(min_rto);
-    /// Retransmission time-out before the first round-trip sample.
+    /// Retransmission timeout before the first round-trip sample.
     "initial_rto": RTO, optional BY_PRESET => at!(initial_rto);
-    /// Largest retransmission time-out.
+    /// Maximum of the retransmission timeout.
     "max_rto": RTO, optional BY_PRESET => at!(max_rto);
-    /// Shrink the window after an idle time-out (RFC 5681 section 4.1).
+    /// Whether the congestion window is reduced to the restart window after an idle period longer than the retransmission
+    /// timeout (RFC 5681 section 4.1).
     "idle_restart": FieldKind::Boolean, optional BY_PRESET => at!(idle_restart);
-    /// SYN retransmissions before giving up.
+    /// Number of SYN retransmissions after which the connection attempt fails.
     "max_syn_retransmissions": FieldKind::integer(0, 255), optional BY_PRESET => at!(max_syn_retransmissions);
-    /// Time-outs in a row before giving up.
+    /// Number of consecutive timeouts after which the connection is aborted.
     "max_retransmissions": FieldKind::integer(1, 255), optional BY_PRESET => at!(max_retransmissions);
-    /// Give up when data were not acknowledged for so long (RFC 9293 section 3.8.3).
+    /// User timeout: time without an acknowledgement of sent data after which the connection is aborted (RFC 9293
+    /// section 3.8.3).
     "user_timeout": FieldKind::INTERVAL, optional "off" => at!(user_timeout);
-    /// Longest stay in FIN-WAIT-2.
+    /// Time in FIN-WAIT-2 after which the connection is closed.
     "fin_wait_2_timeout": FieldKind::INTERVAL, optional "off" => at!(fin_wait_2_timeout);
-    /// Idle time after which keep-alive probes are sent (RFC 9293 section 3.8.4): nine at most, 75 s apart.
+    /// Idle time after which keep-alive probes are sent: up to nine, every 75 s (RFC 9293 section 3.8.4).
     "keep_alive": FieldKind::INTERVAL, optional "off" => at!(keep_alive);
-    /// Length of TIME-WAIT.
+    /// Duration of TIME-WAIT.
     "time_wait": FieldKind::duration(Duration::ZERO, Duration::from_secs(3600)), optional BY_PRESET => at!(time_wait);
-    /// Acknowledge the first data segment at once instead of delaying, as ns-3 does.
+    /// Whether the acknowledgement of the first data segment is not delayed, as in ns-3.
     "first_segment_acknowledged_at_once": FieldKind::Boolean, optional BY_PRESET => at!(first_segment_acknowledged_at_once);
-    /// Acknowledge segments one by one at the start of a connection, after a silence, after data that came again, where
-    /// a mark begins to be echoed, and while the receive window grows, as Linux does.
+    /// Whether acknowledgements are not delayed (as in Linux) at the start of a connection, after an idle period, after
+    /// duplicate data, when the echo of congestion marks begins, and while the receive window grows.
     "quick_ack": FieldKind::Boolean, optional BY_PRESET => at!(quick_ack);
-    /// Acknowledge a FIN twice where the data that it comes with call for an acknowledgement, as ns-3 does.
+    /// Whether a FIN on a data segment is acknowledged twice if the data require an acknowledgement, as in ns-3.
     "fin_with_data_acknowledged_twice": FieldKind::Boolean, optional BY_PRESET => at!(fin_with_data_acknowledged_twice);
-    /// How losses are found.
+    /// Loss detection algorithm.
     "loss_detection": FieldKind::Choice(&choices(&LOSS_DETECTION)), optional BY_PRESET =>
         at!(loss_detection, LOSS_DETECTION);
-    /// Tail loss probes (RFC 8985 section 7); only with `loss_detection = "rack"`.
+    /// Whether tail loss probes are sent (RFC 8985 section 7). Requires `loss_detection = "rack"`.
     "tail_loss_probe": FieldKind::Boolean, optional BY_PRESET => at!(tail_loss_probe);
-    /// Report duplicates that arrive (D-SACK, RFC 2883).
+    /// Whether duplicate segments are reported to the sender (D-SACK, RFC 2883).
     "dsack": FieldKind::Boolean, optional BY_PRESET => at!(dsack);
-    /// Take a reduction back once D-SACK says that every retransmission was needless, as Linux does.
+    /// Whether a window reduction is undone when D-SACK reports that all retransmissions were spurious, as in Linux.
     "dsack_undo": FieldKind::Boolean, optional BY_PRESET => at!(dsack_undo);
-    /// Take a reduction back when an echoed timestamp shows that the original arrived (RFC 3522, 4015).
+    /// Whether a window reduction is undone when an echoed timestamp shows that the original segment arrived (RFC 3522,
+    /// RFC 4015).
     "eifel": FieldKind::Boolean, optional BY_PRESET => at!(eifel);
-    /// Tell spurious time-outs by new data sent first (F-RTO, RFC 5682).
+    /// Whether spurious retransmission timeouts are detected by sending new data after the first retransmission (F-RTO,
+    /// RFC 5682).
     "frto": FieldKind::Boolean, optional BY_PRESET => at!(frto);
-    /// A new segment for each of the first two duplicate acknowledgements (RFC 3042), with `duplicate-acks`.
+    /// Whether a new segment is sent for each of the first two duplicate acknowledgements (RFC 3042), with
+    /// `loss_detection = "duplicate-acks"`.
     "limited_transmit": FieldKind::Boolean, optional BY_PRESET => at!(limited_transmit);
-    /// Time-outs in a row of a full segment after which smaller ones are tried (RFC 4821).
+    /// Number of consecutive timeouts of a full segment after which smaller segments are sent (RFC 4821).
     "black_hole_timeouts": FieldKind::integer(1, 255), optional "never" => at!(black_hole_timeouts);
-    /// Explicit congestion notification (RFC 3168).
+    /// Use of explicit congestion notification (RFC 3168).
     "ecn": FieldKind::Choice(&choices(&ECN)), optional BY_PRESET => at!(ecn, ECN);
-    /// How marks are fed back. Beside `congestion = "dctcp"` the default is `dctcp`, with `ecn = "active"`; with
-    /// `accurate` DCTCP sends ECT(1), which a `dualpi2` queue serves with low latency.
+    /// Form of ECN feedback. With `congestion = "dctcp"`, the default is `dctcp` (and `active` for `ecn`). With `accurate`,
+    /// DCTCP sends ECT(1), so that `dualpi2` assigns its packets to the low-latency queue.
     "ecn_feedback": FieldKind::Choice(&choices(&ECN_FEEDBACK)), optional BY_PRESET => at!(ecn_feedback, ECN_FEEDBACK);
-    /// After a mark the window falls over a round trip (proportional rate reduction), as Linux does, instead of at
-    /// once.
+    /// Whether the window is reduced over one round trip after a congestion mark (proportional rate reduction), as in
+    /// Linux, instead of immediately.
     "proportional_ecn_reduction": FieldKind::Boolean, optional BY_PRESET => at!(proportional_ecn_reduction);
-    /// Pace every control, as Linux's fq does.
+    /// Whether every congestion control is paced, as by the fq qdisc of Linux.
     "pacing": FieldKind::Boolean, optional BY_PRESET => at!(pacing);
-    /// Segments that leave together when paced.
+    /// Number of segments in one burst when paced.
     "pacing_quantum" ["segments"]: FieldKind::integer(1, 1000), optional BY_PRESET => at!(pacing_quantum_segments);
 };

@@ -79,7 +79,7 @@ impl std::default::Default for Settings {
 }
 
 static PRESETS: [(Choice, fn() -> Settings); 2] = [
-    (Choice::new("linux", "a Linux host with buffers of 32 MiB, whose programs set TCP_NODELAY."), Settings::linux),
+    (Choice::new("linux", "a Linux host with buffers of 32 MiB and TCP_NODELAY."), Settings::linux),
     (Choice::new("ns3", "the defaults of ns-3 (3.33 to 3.37)."), Settings::ns3),
 ];
 
@@ -87,35 +87,38 @@ static PRESET: [Field; 1] = [Field::optional(
     "preset",
     FieldKind::Choice(&choices(&PRESETS)),
     "`\"linux\"`; in a flow as `[tcp]`",
-    "Fills in the keys that are not given.",
+    "Preset of defaults for the other keys.",
 )];
 
 /// Whether Fast Open is used, and whether the client has a cookie.
 static FAST_OPEN: [(Choice, (bool, bool)); 3] = [
-    (Choice::new("off", "data follow the handshake."), (false, false)),
-    (Choice::new("ask", "the first connection between two hosts asks for a cookie, later ones use it."), (true, false)),
-    (Choice::new("known", "the client holds a cookie from the start."), (true, true)),
+    (Choice::new("off", "data are sent after the handshake."), (false, false)),
+    (Choice::new("ask", "the first connection between two hosts requests a cookie; later ones use it."), (true, false)),
+    (Choice::new("known", "the client has a cookie from the start."), (true, true)),
 ];
 
 static TLS: [(Choice, Option<tls::HandshakeMode>); 4] = [
-    (Choice::new("none", "the stream is not protected."), None),
+    (Choice::new("none", "no TLS."), None),
     (
-        Choice::new("full", "TLS 1.3 with a certificate: one round trip more (RFC 8446)."),
+        Choice::new("full", "full handshake with a certificate: one additional round trip (RFC 8446)."),
         Some(tls::HandshakeMode::Full),
     ),
     (
-        Choice::new("resumed", "a key from an earlier connection instead of a certificate."),
+        Choice::new("resumed", "session resumption: a pre-shared key instead of a certificate."),
         Some(tls::HandshakeMode::Resumption),
     ),
-    (Choice::new("early-data", "that, and data with the first flight."), Some(tls::HandshakeMode::EarlyData)),
+    (
+        Choice::new("early-data", "session resumption, and early data (0-RTT) in the first flight."),
+        Some(tls::HandshakeMode::EarlyData),
+    ),
 ];
 
 /// Whether HyStart is that of Linux.
 static HYSTART_VARIANTS: [(Choice, bool); 2] = named! {
     /// HyStart++ (RFC 9406).
     "rfc" => false;
-    /// that of Linux's CUBIC, by trains of acknowledgements and delay, and its growth by a twentieth per round trip
-    /// until the first loss; `linux-reno` has none then.
+    /// HyStart of Linux's CUBIC: by acknowledgement trains and delay, then growth by a twentieth per round trip until
+    /// the first loss. `linux-reno` then has no HyStart.
     "linux" => true;
 };
 
@@ -128,7 +131,7 @@ static CONNECTION: SettingsPart<Settings, Config> =
     SettingsPart { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
 
 static ABOVE: [SettingKey<Settings>; 6] = setting_keys! {
-    /// TCP Fast Open (RFC 7413): data with the SYN.
+    /// TCP Fast Open: data on the SYN (RFC 7413).
     "fast_open": FieldKind::Choice(&choices(&FAST_OPEN)), default "off" => FieldAccess {
         get: |settings, _| choice_name(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
         set: |settings, value| {
@@ -137,13 +140,13 @@ static ABOVE: [SettingKey<Settings>; 6] = setting_keys! {
             (settings.connection.fast_open, settings.fast_open_known) = both;
         },
     };
-    /// A model of TLS 1.3 above the connection: flights and records, no cryptography.
+    /// TLS 1.3 over the connection, modeled as round trips and sizes, without cryptography.
     "tls": FieldKind::Choice(&choices(&TLS)), default "none" => at!(tls, TLS);
     /// Size of the server's certificate chain.
     "tls_certificates": FieldKind::size(0, 1 << 20), default "3000B" => at!(tls_certificate_bytes);
-    /// HyStart++ (RFC 9406) in controls that have slow start. With the preset `ns3` it is true where `congestion = "cubic"`.
+    /// Whether controls with slow start use HyStart++ (RFC 9406). With the preset `ns3`, only `cubic` does by default.
     "hystart": FieldKind::Boolean, optional BY_PRESET => at!(hystart);
-    /// Which HyStart.
+    /// Variant of HyStart.
     "hystart_variant": FieldKind::Choice(&choices(&HYSTART_VARIANTS)), default "rfc" => at!(linux_hystart, HYSTART_VARIANTS);
     /// Whether the receiver closes its side when the sender has closed.
     "receiver_closes": FieldKind::Boolean, optional BY_PRESET => at!(receiver_closes);
@@ -152,8 +155,8 @@ static ABOVE: [SettingKey<Settings>; 6] = setting_keys! {
 /// The table in a scenario file.
 pub static TCP: Table = Table {
     name: "tcp",
-    text: "Settings of TCP at both ends. `[tcp]` holds for all flows, `[flow.tcp]` after a `[[flow]]` for that one. A flow \
-           that names a preset of its own starts from that preset; otherwise it starts from `[tcp]`.",
+    text: "Settings of TCP at both ends. `[tcp]` applies to all flows, `[flow.tcp]` after a `[[flow]]` to that flow. A flow \
+           with its own preset starts from that preset; otherwise it starts from `[tcp]`.",
     fields: &[&PRESET, &fields(&CONGESTION), &fields(&KEYS), &fields(&ABOVE)],
     ..Table::EMPTY
 };

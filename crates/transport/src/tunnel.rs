@@ -112,33 +112,30 @@ impl Default for Settings {
 
 /// Names of [`Mode`].
 pub static MODES: [(Choice, Mode); 2] = [
-    (Choice::new("datagram", "payloads in QUIC DATAGRAM frames: what is lost stays lost."), Mode::Datagram),
-    (Choice::new("stream", "payloads in capsules on the request stream: what is lost is sent again."), Mode::Stream),
+    (Choice::new("datagram", "payloads in QUIC DATAGRAM frames, which are not retransmitted."), Mode::Datagram),
+    (Choice::new("stream", "payloads in capsules on the request stream, which is reliable."), Mode::Stream),
 ];
 
 /// Names of [`DropPolicy`].
 pub static DROP_POLICIES: [(Choice, DropPolicy); 2] = [
-    (Choice::new("newest", "what arrives."), DropPolicy::Newest),
-    (Choice::new("oldest", "what has waited longest."), DropPolicy::Oldest),
+    (Choice::new("newest", "the arriving payload."), DropPolicy::Newest),
+    (Choice::new("oldest", "the payload that has waited longest."), DropPolicy::Oldest),
 ];
 
 /// Names of [`Scheduler`].
 pub static SCHEDULERS: [(Choice, Scheduler); 3] = [
-    (Choice::new("round-robin", "requests take turns."), Scheduler::RoundRobin),
+    (Choice::new("round-robin", "one payload of each request in turn."), Scheduler::RoundRobin),
+    (Choice::new("fifo", "in order of arrival (datagram mode); in stream mode as `round-robin`."), Scheduler::Fifo),
     (
-        Choice::new("fifo", "what came first goes first, in datagram mode; in stream mode as `round-robin`."),
-        Scheduler::Fifo,
-    ),
-    (
-        Choice::new("request-order", "the request that was opened first goes first, as in aioquic's streams of 2021."),
+        Choice::new("request-order", "in the order in which requests were opened, as the streams of aioquic in 2021."),
         Scheduler::RequestOrder,
     ),
 ];
 
 /// The names of the congestion controls, and `none`.
 static CONGESTION: &[Choice] = &{
-    let none = "whatever is handed to the tunnel leaves at once (datagram mode). Outside of laboratories allowed only where \
-                all that is carried is known to be controlled (RFC 9298 section 6).";
+    let none = "no congestion control; payloads are sent at once (datagram mode only). RFC 9298 section 6 permits this only \
+                if all traffic in the tunnel is congestion-controlled.";
     let mut list = [Choice::new("none", none); CHOICES.len() + 1];
     let mut n = 0;
     while n < CHOICES.len() {
@@ -149,7 +146,7 @@ static CONGESTION: &[Choice] = &{
 };
 
 static KEYS: [SettingKey<Settings>; 18] = setting_keys! {
-    /// How payloads travel between client and proxy.
+    /// Transport of payloads between client and proxy.
     "mode": FieldKind::Choice(&choices(&MODES)), setting => at!(mode, MODES);
     /// Congestion control of the tunnel.
     "congestion": FieldKind::Choice(CONGESTION), setting => FieldAccess {
@@ -160,8 +157,8 @@ static KEYS: [SettingKey<Settings>; 18] = setting_keys! {
     };
     quic::hystart(at!(hystart));
     quic::initial_window(at!(initial_window_packets));
-    /// UDP payload of a full packet of the tunnel before the path is known to carry more. Inner packets of 1200 bytes,
-    /// with which every QUIC connection begins, need 1240.
+    /// UDP payload of a full packet of the tunnel before the path is known to support larger ones. Inner packets of 1200
+    /// bytes, with which each QUIC connection starts, require 1240 bytes.
     "initial_mtu": DATAGRAM, setting => at!(initial_mtu_bytes);
     quic::largest_mtu(FieldAccess {
         get: |settings, kind| settings.largest_mtu_bytes.unwrap_or(settings.initial_mtu_bytes).to_data(kind),
@@ -170,28 +167,27 @@ static KEYS: [SettingKey<Settings>; 18] = setting_keys! {
             settings.largest_mtu_bytes = largest.filter(|largest| *largest > settings.initial_mtu_bytes);
         },
     });
-    /// How much of one request's payload may wait ahead of the QUIC stack, at either end: bytes, time, or `unlimited`.
+    /// Limit of the queue ahead of the QUIC stack, for each request at either end: bytes, a time, or `unlimited`.
     "queue_limit": FieldKind::QueueLimit, setting => at!(queue_limit);
-    /// What is dropped when the limit is reached.
+    /// Payload that is dropped when the queue is full.
     "drop_policy": FieldKind::Choice(&choices(&DROP_POLICIES)), setting => at!(drop_policy, DROP_POLICIES);
-    /// Which request's payload goes next.
+    /// Scheduler that selects the request whose payload is sent next.
     "scheduler": FieldKind::Choice(&choices(&SCHEDULERS)), setting => at!(scheduler, SCHEDULERS);
-    /// Whether capsules that wait together share a DATA frame, in stream mode.
+    /// Stream mode: whether waiting capsules are combined in one DATA frame.
     "coalesce": FieldKind::Boolean, setting => at!(coalesce);
-    /// Datagram mode: what is handed to the QUIC stack ahead of its congestion control.
+    /// Datagram mode: size of the QUIC stack's buffer for datagrams that congestion control does not permit to be sent yet.
     "datagram_buffer": FieldKind::size(1200, 1 << 30), setting => at!(datagram_buffer_bytes);
-    /// Stream mode: what the QUIC stack keeps, of all requests, until it is acknowledged.
+    /// Stream mode: size of the QUIC stack's send buffer for all requests together: data not acknowledged yet.
     "send_buffer": FieldKind::size(1200, 1 << 30), setting => at!(send_buffer_bytes);
-    /// What of a stream may be on its way or unread (flow control); eight times as much of all.
+    /// Receive window of a stream: data in flight or unread (flow control). That of the connection is eight times as large.
     "receive_buffer": FieldKind::size(1200, 1 << 28), setting => at!(receive_buffer_bytes);
-    /// Silence after which the tunnel, or a request in it, is over; RFC 9298 asks for two minutes at least.
+    /// Time without packets after which the tunnel, or a request in it, ends. RFC 9298 recommends at least two minutes.
     "idle_timeout": FieldKind::DURATION, setting => at!(idle_timeout);
-    /// How long client and proxy take from a datagram's arrival to what they do about it, always the same or drawn anew
-    /// each time; what comes meanwhile is dealt with together. Of several tunnels at a host that with the longest mean
-    /// counts.
+    /// Time that client and proxy take from the arrival of a datagram to their reaction, constant or random. Datagrams that
+    /// arrive in this time are processed together. If a host has several tunnels, the one with the largest mean applies.
     "reaction": TIME_OR_RANDOM, setting => at!(reaction);
-    /// Timers of client and proxy ring at ticks this far apart, as a program's do; of several tunnels at a host the
-    /// coarsest count.
+    /// Interval between ticks of the timers of client and proxy: a timer expires at the first tick after its deadline. If
+    /// a host has several tunnels, the largest value applies.
     "timer_granularity": GRANULARITY, setting => at!(timer_granularity);
     /// Size of the proxy's certificate chain; with `cryptography = "tls"` 400 to 60 000 bytes.
     "certificates": FieldKind::size(0, 1 << 20), setting => at!(certificate_bytes);
@@ -201,9 +197,9 @@ static KEYS: [SettingKey<Settings>; 18] = setting_keys! {
 /// The table of a scenario file.
 pub static MASQUE: Table = Table {
     name: "masque",
-    text: "Settings of tunnels (CONNECT-UDP, RFC 9298) at client and proxy. `[masque]` holds for all flows with `protocol = \
-           \"masque\"`, `[flow.masque]` after a `[[flow]]` for that one. Client and proxy are the programs that also run on \
-           real sockets; the ends take no time to do what they do.",
+    text: "Settings of tunnels (CONNECT-UDP, RFC 9298) at client and proxy. `[masque]` applies to all flows with `protocol = \
+           \"masque\"`, `[flow.masque]` after a `[[flow]]` to that flow. Client and proxy are the code of the programs that \
+           run on real sockets. Their processing time is 0 unless `reaction` sets it.",
     fields: &[&fields(&KEYS)],
     defaults: Some(|| SETTINGS.defaults(SourceLocation::default())),
     ..Table::EMPTY
