@@ -4,6 +4,7 @@ use crate::declared::{DeclaredFlow, DeclaredLink, MinimumPathDelay};
 use crate::flow::{self, FinalFlowState, FlowDetails, FlowState};
 use crate::link::{FinalLinkState, LinkDetails, LinkState};
 use crate::verdict::{AuditReport, FailureLog, Rule, Subject};
+use crate::words;
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{FlowId, Instant, LinkId};
 use std::collections::BTreeMap;
@@ -207,7 +208,7 @@ const UNDECLARED: u32 = 0;
 #[cold]
 fn undeclared(subject: Subject, at: Instant, log: &mut FailureLog) {
     log.note(Rule::Declaration, subject, at, || {
-        format!("expected events of declared links and flows, found one of {subject}")
+        format!("expected events only of declared links and flows, found one of {subject}")
     });
 }
 
@@ -294,7 +295,7 @@ impl Observer for Auditor {
         };
         if !link_details.declared.varies.duplicates {
             details.log.note(Rule::FlowConservation, Subject::Link(link), arrival, || {
-                format!("expected no copies, found one of {} bytes", packet.ip_bytes)
+                format!("expected no duplicates on this link, found one of {}", words::bytes(packet.ip_bytes))
             });
         }
     }

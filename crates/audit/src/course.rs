@@ -9,6 +9,7 @@
 //! was declared up to the end of each frame. Clocks count whole nanoseconds, so an end may be up to one nanosecond too early.
 
 use crate::declared::RateProfile;
+use crate::words;
 
 /// The busy period of a link under audit.
 #[derive(Clone, Debug)]
@@ -42,25 +43,32 @@ impl RateProfileChecker {
                 if bytes * 8_000_000_000 <= room {
                     return Ok(());
                 }
-                let most = room / 8_000_000_000;
-                Err(format!("expected at most {most} bytes from {since} ns to {finish} ns, found {bytes}"))
+                Err(too_many(room / 8_000_000_000, since, finish, bytes))
             }
             RateProfile::Opportunities { at_ns, bytes: each } => {
                 let until = |at| opportunities_before(at, at_ns);
                 let room = (until(finish.saturating_add(1)) - until(since)) * u128::from(*each);
                 let at_one = |at: u64| until(at.saturating_add(1)) > until(at);
                 if bytes > room {
-                    return Err(format!("expected at most {room} bytes from {since} ns to {finish} ns, found {bytes}"));
+                    return Err(too_many(room, since, finish, bytes));
                 }
                 if !at_one(start) || !at_one(finish) {
                     return Err(format!(
-                        "expected bytes to leave at opportunities only, found a frame from {start} ns to {finish} ns"
+                        "expected frames to start and end at delivery opportunities, found one from {} to {}",
+                        words::time(start),
+                        words::time(finish)
                     ));
                 }
                 Ok(())
             }
         }
     }
+}
+
+fn too_many(most: u128, since: u64, finish: u64, found: u128) -> String {
+    let bytes = |number: u128| words::bytes(i128::try_from(number).unwrap_or(i128::MAX));
+    let (since, finish) = (words::time(since), words::time(finish));
+    format!("expected at most {} from {since} to {finish}, found {}", bytes(most), bytes(found))
 }
 
 /// Returns the units of 10^-9 bit from the start of the run to `until`.

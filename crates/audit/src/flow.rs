@@ -12,6 +12,7 @@
 use crate::balance::TrafficBalance;
 use crate::declared::MinimumPathDelay;
 use crate::verdict::{FailureLog, Rule, Subject};
+use crate::words;
 use fullpipe_record::{FlowCounters, PacketView, TcpView};
 use fullpipe_units::{FlowId, Instant};
 use std::collections::BTreeMap;
@@ -203,7 +204,7 @@ pub(crate) fn judge_sent(
     log.note(Rule::Acknowledgement, Subject::Flow(packet.flow), now, || {
         if silent {
             return format!(
-                "expected no acknowledgement of flow {other_flow}, which sent nothing, found one of {found}"
+                "expected no acknowledgement of flow {other_flow}, which sent nothing, found sequence number {found}"
             );
         }
         format!(
@@ -315,11 +316,12 @@ impl FlowState {
         let bytes = packet.ip_bytes;
         let least_ns = path.least_ns_of_any(bytes);
         if now < sent || now.saturating_since(sent).as_nanos() < least_ns {
-            let (sent_ns, now_ns) = (sent.as_nanos(), now.as_nanos());
             log.note(Rule::PathTime, subject, now, || {
+                let (bytes, least) = (words::bytes(bytes), words::time(least_ns));
+                let (sent, now) = (words::time(sent.as_nanos()), words::time(now.as_nanos()));
                 format!(
-                    "expected {bytes} bytes sent at {sent_ns} ns to take at least {least_ns} ns over their path, found \
-                     them delivered at {now_ns} ns"
+                    "expected a packet of {bytes} sent at {sent} to take at least {least} over its path, found its delivery \
+                     at {now}"
                 )
             });
         }
@@ -334,7 +336,9 @@ impl FlowState {
             }
             let expected = self.sent_end;
             log.note(Rule::Sequence, subject, now, || {
-                format!("expected segments that end at {expected}, the highest number sent, or before, found {found}")
+                format!(
+                    "expected segments to end at sequence number {expected} (the highest sent) or before, found {found}"
+                )
             });
             self.content_delivered(tcp);
         }
@@ -345,8 +349,9 @@ impl FlowState {
             let (packets, bytes) = self.in_flight.parts();
             log.note(Rule::FlowConservation, Subject::Flow(flow), now, || {
                 format!(
-                    "expected no more to be delivered and dropped than was sent, found {} packets and {} bytes more",
-                    -packets, -bytes
+                    "expected deliveries and drops not to exceed the sent packets, found {} and {} more",
+                    words::count(-packets, "packet"),
+                    words::bytes(-bytes)
                 )
             });
         }
@@ -390,9 +395,11 @@ impl FlowState {
             let (packets, bytes) = self.in_flight.parts();
             log.note(Rule::FlowConservation, subject, Instant::NEVER, || {
                 format!(
-                    "expected {packets} packets and {bytes} bytes in flight, as was sent less what was delivered and \
-                     dropped, found {} packets and {} bytes",
-                    end.in_flight_packets, end.in_flight_bytes
+                    "expected {} and {} in flight (sent minus delivered and dropped), found {} and {}",
+                    words::count(packets, "packet"),
+                    words::bytes(bytes),
+                    words::count(end.in_flight_packets, "packet"),
+                    words::bytes(end.in_flight_bytes)
                 )
             });
         }
@@ -412,7 +419,7 @@ impl FlowState {
             if more != 0 {
                 let expected = i128::from(found) - i128::from(more);
                 log.note(Rule::Counters, subject, Instant::NEVER, || {
-                    format!("expected the records to say {what} = {expected}, found {found}")
+                    format!("expected {what} = {expected} in the records, found {found}")
                 });
             }
         }

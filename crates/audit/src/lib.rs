@@ -17,6 +17,7 @@ mod flow;
 mod link;
 mod packet;
 mod verdict;
+mod words;
 
 pub use auditor::{Auditor, FinalState};
 pub use declared::{DeclaredFlow, DeclaredLink, DeclaredQueueLimit, LinkVariation, MediumAccess, RateProfile};

@@ -13,6 +13,7 @@ use crate::balance::TrafficBalance;
 use crate::course::RateProfileChecker;
 use crate::declared::{DeclaredLink, FRACTION_BITS, MediumAccess};
 use crate::verdict::{FailureLog, Rule, Subject};
+use crate::words::{self, time};
 use fullpipe_record::Transmission;
 use fullpipe_units::{Instant, LinkId};
 use std::sync::Arc;
@@ -172,20 +173,21 @@ impl LinkState {
 
         if offered > start {
             fail(Rule::FrameOrder, &|| {
-                format!("expected a frame to begin after it came at {offered} ns, found it beginning at {start} ns")
+                let (offered, start) = (time(offered), time(start));
+                format!("expected a frame offered at {offered} to start no earlier, found its start at {start}")
             });
         }
         if start > finish {
             fail(Rule::FrameOrder, &|| {
-                format!("expected a frame that begins at {start} ns to end later, found it ending at {finish} ns")
+                let (start, finish) = (time(start), time(finish));
+                format!("expected a frame that starts at {start} to end later, found its end at {finish}")
             });
         }
         let free_from = if details.ordinary { self.free_from } else { details.free_from };
         if start < free_from {
             fail(Rule::Overlap, &|| {
-                format!(
-                    "expected no frame before {free_from} ns, when the one ahead is through, found one at {start} ns"
-                )
+                let (free_from, start) = (time(free_from), time(start));
+                format!("expected no frame before the end of the previous one at {free_from}, found a start at {start}")
             });
         }
         match &mut details.course {
@@ -200,18 +202,18 @@ impl LinkState {
         if arrival < expected || (arrival > expected && !declared.delay_varies) {
             let delay = declared.delay_ns;
             fail(Rule::Propagation, &|| {
+                let (finish, delay) = (time(finish), time(delay));
+                let (expected, arrival) = (time(expected), time(arrival));
                 format!(
-                    "expected a frame that ended at {finish} ns to arrive {delay} ns later, at {expected} ns, found \
-                     {arrival} ns"
+                    "expected a frame that ends at {finish} to arrive {delay} later, at {expected}, found {arrival}"
                 )
             });
         }
         let last_arrival = details.last_arrival;
         if arrival < last_arrival && declared.medium == MediumAccess::PointToPoint && !declared.varies.reorders {
             fail(Rule::Propagation, &|| {
-                format!(
-                    "expected no frame to overtake the one that arrived at {last_arrival} ns, found one at {arrival} ns"
-                )
+                let (last, arrival) = (time(last_arrival), time(arrival));
+                format!("expected no frame to overtake the one that arrived at {last}, found an arrival at {arrival}")
             });
         }
         details.last_arrival = last_arrival.max(arrival);
@@ -235,24 +237,27 @@ impl LinkState {
         let earliest = offered.saturating_add(least);
         if arrival < earliest {
             log.note(Rule::Propagation, subject, frame.arrival, || {
+                let (offered, least) = (time(offered), time(least));
+                let (earliest, arrival) = (time(earliest), time(arrival));
                 format!(
-                    "expected a frame that came at {offered} ns to arrive {least} ns later at the earliest, at {earliest} \
-                     ns, found {arrival} ns"
+                    "expected a frame offered at {offered} to arrive at {earliest} or later (minimum delay {least}), found \
+                     {arrival}"
                 )
             });
         }
         let busy = &mut details.busy;
         busy.from = busy.from.min(offered);
         busy.bytes += u64::from(frame.wire_bytes);
-        let time = arrival.saturating_sub(busy.from);
+        let elapsed = arrival.saturating_sub(busy.from);
         // Compares the bits that arrived times 10^9 with bits per second times nanoseconds.
-        let able = u128::from(rate) * u128::from(time);
+        let able = u128::from(rate) * u128::from(elapsed);
         if rate > 0 && u128::from(busy.bytes) * 8_000_000_000 > able {
             let (found, most) = (busy.bytes, able / 8_000_000_000);
             log.note(Rule::LinkRate, subject, frame.arrival, || {
+                let most = words::bytes(i128::try_from(most).unwrap_or(i128::MAX));
+                let (elapsed, rate, found) = (time(elapsed), words::rate(rate), words::bytes(found));
                 format!(
-                    "expected at most {most} bytes to arrive within {time} ns at {rate} bit/s, since the medium was empty, \
-                     found {found}"
+                    "expected at most {most} to arrive at {rate} in the {elapsed} since the medium was empty, found {found}"
                 )
             });
         }
@@ -269,8 +274,9 @@ impl LinkState {
             let (frames, bytes) = self.waiting.parts();
             log.note(Rule::LinkConservation, Subject::Link(link), at, || {
                 format!(
-                    "expected no more to be transmitted and dropped than was offered, found {} frames and {} bytes more",
-                    -frames, -bytes
+                    "expected transmissions and drops not to exceed the offered frames, found {} and {} more",
+                    words::count(-frames, "frame"),
+                    words::bytes(-bytes)
                 )
             });
         }
@@ -294,12 +300,13 @@ impl LinkState {
         self.owed = if taken_ns == needed_ns { (needed & FRACTION_MASK) as u32 } else { 0 };
         if taken_ns < needed_ns {
             fail(Rule::LinkRate, &|| {
-                let (bytes, rate) = (frame.wire_bytes, declared.rate_bps);
-                let earliest = start.saturating_add(needed_ns);
-                let busy = if together { ", with what the frames just before it left over" } else { "" };
+                let (bytes, rate) = (words::bytes(frame.wire_bytes), words::rate(declared.rate_bps));
+                let (start, earliest) = (time(start), time(start.saturating_add(needed_ns)));
+                let busy = if together { ", after the frames just before it," } else { "" };
+                let finish = time(finish);
                 format!(
-                    "expected {bytes} bytes that begin at {start} ns to end at {earliest} ns at the earliest at {rate} \
-                     bit/s{busy}, found {finish} ns"
+                    "expected a frame of {bytes} that starts at {start}{busy} to end at {earliest} or later at {rate}, found \
+                     {finish}"
                 )
             });
         }
@@ -319,9 +326,11 @@ impl LinkState {
             let (frames, bytes) = self.waiting.parts();
             log.note(Rule::LinkConservation, Subject::Link(link), Instant::NEVER, || {
                 format!(
-                    "expected {frames} frames and {bytes} bytes to wait, as was offered less what was transmitted and \
-                     dropped, found {} frames and {} bytes",
-                    end.queued_frames, end.queued_bytes
+                    "expected {} and {} in the queue (offered minus transmitted and dropped), found {} and {}",
+                    words::count(frames, "frame"),
+                    words::bytes(bytes),
+                    words::count(end.queued_frames, "frame"),
+                    words::bytes(end.queued_bytes)
                 )
             });
         }

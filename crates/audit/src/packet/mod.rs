@@ -11,6 +11,7 @@ mod stream;
 use crate::auditor::FinalState;
 use crate::declared::{DeclaredFlow, DeclaredLink};
 use crate::verdict::{AuditReport, FailureLog, Rule, Subject};
+use crate::words;
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{FlowId, Instant, LinkId};
 use hops::{HopChecker, UnknownOrigin};
@@ -134,7 +135,7 @@ impl PacketAuditor {
                 self.log.note(Rule::AcknowledgedHole, Subject::Flow(packet.flow), now, || {
                     format!(
                         "expected an acknowledgement of at most {complete}, up to which flow {other} was delivered without \
-                         a hole, found {found}"
+                         a gap, found {found}"
                     )
                 });
             }
@@ -147,10 +148,11 @@ impl PacketAuditor {
         let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
         flow.origin.delivered(now, packet, sent, &mut self.log);
         if flow.hops.delivered(now.as_nanos(), packet.ip_bytes).is_err() {
-            let bytes = packet.ip_bytes;
             self.log.note(Rule::Hops, Subject::Flow(packet.flow), now, || {
+                let bytes = words::bytes(packet.ip_bytes);
                 format!(
-                    "expected a packet to be delivered when it arrives over its last link, found none of {bytes} bytes"
+                    "expected a packet to be delivered when it arrives over the last link of its path, found a delivery of \
+                     {bytes} without an arrival"
                 )
             });
         }
@@ -167,7 +169,7 @@ impl PacketAuditor {
         self.frames += 1;
         if bytes > largest {
             self.log.note(Rule::FrameSize, Subject::Link(frame.link), frame.start, || {
-                format!("expected frames of at most {largest} bytes, found one of {bytes}")
+                format!("expected frames of at most {}, found one of {}", words::bytes(largest), words::bytes(bytes))
             });
         }
         let queue = &mut self.queues[frame.link.index()];
@@ -175,15 +177,18 @@ impl PacketAuditor {
         let in_order = queue.in_order;
         let Some(flow) = self.flows.get_mut(frame.flow.index()) else { return };
         if let Err(reason) = flow.hops.transmitted(frame, link, in_order) {
-            let (name, bytes, offered) = (&link.name, frame.wire_bytes, frame.offered);
-            self.log.note(Rule::Hops, Subject::Flow(frame.flow), frame.offered, || match reason {
-                UnknownOrigin::LinkNotOnPath => {
-                    format!("expected no frame on link {name:?}, over which its way does not lead")
+            self.log.note(Rule::Hops, Subject::Flow(frame.flow), frame.offered, || {
+                let (name, bytes) = (&link.name, words::bytes(frame.wire_bytes));
+                let offered = words::time(frame.offered.as_nanos());
+                match reason {
+                    UnknownOrigin::LinkNotOnPath => {
+                        format!("expected no frame on link {name:?}, which is not on the flow's path, found one of {bytes}")
+                    }
+                    UnknownOrigin::NoMatchingArrival => format!(
+                        "expected a frame offered to link {name:?} at {offered} to have been sent or received there at this \
+                         time, found one of {bytes} that was not"
+                    ),
                 }
-                UnknownOrigin::NoMatchingArrival => format!(
-                    "expected a frame that is offered to link {name:?} to have come there at {offered}, found one of \
-                     {bytes} bytes from nowhere"
-                ),
             });
         }
     }

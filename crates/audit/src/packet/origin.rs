@@ -3,6 +3,7 @@
 
 use crate::flow::PublishedTimes;
 use crate::verdict::{FailureLog, Rule, Subject};
+use crate::words;
 use fullpipe_record::PacketView;
 use fullpipe_units::{FlowId, Instant};
 use std::collections::BTreeMap;
@@ -13,6 +14,15 @@ type Likeness = (u32, u32, Option<(u32, u32, u32, bool, bool)>);
 fn likeness(packet: &PacketView) -> Likeness {
     let tcp = packet.tcp.map(|tcp| (tcp.sequence, tcp.sequence_end, tcp.acknowledgement, tcp.has_ack, tcp.syn));
     (packet.ip_bytes, packet.payload_bytes, tcp)
+}
+
+/// Describes a packet in a message.
+fn describe(packet: &PacketView) -> String {
+    let bytes = words::bytes(packet.ip_bytes);
+    match &packet.tcp {
+        Some(tcp) => format!("a segment of {bytes} with sequence numbers {} to {}", tcp.sequence, tcp.sequence_end),
+        None => format!("a packet of {bytes}"),
+    }
 }
 
 /// Packets with the same properties that were sent and not delivered.
@@ -60,7 +70,8 @@ impl OriginChecker {
         self.checks += 1;
         if !self.take(packet, sent) {
             log.note(Rule::Origin, Subject::Flow(packet.flow), now, || {
-                format!("expected what is delivered to have been sent, found {packet:?} that was not sent at {sent}")
+                let (packet, sent) = (describe(packet), words::time(sent.as_nanos()));
+                format!("expected a delivered packet to have been sent, found {packet} that was not sent at {sent}")
             });
         }
         let delay_ns = now.saturating_since(sent).as_nanos();
@@ -112,7 +123,8 @@ impl OriginChecker {
                 self.forget(packet);
             }
             None => log.note(Rule::Origin, Subject::Flow(packet.flow), now, || {
-                format!("expected what is dropped to have been sent and not to have ended before, found {packet:?}")
+                let packet = describe(packet);
+                format!("expected a dropped packet to have been sent and to be in flight, found {packet} that is not")
             }),
         }
     }
@@ -130,7 +142,8 @@ impl OriginChecker {
         ] {
             if expected != found {
                 log.note(Rule::Counters, Subject::Flow(flow), Instant::NEVER, || {
-                    format!("expected the records to say {what} = {expected} ns, found {found} ns")
+                    let (expected, found) = (words::time(expected), words::time(found));
+                    format!("expected {what} = {expected} in the records, found {found}")
                 });
             }
         }

@@ -7,6 +7,7 @@
 
 use crate::declared::{DeclaredLink, DeclaredQueueLimit, MediumAccess};
 use crate::verdict::{FailureLog, Rule, Subject};
+use crate::words;
 use fullpipe_record::Transmission;
 use fullpipe_units::{FlowId, Instant, LinkId};
 use std::collections::{BTreeMap, VecDeque};
@@ -87,7 +88,10 @@ impl QueueChecker {
                 self.came.remove(position);
             }
             None => log.note(Rule::QueueOrder, Subject::Link(self.link), self.last_start, || {
-                format!("expected a dropped frame to be one of those that wait, found one of {wire_bytes} bytes")
+                format!(
+                    "expected a dropped frame to be in the queue, found one of {} that is not",
+                    words::bytes(wire_bytes)
+                )
             }),
         }
     }
@@ -104,9 +108,10 @@ impl QueueChecker {
             if first != Some(found) {
                 log.note(Rule::QueueOrder, subject, frame.start, || match first {
                     Some(expected) => {
-                        format!("expected the frame of {expected} bytes that came first, found one of {found} bytes")
+                        let (expected, found) = (words::bytes(expected), words::bytes(found));
+                        format!("expected the frame of {expected} that arrived first, found one of {found}")
                     }
-                    None => format!("expected no frame, as none waits, found one of {found} bytes"),
+                    None => format!("expected no frame from an empty queue, found one of {}", words::bytes(found)),
                 });
             }
         }
@@ -134,9 +139,8 @@ impl Sender {
         if offered < self.last_offered {
             let last = self.last_offered;
             log.note(Rule::QueueOrder, subject, frame.start, || {
-                format!(
-                    "expected frames in the order of coming, found one that came at {offered} ns after one of {last} ns"
-                )
+                let (offered, last) = (words::time(offered), words::time(last));
+                format!("expected frames in order of arrival, found one that arrived at {offered} after one of {last}")
             });
         }
         self.last_offered = offered;
@@ -159,12 +163,13 @@ impl Sender {
         let packets = self.waiting.len() as u64 - u64::from(shared);
         let bytes = self.waiting_bytes - first;
         let at = frame.offered;
-        for (what, found, limit) in [("packets", packets, promise.packets), ("bytes", bytes, promise.bytes)] {
+        let in_words: [fn(u64) -> String; 2] = [|packets| words::count(packets, "packet"), words::bytes];
+        for (text, found, limit) in [(in_words[0], packets, promise.packets), (in_words[1], bytes, promise.bytes)] {
             if let Some(limit) = limit
                 && found > limit
             {
                 log.note(Rule::QueueLimit, subject, at, || {
-                    format!("expected at most {limit} {what} to wait, found {found}")
+                    format!("expected at most {} in the queue, found {}", text(limit), text(found))
                 });
             }
         }

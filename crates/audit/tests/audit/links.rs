@@ -174,7 +174,7 @@ fn an_early_end_is_reported_with_the_expected_time() {
     assert_eq!(rule, Rule::LinkRate);
     assert_eq!(
         message,
-        "expected 1502 bytes that begin at 10 ns to end at 120170 ns at the earliest at 100000000 bit/s, found 120169 ns"
+        "expected a frame of 1502 bytes that starts at 10 ns to end at 120.17 us or later at 100 Mbit/s, found 120.169 us"
     );
 }
 
@@ -312,7 +312,7 @@ fn offered_frames_are_transmitted_dropped_or_queued() {
         // Detected at both transmissions (1 of 0, 2 of 1), at the drop (3 of 2), and at the end.
         (
             Rule::LinkConservation,
-            "expected no more to be transmitted and dropped than was offered, found 1 frames and 125 bytes more",
+            "expected transmissions and drops not to exceed the offered frames, found 1 frame and 125 bytes more",
             4
         )
     );
@@ -321,8 +321,7 @@ fn offered_frames_are_transmitted_dropped_or_queued() {
     let (_, message) = wire.failure().expect("a missing byte is a failure");
     assert_eq!(
         message,
-        "expected 1 frames and 400 bytes to wait, as was offered less what was transmitted and dropped, found 1 frames and \
-         399 bytes"
+        "expected 1 frame and 400 bytes in the queue (offered minus transmitted and dropped), found 1 frame and 399 bytes"
     );
 }
 
@@ -380,8 +379,8 @@ fn the_first_failure_is_kept_with_its_message_and_the_others_are_counted() {
     assert_eq!(
         verdict.to_string(),
         format!(
-            "audit failed: 7 failures in {} checks\n  propagation: link 0 (1000000000 bit/s) at 0.000003000 s: expected a \
-             frame that ended at 4000 ns to arrive 0 ns later, at 4000 ns, found 4001 ns (7 times)",
+            "audit failed: 7 failures in {} checks\n  propagation: link 0 (1000000000 bit/s) at 3 us: expected a frame that \
+             ends at 4 us to arrive 0 ns later, at 4 us, found 4.001 us (7 times)",
             verdict.checks_performed()
         )
     );

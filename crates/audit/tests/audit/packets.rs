@@ -95,9 +95,9 @@ fn a_queue_holds_no_more_than_its_limit() {
     let offers = [100, 200, 300, 150];
     for (packets, bytes, expected) in [
         (Some(2), None, None),
-        (Some(1), None, Some("expected at most 1 packets to wait, found 2")),
+        (Some(1), None, Some("expected at most 1 packet in the queue, found 2 packets")),
         (None, Some(500), None),
-        (None, Some(499), Some("expected at most 499 bytes to wait, found 500")),
+        (None, Some(499), Some("expected at most 499 bytes in the queue, found 500 bytes")),
     ] {
         let run = queue(link(Some(DeclaredQueueLimit { packets, bytes })), &offers, &frames);
         let verdict = run.packets();
@@ -196,8 +196,8 @@ fn a_packet_at_each_hop_arrived_over_the_previous_one() {
     assert_eq!(
         run.packets().failures[0].message,
         format!(
-            "expected a frame that is offered to link \"{FAST} bit/s\" to have come there at 0.000008999 s, found one of \
-             1000 bytes from nowhere"
+            "expected a frame offered to link \"{FAST} bit/s\" at 8.999 us to have been sent or received there at this time, \
+             found one of 1000 bytes that was not"
         )
     );
     // A different size on the second link.
@@ -426,7 +426,7 @@ fn published_delays_are_computed_again() {
         ..published
     });
     run.flow_ends.insert(FlowId(0), end);
-    assert_eq!(run.packets().failures[0].message, "expected the records to say jitter_sum = 9 ns, found 8 ns");
+    assert_eq!(run.packets().failures[0].message, "expected jitter_sum = 9 ns in the records, found 8 ns");
 }
 
 /// Returns fragments of a datagram of 3000 bytes at an MTU of 1500: 2980 bytes of payload as 1480 + 1480 + 20.

@@ -364,8 +364,7 @@ fn sent_packets_are_accounted_for_and_published() {
         (failures[0].rule, failures[0].message.as_str()),
         (
             Rule::FlowConservation,
-            "expected 1 packets and 700 bytes in flight, as was sent less what was delivered and dropped, found 0 packets \
-             and 700 bytes"
+            "expected 1 packet and 700 bytes in flight (sent minus delivered and dropped), found 0 packets and 700 bytes"
         )
     );
     assert_eq!(
@@ -377,7 +376,7 @@ fn sent_packets_are_accounted_for_and_published() {
     let failures = wrong.streaming().failures;
     assert_eq!(
         (failures.len(), failures[0].rule, failures[0].message.as_str()),
-        (1, Rule::Counters, "expected the records to say rx_bytes = 1000, found 1001")
+        (1, Rule::Counters, "expected rx_bytes = 1000 in the records, found 1001")
     );
 }
 
