@@ -117,12 +117,12 @@ impl Recording {
         }
         if known != hosts {
             let (known, hosts) = (known.join(", "), hosts.join(", "));
-            return Err(format!("it has arrivals of {known}, but the real hosts of the scenario are {hosts}"));
+            return Err(format!("the file has arrivals of {known}, but the real hosts of the scenario are {hosts}"));
         }
         match end {
             Some(end) if end >= last => Ok(Recording { clock: Instant::ZERO, arrivals, end }),
-            Some(_) => Err("it has arrivals after its end".to_owned()),
-            None => Err(format!("the file is incomplete: it is not the {ARRIVALS_FILE} of a finished run")),
+            Some(_) => Err("the file has arrivals after its end".to_owned()),
+            None => Err(format!("the file is incomplete; expected the {ARRIVALS_FILE} of a finished run")),
         }
     }
 }

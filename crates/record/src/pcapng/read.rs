@@ -75,10 +75,10 @@ impl<'a> PcapngReader<'a> {
     /// Returns the next block of a supported type; `None` at the end of the file.
     fn read(&mut self) -> Result<Option<Block<'a>>, &'static str> {
         if self.file.is_empty() {
-            return Err("it is empty");
+            return Err("the file is empty");
         }
         if !self.begun && long(self.file, 0).is_some_and(|kind| kind != SECTION_HEADER) {
-            return Err("it is no pcapng file");
+            return Err("not a pcapng file");
         }
         while self.offset < self.file.len() {
             let (kind, body, length) = block(&self.file[self.offset..])?;
@@ -96,7 +96,7 @@ impl<'a> PcapngReader<'a> {
             return self.section(body);
         }
         match kind {
-            SECTION_HEADER => Err("a second section begins; only files with one are read"),
+            SECTION_HEADER => Err("second section; only files with one section are supported"),
             INTERFACE_DESCRIPTION => self.interface(body).map(Some),
             ENHANCED_PACKET => self.packet(body).map(Some),
             INTERFACE_STATISTICS => {
@@ -108,37 +108,37 @@ impl<'a> PcapngReader<'a> {
     }
 
     fn section(&mut self, body: &[u8]) -> Result<Option<Block<'a>>, &'static str> {
-        let magic = long(body, 0).ok_or("the section's header is cut off")?;
+        let magic = long(body, 0).ok_or("truncated section header")?;
         if magic != BYTE_ORDER_MAGIC {
-            return Err("the section's byte-order magic is wrong");
+            return Err("wrong byte-order magic of the section");
         }
         if long(body, 4) != Some(1) {
-            return Err("it is not of version 1.0");
+            return Err("unsupported version; expected 1.0");
         }
         self.begun = true;
         Ok(None)
     }
 
     fn interface(&mut self, body: &'a [u8]) -> Result<Block<'a>, &'static str> {
-        let kind = long(body, 0).ok_or("an interface's description is cut off")? & 0xffff;
+        let kind = long(body, 0).ok_or("truncated interface description")? & 0xffff;
         let link_type = match kind {
             kind if kind == LinkType::Ethernet as u32 => LinkType::Ethernet,
             kind if kind == LinkType::Raw as u32 => LinkType::Raw,
-            _ => return Err("an interface has neither Ethernet frames nor IP packets"),
+            _ => return Err("unsupported link type of an interface; expected Ethernet or raw IP"),
         };
         let (mut name, mut resolution) = ("", None);
-        let mut options = body.get(8..).ok_or("an interface's description is cut off")?;
+        let mut options = body.get(8..).ok_or("truncated interface description")?;
         while let Some((code, value)) = next_option(&mut options)? {
             match code {
                 option::INTERFACE_NAME => {
-                    name = std::str::from_utf8(value).map_err(|_| "an interface's name is not UTF-8")?;
+                    name = std::str::from_utf8(value).map_err(|_| "name of an interface is not UTF-8")?;
                 }
                 option::INTERFACE_RESOLUTION => resolution = value.first().copied(),
                 _ => {}
             }
         }
         if resolution != Some(NANOSECONDS) {
-            return Err("an interface's times are not in nanoseconds");
+            return Err("unsupported timestamp resolution of an interface; expected nanoseconds");
         }
         self.interfaces += 1;
         Ok(Block::Interface { name, link_type })
@@ -147,23 +147,23 @@ impl<'a> PcapngReader<'a> {
     fn packet(&self, body: &'a [u8]) -> Result<Block<'a>, &'static str> {
         let (interface, at) = self.stamp(body)?;
         let (Some(captured), Some(original)) = (long(body, 12), long(body, 16)) else {
-            return Err("a packet's header is cut off");
+            return Err("truncated packet header");
         };
         if captured != original {
-            return Err("a packet was not kept whole");
+            return Err("packet captured only in part; expected whole packets");
         }
         let bytes = body.get(20..).and_then(|rest| rest.get(..captured as usize));
-        let bytes = bytes.ok_or("a packet is longer than its block")?;
+        let bytes = bytes.ok_or("packet longer than its block")?;
         Ok(Block::Packet { interface, at, bytes })
     }
 
     /// Reads the interface and the time at the start of a packet block or a statistics block.
     fn stamp(&self, body: &[u8]) -> Result<(u32, Instant), &'static str> {
         let (Some(interface), Some(high), Some(low)) = (long(body, 0), long(body, 4), long(body, 8)) else {
-            return Err("a block's time is cut off");
+            return Err("truncated timestamp of a block");
         };
         if interface >= self.interfaces {
-            return Err("a block is of an interface that was not described");
+            return Err("block of an interface without a description");
         }
         Ok((interface, Instant::from_nanos(u64::from(high) << 32 | u64::from(low))))
     }
@@ -185,18 +185,18 @@ impl<'a> Iterator for PcapngReader<'a> {
 
 /// Returns the type, the body and the total length of the first block.
 fn block(rest: &[u8]) -> Result<(u32, &[u8], usize), &'static str> {
-    let (Some(kind), Some(length)) = (long(rest, 0), long(rest, 4)) else { return Err("a block is cut off") };
+    let (Some(kind), Some(length)) = (long(rest, 0), long(rest, 4)) else { return Err("truncated block") };
     // In a big-endian file the length of the first block is invalid; the section header's type is the same in both byte orders.
     if kind == SECTION_HEADER && long(rest, 8) == Some(BYTE_ORDER_MAGIC.swap_bytes()) {
-        return Err("its numbers are big-endian; only little-endian files are read");
+        return Err("big-endian file; only little-endian files are supported");
     }
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     if length < FRAMING_BYTES || !length.is_multiple_of(4) {
-        return Err("a block's length is impossible");
+        return Err("invalid length of a block");
     }
-    let whole = rest.get(..length).ok_or("a block is cut off")?;
+    let whole = rest.get(..length).ok_or("truncated block")?;
     if whole[length - 4..] != whole[4..8] {
-        return Err("a block's two lengths differ");
+        return Err("the two lengths of a block differ");
     }
     Ok((kind, &whole[8..length - 4], length))
 }
@@ -206,13 +206,13 @@ fn next_option<'a>(options: &mut &'a [u8]) -> Result<Option<(u16, &'a [u8])>, &'
     if options.is_empty() {
         return Ok(None);
     }
-    let header = long(options, 0).ok_or("an option is cut off")?;
+    let header = long(options, 0).ok_or("truncated option")?;
     let (code, length) = (header as u16, (header >> 16) as usize);
     if code == option::END {
         return Ok(None);
     }
-    let value = options.get(4..4 + length).ok_or("an option is cut off")?;
-    *options = options.get(4 + length.next_multiple_of(4)..).ok_or("an option is cut off")?;
+    let value = options.get(4..4 + length).ok_or("truncated option")?;
+    *options = options.get(4 + length.next_multiple_of(4)..).ok_or("truncated option")?;
     Ok(Some((code, value)))
 }
 
@@ -374,10 +374,10 @@ mod tests {
             if last == cut {
                 assert!(PcapngReader::new(&file[..cut]).all(|block| block.is_ok()), "cut at {cut}");
             } else {
-                assert_eq!(error(&file[..cut]), PcapngError { offset_bytes: last, reason: "a block is cut off" });
+                assert_eq!(error(&file[..cut]), PcapngError { offset_bytes: last, reason: "truncated block" });
             }
         }
-        assert_eq!(error(&[]).to_string(), "byte 0: it is empty");
+        assert_eq!(error(&[]).to_string(), "byte 0: the file is empty");
     }
 
     #[test]
@@ -390,22 +390,28 @@ mod tests {
         // The section header has 40 bytes. An interface description has 16 bytes of header, 4 + 8 of name, 4 + 8 of text,
         // 4 + 4 of resolution, 4 of end and 4 of length: 56 bytes. So the first packet is at byte 152 and the second one at 204.
         let said = |offset_bytes, reason| PcapngError { offset_bytes, reason };
-        assert_eq!(change(0, &[0]), said(0, "it is no pcapng file"));
+        assert_eq!(change(0, &[0]), said(0, "not a pcapng file"));
         assert_eq!(
             change(8, &[0x1a, 0x2b, 0x3c, 0x4d]).reason,
-            "its numbers are big-endian; only little-endian files are read"
+            "big-endian file; only little-endian files are supported"
         );
-        assert_eq!(change(8, &[0]), said(0, "the section's byte-order magic is wrong"));
-        assert_eq!(change(12, &[2]), said(0, "it is not of version 1.0"));
-        assert_eq!(change(40 + 8, &[9]), said(40, "an interface has neither Ethernet frames nor IP packets"));
-        assert_eq!(change(40 + 20, &[0xff]), said(40, "an interface's name is not UTF-8"));
-        assert_eq!(change(40 + 44, &[6]), said(40, "an interface's times are not in nanoseconds"));
-        assert_eq!(change(40 + 16 + 2, &[200]), said(40, "an option is cut off"));
-        assert_eq!(change(152 + 4, &[53]), said(152, "a block's length is impossible"));
-        assert_eq!(change(152 + 4, &[48]), said(152, "a block's two lengths differ"));
-        assert_eq!(change(152 + 8, &[2]), said(152, "a block is of an interface that was not described"));
-        assert_eq!(change(152 + 20, &[4]), said(152, "a packet was not kept whole"));
-        assert_eq!(change(152 + 20, &[99, 0, 0, 0, 99]), said(152, "a packet is longer than its block"));
-        assert_eq!(change(152, &[10, 13, 13, 10]).reason, "a second section begins; only files with one are read");
+        assert_eq!(change(8, &[0]), said(0, "wrong byte-order magic of the section"));
+        assert_eq!(change(12, &[2]), said(0, "unsupported version; expected 1.0"));
+        assert_eq!(
+            change(40 + 8, &[9]),
+            said(40, "unsupported link type of an interface; expected Ethernet or raw IP")
+        );
+        assert_eq!(change(40 + 20, &[0xff]), said(40, "name of an interface is not UTF-8"));
+        assert_eq!(
+            change(40 + 44, &[6]),
+            said(40, "unsupported timestamp resolution of an interface; expected nanoseconds")
+        );
+        assert_eq!(change(40 + 16 + 2, &[200]), said(40, "truncated option"));
+        assert_eq!(change(152 + 4, &[53]), said(152, "invalid length of a block"));
+        assert_eq!(change(152 + 4, &[48]), said(152, "the two lengths of a block differ"));
+        assert_eq!(change(152 + 8, &[2]), said(152, "block of an interface without a description"));
+        assert_eq!(change(152 + 20, &[4]), said(152, "packet captured only in part; expected whole packets"));
+        assert_eq!(change(152 + 20, &[99, 0, 0, 0, 99]), said(152, "packet longer than its block"));
+        assert_eq!(change(152, &[10, 13, 13, 10]).reason, "second section; only files with one section are supported");
     }
 }

@@ -69,10 +69,10 @@ fn replay_of_a_recorded_run_gives_the_same_records() {
     let file = fs::read(&arrivals).expect("the file");
     let end_bytes = 2 * 28;
     for (name, bytes, said) in [
-        ("cut", &file[..file.len() - 3], "a block is cut off"),
+        ("cut", &file[..file.len() - 3], "truncated block"),
         ("endless", &file[..file.len() - end_bytes], "the file is incomplete"),
-        ("empty", &file[..0], "it is empty"),
-        ("other", &b"not a capture at all"[..], "it is no pcapng file"),
+        ("empty", &file[..0], "the file is empty"),
+        ("other", &b"not a capture at all"[..], "not a pcapng file"),
     ] {
         let damaged = format!("{name}.pcapng");
         bench.write(&damaged, bytes);
@@ -82,5 +82,5 @@ fn replay_of_a_recorded_run_gives_the_same_records() {
     let other = bench.call(&["run", "renamed.toml", "--replay", "arrivals.pcapng", "--out", "renamed"]);
     other
         .ended_with(1)
-        .said("it has arrivals of client, server, but the real hosts of the scenario are customer, server");
+        .said("the file has arrivals of client, server, but the real hosts of the scenario are customer, server");
 }
