@@ -31,9 +31,9 @@ macro_rules! distributions {
             variants: Some(&Variants {
                 key: "kind",
                 default: None,
-                text: "It names the distribution.",
+                text: "It selects the distribution.",
                 list: &[
-                    Variant::new("constant", "always the same.", &[&[Field::required("value", $kind, "The value.")]]),
+                    Variant::new("constant", "a constant.", &[&[Field::required("value", $kind, "The value.")]]),
                     Variant::new(
                         "uniform",
                         "uniform between two values.",
@@ -58,7 +58,7 @@ macro_rules! distributions {
                     ),
                     Variant::new(
                         "bounded-pareto",
-                        "a Pareto distribution cut off at a largest value.",
+                        "a Pareto distribution that is truncated at a largest value.",
                         &[&[
                             Field::required("shape", SHAPE, "Tail index."),
                             Field::required("low", $kind, "Smallest value."),
@@ -109,9 +109,9 @@ macro_rules! distributions {
     };
 }
 
-distributions!(SIZES, BYTES, "random size", "A size drawn anew each time.");
-distributions!(COUNTS, NUMBER, "random number", "A number drawn anew each time.");
-distributions!(TIMES, TIME, "random time", "A time drawn anew each time.");
+distributions!(SIZES, BYTES, "random size", "A random size, drawn for each use.");
+distributions!(COUNTS, NUMBER, "random number", "A random number, drawn for each use.");
+distributions!(TIMES, TIME, "random time", "A random time, drawn for each use.");
 
 /// A plain value in bytes or seconds, or as a number.
 fn plain(value: &Value) -> f64 {

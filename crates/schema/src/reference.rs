@@ -56,10 +56,9 @@ fn section(table: &'static Table, page: &mut String) {
         page.push_str(&format!("{}\n\n", table.text));
     }
     if let Some(variants) = table.variants {
-        let default =
-            variants.default.map_or("it must be given".to_string(), |name| format!("default `{}`", quote(name)));
+        let default = variants.default.map_or("required".to_string(), |name| format!("default `{}`", quote(name)));
         page.push_str(&format!(
-            "The key `{}` decides about further keys ({default}). {}\n\n",
+            "The key `{}` ({default}) determines which further keys apply. {}\n\n",
             variants.key, variants.text
         ));
     }

@@ -17,7 +17,7 @@ use fullpipe_units::ParameterError;
 pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "bulk",
-        text: "as much as the transport takes, up to a size (TCP). Default port 9.",
+        text: "as much data as the transport accepts, up to a size (TCP). Default port 9.",
         fields: &[keys! {
             /// Total size of the transfer.
             "size": FieldKind::SIZE, optional "without end";
@@ -43,7 +43,7 @@ pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
 
 /// Whether the payload is bytes of a random stream.
 static CONTENT: [(Choice, bool); 2] = [
-    (Choice::new("none", "without content; only the length counts."), false),
+    (Choice::new("none", "no content; only sizes are simulated."), false),
     (Choice::new("random", "bytes of a random stream; both ends report their SHA-256, in `run.json`."), true),
 ];
 

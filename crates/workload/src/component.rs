@@ -372,7 +372,7 @@ pub(crate) const PAYLOAD: FieldKind = FieldKind::size(1, crate::MAX_DATAGRAM_BYT
 /// A number of packets, transfers or similar items.
 pub(crate) const COUNT: FieldKind = FieldKind::integer(1, 1_000_000_000_000_000);
 /// Number of packets after which a workload ends.
-pub(crate) const PACKETS: Field = Field::optional("packets", COUNT, "without end", "How many packets or writes.");
+pub(crate) const PACKETS: Field = Field::optional("packets", COUNT, "without end", "Number of packets or writes.");
 
 /// The value of an optional numeric key.
 pub(crate) fn count(tree: &Tree, key: &str) -> Option<u64> {

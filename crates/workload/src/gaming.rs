@@ -20,10 +20,10 @@ use fullpipe_units::{Distribution, Duration, Instant, ParameterError, RandomStre
 pub(crate) static GAMING: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "gaming",
-        text: "a first-person shooter's state updates (UDP): `from` is the player, `to` the server. Default port 27015.",
+        text: "state updates of a first-person shooter (UDP): `from` is the player, `to` the server. Default port 27015.",
         fields: &[&[
             Field::default("model", FieldKind::Choice(&choices(&MODEL)), "counter-strike", "Sizes and intervals."),
-            Field::optional("time", FieldKind::INTERVAL, "without end", "How long each side sends."),
+            Field::optional("time", FieldKind::INTERVAL, "without end", "Time for which each side sends."),
         ]],
         ..Declaration::EMPTY
     },

@@ -22,7 +22,7 @@ use fullpipe_units::{Distribution, Duration, Instant, ParameterError, RandomStre
 pub(crate) static ON_OFF: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "on-off",
-        text: "packets (UDP) or writes (TCP) at a rate during on periods, nothing during off periods; the periods \
+        text: "packets (UDP) or writes (TCP) at a constant rate during on periods, none during off periods; the periods \
                alternate, beginning with an on period. Default port 9.",
         fields: &[&[
             Field::required("rate", FieldKind::RATE, "Payload bits per second while on."),

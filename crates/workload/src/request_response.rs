@@ -27,7 +27,7 @@ use fullpipe_units::{Distribution, Duration, ParameterError, RandomStream};
 pub(crate) static REQUEST_RESPONSE: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "request-response",
-        text: "requests from `from`, each answered by `to` (TCP); the next follows when the response is there. Default \
+        text: "requests from `from`, each answered by `to` (TCP); the next is sent after the response has arrived. Default \
                port 80.",
         fields: &[&[
             Field::required("request", SIZE_OR_RANDOM, "Size of a request."),
@@ -45,7 +45,7 @@ pub(crate) static REQUEST_RESPONSE: WorkloadComponent = WorkloadComponent {
                 "kept",
                 "Connections of the exchanges.",
             ),
-            Field::optional("exchanges", COUNT, "without end", "How many."),
+            Field::optional("exchanges", COUNT, "without end", "Number of exchanges."),
         ]],
         ..Declaration::EMPTY
     },

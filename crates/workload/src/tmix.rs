@@ -61,7 +61,7 @@ const CLASSES: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, u64::MAX];
 macro_rules! response_metrics {
     ($class:literal, $sizes:literal) => {
         [
-            ApplicationMetric::new(concat!("responses_", $class), "", concat!("Answers ", $sizes, ".")),
+            ApplicationMetric::new(concat!("responses_", $class), "", concat!("Responses ", $sizes, ".")),
             ApplicationMetric::new(
                 concat!("mean_response_", $class, "_s"),
                 "s",

@@ -31,7 +31,7 @@ static TRANSFER: Table = Table {
     text: "One transfer of a list.",
     fields: &[&[
         Field::required("at", FieldKind::DURATION, "Start time, counted from the start of the flow."),
-        Field::required("size", FieldKind::SIZE, "How much."),
+        Field::required("size", FieldKind::SIZE, "Size of the transfer."),
     ]],
     ..Table::EMPTY
 };

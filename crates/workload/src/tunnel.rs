@@ -13,7 +13,7 @@ use fullpipe_units::ParameterError;
 pub(crate) static TUNNEL: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "tunnel",
-        text: "carries what other flows send through it, which name it in `via` (MASQUE). Default port 443.",
+        text: "carries the flows that name it in `via` (MASQUE). Default port 443.",
         ..Declaration::EMPTY
     },
     protocols: &[Protocol::Masque],

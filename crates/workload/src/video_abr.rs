@@ -28,7 +28,7 @@ use fullpipe_units::{Duration, ParameterError, Rate};
 pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "video-abr",
-        text: "adaptive streaming (TCP): `from` is the player, which requests segment after segment from `to` and chooses \
+        text: "adaptive streaming (TCP): `from` is the player, which requests one segment after another from `to` and chooses \
                the bit rate of each. Default port 80.",
         fields: &[keys! {
             /// Available bit rates, in ascending order.

@@ -18,7 +18,7 @@ use fullpipe_units::{Distribution, Duration, Instant, ParameterError, RandomStre
 pub(crate) static VOICE: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "voice",
-        text: "a call (UDP): speech under an RTP header, in talk spurts or all the time. Default port 5004.",
+        text: "a call (UDP): speech with an RTP header, in talk spurts or continuous. Default port 5004.",
         fields: &[keys! {
             /// Speech codec, which sets packet sizes and intervals.
             "codec": FieldKind::Choice(&choices(&CODEC)), default "g711";
@@ -26,7 +26,7 @@ pub(crate) static VOICE: WorkloadComponent = WorkloadComponent {
             "silence_suppression": FieldKind::Boolean, default "true";
             /// Whether the callee speaks too.
             "both_ways": FieldKind::Boolean, default "true";
-            /// How long each side speaks.
+            /// Time for which each side speaks.
             "time": FieldKind::INTERVAL, optional "without end";
         }],
         ..Declaration::EMPTY

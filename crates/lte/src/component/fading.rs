@@ -100,7 +100,7 @@ const LIST: &[&Component<FadingSource, FadingContext>] = &[
     }),
     &choice_component(
         "trace",
-        "read from a file as ns-3 has them (`.fad`): a line for each resource block, with a gain in dB for each \
+        "read from a file in the format of ns-3 (`.fad`): a line for each resource block, with a gain in dB for each \
                        millisecond.",
         &[keys! {
             /// Trace file, as a path relative to the scenario's folder.

@@ -175,9 +175,9 @@ static TABLE_I: Preset = Preset {
 
 pub(super) static NETWORK: Table = Table {
     name: "LTE network",
-    text: "An LTE access network (FDD): a gateway, cells, UEs. What goes to a UE enters at the gateway, and what comes from it \
-           leaves there; two UEs talk by way of the gateway, if that is a router. Defaults are those of ns-3's `lte` module, \
-           save where a key says otherwise. See docs/lte.md.",
+    text: "An LTE access network (FDD): a gateway, cells and UEs. Packets to a UE enter the network at the gateway, and \
+           packets from a UE leave it there. Packets between two UEs pass through the gateway, which must then be a router. \
+           Defaults are those of ns-3's `lte` module, except where a key states otherwise. See docs/lte.md.",
     fields: &[keys! {
         /// Name of the network. Its directions for a UE are the links `NAME.downlink` and `NAME.uplink`.
         "name": FieldKind::Name, required;
@@ -359,8 +359,8 @@ const MAXIMUM_RATE: Field = Field::optional(
 
 static BEARER: Table = Table {
     name: "bearer",
-    text: "A dedicated bearer of a UE: a class of service, an RLC and buffers of its own, and the packets that take it. A scheduler \
-           knows the sum of a UE's rates; what a UE is given, its bearers with something to send share alike.",
+    text: "A dedicated bearer of a UE, with its own class of service, RLC, buffers and packet filters. Schedulers use the sum of \
+           the rates of a UE's bearers. Bearers with data share the resources of their UE equally.",
     fields: &[keys! {
         /// Class of service; 1 to 4 have a guaranteed bit rate.
         "qci": FieldKind::integer(1, 9), required;
@@ -378,8 +378,8 @@ const PORTS: FieldKind = FieldKind::List(&FieldKind::integer(0, 65_535));
 
 static FILTER: Table = Table {
     name: "packet filter",
-    text: "What packets of a bearer look like (3GPP TS 24.008 section 10.5.6.12); a packet has to agree with all that is given. \
-           Addresses are those at the UE.",
+    text: "A filter for the packets of a bearer (3GPP TS 24.008 section 10.5.6.12). A packet matches if it matches all keys that \
+           are given. Addresses are those at the UE.",
     fields: &[keys! {
         /// Direction of packets that the filter matches.
         "direction": FieldKind::Choice(&choices(&DIRECTIONS)), default "both";
@@ -428,7 +428,7 @@ static POWER_CONTROL: Table = Table {
 
 pub(super) static RLC: Table = Table {
     name: "RLC",
-    text: "Radio link control of a bearer (3GPP TS 36.322), both ways alike.",
+    text: "Radio link control of a bearer (3GPP TS 36.322), with the same settings in both directions.",
     fields: &[keys! {
         /// RLC mode.
         "mode": FieldKind::Choice(&choices(&RLC_MODES)), default "um";

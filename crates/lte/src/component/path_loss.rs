@@ -21,7 +21,7 @@ const WALLS: [(Choice, Option<Wall>); 5] = [
 ];
 
 const ENVIRONMENT: Field =
-    Field::default("environment", FieldKind::Choice(&choices(&ENVIRONMENTS)), "urban", "Surroundings.");
+    Field::default("environment", FieldKind::Choice(&choices(&ENVIRONMENTS)), "urban", "Type of the environment.");
 const CITY: Field = Field::default("city", FieldKind::Choice(&choices(&CITIES)), "large", "Size of the city.");
 const STREET: &[Field] = &[
     Field::default("rooftop", DISTANCE, "20.0", "Height of rooftops.").with_unit("m"),
@@ -97,7 +97,7 @@ const LIST: &[&Component<PathLoss, ()>] = &[
     ),
     &choice_component(
         "okumura-hata",
-        "Okumura (1968) and Hata (1980), above 1.5 GHz COST 231. Needs heights: cells of 30 m and more.",
+        "Okumura (1968) and Hata (1980), above 1.5 GHz COST 231. Requires realistic heights: 30 m or more for cells.",
         &[&[ENVIRONMENT, CITY]],
         |reader, _| {
             Ok(PathLoss::OkumuraHata {

@@ -21,7 +21,7 @@ const MTU: FieldKind = FieldKind::size(68, 65_535);
 
 /// Probes. [`probes::table`](super::probes::table) adds their keys.
 pub(super) const PROBE: Field =
-    Field::optional("probe", FieldKind::Tables(&Table::EMPTY), "none", "What to sample into `series.csv`.");
+    Field::optional("probe", FieldKind::Tables(&Table::EMPTY), "none", "Metrics that are sampled into `series.csv`.");
 
 /// The whole file except probes and access networks. The keys of access networks are inserted between the two groups.
 pub(super) static SCENARIO: Table = Table {
@@ -41,15 +41,15 @@ pub(super) static SCENARIO: Table = Table {
             /// Each flow starts later by a random part of this many base round-trip times: those of a full packet
             /// and a small one back in an empty network. Runs then show whether a result depends on the phase between flows.
             "phase_jitter": FieldKind::number(0.0, 100.0), optional "none";
-            /// A common network.
+            /// A network of a common shape, instead of `host`, `router`, `link` and `ethernet`.
             "topology": FieldKind::Table(&topology::TOPOLOGY), optional "none";
             /// Hosts of a network without `topology`.
             "host": FieldKind::Tables(&HOST), optional "none";
-            /// Its routers.
+            /// Routers of a network without `topology`.
             "router": FieldKind::Tables(&ROUTER), optional "none";
-            /// Its point-to-point links.
+            /// Point-to-point links of a network without `topology`.
             "link": FieldKind::Tables(&LINK), optional "none";
-            /// Its shared Ethernet segments.
+            /// Shared Ethernet segments of a network without `topology`.
             "ethernet": FieldKind::Tables(&ETHERNET), optional "none";
         },
         keys! {
@@ -100,35 +100,36 @@ static HOST: Table = Table {
 
 static ROUTER: Table = Table {
     name: "router",
-    text: "Forwards packets. Routes are static, with the fewest hops; of equal routes the one over the link that is first in the file.",
+    text: "A node that forwards packets. Routes are static and have the fewest hops; of equal routes, the one over the link that is \
+           first in the file is used.",
     fields: &[&[Field::required("name", FieldKind::Name, "Its name.")], identity::ADDRESSES],
     ..Table::EMPTY
 };
 
 /// The key with the round-trip time for limits in BDP.
-const BDP_RTT: &str = "Round-trip time of the bandwidth-delay product: a limit of `\"2BDP\"` is twice the link's rate, of a \
-                       varying rate the mean, times this.";
+const BDP_RTT: &str = "Round-trip time of the bandwidth-delay product: a limit of `\"2BDP\"` is twice the product of this time \
+                       and the link's rate (the mean of a varying rate).";
 
 /// The keys of a link that apply to both directions.
 const LINK_FIELDS: &[Field] = keys! {
-    /// Bit rate. A link with a `trace` delivers by the trace; its `rate` converts queue limits in time.
+    /// Bit rate. With a `trace`, the trace determines deliveries, and `rate` only converts queue limits in time to bytes.
     "rate": FieldKind::RATE, optional "the mean rate of `trace`; required without a trace";
     /// Propagation delay.
     "delay": DELAY, required;
     /// Largest IP packet; larger ones are fragmented.
     "mtu": MTU, default "1500B";
-    /// Bytes that framing adds to each IP packet, on the wire and in queues limited by bytes. The default is what
-    /// ns-3's point-to-point links (PPP) count; 18B counts like Ethernet.
+    /// Bytes that framing adds to each IP packet, on the wire and in queues limited by bytes. The default is
+    /// that of ns-3's point-to-point links (PPP); 18B is that of Ethernet.
     "framing": FRAMING, default "2B";
     /// Limit of the device's drop-tail queue; the packet in transmission does not count. A limit in time is what the
     /// link transmits in that time. `discipline.limit` limits the queue under every discipline, `"none"` included.
-    "queue": FieldKind::LinkQueueLimit, optional "`\"1000packets\"`; none below a discipline, where all packets wait";
+    "queue": FieldKind::LinkQueueLimit, optional "`\"1000packets\"`; no queue if there is a discipline, in which all packets then wait";
     Field::optional("bdp_rtt", FieldKind::INTERVAL, BASE_RTT, BDP_RTT);
     /// A queue discipline above the device's queue. The device's queue then exerts backpressure on the discipline instead of
     /// dropping packets.
     "discipline": FieldKind::Table(&DISCIPLINE), empty;
     /// Settings of the other direction that differ, for example `reverse = { rate = "1Mbit/s" }`.
-    "reverse": FieldKind::Table(&REVERSE), optional "as the first direction, without keys that each direction has for itself";
+    "reverse": FieldKind::Table(&REVERSE), optional "as the first direction, except for schedules, traces and impairments";
 };
 
 /// The table of a link in a topology.
@@ -146,8 +147,8 @@ static LINK: Table = Table {
     fields: &[
         &[
             Field::required("name", FieldKind::Name, "Its name."),
-            Field::required("from", FieldKind::Name, "Sender of its first direction: a host or router."),
-            Field::required("to", FieldKind::Name, "Receiver of its first direction: a host or router."),
+            Field::required("from", FieldKind::Name, "Host or router that sends in the first direction."),
+            Field::required("to", FieldKind::Name, "Host or router that receives in the first direction."),
             rebinding::KEY,
         ],
         LINK_FIELDS,
@@ -208,7 +209,7 @@ static ETHERNET: Table = Table {
 /// Whether the stations share the medium.
 pub(super) const DUPLEX: [(Choice, bool); 2] = [
     (Choice::new("half", "stations share the medium; a frame occupies it until its last bit has arrived."), true),
-    (Choice::new("full", "each station has a medium of its own to every other."), false),
+    (Choice::new("full", "each station has a separate medium to each other station."), false),
 ];
 
 pub(super) const ETHERNET_FIELDS: &[Field] = keys! {

@@ -15,14 +15,14 @@ const MILLISECONDS: FieldKind = FieldKind::Integer { min: 0, max: 1_000_000_000_
 /// Keys that each direction of a link has separately, like the keys of impairments. The reverse direction does not
 /// inherit them.
 pub(super) const OWN: &[Field] = keys! {
-    /// Changes of rate and delay at their times, for example `[{ at = "5s", rate = "1Mbit/s" }]`. A frame in
-    /// transmission continues at the new rate. A frame has the delay at the time at which its last bit leaves, and does not
+    /// Changes of rate and delay at given times, for example `[{ at = "5s", rate = "1Mbit/s" }]`. A frame in
+    /// transmission continues at the new rate. A frame has the delay at the time at which its last bit leaves, but does not
     /// overtake other frames.
     "schedule": FieldKind::Tables(&STEP), optional "none";
-    /// Time after which the schedule begins again.
+    /// Period with which the schedule repeats.
     "schedule_repeat": FieldKind::INTERVAL, optional "never";
-    /// Delivery opportunities as mahimahi records them: milliseconds, each of which delivers 1504
-    /// bytes; a list, or a file with one number a line, by its path from this file's folder. The trace repeats.
+    /// Delivery opportunities in the format of mahimahi: times in milliseconds, each of which delivers 1504 bytes. A list, or
+    /// a file with one number per line (path relative to the scenario's folder). The trace repeats.
     "trace": FieldKind::Either(&FieldKind::List(&MILLISECONDS), &FieldKind::Text), optional "none";
 };
 

@@ -12,9 +12,12 @@ use std::collections::BTreeSet;
 const PORT: FieldKind = FieldKind::Integer { min: 1, max: 65_535 };
 
 static ALLOCATIONS: [(Choice, PortAllocation); 3] = [
-    (Choice::new("preserve", "the inside port where it is free, else the first free one."), PortAllocation::Preserve),
-    (Choice::new("sequential", "the port after the last one that was allocated."), PortAllocation::Sequential),
-    (Choice::new("random", "a random one."), PortAllocation::Random),
+    (
+        Choice::new("preserve", "the inside port if it is free, otherwise the first free port."),
+        PortAllocation::Preserve,
+    ),
+    (Choice::new("sequential", "the free port after the last allocated one."), PortAllocation::Sequential),
+    (Choice::new("random", "a random free port."), PortAllocation::Random),
 ];
 
 static FILTERS: [(Choice, NatFilter); 3] = named! {
@@ -31,20 +34,20 @@ pub(super) static NAT: Table = Table {
     text: "A router that translates addresses and ports of IPv4 (RFC 4787, 5382, 7857): inside hosts share its address. \
            Time-outs default to the shortest that the RFCs allow.",
     fields: &[keys! {
-        /// The router.
+        /// Router that translates addresses.
         "router": FieldKind::Name, required;
-        /// Hosts inside, by name or pattern; those behind further translators inside included. All outbound routes pass
-        /// through the router.
+        /// Inside hosts, by name or pattern, including hosts behind other NATs inside. All outbound routes must pass through
+        /// the router.
         "inside": FieldKind::List(&FieldKind::Text), required;
         /// First port of the pool; UDP and TCP each have a pool.
         "first_port": PORT, default "1024";
         /// Last port of the pool.
         "last_port": PORT, default "65535";
-        /// How the outside port of a mapping is chosen.
+        /// Allocation of the outside port of a mapping.
         "allocation": FieldKind::Choice(&choices(&ALLOCATIONS)), default "preserve";
-        /// The packets from outside that a mapping accepts.
+        /// Filtering: which packets from outside a mapping accepts.
         "filter": FieldKind::Choice(&choices(&FILTERS)), default "address-and-port-dependent";
-        /// Most ports of one protocol that one inside host may hold (RFC 6888).
+        /// Maximum number of ports of one protocol for each inside host (RFC 6888).
         "ports_per_host": PORT, optional "not limited";
         /// Time for which a port is not allocated again after its mapping has ended.
         "port_rest": FieldKind::DURATION, default "0s";

@@ -79,8 +79,8 @@ const ENDS: [&str; 2] = ["client", "server"];
 
 static PROBE: Table = Table {
     name: "probe",
-    text: "What to sample of flows, links, segments or stations of an access network: one of the keys up to `metrics` is \
-           given. A pattern watches all that it matches. Observing changes nothing of the run.",
+    text: "Metrics that are sampled of flows, links, segments or stations of an access network. Exactly one of the keys above \
+           `metrics` must be given. A pattern selects all matches. A probe does not change the run.",
     fields: &[
         keys! {
             /// Flows, by name or pattern; the name of a `[[flow]]` with `count` selects all its flows. If a pattern
@@ -96,8 +96,8 @@ static PROBE: Table = Table {
             /// of the flow, those of the reverse direction that name with `.reverse`.
             "direction": FieldKind::Choice(&choices(&DIRECTION)),
                 optional "that in which `end` sends; without `end` the main direction of the workload, or both if it has two";
-            /// Of flows: the end whose window, round-trip time, rates and the like are sampled: `client` (the host of `from`),
-            /// `server` (the host of `to`), or one of these hosts by its name, which comes first. Its samples have the name of
+            /// Of flows: the end whose metrics, such as window and round-trip time, are sampled: `client` (the host of `from`),
+            /// `server` (the host of `to`), or the name of one of these hosts, which takes precedence. Its samples have the name of
             /// the direction in which it sends.
             "end": FieldKind::Text, optional "the sender of `direction`; without `direction` the sender of the main direction; of a tunnel the client";
             /// Time from one sample to the next.
@@ -116,13 +116,13 @@ pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
         let StationDeclaration { key, name } = component.station;
         if keys.iter().all(|field: &Field| field.key != key) {
             let text = format!(
-                "Ways to or from {name}s, by the names of their hosts: `phone` is its downlink, `phone.uplink` its uplink."
+                "Directions of {name}s, by the names of their hosts: `phone` selects the downlink, `phone.uplink` the uplink."
             );
             keys.push(Field::optional(key, FieldKind::Text, ONE_SUBJECT, text.leak()));
         }
     }
     let kind = Box::leak(Box::new(FieldKind::Choice(metrics.leak())));
-    keys.push(Field::required("metrics", FieldKind::List(kind), "What to sample."));
+    keys.push(Field::required("metrics", FieldKind::List(kind), "Metrics to sample."));
     with_keys(&PROBE, keys)
 }
 

@@ -41,7 +41,7 @@ pub(super) static PROGRAM: Table = Table {
         /// The flow whose application metrics it reports. The last line of its standard output that is a JSON object, such as
         /// `{"quic_mean_rtt_s": 0.041}`, becomes rows of `figures.csv`. If all programs that are not in the background have
         /// this key, the file also runs in virtual time: the model plays these flows in their place.
-        "figures_of": FieldKind::Text, optional "it reports none";
+        "figures_of": FieldKind::Text, optional "none";
     }],
     ..Table::EMPTY
 };
@@ -50,7 +50,7 @@ const PORTS: &[Field] = &[Field::required("port", PORT, "The port.")];
 
 static READY: Table = Table {
     name: "ready",
-    text: "When a program is ready. Programs that name it in `after` start then.",
+    text: "The condition under which a program is ready. Programs that name it in `after` then start.",
     fields: &[&[Field::default(
         "timeout",
         FieldKind::INTERVAL,
@@ -68,7 +68,7 @@ static READY: Table = Table {
             Variant::new(
                 "output",
                 "when it has written a line with a text.",
-                &[&[Field::required("text", FieldKind::Text, "The text, part of one line.")]],
+                &[&[Field::required("text", FieldKind::Text, "Text that is contained in one line.")]],
             ),
             Variant::new("exit", "when it has ended with its exit status.", &[]),
         ],

@@ -15,7 +15,7 @@ pub(super) const PORT: FieldKind = FieldKind::integer(1, 65_535);
 static PLAYERS: [(Choice, EndpointBackend); 3] = named! {
     /// Fullpipe's model.
     "model" => EndpointBackend::Model;
-    /// a socket of this machine's kernel, driven by Fullpipe as the workload says (`bulk` and `constant-rate`, without
+    /// a socket of this machine's kernel, driven by Fullpipe according to the workload (`bulk` and `constant-rate`, without
     /// TLS); in virtual time the model.
     "kernel" => EndpointBackend::Kernel;
     /// a `[[program]]` of the host, or the system connected to its `interface`.
@@ -39,14 +39,14 @@ static POLICIES: [(Choice, LatenessPolicy); 2] = [
 ];
 
 static AFTER_STALL: [(Choice, StallPolicy); 2] = [
-    (Choice::new("catch-up", "overdue packets leave at once."), StallPolicy::CatchUp),
+    (Choice::new("catch-up", "overdue packets are sent at once."), StallPolicy::CatchUp),
     (Choice::new("pause", "the model's clock is stopped for the time of the stall."), StallPolicy::Pause),
 ];
 
 static ATTACHMENTS: [(Choice, InterfaceKind); 2] = named! {
     /// a pair of virtual Ethernet interfaces, the emulator's end read by a packet socket.
     "veth" => InterfaceKind::Veth;
-    /// a TUN device, where /dev/net/tun may be opened; without the kernel's arrival stamps.
+    /// a TUN device (requires access to /dev/net/tun); without the kernel's arrival timestamps.
     "tun" => InterfaceKind::Tun;
 };
 
@@ -57,7 +57,7 @@ pub(super) static REAL_TIME: Table = Table {
            that the kernel or a program implements; the model implements no end of a flow there. In virtual time these keys \
            have no effect.",
     fields: &[keys! {
-        /// Consequence if the run fell behind real time.
+        /// Consequence if the run falls behind real time.
         "policy": FieldKind::Choice(&choices(&POLICIES)), default "best-effort";
         /// Lateness above which an event or packet counts as late.
         "late_after": FieldKind::DURATION, default "1ms";

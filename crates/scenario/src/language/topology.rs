@@ -17,7 +17,7 @@ const MOST_HOPS: i64 = 1000;
 /// The table of predefined topologies.
 pub(super) static TOPOLOGY: Table = Table {
     name: "topology",
-    text: "A common network in a few lines: `[topology]` with `kind = \"dumbbell\"` and so on. A file has either this or \
+    text: "A network of a common shape, such as `kind = \"dumbbell\"`. A file has either `[topology]` or \
            `[[host]]`, `[[router]]`, `[[link]]` and `[[ethernet]]`.",
     variants: Some(&Variants {
         key: "kind",
@@ -30,17 +30,17 @@ pub(super) static TOPOLOGY: Table = Table {
                        `bottleneck` from `router1` to `router2`; and from there the links `access-right1`, ... to the \
                        hosts `right1`, .... The first direction of every link points to the right.",
                 fields: &[&[
-                    Field::default("pairs", FieldKind::integer(1, MOST_PAIRS), "1", "Hosts on either side."),
-                    Field::required("access", FieldKind::Table(&LINE), "The links on the left."),
-                    Field::required("bottleneck", FieldKind::Table(&LINE), "The link in the middle."),
-                    Field::optional("access_right", FieldKind::Table(&LINE), "as `access`", "The links on the right."),
+                    Field::default("pairs", FieldKind::integer(1, MOST_PAIRS), "1", "Number of hosts on each side."),
+                    Field::required("access", FieldKind::Table(&LINE), "Links on the left."),
+                    Field::required("bottleneck", FieldKind::Table(&LINE), "Link between the routers."),
+                    Field::optional("access_right", FieldKind::Table(&LINE), "as `access`", "Links on the right."),
                 ]],
             },
             Variant {
                 name: "chain",
                 text: "host `source`, routers `router1`, `router2`, ..., host `sink`, joined by the links `link1`, \
                        `link2`, ... in the order of the file. The first direction points to the sink.",
-                fields: &[&[Field::required("link", FieldKind::Tables(&LINE), "The links, at least one.")]],
+                fields: &[&[Field::required("link", FieldKind::Tables(&LINE), "Links in order, at least one.")]],
             },
             Variant {
                 name: "star",

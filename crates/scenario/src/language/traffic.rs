@@ -24,7 +24,7 @@ pub(crate) static FLOW: Table = Table {
     name: "flow",
     text: "Traffic between two hosts, or a group of equal flows. With `count`, they are named NAME.1, NAME.2, ....",
     fields: &[keys! {
-        /// Its name.
+        /// Name of the flow.
         "name": FieldKind::Name, optional "`flow1` for the first, `flow2` for the second, ...";
         /// The host that opens the flow: the sender of bulk data, the client of requests; or a pattern such as `left*`. Two patterns pair hosts in the order of their
         /// names: left1 with right1, left2 with right2. A single host is paired with each host of the other pattern.
@@ -50,11 +50,11 @@ pub(crate) static FLOW: Table = Table {
         /// flow. Its packets then begin at the proxy, where they are counted. If the tunnel begins at the
         /// host of `to`, the flow is a download: that host opens the connection and asks for the data with one byte, and in
         /// records the data are in the reverse direction.
-        "via": FieldKind::Text, optional "`\"\"`: straight to the host of `to`";
+        "via": FieldKind::Text, optional "`\"\"`: no tunnel";
         /// Tunnel mode of its payloads between client and proxy, independent of the other requests of the tunnel. In real time programs
         /// have options of their own.
         "via_mode": FieldKind::Choice(&choices(&masque::MODES)), optional "the tunnel's `masque.mode`";
-        /// Band of its packets, both ways, at links with strict priority by flow; 0 is served first.
+        /// Band of the flow's packets in both directions, at links with strict priority by flow; 0 is served first.
         "priority": FieldKind::integer(0, 63), optional "the last band";
         /// Start time.
         "start": FieldKind::DURATION, default "0s";
@@ -64,7 +64,7 @@ pub(crate) static FLOW: Table = Table {
         "start_jitter": FieldKind::DURATION, optional "none";
         /// Port on which the host of `to` listens. If a tunnel's proxy or another connection through a tunnel uses it, the next
         /// free port.
-        "port": real_time::PORT, optional "by workload, see there";
+        "port": real_time::PORT, optional "depends on the workload";
         /// Implementation of the end at `from` in real time.
         "from_by": real_time::PLAYER, default "model";
         /// Implementation of the end at `to` in real time.
@@ -73,7 +73,7 @@ pub(crate) static FLOW: Table = Table {
     variants: Some(&Variants {
         key: WorkloadCatalogue::KEY,
         default: Some("bulk"),
-        text: "It selects what is sent.",
+        text: "It selects the traffic.",
         list: &VARIANTS,
         later: &["ftp"],
     }),

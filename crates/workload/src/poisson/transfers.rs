@@ -22,7 +22,7 @@ pub(crate) static POISSON_TRANSFERS: WorkloadComponent = WorkloadComponent {
         fields: &[&[
             Field::required("interval", FieldKind::INTERVAL, "Mean time between transfers."),
             Field::required("size", SIZE_OR_RANDOM, "Size of a transfer."),
-            Field::optional("transfers", COUNT, "without end", "How many."),
+            Field::optional("transfers", COUNT, "without end", "Number of transfers."),
         ]],
         ..Declaration::EMPTY
     },

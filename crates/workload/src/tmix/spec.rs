@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) static TMIX: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "tmix",
-        text: "connections as a Tmix trace has them (TCP), opened by `from`: sizes, their order and waits, segment sizes and \
+        text: "connections of a Tmix trace (TCP), opened by `from`: sizes, their order and waits, segment sizes and \
                receive windows. See docs/tmix.md. Default port 5001.",
         fields: &[FIELDS],
         ..Declaration::EMPTY
