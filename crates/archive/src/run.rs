@@ -223,7 +223,7 @@ record! {
     audit: AuditRecord, "", "The auditor's result.";
     random_streams: Option<NamedCounts>, "", "Draws from each random stream, `ENTITY: PURPOSE` with `#` for numbers; none: the run is \
         deterministic. Only in virtual time.";
-    timeouts: Option<NamedCounts>, "", "Retransmission time-outs of TCP and probe time-outs of the QUIC model, for each direction of a flow \
+    timeouts: Option<NamedCounts>, "", "Retransmission timeouts of TCP and probe timeouts of the QUIC model, for each direction of a flow \
         that had any; absent if none had. The real QUIC stack, tunnels and kernels do not report them.";
     scenario: String, "", "The resolved scenario, as TOML.";
     lateness: Option<LatenessRecord>, "", "Lateness of a real-time run.";

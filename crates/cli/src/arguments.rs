@@ -18,12 +18,12 @@ pub(crate) struct Arguments {
 /// The arguments of `fullpipe report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// The folder that a run or a study left behind
+    /// Folder with the records of a run or a study
     pub(crate) folder: PathBuf,
-    /// Show and print the differences from another folder, with paired 95 % intervals (same point and seed); also in comparison.csv
+    /// Compare with another folder: differences with paired 95 % intervals (same point and seed), also in comparison.csv
     #[arg(long, value_name = "DIR")]
     pub(crate) compare: Option<PathBuf>,
-    /// Formats of the plots; SVG is always written
+    /// Additional formats of the plots; SVG is always written
     #[arg(long, value_delimiter = ',', value_name = "svg,pdf,png")]
     pub(crate) format: Vec<PlotFormatName>,
     /// Open the report in the browser
@@ -53,9 +53,9 @@ pub(crate) enum Command {
     },
     /// Rebuild report.html and plots/ from the records in a folder
     Report(ReportArguments),
-    /// Load and check scenarios and studies, run nothing
+    /// Check scenarios and studies without running them
     Check {
-        /// Scenario and study files, names of embedded scenarios; with --cost names of embedded studies, too
+        /// Scenario and study files, and names of embedded scenarios; with --cost also names of embedded studies
         #[arg(required = true)]
         files: Vec<String>,
         /// Print the estimated cost: events, CPU time and peak memory
@@ -64,11 +64,11 @@ pub(crate) enum Command {
         /// Print the estimated cost as JSON
         #[arg(long, requires = "cost")]
         json: bool,
-        /// The cost of a study that is shortened to at most 20 s on two cores
+        /// With --cost: the cost of `study run --quick`
         #[arg(long, requires = "cost")]
         quick: bool,
     },
-    /// List what scenarios and the command can name
+    /// List the names that scenarios and commands accept
     List {
         #[arg(help = format!("What to list: {}", crate::list::names()))]
         what: String,
@@ -76,9 +76,9 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Run the fixed benchmark scenarios (all, or those named) and print what one core does
+    /// Run benchmark scenarios (all, or those named) and print the speed of one core
     Bench {
-        /// Names of benchmarks
+        /// Names of benchmarks [default: all]
         names: Vec<String>,
         /// Print JSON
         #[arg(long)]
@@ -86,24 +86,24 @@ pub(crate) enum Command {
         /// No progress on standard error
         #[arg(long)]
         quiet: bool,
-        /// Measure here instead of in a process of its own
+        /// Measure in this process instead of a separate one
         #[arg(long, hide = true)]
         in_this_process: bool,
     },
-    /// Say what this machine allows of what real time needs, how exact it is, and what to do
+    /// Check whether this machine supports real time and how exact it is, and print what to change
     Doctor(DoctorArguments),
-    /// Run a scenario in real time with a shell, or another command, at one of its hosts
+    /// Run a scenario in real time with a shell or another command at one of its hosts
     Shell(ShellArguments),
-    /// Play a scenario of quic-network-simulator between two interfaces of this machine
+    /// Run a scenario of quic-network-simulator between two interfaces of this machine
     Simulator(SimulatorArguments),
-    /// Connection vectors of Tmix: statistics, conversion, synthetic traces, shuffle to a load
+    /// Process connection vectors of Tmix: statistics, conversion, synthetic traces, shuffling to a load
     Tmix {
         #[command(subcommand)]
         command: TmixCommand,
     },
-    /// A CONNECT-UDP proxy, and a client of one
+    /// Run a CONNECT-UDP proxy or its client
     Masque(MasqueArguments),
-    /// A server of files over HTTP/3, and a client
+    /// Run an HTTP/3 file server or client
     Http3(Http3Arguments),
     /// Write a commented scenario file to start from
     Init {
@@ -141,7 +141,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR", conflicts_with = "command")]
         out: Option<PathBuf>,
     },
-    /// Slips of the finger
+    /// Misspelled commands
     #[command(external_subcommand)]
     Later(Vec<OsString>),
 }
@@ -167,10 +167,10 @@ pub(crate) enum StudyCommand {
     Run(StudyArguments),
 }
 
-/// What `run` and `study run` have in common.
+/// The arguments that `run` and `study run` share.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArguments {
-    /// Set a value; may be given several times
+    /// Set a value (repeatable)
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
     /// Seed of all random streams
@@ -179,7 +179,7 @@ pub(crate) struct CommonArguments {
     /// Folder for the records [default: fullpipe-out/NAME]
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
-    /// Audit packet by packet
+    /// Audit every packet, not only sums
     #[arg(long)]
     pub(crate) audit: bool,
     /// Print the summary as JSON
@@ -191,17 +191,16 @@ pub(crate) struct CommonArguments {
     /// No progress on standard error
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Reuse real-time runs (runs in virtual time are always reused)
+    /// Reuse earlier real-time runs (runs in virtual time are always reused)
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Open the report in the browser when it is written
+    /// Open the report in the browser
     #[arg(long)]
     pub(crate) open: bool,
     /// Run even if the estimated memory exceeds that of this machine
     #[arg(long)]
     pub(crate) ignore_memory: bool,
-    /// Put a fault into the world on purpose, to see the auditor find it: fast-link:LINK, silent-drop:LINK:EVERY or
-    /// premature-ack:FROM
+    /// Inject a fault to test the auditor: fast-link:LINK, silent-drop:LINK:EVERY or premature-ack:FROM (repeatable)
     #[arg(long, value_name = "FAULT")]
     pub(crate) sabotage: Vec<String>,
 }
@@ -212,21 +211,21 @@ pub(crate) struct RunArguments {
     pub(crate) scenario: String,
     #[command(flatten)]
     pub(crate) common: CommonArguments,
-    /// Write the packets of each host to HOST.pcapng: the first BYTES of each, `all` for whole packets [default: 128,
-    /// which all headers fit]
+    /// Capture the packets of each host in HOST.pcapng: the first BYTES of each packet, or `all` [default: 128, enough for
+    /// all headers]
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "128",
         value_parser = snap_bytes)]
     pub(crate) pcap: Option<u32>,
-    /// Write what happens at connections and queues to run.sqlog, as qlog
+    /// Log the events at connections and queues in run.sqlog (qlog)
     #[arg(long)]
     pub(crate) qlog: bool,
     /// Run in real time: hosts with programs become namespaces of this machine
     #[arg(long)]
     pub(crate) real_time: bool,
-    /// Keep every frame that a real host sends in arrivals.pcapng, for --replay
+    /// Record every frame that a real host sends in arrivals.pcapng, for --replay
     #[arg(long, requires = "real_time")]
     pub(crate) record: bool,
-    /// Run a scenario of real time in virtual time, with the arrivals that such a run has recorded
+    /// Replay a real-time run in virtual time, with the arrivals that it recorded
     #[arg(long, value_name = "ARRIVALS.pcapng", conflicts_with = "real_time")]
     pub(crate) replay: Option<PathBuf>,
 }
@@ -252,13 +251,13 @@ pub(crate) struct StudyArguments {
     /// Runs per point
     #[arg(long)]
     pub(crate) runs: Option<u64>,
-    /// Repeat the study under so many study seeds; verdicts are of all runs together, with those of each seed beside them
+    /// Repeat the study under K study seeds; verdicts are those of all runs together, and of each seed
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) seeds: Option<u64>,
-    /// Runs made at once [default: the number of cores]; results do not depend on it
+    /// Number of parallel runs [default: the number of cores]; results do not depend on it
     #[arg(long)]
     pub(crate) jobs: Option<usize>,
-    /// Shorten the study to at most 20 s on two cores, and say so
+    /// Shorten the study to at most 20 s on two cores; its records are marked
     #[arg(long)]
     pub(crate) quick: bool,
 }

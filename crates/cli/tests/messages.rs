@@ -69,6 +69,23 @@ fn control_characters_in_files_are_escaped() {
     assert!(errors.contains("u{1b}") && !errors.contains('\u{1b}'), "{errors:?}");
 }
 
+/// The failures of the auditor concern single nanoseconds and bytes. They have exact values in readable units.
+#[test]
+fn messages_of_the_auditor_have_readable_quantities() {
+    let out = folder("auditor").display().to_string();
+    for (fault, words) in [
+        ("fast-link:bottleneck", "or later at 10 Mbit/s"),
+        ("silent-drop:bottleneck:100", "in flight (sent minus delivered and dropped)"),
+        ("premature-ack:500", "the highest sequence number delivered"),
+    ] {
+        let arguments = ["run", "quick-start", "--quiet", "--audit", "--sabotage", fault, "--out", &out];
+        let (status, _, errors) = fullpipe(&arguments);
+        assert_eq!(status, Some(3), "{errors}");
+        assert!(errors.contains(words), "{errors}");
+        assert_eq!(raw_quantity(&errors), None, "{errors}");
+    }
+}
+
 #[test]
 fn experiments_below_expect_do_not_make_a_study() {
     let folder = folder("expect");

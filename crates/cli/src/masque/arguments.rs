@@ -23,9 +23,9 @@ pub(crate) struct Http3Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MasqueCommand {
-    /// Serve CONNECT-UDP over HTTP/3
+    /// Run a CONNECT-UDP proxy over HTTP/3
     Proxy(Box<ProxyArguments>),
-    /// A local UDP port that leads to a target behind a proxy
+    /// Forward a local UDP port to a target through a proxy
     Connect(Box<ConnectArguments>),
 }
 
@@ -39,66 +39,66 @@ pub(crate) enum Http3Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProxyArguments {
-    /// Where to listen
+    /// Address and port to listen on
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
     pub(crate) identity: ServerIdentity,
-    /// The path of requests [default: https://IP:PORT/.well-known/masque/udp/{target_host}/{target_port}/]
+    /// URI template of requests [default: https://IP:PORT/.well-known/masque/udp/{target_host}/{target_port}/]
     #[arg(long, value_name = "URI_TEMPLATE")]
     pub(crate) template: Option<String>,
-    /// Serve these targets although they are private, or denied by a wider rule
+    /// Permit these targets even if they are private or denied by a less specific rule (repeatable)
     #[arg(long, value_name = "CIDR|HOST[:PORT]", value_parser = words::rule)]
     pub(crate) allow: Vec<Rule>,
-    /// Do not serve these targets
+    /// Deny these targets (repeatable)
     #[arg(long, value_name = "CIDR|HOST[:PORT]", value_parser = words::rule)]
     pub(crate) deny: Vec<Rule>,
-    /// Serve private, loopback and link-local targets
+    /// Permit private, loopback and link-local targets
     #[arg(long)]
     pub(crate) allow_private: bool,
-    /// What clients have to send as `Proxy-Authorization: Bearer SECRET`
+    /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`
     #[arg(long, value_name = "SECRET")]
     pub(crate) token: Option<String>,
-    /// Connections at a time
+    /// Maximum number of concurrent connections
     #[arg(long, value_name = "N")]
     pub(crate) max_connections: Option<u64>,
-    /// Tunnels at a time
+    /// Maximum number of concurrent tunnels
     #[arg(long, value_name = "N")]
     pub(crate) max_requests: Option<u64>,
-    /// What may wait for one tunnel: 250kB, 100ms or none
+    /// Limit of the queue of each tunnel: a size such as 250kB, a time such as 100ms, or none
     #[arg(long, value_name = "BYTES|TIME|none", value_parser = words::queue_limit)]
     pub(crate) queue_limit: Option<QueueLimit>,
-    /// What goes when that is full: the newest payload or the oldest
+    /// Payload that is dropped when the queue is full
     #[arg(long, value_name = "newest|oldest", default_value = "newest", value_parser = words::drop_policy)]
     pub(crate) drop_policy: DropPolicy,
-    /// Whose payload goes next: requests take turns, what came first (datagram mode), or the request opened first
+    /// Scheduler of payloads: one of each request in turn, in order of arrival (datagram mode), or in the order of requests
     #[arg(long, value_name = "round-robin|fifo|request-order", default_value = "round-robin", value_parser = words::scheduler)]
     pub(crate) scheduler: Scheduler,
-    /// Datagram mode: what is handed to the QUIC stack ahead of its congestion control [default: 128KiB]
+    /// Datagram mode: size of the QUIC stack's buffer for datagrams that wait for congestion control [default: 128KiB]
     #[arg(long, value_name = "BYTES", value_parser = words::size)]
     pub(crate) datagram_buffer: Option<u64>,
     #[command(flatten)]
     pub(crate) control: ControlArguments,
     #[command(flatten)]
     pub(crate) buffers: BufferArguments,
-    /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
+    /// UDP payload of the tunnel's packets [default: 1280, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) tunnel_mtu: Option<u16>,
-    /// Close a tunnel that is silent for so long [default: 120s]
+    /// Idle time after which a tunnel is closed [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     pub(crate) idle_timeout: Option<Duration>,
-    /// Tell metrics for Prometheus here
+    /// Address and port on which metrics are served for Prometheus
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Print figures as a line of JSON whenever a connection ends, and at the end
+    /// Print metrics as a line of JSON when a connection ends, and at the end
     #[arg(long)]
     pub(crate) figures: bool,
-    /// Log connections and tunnels too, not only what was refused
+    /// Also log connections and tunnels, not only rejected requests
     #[arg(long)]
     pub(crate) verbose: bool,
 }
 
-/// Who a server is.
+/// The certificate of a server.
 #[derive(Debug, Args)]
 pub(crate) struct ServerIdentity {
     /// Certificate chain
@@ -107,7 +107,7 @@ pub(crate) struct ServerIdentity {
     /// Private key
     #[arg(long, value_name = "PEM")]
     pub(crate) key: Option<PathBuf>,
-    /// In their place, a certificate that is made now and kept in memory [names by default: localhost, 127.0.0.1, ::1]
+    /// Generate a self-signed certificate, kept in memory, for these names [default: localhost, 127.0.0.1, ::1]
     #[arg(long, value_name = "NAME|IP", num_args = 0..)]
     pub(crate) self_signed: Option<Vec<String>>,
 }
@@ -115,62 +115,62 @@ pub(crate) struct ServerIdentity {
 /// Congestion control.
 #[derive(Debug, Args)]
 pub(crate) struct ControlArguments {
-    /// Congestion control, by its name in scenarios
+    /// Congestion control, named as in scenarios
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) congestion: String,
-    /// Slow start without HyStart++ (RFC 9406)
+    /// Disable HyStart++ (RFC 9406)
     #[arg(long)]
     pub(crate) no_hystart: bool,
-    /// Initial window (RFC 9002: 10)
+    /// Initial congestion window (RFC 9002: 10)
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) initial_window: Option<u64>,
 }
 
-/// What the QUIC stack keeps of streams.
+/// The stream buffers of the QUIC stack.
 #[derive(Debug, Args)]
 pub(crate) struct BufferArguments {
-    /// What is kept of streams until it is acknowledged [default: 8MiB between ends, 4MiB in a tunnel]
+    /// Size of the send buffer: data not acknowledged yet [default: 8MiB end to end, 4MiB in a tunnel]
     #[arg(long, value_name = "BYTES", value_parser = words::size)]
     pub(crate) send_buffer: Option<u64>,
-    /// What of a stream may be on its way or unread [default: 1536KiB]
+    /// Receive window of a stream: data in flight or unread [default: 1536KiB]
     #[arg(long, value_name = "BYTES", value_parser = words::window)]
     pub(crate) receive_buffer: Option<u32>,
 }
 
-/// Whom a client trusts.
+/// The certificates that a client trusts.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArguments {
-    /// Authorities, or the server's very certificate [default: the system's]
+    /// CA certificates, or the server's own certificate [default: those of the system]
     #[arg(long, value_name = "PEM")]
     pub(crate) ca: Option<PathBuf>,
-    /// Trust anybody
+    /// Do not verify certificates
     #[arg(long, conflicts_with = "ca")]
     pub(crate) insecure: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConnectArguments {
-    /// The proxy
+    /// URI template of the proxy
     #[arg(long, value_name = "URI_TEMPLATE")]
     pub(crate) template: String,
-    /// Whom to reach
+    /// Target of the tunnel
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) target: String,
-    /// Where local programs send to
+    /// Local address and port to which programs send
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) listen: SocketAddr,
-    /// How payloads travel: datagram (lost ones stay lost) or stream
+    /// Transport of payloads: datagram (unreliable) or stream (reliable)
     #[arg(long, default_value = "datagram", value_parser = words::mode)]
     pub(crate) mode: Mode,
     #[command(flatten)]
     pub(crate) trusted: TrustArguments,
-    /// The name in the proxy's certificate [default: the template's host]
+    /// Name in the proxy's certificate [default: the template's host]
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
-    /// What the proxy wants to know
+    /// Secret that the proxy requires
     #[arg(long, value_name = "SECRET")]
     pub(crate) token: Option<String>,
-    /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
+    /// UDP payload of the tunnel's packets [default: 1280, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) tunnel_mtu: Option<u16>,
     #[command(flatten)]
@@ -181,79 +181,79 @@ pub(crate) struct ConnectArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Where to listen
+    /// Address and port to listen on
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
     pub(crate) identity: ServerIdentity,
-    /// The folder whose files are served
+    /// Folder whose files are served
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Answer /bytes/N, for N up to 10 GB, with N bytes that look random and are always the same
+    /// Serve /bytes/N, for N up to 10 GB: N pseudorandom bytes, the same each time
     #[arg(long)]
     pub(crate) generate: bool,
-    /// UDP payload of packets [default: 1200, and what the path is found to carry]
+    /// UDP payload of packets [default: 1200, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) mtu: Option<u16>,
     #[command(flatten)]
     pub(crate) control: ControlArguments,
     #[command(flatten)]
     pub(crate) buffers: BufferArguments,
-    /// Print figures as a line of JSON whenever a connection ends, and at the end
+    /// Print metrics as a line of JSON when a connection ends, and at the end
     #[arg(long)]
     pub(crate) figures: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GetArguments {
-    /// What to get
+    /// URL to get
     pub(crate) url: String,
     #[command(flatten)]
     pub(crate) trusted: TrustArguments,
-    /// The name in the server's certificate [default: the URL's host]
+    /// Name in the server's certificate [default: the URL's host]
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
-    /// Where the server is [default: where the URL says]
+    /// Address and port of the server [default: those of the URL]
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) connect: Option<SocketAddr>,
-    /// Through this proxy
+    /// URI template of a proxy to use
     #[arg(long, value_name = "URI_TEMPLATE")]
     pub(crate) via: Option<String>,
-    /// Authorities for the proxy's certificate [default: as for the server]
+    /// CA certificates for the proxy [default: as for the server]
     #[arg(long, value_name = "PEM", requires = "via")]
     pub(crate) via_ca: Option<PathBuf>,
-    /// What the proxy wants to know
+    /// Secret that the proxy requires
     #[arg(long, value_name = "SECRET", requires = "via")]
     pub(crate) token: Option<String>,
-    /// How payloads travel through the proxy: datagram or stream
+    /// Transport of payloads to the proxy: datagram or stream
     #[arg(long, default_value = "datagram", value_parser = words::mode)]
     pub(crate) mode: Mode,
-    /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
+    /// UDP payload of the tunnel's packets [default: 1280, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu, requires = "via")]
     pub(crate) tunnel_mtu: Option<u16>,
     /// Congestion control of the tunnel, or none [default: as that of the connection to the server]
     #[arg(long, value_name = "NAME|none", requires = "via")]
     pub(crate) tunnel_congestion: Option<String>,
-    /// UDP payload of packets to the server [default: 1200, and what the path is found to carry]
+    /// UDP payload of packets to the server [default: 1200, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) mtu: Option<u16>,
-    /// Store the body here; until it is whole, in FILE.part [default: nowhere]
+    /// File for the body; until it is complete, FILE.part [default: the body is discarded]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) control: ControlArguments,
     #[command(flatten)]
     pub(crate) buffers: BufferArguments,
-    /// Give up after so long without a sign of the server; without one of the proxy after two thirds of that
+    /// Time without packets after which the request fails: from the server; from the proxy, two thirds of it
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = words::time)]
     pub(crate) idle_timeout: Duration,
-    /// Fail unless the body is that of `http3 serve --generate`
+    /// Fail if the body is not that of `http3 serve --generate`
     #[arg(long)]
     pub(crate) check: bool,
-    /// Print what came as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print figures as a last line of JSON
+    /// Print metrics as a last line of JSON
     #[arg(long)]
     pub(crate) figures: bool,
 }

@@ -14,12 +14,12 @@ pub(crate) struct DoctorArguments {
 pub(crate) struct ShellArguments {
     /// A scenario file, or the name of an embedded scenario
     pub(crate) scenario: String,
-    /// The host
+    /// Host at which the command runs
     pub(crate) host: String,
-    /// Set a value; may be given several times
+    /// Set a value (repeatable)
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
-    /// What runs there instead of the shell ($SHELL, or /bin/sh)
+    /// Command that runs at the host [default: $SHELL, or /bin/sh]
     #[arg(last = true)]
     pub(crate) command: Vec<String>,
 }
@@ -40,13 +40,13 @@ pub(crate) struct SimulatorArguments {
     /// Folder for captures of both sides
     #[arg(long, value_name = "FOLDER")]
     pub(crate) logs: Option<PathBuf>,
-    /// Print the scenario file that the scenario means, and do nothing else
+    /// Print the equivalent scenario file and exit
     #[arg(long)]
     pub(crate) print: bool,
-    /// Run this command (by the shell) as the client in a namespace, instead of using interfaces
+    /// Run this shell command as the client in a namespace, instead of using interfaces
     #[arg(long, value_name = "COMMAND")]
     pub(crate) client: Option<String>,
-    /// Run this command as the server
+    /// Run this shell command as the server
     #[arg(long, value_name = "COMMAND")]
     pub(crate) server: Option<String>,
 }

@@ -11,20 +11,20 @@ use std::path::PathBuf;
 pub(crate) enum TmixCommand {
     /// Statistics of traces: counts, sizes, waits, round-trip times, offered load
     Stats(StatsArguments),
-    /// Write a trace in the other format; checks it on the way
+    /// Check a trace and write it in the other format
     Convert(ConvertArguments),
     /// Write the nine synthetic traces of the evaluation suite
     Generate(GenerateArguments),
-    /// Write traces as a run would play them: shuffled by bins, scaled, long connections first
+    /// Write traces as a run replays them: shuffled by bins, scaled, long connections first
     Shuffle(ShuffleArguments),
-    /// Find the scale, warm-up and duration that give a load
+    /// Find the scale, warm-up and duration for a given load
     FindTarget(FindTargetArguments),
 }
 
-/// What every command that reads traces has.
+/// The arguments of every command that reads traces.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArguments {
-    /// Leave out malformed connections, and count them
+    /// Skip malformed connections and print their number
     #[arg(long)]
     pub(crate) skip_bad: bool,
     /// No progress on standard error
@@ -46,12 +46,12 @@ pub(crate) struct StatsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArguments {
-    /// The format to write
+    /// Format of the output
     #[arg(long, value_parser = one_of(&FORMATS))]
     pub(crate) to: TraceFormat,
     /// The trace, in either format
     pub(crate) input: PathBuf,
-    /// The file to write
+    /// Output file
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) reading: TraceArguments,
@@ -69,7 +69,7 @@ pub(crate) struct GenerateArguments {
     #[arg(long, default_value_t = tmix::generate::DEFAULT_LENGTH.as_nanos() / 1_000_000_000,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) seconds: u64,
-    /// The format to write
+    /// Format of the output
     #[arg(long, default_value = "original", value_parser = one_of(&FORMATS))]
     pub(crate) to: TraceFormat,
     /// No progress on standard error
@@ -82,7 +82,7 @@ pub(crate) struct ShuffleArguments {
     /// Trace files, or folders of them (*.org, *.orig, *.alt, *.cvec)
     #[arg(required = true)]
     pub(crate) traces: Vec<PathBuf>,
-    /// Run time over trace time
+    /// Time in the run divided by time in the trace
     #[arg(long)]
     pub(crate) scale: f64,
     /// Length of the run, such as 600s
@@ -94,22 +94,22 @@ pub(crate) struct ShuffleArguments {
     /// Seed of the shuffle
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Leave the bins in the order of the trace
+    /// Keep the bins in the order of the trace
     #[arg(long)]
     pub(crate) as_recorded: bool,
-    /// With --load and --max-rtt: long connections first, for a link of this rate
+    /// Rate of the link; with --load and --max-rtt, long connections are placed first
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "load", requires = "max_rtt")]
     pub(crate) capacity: Option<Rate>,
-    /// The load that the scale is meant to give, as a fraction
+    /// Load at this scale, as a fraction of the capacity
     #[arg(long, requires = "capacity")]
     pub(crate) load: Option<f64>,
-    /// Longest round-trip time with full queues, such as 408ms
+    /// Largest round-trip time with full queues, such as 408ms
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "capacity")]
     pub(crate) max_rtt: Option<Duration>,
     /// Folder for the shuffled traces
     #[arg(long)]
     pub(crate) out: PathBuf,
-    /// The format to write
+    /// Format of the output
     #[arg(long, default_value = "original", value_parser = one_of(&FORMATS))]
     pub(crate) to: TraceFormat,
     #[command(flatten)]
@@ -123,22 +123,22 @@ pub(crate) struct FindTargetArguments {
     /// Rate of the central link
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) capacity: Rate,
-    /// The load that is wanted, as a fraction
+    /// Target load, as a fraction of the capacity
     #[arg(long)]
     pub(crate) load: f64,
-    /// Longest round-trip time with full queues, such as 408ms
+    /// Largest round-trip time with full queues, such as 408ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) max_rtt: Duration,
-    /// Which way the load is counted: from initiators to acceptors, or back
+    /// Direction of the load: from initiators to acceptors, or back
     #[arg(long, default_value = "reverse", value_parser = one_of(&DIRECTIONS))]
     pub(crate) direction: LoadDirection,
     /// Length of a bin in run time [default: 500 Mbit of the capacity]
     #[arg(long, value_parser = duration)]
     pub(crate) bin: Option<Duration>,
-    /// A run has at least so many bins
+    /// Minimum number of bins of a run
     #[arg(long)]
     pub(crate) minimum_bins: Option<usize>,
-    /// The part by which halves and thirds of a steady run may differ [default: 0.05]
+    /// Fraction by which halves and thirds of a steady run may differ [default: 0.05]
     #[arg(long, value_name = "FRACTION")]
     pub(crate) balance_tolerance: Option<f64>,
     /// Seed of the shuffle
