@@ -38,7 +38,7 @@ pub const DROPS: MetricDeclaration =
 pub const MARKS: MetricDeclaration = MetricDeclaration {
     name: "marks",
     unit: "",
-    text: "packets with a congestion mark (CE) since the start: of a flow the received ones, of a link the transmitted ones.",
+    text: "packets with an ECN mark (CE) since the start: of a flow the received ones, of a link the transmitted ones.",
 };
 
 /// Bytes in the queue.
