@@ -11,6 +11,9 @@ use crate::unit::Unit;
 use fullpipe_archive::{SummaryRow, Verdict};
 use std::fmt::Write;
 
+/// The word for a claim or value whose verdict is missing.
+pub(crate) const NO_VERDICT: &str = "no verdict";
+
 /// The section of claims, each with verdict and note.
 pub(crate) fn claims(records: &Records) -> String {
     let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_some()).collect();
@@ -56,7 +59,7 @@ pub(crate) fn claims(records: &Records) -> String {
                 }
                 vec![
                     Field::Markup(claim),
-                    row.verdict.map_or(Field::Text("cannot be told".to_owned()), |v| Field::Markup(verdict(v))),
+                    row.verdict.map_or(Field::Text(NO_VERDICT.to_owned()), |v| Field::Markup(verdict(v))),
                     Field::Number(row.support.map_or_else(String::new, |support| format!("{support:.3}"))),
                     Field::Number(row.n.map_or_else(String::new, |n| n.to_string())),
                     Field::Markup(sources.short_or_mark(&row.source)),

@@ -497,7 +497,7 @@ fn first_screen_has_verdicts_main_figure_and_main_table() {
         assert_eq!(page.matches(&format!("id=\"{figure}\"")).count(), 1);
         let header = document.descendants().find(|n| n.has_tag_name("header")).unwrap();
         let tally = header.descendants().find(|n| n.attribute("class") == Some("tally")).unwrap();
-        let expected = if fixture == "run" { "1 run, valid60 s simulated" } else { "match" };
+        let expected = if fixture == "run" { "1 run, valid · 60 s simulated" } else { "match" };
         assert!(text_of(tally).contains(expected), "{}", text_of(tally));
     }
 }
