@@ -21,6 +21,7 @@ mod unit;
 pub use compare::Difference;
 pub use convert::PlotFormat;
 pub use error::ReportError;
+pub use page::published::readable_note;
 pub use totals::describe_total;
 
 use input::Records;

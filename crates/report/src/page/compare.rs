@@ -3,7 +3,7 @@
 use crate::compare::{Comparison, Difference};
 use crate::input::distinct;
 use crate::markup::escape;
-use crate::numbers::{exact, mean_and_interval, signed_percent};
+use crate::numbers::{exact, fixed, mean_and_interval, signed_percent};
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::gather::{shown, varying};
 use crate::unit::{Unit, words};
@@ -14,8 +14,6 @@ use std::fmt::Write;
 const MOST_ROWS: usize = 500;
 /// Significant digits of a value without an interval.
 const DIGITS: usize = 4;
-/// Significant digits of a difference without an interval.
-const DIFFERENCE_DIGITS: usize = 3;
 
 /// The heading of the section: which folder is compared with which.
 pub(crate) fn heading(comparison: &Comparison) -> String {
@@ -96,9 +94,9 @@ fn table(differences: &[Difference]) -> Table {
             let half = row.ci95.filter(|half| *half > 0.0);
             let (number, half) = match half {
                 Some(half) => mean_and_interval(unit.value(mean), Some(unit.value(half))),
-                None => (exact(unit.value(mean), DIFFERENCE_DIGITS), None),
+                None => (beside(unit.value(mean), &[unit.value(row.mean), unit.value(row.other_mean)]), None),
             };
-            let sign = if mean > 0.0 { "+" } else { "" };
+            let sign = if mean > 0.0 && !number.starts_with('≈') { "+" } else { "" };
             let difference = half.map_or_else(|| format!("{sign}{number}"), |half| format!("{sign}{number} ± {half}"));
             let outcome = match (row.pairs, row.direction(), mean == 0.0) {
                 (1, ..) if pairs.len() == 1 => "",
@@ -133,4 +131,39 @@ fn table(differences: &[Difference]) -> Table {
     }
     table.drop_empty_columns();
     table
+}
+
+/// A difference without an interval, with the decimals of the values beside it.
+fn beside(difference: f64, values: &[f64]) -> String {
+    let texts: Vec<String> = values.iter().map(|value| exact(*value, DIGITS)).collect();
+    if texts.iter().any(|text| text.contains('×')) {
+        return exact(difference, DIGITS);
+    }
+    let decimals = |text: &String| text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let text = fixed(difference, texts.iter().map(decimals).max().unwrap_or(0));
+    let is_zero = !text.bytes().any(|b| (b'1'..=b'9').contains(&b));
+    match is_zero {
+        true if difference == 0.0 => "0".to_owned(),
+        true => "≈ 0".to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn difference_has_the_decimals_of_the_values_beside_it() {
+        for (values, expected) in [
+            ([0.029_148, 0.029_125], "0.00002"),
+            ([9.323_732, 9.328_509], "−0.005"),
+            ([119.538, 29.8844], "89.65"),
+            ([54_971.0, 50_978.0], "3993"),
+            ([7.25, 7.25], "0"),
+            ([9.324, 9.324_000_1], "≈ 0"),
+        ] {
+            assert_eq!(beside(values[0] - values[1], &values), expected, "{values:?}");
+        }
+    }
 }

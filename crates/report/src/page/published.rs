@@ -78,12 +78,21 @@ pub(crate) fn claims(records: &Records) -> String {
     out
 }
 
+/// A note of `summary.csv` with the singular that its text lacks. The text in the file is unchanged, because records
+/// repeat to the byte.
+pub fn readable_note(note: &str) -> String {
+    match note.strip_prefix("1 complete replications") {
+        Some(rest) => format!("1 complete replication{rest}"),
+        None => note.replace(" 1 complete replications", " 1 complete replication"),
+    }
+}
+
 /// A note without repetitions: that the study was quick (a banner contains this), and the text of the claim, which is
 /// in the same row. The parts of a note are separated by semicolons.
 fn note_beside(note: &str, text: &str) -> String {
     let note = note.strip_prefix("quick").filter(|rest| rest.is_empty() || rest.starts_with("; ")).unwrap_or(note);
     let note = if text.is_empty() { note.to_owned() } else { note.replacen(text, "", 1) };
-    note.trim_matches([' ', ';']).to_owned()
+    readable_note(note.trim_matches([' ', ';']))
 }
 
 /// Data that all rows of a section share.
@@ -281,6 +290,8 @@ mod tests {
         assert_eq!(note_beside("quick", ""), "");
         assert_eq!(note_beside("quickly done", ""), "quickly done");
         assert_eq!(note_beside("a; b", ""), "a; b");
+        assert_eq!(note_beside("quick; 1 complete replications, 10", ""), "1 complete replication, 10");
+        assert_eq!(note_beside("11 complete replications, 14", ""), "11 complete replications, 14");
     }
 
     #[test]

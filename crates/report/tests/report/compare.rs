@@ -102,7 +102,9 @@ fn pairs_with_an_invalid_run_are_excluded() {
     there.replace("results.csv", &format!("2,{KEY}"), "2,bad");
     let built = compare(&here, &there).unwrap();
     assert_eq!((built.differences[0].pairs, built.differences[0].difference), (1, 1e6));
-    assert!(here.text("report.html").contains("Left out because a run is not to be trusted: 1 pair."));
+    let note = "Left out because a run is not to be trusted: 1 pair.";
+    assert!(here.text("report.html").contains(note));
+    assert!(built.comparison_notes.iter().any(|known| known == note), "{:?}", built.comparison_notes);
 }
 
 /// A folder with a run for each goodput of the flow `bulk.1` in Mbit/s, with the seeds 1, 2 and so on.
