@@ -16,6 +16,7 @@ use fullpipe::report::{self, Options as ReportOptions};
 use fullpipe::scenario::Override;
 use fullpipe::scenario::description::BdpLimit;
 use fullpipe::scenario::schema::Hint;
+use fullpipe::study::study::SeedSource;
 use fullpipe::study::summary::SeedVerdicts;
 use fullpipe::study::{
     self, EmbeddedStudy, FileSystem, ReplayRunner, RunOptions, Runner, ScenarioSource, Study, StudyError,
@@ -281,7 +282,7 @@ fn make(
     if common.json {
         output::json(&outcome.to_json());
     } else {
-        print_line!("{}", table(&outcome.rows, &SHOWN).trim_end_matches('\n'));
+        print_line!("{}", metric_table(study, &outcome.rows).trim_end_matches('\n'));
         if let Some(flows) = flow_table::of_single_run(study, folder)? {
             print_line!("\n{}", flows.trim_end_matches('\n'));
         }
@@ -310,8 +311,8 @@ fn make(
     if !common.quiet {
         let ended = clocks();
         eprintln!(
-            "{} runs made, {} reused, in {:.1} s and {:.1} s of processor time; records in {}",
-            outcome.made,
+            "{} made, {} reused, in {:.1} s and {:.1} s of processor time; records in {}",
+            count(outcome.made, "run"),
             outcome.reused,
             ended[0] - begun[0],
             ended[1] - begun[1],
@@ -331,7 +332,7 @@ fn make(
     };
     match outcome.exit_status() {
         0 => Ok(()),
-        1 => Err(Failure::run(format!("{} runs failed:{}", outcome.failed.len(), reasons(&outcome.failed)))),
+        1 => Err(Failure::run(format!("{} failed:{}", count(outcome.failed.len(), "run"), reasons(&outcome.failed)))),
         4 => Err(Failure::expectation(expectations::failures(&outcome.expectations))),
         _ => Err(Failure::untrusted(format!("results that cannot be trusted:{}", reasons(&outcome.untrusted)))),
     }
@@ -416,16 +417,61 @@ fn print_rest(rows: usize) {
     }
 }
 
-/// Rows as aligned columns; empty columns are omitted.
-fn table<R>(rows: &[R], shown: &[Column<R>]) -> String {
-    let cell = |column: &Column<R>, row: &R| match (column.cell)(row) {
+/// "1 run", "2 runs".
+fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// The text of a cell. Numbers have six significant digits.
+fn cell<R>(column: &Column<R>, row: &R) -> String {
+    match (column.cell)(row) {
         Cell::Number(number) => significant(number, 6),
         cell => {
             let mut text = String::new();
             cell.write_to(&mut text);
             text
         }
+    }
+}
+
+/// The metrics and claims of a study. For a single run each total has a label, such as "mean over flows", and metrics
+/// without a value are listed below the table. A note that all rows have is also written once, below the table.
+fn metric_table(study: &Study, rows: &[SummaryRow]) -> String {
+    let single = matches!(study.seeds, SeedSource::Fixed(_));
+    let has_value = |row: &&SummaryRow| !single || row.run_count() > 0 || row.mean.is_some() || row.verdict.is_some();
+    let (rows, without): (Vec<&SummaryRow>, Vec<&SummaryRow>) = rows.iter().partition(has_value);
+    let note = rows.first().map(|row| row.note.as_str()).unwrap_or_default();
+    let common = rows.len() > 1 && !note.is_empty() && rows.iter().all(|row| row.note == note);
+    let total = |row: &SummaryRow| {
+        let metric = study.metrics.iter().find(|metric| metric.record.name == row.metric);
+        let total = metric.and_then(|metric| report::describe_total(&metric.record.expression));
+        total.filter(|_| single).unwrap_or_default().to_owned()
     };
+    let text = |column: &Column<SummaryRow>, row: &SummaryRow| match column.name {
+        name if name == SummaryRow::note().name && common => String::new(),
+        name if name == SummaryRow::note().name => report::readable_note(&row.note),
+        // A claim that could not be tested has a word, too.
+        name if name == SummaryRow::verdict().name && row.claim().is_some() && row.verdict.is_none() => {
+            "no verdict".to_owned()
+        }
+        _ => cell(column, row),
+    };
+    let mut lines = vec![SHOWN.iter().map(|column| column.name.to_owned()).chain(["total".to_owned()]).collect()];
+    lines.extend(rows.iter().map(|row| SHOWN.iter().map(|column| text(column, row)).chain([total(row)]).collect()));
+    let is_numeric: Vec<bool> = SHOWN.iter().map(|column| column.is_numeric()).chain([false]).collect();
+    let mut out = output::aligned(&lines, &is_numeric);
+    if common {
+        out += &format!("Note on every row: {}\n", report::readable_note(note));
+    }
+    if !without.is_empty() {
+        let names: Vec<String> = without.iter().map(|row| row.name()).collect();
+        out += &format!("Without a value: {}\n", names.join(", "));
+    }
+    out
+}
+
+/// Rows as aligned columns; empty columns are omitted.
+fn table<R>(rows: &[R], shown: &[Column<R>]) -> String {
     let mut lines: Vec<Vec<String>> = vec![shown.iter().map(|column| column.name.to_owned()).collect()];
     lines.extend(rows.iter().map(|row| shown.iter().map(|column| cell(column, row)).collect::<Vec<_>>()));
     output::aligned(&lines, &shown.iter().map(|column| column.is_numeric()).collect::<Vec<_>>())

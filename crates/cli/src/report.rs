@@ -9,7 +9,6 @@ use crate::records::significant;
 use fullpipe::embedded;
 use fullpipe::report::{self, Difference, Options, PlotFormat};
 use std::cmp::Ordering;
-use std::path::Path;
 
 /// The maximum number of printed differences; `comparison.csv` contains all.
 const MOST_ROWS: usize = 200;
@@ -29,7 +28,11 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
         Options { limitations: Some(embedded::LIMITATIONS), compare: arguments.compare.as_deref(), formats: &formats };
     let built = report::write_report_with(&arguments.folder, options).map_err(Failure::usage)?;
     if let Some(other) = &arguments.compare {
-        print_line!("{}", table(&built.differences, &arguments.folder, other).trim_end_matches('\n'));
+        print_line!("here: {}; there: {}", arguments.folder.display(), other.display());
+        built.comparison_notes.iter().for_each(|note| print_line!("{note}"));
+        if !built.differences.is_empty() {
+            print_line!("\n{}", table(&built.differences).trim_end_matches('\n'));
+        }
     }
     eprintln!("{} and {} plots", built.html.display(), built.plots.len());
     if arguments.open {
@@ -43,9 +46,9 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
 }
 
 /// The differences as a table for the terminal.
-fn table(differences: &[Difference], here: &Path, there: &Path) -> String {
-    const NUMERIC: [bool; 9] = [false, false, false, true, true, true, true, true, false];
-    let headings = ["point", "metric", "unit", "pairs", "here", "there", "difference", "ci95", "interval"];
+fn table(differences: &[Difference]) -> String {
+    const NUMERIC: [bool; 10] = [false, false, false, false, true, true, true, true, true, false];
+    let headings = ["point", "metric", "flow", "unit", "pairs", "here", "there", "difference", "ci95", "interval"];
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
     for one in differences.iter().take(MOST_ROWS) {
         let interval = match one.direction() {
@@ -57,6 +60,7 @@ fn table(differences: &[Difference], here: &Path, there: &Path) -> String {
         rows.push(vec![
             one.point.to_string(),
             one.metric.clone(),
+            one.flow.clone().or_else(|| one.total.map(str::to_owned)).unwrap_or_default(),
             one.unit.clone(),
             one.pairs.to_string(),
             significant(one.mean, 6),
@@ -66,7 +70,7 @@ fn table(differences: &[Difference], here: &Path, there: &Path) -> String {
             interval.to_owned(),
         ]);
     }
-    let mut text = format!("here: {}; there: {}\n{}", here.display(), there.display(), aligned(&rows, &NUMERIC));
+    let mut text = aligned(&rows, &NUMERIC);
     if differences.len() > MOST_ROWS {
         text += &format!("and {} more in comparison.csv\n", differences.len() - MOST_ROWS);
     }

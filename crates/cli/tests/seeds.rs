@@ -46,7 +46,7 @@ fn additional_seed_adds_a_row_and_keeps_the_others() {
     assert_eq!(n(&first), Some(1));
     let (second, errors) = run(&out, &with("2"));
     assert_eq!(n(&second), Some(2));
-    assert!(errors.contains("1 runs made, 1 reused"), "{errors}");
+    assert!(errors.contains("1 run made, 1 reused"), "{errors}");
     let both = rows(&out);
     assert_eq!(both.iter().map(|(seed, _)| *seed).collect::<Vec<_>>(), [2, 1]);
     run(&alone, &with("2"));

@@ -5,9 +5,13 @@
 //! differences, and t is the 97.5 % quantile of Student's distribution with n - 1 degrees of freedom.
 
 use crate::error::ReportError;
+use crate::input::flows::read_flows;
 use crate::input::{Records, distinct};
+use crate::page::count;
 use crate::plot::data::Data;
-use fullpipe_archive::{Point, ResultRow, Results};
+use crate::settings::{SettingDifference, differing};
+use crate::totals::describe_total;
+use fullpipe_archive::{Column, FlowRow, Point, ResultRow, Results};
 use fullpipe_verdict::statistics::{mean, summarize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -21,6 +25,10 @@ pub struct Difference {
     pub point: Point,
     /// The metric.
     pub metric: String,
+    /// The flow, if the metric is of a single flow, as in `flows.csv`.
+    pub flow: Option<String>,
+    /// How a metric of a run combines its flows, such as "mean over flows" ([`describe_total`]).
+    pub total: Option<&'static str>,
     /// Its unit.
     pub unit: String,
     /// Number of pairs.
@@ -48,11 +56,18 @@ impl Difference {
     }
 }
 
+/// The maximum number of settings that are listed.
+const MOST_SETTINGS: usize = 20;
+
 /// The comparison of two folders.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Comparison {
+    /// This folder.
+    pub(crate) here: PathBuf,
     /// The other folder.
     pub(crate) other: PathBuf,
+    /// The settings that differ.
+    pub(crate) settings: Vec<SettingDifference>,
     /// The differences by metric, then by point, in the order of this folder.
     pub(crate) differences: Vec<Difference>,
     /// The number of runs of this folder without a pair.
@@ -92,23 +107,101 @@ pub(crate) fn compare(records: &Records, folder: &Path) -> Result<Comparison, Re
                 .filter_map(|(a, b)| a.values[here].zip(b.values[there]))
                 .filter(|(a, b)| (a - b).is_finite())
                 .collect();
-            let column = |of: fn(&(f64, f64)) -> f64| values.iter().map(of).collect::<Vec<f64>>();
-            let means = mean(&column(|pair| pair.0)).zip(mean(&column(|pair| pair.1)));
-            let (Some(means), Some(summary)) = (means, summarize(&column(|pair| pair.0 - pair.1))) else { continue };
             let row = records.summary.iter().find(|row| row.metric == *metric);
-            differences.push(Difference {
+            let expression = records.study.metric.iter().find(|known| known.name == *metric);
+            differences.extend(difference(&values).map(|numbers| Difference {
                 point: (*point).clone(),
                 metric: metric.clone(),
+                total: expression.and_then(|known| describe_total(&known.expression)),
                 unit: row.map_or_else(String::new, |row| row.unit.clone()),
-                pairs: summary.n,
-                mean: means.0,
-                other_mean: means.1,
-                difference: summary.mean,
-                ci95: summary.ci95,
-            });
+                ..numbers
+            }));
         }
     }
-    Ok(Comparison { other: folder.to_path_buf(), doubtful: all - sound.len(), differences, unpaired, unpaired_there })
+    differences.extend(of_flows(records, &other, &sound, &points)?);
+    Ok(Comparison {
+        here: records.folder.clone(),
+        other: folder.to_path_buf(),
+        settings: differing(&records.study, &other.study),
+        doubtful: all - sound.len(),
+        differences,
+        unpaired,
+        unpaired_there,
+    })
+}
+
+/// The numbers of a difference from the values of pairs; `None` without pairs.
+fn difference(values: &[(f64, f64)]) -> Option<Difference> {
+    let column = |of: fn(&(f64, f64)) -> f64| values.iter().map(of).collect::<Vec<f64>>();
+    let summary = summarize(&column(|pair| pair.0 - pair.1))?;
+    Some(Difference {
+        point: Point::default(),
+        metric: String::new(),
+        flow: None,
+        total: None,
+        unit: String::new(),
+        pairs: summary.n,
+        mean: mean(&column(|pair| pair.0))?,
+        other_mean: mean(&column(|pair| pair.1))?,
+        difference: summary.mean,
+        ci95: summary.ci95,
+    })
+}
+
+/// The columns of `flows.csv` that are compared flow by flow.
+const OF_FLOWS: [Column<FlowRow>; 5] = [
+    FlowRow::goodput_bps(),
+    FlowRow::completion_s(),
+    FlowRow::delay_p50_s(),
+    FlowRow::delay_p95_s(),
+    FlowRow::delay_p99_s(),
+];
+
+/// Runs with more directions of flows have no rows for single flows, as in `flow_summary.csv`.
+const MOST_DIRECTIONS: usize = 200;
+
+/// The differences of each flow that both runs of a pair have, in its main direction.
+fn of_flows(
+    records: &Records,
+    other: &Records,
+    pairs: &[(&ResultRow, &ResultRow)],
+    points: &[&Point],
+) -> Result<Vec<Difference>, ReportError> {
+    let read = |of: &Records, key: &str| -> Result<Vec<FlowRow>, ReportError> {
+        let Some(run) = of.run(key) else { return Ok(Vec::new()) };
+        let flows = read_flows(&run.folder, MOST_DIRECTIONS)?;
+        Ok(if flows.total > MOST_DIRECTIONS { Vec::new() } else { flows.rows })
+    };
+    let mut names: Vec<String> = Vec::new();
+    let mut values: BTreeMap<(usize, usize, usize), Vec<(f64, f64)>> = BTreeMap::new();
+    for (a, b) in pairs {
+        let Some(point) = points.iter().position(|point| **point == a.point) else { continue };
+        let there = read(other, &b.key)?;
+        for row in read(records, &a.key)?.iter().filter(|row| row.is_main()) {
+            let Some(partner) = there.iter().find(|known| known.flow == row.flow) else { continue };
+            let name = names.iter().position(|name| *name == row.flow).unwrap_or_else(|| {
+                names.push(row.flow.clone());
+                names.len() - 1
+            });
+            for (place, column) in OF_FLOWS.iter().enumerate() {
+                let pair = (column.number(row), column.number(partner));
+                // A missing value is not a number.
+                if (pair.0 - pair.1).is_finite() {
+                    values.entry((place, name, point)).or_default().push(pair);
+                }
+            }
+        }
+    }
+    let rows = values.into_iter().filter_map(|((column, name, point), values)| {
+        Some(Difference {
+            point: (*points.get(point)?).clone(),
+            metric: OF_FLOWS[column].name.to_owned(),
+            flow: names.get(name).cloned(),
+            unit: OF_FLOWS[column].unit.to_owned(),
+            ..difference(&values)?
+        })
+    });
+    Ok(rows.collect())
 }
 
 /// The pairs of runs with equal point and seed, and the number of runs of the second folder without a pair. If several
@@ -140,10 +233,35 @@ impl Comparison {
     /// The name of the file with the differences.
     pub(crate) const FILE: &'static str = "comparison.csv";
 
+    /// Sentences about the settings that differ and the runs that were left out.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = vec![match self.settings.as_slice() {
+            [] => "No setting differs.".to_owned(),
+            settings => {
+                let one = |setting: &SettingDifference| {
+                    format!("{}: {} here, {} there", setting.path, setting.here, setting.there)
+                };
+                let listed: Vec<String> = settings.iter().take(MOST_SETTINGS).map(one).collect();
+                let more = settings.len().saturating_sub(MOST_SETTINGS);
+                let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+                format!("Settings that differ: {}{more}.", listed.join("; "))
+            }
+        }];
+        if self.unpaired + self.unpaired_there > 0 {
+            let (here, there) = (count(self.unpaired, "run"), count(self.unpaired_there, "run"));
+            notes.push(format!("Without a partner: {here} here, {there} there."));
+        }
+        if self.doubtful > 0 {
+            notes.push(format!("Left out because a run is not to be trusted: {}.", count(self.doubtful, "pair")));
+        }
+        notes
+    }
+
     /// The differences as CSV, in base units.
     pub(crate) fn to_csv(&self) -> String {
         let mut data = Data::new([
             "point",
+            "flow",
             "metric",
             "unit",
             "pairs",
@@ -158,6 +276,7 @@ impl Comparison {
         for one in &self.differences {
             data.push([
                 one.point.to_string().as_str().into(),
+                one.flow.as_deref().unwrap_or_default().into(),
                 one.metric.as_str().into(),
                 one.unit.as_str().into(),
                 (one.pairs as f64).into(),
@@ -200,6 +319,8 @@ mod tests {
         let difference = |difference, ci95| Difference {
             point: Point::default(),
             metric: String::new(),
+            flow: None,
+            total: None,
             unit: String::new(),
             pairs: 2,
             mean: 0.0,

@@ -14,11 +14,15 @@ mod markup;
 mod numbers;
 mod page;
 mod plot;
+mod settings;
+mod totals;
 mod unit;
 
 pub use compare::Difference;
 pub use convert::PlotFormat;
 pub use error::ReportError;
+pub use page::published::readable_note;
+pub use totals::describe_total;
 
 use input::Records;
 use std::fs;
@@ -35,6 +39,8 @@ pub struct ReportFiles {
     pub distrust: Vec<String>,
     /// The differences from the folder of [`Options::compare`].
     pub differences: Vec<Difference>,
+    /// Sentences about that comparison: the settings that differ, and runs that were left out.
+    pub comparison_notes: Vec<String>,
 }
 
 /// Content of a report beyond the records.
@@ -99,8 +105,9 @@ pub fn write_report_with(folder: &Path, options: Options<'_>) -> Result<ReportFi
     let mut distrust: Vec<String> =
         records.runs.iter().flat_map(|r| r.distrust().into_iter().map(|why| format!("run {}: {why}", r.key))).collect();
     distrust.extend(records.nothing_delivered().map(|warning| warning.text.clone()));
+    let comparison_notes = comparison.as_ref().map_or_else(Vec::new, compare::Comparison::notes);
     let differences = comparison.map_or_else(Vec::new, |comparison| comparison.differences);
-    Ok(ReportFiles { html: file, plots, distrust, differences })
+    Ok(ReportFiles { html: file, plots, distrust, differences, comparison_notes })
 }
 
 /// Removes the plots of an earlier report, because they do not belong to the new one. Other files are kept.

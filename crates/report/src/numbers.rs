@@ -8,7 +8,7 @@ const FIGURE_SPACE: char = '\u{2007}';
 /// A space as wide as a full stop.
 const PUNCTUATION_SPACE: char = '\u{2008}';
 /// The maximum number of digits of a value, even if its interval is narrower.
-const MOST_DIGITS: i32 = 7;
+const MOST_DIGITS: i32 = 5;
 
 /// `10^exponent`, correctly rounded. Repeated multiplication would not be.
 pub(crate) fn power_of_ten(exponent: i32) -> f64 {
@@ -61,7 +61,7 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
         return "–".to_owned();
     }
     let exponent = exponent_after_rounding(value, digits);
-    if !(-5..15).contains(&exponent) {
+    if !(-4..15).contains(&exponent) {
         return scientific(value, digits);
     }
     let last = i32::try_from(digits).unwrap_or(MOST_DIGITS) - 1;
@@ -95,8 +95,8 @@ pub(crate) fn superscript(exponent: i32) -> String {
     exponent.to_string().chars().map(raise).collect()
 }
 
-/// Mean and half width with the same number of decimals: two significant digits of the half width, at most seven digits
-/// of the mean. Without an interval, the mean has six digits.
+/// Mean and half width with the same number of decimals: two significant digits of the half width, at most five digits
+/// of the mean. Without an interval, the mean has five digits.
 pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, Option<String>) {
     match half_width {
         Some(half) if half > 0.0 && half.is_finite() && mean.is_finite() => {
@@ -115,8 +115,8 @@ pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, 
             };
             (fixed(mean, decimals), Some(shown))
         }
-        Some(_) => (exact(mean, 6), Some("0".to_owned())),
-        None => (exact(mean, 6), None),
+        Some(_) => (exact(mean, 5), Some("0".to_owned())),
+        None => (exact(mean, 5), None),
     }
 }
 
@@ -128,6 +128,10 @@ pub(crate) fn signed_percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent == 0.0 {
         return "0 %".to_owned();
+    }
+    // "+0.00 %" would be a contradiction.
+    if percent.abs() < 0.005 {
+        return "≈ 0 %".to_owned();
     }
     let decimals = match percent.abs() {
         p if p < 9.995 => 2,
@@ -194,10 +198,10 @@ mod tests {
         // The two significant digits of 0.0996 are 0.10.
         assert_eq!(shown(5.0, Some(0.0996)), "5.00 ± 0.10");
         assert_eq!(shown(5.0, Some(0.0)), "5 ± 0");
-        assert_eq!(shown(5.25, None), "5.25000 ± ?");
+        assert_eq!(shown(5.25, None), "5.2500 ± ?");
         assert_eq!(shown(6499.0, None), "6499 ± ?");
-        // The mean has at most seven digits; the interval is then smaller than the last digit.
-        assert_eq!(shown(1.0, Some(1e-9)), "1.000000 ± < 0.000001");
+        // The mean has at most five digits; the interval is then smaller than the last digit.
+        assert_eq!(shown(1.0, Some(1e-9)), "1.0000 ± < 0.0001");
         assert_eq!(shown(0.0, Some(0.012)), "0.000 ± 0.012");
         assert_eq!(shown(1e-20, Some(1e-22)), "1.000 × 10⁻²⁰ ± 1.0 × 10⁻²²");
     }
@@ -207,7 +211,7 @@ mod tests {
         assert_eq!(signed_percent(0.001_23), "+0.12 %");
         assert_eq!(signed_percent(-0.5), "−50.0 %");
         assert_eq!(signed_percent(0.0), "0 %");
-        assert_eq!(signed_percent(-1e-9), "−0.00 %");
+        assert_eq!(signed_percent(-1e-9), "≈ 0 %");
         assert_eq!(signed_percent(0.0999), "+9.99 %");
         assert_eq!(signed_percent(12.0), "+1200 %");
         assert_eq!(signed_percent(f64::INFINITY), "–");

@@ -111,7 +111,17 @@ pub fn format_memory_part(part: &MemoryPart) -> String {
         }
         count.push(digit);
     }
-    format!("{count} {} × {}", part.what, format_bytes(part.bytes_each))
+    let what = if digits == "1" { singular(part.what) } else { part.what.to_owned() };
+    format!("{count} {what} × {}", format_bytes(part.bytes_each))
+}
+
+/// The singular of a part: of its first word if that is a plural, otherwise of its last one.
+fn singular(what: &str) -> String {
+    let (first, rest) = what.split_once(' ').map_or((what, String::new()), |(first, rest)| (first, format!(" {rest}")));
+    match first.strip_suffix('s') {
+        Some(one) => format!("{one}{rest}"),
+        None => what.strip_suffix('s').unwrap_or(what).to_owned(),
+    }
 }
 
 /// Bytes with two or three significant digits and their unit: `3.0 kB`.
@@ -157,6 +167,16 @@ mod tests {
         for (times, jobs) in [(1.1, 1), (2.5, 2), (100.0, 4)] {
             assert_eq!(jobs_within(&plan, (times * needed) as u64, 4).expect("one fits"), jobs);
         }
+    }
+
+    #[test]
+    fn a_single_part_is_in_the_singular() {
+        let cases = [
+            ("flows", "flow"),
+            ("further connections", "further connection"),
+            ("packets in queues without limit", "packet in queues without limit"),
+        ];
+        cases.iter().for_each(|(many, one)| assert_eq!(singular(many), *one));
     }
 
     #[test]

@@ -106,7 +106,31 @@ pub(crate) fn read_series(
             reader.keep(samples, at, value, Gaps::Kept)?;
         }
     }
+    for (_, samples) in all.iter_mut().flat_map(|series| &mut series.subjects) {
+        mark_missing_samples(samples);
+    }
     Ok(Some(all))
+}
+
+/// Adds a gap where samples are missing. A probe samples at equal intervals and writes no row if there was nothing to
+/// sample, such as the delay of a flow without packets. Samples at other times have no interval and are unchanged.
+fn mark_missing_samples(samples: &mut Samples) {
+    let apart = |pair: &[(f64, f64)]| nanoseconds(pair[1].0) - nanoseconds(pair[0].0);
+    let Some(interval) = samples.windows(2).map(apart).filter(|apart| *apart > 0).min() else { return };
+    if !samples.windows(2).all(|pair| apart(pair).is_multiple_of(interval)) {
+        return;
+    }
+    let mut marked = Samples::with_capacity(samples.len());
+    for sample in samples.drain(..) {
+        if let Some((last, value)) = marked.last().copied() {
+            let missing = nanoseconds(sample.0) - nanoseconds(last) > interval;
+            if missing && !value.is_nan() && !sample.1.is_nan() {
+                marked.push((last + interval as f64 / 1e9, f64::NAN));
+            }
+        }
+        marked.push(sample);
+    }
+    *samples = marked;
 }
 
 /// The times of the samples of a subject, in seconds.
@@ -209,6 +233,21 @@ pub(crate) fn averages(samples: &[(f64, f64)], interval_ns: u64, ends: BoundaryR
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_samples_are_a_gap_if_the_others_have_equal_intervals() {
+        let times = |times: &[f64]| {
+            let mut samples: Samples = times.iter().map(|time_s| (*time_s, 1.0)).collect();
+            mark_missing_samples(&mut samples);
+            let text = |(time_s, value): &(f64, f64)| format!("{time_s:.1}{}", if value.is_nan() { "!" } else { "" });
+            samples.iter().map(text).collect::<Vec<_>>().join(" ")
+        };
+        // Samples every 0.2 s; the one at 0.8 s and those from 1.4 to 1.8 s are missing.
+        assert_eq!(times(&[0.2, 0.4, 0.6, 1.0, 1.2, 2.0]), "0.2 0.4 0.6 0.8! 1.0 1.2 1.4! 2.0");
+        // 0.3 s is no multiple of 0.2 s: these samples are at irregular times.
+        assert_eq!(times(&[0.2, 0.4, 0.7, 2.0]), "0.2 0.4 0.7 2.0");
+        assert_eq!((times(&[]), times(&[1.0]), times(&[1.0, 1.0])), (String::new(), "1.0".into(), "1.0 1.0".into()));
+    }
 
     #[test]
     fn averages_assign_samples_to_intervals_with_exact_boundaries() {

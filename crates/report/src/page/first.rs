@@ -6,7 +6,7 @@ use crate::input::Records;
 use crate::input::flows::{REVERSE, read_flows};
 use crate::markup::{escape, markdown};
 use crate::numbers::{exact, mean_and_interval, significant, trimmed};
-use crate::page::published::{axis_field, axis_heading, unit_of};
+use crate::page::published::{NO_VERDICT, axis_field, axis_heading, unit_of};
 use crate::page::results::rate;
 use crate::page::table::{Field, Heading, Table};
 use crate::page::{count, plots, verdict};
@@ -33,7 +33,8 @@ pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&Rendere
     if figure.is_none() && table.is_none() {
         return Ok(());
     }
-    out.push_str("<div class=\"first\">\n");
+    // Without a figure the table has the whole width.
+    out.push_str(if figure.is_some() { "<div class=\"first\">\n" } else { "<div class=\"first alone\">\n" });
     if let Some(figure) = figure {
         // Only this caption is visible here, so it contains all of its sentences.
         plots::write(out, figure, &[]);
@@ -167,7 +168,7 @@ fn of_claims(records: &Records, claims: &[&SummaryRow]) -> Main {
         let name = row.claim().unwrap_or_default();
         let declared = records.study.claim.iter().find(|claim| claim.name == name);
         let text = declared.map_or_else(|| name.replace(['_', '-'], " "), |claim| claim.text.clone());
-        let verdict = row.verdict.map_or(Field::Text("none".to_owned()), |v| Field::Markup(verdict(v)));
+        let verdict = row.verdict.map_or(Field::Text(NO_VERDICT.to_owned()), |v| Field::Markup(verdict(v)));
         vec![Field::Markup(markdown(&cut(&text))), verdict]
     });
     let table = Table::of_rows("Claims", 1, vec![Heading::long("Claim"), Heading::text("Verdict")], body);

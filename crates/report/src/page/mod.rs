@@ -47,7 +47,10 @@ pub(crate) fn write(
     comparison: Option<&Comparison>,
     limitations: Option<&str>,
 ) -> Result<String, crate::ReportError> {
+    let compared = comparison.map(compare::heading);
     let title = records.title();
+    // The reports of two folders that are compared with each other differ in their titles.
+    let page_title = compared.as_ref().map_or_else(|| title.clone(), |compared| format!("{title}: {compared}"));
     let main = first::main_figure(figures);
     let others: Vec<&RenderedPlot> =
         figures.iter().filter(|figure| main.is_none_or(|main| figure.name != main.name)).collect();
@@ -60,16 +63,16 @@ pub(crate) fn write(
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/>\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n\
          <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n{SYMBOLS}",
-        escape(&title),
+        escape(&page_title),
         include_str!("style.css")
     );
     let mut sections = Vec::new();
     for (id, name, body) in [
-        ("comparison", "Compared with another folder", comparison.map_or_else(String::new, compare::section)),
+        ("comparison", "Comparison", comparison.map_or_else(String::new, compare::section)),
         ("expectations", "Expectations", expectations::section(records)),
         ("claims", "Claims", published::claims(records)),
         ("published", "Published beside measured", published::values(records)),
-        ("plots", "Plots", plots::section(&others, &shared)),
+        ("plots", plots::heading(&others), plots::section(&others, &shared)),
         ("results", "Results", results::section(records)?),
         ("run", "What was run", overview::what_was_run(records)),
         ("validity", "Validity", validity::section(records)),
@@ -81,7 +84,7 @@ pub(crate) fn write(
         }
     }
     out.push_str("<header>\n");
-    overview::header(&mut out, records);
+    overview::header(&mut out, records, compared.as_deref());
     out.push_str("<nav aria-label=\"Sections\">");
     for (id, name, _) in &sections {
         let _ = write!(out, "<a href=\"#{id}\">{name}</a> ");
@@ -90,6 +93,10 @@ pub(crate) fn write(
     first::write(&mut out, records, main)?;
     overview::description(&mut out, records);
     for (id, name, body) in &sections {
+        let name = match (*id, &compared) {
+            ("comparison", Some(compared)) => format!("{name}: {}", escape(compared)),
+            _ => (*name).to_owned(),
+        };
         let _ = write!(out, "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{name}</h2>\n{body}</section>\n");
     }
     out.push_str(
@@ -107,7 +114,7 @@ fn verdict(verdict: Verdict) -> String {
 }
 
 /// "1 run", "2 runs".
-fn count(n: usize, what: &str) -> String {
+pub(crate) fn count(n: usize, what: &str) -> String {
     let number = crate::numbers::fixed(n as f64, 0);
     if n == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

@@ -16,14 +16,23 @@ const REASONS_IN_BANNER: usize = 5;
 
 /// The description of the study.
 pub(crate) fn description(out: &mut String, records: &Records) {
+    if records.study.quick && !records.study.description.trim().is_empty() {
+        out.push_str(
+            "<p class=\"note\">This is the description of the whole study. <code>--quick</code> made fewer or shorter runs, \
+             so its numbers of runs and times do not apply here.</p>\n",
+        );
+    }
     for paragraph in records.study.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", markdown(paragraph.trim()));
     }
 }
 
 /// Title, source, banners, tally of verdicts.
-pub(crate) fn header(out: &mut String, records: &Records) {
+pub(crate) fn header(out: &mut String, records: &Records, compared: Option<&str>) {
     let _ = writeln!(out, "<h1>{}</h1>", escape(&records.title()));
+    if let Some(compared) = compared {
+        let _ = writeln!(out, "<p class=\"source\"><a href=\"#comparison\">{}</a></p>", escape(compared));
+    }
     let source = &records.study.source;
     if !source.trim().is_empty() {
         let _ = writeln!(out, "<p class=\"source\">Compared with: {}</p>", markdown(source));
@@ -52,7 +61,7 @@ fn tally(out: &mut String, records: &Records) {
     }
     let unjudged = records.summary.iter().filter(|row| row.claim().is_some() && row.verdict.is_none()).count();
     if unjudged > 0 {
-        let _ = write!(out, "<li>{} without a verdict</li>", count(unjudged, "claim"));
+        let _ = write!(out, "<li>no verdict: {}</li>", count(unjudged, "claim"));
     }
     if !records.expectations.is_empty() {
         let failed = records.expectations.iter().filter(|row| row.has_failed()).count();
@@ -68,11 +77,11 @@ fn tally(out: &mut String, records: &Records) {
         (_, 0) => ", all valid".to_owned(),
         (_, n) => format!(", {n} not to be trusted"),
     };
-    let _ = write!(out, "<li class=\"soft\">{}{audit}</li>", escape(&runs_in_words(records)));
+    let _ = write!(out, " <li class=\"soft\">{}{audit}</li>", escape(&runs_in_words(records)));
     let time = times_in_words(records);
     if !time.is_empty() {
         let clock = if records.runs.iter().all(Run::is_virtual) { "simulated" } else { "real time" };
-        let _ = write!(out, "<li class=\"soft\">{} {clock}</li>", escape(&time));
+        let _ = write!(out, " <li class=\"soft\">· {} {clock}</li>", escape(&time));
     }
     out.push_str("</ul>\n");
 }

@@ -15,6 +15,16 @@ pub(crate) fn shared_remarks(figures: &[&RenderedPlot]) -> Vec<String> {
         .collect()
 }
 
+/// The heading of the section: what it contains.
+pub(crate) fn heading(figures: &[&RenderedPlot]) -> &'static str {
+    let tables = figures.iter().filter(|figure| figure.table.is_some()).count();
+    match tables {
+        0 => "Plots",
+        n if n == figures.len() => "Tables",
+        _ => "Plots and tables",
+    }
+}
+
 /// The section with the figures that are not on the first screen.
 pub(crate) fn section(figures: &[&RenderedPlot], shared: &[String]) -> String {
     let mut out = String::new();

@@ -11,6 +11,9 @@ use crate::unit::Unit;
 use fullpipe_archive::{SummaryRow, Verdict};
 use std::fmt::Write;
 
+/// The word for a claim or value whose verdict is missing.
+pub(crate) const NO_VERDICT: &str = "no verdict";
+
 /// The section of claims, each with verdict and note.
 pub(crate) fn claims(records: &Records) -> String {
     let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_some()).collect();
@@ -56,7 +59,7 @@ pub(crate) fn claims(records: &Records) -> String {
                 }
                 vec![
                     Field::Markup(claim),
-                    row.verdict.map_or(Field::Text("cannot be told".to_owned()), |v| Field::Markup(verdict(v))),
+                    row.verdict.map_or(Field::Text(NO_VERDICT.to_owned()), |v| Field::Markup(verdict(v))),
                     Field::Number(row.support.map_or_else(String::new, |support| format!("{support:.3}"))),
                     Field::Number(row.n.map_or_else(String::new, |n| n.to_string())),
                     Field::Markup(sources.short_or_mark(&row.source)),
@@ -75,12 +78,21 @@ pub(crate) fn claims(records: &Records) -> String {
     out
 }
 
+/// A note of `summary.csv` with the singular that its text lacks. The text in the file is unchanged, because records
+/// repeat to the byte.
+pub fn readable_note(note: &str) -> String {
+    match note.strip_prefix("1 complete replications") {
+        Some(rest) => format!("1 complete replication{rest}"),
+        None => note.replace(" 1 complete replications", " 1 complete replication"),
+    }
+}
+
 /// A note without repetitions: that the study was quick (a banner contains this), and the text of the claim, which is
 /// in the same row. The parts of a note are separated by semicolons.
 fn note_beside(note: &str, text: &str) -> String {
     let note = note.strip_prefix("quick").filter(|rest| rest.is_empty() || rest.starts_with("; ")).unwrap_or(note);
     let note = if text.is_empty() { note.to_owned() } else { note.replacen(text, "", 1) };
-    note.trim_matches([' ', ';']).to_owned()
+    readable_note(note.trim_matches([' ', ';']))
 }
 
 /// Data that all rows of a section share.
@@ -278,6 +290,8 @@ mod tests {
         assert_eq!(note_beside("quick", ""), "");
         assert_eq!(note_beside("quickly done", ""), "quickly done");
         assert_eq!(note_beside("a; b", ""), "a; b");
+        assert_eq!(note_beside("quick; 1 complete replications, 10", ""), "1 complete replication, 10");
+        assert_eq!(note_beside("11 complete replications, 14", ""), "11 complete replications, 14");
     }
 
     #[test]

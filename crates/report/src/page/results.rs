@@ -10,9 +10,10 @@ use crate::page::published::{axis_field, axis_heading, experiments, unit_of};
 use crate::page::table::{Field, Heading, Table};
 use crate::page::{count, experience, links};
 use crate::plot::gather::{varying, word_for};
+use crate::totals::describe_total;
 use crate::unit::Unit;
 use fullpipe_archive::{Cell, CellKind, Column, FlowRow};
-use fullpipe_archive::{Point, SummaryRow};
+use fullpipe_archive::{Point, ResultRow, SummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -73,13 +74,21 @@ const DIGITS: usize = 4;
 fn of_run(records: &Records, rows: &[&SummaryRow]) -> Table {
     let body = rows.iter().map(|row| {
         let told = records.study.words_of(&row.metric).map_or("", |words| words.text.as_str());
+        let expression = records.study.metric.iter().find(|metric| metric.name == row.metric);
+        let total = expression.and_then(|metric| describe_total(&metric.expression)).unwrap_or_default();
         let value = row.mean.map_or_else(String::new, |mean| {
             let unit = unit_of(records, row).scale_for(mean.abs());
             unit.with_unit(&exact(unit.value(mean), DIGITS))
         });
-        vec![Field::Text(crate::unit::words(&row.metric)), Field::Number(value), Field::Markup(markdown(told))]
+        vec![
+            Field::Text(crate::unit::words(&row.metric)),
+            Field::Text(total.to_owned()),
+            Field::Number(value),
+            Field::Markup(markdown(told)),
+        ]
     });
-    let headings = vec![Heading::text("Metric"), Heading::number("Value"), Heading::long("What it is")];
+    let headings =
+        vec![Heading::text("Metric"), Heading::text("Total"), Heading::number("Value"), Heading::long("What it is")];
     Table::of_rows("Metrics of the run", 1, headings, body)
 }
 
@@ -108,6 +117,17 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
     }
     headings.push(Heading::number("Runs"));
     let doubtful = records.doubtful();
+    // A point with fewer runs than the others looks like missing data unless its row has the reason.
+    let most = rows.iter().map(|row| row.run_count()).max().unwrap_or(0);
+    let is_deterministic = |point: &Point| {
+        let mut runs = records.results.rows.iter().filter(|row| row.point == *point).peekable();
+        let draws_nothing = |row: &ResultRow| {
+            let streams = records.run(&row.key).and_then(|run| run.record.random_streams.as_ref());
+            streams.is_some_and(|streams| streams.0.is_empty())
+        };
+        runs.peek().is_some() && runs.all(draws_nothing)
+    };
+    let mut any_deterministic = false;
     let body = points.iter().map(|point| {
         let of_point = || metrics.iter().map(|m| cells.get(&(*point, *m)).copied());
         let mut fields: Vec<Field> = axes
@@ -124,16 +144,27 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
             };
             fields.push(Field::Number(shown));
         }
-        fields.push(runs(records, &doubtful, point, of_point().flatten().map(|r| r.run_count()).max().unwrap_or(0)));
+        let counted = of_point().flatten().map(|r| r.run_count()).max().unwrap_or(0);
+        fields.push(match runs(records, &doubtful, point, counted) {
+            Field::Number(text) if counted < most && is_deterministic(point) => {
+                any_deterministic = true;
+                Field::Number(format!("{text} (deterministic)"))
+            }
+            field => field,
+        });
         fields
     });
-    let caption = match (experiment, rows.iter().all(|r| r.run_count() <= 1)) {
+    let body: Vec<Vec<Field>> = body.collect();
+    let mut caption = match (experiment, rows.iter().all(|r| r.run_count() <= 1)) {
         (Some(name), false) => format!("{name}: means over runs ± half width of the 95 % interval"),
         (None, false) => "Means over runs ± half width of the 95 % interval".to_owned(),
         (Some(name), true) => format!("{name}: values of one run per point"),
         (None, true) => "Values of one run".to_owned(),
     };
-    Table::of_rows(caption, axes.len(), headings, body)
+    if any_deterministic {
+        caption.push_str("; a deterministic point draws no random numbers, so one run is exact");
+    }
+    Table::of_rows(caption, axes.len(), headings, body.into_iter())
 }
 
 /// The number of runs of a point, and the treatment of invalid runs: they are excluded if enough valid runs remain.
@@ -158,10 +189,16 @@ fn definitions(out: &mut String, records: &Records) {
     let rows = records.study.metric.iter().filter(|metric| shown(&metric.name)).map(|metric| {
         let code = |text: &str| Field::Markup(format!("<code>{}</code>", escape(text)));
         let (unit, text) = (Field::Text(metric.unit.clone()), Field::Markup(markdown(&metric.text)));
-        vec![code(&metric.name), unit, text, code(&metric.expression)]
+        let total = Field::Text(describe_total(&metric.expression).unwrap_or_default().to_owned());
+        vec![code(&metric.name), total, unit, text, code(&metric.expression)]
     });
-    let headings =
-        vec![Heading::text("Metric"), Heading::text("Unit"), Heading::long("What it is"), Heading::long("Expression")];
+    let headings = vec![
+        Heading::text("Metric"),
+        Heading::text("Total"),
+        Heading::text("Unit"),
+        Heading::long("What it is"),
+        Heading::long("Expression"),
+    ];
     let table = Table::of_rows("How the metrics are computed from flows.csv", 1, headings, rows);
     if table.len() > 0 {
         table.write_folded(out, &table.caption);

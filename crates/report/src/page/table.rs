@@ -107,23 +107,31 @@ impl Table {
         let label = escape(&self.caption);
         let _ = write!(out, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\"><table>");
         let _ = write!(out, "<caption>{label}</caption>\n<thead>");
+        let heading = |out: &mut String, heading: &Heading, rows: &str| {
+            let class = if heading.number { " class=\"n\"" } else { "" };
+            let _ = write!(out, "<th scope=\"col\"{class}{rows}>{}</th>", escape(&heading.text));
+        };
+        // A heading without a text above it spans both rows, so that the upper row has no empty cells.
+        let mut below: Vec<&Heading> = self.headings.iter().collect();
         if !self.spans.is_empty() {
+            below.clear();
             out.push_str("<tr>");
+            let mut headings = self.headings.iter();
             for (text, columns) in self.spans.iter().filter(|(_, columns)| *columns > 0) {
-                let _ = match text.as_str() {
-                    "" => write!(out, "<td colspan=\"{columns}\"></td>"),
-                    text => {
-                        write!(out, "<th scope=\"colgroup\" class=\"over\" colspan=\"{columns}\">{}</th>", escape(text))
-                    }
-                };
+                let of_span = headings.by_ref().take(*columns);
+                if text.is_empty() {
+                    of_span.for_each(|one| heading(out, one, " rowspan=\"2\""));
+                } else {
+                    below.extend(of_span);
+                    let text = escape(text);
+                    let _ = write!(out, "<th scope=\"colgroup\" class=\"over\" colspan=\"{columns}\">{text}</th>");
+                }
             }
+            below.extend(headings);
             out.push_str("</tr>\n");
         }
         out.push_str("<tr>");
-        for heading in &self.headings {
-            let class = if heading.number { " class=\"n\"" } else { "" };
-            let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(&heading.text));
-        }
+        below.into_iter().for_each(|one| heading(out, one, ""));
         out.push_str("</tr></thead>\n");
         for (name, rows) in &self.groups {
             out.push_str("<tbody>");
@@ -217,7 +225,7 @@ mod tests {
         for piece in [
             "<caption>a &lt; b</caption>",
             "<th scope=\"col\" class=\"n\">value</th>",
-            "<td colspan=\"1\"></td><th scope=\"colgroup\" class=\"over\" colspan=\"2\">over &lt; two</th>",
+            "<th scope=\"col\" rowspan=\"2\">name</th><th scope=\"colgroup\" class=\"over\" colspan=\"2\">over &lt; two</th>",
             "<th scope=\"row\">&lt;script&gt;</th>",
             "<td class=\"n\">1.5</td>",
             "<th scope=\"rowgroup\" class=\"group\" colspan=\"3\">g</th>",

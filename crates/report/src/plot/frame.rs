@@ -13,6 +13,8 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 480.0;
 const PLOT_HEIGHT: f64 = 250.0;
+/// Marks at a limit of the study, such as an index of 1 on an axis that ends there, are visible as a whole.
+const CLIP_MARGIN: f64 = 4.0;
 /// The height of the plot area of a panel, if several panels are stacked.
 const PANEL_HEIGHT: f64 = 64.0;
 const INK: &str = "#222";
@@ -414,10 +416,10 @@ impl Frame {
                 out,
                 "<clipPath id=\"{name}-c\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\
                  <g clip-path=\"url(#{name}-c)\">{}</g>",
-                pixel(self.left),
-                pixel(self.top),
-                pixel(self.right - self.left),
-                pixel(self.bottom - self.top),
+                pixel(self.left - CLIP_MARGIN),
+                pixel(self.top - CLIP_MARGIN),
+                pixel(self.right - self.left + 2.0 * CLIP_MARGIN),
+                pixel(self.bottom - self.top + 2.0 * CLIP_MARGIN),
                 self.body
             );
         } else {

@@ -245,16 +245,14 @@ pub(crate) fn number_axis(
     extent.low = low.filter(|v| !log || *v > 0.0).unwrap_or(extent.low);
     extent.high = high.filter(|v| !log || *v > 0.0).unwrap_or(extent.high);
     // A name that does not fit is replaced by a shorter one. The unit is never cut.
-    let room = if side == Side::X { 330.0 } else { 190.0 };
+    let scaled = unit.scale_for(extent.size());
+    let unit_width = if scaled.label.is_empty() { 0.0 } else { text_width(&format!(" ({})", scaled.label)) };
+    let room = if side == Side::X { 330.0 } else { 255.0 - unit_width };
     let own = Some(word_for(records, name)).filter(|words| text_width(words) <= room);
     let label = fit(&label.clone().or(own).unwrap_or_else(|| words(name)), room);
     // A text that contains its unit is unchanged, and so are the values.
-    let (title, scaled) = if label.ends_with(')') {
-        (label, Unit::new("%").unscaled())
-    } else {
-        let scaled = unit.scale_for(extent.size());
-        (scaled.heading(&label), scaled)
-    };
+    let (title, scaled) =
+        if label.ends_with(')') { (label, Unit::new("%").unscaled()) } else { (scaled.heading(&label), scaled) };
     let scale = if log { AxisScale::Log } else { AxisScale::Linear(RangeEnds::OnStep) };
     let extent = ValueRange { low: scaled.value(extent.low), high: scaled.value(extent.high) };
     (Axis { title, scale, extent, reversed: side == Side::X && spec.x_reversed == Some(true) }, scaled)

@@ -103,6 +103,11 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<RenderedPlot>, ReportErr
     Ok(figures)
 }
 
+/// Precedes the caption of a study that ran with `--quick`.
+const OF_WHOLE_STUDY: &str = "Caption of the whole study:";
+/// Precedes the remarks about the runs of `--quick`.
+const OF_QUICK_RUN: &str = "In this quick run:";
+
 fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Result<RenderedPlot, ReportError> {
     let kind = spec.kind;
     let drawing = match kind {
@@ -127,7 +132,13 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
             _ => word,
         }
     });
-    let before = spec.caption.iter().cloned().collect();
+    // The caption describes the study as declared; a quick run has fewer runs, of which the remarks are.
+    let quick = records.study.quick && spec.caption.is_some();
+    let label = |text: &String| if quick { format!("{OF_WHOLE_STUDY} {text}") } else { text.clone() };
+    let mut before: Vec<String> = spec.caption.iter().map(label).collect();
+    if quick && !drawing.remarks.is_empty() {
+        before.push(OF_QUICK_RUN.to_owned());
+    }
     let after: Vec<String> = doubts(records, spec).into_iter().collect();
     let drawing = Drawing { remarks: drawing.remarks.into_iter().chain(after).collect(), ..drawing };
     Ok(finish(&spec.name, title, drawing, before, used))

@@ -28,9 +28,12 @@ pub(crate) enum Marker {
     Plus,
 }
 
-const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9"];
+/// The last three are additions for plots with more than seven curves.
+const COLOURS: [&str; 10] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9", "#7b3294", "#8c6d31", "#808080"];
 /// The same colors, dark enough for small text on white (WCAG 2.1, 1.4.3: a contrast of at least 4.5).
-const INKS: [&str; 7] = ["#005a8e", "#a84a00", "#00694c", "#9c3f74", "#000000", "#855a00", "#1b6a9c"];
+const INKS: [&str; 10] =
+    ["#005a8e", "#a84a00", "#00694c", "#9c3f74", "#000000", "#855a00", "#1b6a9c", "#7b3294", "#715726", "#5f5f5f"];
 const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "5 2 1.5 2 1.5 2"];
 const MARKERS: [Marker; 7] = [
     Marker::Circle,
@@ -46,7 +49,7 @@ const MARKERS: [Marker; 7] = [
 pub(crate) fn style(index: usize) -> Style {
     Style {
         colour: COLOURS[index % COLOURS.len()],
-        dash: DASHES[index % DASHES.len()],
+        dash: DASHES[(index + index / COLOURS.len()) % DASHES.len()],
         marker: MARKERS[(index + index / MARKERS.len()) % MARKERS.len()],
     }
 }
@@ -117,7 +120,7 @@ mod tests {
 
     #[test]
     fn text_colors_have_sufficient_contrast() {
-        for i in 0..7 {
+        for i in 0..COLOURS.len() {
             let contrast = 1.05 / (luminance(style(i).ink()) + 0.05);
             assert!(contrast >= 4.5, "{} {contrast}", style(i).ink());
         }

@@ -27,19 +27,26 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     }
     let mut columns = Vec::new();
     let mut spans: Vec<(String, usize)> = vec![(String::new(), 1)];
+    // A metric has the same unit in all columns, so that its numbers are comparable.
+    let largest_of = |metric: &str| {
+        let means = cells.columns.iter().flat_map(|column| cells.column(column, metric)).filter_map(|row| row.mean);
+        means.fold(0.0, |a: f64, v| a.max(v.abs()))
+    };
     for column in &cells.columns {
         let before = columns.len();
         for metric in metrics {
             let values = || cells.column(column, metric);
             // A metric that an experiment does not have gets no column.
             let Some(first) = values().next() else { continue };
-            let largest = values().filter_map(|row| row.mean).fold(0.0, |a: f64, v| a.max(v.abs()));
-            let unit = unit_of(records, first).scale_for(largest);
+            let unit = unit_of(records, first).scale_for(largest_of(metric));
             columns.push((*column, metric.as_str(), unit));
         }
-        // A number needs the name of its axis.
-        let named = Point(vec![(across.clone(), (*column).to_owned())]);
-        spans.push((series_label(std::slice::from_ref(across), &named), columns.len() - before));
+        // A value needs the name of its axis; the name of an experiment explains itself.
+        let named = match across.as_str() {
+            Point::EXPERIMENT => (*column).to_owned(),
+            across => format!("{}: {}", word_for(records, across), shown(column)),
+        };
+        spans.push((named, columns.len() - before));
     }
     let mut headings = vec![Heading::text(word_for(records, down))];
     headings.extend(columns.iter().map(|(_, metric, unit)| Heading::number(unit.heading(&word_for(records, metric)))));

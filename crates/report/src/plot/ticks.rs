@@ -48,7 +48,17 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks
             () => (low - size, high + size),
         };
     }
-    let (mantissa, exponent) = step((high - low) / f64::from(wanted.max(1)));
+    let (mut mantissa, mut exponent) = step((high - low) / f64::from(wanted.max(1)));
+    // Data from -1 to 45 with two steps of 50 would fill less than half of an axis from -50 to 50: the steps are finer.
+    for more in 1..=wanted {
+        let width =
+            f64::from(mantissa) * if exponent >= 0 { power_of_ten(exponent) } else { 1.0 / power_of_ten(-exponent) };
+        let extended = ((high / width - 1e-6).ceil() - (low / width + 1e-6).floor()) * width;
+        if ends == RangeEnds::Exact || high - low >= LEAST_FILLED * extended {
+            break;
+        }
+        (mantissa, exponent) = step((high - low) / f64::from(wanted.max(1) + more));
+    }
     // A tick is (n x mantissa) x 10^exponent with a single rounding: 3 x 0.1 would be printed as 0.30000000000000004.
     let at = |n: i64| {
         let whole = (n * i64::from(mantissa)) as f64;
@@ -74,6 +84,9 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks
         .collect();
     Ticks { low, high, ticks }
 }
+
+/// The minimum part of an axis that its data fill, if finer steps achieve it.
+const LEAST_FILLED: f64 = 0.55;
 
 /// The smallest number of 1, 2, 5 or 10 times a power of ten that is at least `raw`.
 fn step(raw: f64) -> (u8, i32) {
@@ -203,6 +216,13 @@ fn up(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn axis_is_not_much_longer_than_its_data() {
+        // Two steps of at least 23 are steps of 50, from -50 to 50. Three steps of at least 15.3 are steps of 20.
+        let ticks = linear(-1.0, 45.0, 2, RangeEnds::OnStep);
+        assert_eq!((ticks.low, ticks.high, ticks.ticks.len()), (-20.0, 60.0, 5));
+    }
     use proptest::prelude::*;
 
     fn labels(ticks: &Ticks) -> Vec<&str> {

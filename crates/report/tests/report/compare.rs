@@ -42,25 +42,25 @@ fn differences_of_pairs_have_the_interval_of_a_paired_t_test() {
     let here = folder(&[(1, 10.0), (2, 12.0), (3, 17.0), (4, 1.0)]);
     let there = folder(&[(3, 12.0), (2, 10.0), (1, 9.0), (7, 99.0), (8, 99.0)]);
     let built = compare(&here, &there).unwrap();
-    let [one] = built.differences.as_slice() else { panic!("{:?}", built.differences) };
+    let [one, ..] = built.differences.as_slice() else { panic!("{:?}", built.differences) };
     assert_eq!((one.metric.as_str(), one.pairs, one.direction()), ("goodput_bps", 3, None));
     let near = |a: f64, b: f64| (a - b).abs() < 1.0;
     // The means are those of the pairs: 39 / 3 = 13 and 31 / 3.
     assert!(near(one.mean, 13e6) && near(one.other_mean, 31e6 / 3.0) && near(one.difference, 8e6 / 3.0), "{one:?}");
     assert!((one.ci95.unwrap() - 5.171_20e6).abs() < 100.0, "{one:?}");
-    assert_eq!(rows(&here)[2], ["13", "10.33", "+2.7 ± 5.2", "+25.8 %", "3", "includes zero"]);
+    assert_eq!(rows(&here)[2], ["all flows", "13", "10.33", "+2.7 ± 5.2", "includes zero", "+25.8 %"]);
     let page = here.text("report.html");
     assert!(page.contains("Without a partner: 1 run here, 2 runs there."), "unpaired runs");
     let csv = here.text("comparison.csv");
     assert!(
         csv.starts_with(
-            "point,metric,unit,pairs,mean,other_mean,difference,ci95,low,high,relative\n,goodput_bps,bps,3,13000000,"
+            "point,flow,metric,unit,pairs,mean,other_mean,difference,ci95,low,high,relative\n,,goodput_bps,bps,3,13000000,"
         ),
         "{csv}"
     );
     // A report without a comparison removes the file of an earlier one.
     here.build();
-    assert!(!here.0.join("comparison.csv").exists() && !here.text("report.html").contains("Compared with another"));
+    assert!(!here.0.join("comparison.csv").exists() && !here.text("report.html").contains("id=\"comparison\""));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn paired_interval_detects_a_difference_smaller_than_the_spread_of_runs() {
     let there = folder(&[(1, 10.0), (2, 50.0), (3, 90.0)]);
     let here = folder(&[(1, 11.0), (2, 51.1), (3, 91.2)]);
     assert_eq!(compare(&here, &there).unwrap().differences[0].direction(), Some(Ordering::Greater));
-    assert_eq!(rows(&here)[2][2..], ["+1.10 ± 0.25", "+2.20 %", "3", "higher"]);
+    assert_eq!(rows(&here)[2][3..], ["+1.10 ± 0.25", "higher", "+2.20 %"]);
     assert_eq!(compare(&there, &here).unwrap().differences[0].direction(), Some(Ordering::Less));
     let here = folder(&[(1, 11.0), (2, 52.0), (3, 93.0)]);
     assert_eq!(compare(&here, &there).unwrap().differences[0].direction(), None);
@@ -81,9 +81,9 @@ fn single_pair_has_no_interval_and_equal_folders_have_no_difference() {
     let (here, there) = (folder(&[(1, 11.0)]), folder(&[(1, 10.0)]));
     let built = compare(&here, &there).unwrap();
     assert_eq!((built.differences[0].pairs, built.differences[0].ci95), (1, None));
-    assert_eq!(rows(&here)[2][2..], ["+1", "+10.0 %", "1", "none: one pair"]);
+    assert_eq!(rows(&here)[2][3..], ["+1", "+10.0 %"]);
     compare(&here, &here).unwrap();
-    assert_eq!(rows(&here)[2][2..], ["0", "0 %", "1", "no difference"]);
+    assert_eq!(rows(&here)[2][3..], ["0", "0 %"]);
 }
 
 #[test]
@@ -102,5 +102,87 @@ fn pairs_with_an_invalid_run_are_excluded() {
     there.replace("results.csv", &format!("2,{KEY}"), "2,bad");
     let built = compare(&here, &there).unwrap();
     assert_eq!((built.differences[0].pairs, built.differences[0].difference), (1, 1e6));
-    assert!(here.text("report.html").contains("Left out because a run is not to be trusted: 1 pair."));
+    let note = "Left out because a run is not to be trusted: 1 pair.";
+    assert!(here.text("report.html").contains(note));
+    assert!(built.comparison_notes.iter().any(|known| known == note), "{:?}", built.comparison_notes);
+}
+
+/// A folder with a run for each goodput of the flow `bulk.1` in Mbit/s, with the seeds 1, 2 and so on.
+fn folder_of_runs(goodputs: &[f64]) -> Folder {
+    let folder = Folder::copy_of("run");
+    let mut table = "seed,key,goodput_bps\n".to_owned();
+    let text = |file: &str| folder.text(&format!("runs/{KEY}/{file}"));
+    let (run, flows) = (text("run.json"), text("flows.csv"));
+    for (place, goodput) in goodputs.iter().enumerate() {
+        let key = format!("run{place}");
+        table.push_str(&format!("{},{key},{}\n", place + 1, goodput * 1e6));
+        std::fs::create_dir(folder.0.join("runs").join(&key)).unwrap();
+        folder.write(&format!("runs/{key}/run.json"), &run.replace(KEY, &key));
+        // The column after the goodput is the completion time.
+        let flows = flows.replace(",60,46901000,,", &format!(",60,{},{place}.5,", goodput * 1e6));
+        folder.write(&format!("runs/{key}/flows.csv"), &flows);
+    }
+    folder.write("results.csv", &table);
+    folder
+}
+
+#[test]
+fn flows_that_both_folders_have_are_compared_one_by_one() {
+    let (here, there) = (folder_of_runs(&[50.0, 52.0, 57.0]), folder_of_runs(&[49.0, 50.0, 52.0]));
+    for place in 0..3 {
+        there.replace(&format!("runs/run{place}/flows.csv"), "bulk.2", "other");
+    }
+    here.replace("study.toml", "'goodput_bps[\"*\"]'", "'mean(present(goodput_bps[\"*.main\"]))'");
+    let built = compare(&here, &there).unwrap();
+    let found: Vec<_> =
+        built.differences.iter().map(|one| (one.metric.as_str(), one.flow.as_deref(), one.total, one.pairs)).collect();
+    // Only bulk.1 is in both folders; its reverse direction carries acknowledgments and is not compared. The runs have no
+    // percentiles of delay.
+    assert_eq!(
+        found,
+        [
+            ("goodput_bps", None, Some("mean over flows"), 3),
+            ("goodput_bps", Some("bulk.1"), None, 3),
+            ("completion_s", Some("bulk.1"), None, 3)
+        ]
+    );
+    // Differences of 1, 2 and 5 Mbit/s have the mean 8/3 and the interval ± 5.17120 of the test above. The completion times
+    // are 0.5, 1.5 and 2.5 s in both folders.
+    let [_, goodput, completion] = built.differences.as_slice() else { panic!("{found:?}") };
+    assert!((goodput.difference - 8e6 / 3.0).abs() < 1.0 && (goodput.mean - 53e6).abs() < 1.0, "{goodput:?}");
+    assert!((goodput.ci95.unwrap() - 5.171_20e6).abs() < 100.0, "{goodput:?}");
+    assert_eq!((completion.mean, completion.difference), (1.5, 0.0));
+    let rows = rows(&here);
+    assert_eq!(rows[1], ["Goodput, mean over flows (Mbit/s)"]);
+    assert_eq!(rows[3], ["Goodput of each flow (Mbit/s)"]);
+    assert_eq!(rows[4][..4], ["bulk.1", "53", "50.33", "+2.7 ± 5.2"]);
+    let csv = here.text("comparison.csv");
+    assert!(csv.lines().any(|line| line.starts_with(",bulk.1,completion_s,s,3,1.5,1.5,0,")), "{csv}");
+}
+
+#[test]
+fn comparison_names_the_folders_and_the_settings_that_differ() {
+    let (here, there) = (folder(&[(1, 11.0)]), folder(&[(1, 10.0)]));
+    let scenario = |limit: &str| {
+        format!("\\n[[link]]\\nname = \\\"access\\\"\\nlimit = \\\"{limit}\\\"\\nrate = 5\\n\"\n\n[[experiment]]")
+    };
+    for (folder, limit) in [(&here, "200packets"), (&there, "30packets")] {
+        folder.replace("study.toml", "\\n\"\n\n[[experiment]]", &scenario(limit));
+    }
+    let built = compare(&here, &there).unwrap();
+    let note = "Settings that differ: link.access.limit: 200packets here, 30packets there.";
+    assert_eq!(built.comparison_notes, [note]);
+    let page = here.text("report.html");
+    let folders = format!("{} compared with {}", here.0.display(), there.0.display());
+    for text in [note, &format!("<h2 id=\"comparison\">Comparison: {folders}</h2>"), &format!(": {folders}</title>")] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert!(compare(&here, &here).unwrap().comparison_notes.contains(&"No setting differs.".to_owned()));
+}
+
+#[test]
+fn totals_of_a_run_have_a_label() {
+    let folder = Folder::copy_of("run");
+    folder.replace("study.toml", "'goodput_bps[\"*\"]'", "'mean(present(goodput_bps[\"*.main\"]))'");
+    assert!(folder.build().contains("<td>mean over flows</td>"), "no label");
 }

@@ -350,6 +350,28 @@ fn run_shared_by_several_points_counts_once() {
 }
 
 #[test]
+fn caption_of_a_quick_study_is_that_of_the_whole_study() {
+    let folder = Folder::copy_of("study");
+    folder.replace("study.toml", "y = \"mean_jitter_s\"", "y = \"mean_jitter_s\"\ncaption = \"Means of 30 runs.\"");
+    assert!(!folder.build().contains("Caption of the whole study"));
+    folder.replace("study.toml", "quick = false", "quick = true");
+    assert!(folder.build().contains("Caption of the whole study: Means of 30 runs. In this quick run: "));
+}
+
+#[test]
+fn deterministic_point_is_marked_beside_points_with_several_runs() {
+    let folder = Folder::copy_of("study");
+    let run = folder.text("runs/9285573e1797ab80b1171e14/run.json");
+    let page = folder.build();
+    assert!(!page.contains("(deterministic)"));
+    folder.write("runs/9285573e1797ab80b1171e14/run.json", &run.replacen("{", "{\n  \"random_streams\": {},", 1));
+    let page = folder.build();
+    // The run of 100 000 packets with the published seed draws nothing; the run by TCP may.
+    assert_eq!(page.matches("1 (deterministic)").count(), 1);
+    assert!(page.contains("a deterministic point draws no random numbers, so one run is exact"));
+}
+
+#[test]
 fn quick_study_has_a_banner() {
     let folder = Folder::copy_of("study");
     assert!(!folder.build().contains("Quick run."));
@@ -497,7 +519,7 @@ fn first_screen_has_verdicts_main_figure_and_main_table() {
         assert_eq!(page.matches(&format!("id=\"{figure}\"")).count(), 1);
         let header = document.descendants().find(|n| n.has_tag_name("header")).unwrap();
         let tally = header.descendants().find(|n| n.attribute("class") == Some("tally")).unwrap();
-        let expected = if fixture == "run" { "1 run, valid60 s simulated" } else { "match" };
+        let expected = if fixture == "run" { "1 run, valid · 60 s simulated" } else { "match" };
         assert!(text_of(tally).contains(expected), "{}", text_of(tally));
     }
 }

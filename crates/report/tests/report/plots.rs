@@ -420,6 +420,19 @@ fn line_does_not_cross_a_gap() {
 }
 
 #[test]
+fn line_does_not_cross_rows_that_a_probe_did_not_write() {
+    // A probe of delay writes no row for an interval without packets: 3 and 4 s are missing, and so is 8 s.
+    let rows =
+        [(1.0, "1000"), (2.0, "2000"), (5.0, "1000"), (6.0, "3000"), (7.0, "1000"), (9.0, "2000"), (10.0, "1000")];
+    let folder = with_samples(&rows.map(|(time_s, value)| (time_s, "bulk.1", value)));
+    let points: Vec<usize> =
+        curves(&folder.text("plots/cwnd-bytes.svg")).iter().map(|d| d.matches(',').count()).collect();
+    assert_eq!(points, [2, 3, 2]);
+    // The data have all samples and no others.
+    assert_eq!(folder.text("plots/cwnd-bytes.csv").lines().count(), 1 + 7);
+}
+
+#[test]
 fn curve_ends_with_the_last_packet_of_its_flow() {
     // The last packets of the flows are at 60 s. Of the samples from then on, only the first is drawn.
     let times = [0.0, 20.0, 40.0, 59.5, 60.0, 80.0, 100.0];

@@ -254,15 +254,15 @@ fn summary_table_has_one_axis_as_rows_and_one_as_columns() {
     folder.write("summary.csv", &changed.replace(line, with_interval));
     let page = folder.build();
     let rows = rows(&page, "All controls over all links");
-    assert_eq!(rows[0], ["", "access", "slow"]);
+    assert_eq!(rows[0], ["Congestion control", "access", "slow"]);
+    // A metric has the same unit in all columns.
     assert_eq!(
         rows[1],
         [
-            "Congestion control",
             "Throughput (Mbit/s)",
             "Queue delay (ms)",
             "Dropped share",
-            "Throughput (kbit/s)",
+            "Throughput (Mbit/s)",
             "Queue delay (ms)",
             "Dropped share",
         ]
@@ -274,8 +274,8 @@ fn summary_table_has_one_axis_as_rows_and_one_as_columns() {
     assert_eq!(rows[ten + 2], ["vegas", "8.800", "★ 3.000", "★ 0.004000", "–", "–", "–"]);
     let slow = rows.iter().rposition(|r| r[0] == "reno").unwrap();
     // No value is the best if all are equal or there is only one.
-    assert_eq!(rows[slow], ["reno", "–", "–", "–", "★ 63.00", "810.0", "0.05000"]);
-    assert_eq!(rows[slow + 1], ["vegas", "–", "–", "–", "61.00", "–", "0.05000"]);
+    assert_eq!(rows[slow], ["reno", "–", "–", "–", "★ 0.06300", "810.0", "0.05000"]);
+    assert_eq!(rows[slow + 1], ["vegas", "–", "–", "–", "0.06100", "–", "0.05000"]);
     assert!(page.contains("★ best of its column: highest throughput, lowest queue delay, lowest dropped share."));
     assert!(!folder.0.join("plots/summary.svg").exists());
 }
