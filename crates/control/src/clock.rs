@@ -14,12 +14,13 @@ use std::sync::LazyLock;
 )]
 static BASE: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
 
-/// Reads the clock unless that has been done. Real instants before the reading convert to the beginning of time.
+/// Reads the machine's clock unless the process has already done so. Real instants before the reading convert to the
+/// beginning of time.
 pub fn begin() {
     LazyLock::force(&BASE);
 }
 
-/// Converts to the stack's form of an instant.
+/// Converts to the stack's type of instant, [`std::time::Instant`].
 pub fn to_std(at: Instant) -> std::time::Instant {
     *BASE + std::time::Duration::from_nanos(at.as_nanos())
 }

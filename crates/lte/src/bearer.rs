@@ -348,7 +348,7 @@ impl Classifier {
         Classifier { bearers: vec![(1, vec![PacketFilter::ANY])] }
     }
 
-    /// Adds a bearer with this number, 1 to [`MAX_BEARERS`], with at most [`MAX_FILTERS`] filters.
+    /// Adds a bearer with this number (1 to [`MAX_BEARERS`]) and at most [`MAX_FILTERS`] filters.
     pub fn add(&mut self, bearer: u8, filters: &[PacketFilter]) -> Result<(), Error> {
         logical_channel(bearer)?;
         if filters.len() > MAX_FILTERS {

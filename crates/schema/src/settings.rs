@@ -238,7 +238,7 @@ pub fn set_from_choice<T: Clone>(field: &mut T, value: Option<&Value>, names: &[
     }
 }
 
-/// The declarations of keys, for a table.
+/// Returns the fields of `keys`, for the declaration of a table.
 pub const fn fields<S, const N: usize>(keys: &[SettingKey<S>; N]) -> [Field; N] {
     let mut list = [Field::empty("", FieldKind::Raw, ""); N];
     let mut n = 0;

@@ -37,7 +37,7 @@ pub struct Study {
     pub selected: Vec<String>,
     /// The scenarios by name.
     pub scenarios: Vec<(String, ScenarioSource)>,
-    /// Settings that differ between runs, by name: a row for each run, counted over all study seeds.
+    /// Settings that differ between runs, by name, with one row per run. Rows are counted over all study seeds.
     pub replications: Vec<(String, Vec<Vec<Setting>>)>,
     /// The parameters by name.
     pub parameters: Vec<(String, ParameterRecord)>,

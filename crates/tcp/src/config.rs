@@ -75,7 +75,7 @@ impl SettingValue for KeepAlive {
 /// Settings of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Payload of a full data segment in bytes, without timestamps if they are used. 1 to 65 000.
+    /// Payload of a full data segment in bytes, without TCP options. 1 to 65 000.
     pub mss_bytes: u32,
     /// Initial window in segments (RFC 6928: 10).
     pub initial_window_segments: u32,

@@ -69,7 +69,7 @@ pub struct Schedule {
     pub order: BinOrder,
     /// Seed of the shuffle.
     pub seed: u64,
-    /// Length of the part of a trace that is used. A shorter trace is used completely.
+    /// Length of the part of a trace that is used. A shorter trace is used in full.
     pub trace_length: Duration,
     /// Length of the run, including the prefill.
     pub duration: Duration,

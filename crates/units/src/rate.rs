@@ -92,8 +92,8 @@ impl Transmitter {
         Rate(self.rate)
     }
 
-    /// Returns the time for which the next packet of `bytes` occupies the link. Set `idle` if the packet finds the link
-    /// idle: the fraction carried from the preceding busy period is then discarded.
+    /// Returns the time for which the next packet of `bytes` occupies the link. Set `idle` if the link is
+    /// idle when the packet arrives: the fraction carried from the preceding busy period is then discarded.
     #[inline(always)]
     pub fn transmit(&mut self, bytes: u32, idle: bool) -> Duration {
         if bytes != self.last_bytes {

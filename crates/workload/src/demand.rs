@@ -28,7 +28,7 @@ pub struct Demand {
 /// Consecutive exchanges. Their number depends on the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exchanges {
-    /// Largest number of exchanges; infinite: unlimited.
+    /// Maximum number of exchanges; infinite if it is unlimited.
     pub most: f64,
     /// Round trips per exchange.
     pub round_trips: f64,

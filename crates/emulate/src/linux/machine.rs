@@ -10,7 +10,7 @@ use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::io;
 
-/// A Linux machine with ports to real hosts and the programs that run at them.
+/// A Linux machine with ports to real hosts and the programs that run on these hosts.
 #[derive(Debug)]
 pub struct LinuxMachine {
     clock: WallClock,

@@ -391,7 +391,7 @@ pub struct Shadowing {
 }
 
 impl Shadowing {
-    /// Returns the loss of a pair in dB. It is the same in both directions if both use the same number.
+    /// Returns the loss of a pair in dB. The loss is the same in both directions if both use the same `pair`.
     pub fn loss_db(&self, pair: u64) -> f64 {
         // Box-Muller transform; 1 - u is never 0.
         let radius = (-2.0 * math::ln(1.0 - unit(hash(self.seed, pair, 0)))).sqrt();

@@ -233,7 +233,7 @@ pub struct SubframeContext<'a> {
 }
 
 impl SubframeContext<'_> {
-    /// Returns the index of this UE in [`rates`](SubframeContext::rates).
+    /// Returns the index into [`rates`](SubframeContext::rates) for this UE: its number of layers minus one.
     #[must_use]
     pub fn layer_index(&self, ue: u16) -> usize {
         usize::from(self.layers[usize::from(ue)]) - 1

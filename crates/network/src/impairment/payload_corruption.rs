@@ -55,7 +55,7 @@ static TABLE: Table = Table {
 /// as if bits were flipped, and its receiver drops it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PayloadCorruption {
-    /// Which datagrams are selected; only UDP, whatever its `frames`.
+    /// Which datagrams are selected: only UDP datagrams, regardless of its `frames`.
     pub selection: FrameSelection,
     /// Number of payload bytes from the start in which the byte can be.
     pub window_bytes: u32,
