@@ -71,7 +71,7 @@ pub(crate) enum Command {
     /// List the names that scenarios and commands accept
     List {
         #[arg(help = format!("What to list: {}", crate::list::names()))]
-        what: String,
+        what: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -105,17 +105,17 @@ pub(crate) enum Command {
     Masque(MasqueArguments),
     /// Run an HTTP/3 file server or client
     Http3(Http3Arguments),
-    /// Write a commented scenario file to start from
+    /// Write a commented scenario or study file to start from
     Init {
         #[arg(help = format!("The template: {}", crate::init::names()))]
-        template: String,
+        template: Option<String>,
         /// The new file [default: TEMPLATE.toml]
         file: Option<PathBuf>,
     },
-    /// Explain a key, a column, a metric, a congestion control or another name that `fullpipe list` prints
+    /// Explain a key, a column, a metric, a term, a congestion control or another name that `fullpipe list` prints
     Explain {
         /// The name, such as `cwnd_bytes` or `codel`, or the path of a key, such as `topology.bottleneck.queue`
-        name: String,
+        name: Option<String>,
     },
     /// Search commands, keys, columns, metrics, names and pages of the documentation
     Help {
@@ -165,6 +165,9 @@ pub(crate) enum StudyCommand {
     },
     /// Run a study: the name of an embedded one, or a file
     Run(StudyArguments),
+    /// Any other word, for the error message
+    #[command(external_subcommand)]
+    Unknown(Vec<OsString>),
 }
 
 /// The arguments that `run` and `study run` share.

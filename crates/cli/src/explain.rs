@@ -154,6 +154,10 @@ mod tests {
         }
         assert!(find(&all, "limit").len() > 3);
         assert_eq!(find(&all, "codel")[0].what, "queue discipline");
+        for term in ["undecided", "BDP", "study", "base round-trip time"] {
+            let found = find(&all, term);
+            assert!(found.iter().any(|named| named.group == names::TERMS), "{term}: {found:#?}");
+        }
     }
 
     #[test]

@@ -35,29 +35,15 @@ struct Row {
 }
 
 fn search(topic: &str) -> Result<(), Failure> {
-    let words: Vec<String> = topic.split_whitespace().map(str::to_lowercase).collect();
-    let all = names::all();
-    let mut groups: Vec<(&str, Vec<Row>)> = vec![("commands", commands(&words))];
-    for group in GROUPS {
-        let of_group = all.iter().filter(|named| named.group == group);
-        let rows = of_group.filter_map(|named| {
-            let text = names::plain(&named.text);
-            let fit = fit(&words, &named.name, &text)?;
-            Some(Row { fit, name: named.name.clone(), text: format!("({}) {text}", named.what) })
-        });
-        groups.push((group, rows.collect()));
-    }
-    groups.push(("pages", pages(&words)));
-    groups.retain(|(_, rows)| !rows.is_empty());
+    let groups = find(topic);
     if groups.is_empty() {
-        let hint = explain::nearest_names(&all, topic);
+        let hint = explain::nearest_names(&names::all(), topic);
         return Err(Failure::usage(format!("nothing is found for `{topic}`{hint}")));
     }
-    for (number, (group, mut rows)) in groups.into_iter().enumerate() {
+    for (number, (group, rows)) in groups.into_iter().enumerate() {
         if number > 0 {
             print_line!("");
         }
-        rows.sort_by_key(|row| row.fit);
         let (shown, more) = rows.split_at(rows.len().min(MOST_ROWS));
         print_line!("{group}:");
         let width = shown.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
@@ -70,9 +56,36 @@ fn search(topic: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How well a name and its text match the words, all of which must occur; `None` if a word does not occur.
+/// The groups with a match, each with its best matches first. The group with the best match is the first; of equal
+/// groups, keys precede the options of commands. Pages are last.
+fn find(topic: &str) -> Vec<(&'static str, Vec<Row>)> {
+    let words: Vec<String> = topic.split_whitespace().map(str::to_lowercase).collect();
+    let all = names::all();
+    let mut groups: Vec<(&str, Vec<Row>)> = Vec::new();
+    for group in GROUPS {
+        let of_group = all.iter().filter(|named| named.group == group);
+        let rows = of_group.filter_map(|named| {
+            let text = names::plain(&named.text);
+            let fit = fit(&words, &named.name, &text)?;
+            Some(Row { fit, name: named.name.clone(), text: format!("({}) {text}", named.what) })
+        });
+        groups.push((group, rows.collect()));
+    }
+    groups.push(("commands", commands(&words)));
+    groups.sort_by_key(|(_, rows)| rows.iter().map(|row| row.fit).min());
+    groups.push(("pages", pages(&words)));
+    groups.retain(|(_, rows)| !rows.is_empty());
+    groups.iter_mut().for_each(|(_, rows)| rows.sort_by_key(|row| row.fit));
+    groups
+}
+
+/// How well a name and its text match the words; `None` if a word does not occur. A name that equals one of several
+/// words matches even if another word does not occur, so `queue size` finds the key `queue`.
 fn fit(words: &[String], name: &str, text: &str) -> Option<usize> {
     let (name, text) = (name.to_lowercase(), text.to_lowercase());
+    if words.len() > 1 && words.contains(&name) {
+        return Some(1);
+    }
     if !words.iter().all(|word| name.contains(word.as_str()) || text.contains(word.as_str())) {
         return None;
     }
@@ -119,7 +132,7 @@ fn pages(words: &[String]) -> Vec<Row> {
                 let body = body.to_lowercase();
                 let mentions: usize = words.iter().map(|word| body.matches(word.as_str()).count()).sum();
                 let phrases = body.matches(&words.join(" ")).count();
-                let fit = fit * 1000 - (20 * phrases + mentions).min(999);
+                let fit = fit * 1000 + 999 - (20 * phrases + mentions).min(999);
                 rows.push(Row { fit, name: format!("docs/{file}"), text: names::plain(title) });
             }
         };
@@ -153,6 +166,7 @@ fn cut(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn search_requires_all_words_and_prefers_names_to_texts() {
@@ -160,6 +174,39 @@ mod tests {
         assert_eq!(fit(&words("codel"), "codel", "drops"), Some(0));
         assert_eq!(fit(&words("codel"), "fq-codel", "drops"), Some(1));
         assert_eq!(fit(&words("queue drop"), "codel", "Drops packets of the queue"), Some(3));
+        assert_eq!(fit(&words("queue size"), "queue", "Limit of the link"), Some(1));
         assert_eq!(fit(&words("queue mark"), "codel", "Drops packets of the queue"), None);
+    }
+
+    /// Searches by many words of the pages, whose matches rank by the number of occurrences.
+    #[test]
+    fn search_accepts_words_of_the_pages() {
+        let mut words: Vec<&str> = Vec::new();
+        for (_, page) in embedded::PAGES {
+            words.extend(page.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()));
+        }
+        words.sort_unstable();
+        words.dedup();
+        assert!(words.len() > 1000, "{}", words.len());
+        for word in words.into_iter().step_by(8) {
+            pages(&[word.to_lowercase()]);
+            cut(word);
+        }
+        // Keys with the name precede options of commands that only mention it.
+        let groups = find("queue size");
+        assert_eq!((groups[0].0, groups[0].1[0].name.as_str()), (names::KEYS, "queue"));
+        for topic in ["loss", "plot", "buffer", "rate"] {
+            assert!(!find(topic).is_empty(), "{topic}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn search_accepts_any_text(topic in ".{0,40}", words in "[a-z ]{1,6}") {
+            find(&topic);
+            find(&words).iter().flat_map(|(_, rows)| rows).for_each(|row| { cut(&row.text); });
+        }
     }
 }

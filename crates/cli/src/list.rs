@@ -3,12 +3,14 @@
 use crate::exit::Failure;
 use crate::init::{TEMPLATES, Template};
 use crate::measurement;
+use crate::names::embedded_study_title;
 use crate::output::{self, print_line};
 use fullpipe::network::access::ChoiceList;
 use fullpipe::network::discipline::table::DISCIPLINES;
 use fullpipe::quic::scheduler::SCHEDULERS;
 use fullpipe::scenario::access::ACCESS_NETWORKS;
 use fullpipe::scenario::schema::component::Declaration;
+use fullpipe::scenario::schema::nearest_name;
 use fullpipe::workload::WORKLOADS;
 use fullpipe::{congestion, embedded, lab, scenario};
 use serde_json::{Value, json};
@@ -26,7 +28,7 @@ struct Row {
 /// The name of a list, and a function that returns its rows.
 type List = (&'static str, fn() -> Vec<Row>);
 
-static LISTS: [List; 10] = [
+static LISTS: [List; 11] = [
     ("congestion", || congestion::catalogue::DECLARATIONS.iter().map(declared).collect()),
     ("queues", || DISCIPLINES.declarations().map(declared).collect()),
     ("schedulers", || {
@@ -38,6 +40,10 @@ static LISTS: [List; 10] = [
     ("metrics", metrics),
     ("access-networks", || ACCESS_NETWORKS.iter().map(|component| declared(&component.declaration)).collect()),
     ("scenarios", || embedded::scenario_names().map(|name| titled(name, name)).collect()),
+    ("studies", || {
+        let row = |name| Row { name, summary: embedded_study_title(name).to_owned(), ..Row::default() };
+        embedded::study_names().map(row).collect()
+    }),
     ("templates", || {
         let row = |template: &Template| Row { name: template.name, summary: template.summary.into(), ..Row::default() };
         TEMPLATES.iter().map(row).collect()
@@ -87,9 +93,12 @@ fn benchmark(name: &'static str) -> Row {
 }
 
 /// Prints one list.
-pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
+pub(crate) fn list(what: Option<&str>, json_wanted: bool) -> Result<(), Failure> {
+    let what = what.ok_or_else(|| Failure::usage(format!("name a list: one of {}", names())))?;
     let Some((_, rows)) = LISTS.iter().find(|(name, _)| *name == what) else {
-        return Err(Failure::usage(format!("cannot list {what:?}; expected one of {}", names())));
+        let hint = nearest_name(what, LISTS.iter().map(|(name, _)| *name))
+            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        return Err(Failure::usage(format!("cannot list {what:?}{hint} (expected one of {})", names())));
     };
     let rows = rows();
     if json_wanted {

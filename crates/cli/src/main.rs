@@ -16,6 +16,7 @@ mod exit;
 mod expectations;
 mod explain;
 mod flow_table;
+mod guidance;
 mod help;
 mod init;
 mod json_schema;
@@ -52,7 +53,9 @@ fn main() -> ExitCode {
         Err(error) => {
             // The output of `--help` and `--version` is not an error; everything else is invalid usage.
             let status = if error.use_stderr() { 2 } else { 0 };
-            if let Err(error) = error.print() {
+            if let Some(message) = guidance::unknown_option(&error) {
+                eprintln!("fullpipe: {message}");
+            } else if let Err(error) = error.print() {
                 output::cannot_write(&error);
             }
             return ExitCode::from(status);
@@ -75,11 +78,12 @@ fn run(command: Command) -> Result<(), exit::Failure> {
         Command::Study { command } => match command {
             arguments::StudyCommand::List { json } => records::list_studies(json),
             arguments::StudyCommand::Run(run) => records::run_study(&run),
+            arguments::StudyCommand::Unknown(words) => Err(records::unknown_study_command(&words)),
         },
         Command::Report(arguments) => report::report(&arguments),
         Command::Check { files, cost: false, .. } => records::check(&files),
         Command::Check { files, cost: true, json, quick } => cost::check(&files, json, quick),
-        Command::List { what, json } => list::list(&what, json),
+        Command::List { what, json } => list::list(what.as_deref(), json),
         Command::Bench { names, json, quiet, in_this_process } => {
             if in_this_process {
                 let name = names.first().ok_or_else(|| exit::Failure::usage("name one benchmark"))?;
@@ -94,8 +98,8 @@ fn run(command: Command) -> Result<(), exit::Failure> {
         Command::Tmix { command } => tmix::tmix(&command),
         Command::Masque(arguments) => masque::masque(&arguments),
         Command::Http3(arguments) => masque::http3(&arguments),
-        Command::Init { template, file } => init::init(&template, file.as_deref()),
-        Command::Explain { name } => explain::explain(&name),
+        Command::Init { template, file } => init::init(template.as_deref(), file.as_deref()),
+        Command::Explain { name } => explain::explain(name.as_deref().unwrap_or_default()),
         Command::Help { topic } => help::help(&topic),
         Command::Schema { of } => {
             json_schema::print(of);

@@ -37,7 +37,9 @@ pub(crate) const KEYS: &str = "keys";
 pub(crate) const COLUMNS: &str = "columns and keys of records";
 pub(crate) const METRICS: &str = "metrics";
 pub(crate) const NAMES: &str = "names";
-pub(crate) const GROUPS: [&str; 4] = [NAMES, METRICS, KEYS, COLUMNS];
+pub(crate) const TERMS: &str = "terms";
+/// In the order in which `help` lists groups that match equally.
+pub(crate) const GROUPS: [&str; 5] = [KEYS, NAMES, METRICS, COLUMNS, TERMS];
 
 /// All entries.
 pub(crate) fn all() -> Vec<NamedItem> {
@@ -47,7 +49,38 @@ pub(crate) fn all() -> Vec<NamedItem> {
     keys(&mut all, scenario::root_table(), "a scenario file");
     keys(&mut all, &STUDY, "a study file");
     columns(&mut all);
+    terms(&mut all);
     all
+}
+
+/// Adds the terms of the glossary. A row with several terms, `| endpoint, end | ...`, is an entry for each.
+fn terms(all: &mut Vec<NamedItem>) {
+    let page = embedded::PAGES.iter().find(|(file, _)| *file == GLOSSARY).map_or("", |(_, text)| text);
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    for (terms, meaning) in rows.filter(|(terms, _)| *terms != "term") {
+        all.extend(terms.split(", ").map(|term| NamedItem {
+            name: plain(term),
+            what: format!("term of the glossary (docs/{GLOSSARY})"),
+            group: TERMS,
+            text: meaning.replace('*', ""),
+            ..NamedItem::default()
+        }));
+    }
+}
+
+/// The page with the terms.
+const GLOSSARY: &str = "glossary.md";
+
+/// The title in an embedded file. These files are valid, and a title is a line of its own, so it is not necessary to load
+/// them.
+fn title(text: &str) -> &str {
+    text.lines().find_map(|line| line.strip_prefix("title = \"")?.strip_suffix('"')).unwrap_or_default()
+}
+
+/// The title of an embedded study.
+pub(crate) fn embedded_study_title(name: &str) -> &'static str {
+    let files = embedded::study_files(name);
+    files.iter().find(|(file, _)| *file == "study.toml").map_or("", |(_, text)| title(text))
 }
 
 fn components(all: &mut Vec<NamedItem>) {
@@ -84,11 +117,6 @@ fn components(all: &mut Vec<NamedItem>) {
             }
         }
     }
-    // The embedded files are valid, and a title is a line of its own, so it is not necessary to load them.
-    let title = |text: &str| {
-        let title = text.lines().find_map(|line| line.strip_prefix("title = \"")?.strip_suffix('"'));
-        title.unwrap_or_default().to_owned()
-    };
     let run = |name: &str, what: &str, text: String, command: String| NamedItem {
         name: name.to_owned(),
         what: what.to_owned(),
@@ -98,14 +126,13 @@ fn components(all: &mut Vec<NamedItem>) {
         ..NamedItem::default()
     };
     let scenarios = embedded::scenario_names().map(|name| {
-        let text = title(embedded::scenario_text(name).unwrap_or_default());
+        let text = title(embedded::scenario_text(name).unwrap_or_default()).to_owned();
         run(name, "embedded scenario", text, format!("`fullpipe run {name}`"))
     });
     all.extend(scenarios);
     let studies = embedded::study_names().map(|name| {
-        let files = embedded::study_files(name);
-        let text = files.iter().find(|(file, _)| *file == "study.toml").map_or("", |(_, text)| text);
-        run(name, "embedded study", title(text), format!("`fullpipe study run {name}`"))
+        let title = embedded_study_title(name).to_owned();
+        run(name, "embedded study", title, format!("`fullpipe study run {name}`"))
     });
     all.extend(studies);
     let template = |template: &crate::init::Template| {

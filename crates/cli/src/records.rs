@@ -25,6 +25,7 @@ use fullpipe::study::{
 use fullpipe::units::Duration;
 use fullpipe::{BUILD, embedded, scenario};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -649,6 +650,18 @@ fn is_scenario(text: &str) -> bool {
     const TABLES: [&str; 7] = ["[topology", "[[topology", "[[host", "[[link", "[[flow", "[[program", "[[router"];
     let mut lines = text.lines().map(str::trim_start);
     !is_study(text) && lines.any(|line| TABLES.iter().any(|table| line.starts_with(table)))
+}
+
+/// The error for an unknown word after `fullpipe study`.
+pub(crate) fn unknown_study_command(words: &[OsString]) -> Failure {
+    let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_name = Path::new(&word).exists() || embedded::study_names().any(|name| name == word);
+    let near = || scenario::schema::nearest_name(&word, ["run", "list"]);
+    let hint = match is_name {
+        true => format!("; did you mean `fullpipe study run {word}`?"),
+        false => near().map_or_else(String::new, |near| format!("; did you mean `fullpipe study {near}`?")),
+    };
+    Failure::usage(format!("`fullpipe study` has no command `{word}`{hint} (there are: list, run)"))
 }
 
 /// `fullpipe study list`.

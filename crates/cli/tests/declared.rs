@@ -58,7 +58,8 @@ fn declared() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("metrics", metrics.collect()),
         ("access-networks", ACCESS_NETWORKS.iter().map(|component| component.declaration.name).collect()),
         ("scenarios", embedded::scenario_names().collect()),
-        ("templates", vec!["dumbbell", "home-link", "lte", "masque", "real-programs"]),
+        ("studies", embedded::study_names().collect()),
+        ("templates", vec!["dumbbell", "home-link", "lte", "masque", "sweep", "real-programs"]),
     ])
 }
 

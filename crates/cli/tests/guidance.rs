@@ -160,6 +160,51 @@ fn help_shows_a_command_or_search_results() {
 }
 
 #[test]
+fn wrong_arguments_suggest_the_intended_command() {
+    for (arguments, hint) in [
+        (&["run", "quick-start", "--duration", "10"][..], "use `--set duration=10s`"),
+        (&["study", "run", "buffer-sizes", "--duration=10s"], "use `--set scenario.duration=10s`"),
+        (&["study", "buffer-sizes"], "did you mean `fullpipe study run buffer-sizes`?"),
+        (&["study", "lst"], "did you mean `fullpipe study list`?"),
+        (&["init"], "home-link"),
+        (&["init", "my.toml"], "`fullpipe init dumbbell my.toml`"),
+        (&["list"], "congestion, queues"),
+        (&["list", "queue"], "did you mean `queues`?"),
+        (&["explain"], "cwnd_bytes"),
+        (&["run", "quick-start", "--set", "bottleneck.rate=1Mbit/s"], "did you mean topology.bottleneck.rate?"),
+        (&["run", "quick-start", "--set", "link.bottleneck.rate=1Mbit/s"], "did you mean topology.bottleneck.rate?"),
+        (&["run", "quick-start", "--set", "topology.bottleneck.queue=10M"], "did you mean \"10MB\"?"),
+        (&["run", "quick-start", "--set", "topology.bottleneck.queue=100p"], "did you mean \"100packets\"?"),
+        (
+            &["run", "quick-start", "--set", "topology.bottleneck.loss=0.01"],
+            "did you mean { kind = \"bernoulli\", probability = 0.01 }?",
+        ),
+        (
+            &["run", "quick-start", "--set", "topology.bottleneck.loss=7%"],
+            "did you mean { kind = \"bernoulli\", probability = 0.07 }?",
+        ),
+    ] {
+        let (status, output, errors) = told(&fullpipe(arguments));
+        assert_eq!((status, output.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(errors.contains(hint), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn template_of_a_study_is_accepted_and_has_two_axes() {
+    let folder = folder("sweep");
+    let run = |arguments: &[&str]| told(&command(arguments).current_dir(&folder).output().expect("it starts"));
+    let (status, _, errors) = run(&["init", "sweep", "mine.toml"]);
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(errors.contains("fullpipe study run mine.toml --quick --open"), "{errors}");
+    let (status, output, errors) = run(&["study", "run", "mine.toml", "--quick"]);
+    assert_eq!(status, Some(0), "{errors}");
+    // Three controls with four queues.
+    assert_eq!(output.lines().filter(|line| line.contains("goodput_bps")).count(), 12, "{output}");
+    assert!(folder.join("fullpipe-out/mine/plots/goodput.svg").exists());
+}
+
+#[test]
 fn run_and_study_run_suggest_each_other_for_the_wrong_file() {
     let folder = folder("kinds");
     let scenario = folder.join("scenario.toml").display().to_string();

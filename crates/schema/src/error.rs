@@ -132,8 +132,33 @@ pub fn abbreviate_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Ve
     some
 }
 
-/// The candidate with the smallest Damerau-Levenshtein distance to `found`; the first one if several are equal. The
-/// distance may be at most a third of the length of `found`. A distance of two is always accepted, or one if `found`
+/// Words of other programs, and the names that mean the same here. The first name that is valid at a place is suggested.
+const SYNONYMS: &[(&str, &[&str])] = &[
+    ("algorithm", &["congestion"]),
+    ("aqm", &["discipline"]),
+    ("bandwidth", &["rate"]),
+    ("bbr", &["bbr3"]),
+    ("bottleneck_rate", &["rate"]),
+    ("buffer", &["queue", "limit"]),
+    ("capacity", &["rate"]),
+    ("cc", &["congestion"]),
+    ("destination", &["to"]),
+    ("dst", &["to"]),
+    ("ftp", &["bulk"]),
+    ("latency", &["delay"]),
+    ("limit", &["queue"]),
+    ("pkt", &["packets"]),
+    ("pkts", &["packets"]),
+    ("qdisc", &["discipline"]),
+    ("reno", &["newreno"]),
+    ("source", &["from"]),
+    ("src", &["from"]),
+];
+
+/// The name that was probably intended. In this order: a name for the same thing, by a list of words of other programs;
+/// a name that begins or ends with `found`, such as "goodput_bps" for "goodput", if `found` has at least four
+/// characters and at least half the length of the name; and the name with the smallest Damerau-Levenshtein distance. The
+/// first one if several are equal. The distance may be at most a third of the length of `found`. A distance of two is always accepted, or one if `found`
 /// has fewer than four characters. If `found` begins with a number, candidates with other digits are different values:
 /// "20" is not a misspelling of "30".
 pub fn nearest_name<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -145,15 +170,27 @@ pub fn nearest_name<'a>(found: &str, candidates: impl IntoIterator<Item = &'a st
     let digits = |text: &str| text.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect::<String>();
     let is_number = found.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit());
     let is_comparable = |candidate: &&str| candidate.len() <= 80 && (!is_number || digits(candidate) == digits(&found));
-    let mut best: Option<(usize, &str)> = None;
+    let same: &[&str] = SYNONYMS.iter().find(|(word, _)| *word == found).map_or(&[], |(_, names)| names);
+    let limit = if length < 4 { 1 } else { (length / 3).max(2) };
+    // The class of a candidate, then its distance within the class.
+    let mut best: Option<((usize, usize), &str)> = None;
     for candidate in candidates.into_iter().filter(is_comparable) {
-        let distance = strsim::damerau_levenshtein(&found, &candidate.to_lowercase());
-        if best.is_none_or(|(least, _)| distance < least) {
-            best = Some((distance, candidate));
+        let name = candidate.to_lowercase();
+        let distance = strsim::damerau_levenshtein(&found, &name);
+        let is_part =
+            length >= 4 && name.len() <= 2 * found.len() && (name.starts_with(&found) || name.ends_with(&found));
+        let rank = match same.iter().position(|same| *same == name) {
+            _ if distance == 0 => (0, 0),
+            Some(position) => (1, position),
+            None if is_part => (2, distance),
+            None if distance <= limit => (3, distance),
+            None => continue,
+        };
+        if best.is_none_or(|(least, _)| rank < least) {
+            best = Some((rank, candidate));
         }
     }
-    let limit = if length < 4 { 1 } else { (length / 3).max(2) };
-    best.filter(|(distance, _)| *distance <= limit).map(|(_, candidate)| candidate)
+    best.map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]
@@ -165,7 +202,16 @@ mod tests {
         let names = ["cubic", "newreno", "linux-reno"];
         assert_eq!(nearest_name("cubci", names), Some("cubic"));
         assert_eq!(nearest_name("CUBIC", names), Some("cubic"));
-        assert_eq!(nearest_name("reno", names), None);
+        assert_eq!(nearest_name("reno", names), Some("newreno"));
+        assert_eq!(nearest_name("vegas", names), None);
+        // A part of a name is nearer than a name with another letter, but only if the rest of the name is short.
+        assert_eq!(nearest_name("reno", ["veno", "linux-reno", "newreno"]), Some("newreno"));
+        assert_eq!(nearest_name("goodput", ["throughput", "goodput_bps", "whole_goodput_bps"]), Some("goodput_bps"));
+        assert_eq!(nearest_name("queue", ["rto", "queue_of_the_whole_run"]), None);
+        // Words of other programs.
+        assert_eq!(nearest_name("buffer", ["rate", "queue"]), Some("queue"));
+        assert_eq!(nearest_name("limit", ["rate", "limits", "queue"]), Some("queue"));
+        assert_eq!(nearest_name("limit", ["rate", "limits"]), Some("limits"));
         assert_eq!(nearest_name("linuxreno", names), Some("linux-reno"));
         assert_eq!(nearest_name("", names), None);
         assert_eq!(nearest_name("20", ["10", "30"]), None);

@@ -26,7 +26,11 @@ pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, 
             match setter.in_table(schema, &mut changed, &own) {
                 Ok(()) if replaced => {}
                 Ok(()) => *root = changed,
-                Err(error) => {
+                Err(mut error) => {
+                    if let Some(path) = setter.complete_path(schema, root, &own) {
+                        error.suggestion = Some(path);
+                        error.expected.clear();
+                    }
                     errors.push(*error);
                     return true;
                 }
@@ -62,6 +66,25 @@ impl Setter<'_> {
         let mut error = self.sources.error(self.place, self.path, message, expected);
         error.found = found.to_string();
         Box::new(error)
+    }
+
+    /// The only path in the file that ends with the given path, or with the given path without its first part:
+    /// `topology.bottleneck.rate` for `bottleneck.rate` and for `link.bottleneck.rate`.
+    fn complete_path(&self, schema: &'static Table, root: &Node, segments: &[String]) -> Option<String> {
+        let mut tables = Vec::new();
+        tables_of(schema, root, &mut Vec::new(), &mut tables);
+        let mut endings = (0..segments.len().min(2)).map(|skipped| &segments[skipped..]);
+        endings.find_map(|ending| {
+            let mut found = tables.iter().filter(|(above, schema, node)| {
+                // Such a key accepts any path.
+                let is_raw = schema
+                    .common_fields()
+                    .any(|field| field.key == ending[0] && matches!(field.kind, FieldKind::Raw | FieldKind::Map(_)));
+                !above.is_empty() && !is_raw && self.in_table(schema, &mut (*node).clone(), ending).is_ok()
+            });
+            let (above, _, _) = found.next().filter(|_| found.next().is_none())?;
+            Some([above.as_slice(), ending].concat().join("."))
+        })
     }
 
     fn in_table(&self, schema: &'static Table, node: &mut Node, segments: &[String]) -> Outcome {
@@ -214,5 +237,41 @@ impl Setter<'_> {
         let mut error = self.error(part, message, expected);
         error.suggestion = nearest_name(part, names.iter().map(String::as_str)).map(str::to_string);
         Err(error)
+    }
+}
+
+/// The maximum number of tables that are searched for a path.
+const MOST_TABLES: usize = 200;
+
+/// A table of a file: its path, its schema and its content.
+type TableOfFile<'n> = (Vec<String>, &'static Table, &'n Node);
+
+/// Collects the tables of a file.
+fn tables_of<'n>(schema: &'static Table, node: &'n Node, path: &mut Vec<String>, tables: &mut Vec<TableOfFile<'n>>) {
+    let NodeContent::Table(entries) = &node.content else { return };
+    if tables.len() >= MOST_TABLES {
+        return;
+    }
+    tables.push((path.clone(), schema, node));
+    let variant = schema
+        .variants
+        .and_then(|variants| variants.find(node.get(variants.key).map_or(variants.default, Node::as_text)?));
+    for entry in entries {
+        let mut fields = schema.common_fields().chain(variant.into_iter().flat_map(Variant::fields));
+        let Some(field) = fields.find(|field| field.key == entry.key) else { continue };
+        path.push(entry.key.clone());
+        match (&field.kind, &entry.node.content) {
+            (FieldKind::Table(table), _) => tables_of(table, &entry.node, path, tables),
+            (FieldKind::Tables(table), NodeContent::Array(elements)) => {
+                for (index, element) in elements.iter().enumerate() {
+                    let name = element.get("name").and_then(Node::as_text);
+                    path.push(name.map_or_else(|| index.to_string(), str::to_owned));
+                    tables_of(table, element, path, tables);
+                    path.pop();
+                }
+            }
+            _ => {}
+        }
+        path.pop();
     }
 }

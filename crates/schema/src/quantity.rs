@@ -131,9 +131,23 @@ fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), QuantityError> {
     if unit.is_empty() {
         return Err(QuantityError::because("it has no unit"));
     }
-    let names = units.iter().flat_map(|list| list.iter()).map(|(name, _)| *name);
     let reason = (unit.len() <= 20).then(|| format!("it has the unknown unit {unit}"));
-    Err(QuantityError { reason, suggestion: nearest_name(unit, names).map(|unit| format!("\"{number}{unit}\"")) })
+    let suggestion = nearest_unit(number, unit, units).map(|unit| format!("\"{number}{unit}\""));
+    Err(QuantityError { reason, suggestion })
+}
+
+/// The unit that was probably intended, of those with which the number is valid: the same unit with other capital
+/// letters, otherwise a unit that begins with the text ("10M" is "10MB"), otherwise the nearest by spelling.
+fn nearest_unit(number: &str, unit: &str, units: &[Units]) -> Option<&'static str> {
+    let fitting = || units.iter().flat_map(|list| list.iter()).filter(|(_, scale)| scaled(number, *scale).is_ok());
+    let names = || fitting().map(|(name, _)| *name);
+    let lower = unit.to_lowercase();
+    names()
+        .find(|name| name.to_lowercase() == lower)
+        .or_else(|| names().find(|name| name.starts_with(unit)))
+        .or_else(|| names().find(|name| name.to_lowercase().starts_with(&lower)))
+        // Any unit of one letter is a distance of one from any other letter.
+        .or_else(|| if unit.chars().count() > 1 { nearest_name(unit, names()) } else { None })
 }
 
 /// Parses a duration such as "10ms".

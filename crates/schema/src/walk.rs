@@ -201,7 +201,9 @@ impl Walker<'_> {
             (FieldKind::Table(table), NodeContent::Text(text)) => table
                 .variants
                 .filter(|variants| variants.find(text).is_some())
-                .map(|variants| format!("{{ {} = {} }}", variants.key, crate::node::quote(text))),
+                .map(|variants| format!("{{ {} = {} }}", variants.key, crate::node::quote(text)))
+                .or_else(|| table_with_number(table, &node.content)),
+            (FieldKind::Table(table), content) => table_with_number(table, content),
             _ => None,
         };
         self.wrong(node, path, &format!("it is {}", node.type_name()), kind, suggestion);
@@ -320,7 +322,7 @@ impl Walker<'_> {
             let token = self.sources.excerpt(place);
             let text = entry.node.as_text();
             let error = if text.is_some_and(|name| variants.later.contains(&name)) {
-                let message = format!("{path} = {token} is not supported in this version");
+                let message = format!("{path} = {token} is not supported");
                 self.sources.error(place, &path, message, names())
             } else {
                 let message = match text {
@@ -451,7 +453,7 @@ impl Walker<'_> {
     ) -> Option<ValueData> {
         match choices.iter().find(|choice| choice.name == text) {
             Some(choice) if choice.available => return Some(ValueData::Choice(choice.name)),
-            Some(_) => self.wrong(node, path, "it is not supported in this version", kind, None),
+            Some(_) => self.wrong(node, path, "it is not supported", kind, None),
             None => {
                 let suggestion = nearest_name(text, available(choices)).map(|name| format!("\"{name}\""));
                 self.wrong(node, path, "", kind, suggestion);
@@ -459,6 +461,29 @@ impl Walker<'_> {
         }
         None
     }
+}
+
+/// The table that a number or a percentage instead of it probably means: the first variant whose only required key is a
+/// number, with this number. For a loss model, 0.01 and "1%" mean `{ kind = "bernoulli", probability = 0.01 }`.
+fn table_with_number(table: &'static Table, content: &NodeContent) -> Option<String> {
+    let number = match content {
+        NodeContent::Integer(number) => *number as f64,
+        NodeContent::Float(number) => *number,
+        // Through the decimal digits, because 0.07 is not 7.0 * 0.01.
+        NodeContent::Text(text) => format!("{}e-2", text.trim().strip_suffix('%')?.trim()).parse().ok()?,
+        _ => return None,
+    };
+    let variants = table.variants?;
+    variants.list.iter().find_map(|variant| {
+        let mut required = table
+            .common_fields()
+            .chain(variant.fields())
+            .filter(|field| matches!(field.default, DefaultValue::Required));
+        let field = required.next().filter(|_| required.next().is_none())?;
+        let FieldKind::Number { min, max } = &field.kind else { return None };
+        within(&number, min, max).ok()?;
+        Some(format!("{{ {} = \"{}\", {} = {number} }}", variants.key, variant.name, field.key))
+    })
 }
 
 /// The error about a key that the table does not have.
@@ -475,7 +500,7 @@ pub(crate) fn unknown_key(
     valid.extend(schema.common_fields().map(|field| field.key));
     if schema.later.contains(&key) {
         let valid = valid.iter().map(|key| (*key).to_string()).collect();
-        return Some(sources.error(place, path, format!("{path} is not supported in this version"), valid));
+        return Some(sources.error(place, path, format!("{path} is not supported"), valid));
     }
     if let Some(variants) = schema.variants {
         let owner = variants.list.iter().find(|variant| variant.fields().any(|field| field.key == key));

@@ -605,6 +605,13 @@ mod tests {
             ("lateness('on_time'", ExpressionPurpose::Metric, 19, "expected `)` to end `lateness`"),
             ("lateness('on_time') == 1", ExpressionPurpose::Claim, 1, "`lateness` sees one run"),
             ("part(1, 2)", ExpressionPurpose::Metric, 1, "`part` takes three arguments, found 2"),
+            (
+                "mean_delay_s['a']",
+                ExpressionPurpose::Metric,
+                1,
+                "did you mean `sum(present(measured_delay_sum_s[\"*.main\"])) / sum(measured_rx_packets[\"*.main\"])`?",
+            ),
+            ("rebuffer_s['a']", ExpressionPurpose::Metric, 1, "did you mean `figure_rebuffer_s`?"),
             ("link_drops['core']", ExpressionPurpose::Metric, 1, "`drops` is not a column of numbers in links.csv"),
             ("link_link['core']", ExpressionPurpose::Metric, 1, "expected link_ and one of from_s, to_s"),
             ("link_utilization['core']", ExpressionPurpose::Metric, 1, "did you mean `utilisation`"),

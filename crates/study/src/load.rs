@@ -491,7 +491,10 @@ impl Loader<'_> {
             for value in tree.list("experiments") {
                 self.exists(value.place, "experiments", "experiment", value.text(), &experiment_names);
             }
-            let Some(expression) = self.expression(tree, ExpressionPurpose::Metric) else { continue };
+            // A metric with a wrong expression has its own error. It exists, so plots and expectations can name it.
+            let placeholder = || expression::parse("0", ExpressionPurpose::Metric).ok();
+            let found = self.expression(tree, ExpressionPurpose::Metric).or_else(placeholder);
+            let Some(expression) = found else { continue };
             for (word, column) in expression.variables() {
                 let place = expression_place(self.text, tree, "expression", column);
                 self.exists(place, "expression", "axis or parameter", word, &words);

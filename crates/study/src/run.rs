@@ -270,7 +270,7 @@ fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
 }
 
 /// The metrics of a scenario that is run on its own, over all flows. Rates and similar metrics are those of main directions.
-const SINGLE_METRICS: [[&str; 4]; 10] = [
+static SINGLE_METRICS: [[&str; 4]; 10] = [
     [
         "goodput_bps",
         "bit/s",
@@ -308,9 +308,14 @@ const SINGLE_METRICS: [[&str; 4]; 10] = [
     ["opposite_lost_packets", "packets", "Packets lost in opposite directions", "sum(lost_packets[\"*.opposite\"])"],
 ];
 
+/// The expression of a metric in the summary of a scenario that is run on its own.
+pub(crate) fn expression_of_summary(metric: &str) -> Option<&'static str> {
+    SINGLE_METRICS.iter().find(|[name, ..]| *name == metric).map(|[.., expression]| *expression)
+}
+
 /// The study of a scenario that is run on its own: one point with one run, which has exactly this seed.
 pub fn single_run_study(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> Study {
-    let metrics = SINGLE_METRICS.map(|metric| metric.map(str::to_owned)).into_iter();
+    let metrics = SINGLE_METRICS.iter().map(|metric| metric.map(str::to_owned));
     let metrics = metrics.filter_map(|[name, unit, text, expression]| {
         let parsed = parse(&expression, ExpressionPurpose::Metric).ok()?;
         let record = MetricRecord { name, unit, text, expression, experiments: Vec::new() };

@@ -546,3 +546,12 @@ proptest! {
         let _ = load(STUDY, "study.toml", "x", &EmbeddedStudy("fake", &files));
     }
 }
+
+#[test]
+fn metric_with_a_wrong_expression_gives_one_error() {
+    // Plots, claims and expectations name the metric.
+    let right = STUDY.lines().find(|line| line.starts_with("expression = ")).expect("a metric");
+    let errors = errors_of(&STUDY.replacen(right, "expression = 'goodputt[\"*\"]'", 1), PUBLISHED);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].message.contains("is not a column of flows.csv"), "{}", errors[0]);
+}

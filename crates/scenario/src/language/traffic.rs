@@ -75,7 +75,7 @@ pub(crate) static FLOW: Table = Table {
         default: Some("bulk"),
         text: "It selects the traffic.",
         list: &VARIANTS,
-        later: &["ftp"],
+        later: &[],
     }),
     later: &["deadline"],
     ..Table::EMPTY

@@ -6,6 +6,7 @@ use crate::expression::{
     Filter, Function, Literal, Logic, Lookup, Operation, STATISTICS, ValueKind, figure_name, link_column,
 };
 use crate::lateness;
+use crate::run::expression_of_summary;
 use crate::words::{list_of, suggestion};
 use fullpipe_archive::{FLOWS, LINKS};
 use fullpipe_lab::metric_names;
@@ -314,6 +315,16 @@ impl Parser {
                     let (near, all) = (suggestion(of_link, LINKS.numeric_names()), list_of(LINKS.numeric_names()));
                     let file = LINKS.file;
                     format!("`{of_link}` is not a column of numbers in {file}{near}; expected link_ and one of {all}")
+                }
+                (None, None) if metric_names().any(|metric| metric == name) => {
+                    format!(
+                        "`{name}` is not a column of {}, but an application metric; did you mean `figure_{name}`?",
+                        FLOWS.file
+                    )
+                }
+                (None, None) if expression_of_summary(name).is_some() => {
+                    let expression = expression_of_summary(name).unwrap_or_default();
+                    format!("`{name}` is not a column of {}; did you mean `{expression}`?", FLOWS.file)
                 }
                 (None, None) => {
                     let (near, all) = (suggestion(name, FLOWS.numeric_names()), list_of(FLOWS.numeric_names()));
