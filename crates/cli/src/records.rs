@@ -319,6 +319,9 @@ fn make(
             ended[1] - begun[1],
             folder.display()
         );
+        for file in program_outputs(folder) {
+            eprintln!("output of a program: {}", file.display());
+        }
         if let Some(built) = &built {
             eprintln!("report: {}", built.html.display());
         }
@@ -337,6 +340,24 @@ fn make(
         4 => Err(Failure::expectation(expectations::failures(&outcome.expectations))),
         _ => Err(Failure::untrusted(format!("results that cannot be trusted:{}", reasons(&outcome.untrusted)))),
     }
+}
+
+/// The files with the output of programs, if the folder has a single run: `client.out.txt` and `client.err.txt`. Empty
+/// files are left out.
+fn program_outputs(folder: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    };
+    let runs = entries(&folder.join("runs"));
+    let [run] = runs.as_slice() else { return Vec::new() };
+    let is_output = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        (name.ends_with(".out.txt") || name.ends_with(".err.txt")) && file.metadata().is_ok_and(|data| data.len() > 0)
+    };
+    let mut files: Vec<PathBuf> = entries(run).into_iter().filter(is_output).collect();
+    files.sort();
+    files
 }
 
 /// The printed columns.
