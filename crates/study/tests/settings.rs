@@ -344,7 +344,7 @@ fn a_former_name_of_an_experiment_is_accepted_with_a_hint() {
                     (study.selected, messages)
                 };
                 let (selected, messages) = chosen(former);
-                assert_eq!(selected, [experiment.name.clone()]);
+                assert_eq!(selected, std::slice::from_ref(&experiment.name));
                 let expected = format!("hint: the experiment {former} is now called {}", experiment.name);
                 assert!(messages.iter().any(|message| message.starts_with(&expected)), "{messages:?}");
                 assert!(chosen(&experiment.name).1.is_empty());
