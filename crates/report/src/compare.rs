@@ -7,7 +7,7 @@
 use crate::error::ReportError;
 use crate::input::flows::read_flows;
 use crate::input::{Records, distinct};
-use crate::page::count;
+use crate::numbers::count;
 use crate::plot::data::Data;
 use crate::settings::{SettingDifference, differing};
 use crate::totals::describe_total;

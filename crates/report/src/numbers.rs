@@ -163,6 +163,12 @@ pub(crate) fn align(column: &mut [String]) {
     }
 }
 
+/// "1 run", "2 runs".
+pub(crate) fn count(n: usize, what: &str) -> String {
+    let number = fixed(n as f64, 0);
+    if n == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

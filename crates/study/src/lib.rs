@@ -30,6 +30,7 @@ pub mod resolved;
 mod run;
 pub mod settings;
 mod shelf;
+mod single_metrics;
 pub mod study;
 pub mod summary;
 pub mod sweep;

@@ -55,7 +55,7 @@ pub(crate) fn section(records: &Records, text: Option<&str>) -> String {
             "<details id=\"limitations-{}\"><summary>{} ({})</summary>",
             slug(title),
             escape(title),
-            crate::page::count(body.matches("\n* ").count().max(1), "item")
+            crate::numbers::count(body.matches("\n* ").count().max(1), "item")
         );
         write_text(&mut out, body);
         out.push_str("</details>\n");

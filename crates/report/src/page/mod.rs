@@ -112,9 +112,3 @@ fn verdict(verdict: Verdict) -> String {
     let word = verdict.name();
     format!("<span class=\"verdict {word}\"><svg aria-hidden=\"true\"><use href=\"#v-{word}\"/></svg>{word}</span>")
 }
-
-/// "1 run", "2 runs".
-pub(crate) fn count(n: usize, what: &str) -> String {
-    let number = crate::numbers::fixed(n as f64, 0);
-    if n == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
-}

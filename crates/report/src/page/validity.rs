@@ -4,8 +4,8 @@
 use crate::input::Records;
 use crate::input::run::{Run, lateness_in_words, passed};
 use crate::markup::escape;
+use crate::numbers::count;
 use crate::numbers::{fixed, trimmed};
-use crate::page::count;
 use crate::page::overview::short;
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::frame::ValueRange;

@@ -6,7 +6,7 @@ use crate::expression::{
     Filter, Function, Literal, Logic, Lookup, Operation, STATISTICS, ValueKind, figure_name, link_column,
 };
 use crate::lateness;
-use crate::run::expression_of_summary;
+use crate::single_metrics::expression_of_summary;
 use crate::words::{list_of, suggestion};
 use fullpipe_archive::{FLOWS, LINKS};
 use fullpipe_lab::metric_names;
