@@ -21,6 +21,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
+/// Index of the total length in an IPv4 header.
+const TOTAL_LENGTH_AT: usize = 2;
 /// Index of the checksum in an IPv4 header.
 const HEADER_CHECKSUM_AT: usize = 10;
 
@@ -294,8 +296,10 @@ fn write_checksum(bytes: &mut [u8], layout: &Layout, addresses: Change, message:
     let mut checksum = change.apply(word(bytes, checksum_at));
     let mut others = bytes[layout.transport..].iter().enumerate().filter(|(at, _)| !matches!(at, 2 | 3));
     // One's complement has two zeros, and the update yields 0x0000. The correct value is 0xffff in two cases: for UDP,
-    // where 0x0000 means "no checksum", and for an ICMP message of all zeros, whose sum is zero.
-    let mut is_all_zero = || !has_pseudo_header && others.all(|(_, byte)| *byte == 0);
+    // where 0x0000 means "no checksum", and for an ICMP message of all zeros, whose sum is zero. The bytes that are
+    // missing in a fragment or a truncated quote are assumed to have a one.
+    let is_complete = layout.piece.is_none() && usize::from(word(bytes, TOTAL_LENGTH_AT)) <= bytes.len();
+    let mut is_all_zero = || !has_pseudo_header && is_complete && others.all(|(_, byte)| *byte == 0);
     if checksum == 0 && (layout.upper == UpperProtocol::Udp || is_all_zero()) {
         checksum = 0xffff;
     }

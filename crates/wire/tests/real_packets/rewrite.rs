@@ -135,6 +135,37 @@ fn translated(recipe: &Recipe, translation: AddressTranslation) -> Recipe {
     new
 }
 
+/// Whether an ICMP error quotes eight bytes or more of an IPv4 echo, all zeros but for the checksum, and not its end.
+fn is_ambiguous(recipe: &Recipe) -> bool {
+    let Upper::Error { quoted, keep, .. } = &recipe.upper else { return false };
+    let bytes = quoted.bytes();
+    let shown = (*keep).min(bytes.len());
+    let message = &bytes[quoted.header_bytes()..shown];
+    !quoted.v6
+        && matches!(quoted.upper, Upper::Echo { .. })
+        && shown < bytes.len()
+        && message.iter().enumerate().all(|(at, byte)| matches!(at, 2 | 3) || *byte == 0)
+}
+
+#[test]
+fn checksum_of_a_truncated_quote_with_visible_zeros_assumes_that_the_rest_has_a_one() {
+    // An echo reply with identifier 1 and 20 bytes of ones: the sum of its words is 1 (the ones sum to zero), so its
+    // checksum is 0xfffe. With identifier 0 the sum is 0xffff and the checksum 0x0000.
+    let reply = |identifier| plain(false, Upper::Echo { request: false, identifier, payload: vec![0xff; 20] });
+    let error = |identifier| {
+        let quoted = reply(identifier);
+        let keep = quoted.header_bytes() + 8;
+        plain(false, Upper::Error { kind: 3, quoted: Box::new(quoted), keep })
+    };
+    let mut bytes = error(1).bytes();
+    let quoted = error(1).header_bytes() + 8;
+    assert_eq!(bytes[quoted + 20..], [0, 0, 0xff, 0xfe, 0, 1, 0, 0]);
+    let address = IpAddr::from([10, 0, 0, 1]);
+    let translation = AddressTranslation { source: Some(SocketAddr::new(address, 0)), destination: None };
+    translation.apply(&mut bytes).unwrap();
+    assert_eq!(bytes[quoted + 20..], [0, 0, 0, 0, 0, 0, 0, 0]);
+}
+
 fn translation(v6: bool) -> impl Strategy<Value = AddressTranslation> {
     let end = move || {
         (any::<[u8; 16]>(), any::<u16>()).prop_map(move |(octets, port)| {
@@ -183,6 +214,9 @@ proptest! {
         bytes.extend([0xee; 3]);
         translation.apply(&mut bytes).unwrap();
         let expected = translated(&recipe, translation).bytes();
+        // Excluded: a truncated quote of an echo whose sum is zero. Whether its checksum is 0x0000 or 0xffff depends on
+        // the bytes that are not quoted.
+        prop_assume!(!is_ambiguous(&translated(&recipe, translation)));
         prop_assert_eq!(&bytes[..expected.len()], &expected[..]);
         prop_assert_eq!(&bytes[expected.len()..], &[0xee; 3]);
         if recipe.protocol() == 6 || recipe.protocol() == 17 {
