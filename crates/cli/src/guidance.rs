@@ -12,7 +12,8 @@ pub(crate) fn unknown_option(error: &clap::Error) -> Option<String> {
         return None;
     }
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
-    let arguments: Vec<String> = env::args().skip(1).collect();
+    // `env::args` panics if an argument is not Unicode.
+    let arguments: Vec<String> = env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect();
     let path = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["run", ..] => "",
         ["study", "run", ..] => "scenario.",

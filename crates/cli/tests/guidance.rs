@@ -375,3 +375,17 @@ fn study_without_a_terminal_prints_few_lines_and_the_last_one() {
     // One line every five seconds. A slow machine prints more lines, but never one for each run.
     assert!(lines.len() < total / 2, "{errors}");
 }
+
+/// Arguments on Unix are bytes, for example file names of another system in Latin-1.
+#[cfg(unix)]
+#[test]
+fn arguments_that_are_not_unicode_are_rejected_with_a_message() {
+    use std::os::unix::ffi::OsStrExt;
+    let not_unicode = std::ffi::OsStr::from_bytes(b"\xff");
+    for option in ["--set", "--unknown"] {
+        let output = command(&["run", "quick-start", option]).arg(not_unicode).output().expect("it starts");
+        let (status, _, errors) = told(&output);
+        assert_eq!(status, Some(2), "{errors}");
+        assert!(errors.contains(option) && !errors.contains("panicked"), "{errors}");
+    }
+}
