@@ -1,7 +1,5 @@
 //! The numbers of a plot as CSV, for readers who draw it themselves: one row for each value, in base units.
 
-use std::fmt::Write;
-
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Datum {
@@ -50,32 +48,18 @@ impl Data {
     /// The table as CSV (RFC 4180, with the line ends of the other records). Numbers have the shortest form that parses
     /// to the same number.
     pub(crate) fn to_csv(&self) -> String {
-        let mut out = String::new();
-        let line = |out: &mut String, fields: &mut dyn Iterator<Item = String>| {
-            for (number, field) in fields.enumerate() {
-                let _ = write!(out, "{}{field}", if number > 0 { "," } else { "" });
-            }
-            out.push('\n');
+        let mut lines = csv::Writer::from_writer(Vec::new());
+        let field = |datum: &Datum| match datum {
+            Datum::Text(text) => text.clone(),
+            Datum::Number(value) => value.filter(|value| value.is_finite()).map_or_else(String::new, |v| v.to_string()),
         };
-        line(&mut out, &mut self.columns.iter().map(|column| quoted(column)));
+        // Writing to memory cannot fail, and all rows have the same length.
+        let _ = lines.write_record(&self.columns);
         for row in &self.rows {
-            line(
-                &mut out,
-                &mut row.iter().map(|field| match field {
-                    Datum::Text(text) => quoted(text),
-                    Datum::Number(value) => {
-                        value.filter(|value| value.is_finite()).map_or_else(String::new, |v| v.to_string())
-                    }
-                }),
-            );
+            let _ = lines.write_record(row.iter().map(field));
         }
-        out
+        lines.into_inner().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
-}
-
-/// A text in quotation marks if it needs them.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
 #[cfg(test)]
