@@ -20,6 +20,7 @@
 //! ```
 
 mod columns;
+mod comparison;
 mod error;
 mod expectations;
 mod flow_summary;
@@ -37,6 +38,7 @@ mod value;
 mod warning;
 
 pub use columns::{Columns, UnknownColumn};
+pub use comparison::{COMPARISON, ComparisonRow};
 pub use error::RecordError;
 pub use expectations::{EXPECTATIONS, ExpectationRow};
 pub use flow_summary::{DELAY_COLUMNS, FLOW_SUMMARY, FlowSummaryRow};

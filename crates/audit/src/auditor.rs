@@ -4,9 +4,8 @@ use crate::declared::{DeclaredFlow, DeclaredLink, MinimumPathDelay};
 use crate::flow::{self, FinalFlowState, FlowDetails, FlowState};
 use crate::link::{FinalLinkState, LinkDetails, LinkState};
 use crate::verdict::{AuditReport, FailureLog, Rule, Subject};
-use crate::words;
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
-use fullpipe_units::{FlowId, Instant, LinkId};
+use fullpipe_units::{FlowId, Instant, LinkId, words};
 use std::collections::BTreeMap;
 
 /// The state of the network at the end of a run.
@@ -295,7 +294,10 @@ impl Observer for Auditor {
         };
         if !link_details.declared.varies.duplicates {
             details.log.note(Rule::FlowConservation, Subject::Link(link), arrival, || {
-                format!("expected no duplicates on this link, found one of {}", words::bytes(packet.ip_bytes))
+                format!(
+                    "expected no duplicates on this link, found one of {}",
+                    words::format_exact_bytes(packet.ip_bytes)
+                )
             });
         }
     }

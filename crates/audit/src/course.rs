@@ -9,7 +9,7 @@
 //! was declared up to the end of each frame. Clocks count whole nanoseconds, so an end may be up to one nanosecond too early.
 
 use crate::declared::RateProfile;
-use crate::words;
+use fullpipe_units::words;
 
 /// The busy period of a link under audit.
 #[derive(Clone, Debug)]
@@ -55,8 +55,8 @@ impl RateProfileChecker {
                 if !at_one(start) || !at_one(finish) {
                     return Err(format!(
                         "expected frames to start and end at delivery opportunities, found one from {} to {}",
-                        words::time(start),
-                        words::time(finish)
+                        words::format_exact_time(start),
+                        words::format_exact_time(finish)
                     ));
                 }
                 Ok(())
@@ -66,8 +66,8 @@ impl RateProfileChecker {
 }
 
 fn too_many(most: u128, since: u64, finish: u64, found: u128) -> String {
-    let bytes = |number: u128| words::bytes(i128::try_from(number).unwrap_or(i128::MAX));
-    let (since, finish) = (words::time(since), words::time(finish));
+    let bytes = |number: u128| words::format_exact_bytes(i128::try_from(number).unwrap_or(i128::MAX));
+    let (since, finish) = (words::format_exact_time(since), words::format_exact_time(finish));
     format!("expected at most {} from {since} to {finish}, found {}", bytes(most), bytes(found))
 }
 

@@ -12,9 +12,8 @@
 use crate::balance::TrafficBalance;
 use crate::declared::MinimumPathDelay;
 use crate::verdict::{FailureLog, Rule, Subject};
-use crate::words;
 use fullpipe_record::{FlowCounters, PacketView, TcpView};
-use fullpipe_units::{FlowId, Instant};
+use fullpipe_units::{FlowId, Instant, words};
 use std::collections::BTreeMap;
 
 /// The state that changes with every packet.
@@ -317,8 +316,8 @@ impl FlowState {
         let least_ns = path.least_ns_of_any(bytes);
         if now < sent || now.saturating_since(sent).as_nanos() < least_ns {
             log.note(Rule::PathTime, subject, now, || {
-                let (bytes, least) = (words::bytes(bytes), words::time(least_ns));
-                let (sent, now) = (words::time(sent.as_nanos()), words::time(now.as_nanos()));
+                let (bytes, least) = (words::format_exact_bytes(bytes), words::format_exact_time(least_ns));
+                let (sent, now) = (words::format_exact_time(sent.as_nanos()), words::format_exact_time(now.as_nanos()));
                 format!(
                     "expected a packet of {bytes} sent at {sent} to take at least {least} over its path, found its delivery \
                      at {now}"
@@ -350,8 +349,8 @@ impl FlowState {
             log.note(Rule::FlowConservation, Subject::Flow(flow), now, || {
                 format!(
                     "expected deliveries and drops not to exceed the sent packets, found {} and {} more",
-                    words::count(-packets, "packet"),
-                    words::bytes(-bytes)
+                    words::format_count(-packets, "packet"),
+                    words::format_exact_bytes(-bytes)
                 )
             });
         }
@@ -396,10 +395,10 @@ impl FlowState {
             log.note(Rule::FlowConservation, subject, Instant::NEVER, || {
                 format!(
                     "expected {} and {} in flight (sent minus delivered and dropped), found {} and {}",
-                    words::count(packets, "packet"),
-                    words::bytes(bytes),
-                    words::count(end.in_flight_packets, "packet"),
-                    words::bytes(end.in_flight_bytes)
+                    words::format_count(packets, "packet"),
+                    words::format_exact_bytes(bytes),
+                    words::format_count(end.in_flight_packets, "packet"),
+                    words::format_exact_bytes(end.in_flight_bytes)
                 )
             });
         }

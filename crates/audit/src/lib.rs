@@ -17,7 +17,6 @@ mod flow;
 mod link;
 mod packet;
 mod verdict;
-mod words;
 
 pub use auditor::{Auditor, FinalState};
 pub use declared::{DeclaredFlow, DeclaredLink, DeclaredQueueLimit, LinkVariation, MediumAccess, RateProfile};

@@ -13,8 +13,8 @@ use crate::balance::TrafficBalance;
 use crate::course::RateProfileChecker;
 use crate::declared::{DeclaredLink, FRACTION_BITS, MediumAccess};
 use crate::verdict::{FailureLog, Rule, Subject};
-use crate::words::{self, time};
 use fullpipe_record::Transmission;
+use fullpipe_units::words::{self, format_exact_time};
 use fullpipe_units::{Instant, LinkId};
 use std::sync::Arc;
 
@@ -173,20 +173,20 @@ impl LinkState {
 
         if offered > start {
             fail(Rule::FrameOrder, &|| {
-                let (offered, start) = (time(offered), time(start));
+                let (offered, start) = (format_exact_time(offered), format_exact_time(start));
                 format!("expected a frame offered at {offered} to start no earlier, found its start at {start}")
             });
         }
         if start > finish {
             fail(Rule::FrameOrder, &|| {
-                let (start, finish) = (time(start), time(finish));
+                let (start, finish) = (format_exact_time(start), format_exact_time(finish));
                 format!("expected a frame that starts at {start} to end later, found its end at {finish}")
             });
         }
         let free_from = if details.ordinary { self.free_from } else { details.free_from };
         if start < free_from {
             fail(Rule::Overlap, &|| {
-                let (free_from, start) = (time(free_from), time(start));
+                let (free_from, start) = (format_exact_time(free_from), format_exact_time(start));
                 format!("expected no frame before the end of the previous one at {free_from}, found a start at {start}")
             });
         }
@@ -202,8 +202,8 @@ impl LinkState {
         if arrival < expected || (arrival > expected && !declared.delay_varies) {
             let delay = declared.delay_ns;
             fail(Rule::Propagation, &|| {
-                let (finish, delay) = (time(finish), time(delay));
-                let (expected, arrival) = (time(expected), time(arrival));
+                let (finish, delay) = (format_exact_time(finish), format_exact_time(delay));
+                let (expected, arrival) = (format_exact_time(expected), format_exact_time(arrival));
                 format!(
                     "expected a frame that ends at {finish} to arrive {delay} later, at {expected}, found {arrival}"
                 )
@@ -212,7 +212,7 @@ impl LinkState {
         let last_arrival = details.last_arrival;
         if arrival < last_arrival && declared.medium == MediumAccess::PointToPoint && !declared.varies.reorders {
             fail(Rule::Propagation, &|| {
-                let (last, arrival) = (time(last_arrival), time(arrival));
+                let (last, arrival) = (format_exact_time(last_arrival), format_exact_time(arrival));
                 format!("expected no frame to overtake the one that arrived at {last}, found an arrival at {arrival}")
             });
         }
@@ -237,8 +237,8 @@ impl LinkState {
         let earliest = offered.saturating_add(least);
         if arrival < earliest {
             log.note(Rule::Propagation, subject, frame.arrival, || {
-                let (offered, least) = (time(offered), time(least));
-                let (earliest, arrival) = (time(earliest), time(arrival));
+                let (offered, least) = (format_exact_time(offered), format_exact_time(least));
+                let (earliest, arrival) = (format_exact_time(earliest), format_exact_time(arrival));
                 format!(
                     "expected a frame offered at {offered} to arrive at {earliest} or later (minimum delay {least}), found \
                      {arrival}"
@@ -254,8 +254,8 @@ impl LinkState {
         if rate > 0 && u128::from(busy.bytes) * 8_000_000_000 > able {
             let (found, most) = (busy.bytes, able / 8_000_000_000);
             log.note(Rule::LinkRate, subject, frame.arrival, || {
-                let most = words::bytes(i128::try_from(most).unwrap_or(i128::MAX));
-                let (elapsed, rate, found) = (time(elapsed), words::rate(rate), words::bytes(found));
+                let most = words::format_exact_bytes(i128::try_from(most).unwrap_or(i128::MAX));
+                let (elapsed, rate, found) = (format_exact_time(elapsed), words::format_exact_rate(rate), words::format_exact_bytes(found));
                 format!(
                     "expected at most {most} to arrive at {rate} in the {elapsed} since the medium was empty, found {found}"
                 )
@@ -275,8 +275,8 @@ impl LinkState {
             log.note(Rule::LinkConservation, Subject::Link(link), at, || {
                 format!(
                     "expected transmissions and drops not to exceed the offered frames, found {} and {} more",
-                    words::count(-frames, "frame"),
-                    words::bytes(-bytes)
+                    words::format_count(-frames, "frame"),
+                    words::format_exact_bytes(-bytes)
                 )
             });
         }
@@ -300,10 +300,11 @@ impl LinkState {
         self.owed = if taken_ns == needed_ns { (needed & FRACTION_MASK) as u32 } else { 0 };
         if taken_ns < needed_ns {
             fail(Rule::LinkRate, &|| {
-                let (bytes, rate) = (words::bytes(frame.wire_bytes), words::rate(declared.rate_bps));
-                let (start, earliest) = (time(start), time(start.saturating_add(needed_ns)));
+                let (bytes, rate) =
+                    (words::format_exact_bytes(frame.wire_bytes), words::format_exact_rate(declared.rate_bps));
+                let (start, earliest) = (format_exact_time(start), format_exact_time(start.saturating_add(needed_ns)));
                 let busy = if together { ", after the frames just before it," } else { "" };
-                let finish = time(finish);
+                let finish = format_exact_time(finish);
                 format!(
                     "expected a frame of {bytes} that starts at {start}{busy} to end at {earliest} or later at {rate}, found \
                      {finish}"
@@ -327,10 +328,10 @@ impl LinkState {
             log.note(Rule::LinkConservation, Subject::Link(link), Instant::NEVER, || {
                 format!(
                     "expected {} and {} in the queue (offered minus transmitted and dropped), found {} and {}",
-                    words::count(frames, "frame"),
-                    words::bytes(bytes),
-                    words::count(end.queued_frames, "frame"),
-                    words::bytes(end.queued_bytes)
+                    words::format_count(frames, "frame"),
+                    words::format_exact_bytes(bytes),
+                    words::format_count(end.queued_frames, "frame"),
+                    words::format_exact_bytes(end.queued_bytes)
                 )
             });
         }

@@ -1,8 +1,7 @@
 //! The verdict of the auditor: how often each rule was checked, and the first failure of each rule and subject with
 //! the expected and the found value.
 
-use crate::words;
-use fullpipe_units::{FlowId, Instant, LinkId};
+use fullpipe_units::{FlowId, Instant, LinkId, words};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -121,7 +120,7 @@ impl fmt::Display for Failure {
         if self.at.is_never() {
             write!(formatter, " at the end: {}", self.message)?;
         } else {
-            write!(formatter, " at {}: {}", words::time(self.at.as_nanos()), self.message)?;
+            write!(formatter, " at {}: {}", words::format_exact_time(self.at.as_nanos()), self.message)?;
         }
         if self.count > 1 {
             write!(formatter, " ({} times)", self.count)?;
@@ -183,7 +182,7 @@ impl fmt::Display for AuditReport {
             return write!(formatter, "audit passed: {checks} checks of {} rules", self.checks.len());
         }
         let failures = i128::from(self.failures_found());
-        write!(formatter, "audit failed: {} in {checks} checks", words::count(failures, "failure"))?;
+        write!(formatter, "audit failed: {} in {checks} checks", words::format_count(failures, "failure"))?;
         for failure in &self.failures {
             write!(formatter, "\n  {failure}")?;
         }

@@ -23,6 +23,7 @@ use fullpipe::study::{
     VirtualTimeRunner,
 };
 use fullpipe::units::Duration;
+use fullpipe::units::words::format_count;
 use fullpipe::{BUILD, embedded, scenario};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -217,7 +218,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 
 /// The time limit for runs to end after a signal. It is longer than the limit for programs of a real-time run.
 #[cfg(unix)]
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+const GRACE_PERIOD: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Ends the command with exit status 130 some time after a signal, independently of its current operation: a long run,
 /// or output that blocks. Finished runs are already stored. It must be called after the last fork.
@@ -233,7 +234,7 @@ fn end_if_blocked() -> Result<(), Failure> {
     }
     let wait = move || {
         if reader.read_exact(&mut [0]).is_ok() {
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(GRACE_PERIOD);
             // Standard error may be the output that blocks.
             std::thread::spawn(|| {
                 eprintln!("fullpipe: interrupted: finished runs are kept; the same command continues after them");
@@ -313,7 +314,7 @@ fn make(
         let ended = clocks();
         eprintln!(
             "{} made, {} reused, in {:.1} s and {:.1} s of processor time; records in {}",
-            count(outcome.made, "run"),
+            format_count(outcome.made as u64, "run"),
             outcome.reused,
             ended[0] - begun[0],
             ended[1] - begun[1],
@@ -336,7 +337,11 @@ fn make(
     };
     match outcome.exit_status() {
         0 => Ok(()),
-        1 => Err(Failure::run(format!("{} failed:{}", count(outcome.failed.len(), "run"), reasons(&outcome.failed)))),
+        1 => Err(Failure::run(format!(
+            "{} failed:{}",
+            format_count(outcome.failed.len() as u64, "run"),
+            reasons(&outcome.failed)
+        ))),
         4 => Err(Failure::expectation(expectations::failures(&outcome.expectations))),
         _ => Err(Failure::untrusted(format!("results that cannot be trusted:{}", reasons(&outcome.untrusted)))),
     }
@@ -437,11 +442,6 @@ fn print_rest(rows: usize) {
     if rows > 0 {
         print_line!("{rows} rows more in {}", fullpipe::archive::FLOW_SUMMARY.file);
     }
-}
-
-/// "1 run", "2 runs".
-fn count(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// The text of a cell. Numbers have six significant digits.

@@ -8,10 +8,9 @@ use crate::error::ReportError;
 use crate::input::flows::read_flows;
 use crate::input::{Records, distinct};
 use crate::numbers::count;
-use crate::plot::data::Data;
 use crate::settings::{SettingDifference, differing};
 use crate::totals::describe_total;
-use fullpipe_archive::{Column, FlowRow, Point, ResultRow, Results};
+use fullpipe_archive::{COMPARISON, Column, ComparisonRow, FlowRow, Point, ResultRow, Results};
 use fullpipe_verdict::statistics::{mean, summarize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -230,9 +229,6 @@ fn some_runs(rows: &[ResultRow]) -> String {
 }
 
 impl Comparison {
-    /// The name of the file with the differences.
-    pub(crate) const FILE: &'static str = "comparison.csv";
-
     /// Sentences about the settings that differ and the runs that were left out.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = vec![match self.settings.as_slice() {
@@ -257,39 +253,22 @@ impl Comparison {
         notes
     }
 
-    /// The differences as CSV, in base units.
-    pub(crate) fn to_csv(&self) -> String {
-        let mut data = Data::new([
-            "point",
-            "flow",
-            "metric",
-            "unit",
-            "pairs",
-            "mean",
-            "other_mean",
-            "difference",
-            "ci95",
-            "low",
-            "high",
-            "relative",
-        ]);
-        for one in &self.differences {
-            data.push([
-                one.point.to_string().as_str().into(),
-                one.flow.as_deref().unwrap_or_default().into(),
-                one.metric.as_str().into(),
-                one.unit.as_str().into(),
-                (one.pairs as f64).into(),
-                one.mean.into(),
-                one.other_mean.into(),
-                one.difference.into(),
-                one.ci95.into(),
-                one.ci95.map(|half| one.difference - half).into(),
-                one.ci95.map(|half| one.difference + half).into(),
-                one.relative().into(),
-            ]);
-        }
-        data.to_csv()
+    /// The differences as the file `comparison.csv`, in base units.
+    pub(crate) fn to_csv(&self) -> Vec<u8> {
+        COMPARISON.to_bytes(self.differences.iter().map(|one| ComparisonRow {
+            point: one.point.to_string(),
+            flow: one.flow.clone().unwrap_or_default(),
+            metric: one.metric.clone(),
+            unit: one.unit.clone(),
+            pairs: one.pairs as u64,
+            mean: Some(one.mean),
+            other_mean: Some(one.other_mean),
+            difference: Some(one.difference),
+            ci95: one.ci95,
+            low: one.ci95.map(|half| one.difference - half),
+            high: one.ci95.map(|half| one.difference + half),
+            relative: one.relative(),
+        }))
     }
 }
 

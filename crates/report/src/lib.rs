@@ -24,6 +24,7 @@ pub use error::ReportError;
 pub use page::published::readable_note;
 pub use totals::describe_total;
 
+use fullpipe_archive::COMPARISON;
 use input::Records;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,9 +92,9 @@ pub fn write_report_with(folder: &Path, options: Options<'_>) -> Result<ReportFi
             plots.push(file("svg"));
         }
     }
-    let comparison_file = folder.join(compare::Comparison::FILE);
+    let comparison_file = folder.join(COMPARISON.file);
     match &comparison {
-        Some(comparison) => write_whole(&comparison_file, comparison.to_csv().as_bytes())?,
+        Some(comparison) => write_whole(&comparison_file, &comparison.to_csv())?,
         // The file of an earlier report does not belong to this one.
         None if comparison_file.exists() => {
             fs::remove_file(&comparison_file).map_err(|cause| ReportError::write(&comparison_file, cause))?;

@@ -36,6 +36,45 @@ pub fn format_with_digits(value: f64, unit: &str, digits: i32) -> String {
     }
 }
 
+/// Formats a time in nanoseconds with every digit: `219.797607 ms`. Such times are for failures that concern one nanosecond.
+pub fn format_exact_time(nanoseconds: u64) -> String {
+    exact(u128::from(nanoseconds), &[("s", 9), ("ms", 6), ("us", 3), ("ns", 0)])
+}
+
+/// Formats a rate in bits per second with every digit: `100 Mbit/s`.
+pub fn format_exact_rate(bits_per_second: u64) -> String {
+    exact(u128::from(bits_per_second), &[("Gbit/s", 9), ("Mbit/s", 6), ("kbit/s", 3), ("bit/s", 0)])
+}
+
+/// Formats a number of bytes with every digit: `1502 bytes`, and with a prefix from 100 kB on: `1.448001 MB`.
+pub fn format_exact_bytes(number: impl Into<i128>) -> String {
+    let number = number.into();
+    let sign = if number < 0 { "-" } else { "" };
+    match number.unsigned_abs() {
+        1 => format!("{sign}1 byte"),
+        small if small < 100_000 => format!("{sign}{small} bytes"),
+        large => sign.to_owned() + &exact(large, &[("TB", 12), ("GB", 9), ("MB", 6), ("kB", 3)]),
+    }
+}
+
+/// Formats a number of things with the singular `noun`: `1 frame`, `2 frames`.
+pub fn format_count(number: impl Into<i128>, noun: &str) -> String {
+    let number = number.into();
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// Formats a value with the first unit that is not larger, or else the last. The units have powers of ten, in descending
+/// order.
+fn exact(value: u128, units: &[(&str, u32)]) -> String {
+    let suits = |(_, exponent): &&(&str, u32)| value >= 10_u128.pow(*exponent);
+    let Some(&(unit, exponent)) = units.iter().find(suits).or(units.last()) else { return value.to_string() };
+    let factor = 10_u128.pow(exponent);
+    let digits = exponent as usize;
+    let text = format!("{}.{:0digits$}", value / factor, value % factor);
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +103,17 @@ mod tests {
         {
             assert_eq!(format_quantity(value, "bytes"), expected);
         }
+    }
+
+    #[test]
+    fn exact_quantities_keep_every_digit() {
+        let times = [0, 9, 120_169, 219_797_607, 60_000_000_000, 1_000_000_001].map(format_exact_time);
+        assert_eq!(times, ["0 ns", "9 ns", "120.169 us", "219.797607 ms", "60 s", "1.000000001 s"]);
+        let rates = [64_000, 100_000_000, 1_000_000_001].map(format_exact_rate);
+        assert_eq!(rates, ["64 kbit/s", "100 Mbit/s", "1.000000001 Gbit/s"]);
+        let sizes = [0_i64, 1, -1, 99_999, 100_000, -1_448_001].map(format_exact_bytes);
+        assert_eq!(sizes, ["0 bytes", "1 byte", "-1 byte", "99999 bytes", "100 kB", "-1.448001 MB"]);
+        let counts = [0_i64, 1, 2].map(|number| format_count(number, "frame"));
+        assert_eq!(counts, ["0 frames", "1 frame", "2 frames"]);
     }
 }

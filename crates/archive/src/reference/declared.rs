@@ -21,6 +21,7 @@ pub fn study_table_references() -> Vec<TableReference> {
         crate::SUMMARY.reference(),
         crate::FLOW_SUMMARY.reference(),
         crate::EXPECTATIONS.reference(),
+        crate::COMPARISON.reference(),
         crate::ROBUSTNESS.reference(),
         crate::CPU.reference(),
     ]

@@ -11,9 +11,8 @@ mod stream;
 use crate::auditor::FinalState;
 use crate::declared::{DeclaredFlow, DeclaredLink};
 use crate::verdict::{AuditReport, FailureLog, Rule, Subject};
-use crate::words;
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
-use fullpipe_units::{FlowId, Instant, LinkId};
+use fullpipe_units::{FlowId, Instant, LinkId, words};
 use hops::{HopChecker, UnknownOrigin};
 use origin::OriginChecker;
 use queue::QueueChecker;
@@ -149,7 +148,7 @@ impl PacketAuditor {
         flow.origin.delivered(now, packet, sent, &mut self.log);
         if flow.hops.delivered(now.as_nanos(), packet.ip_bytes).is_err() {
             self.log.note(Rule::Hops, Subject::Flow(packet.flow), now, || {
-                let bytes = words::bytes(packet.ip_bytes);
+                let bytes = words::format_exact_bytes(packet.ip_bytes);
                 format!(
                     "expected a packet to be delivered when it arrives over the last link of its path, found a delivery of \
                      {bytes} without an arrival"
@@ -169,7 +168,11 @@ impl PacketAuditor {
         self.frames += 1;
         if bytes > largest {
             self.log.note(Rule::FrameSize, Subject::Link(frame.link), frame.start, || {
-                format!("expected frames of at most {}, found one of {}", words::bytes(largest), words::bytes(bytes))
+                format!(
+                    "expected frames of at most {}, found one of {}",
+                    words::format_exact_bytes(largest),
+                    words::format_exact_bytes(bytes)
+                )
             });
         }
         let queue = &mut self.queues[frame.link.index()];
@@ -178,8 +181,8 @@ impl PacketAuditor {
         let Some(flow) = self.flows.get_mut(frame.flow.index()) else { return };
         if let Err(reason) = flow.hops.transmitted(frame, link, in_order) {
             self.log.note(Rule::Hops, Subject::Flow(frame.flow), frame.offered, || {
-                let (name, bytes) = (&link.name, words::bytes(frame.wire_bytes));
-                let offered = words::time(frame.offered.as_nanos());
+                let (name, bytes) = (&link.name, words::format_exact_bytes(frame.wire_bytes));
+                let offered = words::format_exact_time(frame.offered.as_nanos());
                 match reason {
                     UnknownOrigin::LinkNotOnPath => {
                         format!("expected no frame on link {name:?}, which is not on the flow's path, found one of {bytes}")

@@ -3,9 +3,8 @@
 
 use crate::flow::PublishedTimes;
 use crate::verdict::{FailureLog, Rule, Subject};
-use crate::words;
 use fullpipe_record::PacketView;
-use fullpipe_units::{FlowId, Instant};
+use fullpipe_units::{FlowId, Instant, words};
 use std::collections::BTreeMap;
 
 /// All properties of a packet that observers receive.
@@ -18,7 +17,7 @@ fn likeness(packet: &PacketView) -> Likeness {
 
 /// Describes a packet in a message.
 fn describe(packet: &PacketView) -> String {
-    let bytes = words::bytes(packet.ip_bytes);
+    let bytes = words::format_exact_bytes(packet.ip_bytes);
     match &packet.tcp {
         Some(tcp) => format!("a segment of {bytes} with sequence numbers {} to {}", tcp.sequence, tcp.sequence_end),
         None => format!("a packet of {bytes}"),
@@ -70,7 +69,7 @@ impl OriginChecker {
         self.checks += 1;
         if !self.take(packet, sent) {
             log.note(Rule::Origin, Subject::Flow(packet.flow), now, || {
-                let (packet, sent) = (describe(packet), words::time(sent.as_nanos()));
+                let (packet, sent) = (describe(packet), words::format_exact_time(sent.as_nanos()));
                 format!("expected a delivered packet to have been sent, found {packet} that was not sent at {sent}")
             });
         }
@@ -142,7 +141,7 @@ impl OriginChecker {
         ] {
             if expected != found {
                 log.note(Rule::Counters, Subject::Flow(flow), Instant::NEVER, || {
-                    let (expected, found) = (words::time(expected), words::time(found));
+                    let (expected, found) = (words::format_exact_time(expected), words::format_exact_time(found));
                     format!("expected {what} = {expected} in the records, found {found}")
                 });
             }

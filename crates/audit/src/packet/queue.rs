@@ -7,9 +7,8 @@
 
 use crate::declared::{DeclaredLink, DeclaredQueueLimit, MediumAccess};
 use crate::verdict::{FailureLog, Rule, Subject};
-use crate::words;
 use fullpipe_record::Transmission;
-use fullpipe_units::{FlowId, Instant, LinkId};
+use fullpipe_units::{FlowId, Instant, LinkId, words};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Maximum number of frames stored per queue. A queue that holds more is no longer checked.
@@ -90,7 +89,7 @@ impl QueueChecker {
             None => log.note(Rule::QueueOrder, Subject::Link(self.link), self.last_start, || {
                 format!(
                     "expected a dropped frame to be in the queue, found one of {} that is not",
-                    words::bytes(wire_bytes)
+                    words::format_exact_bytes(wire_bytes)
                 )
             }),
         }
@@ -108,10 +107,13 @@ impl QueueChecker {
             if first != Some(found) {
                 log.note(Rule::QueueOrder, subject, frame.start, || match first {
                     Some(expected) => {
-                        let (expected, found) = (words::bytes(expected), words::bytes(found));
+                        let (expected, found) = (words::format_exact_bytes(expected), words::format_exact_bytes(found));
                         format!("expected the frame of {expected} that arrived first, found one of {found}")
                     }
-                    None => format!("expected no frame from an empty queue, found one of {}", words::bytes(found)),
+                    None => format!(
+                        "expected no frame from an empty queue, found one of {}",
+                        words::format_exact_bytes(found)
+                    ),
                 });
             }
         }
@@ -139,7 +141,7 @@ impl Sender {
         if offered < self.last_offered {
             let last = self.last_offered;
             log.note(Rule::QueueOrder, subject, frame.start, || {
-                let (offered, last) = (words::time(offered), words::time(last));
+                let (offered, last) = (words::format_exact_time(offered), words::format_exact_time(last));
                 format!("expected frames in order of arrival, found one that arrived at {offered} after one of {last}")
             });
         }
@@ -163,7 +165,8 @@ impl Sender {
         let packets = self.waiting.len() as u64 - u64::from(shared);
         let bytes = self.waiting_bytes - first;
         let at = frame.offered;
-        let in_words: [fn(u64) -> String; 2] = [|packets| words::count(packets, "packet"), words::bytes];
+        let in_words: [fn(u64) -> String; 2] =
+            [|packets| words::format_count(packets, "packet"), words::format_exact_bytes];
         for (text, found, limit) in [(in_words[0], packets, promise.packets), (in_words[1], bytes, promise.bytes)] {
             if let Some(limit) = limit
                 && found > limit

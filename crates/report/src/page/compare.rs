@@ -7,6 +7,7 @@ use crate::numbers::{exact, fixed, mean_and_interval, signed_percent};
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::gather::{shown, varying};
 use crate::unit::{Unit, words};
+use fullpipe_archive::COMPARISON;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
@@ -46,7 +47,7 @@ pub(crate) fn section(comparison: &Comparison) -> String {
     }
     if !differences.is_empty() {
         table(differences).write(&mut out);
-        let _ = writeln!(out, "<p class=\"soft\">All numbers: <code>{}</code>.</p>", Comparison::FILE);
+        let _ = writeln!(out, "<p class=\"soft\">All numbers: <code>{}</code>.</p>", COMPARISON.file);
     }
     out
 }
