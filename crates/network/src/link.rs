@@ -227,9 +227,8 @@ impl Link {
             transmitting: false,
         });
         let special = VariableLinkState::new(course, impairments, rate, delay);
-        let rare = driven.is_some() || special.is_some();
-        let extras = (loss.is_some() || rare)
-            .then(|| Box::new(OptionalState { loss, driven, special, ..OptionalState::default() }));
+        let rare = driven.is_some() || special.is_some() || loss.is_some();
+        let extras = rare.then(|| Box::new(OptionalState { loss, driven, special, ..OptionalState::default() }));
         Link {
             transmitter: Transmitter::new(rate),
             busy_until: Instant::ZERO,
