@@ -274,7 +274,7 @@ impl Observer for Auditor {
     #[inline]
     fn on_link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
         // A packet that is lost or corrupted after transmission is reported as transmitted as well.
-        if matches!(reason, DropReason::Loss | DropReason::Corruption) {
+        if reason.is_after_transmission() {
             return;
         }
         match self.links.get_mut(link.index()) {

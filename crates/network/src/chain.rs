@@ -59,7 +59,7 @@ impl<O: Observer> Network<O> {
                 && !self.links[index].is_driven()
                 && !self.links[index].may_take_no_time()
                 && !self.links[before.index()].is_driven()
-                && self.links[before.index()].keeps_order_and_number()
+                && self.links[before.index()].permits_chains()
                 && !self.observed.contains(&LinkId(index as u32))
             {
                 self.feeders[index] = before;

@@ -45,8 +45,8 @@ pub use discipline::{
 pub use ethernet::{EthernetContext, EthernetSpecification, StationCounters};
 pub use fault::Fault;
 pub use impairment::{
-    BernoulliLoss, Blackhole, Corruption, Droplist, Duplication, ErrorRate, GilbertElliott, Impairments, Jitter,
-    JitterDistribution, PayloadCorruption, PeriodicLoss, Reordering,
+    Aggregation, BernoulliLoss, Blackhole, Corruption, Droplist, Duplication, ErrorRate, GilbertElliott, Impairments,
+    Jitter, JitterDistribution, PayloadCorruption, PeriodicLoss, Policer, Reordering,
 };
 pub use link::{LinkCounters, LinkSpecification};
 pub use loss::LossModel;

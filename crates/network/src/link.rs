@@ -304,9 +304,9 @@ impl Link {
         self.extras.as_ref()?.special.as_deref()
     }
 
-    /// Returns whether each transmitted frame arrives at most once, and in order.
-    pub(crate) fn keeps_order_and_number(&self) -> bool {
-        self.special().is_none_or(VariableLinkState::keeps_order_and_number)
+    /// Returns whether its impairments let the next link be booked together with it.
+    pub(crate) fn permits_chains(&self) -> bool {
+        self.special().is_none_or(VariableLinkState::permits_chains)
     }
 
     /// Returns whether a frame can depart at the instant of its arrival. Then the order of events at one instant depends

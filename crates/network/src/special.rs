@@ -6,6 +6,7 @@
 //! `Link::may_take_no_time`).
 
 use crate::impairment::FrameModels;
+use crate::impairment::aggregation::HoldOutcome;
 use crate::impairment::settings::{ErrorDetection, FrameInfo, FrameOutcome};
 use crate::link::Link;
 use crate::mahimahi::{DeliveryTrace, TraceCursor};
@@ -109,7 +110,7 @@ pub(crate) struct VariableLinkState {
     waits: Option<Waits>,
     /// Latest arrival of frames that keep their order.
     last_arrival: Instant,
-    /// Frames in flight on a link on which they can overtake: by arrival, then in order of transmission.
+    /// Frames in flight on a link on which they can overtake, or are held: by arrival, then in order of transmission.
     disordered: BTreeMap<(Instant, u64), InFlightPacket>,
     transmitted: u64,
     /// Frames and bytes that are never transmitted, because an outage does not end.
@@ -149,8 +150,8 @@ impl VariableLinkState {
     }
 
     /// Returns whether the next link may be booked together with this one.
-    pub(crate) fn keeps_order_and_number(&self) -> bool {
-        self.impairments.as_ref().is_none_or(|models| models.keeps_order_and_number())
+    pub(crate) fn permits_chains(&self) -> bool {
+        self.impairments.as_ref().is_none_or(|models| models.effects().permit_chains())
     }
 
     /// Returns the waiting times of frames whose transmission has started by `at`; `None` if the rate is constant.
@@ -321,9 +322,10 @@ impl<O: Observer> Network<O> {
             finish,
             arrival,
         });
-        if outcome.lost {
+        if outcome.lost || outcome.policed {
             l.counted().losses += 1;
-            self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
+            let reason = if outcome.lost { DropReason::Loss } else { DropReason::Policer };
+            self.drop_packet(arrival, handle, Some(link), reason);
             return None;
         }
         if let Some(detection) = outcome.corrupted
@@ -411,23 +413,41 @@ impl<O: Observer> Network<O> {
         }
         let l = &mut self.links[link.index()];
         if let Some(special) = l.special_mut()
-            && special.impairments.as_ref().is_some_and(|models| models.reorders())
+            && let Some(models) = &mut special.impairments
+            && (models.effects().reorders || models.held.is_some())
         {
-            // Each frame has its own event.
-            special.disordered.insert((arrival, special.transmitted), packet);
+            // Each frame has its own event. If it is released before that, another event delivers it, and that one has no effect.
+            let number = special.transmitted;
             special.transmitted += 1;
-            self.calendar.schedule(arrival, event);
+            let mut arrives = arrival;
+            match models.held.as_mut().map(|burst| burst.add(arrival)) {
+                None => (),
+                Some(HoldOutcome::Held(due)) => arrives = due,
+                Some(HoldOutcome::Released { at, earlier, due }) => {
+                    arrives = at;
+                    for held in number - earlier..number {
+                        if let Some(packet) = special.disordered.remove(&(due, held)) {
+                            special.disordered.insert((at, held), packet);
+                            self.calendar.schedule(at, event);
+                        }
+                    }
+                }
+            }
+            special.disordered.insert((arrives, number), packet);
+            self.calendar.schedule(arrives, event);
         } else if l.flight.push(arrival, packet) {
             self.calendar.schedule(arrival, event);
         }
         None
     }
 
-    /// Returns the frame that arrives over a link on which frames can overtake.
+    /// Returns the frame that arrives now over a link on which frames can overtake or are held; `None` if it has arrived before.
     #[cold]
     pub(crate) fn overtaken(&mut self, link: LinkId) -> Option<InFlightPacket> {
-        let (_, packet) = self.links[link.index()].special_mut()?.disordered.pop_first()?;
-        Some(packet)
+        let now = self.now;
+        let first = self.links[link.index()].special_mut()?.disordered.first_entry()?;
+        let (arrival, _) = *first.key();
+        (arrival <= now).then(|| first.remove())
     }
 
     /// Drops a packet whose flipped bits a host's checksum detects.

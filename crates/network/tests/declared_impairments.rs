@@ -69,7 +69,7 @@ fn all_late(late: &[u64]) -> bool {
 /// A key, the name of its variant, its value, and a check of the resulting arrivals.
 type Case = (&'static str, &'static str, &'static str, fn(&[u64]) -> bool);
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 16] = [
     ("loss", "none", "{ kind = 'none' }", |seen| seen == without(|_| false)),
     ("loss", "bernoulli", "{ kind = 'bernoulli', probability = 1.0 }", <[u64]>::is_empty),
     ("loss", "periodic", "{ kind = 'periodic', every = 6 }", |seen| seen == without(|n| n % 6 == 0)),
@@ -85,6 +85,9 @@ const CASES: [Case; 14] = [
         "[{ from = '5ms', until = '8ms' }, { from = '21ms', until = '22ms', of = 'arrivals' }]",
         |seen| seen == without(|n| [5, 6, 7, 11].contains(&n)),
     ),
+    // A frame takes 1000 bytes each millisecond, in which the bucket gains 500. The 2000 bytes at the first frame suffice for the
+    // first three; then each second one is dropped.
+    ("policer", "", "{ rate = '4Mbit/s', burst = '2000B' }", |seen| seen == without(|n| n >= 4 && n % 2 == 0)),
     ("corruption", "", "{ probability = 1.0 }", <[u64]>::is_empty),
     // The payload has no bytes, so the receiver drops the datagram.
     ("payload_corruption", "", "{ probability = 1.0 }", <[u64]>::is_empty),
@@ -102,6 +105,9 @@ const CASES: [Case; 14] = [
         let mut expected: Vec<u64> = (1..=FRAMES).map(|n| due(n) + n % 2 * 2500).collect();
         expected.sort_unstable();
         seen == expected
+    }),
+    ("aggregation", "", "{ interval = '5ms' }", |seen| {
+        seen == (1..=FRAMES).map(|n| due(n).next_multiple_of(5000)).collect::<Vec<_>>()
     }),
 ];
 

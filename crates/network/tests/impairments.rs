@@ -6,12 +6,13 @@
 
 use crate::common::{Record, Recorder, Send, World, constant_rate};
 use fullpipe_network::{
-    Blackhole, Corruption, DeliveryTrace, Droplist, Duplication, ErrorRate, Fifo, FrameFilter, GilbertElliott,
-    Impairments, Jitter, JitterDistribution, Limit, LinkProfile, LinkSchedule, LinkSpecification, Network,
-    QueueDiscipline, Reordering, ScheduleStep,
+    Aggregation, Blackhole, Corruption, DeliveryTrace, Droplist, Duplication, ErrorRate, Fifo, FrameFilter,
+    GilbertElliott, Impairments, Jitter, JitterDistribution, Limit, LinkProfile, LinkSchedule, LinkSpecification,
+    Network, Policer, QueueDiscipline, Reordering, ScheduleStep,
 };
 use fullpipe_record::DropReason;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, RandomStream, Rate};
+use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
@@ -387,4 +388,103 @@ fn processing_jitter_delays_packets_and_keeps_their_order() {
     near(first, 0.5, 0.0204);
     near(second, 2.0 / 3.0, 0.0167);
     network.observer.check_conservation(&network.remaining_packets());
+}
+
+/// Returns when packets of 998 bytes are sent at these times (ms, ascending), and arrive at the end of transmission 1 ms later.
+fn at_milliseconds(times: impl IntoIterator<Item = u64>) -> Vec<Send> {
+    let send = |ms| Send {
+        at: Instant::from_nanos(ms * MS),
+        flow: FlowId(0),
+        from: NodeId(0),
+        to: NodeId(1),
+        ip_bytes: 998,
+        tcp: false,
+    };
+    times.into_iter().map(send).collect()
+}
+
+#[test]
+fn a_policer_passes_its_burst_and_then_its_rate() {
+    let policer = |megabits: u64, burst_bytes| {
+        let rate = Rate::from_megabits_per_second(megabits);
+        Impairments::default().with(Policer { rate, burst_bytes })
+    };
+    let policed = |network: &Network<Recorder>| {
+        network.observer.count(|r| matches!(r, Record::Dropped(_, _, _, Some(LinkId(0)), DropReason::Policer)))
+    };
+    // 1000 frames of 1000 bytes at 8 Mbit/s, policed to 3 Mbit/s. From the end of the first frame, at which the bucket is full, to the
+    // end of the last one it gains 999 ms x 375 bytes/ms = 374 625 bytes. With 20 000 at the start that suffices for 394 frames
+    // and 625 bytes more.
+    let (network, world) = steady(policer(3, 20_000), 1000);
+    assert_eq!((world.received.len(), policed(&network)), (394, 606));
+    assert_eq!(network.link_counters(LinkId(0)).losses, 606);
+    // The first frame dropped is the 32nd: by its end the bucket has had 20 000 + 31 x 375 = 31 625 bytes, of which 31 frames took all
+    // but 625.
+    let arrivals = world.received_of(0);
+    assert_eq!(arrivals[30], 31 * MS);
+    assert!(arrivals[31] > 32 * MS, "{}", arrivals[31]);
+    // A frame larger than the bucket never passes, and one as large passes whenever the bucket is full.
+    assert_eq!(steady(policer(100, 999), 50).1.received.len(), 0);
+    assert_eq!(steady(policer(8, 1000), 50).1.received.len(), 50);
+    // After a long pause the bucket holds one burst, not more: of ten frames in succession three pass, and one more by the
+    // 9 x 125 bytes that it gains meanwhile.
+    let script = at_milliseconds((0..10).chain(1000..1010));
+    let (network, world) = run(link(LinkProfile::Constant, policer(1, 3000), false), script);
+    let late = world.received_of(0).into_iter().filter(|at| *at > 1000 * MS).count();
+    assert_eq!((late, policed(&network)), (4, 12));
+}
+
+#[test]
+fn frames_are_held_until_a_burst_is_complete_or_its_timeout() {
+    let aggregate = |frames, timeout_ms, count| {
+        let timeout = Duration::from_millis(timeout_ms);
+        let (_, world) = steady(Impairments::default().with(Aggregation::Frames { frames, timeout }), count);
+        world.received_of(0).into_iter().map(|at| at / MS).collect::<Vec<_>>()
+    };
+    // The n-th frame is there at n ms. Bursts of four; the last two frames wait for the timeout of the 9th, at 9 + 30 ms.
+    assert_eq!(aggregate(4, 30, 10), [4, 4, 4, 4, 8, 8, 8, 8, 39, 39]);
+    // The timeout of 2 ms ends bursts after three frames, of which the third comes at that time.
+    assert_eq!(aggregate(4, 2, 7), [3, 3, 3, 6, 6, 6, 9]);
+    assert_eq!(aggregate(1, 30, 3), [1, 2, 3]);
+    assert_eq!(aggregate(4, 0, 3), [1, 2, 3]);
+    // Lost frames do not count: the second and fourth are lost, so that the burst has the first, third, fifth and sixth.
+    let impairments = Impairments::default()
+        .with(Droplist { data_only: false, frames: FrameFilter::All, numbers: vec![2, 4] })
+        .with(Aggregation::Frames { frames: 4, timeout: Duration::from_millis(30) });
+    assert_eq!(steady(impairments, 6).1.received_of(0), [6 * MS; 4]);
+}
+
+/// Returns when frames that are there at these times (ms, ascending) are released, computed millisecond by millisecond.
+fn released(there: &[u64], frames: usize, timeout_ms: u64) -> Vec<u64> {
+    let (mut released, mut held) = (Vec::new(), Vec::new());
+    for now in 0..=there.last().map_or(0, |last| last + timeout_ms) {
+        for _ in there.iter().filter(|at| **at == now) {
+            held.push(now);
+            if held.len() == frames {
+                released.extend(held.drain(..).map(|_| now));
+            }
+        }
+        if held.first().is_some_and(|first| first + timeout_ms == now) {
+            released.extend(held.drain(..).map(|_| now));
+        }
+    }
+    released
+}
+
+proptest! {
+    #[test]
+    fn bursts_are_those_of_a_simulation_by_milliseconds(
+        gaps in prop::collection::vec(1u64..6, 1..40),
+        frames in 1usize..6,
+        timeout_ms in 0u64..12,
+        discipline in any::<bool>(),
+    ) {
+        let sent: Vec<u64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).collect();
+        let there: Vec<u64> = sent.iter().map(|at| at + 1).collect();
+        let timeout = Duration::from_millis(timeout_ms);
+        let hold = Impairments::default().with(Aggregation::Frames { frames: frames as u64, timeout });
+        let (_, world) = run(link(LinkProfile::Constant, hold, discipline), at_milliseconds(sent));
+        let arrivals: Vec<u64> = world.received_of(0).into_iter().map(|at| at / MS).collect();
+        prop_assert_eq!(arrivals, released(&there, frames, timeout_ms));
+    }
 }

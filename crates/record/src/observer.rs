@@ -24,6 +24,8 @@ pub enum DropReason {
     QueueDiscipline,
     /// The link's loss model removed it.
     Loss,
+    /// It exceeded the token bucket of the link's policer.
+    Policer,
     /// Bits were flipped, and the link's frame check or the destination's checksum detected it.
     Corruption,
     /// It was waiting for address resolution, and the queue for that was full.
@@ -40,6 +42,14 @@ pub enum DropReason {
     Nat,
     /// There was no route, or no endpoint at its destination.
     Unreachable,
+}
+
+impl DropReason {
+    /// Returns whether a link drops a packet for this reason after it has transmitted it. The packet is then reported as transmitted
+    /// as well.
+    pub fn is_after_transmission(self) -> bool {
+        matches!(self, DropReason::Loss | DropReason::Policer | DropReason::Corruption)
+    }
 }
 
 /// The TCP header fields for observers, with sequence numbers as on the wire (modulo 2^32).

@@ -242,7 +242,7 @@ impl Observer for PacketAuditor {
     fn on_link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
         // A packet that is lost or corrupted after transmission has left the queue.
         if let Some(queue) = self.queues.get_mut(link.index())
-            && !matches!(reason, DropReason::Loss | DropReason::Corruption)
+            && !reason.is_after_transmission()
         {
             queue.dropped(wire_bytes, &mut self.log);
         }

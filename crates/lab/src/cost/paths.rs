@@ -169,9 +169,7 @@ impl Paths {
                 feeders[number].add(previous);
                 let link = scenario.links.get(number);
                 let keeps = link.is_some_and(|link| {
-                    let effects = link.impairments.effects();
-                    let in_order = !effects.reorders && !effects.duplicates;
-                    link.discipline.is_none() && in_order && !translates(link.to)
+                    link.discipline.is_none() && link.impairments.effects().permit_chains() && !translates(link.to)
                 });
                 previous = keeps.then_some(*hop);
             }

@@ -224,6 +224,7 @@ fn word(reason: DropReason) -> &'static str {
         DropReason::QueueFull => "queue_full",
         DropReason::QueueDiscipline => "queue_discipline",
         DropReason::Loss => "loss",
+        DropReason::Policer => "policer",
         DropReason::Corruption => "corrupted",
         DropReason::AddressResolution => "address_resolution",
         DropReason::Collision => "collision",

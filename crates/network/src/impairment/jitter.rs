@@ -126,6 +126,6 @@ impl ImpairmentSettings for Jitter {
     }
 
     fn effects(&self) -> ImpairmentEffects {
-        ImpairmentEffects { delays: true, reorders: !self.in_order, duplicates: false }
+        ImpairmentEffects { delays: true, reorders: !self.in_order, ..ImpairmentEffects::default() }
     }
 }

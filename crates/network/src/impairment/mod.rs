@@ -1,4 +1,4 @@
-//! Impairments of a link after transmission: loss, black holes, corruption, duplication, jitter, reordering.
+//! Impairments of a link after transmission: loss, black holes, policers, corruption, duplication, jitter, reordering, aggregation.
 //! Each kind has its own random streams, named after the link.
 //!
 //! Each kind is declared in its own file; a new one is a file and two lines here (a loss model: in `loss/mod.rs`).
@@ -12,15 +12,18 @@
 //!
 //! **Copies** arrive at the same time as the original, after it. Fragments of a larger packet are not copied.
 
+pub mod aggregation;
 pub mod blackhole;
 pub mod corruption;
 pub mod duplication;
 pub mod jitter;
 pub mod loss;
 pub mod payload_corruption;
+pub mod policer;
 pub mod reordering;
 pub mod settings;
 
+pub use aggregation::Aggregation;
 pub use blackhole::Blackhole;
 pub use corruption::{Corruption, ErrorRate};
 pub use duplication::Duplication;
@@ -30,10 +33,12 @@ pub use loss::droplist::Droplist;
 pub use loss::gilbert_elliott::GilbertElliott;
 pub use loss::periodic::PeriodicLoss;
 pub use payload_corruption::PayloadCorruption;
+pub use policer::Policer;
 pub use reordering::Reordering;
 
 use crate::loss::LossModel;
 use crate::rebinding::Rebinding;
+use aggregation::HeldBurst;
 use fullpipe_schema::component::SettingsReader;
 use fullpipe_schema::{Field, FieldKind, Tree};
 use fullpipe_units::{Instant, RandomStream};
@@ -48,11 +53,13 @@ use std::sync::Arc;
 pub const IMPAIRMENTS: &[&ImpairmentComponent] = &[
     &loss::LOSS,
     &blackhole::BLACKHOLES,
+    &policer::POLICER,
     &corruption::CORRUPTION,
     &payload_corruption::PAYLOAD_CORRUPTION,
     &duplication::DUPLICATION,
     &jitter::JITTER,
     &reordering::REORDERING,
+    &aggregation::AGGREGATION,
 ];
 
 /// Their keys in the table of a direction of a link.
@@ -114,7 +121,8 @@ impl Impairments {
     /// there are any.
     pub fn build(&self, seed: u64, link: &str) -> (Option<LossModel>, Option<Box<FrameModels>>) {
         let context = ImpairmentContext { seed, link };
-        let (mut loss, mut models) = (None, Vec::<(_, Box<dyn FrameModel>)>::new());
+        let (mut loss, mut held) = (None, None);
+        let mut models = Vec::<(_, Box<dyn FrameModel>)>::new();
         for settings in &self.list {
             match settings.build(&context) {
                 ImpairmentModel::Loss(model) if loss.is_none() => loss = Some(model),
@@ -125,14 +133,15 @@ impl Impairments {
                     }),
                 )),
                 ImpairmentModel::Frames(stage, model) => models.push((stage, model)),
+                ImpairmentModel::Hold(burst) => held = Some(burst),
             }
         }
         models.sort_by_key(|(stage, _)| *stage);
         let rebinding = self.rebinding.map(|rebinding| (rebinding, context.random_stream("rebinding")));
-        if models.is_empty() && rebinding.is_none() {
+        if models.is_empty() && rebinding.is_none() && held.is_none() {
             return (loss, None);
         }
-        (loss, Some(Box::new(FrameModels { models, effects: self.effects(), rebinding })))
+        (loss, Some(Box::new(FrameModels { models, effects: self.effects(), rebinding, held })))
     }
 }
 
@@ -144,17 +153,14 @@ pub struct FrameModels {
     effects: ImpairmentEffects,
     /// The NAT at the end of this direction, with its random stream.
     pub(crate) rebinding: Option<(Rebinding, RandomStream)>,
+    /// The burst that is held at the end of the link.
+    pub(crate) held: Option<HeldBurst>,
 }
 
 impl FrameModels {
-    /// Returns whether frames can overtake each other.
-    pub(crate) fn reorders(&self) -> bool {
-        self.effects.reorders
-    }
-
-    /// Returns whether each transmitted frame arrives at most once, and in order.
-    pub(crate) fn keeps_order_and_number(&self) -> bool {
-        !self.effects.reorders && !self.effects.duplicates
+    /// Returns the effects of all models.
+    pub(crate) fn effects(&self) -> ImpairmentEffects {
+        self.effects
     }
 
     /// Processes the next frame; `last` is the latest arrival of frames that keep their order.

@@ -115,6 +115,6 @@ impl ImpairmentSettings for Reordering {
     }
 
     fn effects(&self) -> ImpairmentEffects {
-        ImpairmentEffects { delays: true, reorders: true, duplicates: false }
+        ImpairmentEffects { delays: true, reorders: true, ..ImpairmentEffects::default() }
     }
 }

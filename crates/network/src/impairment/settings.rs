@@ -1,6 +1,7 @@
 //! The settings of an impairment in a scenario: the trait for settings, the model that is built from them, and the declaration
 //! of an impairment.
 
+use super::aggregation::HeldBurst;
 use crate::loss::LossModel;
 pub use crate::selection::FrameInfo;
 use fullpipe_schema::component::{DynPartialEq, InvalidSettings, SettingsReader};
@@ -66,6 +67,8 @@ pub struct ImpairmentEffects {
     pub reorders: bool,
     /// They can arrive more than once.
     pub duplicates: bool,
+    /// When they arrive can depend on later frames.
+    pub holds: bool,
 }
 
 impl ImpairmentEffects {
@@ -75,7 +78,14 @@ impl ImpairmentEffects {
             delays: self.delays || other.delays,
             reorders: self.reorders || other.reorders,
             duplicates: self.duplicates || other.duplicates,
+            holds: self.holds || other.holds,
         }
+    }
+
+    /// Returns whether frames can be booked on the next link when they are booked on this one: their arrival is then known, and
+    /// each arrives at most once, and in order.
+    pub fn permit_chains(self) -> bool {
+        !self.reorders && !self.duplicates && !self.holds
     }
 }
 
@@ -86,6 +96,8 @@ pub enum ImpairmentModel {
     Loss(LossModel),
     /// Any other model, with its stage.
     Frames(ImpairmentStage, Box<dyn FrameModel>),
+    /// Bursts of frames whose arrival depends on later frames.
+    Hold(HeldBurst),
 }
 
 impl ImpairmentModel {
@@ -141,6 +153,8 @@ pub struct FrameOutcome {
     pub overtakes: bool,
     /// Whether it is lost.
     pub lost: bool,
+    /// Whether a policer drops it.
+    pub policed: bool,
     /// If bits are flipped: where the frame is dropped.
     pub corrupted: Option<ErrorDetection>,
     /// If a byte of its payload is changed: where the frame is dropped.
@@ -152,7 +166,16 @@ pub struct FrameOutcome {
 impl FrameOutcome {
     /// Returns the outcome of a frame that arrives unchanged.
     pub fn new(finish: Instant, arrival: Instant) -> Self {
-        FrameOutcome { finish, arrival, overtakes: false, lost: false, corrupted: None, damaged: None, copied: false }
+        FrameOutcome {
+            finish,
+            arrival,
+            overtakes: false,
+            lost: false,
+            policed: false,
+            corrupted: None,
+            damaged: None,
+            copied: false,
+        }
     }
 
     /// Delays the arrival to that of the previous frame, unless the frame may overtake; `last` is the latest arrival of
