@@ -11,21 +11,37 @@ use fullpipe_schema::metric::MetricDeclaration;
 use fullpipe_units::Duration;
 
 /// Values that probes can sample from both versions.
-pub(crate) static VALUES: &[MetricDeclaration] = &[
-    MetricDeclaration {
-        name: "control_state",
-        unit: "",
-        text: "the congestion control's state, as numbered in its documentation (BBR).",
-    },
-    MetricDeclaration { name: "control_bw_bps", unit: "bit/s", text: "its estimate of the bottleneck's rate (BBR)." },
-    MetricDeclaration {
-        name: "control_min_rtt_s",
-        unit: "s",
-        text: "its estimate of the path's round-trip time (BBR).",
-    },
-    MetricDeclaration { name: "control_pacing_gain", unit: "", text: "its pacing gain (BBR)." },
-    MetricDeclaration { name: "control_cwnd_gain", unit: "", text: "its window gain (BBR)." },
+pub(crate) const VALUES: [MetricDeclaration; 8] = [
+    declare("control_state", "", "the congestion control's state, as numbered in its documentation (BBR)."),
+    declare("control_bw_bps", "bit/s", "its estimate of the bottleneck's rate (BBR)."),
+    declare("control_min_rtt_s", "s", "its estimate of the path's round-trip time (BBR)."),
+    declare("control_pacing_gain", "", "its pacing gain (BBR)."),
+    declare("control_cwnd_gain", "", "its window gain (BBR)."),
+    declare(
+        "control_extra_acked_bytes",
+        "bytes",
+        "its estimate of the bytes acknowledged in excess of the rate (BBR).",
+    ),
+    declare("control_full_bw_reached", "", "1 after its start-up has reached the full bandwidth, 0 before (BBR)."),
+    declare("control_round_count", "", "the round trips that it has counted (BBR)."),
 ];
+
+/// Declares a value.
+pub(crate) const fn declare(name: &'static str, unit: &'static str, text: &'static str) -> MetricDeclaration {
+    MetricDeclaration { name, unit, text }
+}
+
+/// Returns the values of both versions, followed by those of one; `N` is their number.
+pub(crate) const fn with_values<const N: usize>(own: &[MetricDeclaration]) -> [MetricDeclaration; N] {
+    assert!(N == VALUES.len() + own.len(), "N must be the number of all values");
+    let mut all = [VALUES[0]; N];
+    let mut n = 1;
+    while n < N {
+        all[n] = if n < VALUES.len() { VALUES[n] } else { own[n - VALUES.len()] };
+        n += 1;
+    }
+    all
+}
 
 /// Unlimited, as a number of bytes or of bits per second.
 pub(crate) const UNBOUNDED: u64 = u64::MAX;

@@ -394,7 +394,7 @@ fn compare(
     [group, event, field]: [&str; 3],
 ) -> usize {
     let mut told = events(records, group, event)
-        .filter_map(|record| Some((time_ms(record), record["data"][field].as_f64()?)))
+        .filter_map(|record| Some((time_ms(record), record["data"].pointer(&format!("/{field}"))?.as_f64()?)))
         .peekable();
     let (mut now, mut count) = (None, 0);
     for row in outcome.series_rows().filter(|row| row.subject == subject && row.metric == metric) {
@@ -430,6 +430,40 @@ fn qlog_metrics_and_queues_agree_with_the_probes() {
     }
     let queue = ["link bottleneck", "link:queue_updated", "bytes"];
     assert!(compare(&outcome, &records, ["bottleneck", "queue_bytes"], queue) >= 1000);
+}
+
+#[test]
+fn qlog_values_of_the_control_agree_with_the_probes() {
+    let values = [
+        "bw_bps",
+        "max_bw_bps",
+        "inflight_longterm_bytes",
+        "inflight_shortterm_bytes",
+        "full_bw_bps",
+        "probe_rtt_min_delay_s",
+        "loss_in_round",
+        "undo_inflight_longterm_bytes",
+        "round_count",
+    ];
+    let metrics: Vec<String> = values.iter().map(|value| format!("\"control_{value}\"")).collect();
+    let text = THREE
+        .replace("workload = \"bulk\"", "congestion = \"bbr3\"\n    workload = \"bulk\"")
+        .replace("\"cwnd_bytes\", \"ssthresh_bytes\", \"inflight_bytes\"", &metrics.join(", "));
+    let (outcome, log) = logged(&text);
+    let records = records(&log);
+    for (subject, protocol) in [("tcp", "tcp"), ("model", "quic"), ("noq", "quic")] {
+        let (group, event) = (format!("{subject}/client"), format!("{protocol}:recovery_metrics_updated"));
+        for value in values {
+            let (metric, field) = (format!("control_{value}"), format!("control/{value}"));
+            let count = compare(&outcome, &records, [subject, &metric], [&group, &event, &field]);
+            assert!(count >= 100, "{metric} of {subject}: {count}");
+        }
+        // Each change is logged, not only those between two samples: rounds are counted one by one.
+        let rounds: Vec<f64> = events(&records, &group, &event)
+            .filter_map(|record| record["data"]["control"]["round_count"].as_f64())
+            .collect();
+        assert!(rounds.len() > 20 && rounds.windows(2).all(|pair| pair[1] == pair[0] + 1.0), "{subject}: {rounds:?}");
+    }
 }
 
 #[test]

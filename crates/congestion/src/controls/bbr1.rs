@@ -42,13 +42,14 @@ pub mod policer;
 
 use self::aggregation::Aggregation;
 use self::policer::PolicerDetector;
-use crate::bbr::{ProbeRttAppLimit, RoundCounter, VALUES, WindowedMax, bytes_in, four_segments, times};
+use crate::bbr::{ProbeRttAppLimit, RoundCounter, WindowedMax, bytes_in, declare, four_segments, times, with_values};
 use crate::component::ControlComponent;
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
 };
 use crate::window::{self, segment, two_segments};
 use fullpipe_schema::component::Declaration;
+use fullpipe_schema::metric::MetricDeclaration;
 use fullpipe_units::{Duration, Instant, RandomStream};
 
 pub(super) static BBR1: ControlComponent = ControlComponent {
@@ -62,10 +63,15 @@ pub(super) static BBR1: ControlComponent = ControlComponent {
     },
     create: |options| Box::new(Bbr1::new(RandomStream::new(options.seed, "bbr1", "cycle phase"))),
     hystart: false,
-    values: VALUES,
+    values: &VALUES,
     states: &["startup", "drain", "probe_bw", "probe_rtt"],
     linux_name: Some("bbr"),
 };
+
+static VALUES: [MetricDeclaration; 10] = with_values(&[
+    declare("control_cycle_phase", "", "the phase of its gain cycle, 0 to 7 (BBRv1)."),
+    declare("control_policed", "", "1 while it assumes that a policer limits the rate, otherwise 0 (BBRv1)."),
+]);
 
 /// 2/ln 2, the smallest gain with which the rate doubles in each round (draft section 4.3.1).
 const HIGH_GAIN: f64 = 2.885;

@@ -56,13 +56,14 @@ pub mod model;
 use self::cycle::Cycle;
 use self::losses::LossBounds;
 use self::model::{Model, RateSample};
-use crate::bbr::{UNBOUNDED, VALUES, four_segments, times};
+use crate::bbr::{UNBOUNDED, declare, four_segments, times, with_values};
 use crate::component::ControlComponent;
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
 };
 use crate::window::{self, segment, two_segments};
 use fullpipe_schema::component::Declaration;
+use fullpipe_schema::metric::MetricDeclaration;
 use fullpipe_units::{Duration, Instant, RandomStream};
 
 pub(super) static BBR3: ControlComponent = ControlComponent {
@@ -76,10 +77,55 @@ pub(super) static BBR3: ControlComponent = ControlComponent {
     },
     create: |options| Box::new(Bbr3::new(RandomStream::new(options.seed, "bbr3", "probe wait"))),
     hystart: false,
-    values: VALUES,
+    values: &VALUES,
     states: &["startup", "drain", "probe_bw_down", "probe_bw_cruise", "probe_bw_refill", "probe_bw_up", "probe_rtt"],
     linux_name: None,
 };
+
+static VALUES: [MetricDeclaration; 22] = with_values(&[
+    declare("control_max_bw_bps", "bit/s", "its largest delivery rate of the last two bandwidth probes (BBRv3)."),
+    declare("control_bw_shortterm_bps", "bit/s", "its short-term bound of the rate; 0: none (BBRv3)."),
+    declare("control_inflight_longterm_bytes", "bytes", "its long-term bound of the bytes in flight; 0: none (BBRv3)."),
+    declare(
+        "control_inflight_shortterm_bytes",
+        "bytes",
+        "its short-term bound of the bytes in flight; 0: none (BBRv3).",
+    ),
+    declare(
+        "control_full_bw_now",
+        "",
+        "1 if the current bandwidth probe has reached the full bandwidth, otherwise 0 (BBRv3).",
+    ),
+    declare("control_full_bw_bps", "bit/s", "the delivery rate relative to which it measures growth (BBRv3)."),
+    declare("control_full_bw_count", "", "rounds without growth of the delivery rate by 25 % (BBRv3)."),
+    declare(
+        "control_probe_rtt_min_delay_s",
+        "s",
+        "the smallest round-trip time of the last five seconds; 0: none (BBRv3).",
+    ),
+    declare(
+        "control_idle_restart",
+        "",
+        "1 from sending after an idle period to the next acknowledgment, otherwise 0 (BBRv3).",
+    ),
+    declare("control_loss_in_round", "", "1 if packets were lost in the current round, otherwise 0 (BBRv3)."),
+    declare("control_loss_events_in_round", "", "acknowledgments in the current round that reported losses (BBRv3)."),
+    declare(
+        "control_undo_bw_shortterm_bps",
+        "bit/s",
+        "the short-term bound of the rate that an undo restores; 0: none (BBRv3).",
+    ),
+    declare(
+        "control_undo_inflight_shortterm_bytes",
+        "bytes",
+        "the short-term bound of the bytes in flight that an undo restores; 0: none (BBRv3).",
+    ),
+    declare(
+        "control_undo_inflight_longterm_bytes",
+        "bytes",
+        "the long-term bound of the bytes in flight that an undo restores; 0: none (BBRv3).",
+    ),
+]);
 
 /// 4 ln 2, the smallest pacing gain with which the rate doubles in each round at a window gain of 2.
 const STARTUP_PACING_GAIN: f64 = 2.77;
@@ -353,20 +399,28 @@ impl Controller for Bbr3 {
     /// `state`: 0 Startup, 1 Drain, 2 DOWN, 3 CRUISE, 4 REFILL, 5 UP, 6 ProbeRTT. A bound that is not set is 0.
     fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
         let (pacing_gain, cwnd_gain) = self.state.gains();
-        let bound = |value: u64| if value == UNBOUNDED { 0.0 } else { value as f64 };
         out.push(("state", f64::from(self.state as u8)));
         out.push(("bw_bps", self.model.bw_bps as f64));
         out.push(("max_bw_bps", self.model.max_bw_bps() as f64));
-        out.push(("bw_shortterm_bps", bound(self.losses.bw_shortterm)));
-        out.push(("inflight_longterm_bytes", bound(self.losses.inflight_longterm)));
-        out.push(("inflight_shortterm_bytes", bound(self.losses.inflight_shortterm)));
+        out.push(("bw_shortterm_bps", shown_bound(self.losses.bw_shortterm)));
+        out.push(("inflight_longterm_bytes", shown_bound(self.losses.inflight_longterm)));
+        out.push(("inflight_shortterm_bytes", shown_bound(self.losses.inflight_shortterm)));
         out.push(("min_rtt_s", self.model.min_rtt().map_or(0.0, Duration::as_secs_f64)));
         out.push(("pacing_gain", pacing_gain));
         out.push(("cwnd_gain", cwnd_gain));
         out.push(("extra_acked_bytes", self.model.extra_acked_bytes() as f64));
         out.push(("full_bw_reached", f64::from(u8::from(self.cycle.full_bw_reached))));
         out.push(("round_count", self.model.rounds.count as f64));
+        self.cycle.inspect(out);
+        out.push(("probe_rtt_min_delay_s", self.model.probe_rtt_min_delay().map_or(0.0, Duration::as_secs_f64)));
+        out.push(("idle_restart", f64::from(u8::from(self.idle_restart))));
+        self.losses.inspect(out);
     }
+}
+
+/// Returns the number that reports show for a bound: 0 if it is not set.
+fn shown_bound(value: u64) -> f64 {
+    if value == UNBOUNDED { 0.0 } else { value as f64 }
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub(super) struct ConnectionLog {
     pub(super) state: Option<&'static str>,
     pub(super) congestion: Option<&'static str>,
     pub(super) metrics: Metrics,
+    /// Values that its congestion control reports.
+    pub(super) control_values: Vec<(&'static str, f64)>,
     /// Packets (TCP) or datagrams (QUIC) sent and received.
     pub(super) sent: u64,
     pub(super) received: u64,
@@ -77,11 +79,19 @@ impl ConnectionLog {
                 data.text("new", congestion);
             });
         }
-        if metrics != self.metrics {
+        let values = report.control_values.iter();
+        let changed: Vec<_> = values.filter(|value| !self.control_values.contains(value)).collect();
+        if metrics != self.metrics || !changed.is_empty() {
             let before = std::mem::replace(&mut self.metrics, metrics);
             writer.write_event(at, &self.group, &format!("{prefix}:recovery_metrics_updated"), |data| {
                 metrics.write_changes(&before, data);
+                if !changed.is_empty() {
+                    data.object("control", |control| {
+                        changed.iter().for_each(|(name, value)| control.number(name, *value));
+                    });
+                }
             });
+            self.control_values.clone_from(&report.control_values);
         }
     }
 

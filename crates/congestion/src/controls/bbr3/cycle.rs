@@ -97,6 +97,13 @@ impl Cycle {
         self.full_bw_now = false;
     }
 
+    /// Reports the state of the search for the full bandwidth.
+    pub(crate) fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("full_bw_now", f64::from(u8::from(self.full_bw_now))));
+        out.push(("full_bw_bps", self.full_bw_bps as f64));
+        out.push(("full_bw_count", f64::from(self.full_bw_count)));
+    }
+
     /// Raises the slope: the bound grows by 1, 2, 4, ... segments in successive rounds of a probe.
     fn raise_slope(&mut self, control: &WindowState) {
         let growth = 1u64 << self.bw_probe_up_rounds;

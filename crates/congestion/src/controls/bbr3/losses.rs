@@ -4,7 +4,7 @@
 //! Detecting a Spurious Loss Recovery".
 
 use super::model::RateSample;
-use super::{Bbr3, State};
+use super::{Bbr3, State, shown_bound};
 use crate::bbr::{UNBOUNDED, times};
 use crate::control::{Ack, PacketState, WindowState};
 use fullpipe_units::Instant;
@@ -84,6 +84,16 @@ impl LossBounds {
         self.in_round = false;
         self.bw_latest_bps = 0;
         self.inflight_latest_bytes = 0;
+    }
+
+    /// Reports the signals of the round and the values for an undo, which are 0 outside of a recovery.
+    pub(crate) fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        let undo = |value: u64| if self.saved { shown_bound(value) } else { 0.0 };
+        out.push(("loss_in_round", f64::from(u8::from(self.in_round))));
+        out.push(("loss_events_in_round", f64::from(self.events_in_round)));
+        out.push(("undo_bw_shortterm_bps", undo(self.undo_bw_shortterm)));
+        out.push(("undo_inflight_shortterm_bytes", undo(self.undo_inflight_shortterm)));
+        out.push(("undo_inflight_longterm_bytes", undo(self.undo_inflight_longterm)));
     }
 
     pub(crate) fn reset_short_term(&mut self) {

@@ -97,6 +97,11 @@ impl Model {
         self.min_rtt
     }
 
+    /// The smallest round-trip time of the last five seconds.
+    pub(crate) fn probe_rtt_min_delay(&self) -> Option<Duration> {
+        (self.probe_rtt_min_delay < Duration::MAX).then_some(self.probe_rtt_min_delay)
+    }
+
     pub(crate) fn max_bw_bps(&self) -> u64 {
         self.cycles_bps[0].max(self.cycles_bps[1])
     }
