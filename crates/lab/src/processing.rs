@@ -1,9 +1,10 @@
 //! Random processing times of hosts. By default, hosts have them if their flows share a queue or a medium.
 //!
-//! Several deterministic flows through one queue have phase effects (Floyd and Jacobson 1991): nanoseconds determine which flow has
-//! losses, or which waits. A random processing time of at most one packet's transmission time at the bottleneck removes these effects. A
-//! flow's bottleneck is the slowest link, segment or medium on its route that two or more flows use, with any queue discipline. A host
-//! whose flows have several bottlenecks uses the shortest time. A single flow stays deterministic.
+//! Several deterministic flows through one queue have phase effects (Floyd and Jacobson 1991): nanoseconds determine
+//! which flow has losses, or which waits. A random processing time of at most one packet's transmission time at the
+//! bottleneck removes these effects. A flow's bottleneck is the slowest link, segment or medium on its route that two
+//! or more flows use, with any queue discipline. A host whose flows have several bottlenecks uses the shortest time. A
+//! single flow stays deterministic.
 
 use crate::witness::RunObserver;
 use crate::world::ends;
@@ -68,8 +69,8 @@ impl Shared {
     }
 }
 
-/// The pairs of nodes between which a flow's data is sent: its own, and those of the tunnels that carry it. A tunnel has no data of its
-/// own.
+/// Returns the pairs of nodes between which a flow's data is sent: the flow's own, and those of the tunnels that carry
+/// it. A tunnel itself has no data.
 pub(crate) fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> {
     if matches!(scenario.flows[number].transport, Transport::Masque(_)) {
         return Vec::new();

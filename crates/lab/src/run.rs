@@ -11,7 +11,8 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{QuicStack, Transport};
 use std::sync::Arc;
 
-/// The reason why this build cannot run a scenario: its first flow that needs the real QUIC stack, in a build without it.
+/// Returns the reason why this build cannot run a scenario: its first flow that needs the real QUIC stack, in a build
+/// without it.
 pub fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let reason = stack::ABSENT?;
     let needs_stack = |transport: &Transport| match transport {
@@ -31,7 +32,7 @@ pub fn prepare(scenario: &Scenario, options: &Options) -> Result<PreparedRun, Ru
     prepare_shared(Arc::new(scenario.clone()), options)
 }
 
-/// As [`prepare`], without a copy of the scenario, which saves memory with 100 000 flows.
+/// Like [`prepare`], without a copy of the scenario, which saves memory with 100 000 flows.
 ///
 /// # Errors
 /// As [`prepare`].

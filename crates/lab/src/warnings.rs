@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 
 /// Maximum number of warnings of a kind; the last one counts the others.
 const MOST_OF_A_KIND: usize = 20;
-/// Maximum number of full packets in a device queue below a discipline. More would hide the queue from the discipline. Drivers with
-/// dynamic queue limits have a few.
+/// Maximum number of full packets in a device queue below a discipline. More would hide the queue from the discipline.
+/// Drivers with dynamic queue limits have a few.
 const MOST_PACKETS_BELOW: u64 = 10;
 /// Bytes of the IP and TCP headers without options, and of the IP and UDP headers.
 const TCP_HEADERS: u32 = 40;
 const UDP_HEADERS: u32 = 28;
 
-/// The warnings that do not need the run.
+/// Returns the warnings that do not need the run.
 pub(crate) fn before_run(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(capped(small_queues(scenario, network)));
@@ -32,7 +32,7 @@ pub(crate) fn before_run(scenario: &Scenario, network: &Network<RunObserver>) ->
     warnings
 }
 
-/// The warnings of the access networks, before the run or after it.
+/// Returns the warnings of the access networks, before the run or after it.
 pub(crate) fn of_media(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let end = Instant::ZERO.saturating_add(scenario.duration);
     let mut by_kind: BTreeMap<String, Vec<Warning>> = BTreeMap::new();
@@ -167,7 +167,7 @@ fn late_flows(scenario: &Scenario) -> Vec<Warning> {
     .collect()
 }
 
-/// Flows that sent packets of which none arrived, from their packets in both directions.
+/// Returns the flows that sent packets of which none arrived, from their packets in both directions.
 pub(crate) fn silent_flows<'a>(flows: impl Iterator<Item = (&'a str, FlowCounters)>) -> Vec<Warning> {
     let silent = flows.filter(|(_, counters)| counters.tx_packets > 0 && counters.rx_packets == 0);
     let warnings = silent.map(|(name, counters)| {
@@ -179,8 +179,8 @@ pub(crate) fn silent_flows<'a>(flows: impl Iterator<Item = (&'a str, FlowCounter
     capped(warnings.collect())
 }
 
-/// Bulk transfers that were incomplete at the end of the run and received nothing for more than half of their time, from the progress of
-/// their receivers.
+/// Returns bulk transfers that were incomplete at the end of the run and received nothing for more than half of their
+/// time, from the progress of their receivers.
 pub(crate) fn stalled_flows<'a>(flows: impl Iterator<Item = (&'a Flow, Progress)>, ended: Instant) -> Vec<Warning> {
     let warnings = flows.filter_map(|(flow, progress)| {
         let Some(SocketTraffic::Bulk { size_bytes, .. }) = flow.workload.socket_traffic() else { return None };
@@ -202,7 +202,7 @@ pub(crate) fn stalled_flows<'a>(flows: impl Iterator<Item = (&'a Flow, Progress)
     capped(warnings.collect())
 }
 
-/// The warning that no application received anything, with the reasons from other warnings.
+/// Returns the warning that no application received anything, with the reasons from other warnings.
 pub(crate) fn nothing_delivered(others: &[Warning], all: &FlowCounters) -> Warning {
     let reasons: Vec<String> = others.iter().take(3).map(Warning::to_string).collect();
     let why = match (reasons.is_empty(), all.tx_packets) {

@@ -1,7 +1,8 @@
-//! The interface of applications to their host ([`Io`]): the clock, timers, streams of the flow's transport, and datagrams.
+//! The interface of applications to their host ([`Io`]): the clock, timers, streams of the flow's transport, and
+//! datagrams.
 //!
-//! Streams that an application calls are recorded. When the application has returned, the world serves their endpoints: it polls them for
-//! output.
+//! The streams that an application calls are recorded. After the application has returned, the world polls their
+//! endpoints for output.
 
 use super::state::HostState;
 use super::streams::{NO_STREAM, StreamKey};
@@ -141,8 +142,8 @@ impl ApplicationIo<'_> {
         }
     }
 
-    /// The QUIC model endpoint with this stream, if the stream belongs to this application, and the number of the stream on
-    /// its connection.
+    /// The QUIC model endpoint with this stream, if the stream belongs to this application, and the number of the
+    /// stream on its connection.
     fn locate(&self, stream: StreamId) -> Option<(u32, u32)> {
         let StreamKey::QuicModel(stream) = StreamKey::of(stream)? else { return None };
         let model = &self.core.endpoints.quic_model;

@@ -81,12 +81,13 @@ impl RealHosts {
         }
     }
 
-    /// The port of a node; `None` if it is not real.
+    /// Returns the port of a node; `None` if it is not real.
     pub(crate) fn port(&self, node: NodeId) -> Option<usize> {
         self.ports.get(node.index()).copied().flatten().map(|port| port as usize)
     }
 
-    /// Writes a packet for a real host as a frame. Returns false if the host is not real. The caller still owns the packet.
+    /// Writes a packet for a real host as a frame. Returns false if the host is not real. The caller still owns the
+    /// packet.
     pub(crate) fn deliver<O: Observer>(&mut self, network: &Network<O>, node: NodeId, handle: PacketHandle) -> bool {
         let Some(port) = self.port(node) else { return false };
         let Some(captured) = network.packet_at(node, handle) else { return false };

@@ -122,7 +122,8 @@ impl HostState {
         Some(StreamKey::Tcp(index))
     }
 
-    /// Accepts a TCP connection (passive open) if a segment without an endpoint is a SYN. Returns the new endpoint's index.
+    /// Accepts a TCP connection (passive open) if a segment without an endpoint is a SYN. Returns the new endpoint's
+    /// index.
     #[cold]
     pub(super) fn accept_tcp(&mut self, now: Instant, flow: FlowId, header: &TcpHeader) -> Option<u32> {
         let conversation = flow.index() / 2;
@@ -158,7 +159,7 @@ impl HostState {
         Cookie::new(&fullpipe_units::random::derive_number(self.scenario.seed, &name, "fast-open").to_be_bytes())
     }
 
-    /// Gives a client's connection the client's Fast Open cookie of the server, if it has one.
+    /// Sets the Fast Open cookie of the server in a client's connection, if the client has one.
     #[cold]
     fn set_fast_open_entry(&self, connection: &mut Connection, flow: u32) {
         let Flow { from, to, endpoints, .. } = &self.flows[flow as usize];
@@ -198,8 +199,8 @@ impl HostState {
         self.endpoints.quic_model.stream(index, stream?).map(StreamKey::QuicModel)
     }
 
-    /// Accepts a connection of the QUIC model on a datagram without an endpoint. Returns the new endpoint's index; `None` if
-    /// the connection is already closed.
+    /// Accepts a connection of the QUIC model on a datagram without an endpoint. Returns the new endpoint's index;
+    /// `None` if the connection is already closed.
     #[cold]
     pub(super) fn accept_model(&mut self, now: Instant, flow: FlowId) -> Option<u32> {
         let conversation = self.acceptable(flow)?;
@@ -224,8 +225,8 @@ impl HostState {
         (is_open && !self.over.contains_key(&(conversation as u32, 1))).then_some(conversation)
     }
 
-    /// The addresses of initiator and acceptor of a conversation over the QUIC stack: those of the hosts, without address
-    /// translation.
+    /// The addresses of initiator and acceptor of a conversation over the QUIC stack: those of the hosts, without
+    /// address translation.
     fn stack_addresses(&self, network: &Network<RunObserver>, conversation: usize) -> [SocketAddr; 2] {
         let flow = self.conversations[conversation].flow as usize;
         let described = &self.flows[flow];
@@ -277,8 +278,8 @@ impl HostState {
         Some(StreamKey::QuicStack(index))
     }
 
-    /// Accepts a connection of the QUIC stack on a datagram without an endpoint. Returns the new endpoint's index; `None` if
-    /// the connection is already closed.
+    /// Accepts a connection of the QUIC stack on a datagram without an endpoint. Returns the new endpoint's index;
+    /// `None` if the connection is already closed.
     pub(super) fn accept_stack(&mut self, network: &Network<RunObserver>, flow: FlowId) -> Option<u32> {
         let conversation = self.acceptable(flow)?;
         let &Conversation { flow: described, number, .. } = &self.conversations[conversation];

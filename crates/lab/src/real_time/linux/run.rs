@@ -80,7 +80,7 @@ pub struct RealTimeOptions<'a> {
 }
 
 impl<'a> RealTimeOptions<'a> {
-    /// The options of a run without recording, captures or additional programs.
+    /// Returns the options of a run without recording, captures or additional programs.
     pub fn new(
         options: &'a Options,
         home: &'a EmulatorNamespace,
