@@ -24,7 +24,7 @@ pub(crate) enum Transmitter {
     Ethernet(usize),
 }
 
-/// A queue that is limited by a bandwidth-delay product and waits for the flows.
+/// A queue whose limit is a multiple of a bandwidth-delay product and cannot be resolved before the flows are known.
 pub(crate) struct PendingBdpLimit {
     of: Transmitter,
     name: String,
@@ -37,8 +37,8 @@ pub(crate) struct PendingBdpLimit {
     keys: Vec<(String, SourceLocation, BdpMultiple)>,
 }
 
-/// The limit of the device queue. Under `kind = "none"` it is the limit of the discipline if there is one, otherwise
-/// `queue`.
+/// Returns the limit of the device queue. Under `kind = "none"` it is the limit of the discipline if there is one,
+/// otherwise `queue`.
 pub(super) fn device_limit(tree: &Tree) -> Option<(&'static str, &Value)> {
     let discipline = tree.table("discipline");
     match discipline.get(LIMIT_KEY).filter(|_| is_none(discipline)) {
@@ -47,12 +47,12 @@ pub(super) fn device_limit(tree: &Tree) -> Option<(&'static str, &Value)> {
     }
 }
 
-/// Whether a `discipline` table means the device queue alone.
+/// Returns whether a `discipline` table means the device queue alone.
 pub(super) fn is_none(discipline: &Tree) -> bool {
     discipline.choice("kind") == "none"
 }
 
-/// The queue of a link or segment if a key limits it by a bandwidth-delay product.
+/// Returns the queue of a link or segment if a key limits it by a bandwidth-delay product.
 pub(super) fn pending(
     of: Transmitter,
     name: &str,

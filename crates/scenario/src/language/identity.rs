@@ -70,7 +70,7 @@ fn of_one_host(address: IpAddr) -> bool {
         }
 }
 
-/// The addresses and the interface in a node's table; `None` if there are none.
+/// Returns the addresses and the interface in a node's table; `None` if there are none.
 pub(super) fn identity(node: &Tree, path: &str, check: &mut Diagnostics) -> Option<Box<NodeAddressing>> {
     let text = |key: &str| node.get(key).map(Value::text);
     let identity = NodeAddressing {
@@ -131,7 +131,7 @@ pub(super) fn unique(root: &Tree, network: &Network, check: &mut Diagnostics) {
     }
 }
 
-/// The number of nodes that a table declares.
+/// Returns the number of nodes that a table declares.
 pub(super) fn count(tree: &Tree) -> usize {
     tree.get("count").map_or(1, |count| usize::try_from(count.integer()).unwrap_or(usize::MAX))
 }

@@ -28,7 +28,8 @@ pub(crate) struct Network {
     link_names: BTreeSet<String>,
 }
 
-/// The maximum number of entries in all routing tables. Each node with several outgoing links has one entry for every node.
+/// The maximum number of entries in all routing tables. Each node with several outgoing links has one entry for every
+/// node.
 const MOST_ROUTES: usize = 50_000_000;
 
 // --- Defaults that depend on other keys.
@@ -246,12 +247,12 @@ impl Network {
 }
 
 impl Network {
-    /// The names of hosts.
+    /// Returns the names of hosts.
     pub(super) fn host_names(&self) -> Vec<&str> {
         self.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect()
     }
 
-    /// The node with this name.
+    /// Returns the node with this name.
     pub(super) fn node_named(&self, name: &str) -> Option<NodeId> {
         self.names.get(name).copied()
     }
@@ -305,7 +306,7 @@ fn device(tree: &Tree) -> LinkParameters {
     LinkParameters { rate, bdp: (rate, Duration::ZERO), mtu_bytes, framing_bytes }
 }
 
-/// The discipline of a link or segment. `None` for the device queue alone, or after an error.
+/// Returns the discipline of a link or segment. `None` for the device queue alone, or after an error.
 pub(super) fn discipline(
     tree: &Tree,
     device: LinkParameters,

@@ -29,8 +29,8 @@ fn unique(metrics: impl Iterator<Item = &'static MetricDeclaration>) -> Vec<&'st
     metrics.filter(|metric| known.insert(metric.name)).collect()
 }
 
-/// The metrics that probes can sample, without duplicates, in the order of lists and of the reference page. The text
-/// includes the subjects that have the metric.
+/// Returns the metrics that probes can sample, without duplicates, in the order of lists and of the reference page. The
+/// text includes the subjects that have the metric.
 pub fn probe_metrics(access: &[&'static AccessNetworkComponent]) -> Vec<(&'static MetricDeclaration, String)> {
     let endpoints = ProbeMetric::declarations(&ENDPOINT).chain(ProbeMetric::declarations(&PROXY)).collect();
     let mut groups: Vec<(&str, Vec<&'static MetricDeclaration>)> = vec![
@@ -107,7 +107,7 @@ static PROBE: Table = Table {
     ..Table::EMPTY
 };
 
-/// The table of a probe, with the keys and metrics of access networks. It is never freed.
+/// Returns the table of a probe, with the keys and metrics of access networks. It is never freed.
 pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
     let metrics = probe_metrics(components).into_iter().map(|(metric, text)| Choice::new(metric.name, text.leak()));
     let metrics: Vec<Choice> = metrics.chain([Choice::reserved("rsrp_dbm")]).collect();
@@ -279,8 +279,8 @@ fn indices<'a>(
     (names.iter().enumerate().filter(|(_, name)| is(name)).map(|(index, _)| subject(index)).collect(), names)
 }
 
-/// The metrics that a probe samples of a subject, in the order of the file. For a flow there is one list for each
-/// sampled end; other subjects have no ends. `None` after an error.
+/// Returns the metrics of a subject that a probe samples, in the order of the file. For a flow there is one list for
+/// each sampled end; other subjects have no ends. `None` after an error.
 fn views<'a>(
     subject: &ProbeSubject,
     tree: &Tree,
@@ -318,7 +318,7 @@ fn views<'a>(
         if ProbeMetric::find(&metrics::FLOW, name).is_some() {
             senders[end]
         } else if ProbeMetric::find(&PROXY, name).is_some() {
-            // The proxy's metrics are of the whole tunnel.
+            // The proxy's metrics are those of the complete tunnel.
             end == 0
         } else {
             ends[end]

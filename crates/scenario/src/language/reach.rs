@@ -1,4 +1,5 @@
-//! Which hosts can reach each other: over one link, segment or access network, or through routers. Hosts do not forward.
+//! Which hosts can reach each other: over one link, segment or access network, or through routers. Hosts do not
+//! forward.
 
 use super::network::Network;
 use fullpipe_units::NodeId;
@@ -63,7 +64,8 @@ impl Reachability {
         Reachability { neighbours, segments, groups }
     }
 
-    /// Whether packets can travel from host `a` to host `b`. Links have two directions, so the reverse is also true.
+    /// Returns whether packets can travel from host `a` to host `b`. Links have two directions, so the reverse is also
+    /// true.
     pub(crate) fn connected(&self, a: NodeId, b: NodeId) -> bool {
         let (a, b) = (a.index(), b.index());
         self.neighbours[a].binary_search(&(b as u32)).is_ok()

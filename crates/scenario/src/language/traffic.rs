@@ -171,7 +171,7 @@ fn own_settings(flow: &mut Tree, key: &'static str, index: usize, check: &mut Di
     Some(tree)
 }
 
-/// Gives a flow its own settings if they differ from the common settings.
+/// Sets a flow's own settings if they differ from the common settings.
 fn set_own(flow: &mut Tree, key: &'static str, own: Tree, common: &Tree) {
     if own != *common {
         let place = own.place;

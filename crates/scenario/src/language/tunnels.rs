@@ -6,7 +6,7 @@ use super::traffic::FlowGroups;
 use crate::description::{QuicStack, Transport, TunnelMode};
 use crate::schema::{SourceLocation, Tree, Value};
 
-/// The tunnel that a `[[flow]]` refers to.
+/// Returns the tunnel that a `[[flow]]` refers to.
 pub(super) fn tunnel_of(flow: &Tree) -> Option<&Value> {
     flow.get("via").filter(|name| !name.text().is_empty())
 }

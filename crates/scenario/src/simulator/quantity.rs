@@ -59,7 +59,7 @@ pub(super) fn nanoseconds(text: &str) -> Result<u64, String> {
     time.ok_or_else(|| "a time of at most an hour in ns, us, ms, s, min or h, such as 15ms".into())
 }
 
-/// A time that is greater than zero.
+/// Returns a time that is greater than zero.
 pub(super) fn some_time(text: &str) -> Result<u64, String> {
     match nanoseconds(text)? {
         0 => Err("a time above zero".into()),
