@@ -1,4 +1,5 @@
-//! Evaluation of the expressions of `expression.rs`. It is total and has no side effects; its input is an [`EvaluationContext`].
+//! Evaluation of the expressions of `expression.rs`. It is total and has no side effects; its input is an
+//! [`EvaluationContext`].
 
 use crate::expression::{
     Arithmetic, Comparison, Expression, ExpressionError, ExpressionNode, Function, Logic, Lookup, Operation,
@@ -7,10 +8,11 @@ use crate::statistics;
 use crate::verdict::Formula;
 use fullpipe_units::math;
 
-/// The data to which an expression can refer. An implementation provides the data that it has; all other data is missing.
+/// The data to which an expression can refer. An implementation provides the data that it has; all other data is
+/// missing.
 pub trait EvaluationContext {
-    /// A column of `flows.csv`, of `links.csv` (`link_...`) or of application metrics (`figure_...`), for the flows or links that
-    /// match a pattern, in the order of the file.
+    /// A column of `flows.csv`, of `links.csv` (`link_...`) or of application metrics (`figure_...`), for the flows or
+    /// links that match a pattern, in the order of the file.
     fn column(&self, _column: &str, _pattern: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
@@ -36,7 +38,7 @@ pub trait EvaluationContext {
     }
 }
 
-/// The value of a metric; `None` if it is missing.
+/// Returns the value of a metric; `None` if it is missing.
 ///
 /// # Errors
 /// If the result is more than one value, or lists of different lengths meet.
@@ -50,7 +52,7 @@ pub fn evaluate_number(
     }
 }
 
-/// The truth value of a claim; `None` if it is unknown because a value is missing.
+/// Returns the truth value of a claim; `None` if it is unknown because a value is missing.
 ///
 /// # Errors
 /// If the result is more than one value, or lists of different lengths meet.
@@ -73,8 +75,8 @@ pub(crate) struct ClaimParts {
     pub(crate) places: Vec<(usize, usize, usize)>,
 }
 
-/// Splits a claim into parts: each result of each comparison is a part. Their number and order depend on the points, not on the
-/// values.
+/// Splits a claim into parts: each result of each comparison is a part. The number and order of the parts depend on the
+/// points, not on the values.
 ///
 /// # Errors
 /// As [`truth`].
@@ -192,7 +194,7 @@ fn finite(number: f64) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// Combines two lists element by element; a list of one element goes with any length.
+/// Combines two lists element by element. A list of one element can be combined with a list of any length.
 fn pairwise<T: Copy, U>(
     left: &[T],
     right: &[T],
@@ -266,7 +268,7 @@ fn arithmetic(with: Arithmetic, left: f64, right: f64) -> f64 {
     }
 }
 
-/// Whether `left COMPARISON right`.
+/// Returns whether `left COMPARISON right`.
 pub(crate) fn compare(comparison: Comparison, left: f64, right: f64) -> bool {
     match comparison {
         Comparison::Less => left < right,
@@ -369,14 +371,14 @@ fn complete(values: &[Option<f64>]) -> Option<Vec<f64>> {
     if values.is_empty() { None } else { values.iter().copied().collect() }
 }
 
-/// Whether a flow's name matches a pattern: `*` matches any text, `?` one character. A reverse direction (a name that ends with
-/// `.reverse`) matches only a pattern that also ends so.
+/// Returns whether a flow's name matches a pattern: `*` matches any text, `?` one character. A reverse direction (a
+/// name that ends with `.reverse`) matches only a pattern that also ends with `.reverse`.
 pub fn flow_matches(pattern: &str, flow: &str) -> bool {
     flow.ends_with(".reverse") == pattern.ends_with(".reverse") && fullpipe_scenario::matches(pattern, flow)
 }
 
-/// Whether a row of `flows.csv` matches a pattern. `PATTERN.main` selects the main directions of the flows that match PATTERN,
-/// and `PATTERN.opposite` their other directions. All other patterns are those of [`flow_matches`].
+/// Returns whether a row of `flows.csv` matches a pattern. `PATTERN.main` selects the main directions of the flows that
+/// match PATTERN, and `PATTERN.opposite` their other directions. All other patterns are those of [`flow_matches`].
 pub(crate) fn direction_matches(pattern: &str, name: &str, is_main: bool) -> bool {
     let is_of = |flows: &str| fullpipe_scenario::matches(flows, name.strip_suffix(".reverse").unwrap_or(name));
     match pattern.rsplit_once('.') {
@@ -388,7 +390,8 @@ pub(crate) fn direction_matches(pattern: &str, name: &str, is_main: bool) -> boo
     }
 }
 
-/// The flow in a pattern, and after an `@` the host: one end of the flow. Names cannot contain `@`.
+/// Returns the flow in a pattern. If the pattern contains an `@`, it selects one end of the flow, and the host after
+/// the `@` is also returned. Names cannot contain `@`.
 pub(crate) fn end_of(pattern: &str) -> (&str, Option<&str>) {
     pattern.split_once('@').map_or((pattern, None), |(flow, host)| (flow, Some(host)))
 }

@@ -1,4 +1,5 @@
-//! The laboratory of real time: runs scenarios with the wall clock and with real programs in namespaces of this machine.
+//! The laboratory of real time: runs scenarios with the wall clock and with real programs in namespaces of this
+//! machine.
 
 use crate::laboratory::{self, VirtualTimeRunner};
 use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
@@ -30,7 +31,7 @@ impl fmt::Debug for RunnerPair {
 }
 
 impl RunnerPair {
-    /// Combines both laboratories.
+    /// Combines the two laboratories.
     pub fn new(virtual_time: VirtualTimeRunner, real_time: Box<dyn Runner>) -> Self {
         RunnerPair { virtual_time, real_time }
     }
@@ -225,7 +226,7 @@ mod tests {
     use fullpipe_archive::json::JsonValue;
     use fullpipe_lab::real_time::LatenessLimits;
 
-    /// Each distribution has another count, so that a test detects confused ones.
+    /// Each distribution has a different count, so that the test detects confused distributions.
     #[test]
     fn an_account_has_all_figures_that_metrics_may_name() {
         let mut counted = Lateness::new(LatenessLimits::default());

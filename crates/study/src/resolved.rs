@@ -1,5 +1,5 @@
-//! Writes a study without defaults, including scenarios and published values: the `study.toml` of a folder of records. It is a
-//! study file itself, which repeats the study.
+//! Writes a study without defaults, including scenarios and published values: the `study.toml` of a folder of records.
+//! The result is itself a study file, which repeats the study.
 
 use crate::level::level_of;
 use crate::published::point_label;
@@ -10,7 +10,7 @@ use fullpipe_archive::{
 };
 use fullpipe_scenario::schema::{Entry, Node, NodeContent, SourceLocation};
 
-/// The resolved study as text. `build` is the build that makes its records.
+/// Returns the resolved study as text. `build` is the build that makes its records.
 pub fn resolved_text(study: &Study, build: &str) -> String {
     let scenario = |(name, source): &(String, crate::ScenarioSource)| {
         (name.clone(), ScenarioRecord { origin: source.origin.clone(), text: MultilineText(source.text.clone()) })
@@ -43,7 +43,7 @@ pub fn resolved_text(study: &Study, build: &str) -> String {
         plot: study.plots.clone(),
         claim: study.claims.iter().map(|claim| claim.record.clone()).collect(),
         expect: study.expectations.iter().filter_map(|expectation| expectation.record.clone()).collect(),
-        // Written even if empty, so that a published.csv beside the records is not read.
+        // Written even if empty, so that a `published.csv` in the folder of records is not read.
         published: Some(present(study).cloned().map(published_record).collect()),
     };
     record.to_toml()

@@ -1,8 +1,8 @@
-//! Access to the files beside a study: in a folder, or embedded in the executable.
+//! Access to the files of a study, which are in a folder or embedded in the executable.
 
 use std::path::PathBuf;
 
-/// The location of the files beside a study.
+/// The location of the files of a study.
 pub trait StudyFiles {
     /// The text of a file with this name in the study's folder.
     ///

@@ -1,5 +1,5 @@
-//! Reads the tables of a run for metrics. Metrics use the written tables, so a reused run gives the same numbers as a new one. A
-//! cell that is neither empty nor a number is an error: the run is then made again.
+//! Reads the tables of a run for metrics. Metrics use the written tables, so a reused run has the same values as a new
+//! one. A cell that is neither empty nor a number is an error: the run is then made again.
 
 use crate::evaluate::{EvaluationContext, direction_matches, end_of, flow_matches};
 use crate::experience::FlowSummary;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
-/// The files of a run that metrics use and that are read as a whole.
+/// The files of a run that metrics use and that are read completely.
 pub(crate) const TABLES: [&str; 4] = [FLOWS.file, LINKS.file, HALVES.file, FIGURES.file];
 
 /// The samples of one series in order of time: seconds and value.
@@ -50,8 +50,8 @@ impl MetricTables {
         })
     }
 
-    /// Adds samples from `series.csv`. Only the wanted ones are kept, because the file of a long run may be larger than the
-    /// memory.
+    /// Adds samples from `series.csv`. Only the wanted ones are kept, because the file of a long run may be larger than
+    /// the memory.
     pub(crate) fn with_series(mut self, input: impl Read, wanted: &WantedSeries) -> Result<Self, RecordError> {
         for (subject, metric) in wanted {
             self.series.entry(subject.clone()).or_default().insert(metric.clone(), Vec::new());
@@ -67,7 +67,7 @@ impl MetricTables {
         Ok(self)
     }
 
-    /// The values of single flows.
+    /// Returns the values of single flows.
     pub(crate) fn experience(&self) -> FlowSummary {
         FlowSummary::of(&self.flows, &self.figures)
     }
@@ -136,7 +136,7 @@ impl EvaluationContext for PointContext<'_> {
     }
 }
 
-/// A column of the halves of the measured interval: the kind of its subject, and how its value is read.
+/// A column of the halves of the measured interval: the kind of its subject, and the function that reads its value.
 type HalfColumn = (&'static str, fn(&HalfRow) -> Option<f64>);
 
 /// The column of the halves for a column of `flows.csv`, or of `links.csv` (`link_...`).
@@ -150,8 +150,8 @@ fn half_column(name: &str) -> Option<HalfColumn> {
     Some(column)
 }
 
-/// The permitted difference between the halves of the measured interval, as a share of their mean, for a metric of a long-term
-/// rate or delay. `None` if the metric is neither, or cannot be computed from halves.
+/// Returns the permitted difference between the halves of the measured interval, as a share of their mean, for a metric
+/// of a long-term rate or delay. `None` if the metric is neither, or cannot be computed from halves.
 pub(crate) fn half_tolerance(metric: &Metric) -> Option<f64> {
     let tolerance = match metric.unit.as_str() {
         unit if unit.ends_with("bit/s") || unit.ends_with("B/s") => 0.05,
