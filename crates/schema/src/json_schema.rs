@@ -5,7 +5,7 @@
 //!
 //! Draft 7 (<https://json-schema.org/draft-07>) is the version that taplo, the TOML tool of most editors, supports
 //! best. Each table is a definition. A table with variants has the keys of all variants. For each variant a condition
-//! excludes the keys of the other variants, so that an error is reported at the key and not at the whole table.
+//! excludes the keys of the other variants, so that an error is reported at the key and not at the table.
 
 use crate::quantity;
 use crate::tree::{Tree, ValueData};

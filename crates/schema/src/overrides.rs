@@ -1,4 +1,5 @@
-//! `--set PATH=VALUE`: puts a value into the tree of a file before the file is checked. The schema defines the valid paths.
+//! `--set PATH=VALUE`: inserts a value into the tree of a file before the file is checked. The schema defines the valid
+//! paths.
 
 use crate::error::{Error, nearest_name};
 use crate::node::{Entry, Node, NodeContent, Override, SourceLocation, Sources};

@@ -1,5 +1,5 @@
-//! Writes a checked tree as TOML with all defaults, in the order of the schema. Equal values always give equal text,
-//! and parsing the text gives the same values.
+//! Writes a checked tree as TOML with all defaults, in the order of the schema. Equal values always result in equal
+//! text, and parsing the text returns the same values.
 
 use crate::node::{format_float, quote, quote_key};
 use crate::quantity::{format_link_queue_limit, format_queue_limit, format_size};
@@ -124,7 +124,7 @@ fn under_header_as_table(schema: &'static Table, tree: &Tree) -> bool {
     fields.len() > 3 || fields.iter().any(|(_, field, value)| under_header(field.map(|f| &f.kind), value))
 }
 
-/// A value as TOML on one line. `kind` is `None` for the key that selects the variant of a table.
+/// Returns a value as TOML on one line. `kind` is `None` for the key that selects the variant of a table.
 pub fn format_inline(kind: Option<&'static FieldKind>, value: &Value) -> String {
     let kind = kind.map(|kind| actual(kind, &value.data));
     match &value.data {
