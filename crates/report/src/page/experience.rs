@@ -17,7 +17,7 @@ const PERCENTILE_DIGITS: usize = 3;
 /// The maximum number of rows; the file contains all.
 const MOST_ROWS: usize = 500;
 
-/// The tables of an experiment, or of a study with a single experiment.
+/// Returns the tables of an experiment, or of a study with a single experiment.
 pub(crate) fn tables(records: &Records, experiment: Option<&str>) -> Vec<Table> {
     let rows: Vec<&FlowSummaryRow> = records.flows.iter().filter(|row| row.point.experiment() == experiment).collect();
     let several = rows.iter().any(|row| row.n > 1);

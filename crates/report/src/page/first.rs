@@ -20,10 +20,10 @@ use std::fmt::Write;
 const MOST_ROWS: usize = 12;
 /// The maximum number of rows of `flows.csv` that are read: both directions of [`MOST_ROWS`] flows.
 const MOST_DIRECTIONS: usize = 2 * MOST_ROWS;
-/// The maximum length of a claim on the first screen; its section contains the whole text.
+/// The maximum length of a claim on the first screen; its section contains the complete text.
 const LONGEST_CLAIM: usize = 150;
 
-/// The figure of the first screen: the first picture.
+/// Returns the figure of the first screen: the first picture.
 pub(crate) fn main_figure(figures: &[RenderedPlot]) -> Option<&RenderedPlot> {
     figures.iter().find(|figure| figure.svg.is_some())
 }
@@ -34,10 +34,10 @@ pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&Rendere
     if figure.is_none() && table.is_none() {
         return Ok(());
     }
-    // Without a figure the table has the whole width.
+    // Without a figure the table has the full width.
     out.push_str(if figure.is_some() { "<div class=\"first\">\n" } else { "<div class=\"first alone\">\n" });
     if let Some(figure) = figure {
-        // Only this caption is visible here, so it contains all of its sentences.
+        // Only this caption is visible here, so it contains all of the plot's sentences.
         plots::write(out, figure, &[]);
     }
     if let Some((table, more)) = table {

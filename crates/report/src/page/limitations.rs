@@ -4,7 +4,7 @@ use crate::input::Records;
 use crate::markup::{escape, markdown, slug};
 use std::fmt::Write;
 
-/// How a run shows that it uses the subject of a section.
+/// The condition under which a run uses the subject of a section.
 #[derive(Clone, Copy)]
 enum Use {
     /// Every run uses it.
@@ -30,7 +30,7 @@ const SECTIONS: [(&str, Use); 11] = [
     ("Our TCP compared with Linux's", Use::Lines(&["from_by = \"kernel\"", "to_by = \"kernel\""])),
 ];
 
-/// The section of the page.
+/// Returns the section of the page.
 pub(crate) fn section(records: &Records, text: Option<&str>) -> String {
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
         return "<p>See <code>docs/limitations.md</code> of the build named above.</p>\n".to_owned();

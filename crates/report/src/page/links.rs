@@ -33,7 +33,7 @@ struct Row<'a> {
     runs: usize,
 }
 
-/// The table; `None` if no run measured a link.
+/// Returns the table; `None` if no run measured a link.
 pub(crate) fn table(records: &Records) -> Result<Option<Table>, ReportError> {
     let rows = rows(records)?;
     if rows.is_empty() {

@@ -1,4 +1,4 @@
-//! The head of the page: title, validity at a glance, and the runs.
+//! The head of the page: title, summary of validity, and the runs.
 
 use crate::input::Records;
 use crate::input::run::Run;
@@ -155,12 +155,12 @@ fn warnings_banner(out: &mut String, records: &Records) {
     }
 }
 
-/// The beginning of a key, which suffices to find the folder.
+/// Returns the beginning of a key, which suffices to find the folder.
 pub(crate) fn short(key: &str) -> &str {
     key.get(..12).unwrap_or(key)
 }
 
-/// Facts, parameters and axes.
+/// Returns the facts, parameters and axes.
 pub(crate) fn what_was_run(records: &Records) -> String {
     let mut out = String::from("<dl class=\"facts\">\n");
     let mut fact = |name: &str, value: &str| {

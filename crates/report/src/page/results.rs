@@ -23,7 +23,7 @@ const MOST_FLOWS: usize = 200;
 /// A table with more rows is collapsed.
 const FOLD_ABOVE: usize = 40;
 
-/// The section with the tables of all results.
+/// Returns the section with the tables of all results.
 pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
     let mut out = String::new();
     if records.is_single_run() {
@@ -305,7 +305,7 @@ fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
 /// The unit of rates.
 const RATE: &str = "bit/s";
 
-/// A rate with a prefix of its own: those of the two directions of a flow differ by orders of magnitude.
+/// Returns a rate with its own prefix: the rates of the two directions of a flow differ by orders of magnitude.
 pub(crate) fn rate(bps: f64) -> String {
     let unit = Unit::new(RATE).scale_for(bps);
     format!("{} {}", trimmed(unit.value(bps), 4), unit.label)

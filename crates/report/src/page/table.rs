@@ -70,7 +70,7 @@ impl Table {
         table
     }
 
-    /// The number of rows in all groups.
+    /// Returns the number of rows in all groups.
     pub(crate) fn len(&self) -> usize {
         self.groups.iter().map(|(_, rows)| rows.len()).sum()
     }

@@ -1,7 +1,7 @@
 //! Box plots: the distribution of a metric over the runs of each value of an axis, with one box per series. A box spans
 //! the first to the third quartile, with a line at the median. Whiskers extend to the last value within 1.5
-//! interquartile ranges of the box (Tukey 1977), and every run beyond them is a dot. Quartiles interpolate linearly
-//! between order statistics (type 7 of Hyndman and Fan 1996, the default of R and matplotlib).
+//! interquartile ranges of the box (Tukey 1977). Every run beyond them is a dot. Quartiles interpolate linearly between
+//! order statistics (type 7 of Hyndman and Fan 1996, the default of R and matplotlib).
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;

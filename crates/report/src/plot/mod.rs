@@ -59,7 +59,7 @@ pub(crate) struct Drawing {
     pub(crate) picture: Option<(Vec<frame::Frame>, String)>,
     /// The numbers of the picture.
     pub(crate) data: Option<Data>,
-    /// A table in its place.
+    /// A table instead of the picture.
     pub(crate) table: Option<crate::page::table::Table>,
     /// Sentences for the caption.
     pub(crate) remarks: Vec<String>,
@@ -94,7 +94,7 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<RenderedPlot>, ReportErr
     let has_picture = figures.iter().any(|figure| figure.svg.is_some());
     let of_flows = if records.is_single_run() && !has_picture { flows::draw(records)? } else { None };
     figures.extend(of_flows.map(|(name, title, drawing)| finish(&name, title, drawing, Vec::new(), &mut used)));
-    // A study that draws distributions has chosen which.
+    // A study that draws distributions has selected them.
     if !specs.iter().any(|spec| spec.kind == Kind::Distribution) {
         for (name, title, drawing) in experience::draw(records)? {
             figures.push(finish(&name, title, drawing, Vec::new(), &mut used));
@@ -132,7 +132,7 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
             _ => word,
         }
     });
-    // The caption describes the study as declared; a quick run has fewer runs, of which the remarks are.
+    // The caption describes the study as declared. A quick run has fewer runs, and the remarks describe these.
     let quick = records.study.quick && spec.caption.is_some();
     let label = |text: &String| if quick { format!("{OF_WHOLE_STUDY} {text}") } else { text.clone() };
     let mut before: Vec<String> = spec.caption.iter().map(label).collect();

@@ -149,7 +149,7 @@ pub(crate) fn small_text(out: &mut String, at: (f64, f64), size: f64, ink: &str,
     let _ = write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{ink}\">{words}</text>");
 }
 
-/// The approximate width of a text, based on the wider of the common sans-serif fonts, to reserve space.
+/// Returns the approximate width of a text, based on the wider of the common sans-serif fonts, to reserve space.
 pub(crate) fn text_width(words: &str) -> f64 {
     let em: f64 = words
         .chars()

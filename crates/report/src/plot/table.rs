@@ -41,7 +41,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
             let unit = unit_of(records, first).scale_for(largest_of(metric));
             columns.push((*column, metric.as_str(), unit));
         }
-        // A value needs the name of its axis; the name of an experiment explains itself.
+        // A value needs the name of its axis; the name of an experiment is clear without one.
         let named = match across.as_str() {
             Point::EXPERIMENT => (*column).to_owned(),
             across => format!("{}: {}", word_for(records, across), shown(column)),
@@ -76,7 +76,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     Drawing { picture: None, data: None, table: Some(table), remarks: remarks(records, spec) }
 }
 
-/// A value with its interval if it has one.
+/// A value, with its interval if it has one.
 fn cell(mean: f64, half: Option<f64>, best: bool) -> Field {
     let text = match half.map(|half| mean_and_interval(mean, Some(half))) {
         Some((mean, Some(half))) => format!("{mean} ± {half}"),

@@ -160,9 +160,9 @@ const LEAST_DISTANCE: f64 = 0.065;
 /// The margin outside the first and the last value, as a fraction of the distance between them.
 const MARGIN: f64 = 0.04;
 
-/// The best scale for an axis with a tick at each value: logarithmic (`true`) if the study requests it, or if all
-/// values are powers of two and the study requests no scale (`None`). Returns `None` if there are too many values or
-/// they are too close.
+/// Returns the best scale for an axis with a tick at each value: logarithmic (`true`) if the study requests it, or if
+/// all values are powers of two and the study requests no scale (`None`). Returns `None` if there are too many values
+/// or they are too close.
 pub(crate) fn scale_of_values(rising: &[f64], asked_log: Option<bool>) -> Option<bool> {
     let (first, last) = (*rising.first()?, *rising.last()?);
     if rising.len() < 2 || rising.len() > MOST_VALUES {

@@ -1,4 +1,4 @@
-//! Time plots: the samples of a probe over time, with one thin line per subject, from `series.csv` of one run; or their
+//! Time plots: the samples of a probe over time, with one thin line per subject, from `series.csv` of one run, or their
 //! means over intervals. For each point of a study only the first run (the first seed) is drawn. A mean of congestion
 //! windows over runs would show a window that no flow had.
 
@@ -81,7 +81,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     let scale = if gather::is_log(spec.x_scale) { AxisScale::Log } else { AxisScale::Linear(RangeEnds::Exact) };
     let x_axis = Axis { scale, ..x_axis };
     let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, metric, "", heights);
-    // A dense line is solid, lest a peak falls into a gap between dashes.
+    // A dense line is solid, so that no peak is hidden in a gap between dashes.
     let panels = panels(&curves);
     let dense = panels.len() > 1 || curves.iter().any(|(_, samples)| samples.len() > DENSE);
     let style = |i: usize| if dense { palette::style(i).solid() } else { palette::style(i) };
@@ -124,8 +124,9 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         let width = if shown.len() > 1000 { 0.9 } else { 1.4 };
         for piece in pieces() {
             // Half a picture unit is a pixel of the picture at twice its size, or of a print at 280 dpi. The samples
-            // that are kept in a pixel column cover the range from its lowest to its highest sample, and enter and
-            // leave the column where the whole series does. The picture therefore equals that of all samples.
+            // that are kept in a pixel column cover the range from its lowest to its highest sample. They enter and
+            // leave the column where the complete series does. The picture is therefore identical to that of all
+            // samples.
             let kept = thin(piece, |t| frame.x(x_unit.value(t)) * 2.0);
             thinned |= kept.len() < piece.len();
             for (time_s, value) in &kept {
