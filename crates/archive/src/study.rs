@@ -71,7 +71,7 @@ names! {
 }
 
 names! {
-    /// Which value of several is the best.
+    /// The criterion for the best of several values.
     pub enum Best {
         High = "high": "the highest",
         Low = "low": "the lowest",
@@ -335,7 +335,7 @@ impl StudyRecord {
         let invalid =
             |error: &fullpipe_schema::Error| RecordError::invalid(file, Some(error.line as u64), error.problem());
         let loaded = fullpipe_schema::load(&STUDY, text, "", &[]).map_err(|errors| {
-            // A misspelled key explains more than the error that the correct key is missing.
+            // An error about a misspelled key is more helpful than the error that the correct key is missing.
             let found = errors.0.iter().find(|error| !error.found.is_empty());
             invalid(found.unwrap_or(&errors.0[0]))
         })?;
@@ -361,7 +361,7 @@ impl StudyRecord {
         Ok((StudyRecord::parse(file, &text)?, text))
     }
 
-    /// Whether this is the record of a single run and not of a study.
+    /// Returns whether this is the record of a single run and not of a study.
     pub fn is_single_run(&self) -> bool {
         self.exact_seed == Some(true) && self.more_seeds.as_ref().is_none_or(Vec::is_empty)
     }

@@ -9,8 +9,8 @@ use crate::warning::WarningKind;
 use fullpipe_schema::{FieldKind, Table, describe_kind};
 use std::fmt::Write;
 
-/// The page `docs/records.md`. `components` are the tables of a run that other crates declare. `metrics` are the
-/// metrics of `figures.csv`: a table for each workload or transport whose endpoints report them.
+/// Returns the page `docs/records.md`. `components` are the tables of a run that other crates declare. `metrics` are
+/// the metrics of `figures.csv`: a table for each workload or transport whose endpoints report them.
 pub fn render_records_page(components: &[TableReference], metrics: &[TableReference]) -> String {
     let mut out = String::from(PAGE);
     for table in study_table_references().iter().chain(&run_table_references()).chain(components) {
