@@ -12,7 +12,7 @@ use fullpipe::{BUILD, embedded, lab};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The scenario that calibrates the CPU speed, and its duration, which takes about 10 ms.
+/// The scenario that calibrates the CPU speed, and its duration. A run takes about 10 ms.
 const CALIBRATION: (&str, &str) = ("bench/tcp-1", "4s");
 /// Number of calibration runs. The fastest one counts, because other programs can only slow a run down.
 const CALIBRATIONS: usize = 3;
@@ -116,7 +116,7 @@ const HEADINGS: [(&str, bool); 6] = [
     ("largest part of it", false),
 ];
 
-/// `fullpipe check --cost`.
+/// Runs `fullpipe check --cost`.
 pub(crate) fn check(names: &[String], json_wanted: bool, quick: bool) -> Result<(), Failure> {
     let rate = events_per_cpu_second()?;
     let (mut rows, mut wrong) = (Vec::new(), Vec::new());

@@ -106,13 +106,13 @@ fn unknown(all: &[NamedItem], name: &str) -> Failure {
     Failure::usage(format!("unknown name `{name}`{hint} (`fullpipe help WORD` searches names and texts)"))
 }
 
-/// The known names that are similar to this one, for an error message.
+/// Returns the known names that are similar to this one, for an error message.
 pub(crate) fn nearest_names(all: &[NamedItem], name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     let mut names: Vec<&str> = all.iter().map(|named| named.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    // Names that contain it, otherwise the nearest names by spelling.
+    // Names that contain the name, otherwise the nearest names by spelling.
     let containing = names.iter().copied().filter(|name| last.len() > 2 && name.contains(last));
     let mut near: Vec<&str> = containing.take(6).collect();
     if near.is_empty() {

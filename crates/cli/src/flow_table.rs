@@ -27,7 +27,7 @@ const SHOWN: [Shown; 10] = [
     ("completion", true, |row| quantity(row.completion_s.map(Duration::as_secs_f64), "s")),
 ];
 
-/// The table of a single run; `None` for a study with several runs.
+/// Returns the table of a single run; `None` for a study with several runs.
 pub(crate) fn of_single_run(study: &Study, folder: &Path) -> Result<Option<String>, Failure> {
     if !matches!(study.seeds, SeedSource::Fixed(_)) {
         return Ok(None);

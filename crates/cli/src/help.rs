@@ -14,7 +14,7 @@ const MOST_ROWS: usize = 10;
 /// The maximum width of a line in characters; longer lines are cut.
 const WIDTH: usize = 120;
 
-/// `fullpipe help`.
+/// Runs `fullpipe help`.
 pub(crate) fn help(topic: &[String]) -> Result<(), Failure> {
     if topic.iter().all(|word| word.trim().is_empty()) {
         print_line!("{}", Arguments::command().render_long_help().to_string().trim_end());

@@ -51,7 +51,7 @@ static LISTS: [List; 11] = [
     ("benchmarks", || measurement::NAMES.iter().map(|name| benchmark(name)).collect()),
 ];
 
-/// The names of the lists, for messages.
+/// Returns the names of the lists, for messages.
 pub(crate) fn names() -> String {
     LISTS.map(|(name, _)| name).join(", ")
 }

@@ -17,7 +17,7 @@ pub(crate) enum ProgressDisplay {
 }
 
 impl ProgressDisplay {
-    /// The form for the current standard error.
+    /// Creates the progress display for the current standard error.
     pub(crate) fn new(quiet: bool) -> Self {
         if quiet {
             ProgressDisplay::Quiet
@@ -115,7 +115,7 @@ impl ProgressLines {
         None
     }
 
-    /// The estimated remaining time, based on the runs that were computed; reused runs take no time.
+    /// The estimated remaining time, based on the runs that were computed. Reused runs take no time.
     fn left(&self, now_s: f64, runs: usize) -> String {
         match (runs, self.computed) {
             (0, _) | (_, 0) => String::new(),

@@ -1,6 +1,7 @@
-//! `fullpipe bench`: the fixed benchmark scenarios, with the same code as `fullpipe run`, including counters and auditor.
+//! `fullpipe bench`: the fixed benchmark scenarios, with the same code as `fullpipe run`, including counters and
+//! auditor.
 //!
-//! Each scenario runs in its own process, so that its peak memory is measured alone. A measurement repeats the run
+//! Each scenario runs in its own process, so that its peak memory is measured separately. A measurement repeats the run
 //! until one CPU second has passed, without the time to build the network. The result is the median of five
 //! measurements.
 

@@ -307,7 +307,7 @@ pub(crate) fn measure() -> Result<Value, Failure> {
     Ok(measurement::row(measurement::MASQUE, seconds, counts, our_figures.cpu_seconds, ours.peak_rss_bytes(), further))
 }
 
-/// The row in words.
+/// Returns the row in words.
 pub(crate) fn describe(row: &Value) -> String {
     let megabits = |key: &str| row[key].as_f64().unwrap_or(f64::NAN) / 1e6;
     let seconds = |key: &str| row[key].as_f64().unwrap_or(f64::NAN) / ROUNDS as f64;

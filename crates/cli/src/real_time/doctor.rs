@@ -69,7 +69,7 @@ fn calibration_text(found: &Value) -> String {
     )
 }
 
-/// `fullpipe doctor`. It must be called before a second thread exists.
+/// Runs `fullpipe doctor`. This function must be called before a second thread exists.
 pub(crate) fn doctor(arguments: &DoctorArguments) -> Result<(), Failure> {
     let (findings, home) = doctor::run_checks();
     let calibration = home.as_ref().map(calibrate).transpose();

@@ -104,7 +104,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
     ))
 }
 
-/// The row in words, with a line for each number of UEs.
+/// Returns the row in words, with a line for each number of UEs.
 pub(super) fn describe(row: &Value) -> String {
     let cell = |cell: &Value| {
         let number = |key: &str| cell[key].as_f64().unwrap_or(f64::NAN);
