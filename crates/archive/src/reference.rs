@@ -78,7 +78,7 @@ impl TableReference {
     }
 }
 
-/// The unit that a column's name has as its suffix.
+/// Returns the unit that a column's name has as its suffix.
 fn unit_of_name(name: &str) -> Option<&'static str> {
     let units = [("bps", "bit/s"), ("s", "s"), ("bytes", "bytes"), ("packets", "packets"), ("ratio", "")];
     let ends_with = |ending: &str| name.strip_suffix(ending).is_some_and(|stem| stem.is_empty() || stem.ends_with('_'));

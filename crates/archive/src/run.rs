@@ -264,7 +264,7 @@ impl RunRecord {
     /// Reads the file.
     ///
     /// # Errors
-    /// As [`RunRecord::parse`], or if the file cannot be read.
+    /// The errors of [`RunRecord::parse`], or an error if the file cannot be read.
     pub fn read(file: &Path) -> Result<Self, RecordError> {
         RunRecord::parse(file, &std::fs::read(file).map_err(|cause| RecordError::read(file, cause))?)
     }

@@ -354,7 +354,7 @@ impl StudyRecord {
     /// Reads the file. Returns the study and the text of the file.
     ///
     /// # Errors
-    /// As [`StudyRecord::parse`], or if the file cannot be read or is not UTF-8.
+    /// The errors of [`StudyRecord::parse`], or an error if the file cannot be read or is not UTF-8.
     pub fn read(file: &Path) -> Result<(Self, String), RecordError> {
         let bytes = std::fs::read(file).map_err(|cause| RecordError::read(file, cause))?;
         let text = String::from_utf8(bytes).map_err(|_| RecordError::invalid(file, None, "is not UTF-8 text"))?;

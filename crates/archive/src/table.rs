@@ -247,7 +247,7 @@ impl<R: Default> RecordTable<R> {
     /// Opens a file and reads its header. [`TableReader::read_next`] reads the rows.
     ///
     /// # Errors
-    /// As [`RecordTable::reader`], or if the file cannot be opened.
+    /// The errors of [`RecordTable::reader`], or an error if the file cannot be opened.
     pub fn open(&self, file: &Path) -> Result<TableReader<R, File>, RecordError> {
         TableReader::new(self, CsvLines::open(file)?)
     }
@@ -263,7 +263,7 @@ impl<R: Default> RecordTable<R> {
     /// Reads all rows into columns.
     ///
     /// # Errors
-    /// As [`RecordTable::read`].
+    /// The errors of [`RecordTable::read`].
     pub fn read_columns(&self, file: &Path, input: impl Read) -> Result<Columns, RecordError> {
         Ok(self.to_columns(self.read(file, input)?))
     }
@@ -320,7 +320,7 @@ impl<R: Default, I: Read> TableReader<R, I> {
     /// Reads the remaining rows.
     ///
     /// # Errors
-    /// As [`TableReader::read_next`].
+    /// The errors of [`TableReader::read_next`].
     pub fn rows(mut self) -> Result<Vec<R>, RecordError> {
         let mut rows = Vec::new();
         loop {

@@ -48,7 +48,7 @@ pub(crate) fn find(names: &[String]) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// The command line with the full names of all commands.
+/// Returns the command line with the full names of all commands.
 fn all() -> Command {
     let mut command = Arguments::command();
     command.build();

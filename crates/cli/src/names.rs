@@ -71,8 +71,8 @@ fn terms(all: &mut Vec<NamedItem>) {
 /// The page with the terms.
 const GLOSSARY: &str = "glossary.md";
 
-/// The title in an embedded file. These files are valid, and a title is on its own line, so it is not necessary to load
-/// them.
+/// Returns the title in an embedded file. These files are valid, and a title is on its own line, so it is not necessary
+/// to load them.
 fn title(text: &str) -> &str {
     text.lines().find_map(|line| line.strip_prefix("title = \"")?.strip_suffix('"')).unwrap_or_default()
 }
@@ -426,7 +426,7 @@ fn article(noun: &str) -> &'static str {
     if is_vowel { "an" } else { "a" }
 }
 
-/// A text of the declarations as a sentence. In some lists the texts are parts of sentences.
+/// Returns a text of the declarations as a sentence. In some lists the texts are parts of sentences.
 fn sentence(text: &str) -> String {
     let mut letters = text.trim_end_matches('.').chars();
     // A word with uppercase letters or digits after its first letter is a name.

@@ -348,8 +348,8 @@ fn make(
     }
 }
 
-/// The files with the output of programs, if the folder has a single run: `client.out.txt` and `client.err.txt`. Empty
-/// files are omitted.
+/// Returns the files with the output of programs, if the folder has a single run: `client.out.txt` and
+/// `client.err.txt`. Empty files are omitted.
 fn program_outputs(folder: &Path) -> Vec<PathBuf> {
     let entries = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -445,7 +445,7 @@ fn print_rest(rows: usize) {
     }
 }
 
-/// The text of a cell. Numbers have six significant digits.
+/// Returns the text of a cell. Numbers have six significant digits.
 fn cell<R>(column: &Column<R>, row: &R) -> String {
     match (column.cell)(row) {
         Cell::Number(number) => significant(number, 6),
@@ -457,8 +457,8 @@ fn cell<R>(column: &Column<R>, row: &R) -> String {
     }
 }
 
-/// The metrics and claims of a study. For a single run each total has a label, such as "mean over flows", and metrics
-/// without a value are listed below the table. A note that all rows have is also written once, below the table.
+/// Returns the metrics and claims of a study. For a single run each total has a label, such as "mean over flows", and
+/// metrics without a value are listed below the table. A note that all rows have is also written once, below the table.
 fn metric_table(study: &Study, rows: &[SummaryRow]) -> String {
     let single = matches!(study.seeds, SeedSource::Fixed(_));
     let has_value = |row: &&SummaryRow| !single || row.run_count() > 0 || row.mean.is_some() || row.verdict.is_some();
@@ -493,7 +493,7 @@ fn metric_table(study: &Study, rows: &[SummaryRow]) -> String {
     out
 }
 
-/// Rows as aligned columns; empty columns are omitted.
+/// Returns the rows as aligned columns; empty columns are omitted.
 fn table<R>(rows: &[R], shown: &[Column<R>]) -> String {
     let mut lines: Vec<Vec<String>> = vec![shown.iter().map(|column| column.name.to_owned()).collect()];
     lines.extend(rows.iter().map(|row| shown.iter().map(|column| cell(column, row)).collect::<Vec<_>>()));
@@ -598,7 +598,7 @@ fn show_bdp_limits(limits: &[BdpLimit]) {
     }
 }
 
-/// The interval to which rates, means and ratios of a run apply.
+/// Returns the interval to which rates, means and ratios of a run apply.
 fn interval_in_words((from, duration): (Duration, Duration)) -> String {
     // A run ends early if no events remain.
     if from.is_zero() {
@@ -608,7 +608,7 @@ fn interval_in_words((from, duration): (Duration, Duration)) -> String {
     }
 }
 
-/// The intervals of the points of a study: each distinct interval with its experiments.
+/// Returns the intervals of the points of a study: each distinct interval with its experiments.
 fn intervals_of(plan: &study::plan::Plan) -> Vec<String> {
     let mut intervals: Vec<((Duration, Duration), Vec<&str>)> = Vec::new();
     for point in &plan.points {
@@ -667,7 +667,7 @@ pub(crate) fn is_study(text: &str) -> bool {
     false
 }
 
-/// Whether the text is a scenario, which has a network and flows; a study refers to scenarios.
+/// Returns whether the text is a scenario, which has a network and flows; a study refers to scenarios.
 fn is_scenario(text: &str) -> bool {
     const TABLES: [&str; 7] = ["[topology", "[[topology", "[[host", "[[link", "[[flow", "[[program", "[[router"];
     let mut lines = text.lines().map(str::trim_start);

@@ -45,7 +45,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
     }
 }
 
-/// The differences as a table for the terminal.
+/// Returns the differences as a table for the terminal.
 fn table(differences: &[Difference]) -> String {
     const NUMERIC: [bool; 10] = [false, false, false, false, true, true, true, true, true, false];
     let headings = ["point", "metric", "flow", "unit", "pairs", "here", "there", "difference", "ci95", "interval"];

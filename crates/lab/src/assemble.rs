@@ -202,7 +202,7 @@ fn introduce(scenario: &Scenario, network: &mut Network<RunObserver>) {
     }
 }
 
-/// The links of the route from one node to another.
+/// Returns the links of the route from one node to another.
 fn links_between(network: &Network<RunObserver>, from: NodeId, to: NodeId) -> Vec<LinkId> {
     let mut at = from;
     let mut links = Vec::new();

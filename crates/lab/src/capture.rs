@@ -92,7 +92,7 @@ fn begin(host: &str, snap_bytes: u32) -> PcapngWriter<Vec<u8>> {
     capture
 }
 
-/// A unique name for a host's file that is valid in every file system.
+/// Returns a unique name for a host's file that is valid in every file system.
 fn file_name(host: &str, taken: &mut BTreeSet<String>) -> String {
     let harmless = |letter: char| if letter.is_alphanumeric() || "-_.".contains(letter) { letter } else { '_' };
     let plain: String = host.chars().take(60).map(harmless).collect();

@@ -7,7 +7,7 @@ use fullpipe_record::{FlowCounters, LinkSummary};
 use fullpipe_units::{FlowId, Instant};
 use std::collections::BTreeSet;
 
-/// A count divided by another, or by seconds; `None` if the divisor is zero.
+/// Returns a count divided by another, or by seconds; `None` if the divisor is zero.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }

@@ -39,7 +39,7 @@ pub struct DelayPercentiles {
 }
 
 impl DelayPercentiles {
-    /// The percentiles of a histogram; `None` if it is empty.
+    /// Returns the percentiles of a histogram; `None` if it is empty.
     fn of(delays: &DelayHistogram) -> Option<Self> {
         let percentile = |percent| delays.percentile(percent);
         Some(DelayPercentiles { p50: percentile(50)?, p95: percentile(95)?, p99: percentile(99)? })
@@ -427,12 +427,12 @@ impl Outcome {
         DelayPercentiles::of(&sum)
     }
 
-    /// The packet delays of one direction of a conversation in the measured interval.
+    /// Returns the packet delays of one direction of a conversation in the measured interval.
     fn delays(&self, conversation: usize, end: usize) -> Option<&DelayHistogram> {
         self.witness.monitor.delays(FlowId((2 * conversation + end) as u32))
     }
 
-    /// The counters of one direction of a conversation for the whole run, and for the measured interval.
+    /// Returns the counters of one direction of a conversation for the whole run, and for the measured interval.
     fn counters(&self, conversation: usize, end: usize) -> (FlowCounters, FlowCounters) {
         let flow = FlowId((2 * conversation + end) as u32);
         let monitor = &self.witness.monitor;
@@ -457,7 +457,8 @@ impl Outcome {
         Some(direction_name(&described.name, self.world.number_of(conversation) + 1, end))
     }
 
-    /// The row of a conversation of real hosts that matches no flow of the scenario. Its name consists of its ends.
+    /// Returns the row of a conversation of real hosts that matches no flow of the scenario. Its name consists of its
+    /// ends.
     fn undescribed_row(&self, conversation: usize, end: usize) -> Option<FlowRow<'_>> {
         let (protocol, ends) = *self.world.real()?.conversations.get(&(conversation as u32))?;
         let (counters, measured) = self.counters(conversation, end);
@@ -801,7 +802,7 @@ impl fmt::Display for UnknownSeries {
 
 impl std::error::Error for UnknownSeries {}
 
-/// Mean rate in bit/s of bytes received between two times; `None` if the interval is empty.
+/// Returns the mean rate in bit/s of bytes received between two times; `None` if the interval is empty.
 fn rate_bps(bytes: u64, from: Instant, until: Instant) -> Option<f64> {
     let time = until.saturating_since(from);
     (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64())

@@ -306,12 +306,12 @@ impl ControlFactory {
     }
 }
 
-/// The name of the `[[flow]]` from which a flow was created.
+/// Returns the name of the `[[flow]]` from which a flow was created.
 fn group(flow: &str) -> &str {
     flow.split_once('.').map_or(flow, |(group, _)| group)
 }
 
-/// Whether a name or pattern selects a flow, by its own name or that of its group.
+/// Returns whether a name or pattern selects a flow, by its own name or that of its group.
 fn chooses_flow(chosen: &str, flow: &str) -> bool {
     matches(chosen, flow) || matches(chosen, group(flow))
 }

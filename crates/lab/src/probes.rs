@@ -57,8 +57,8 @@ enum Target {
 }
 
 impl Target {
-    /// A metric of one endpoint of a flow, and of the packets that it sends. Metrics of a proxy belong to the far end
-    /// of the tunnel.
+    /// Returns a metric of one endpoint of a flow, and of the packets that it sends. Metrics of a proxy belong to the
+    /// far end of the tunnel.
     fn of_flow(end: (usize, usize), name: &str) -> Option<Target> {
         let packets = ProbeMetric::find(&metrics::FLOW, name).map(|metric| Target::Flow(end, metric));
         let at = |end, metrics| ProbeMetric::find(metrics, name).map(|metric| Target::Endpoint(end, metric));
@@ -288,7 +288,7 @@ impl Sampler {
 }
 
 impl Target {
-    /// The value in the report of an endpoint.
+    /// Returns the value in the report of an endpoint.
     fn of_endpoint(&self, report: &EndpointReport) -> Option<f64> {
         match self {
             Target::Endpoint(_, ProbeMetric { reading: MetricReader::Value(value), .. }) => value(report),
@@ -299,8 +299,8 @@ impl Target {
 }
 
 impl Channel {
-    /// The value of a channel. `last_report` caches the report of an end for its further channels: creating a report
-    /// takes as long as writing its values.
+    /// Returns the value of a channel. `last_report` caches the report of an end for its further channels: creating a
+    /// report takes as long as writing its values.
     fn value(
         &mut self,
         now: Instant,

@@ -28,7 +28,7 @@ enum Shared {
 }
 
 impl Shared {
-    /// All shared resources on the route from one node to another.
+    /// Returns all shared resources on the route from one node to another.
     fn on_route(scenario: &Scenario, network: &Network<RunObserver>, from: NodeId, to: NodeId) -> Vec<Shared> {
         let mut at = from;
         let hops = network.path(from, to).into_iter();
@@ -48,7 +48,7 @@ impl Shared {
         shared.collect()
     }
 
-    /// The transmission time of a full packet; in an access network at its highest rate.
+    /// Returns the transmission time of a full packet; in an access network at its highest rate.
     fn packet_time(self, scenario: &Scenario) -> Duration {
         let (bytes, bits_per_second) = match self {
             Shared::Link(link) => {
@@ -87,7 +87,7 @@ pub(crate) fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> 
     legs
 }
 
-/// The maximum processing time of each host that has one.
+/// Returns the maximum processing time of each host that has one.
 fn limits(scenario: &Scenario, network: &Network<RunObserver>) -> BTreeMap<NodeId, Duration> {
     let legs_of_flows = || (0..scenario.flows.len()).map(|flow| legs(scenario, flow));
     if let Some(fixed) = scenario.processing_jitter {

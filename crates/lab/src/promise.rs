@@ -84,7 +84,7 @@ pub(crate) fn link_queue_promise(link: &Link) -> Option<DeclaredQueueLimit> {
     queue_promise(Limit::from_queue_limit(link.queue, link.rate), &link.discipline)
 }
 
-/// The rate over time, and the highest rate; 0 if the link transmits at given times and no rate limits a frame.
+/// Returns the rate over time, and the highest rate; 0 if the link transmits at given times and no rate limits a frame.
 fn course(link: &Link) -> (RateProfile, u64) {
     let first_bps = link.rate.bits_per_second();
     match &link.course {
@@ -104,7 +104,7 @@ fn course(link: &Link) -> (RateProfile, u64) {
     }
 }
 
-/// The limits of the device queue, and of the discipline if there is one.
+/// Returns the limits of the device queue, and of the discipline if there is one.
 fn queue_promise(device: Limit, above: &Option<Discipline>) -> Option<DeclaredQueueLimit> {
     let above = above.as_ref().map_or(QueueCapacity::NOTHING, |discipline| discipline.capacity());
     let QueueCapacity { packets, bytes } = QueueCapacity::from_limit(device).combine(above);

@@ -44,7 +44,7 @@ pub(crate) fn of_media(scenario: &Scenario, network: &Network<RunObserver>) -> V
     by_kind.into_values().flat_map(capped).collect()
 }
 
-/// The first warnings of a list, and the number of the others.
+/// Returns the first warnings of a list, and the number of the others.
 fn capped(mut warnings: Vec<Warning>) -> Vec<Warning> {
     let more = warnings.len().saturating_sub(MOST_OF_A_KIND);
     if more > 0 {
@@ -69,7 +69,7 @@ fn packet_bytes(flow: &Flow) -> Option<u32> {
     }
 }
 
-/// Links whose queue limit is smaller than one packet of a flow.
+/// Returns the links whose queue limit is smaller than one packet of a flow.
 fn small_queues(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let in_bytes = |packets: Option<u64>, bytes: Option<u64>| bytes.filter(|_| packets.is_none()).unwrap_or(u64::MAX);
     // Byte limits of the discipline, and of the whole queue (discipline and device).
@@ -129,7 +129,8 @@ fn small_queues(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warn
     warned.into_values().collect()
 }
 
-/// Links whose device queue has room for many packets below a discipline that drops or marks by its own queue length.
+/// Returns the links whose device queue has room for many packets below a discipline that drops or marks by its own
+/// queue length.
 fn queues_below_disciplines(scenario: &Scenario) -> Vec<Warning> {
     let links = scenario.links.iter().filter_map(|link| {
         let discipline = link.discipline.as_ref()?;
@@ -153,7 +154,7 @@ fn queues_below_disciplines(scenario: &Scenario) -> Vec<Warning> {
     links.collect()
 }
 
-/// Flows that start after the end of the run.
+/// Returns the flows that start after the end of the run.
 fn late_flows(scenario: &Scenario) -> Vec<Warning> {
     let late = scenario.flows.iter().filter(|flow| flow.start >= scenario.duration);
     late.map(|flow| {

@@ -144,7 +144,7 @@ impl Observer for More {
     }
 }
 
-/// Links whose discipline may reorder packets.
+/// Returns the links whose discipline may reorder packets.
 fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
     let reorders =
         |discipline: &Option<Discipline>| discipline.as_ref().is_some_and(|discipline| discipline.reorders());

@@ -130,7 +130,7 @@ pub(crate) fn compare(records: &Records, folder: &Path) -> Result<Comparison, Re
     })
 }
 
-/// The numbers of a difference from the values of pairs; `None` without pairs.
+/// Returns the numbers of a difference from the values of pairs; `None` without pairs.
 fn difference(values: &[(f64, f64)]) -> Option<Difference> {
     let column = |of: fn(&(f64, f64)) -> f64| values.iter().map(of).collect::<Vec<f64>>();
     let summary = summarize(&column(|pair| pair.0 - pair.1))?;
@@ -160,7 +160,7 @@ const OF_FLOWS: [Column<FlowRow>; 5] = [
 /// Runs with more directions of flows have no rows for single flows, as in `flow_summary.csv`.
 const MOST_DIRECTIONS: usize = 200;
 
-/// The differences of each flow that both runs of a pair have, in its main direction.
+/// Returns the differences of each flow that both runs of a pair have, in its main direction.
 fn of_flows(
     records: &Records,
     other: &Records,
@@ -204,8 +204,8 @@ fn of_flows(
     Ok(rows.collect())
 }
 
-/// The pairs of runs with equal point and seed, and the number of runs of the second folder without a pair. If several
-/// runs have the same point and seed, they are paired in their order.
+/// Returns the pairs of runs with equal point and seed, and the number of runs of the second folder without a pair. If
+/// several runs have the same point and seed, they are paired in their order.
 fn pair<'a>(here: &'a [ResultRow], there: &'a [ResultRow]) -> (Vec<(&'a ResultRow, &'a ResultRow)>, usize) {
     let mut waiting: BTreeMap<(&Point, u64), Vec<&ResultRow>> = BTreeMap::new();
     for row in there.iter().rev() {
@@ -217,7 +217,7 @@ fn pair<'a>(here: &'a [ResultRow], there: &'a [ResultRow]) -> (Vec<(&'a ResultRo
     (pairs, unpaired)
 }
 
-/// The point and seed of the first run, for a message.
+/// Returns the point and seed of the first run, for a message.
 fn some_runs(rows: &[ResultRow]) -> String {
     match rows {
         [] => "no runs".to_owned(),

@@ -92,7 +92,7 @@ mod present {
             )
         }
 
-        /// The number of dark pixels in the picture of a text.
+        /// Returns the number of dark pixels in the picture of a text.
         fn ink(words: &str) -> usize {
             let png = convert(&text(words), PlotFormat::Png).unwrap();
             let picture = Pixmap::decode_png(&png).unwrap();

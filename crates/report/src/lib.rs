@@ -68,7 +68,7 @@ pub fn write_report(folder: &Path) -> Result<ReportFiles, ReportError> {
 /// Like [`write_report`], with additional content.
 ///
 /// # Errors
-/// As [`write_report`].
+/// The errors of [`write_report`].
 pub fn write_report_with(folder: &Path, options: Options<'_>) -> Result<ReportFiles, ReportError> {
     let records = Records::read(folder)?;
     let figures = plot::draw_all(&records)?;

@@ -15,8 +15,8 @@ pub(crate) fn power_of_ten(exponent: i32) -> f64 {
     format!("1e{exponent}").parse().unwrap_or(f64::NAN)
 }
 
-/// The exponent of the first digit of `value` after rounding to `digits` significant digits. The exponent of 0.0996 is
-/// −2 with three digits, and −1 with two digits (0.10). That of zero is 0.
+/// Returns the exponent of the first digit of `value` after rounding to `digits` significant digits. The exponent of
+/// 0.0996 is −2 with three digits, and −1 with two digits (0.10). That of zero is 0.
 fn exponent_after_rounding(value: f64, digits: usize) -> i32 {
     let text = format!("{:.*e}", digits.saturating_sub(1), value);
     text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)

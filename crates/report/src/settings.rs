@@ -66,7 +66,7 @@ enum Setting {
     Table(Vec<(String, Setting)>),
 }
 
-/// The tree of a resolved scenario; `None` if it is not TOML.
+/// Returns the tree of a resolved scenario; `None` if it is not TOML.
 fn parse(text: &str) -> Option<Setting> {
     Document::parse(text).ok().map(|document| of_table(document.as_table()))
 }

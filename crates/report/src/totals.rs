@@ -35,7 +35,7 @@ pub fn describe_total(expression: &str) -> Option<&'static str> {
     }
 }
 
-/// The index of the parenthesis that closes one before the text. Parentheses in quotation marks do not count.
+/// Returns the index of the parenthesis that closes one before the text. Parentheses in quotation marks do not count.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut quoted) = (1, false);
     for (place, c) in text.char_indices() {

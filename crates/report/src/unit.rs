@@ -113,7 +113,7 @@ impl ScaledUnit {
     }
 }
 
-/// The n for which 1000^n <= value < 1000^(n+1); 0 for zero.
+/// Returns the n for which 1000^n <= value < 1000^(n+1); 0 for zero.
 fn thousands_below(value: f64) -> i32 {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -161,7 +161,7 @@ pub(crate) fn in_words(name: &str) -> String {
     name.split(['_', ' ']).map(with_capitals).collect::<Vec<_>>().join(" ")
 }
 
-/// An abbreviation as standards write it; another word as it is.
+/// Returns an abbreviation as standards write it; another word as it is.
 fn with_capitals(word: &str) -> String {
     const ABBREVIATIONS: [&str; 24] = [
         "ack", "aqm", "bbr", "bdp", "bler", "cpu", "cqi", "ecn", "harq", "http", "lte", "mcs", "mss", "mtu", "nat",

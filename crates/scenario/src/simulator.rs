@@ -211,7 +211,7 @@ fn rebind(options: &mut OptionParser) -> Result<Extra, ScenarioStringError> {
     Ok(Extra { link, ..Extra::default() })
 }
 
-/// A link whose only effect is the 12 ns that the transmission of 1500 bytes takes.
+/// Returns a link whose only effect is the 12 ns that the transmission of 1500 bytes takes.
 fn free_link(name: &str, from: &str, to: &str) -> String {
     format!(
         "\n[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1Tbit/s\"\ndelay = \"0s\"\nframing = \"0B\"\n\

@@ -75,7 +75,7 @@ fn split(text: &str) -> (&str, &str) {
 /// The reason for a number with too many decimals. [`parse`] adds the unit.
 const NOT_WHOLE: &str = "it is not a multiple of the smallest unit";
 
-/// The exact product of `number` and `scale`.
+/// Returns the exact product of `number` and `scale`.
 fn scaled(number: &str, scale: u64) -> Result<u64, QuantityError> {
     if number.starts_with('-') {
         return Err(QuantityError::because("it is negative"));
@@ -193,7 +193,7 @@ pub fn parse_queue_limit(text: &str) -> Result<QueueLimit, QuantityError> {
     fixed(value, family)
 }
 
-/// A queue limit from its value and the index of its unit family: packets, sizes or durations.
+/// Returns a queue limit from its value and the index of its unit family: packets, sizes or durations.
 fn fixed(value: u64, family: usize) -> Result<QueueLimit, QuantityError> {
     match family {
         0 => match u32::try_from(value) {
@@ -219,7 +219,7 @@ pub fn parse_link_queue_limit(text: &str) -> Result<LinkQueueLimit, QuantityErro
     }
 }
 
-/// The regular expression of a number with one of these units, or of one of these words, for JSON Schema.
+/// Returns the regular expression of a number with one of these units, or of one of these words, for JSON Schema.
 fn pattern(units: &[Units], words: &[&str]) -> String {
     let units: Vec<&str> = units.iter().flat_map(|list| list.iter()).map(|(name, _)| *name).collect();
     let words: String = words.iter().map(|word| format!("|{word}")).collect();

@@ -13,7 +13,7 @@ pub fn resolved_toml(schema: &'static Table, tree: &Tree) -> String {
     text
 }
 
-/// The fields of a tree in the order of the schema.
+/// Returns the fields of a tree in the order of the schema.
 fn fields<'a>(schema: &'static Table, tree: &'a Tree) -> Vec<(&'static str, Option<&'static Field>, &'a Value)> {
     let mut list = Vec::new();
     let mut fields: Vec<&'static Field> = schema.common_fields().collect();
@@ -31,7 +31,7 @@ fn fields<'a>(schema: &'static Table, tree: &'a Tree) -> Vec<(&'static str, Opti
     list
 }
 
-/// The kind of a value. For [`FieldKind::Either`] it is one of its two kinds.
+/// Returns the kind of a value. For [`FieldKind::Either`] it is one of its two kinds.
 fn actual(kind: &'static FieldKind, data: &ValueData) -> &'static FieldKind {
     match kind {
         FieldKind::Either(first, second) => {
@@ -103,8 +103,8 @@ fn header(header: &str, text: &mut String) {
     text.push('\n');
 }
 
-/// Whether a value gets its own header. A table of up to three fields without such values is written inline. An empty
-/// array of tables can only be written as `[]`.
+/// Returns whether a value gets its own header. A table of up to three fields without such values is written inline. An
+/// empty array of tables can only be written as `[]`.
 fn under_header(kind: Option<&'static FieldKind>, value: &Value) -> bool {
     match (kind.map(|kind| actual(kind, &value.data)), &value.data) {
         (Some(FieldKind::Table(schema)), ValueData::Table(tree)) => {

@@ -55,7 +55,7 @@ fn between<T: PartialOrd + Copy>(
     }
 }
 
-/// A duration in hours or minutes if it is a whole number of them: "1h" instead of "3600s".
+/// Returns a duration in hours or minutes if it is a whole number of them: "1h" instead of "3600s".
 fn hours(duration: Duration) -> String {
     match duration.as_nanos() / 1_000_000_000 {
         seconds if duration != Duration::from_secs(seconds) || seconds < 60 => duration.to_string(),
@@ -65,7 +65,7 @@ fn hours(duration: Duration) -> String {
     }
 }
 
-/// An integer in TOML syntax. From seven digits on, digits are in groups of three: "1_000_000".
+/// Returns an integer in TOML syntax. From seven digits on, digits are in groups of three: "1_000_000".
 fn grouped(number: i64) -> String {
     let digits = number.to_string();
     if digits.trim_start_matches('-').len() < 7 {
@@ -273,7 +273,8 @@ impl Walker<'_> {
         good.then_some(tree)
     }
 
-    /// The value of a field under a former spelling of its key, with a hint. It is an error to use both spellings.
+    /// Returns the value of a field under a former spelling of its key, with a hint. It is an error to use both
+    /// spellings.
     fn former(&mut self, field: &'static Field, entries: &[Entry], path: &KeyPath, good: &mut bool) -> Option<Node> {
         if field.former.is_empty() {
             return None;
@@ -599,7 +600,7 @@ fn scalar(kind: &FieldKind, content: &NodeContent) -> (Result<ValueData, String>
     (result, None)
 }
 
-/// Whether a queue can have this limit, or the reason why not.
+/// Checks that a queue can have this limit; the error is the reason why it cannot.
 fn acceptable(limit: QueueLimit) -> Result<(), String> {
     match limit {
         QueueLimit::Packets(0) | QueueLimit::Bytes(0) | QueueLimit::Time(Duration::ZERO) => {

@@ -105,8 +105,8 @@ impl Archive {
         self.folder.join("runs").join(key)
     }
 
-    /// The location of a run's files until the run is complete. It is separate from finished runs, of which there may
-    /// be thousands to list.
+    /// Returns the location of a run's files until the run is complete. It is separate from finished runs, of which
+    /// there may be thousands to list.
     fn unfinished(&self, key: &str) -> PathBuf {
         self.folder.join(format!("{UNFINISHED}{key}"))
     }
@@ -236,7 +236,7 @@ impl Archive {
     }
 }
 
-/// The rows of `cpu.csv`. A line that an interruption truncated is ignored.
+/// Returns the rows of `cpu.csv`. A line that an interruption truncated is ignored.
 fn cpu_times(content: Vec<u8>) -> BTreeMap<String, f64> {
     let text = String::from_utf8_lossy(&content).into_owned();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -244,7 +244,7 @@ fn cpu_times(content: Vec<u8>) -> BTreeMap<String, f64> {
     rows.filter_map(|(key, cpu_s)| Some((key.to_owned(), cpu_s.parse().ok()?))).collect()
 }
 
-/// The record of the options for `run.json`.
+/// Returns the record of the options for `run.json`.
 fn wanted(options: &RunOptions) -> RunOptionsRecord {
     let pcap = match options.pcap {
         None => PacketCapture::None,
@@ -254,7 +254,7 @@ fn wanted(options: &RunOptions) -> RunOptionsRecord {
     RunOptionsRecord { audit: options.audit, pcap, qlog: options.qlog, record: options.record }
 }
 
-/// Whether a run that was made with these options has all that is required now.
+/// Returns whether a run that was made with these options has all that is required now.
 fn serves(made_with: &RunOptionsRecord, wanted: &RunOptionsRecord) -> bool {
     (made_with.audit || !wanted.audit)
         && made_with.pcap.covers(wanted.pcap)

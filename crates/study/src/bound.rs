@@ -3,7 +3,7 @@
 use fullpipe_archive::Bound;
 use fullpipe_scenario::schema::quantity;
 
-/// The dimension of a unit, and its size in the smallest unit of the dimension (bit/s, ns, bytes, %).
+/// Returns the dimension of a unit, and its size in the smallest unit of the dimension (bit/s, ns, bytes, %).
 fn base_of(unit: &str) -> Option<(Dimension, f64)> {
     let base = match unit {
         "bit/s" => (Dimension::Rate, 1.0),

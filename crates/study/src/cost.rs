@@ -115,7 +115,7 @@ pub fn format_memory_part(part: &MemoryPart) -> String {
     format!("{count} {what} × {}", format_bytes(part.bytes_each))
 }
 
-/// The singular of a part: of its first word if that is a plural, otherwise of its last one.
+/// Returns the singular of a part: of its first word if that is a plural, otherwise of its last one.
 fn singular(what: &str) -> String {
     let (first, rest) = what.split_once(' ').map_or((what, String::new()), |(first, rest)| (first, format!(" {rest}")));
     match first.strip_suffix('s') {

@@ -11,28 +11,28 @@ use fullpipe_units::math;
 /// The data to which an expression can refer. An implementation provides the data that it has; all other data is
 /// missing.
 pub trait EvaluationContext {
-    /// A column of `flows.csv`, of `links.csv` (`link_...`) or of application metrics (`figure_...`), for the flows or
-    /// links that match a pattern, in the order of the file.
+    /// Returns a column of `flows.csv`, of `links.csv` (`link_...`) or of application metrics (`figure_...`), for the
+    /// flows or links that match a pattern, in the order of the file.
     fn column(&self, _column: &str, _pattern: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// The samples of a series from one time to another, in order.
+    /// Returns the samples of a series from one time to another, in order.
     fn series(&self, _subject: &str, _metric: &str, _from_s: f64, _to_s: f64) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// The samples of a series within the measured interval, in order.
+    /// Returns the samples of a series within the measured interval, in order.
     fn measured_series(&self, _subject: &str, _metric: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// A figure of the lateness record.
+    /// Returns a figure of the lateness record.
     fn lateness(&self, _name: &str) -> Option<f64> {
         None
     }
-    /// The value of an axis or a parameter.
+    /// Returns the value of an axis or a parameter.
     fn variable(&self, _name: &str) -> Option<f64> {
         None
     }
-    /// A metric at points.
+    /// Returns the values of a metric at points.
     fn lookup(&self, _lookup: &Lookup) -> Vec<Option<f64>> {
         Vec::new()
     }
@@ -79,7 +79,7 @@ pub(crate) struct ClaimParts {
 /// points, not on the values.
 ///
 /// # Errors
-/// As [`truth`].
+/// The errors of [`evaluate_truth`].
 pub(crate) fn parts(
     expression: &Expression,
     environment: &dyn EvaluationContext,
@@ -97,7 +97,7 @@ pub(crate) fn parts(
     Ok(parts)
 }
 
-/// A conjunction or disjunction; nested ones of the same kind are merged.
+/// Returns a conjunction or disjunction; nested ones of the same kind are merged.
 fn combined(all: bool, formulas: Vec<Formula>) -> Formula {
     let mut flat = Vec::new();
     for formula in formulas {
@@ -189,7 +189,7 @@ fn truths(node: &ExpressionNode, environment: &dyn EvaluationContext) -> Result<
     }
 }
 
-/// A value that is not a finite number is missing.
+/// Returns the number if it is finite. Otherwise the value is missing.
 fn finite(number: f64) -> Option<f64> {
     number.is_finite().then_some(number)
 }
@@ -366,7 +366,7 @@ fn call(
     }))
 }
 
-/// The values, if there are any and none is missing.
+/// Returns the values, if there are any and none is missing.
 fn complete(values: &[Option<f64>]) -> Option<Vec<f64>> {
     if values.is_empty() { None } else { values.iter().copied().collect() }
 }

@@ -131,7 +131,7 @@ pub(crate) fn of_study(
     expectations
 }
 
-/// The values of a filter: one, or a list.
+/// Returns the values of a filter: one, or a list.
 fn values(node: &Node) -> &[Node] {
     match &node.content {
         NodeContent::Array(nodes) => nodes,
@@ -200,14 +200,14 @@ impl Expectation {
         }
     }
 
-    /// The distance of a value outside the bounds; negative inside. A missing value has the largest distance.
+    /// Returns the distance of a value outside the bounds; negative inside. A missing value has the largest distance.
     fn excess(&self, value: Option<f64>) -> f64 {
         let Some(value) = value else { return f64::INFINITY };
         let below = self.min.map_or(f64::NEG_INFINITY, |min| min - value);
         below.max(self.max.map_or(f64::NEG_INFINITY, |max| value - max))
     }
 
-    /// The reason why a value is not accepted.
+    /// Returns the reason why a value is not accepted.
     fn problem(&self, value: Option<f64>) -> Option<String> {
         let Some(value) = value else {
             // Only main directions of flows with a fixed amount of data have a completion time.
@@ -226,7 +226,7 @@ impl Expectation {
         below.or_else(|| self.max.filter(|max| value > *max).map(|max| problem(max, "above the maximum")))
     }
 
-    /// The row of `expectations.csv`, from the value of each subject.
+    /// Returns the row of `expectations.csv`, from the value of each subject.
     fn row(&self, values: Vec<(String, Option<f64>)>) -> ExpectationRow {
         let count = values.len();
         let failing = values.iter().filter(|(_, value)| self.problem(*value).is_some()).count();

@@ -52,7 +52,7 @@ impl FlowSummary {
     }
 }
 
-/// The unit of a metric: that of its declaration, or the suffix of the name of a program's own metric.
+/// Returns the unit of a metric: that of its declaration, or the suffix of the name of a program's own metric.
 fn unit_of(metric: &str) -> String {
     let declared = fullpipe_lab::metrics().flat_map(|(_, metrics)| metrics).find(|known| known.name == metric);
     let named = || match metric.rsplit_once('_') {

@@ -98,7 +98,8 @@ pub(crate) fn never_has(
     Some((format!("flow {name} has no {metric}: its workload is {workload}, its protocol {protocol}"), expected))
 }
 
-/// Whether a metric belongs to the directions of flows. Application metrics belong to the ends of flows instead.
+/// Returns whether a metric belongs to the directions of flows. Application metrics belong to the ends of flows
+/// instead.
 fn is_of_flows(metric: &str) -> bool {
     DERIVED.iter().any(|(name, _)| *name == metric) || FLOWS.numeric_column(metric).is_some()
 }
@@ -157,7 +158,7 @@ impl RunTables {
     }
 }
 
-/// The flow of `FLOW@HOST`. Names cannot contain `@`.
+/// Returns the flow of `FLOW@HOST`. Names cannot contain `@`.
 fn base_of_end(subject: &str) -> &str {
     subject.split_once('@').map_or(subject, |(flow, _)| flow)
 }

@@ -87,7 +87,7 @@ impl VirtualTimeRunner {
         }
     }
 
-    /// The scenario of a resolved text, from the cache or parsed.
+    /// Returns the scenario of a resolved text, from the cache or parsed.
     fn scenario(&self, resolved: &ResolvedScenario, options: &RunOptions) -> Result<Arc<Scenario>, RunError> {
         if let Some(known) = self.recent.find(&resolved.text, resolved.folder.as_deref()) {
             return Ok(known);
@@ -201,7 +201,7 @@ impl Runner for VirtualTimeRunner {
     }
 }
 
-/// The CPU time of this thread in seconds.
+/// Returns the CPU time of this thread in seconds.
 #[cfg(unix)]
 fn thread_cpu_s() -> Option<f64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -213,7 +213,7 @@ fn thread_cpu_s() -> Option<f64> {
     None
 }
 
-/// The queue limits that the scenario states in BDP.
+/// Returns the queue limits that the scenario states in BDP.
 fn bdp_limits(scenario: &Scenario) -> Vec<BdpLimitRecord> {
     let limits = scenario.bdp_limits.iter();
     let record = limits.map(|limit| BdpLimitRecord {

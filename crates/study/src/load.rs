@@ -633,7 +633,8 @@ impl Loader<'_> {
     }
 }
 
-/// The position of a character of an expression in the file, or of the complete text if it is written with escapes.
+/// Returns the position of a character of an expression in the file, or of the complete text if it is written with
+/// escapes.
 fn expression_place(file: &str, tree: &Tree, key: &str, column: usize) -> SourceLocation {
     let whole = tree.location_of(key);
     let SourceLocation::File { start, end } = whole else { return whole };

@@ -182,14 +182,14 @@ pub(crate) fn with_random_starts(
     Ok(starts)
 }
 
-/// The names of the replications whose rows the runs of a point use, those of the experiment first.
+/// Returns the names of the replications whose rows the runs of a point use, those of the experiment first.
 fn rows_of<'a>(experiment: &'a Experiment, levels: &'a [usize]) -> impl Iterator<Item = &'a str> {
     let of_axes = experiment.axes.iter().zip(levels).filter_map(|(axis, level)| axis.levels.get(*level));
     let of_axes = of_axes.filter_map(|level| level.replications.as_deref());
     experiment.replications.as_deref().into_iter().chain(of_axes)
 }
 
-/// The row of replications that a run uses, counted from 0 over all study seeds.
+/// Returns the row of replications that a run uses, counted from 0 over all study seeds.
 fn row<'a>(study: &'a Study, experiment: &Experiment, name: &str, run: u64) -> Result<&'a [Setting], StudyError> {
     let wrong =
         |problem: String| StudyError::Usage(format!("study {}, experiment {}: {problem}", study.name, experiment.name));

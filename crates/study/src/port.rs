@@ -155,7 +155,7 @@ pub trait Runner: Sync {
         None
     }
 
-    /// The laboratory for runs in real time, if there is one.
+    /// Returns the laboratory for runs in real time, if there is one.
     fn real_time_runner(&self) -> Option<&dyn Runner> {
         None
     }

@@ -240,7 +240,7 @@ impl<'a> PublishedRow<'a> {
     }
 }
 
-/// The point as the experiment writes it, or the problem and what is accepted.
+/// Returns the point as the experiment writes it, or the problem and what is accepted.
 fn canonical_point(experiment: &Experiment, text: &str) -> Result<String, (String, Vec<String>)> {
     let mut levels: Vec<Option<usize>> = vec![None; experiment.axes.len()];
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {

@@ -183,7 +183,7 @@ fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRec
     }
 }
 
-/// The record of the kernel endpoints of flows. Their behavior depends on the kernel version.
+/// Returns the record of the kernel endpoints of flows. Their behavior depends on the kernel version.
 fn kernel(result: &RealTimeOutcome) -> Nullable<KernelRecord> {
     if result.kernel.is_empty() {
         return Nullable(None);

@@ -49,7 +49,7 @@ pub fn resolved_text(study: &Study, build: &str) -> String {
     record.to_toml()
 }
 
-/// The replications whose rows the selected experiments use.
+/// Returns the replications whose rows the selected experiments use.
 fn replications(study: &Study) -> Vec<(String, Points)> {
     let used = |name: &str| {
         let mut selected = study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name));
@@ -60,7 +60,7 @@ fn replications(study: &Study) -> Vec<(String, Points)> {
     study.replications.iter().filter(|(name, _)| used(name)).map(|(name, all)| (name.clone(), rows(all))).collect()
 }
 
-/// The published values whose points remain after the user's settings.
+/// Returns the published values whose points remain after the user's settings.
 fn present(study: &Study) -> impl Iterator<Item = &PublishedResult> {
     study.published.iter().filter(|row| {
         study.experiment(&row.experiment).is_some_and(|experiment| {
@@ -83,7 +83,7 @@ fn published_record(row: PublishedResult) -> PublishedRecord {
     }
 }
 
-/// An axis for the report: the first text, and its values in all experiments.
+/// Returns an axis for the report: the first text, and its values in all experiments.
 fn axis_of_study(study: &Study, name: &str) -> AxisOfStudy {
     let axes = || study.experiments.iter().flat_map(|experiment| &experiment.axes).filter(|axis| axis.name == name);
     let mut values: Vec<String> = Vec::new();
@@ -132,7 +132,7 @@ fn axis_record(axis: &Axis) -> AxisRecord {
     }
 }
 
-/// A level as a plain value, if its label is sufficient.
+/// Returns a level as a plain value, if its label is sufficient.
 fn plain(level: &Level) -> Node {
     match &level.value {
         Some(value) if is_plain(level, value) => value.clone(),

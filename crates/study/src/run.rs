@@ -256,7 +256,7 @@ fn of_runs(plan: &Plan, results: &[RunResult]) -> Vec<Warning> {
     merged.collect()
 }
 
-/// The reason why no result is trusted, if no run delivered data: the runs, and the text of the first warning.
+/// Returns the reason why no result is trusted, if no run delivered data: the runs, and the text of the first warning.
 fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
     let mut texts = Vec::new();
     for result in results {

@@ -166,7 +166,7 @@ impl<'a> OfRun<'a> {
         }
     }
 
-    /// All values, whether or not they are trusted.
+    /// Returns all values, whether or not they are trusted.
     fn values(self) -> Option<&'a [Option<f64>]> {
         match self {
             OfRun::Nothing => None,
@@ -176,7 +176,7 @@ impl<'a> OfRun<'a> {
         }
     }
 
-    /// The values, if they are trusted.
+    /// Returns the values, if they are trusted.
     fn sound(self) -> Option<&'a [Option<f64>]> {
         match self {
             OfRun::Sound(values) | OfRun::LateAndCounted(values) => Some(values),
@@ -282,7 +282,7 @@ impl<'a> MeasuredValues<'a> {
         points.filter(|point| self.deterministic[*point] && !self.is_real(*point)).collect()
     }
 
-    /// The only value of a metric at a deterministic point.
+    /// Returns the only value of a metric at a deterministic point.
     fn deterministic(&self, point: usize, metric: usize) -> Option<f64> {
         let values: Vec<f64> = self.of(point, metric).into_iter().flatten().collect();
         let first = *values.first()?;
@@ -311,7 +311,7 @@ impl<'a> MeasuredValues<'a> {
         Some(judge_published(measured, &published, self.study.raised))
     }
 
-    /// The trusted values of a metric at a point, in the order of runs.
+    /// Returns the trusted values of a metric at a point, in the order of runs.
     fn of(&self, point: usize, metric: usize) -> Vec<Option<f64>> {
         let value = |run: &OfRun<'_>| run.sound()?.get(metric).copied().flatten();
         self.points[point].iter().map(value).collect()
@@ -321,19 +321,19 @@ impl<'a> MeasuredValues<'a> {
         summary_of(self.of(point, metric))
     }
 
-    /// The statistics of a metric at a point over all values, trusted or not.
+    /// Returns the statistics of a metric at a point over all values, trusted or not.
     fn summary_of_all(&self, point: usize, metric: usize) -> Option<SampleStatistics> {
         let value = |run: &OfRun<'_>| run.values()?.get(metric).copied().flatten();
         summary_of(self.points[point].iter().map(value).collect())
     }
 
-    /// Whether the runs of a point are in real time.
+    /// Returns whether the runs of a point are in real time.
     fn is_real(&self, point: usize) -> bool {
         let mut runs = self.plan.points[point].runs.iter().filter_map(|run| self.plan.runs.get(*run));
         runs.any(|run| run.real)
     }
 
-    /// Whether fewer than half of the runs of a point are trusted.
+    /// Returns whether fewer than half of the runs of a point are trusted.
     fn is_thin(&self, point: usize) -> bool {
         let runs = &self.points[point];
         let sound = runs.iter().filter(|run| run.sound().is_some()).count();
@@ -377,8 +377,8 @@ impl<'a> MeasuredValues<'a> {
             .collect()
     }
 
-    /// A note that a long-term value is not stationary, if the means of the halves of the measured interval over all
-    /// runs differ too much.
+    /// Returns a note that a long-term value is not stationary, if the means of the halves of the measured interval
+    /// over all runs differ too much.
     fn not_stationary(&self, point: usize, metric: usize) -> Option<String> {
         let tolerance = half_tolerance(self.study.metrics.get(metric)?)?;
         let of_run = |run: &Option<&[Option<[f64; 2]>]>| run.as_ref()?.get(metric).copied().flatten();
@@ -396,7 +396,7 @@ impl<'a> MeasuredValues<'a> {
         })
     }
 
-    /// The note about the first non-stationary value behind a claim.
+    /// Returns the note about the first non-stationary value behind a claim.
     fn not_stationary_behind(&self, claim: &Claim) -> Option<String> {
         let lookups = claim.expression.lookups().into_iter().filter(|lookup| !is_published(lookup));
         let mut values = lookups.flat_map(|lookup| {
@@ -465,8 +465,8 @@ impl<'a> MeasuredValues<'a> {
         (rows, all)
     }
 
-    /// The CPU time in seconds of the runs behind a row, each counted once, without those with random starts; `None` if
-    /// one is not known.
+    /// Returns the CPU time in seconds of the runs behind a row, each counted once, without those with random starts;
+    /// `None` if one is not known.
     fn cpu_behind(&self, row: &SummaryRow) -> Option<f64> {
         let points: Vec<usize> = match row.claim().map(|name| self.study.claim(name)) {
             Some(claim) => claim?.expression.lookups().into_iter().flat_map(|lookup| self.points(lookup)).collect(),
@@ -597,14 +597,14 @@ impl<'a> MeasuredValues<'a> {
         row.verdict = Some(verdict);
     }
 
-    /// The note of a study whose number of runs was increased.
+    /// Returns the note of a study whose number of runs was increased.
     fn raised(&self) -> Option<String> {
         let raised = self.study.raised;
         (raised > 0).then(|| format!("runs raised {}, stricter threshold", if raised == 1 { "once" } else { "twice" }))
     }
 
-    /// The point at which a claim's variant has a published value of another point. The axes are equal, except those
-    /// that the variant sets.
+    /// Returns the point at which a claim's variant has a published value of another point. The axes are equal, except
+    /// those that the variant sets.
     fn variant(&self, claim: &Claim, published: &PublishedResult) -> Option<(usize, usize)> {
         let (experiment, set) = claim.variant.split_once(';').unwrap_or((&claim.variant, ""));
         let pairs = |text: &str| -> Vec<(String, String)> {
@@ -626,8 +626,8 @@ impl<'a> MeasuredValues<'a> {
         Some((point, metric))
     }
 
-    /// Whether a claim explains published values: it matches, it was not chosen after a look at results, and its
-    /// variant matches all of the values. There must be at least one value.
+    /// Returns whether a claim explains published values: it matches, it was not chosen after a look at results, and
+    /// its variant matches all of the values. There must be at least one value.
     fn explains(&self, claim: &Claim, concerns: impl Fn(&PublishedResult) -> bool) -> bool {
         let matches = |published: &PublishedResult| {
             let variant = self.variant(claim, published).filter(|(point, _)| !self.is_thin(*point));
@@ -646,7 +646,7 @@ impl<'a> MeasuredValues<'a> {
         format!("explained by claim:{} ({}), shown by {}", claim.name, claim.text, self.shown_by(claim))
     }
 
-    /// The note about a variant that moves a value but does not explain it.
+    /// Returns the note about a variant that moves a value but does not explain it.
     fn movement(&self, claim: &Claim, published: &PublishedResult, from: Option<f64>) -> Option<String> {
         let ((point, metric), from) = (self.variant(claim, published)?, from?);
         let (to, value) = (self.summary(point, metric)?.mean, published.value);
@@ -661,7 +661,7 @@ impl<'a> MeasuredValues<'a> {
         })
     }
 
-    /// The points that a claim refers to, each with the key of its first run.
+    /// Returns the points that a claim refers to, each with the key of its first run.
     fn shown_by(&self, claim: &Claim) -> String {
         let mut shown: Vec<String> = Vec::new();
         for lookup in claim.expression.lookups() {
@@ -683,7 +683,7 @@ impl<'a> MeasuredValues<'a> {
         shown.join(" and ")
     }
 
-    /// The indices of the points that a lookup refers to.
+    /// Returns the indices of the points that a lookup refers to.
     fn points(&self, lookup: &Lookup) -> Vec<usize> {
         let Some(experiment) = self.study.experiment(&lookup.experiment) else { return Vec::new() };
         let points = self.plan.points.iter().enumerate();
@@ -693,7 +693,7 @@ impl<'a> MeasuredValues<'a> {
             .collect()
     }
 
-    /// The doubts about the runs at the points that a claim refers to.
+    /// Returns the doubts about the runs at the points that a claim refers to.
     fn doubts_of(&self, claim: &Claim) -> Doubts<'a> {
         let lookups = claim.expression.lookups();
         let points: BTreeSet<usize> = lookups.iter().flat_map(|lookup| self.points(lookup)).collect();
@@ -706,7 +706,7 @@ impl<'a> MeasuredValues<'a> {
         }
     }
 
-    /// The note about points of a claim that the user excluded.
+    /// Returns the note about points of a claim that the user excluded.
     fn left_out_of(&self, claim: &Claim) -> Option<String> {
         let lookups = claim.expression.lookups();
         let speaks_of = |left_out: &LeftOut, value: &str| {
@@ -823,7 +823,7 @@ impl<'a> MeasuredValues<'a> {
         Ok(Some(self.result(claim, &measured, judgment, holds, Some(n as u64), support)))
     }
 
-    /// The verdict on a claim over deterministic points after the runs with random starts, if there are any.
+    /// Returns the verdict on a claim over deterministic points after the runs with random starts, if there are any.
     fn with_phase(
         &self,
         claim: &Claim,
@@ -856,7 +856,7 @@ impl<'a> MeasuredValues<'a> {
         Tested { verdict: judgment.verdict, holds, n, support, note: Some(note).filter(|note| !note.is_empty()) }
     }
 
-    /// The name of a part of a claim: its number, and the point if its comparison is over several points.
+    /// Returns the name of a part of a claim: its number, and the point if its comparison is over several points.
     fn part(&self, claim: &Claim, parts: &ClaimParts, part: usize) -> String {
         let (column, index, of) = parts.places.get(part).copied().unwrap_or((0, 0, 1));
         let point = claim.expression.lookups_below(column).into_iter().find_map(|lookup| {
@@ -1074,7 +1074,7 @@ impl Doubts<'_> {
     }
 }
 
-/// The statistics of the values that are not missing.
+/// Returns the statistics of the values that are not missing.
 fn summary_of(values: Vec<Option<f64>>) -> Option<SampleStatistics> {
     let values: Vec<f64> = values.into_iter().flatten().collect();
     summarize(&values).filter(|summary| summary.mean.is_finite())

@@ -290,7 +290,7 @@ impl Sweep<'_> {
         self.values(run, &stored, false)
     }
 
-    /// Whether all points of a run count it even if it is late.
+    /// Returns whether all points of a run count it even if it is late.
     fn counts_late(&self, run: &PlannedRun) -> bool {
         let mut points = run.points.iter().filter_map(|index| self.plan.points.get(*index));
         points.all(|point| self.study.counts_late_runs(&point.experiment))

@@ -72,7 +72,7 @@ impl MetricTables {
         FlowSummary::of(&self.flows, &self.figures)
     }
 
-    /// The samples of a series at the selected times that have a value.
+    /// Returns the samples of a series at the selected times that have a value.
     fn samples(&self, subject: &str, metric: &str, wanted: impl Fn(f64) -> bool) -> Vec<Option<f64>> {
         let samples = self.series.get(subject).and_then(|of_subject| of_subject.get(metric));
         let samples = samples.into_iter().flatten().filter(|(time_s, _)| wanted(*time_s));
@@ -80,7 +80,8 @@ impl MetricTables {
     }
 }
 
-/// A column of numbers, for the rows whose number and name (in the column `key`) match; empty without the table.
+/// Returns a column of numbers, for the rows whose number and name (in the column `key`) match; empty without the
+/// table.
 fn matching(table: &Columns, key: &str, column: &str, is_match: impl Fn(usize, &str) -> bool) -> Vec<Option<f64>> {
     let (Ok(names), Ok(values)) = (table.find_text_column(key), table.find_column(column)) else { return Vec::new() };
     let rows = names.iter().zip(values).enumerate().filter(|(row, (name, _))| is_match(*row, name));
@@ -139,7 +140,7 @@ impl EvaluationContext for PointContext<'_> {
 /// A column of the halves of the measured interval: the kind of its subject, and the function that reads its value.
 type HalfColumn = (&'static str, fn(&HalfRow) -> Option<f64>);
 
-/// The column of the halves for a column of `flows.csv`, or of `links.csv` (`link_...`).
+/// Returns the column of the halves for a column of `flows.csv`, or of `links.csv` (`link_...`).
 fn half_column(name: &str) -> Option<HalfColumn> {
     let column: HalfColumn = match name {
         "goodput_bps" | "measured_goodput_bps" => ("flow", |row: &HalfRow| row.goodput_bps),

@@ -80,7 +80,7 @@ pub fn is_skewed(values: &[f64]) -> bool {
     skewness(values).is_some_and(|skewness| skewness.abs() > 1.0)
 }
 
-/// The number of replications that the mean of values with a sample skewness of G needs: 30 G², at most
+/// Returns the number of replications that the mean of values with a sample skewness of G needs: 30 G², at most
 /// [`MIN_REPLICATIONS_SKEWED`].
 ///
 /// The one-sided error of Student's interval exceeds 2.5 % by |G| / (6 sqrt(n)) (2 z² + 1) φ(z) = 0.085 |G| / sqrt(n)
@@ -146,9 +146,9 @@ impl Interval {
 /// below 3 % of that of one run.
 const MOST_DRAWN: u64 = 1000;
 
-/// Whether a mean of `m` runs of the same system explains a value. It does if the value lies in the distribution of our
-/// mean plus the difference between the mean of `m` draws and the mean of n draws from our n runs. A share of a(n, k)
-/// of the differences is excluded at each end.
+/// Returns whether a mean of `m` runs of the same system explains a value. It does if the value lies in the
+/// distribution of our mean plus the difference between the mean of `m` draws and the mean of n draws from our n runs.
+/// A share of a(n, k) of the differences is excluded at each end.
 fn explained_by_draws(values: &[f64], value: f64, m: u64, k: u64) -> Option<bool> {
     let (n, center) = (values.len(), mean(values)?);
     let mut stream = RandomStream::new(0, "replications", "prediction");
@@ -242,7 +242,7 @@ impl Formula {
         }
     }
 
-    /// The numbers of the parts in the formula.
+    /// Returns the numbers of the parts in the formula.
     fn parts(&self) -> Vec<usize> {
         match self {
             Formula::Part(part) => vec![*part],

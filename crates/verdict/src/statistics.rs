@@ -55,7 +55,7 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     variance(values, mean(values)?).map(f64::sqrt)
 }
 
-/// The unbiased variance of a sample with this mean; `None` for fewer than two values.
+/// Returns the unbiased variance of a sample with this mean; `None` for fewer than two values.
 fn variance(values: &[f64], mean: f64) -> Option<f64> {
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
     (values.len() > 1).then(|| squares / (values.len() - 1) as f64)
@@ -131,7 +131,7 @@ impl Resamples {
         Resamples::with_size(name, n, n)
     }
 
-    /// As [`Resamples::new`], with samples of another size: possible results of a publication with `size` runs of the
+    /// Like [`Resamples::new`], with samples of another size: possible results of a publication with `size` runs of the
     /// same system.
     pub fn with_size(name: &str, n: usize, size: usize) -> Self {
         let mut stream = RandomStream::new(0, name, "bootstrap");
@@ -228,14 +228,14 @@ pub fn student_t_quantile(degrees_of_freedom: usize, confidence: f64) -> f64 {
     (degrees_of_freedom as f64).sqrt() * math::sin(angle) / math::cos(angle)
 }
 
-/// The difference between the quantile of t and the normal quantile z: the first two terms of Abramowitz and Stegun
-/// 26.7.5. From a thousand degrees on, the third term is below 1e-8.
+/// Returns the difference between the quantile of t and the normal quantile z: the first two terms of Abramowitz and
+/// Stegun 26.7.5. From a thousand degrees on, the third term is below 1e-8.
 fn excess_over_normal(z: f64, degrees: f64) -> f64 {
     let square = z * z;
     z * (square + 1.0) / (4.0 * degrees) + z * ((5.0 * square + 16.0) * square + 3.0) / (96.0 * degrees * degrees)
 }
 
-/// The probability that |T| < t, where t = sqrt(degrees) tan(angle).
+/// Returns the probability that |T| < t, where t = sqrt(degrees) tan(angle).
 fn enclosed(degrees: usize, angle: f64) -> f64 {
     let (sine, cosine) = (math::sin(angle), math::cos(angle));
     let square = cosine * cosine;

@@ -50,7 +50,7 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     verdict.map_err(Failure::run)
 }
 
-/// The expected body of a server that generates it.
+/// Returns the expected body of a server that generates it.
 fn expected(url: &str) -> Result<BodyVerifier, Failure> {
     let uri: Option<http::Uri> = url.parse().ok();
     let length = uri.and_then(|uri| generated::body_length(uri.path()));

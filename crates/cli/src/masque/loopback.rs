@@ -98,12 +98,12 @@ impl Running {
         Ok(running)
     }
 
-    /// The exit status of the process if it has ended.
+    /// Returns the exit status of the process if it has ended.
     fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// CPU time of the process so far in seconds, on systems with proc(5).
+    /// Returns the CPU time of the process so far in seconds, on systems with proc(5).
     #[cfg(unix)]
     fn cpu_seconds(&self) -> Option<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
@@ -155,7 +155,7 @@ fn build_masque_go(folder: &Folder) -> Result<PathBuf, String> {
     }
 }
 
-/// The template of requests to `masque proxy` and to masque-go's proxy.
+/// Returns the template of requests to `masque proxy` and to masque-go's proxy.
 fn template(address: &str) -> String {
     format!("https://{address}/.well-known/masque/udp/{{target_host}}/{{target_port}}/")
 }
@@ -235,7 +235,7 @@ impl Bench {
     }
 }
 
-/// The number of payloads that Fullpipe's proxy has forwarded in either direction.
+/// Returns the number of payloads that Fullpipe's proxy has forwarded in either direction.
 fn carried(proxy: &Running) -> Option<u64> {
     let address: SocketAddr = proxy.metrics.as_ref()?.parse().ok()?;
     let mut stream = TcpStream::connect(address).ok()?;

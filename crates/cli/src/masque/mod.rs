@@ -65,7 +65,7 @@ fn trust(trusted: &TrustArguments) -> ServerVerification {
 /// The names and addresses of the local machine.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// The certificate of a server, read from files or generated.
+/// Returns the certificate of a server, read from files or generated.
 fn identity(arguments: &ServerIdentity) -> Result<tls::ServerCredentials, Failure> {
     let wanted = "give --cert and --key, or --self-signed for a certificate that is made now";
     match (&arguments.cert, &arguments.key, &arguments.self_signed) {

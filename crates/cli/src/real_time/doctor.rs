@@ -51,7 +51,7 @@ fn advice(own_drops: u64, stalls: u64, [error_p50_us, error_p99_us]: [f64; 2]) -
     }
 }
 
-/// The calibration in words.
+/// Returns the calibration in words.
 fn calibration_text(found: &Value) -> String {
     let number = |key: &str| found[key].as_f64().unwrap_or(f64::NAN);
     format!(

@@ -45,7 +45,7 @@ fn spread(name: &str, spread: LatenessSummary, row: &mut Map<String, Value>) {
     }
 }
 
-/// The scenario with this number of UEs, which share the rate.
+/// Returns the scenario with this number of UEs, which share the rate.
 fn scenario(ues: u32) -> Result<Scenario, Failure> {
     let text = embedded::scenario_text("bench/lte-real-time").ok_or_else(|| failed("no embedded scenario"))?;
     let set = [format!("host.ue.count={ues}"), format!("flow.datagrams.rate={}bit/s", OFFERED_BPS / ues)];

@@ -55,7 +55,7 @@ fn laboratory(quiet: bool) -> Result<(Box<dyn Runner>, Behind), Failure> {
     Ok((Box::new(RealTimeRunner::new(BUILD, home, Box::new(live))), behind))
 }
 
-/// The current state of the run, in one line.
+/// Returns the current state of the run, in one line.
 fn line(now: fullpipe::units::Instant, lateness: &Lateness) -> String {
     let packets = lateness.packets();
     let (stalls, drops) = (lateness.stall_count(), lateness.drops());

@@ -37,7 +37,7 @@ pub(super) fn stats(arguments: &StatsArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Name, unit, divisor to the unit, distribution.
+/// Returns the name, the unit, the divisor to the unit, and the distribution of each quantity.
 fn distributions(of: &Statistics) -> [(&'static str, &'static str, f64, &IntegerDistribution); 8] {
     [
         ("gap", "ms", 1e3, &of.gap_us),

@@ -95,7 +95,7 @@ pub(super) fn parts(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> Vec<
     parts
 }
 
-/// The largest number of samples of any metric: the report reads one metric at a time.
+/// Returns the largest number of samples of any metric: the report reads one metric at a time.
 fn most_samples(scenario: &Scenario) -> f64 {
     let mut by_metric: BTreeMap<&str, f64> = BTreeMap::new();
     for probe in &scenario.probes {
@@ -107,7 +107,7 @@ fn most_samples(scenario: &Scenario) -> f64 {
     by_metric.into_values().fold(0.0, f64::max)
 }
 
-/// Memory of a flow with its first connection, and of all its further connections.
+/// Returns the memory of a flow with its first connection, and of all its further connections.
 fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     let flow = &scenario.flows[traffic.flow];
     // The description exists twice: the caller's, and the run's with drawn start times.
@@ -145,7 +145,7 @@ fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     (first + 2.0 * end + rings, GROWTH * further * conversation + open * (2.0 * end + 2.0 * BOX_BYTES))
 }
 
-/// Bytes of the records of outstanding packets at one end of a flow, over all its connections.
+/// Returns the bytes of the records of outstanding packets at one end of a flow, over all its connections.
 fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
     let direction = &traffic.directions[end];
     let (record, data) = match &scenario.flows[traffic.flow].transport {
@@ -163,7 +163,7 @@ fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
     room * record + outstanding * data
 }
 
-/// Packets of one end that are on links and in queues.
+/// Returns the packets of one end that are on links and in queues.
 fn in_flight(traffic: &Traffic, end: usize) -> f64 {
     if traffic.packets.per_ack.is_finite() || traffic.time_s <= 0.0 {
         return traffic.outstanding[end];
@@ -172,8 +172,8 @@ fn in_flight(traffic: &Traffic, end: usize) -> f64 {
     traffic.directions[end].packets * (traffic.round_trip_s / 2.0 / traffic.time_s).min(1.0)
 }
 
-/// Packets on links and in queues, excess datagrams in unlimited queues, and the maximum that windows let accumulate in
-/// such queues.
+/// Returns the packets on links and in queues, excess datagrams in unlimited queues, and the maximum that windows let
+/// accumulate in such queues.
 fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 3] {
     let on_links: f64 = all.iter().flat_map(|traffic| [0, 1].map(|end| in_flight(traffic, end))).sum();
     let run_s = scenario.duration.as_secs_f64().max(1e-9);

@@ -116,7 +116,7 @@ impl Cost {
     }
 }
 
-/// Number of events of a flow, and the weight of each.
+/// Returns the number of events of a flow, and the weight of each.
 fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64) {
     let transport = &scenario.flows[traffic.flow].transport;
     let weight = match (transport, traffic.via) {
@@ -152,13 +152,13 @@ fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64
     (events, weight)
 }
 
-/// Number of events of a packet on a route.
+/// Returns the number of events of a packet on a route.
 fn events_on(paths: &Paths, path: u32) -> f64 {
     if path == NO_PATH { 0.0 } else { paths.paths.get(path as usize).map_or(0.0, |path| path.events) }
 }
 
-/// The fraction of a direction's packets that cost all events of its route: excess datagrams are dropped before the
-/// first link. Datagrams that are dropped later still cost one or two events.
+/// Returns the fraction of a direction's packets that cost all events of its route: excess datagrams are dropped before
+/// the first link. Datagrams that are dropped later still cost one or two events.
 fn survival(paths: &Paths, traffic: &Traffic, direction: &Direction) -> f64 {
     if traffic.packets.per_ack.is_finite() || direction.packets <= 0.0 || traffic.time_s <= 0.0 {
         return 1.0;

@@ -191,12 +191,12 @@ impl Paths {
     }
 }
 
-/// Whether the departure time of a frame is known at its arrival.
+/// Returns whether the departure time of a frame is known at its arrival.
 fn is_plain(link: &Link) -> bool {
     link.discipline.is_none() && !matches!(link.course, LinkProfile::Trace(_))
 }
 
-/// The links that are observed during the run; `None`: no link is computed ahead.
+/// Returns the links that are observed during the run; `None`: no link is computed ahead.
 fn watched_links(scenario: &Scenario) -> Option<Vec<bool>> {
     let mut watched = vec![false; scenario.links.len()];
     for probe in &scenario.probes {
@@ -209,7 +209,7 @@ fn watched_links(scenario: &Scenario) -> Option<Vec<bool>> {
     Some(watched)
 }
 
-/// The number of a hop's transmitter, and the node at its end.
+/// Returns the number of a hop's transmitter, and the node at its end.
 fn hop(scenario: &Scenario, hop: NextHop) -> Option<(usize, NodeId)> {
     let (links, segments) = (scenario.links.len(), scenario.ethernets.len());
     match hop {
@@ -228,7 +228,7 @@ fn hop(scenario: &Scenario, hop: NextHop) -> Option<(usize, NodeId)> {
     }
 }
 
-/// The transmitters: links, then segments, then both directions of each access network.
+/// Returns the transmitters: links, then segments, then both directions of each access network.
 fn transmitters(scenario: &Scenario) -> Vec<Transmitter> {
     let links = scenario.links.iter().map(|link| Transmitter {
         bits_per_s: link.course.mean_rate(link.rate, scenario.duration).bits_per_second() as f64,

@@ -199,7 +199,7 @@ pub(super) fn hops<'a>(paths: &'a Paths, direction: &Direction) -> impl Iterator
 /// No route: the flow has no tunnel.
 pub(super) const NO_PATH: u32 = u32::MAX;
 
-/// The traffic of a flow without competition, limited by its buffers and slow start.
+/// Returns the traffic of a flow without competition, limited by its buffers and slow start.
 fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     let described = &scenario.flows[flow];
     let packets = PacketModel::of(&described.transport);

@@ -244,9 +244,9 @@ struct UnreadDatagram {
 }
 
 impl UnreadDatagram {
-    /// Whether a packet can be the next of this datagram. The stack can receive several datagrams before it reads the
-    /// first. They are distinguished by the packet with a short header, which is the last of its datagram (RFC 9000
-    /// section 12.2).
+    /// Returns whether a packet can be the next of this datagram. The stack can receive several datagrams before it
+    /// reads the first. They are distinguished by the packet with a short header, which is the last of its datagram
+    /// (RFC 9000 section 12.2).
     fn may_hold(&self, packet: &crate::stack::journal::PlaintextPacket) -> bool {
         let ends = datagram::type_of(&packet.header) == QuicPacketType::OneRtt;
         packet.bytes == self.unread_bytes || packet.bytes < self.unread_bytes && !ends

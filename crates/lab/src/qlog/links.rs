@@ -214,7 +214,7 @@ impl LinkLog {
     }
 }
 
-/// The group of the events at a link; `network` for events at no link.
+/// Returns the group of the events at a link; `network` for events at no link.
 fn group(link: Option<&str>) -> String {
     link.map_or_else(|| "network".to_owned(), |link| format!("link {link}"))
 }

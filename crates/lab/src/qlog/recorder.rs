@@ -161,8 +161,8 @@ impl QlogRecorder {
         std::mem::take(&mut *self.observed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The log's state of an endpoint; writes `connection_started` at the first call. `None` if it is neither TCP nor
-    /// QUIC.
+    /// Returns the log's state of an endpoint; writes `connection_started` at the first call. `None` if it is neither
+    /// TCP nor QUIC.
     fn known(
         &mut self,
         world: &World,
@@ -439,7 +439,7 @@ fn socket(out: &mut ObjectWriter<'_>, network: &Network<RunObserver>, endpoint: 
     }
 }
 
-/// Whether a packet has additional options in the arena.
+/// Returns whether a packet has additional options in the arena.
 fn has_options(packet: &Packet) -> bool {
     match &packet.content {
         PacketContent::Tcp(header) => header.has_segment_options(),
@@ -448,7 +448,7 @@ fn has_options(packet: &Packet) -> bool {
     }
 }
 
-/// The name of a packet's flow, as in `flows.csv`.
+/// Returns the name of a packet's flow, as in `flows.csv`.
 fn name_of(world: &World, scenario: &Scenario, flow: FlowId) -> String {
     let conversation = flow.index() / 2;
     let described = (conversation < world.conversations()).then(|| world.flow_of(conversation)).flatten();

@@ -98,7 +98,7 @@ impl<M: Machine> Driver<'_, M> {
         now
     }
 
-    /// Time of the next due event.
+    /// Returns the time of the next due event.
     fn next_at(&self) -> Option<Instant> {
         let event = self.prepared.network.calendar.peek().map(|(at, _)| at);
         event.into_iter().chain(self.prepared.probes.next_at()).min()

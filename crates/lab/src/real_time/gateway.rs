@@ -203,7 +203,7 @@ impl Gateway {
         send_wire(network, from, Packet { content, ..packet(known.flow, router, summary) }, bytes);
     }
 
-    /// The conversation of a five-tuple, which is opened if it is new; `None` if there are too many.
+    /// Returns the conversation of a five-tuple, which is opened if it is new; `None` if there are too many.
     fn known(
         &mut self,
         world: &mut World,
@@ -221,8 +221,8 @@ impl Gateway {
         Some(self.introduce(world, network, tuple, from, to))
     }
 
-    /// The flow and protocol of the packet that an ICMP error quotes, in the direction of the error. NATs need it to
-    /// translate the error (RFC 5508 REQ-3 to REQ-5).
+    /// Returns the flow and protocol of the packet that an ICMP error quotes, in the direction of the error. NATs need
+    /// it to translate the error (RFC 5508 REQ-3 to REQ-5).
     fn about(&self, bytes: &Bytes) -> Option<(FlowId, u8)> {
         let quoted = wire::quoted_packet(bytes)?;
         let known = self.conversations.get(&(quoted.protocol, quoted.destination, quoted.source))?;
@@ -288,7 +288,7 @@ impl Gateway {
         network.send(from, &packet);
     }
 
-    /// The direction of a scenario flow with these ends.
+    /// Returns the direction of a scenario flow with these ends.
     fn described(&self, network: &Network<RunObserver>, ends: EndpointPair) -> Option<FlowId> {
         let flows = (0..self.flow_count).flat_map(|number| [FlowId(2 * number), FlowId(2 * number).reverse()]);
         flows.into_iter().find(|flow| network.directory.endpoints(*flow) == Some(ends))
@@ -332,14 +332,14 @@ impl Gateway {
     }
 }
 
-/// The five-tuple of a packet; `None` if it cannot be parsed after translation.
+/// Returns the five-tuple of a packet; `None` if it cannot be parsed after translation.
 fn conversation_of(summary: &PacketSummary, bytes: &Bytes, translated: bool) -> Option<FiveTuple> {
     let changed = if translated { Some(PacketSummary::parse(bytes).ok()?) } else { None };
     let PacketSummary { protocol, source, destination, .. } = changed.as_ref().unwrap_or(summary);
     Some((*protocol, *source, *destination))
 }
 
-/// The router at which a hop limit expires; `None` if the node there is not a router.
+/// Returns the router at which a hop limit expires; `None` if the node there is not a router.
 fn last_router(network: &Network<RunObserver>, (from, to): (NodeId, NodeId), hop_limit: u8) -> Option<NodeId> {
     let way = network.path(from, to);
     let hop = way.get(usize::from(hop_limit).saturating_sub(1))?;

@@ -43,7 +43,7 @@ pub struct ReplayOutcome {
 /// second of virtual time and returns whether to stop.
 ///
 /// # Errors
-/// As [`crate::prepare`], and if the file is damaged or has other hosts.
+/// The errors of [`crate::prepare`], and an error if the file is damaged or has other hosts.
 pub fn replay(
     scenario: Arc<Scenario>,
     options: &Options,

@@ -41,7 +41,7 @@ impl HostState {
         Draws { initial_sequence: draw("initial-sequence") as u32, congestion: draw("congestion") }
     }
 
-    /// The random streams of one end of a conversation over the QUIC stack.
+    /// Returns the random streams of one end of a conversation over the QUIC stack.
     fn entropy(&self, conversation: usize, end: &str) -> RandomStreams {
         let Conversation { flow, number, .. } = &self.conversations[conversation];
         let name = &self.scenario.flows[*flow as usize].name;
@@ -98,7 +98,7 @@ impl HostState {
         opened.map_or(NO_STREAM, StreamKey::id)
     }
 
-    /// Whether probes or a log read the state of endpoints during the run.
+    /// Returns whether probes or a log read the state of endpoints during the run.
     fn is_observed(&self) -> bool {
         self.called.is_some() || !self.scenario.probes.is_empty()
     }
@@ -153,7 +153,7 @@ impl HostState {
         Some(index)
     }
 
-    /// The cookie that a server accepts from a client (RFC 7413 section 4.1.2).
+    /// Returns the cookie that a server accepts from a client (RFC 7413 section 4.1.2).
     fn fast_open_cookie(&self, client: NodeId, server: NodeId) -> Option<Cookie> {
         let name = format!("server {} client {}", server.0, client.0);
         Cookie::new(&fullpipe_units::random::derive_number(self.scenario.seed, &name, "fast-open").to_be_bytes())
@@ -217,7 +217,7 @@ impl HostState {
         Some(index)
     }
 
-    /// The conversation whose acceptor a datagram may create. Each acceptor is created at most once.
+    /// Returns the conversation whose acceptor a datagram may create. Each acceptor is created at most once.
     fn acceptable(&self, flow: FlowId) -> Option<usize> {
         let conversation = flow.index() / 2;
         let described = self.conversations.get(conversation)?.flow;
@@ -225,8 +225,8 @@ impl HostState {
         (is_open && !self.over.contains_key(&(conversation as u32, 1))).then_some(conversation)
     }
 
-    /// The addresses of initiator and acceptor of a conversation over the QUIC stack: those of the hosts, without
-    /// address translation.
+    /// Returns the addresses of initiator and acceptor of a conversation over the QUIC stack: those of the hosts,
+    /// without address translation.
     fn stack_addresses(&self, network: &Network<RunObserver>, conversation: usize) -> [SocketAddr; 2] {
         let flow = self.conversations[conversation].flow as usize;
         let described = &self.flows[flow];
@@ -236,7 +236,8 @@ impl HostState {
         [SocketAddr::new(address(described.from), port), SocketAddr::new(address(described.to), acceptor)]
     }
 
-    /// The address of a conversation's acceptor; `None` if the conversation goes through a tunnel and no port is free.
+    /// Returns the address of a conversation's acceptor; `None` if the conversation goes through a tunnel and no port
+    /// is free.
     fn tunneled_acceptor(&mut self, wanted: SocketAddr, conversation: usize) -> Option<SocketAddr> {
         let flow = &self.flows[self.conversations[conversation].flow as usize];
         match (flow.via, &mut self.endpoints.tunnels) {

@@ -33,7 +33,8 @@ impl PortAllocator {
     }
 }
 
-/// The n-th port after the first in the order of the search, in which 1024 follows `last`; `None` after the last one.
+/// Returns the n-th port after the first in the order of the search, in which 1024 follows `last`; `None` after the
+/// last one.
 fn port_after(first: u16, n: u32, last: u16) -> Option<u16> {
     let port = u32::from(first) + n;
     match port.checked_sub(u32::from(last) + 1) {

@@ -205,8 +205,8 @@ impl HostState {
         touched
     }
 
-    /// The flow numbers of all tunnels, and the addresses of their clients and proxies; or the first flow that cannot
-    /// have addresses.
+    /// Returns the flow numbers of all tunnels, and the addresses of their clients and proxies; or the first flow that
+    /// cannot have addresses.
     fn tunnel_addresses(&self, network: &Network<RunObserver>) -> Result<Vec<(usize, [SocketAddr; 2])>, Refused> {
         let mut ports = TunnelAddressAllocator::default();
         let tunnels =

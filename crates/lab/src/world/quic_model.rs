@@ -74,7 +74,7 @@ impl ModelFactory {
     }
 }
 
-/// The reason why the model cannot drive a control; `None` if it can.
+/// Returns the reason why the model cannot drive a control; `None` if it can.
 fn refusal(control: &dyn Controller, ecn: bool) -> Option<String> {
     let signals = control.requirements();
     let missing = if signals.one_way_delay {

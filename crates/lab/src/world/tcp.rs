@@ -111,7 +111,7 @@ impl TcpFactory {
     }
 }
 
-/// The reason why TCP cannot drive a control; `None` if it can.
+/// Returns the reason why TCP cannot drive a control; `None` if it can.
 fn refusal(control: &dyn Controller) -> Option<String> {
     let name = control.name();
     let needs_delays = control.requirements().one_way_delay;

@@ -243,7 +243,7 @@ impl RunningTunnel {
         }
     }
 
-    /// The proxy does not report the round-trip time and the losses of its connection.
+    /// Returns the report of the proxy, which contains neither the round-trip time nor the losses of its connection.
     fn report_proxy(&self) -> EndpointReport {
         let counts = self.proxy.statistics();
         EndpointReport {

@@ -204,7 +204,7 @@ pub(crate) fn read_pair(
     Ok(both)
 }
 
-/// A time in whole nanoseconds, as in the records. Division of seconds is inexact: 0.3 / 0.1 is less than 3.
+/// Returns a time in whole nanoseconds, as in the records. Division of seconds is inexact: 0.3 / 0.1 is less than 3.
 fn nanoseconds(time_s: f64) -> u64 {
     // `as` saturates, so negative times become zero.
     (time_s * 1e9).round() as u64

@@ -134,7 +134,7 @@ fn table(differences: &[Difference]) -> Table {
     table
 }
 
-/// A difference without an interval, with as many decimals as the values next to it.
+/// Returns a difference without an interval, with as many decimals as the values next to it.
 fn beside(difference: f64, values: &[f64]) -> String {
     let texts: Vec<String> = values.iter().map(|value| exact(*value, DIGITS)).collect();
     if texts.iter().any(|text| text.contains('×')) {

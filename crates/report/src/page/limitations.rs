@@ -70,7 +70,7 @@ fn split(text: &str) -> (&str, Vec<(&str, &str)>) {
     (before, parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).map(|(t, body)| (t.trim(), body)).collect())
 }
 
-/// Whether a run uses the subject of a section.
+/// Returns whether a run uses the subject of a section.
 fn is_used(records: &Records, title: &str) -> bool {
     match SECTIONS.iter().find(|(known, _)| *known == title) {
         None | Some((_, Use::Always)) => true,

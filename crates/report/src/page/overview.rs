@@ -87,7 +87,7 @@ fn tally(out: &mut String, records: &Records) {
     out.push_str("</ul>\n");
 }
 
-/// The duration of the run, or of all runs together.
+/// Returns the duration of the run, or of all runs together.
 fn times_in_words(records: &Records) -> String {
     let times: Vec<f64> = records.runs.iter().map(|r| r.record.duration_s).collect();
     match times.as_slice() {

@@ -87,8 +87,8 @@ pub fn readable_note(note: &str) -> String {
     }
 }
 
-/// A note without repetitions. It omits the statement that the study was quick (a banner contains it), and the text of
-/// the claim, which is in the same row. The parts of a note are separated by semicolons.
+/// Returns a note without repetitions. It omits the statement that the study was quick (a banner contains it), and the
+/// text of the claim, which is in the same row. The parts of a note are separated by semicolons.
 fn note_beside(note: &str, text: &str) -> String {
     let note = note.strip_prefix("quick").filter(|rest| rest.is_empty() || rest.starts_with("; ")).unwrap_or(note);
     let note = if text.is_empty() { note.to_owned() } else { note.replacen(text, "", 1) };
@@ -161,7 +161,7 @@ pub(crate) fn values(records: &Records) -> String {
 /// A table with more rows has its exceptions first.
 const LONG: usize = 20;
 
-/// A table of published and measured values, with a group for each metric, of one experiment or of all.
+/// Returns a table of published and measured values, with a group for each metric, of one experiment or of all.
 fn beside(
     records: &Records,
     scope: Option<Option<&str>>,
@@ -235,13 +235,13 @@ fn beside(
     table
 }
 
-/// A difference with its sign.
+/// Returns a difference with its sign.
 fn signed(value: f64) -> String {
     let text = trimmed(value, 3);
     if value > 0.0 { format!("+{text}") } else { text }
 }
 
-/// A tolerance as shown: a relative one as it is, an absolute one in the unit of its group.
+/// Returns a tolerance as shown: a relative one as it is, an absolute one in the unit of its group.
 fn tolerance(text: &str, unit: &crate::unit::ScaledUnit) -> String {
     match (text.strip_suffix('%'), fullpipe_archive::parse_number(text)) {
         (Some(share), _) => format!("{} %", share.trim()),

@@ -71,7 +71,7 @@ fn fold(out: &mut String, table: &Table) {
 /// Significant digits of a value of a single run, which has no interval.
 const DIGITS: usize = 4;
 
-/// The metrics of a single run with their definitions: some are sums over flows, some are means.
+/// Returns the metrics of a single run with their definitions: some are sums over flows, some are means.
 fn of_run(records: &Records, rows: &[&SummaryRow]) -> Table {
     let body = rows.iter().map(|row| {
         let told = records.study.words_of(&row.metric).map_or("", |words| words.text.as_str());
@@ -168,7 +168,8 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
     Table::of_rows(caption, axes.len(), headings, body.into_iter())
 }
 
-/// The number of runs of a point, and the treatment of invalid runs: they are excluded if enough valid runs remain.
+/// Returns the number of runs of a point, and the treatment of invalid runs: they are excluded if enough valid runs
+/// remain.
 fn runs(records: &Records, doubtful: &BTreeSet<&str>, point: &Point, counted: u64) -> Field {
     if doubtful.is_empty() {
         return Field::Number(counted.to_string());
@@ -252,7 +253,7 @@ enum From {
 }
 
 impl From {
-    /// Whether the column contains texts.
+    /// Returns whether the column contains texts.
     fn is_text(self) -> bool {
         match self {
             From::Column(column) => column.kind == CellKind::Text,
@@ -261,7 +262,8 @@ impl From {
         }
     }
 
-    /// The unit of its numbers, which have the prefix for the largest value; `None` for counts, which are exact.
+    /// Returns the unit of its numbers, which have the prefix for the largest value; `None` for counts, which are
+    /// exact.
     fn unit(self) -> Option<&'static str> {
         match self {
             From::Column(column) => (column.kind != CellKind::Count).then_some(column.unit),

@@ -180,7 +180,7 @@ impl Table {
     }
 }
 
-/// The rows with numbers that are padded to align at the decimal point in each column.
+/// Returns the rows with numbers that are padded to align at the decimal point in each column.
 fn aligned(rows: &[Vec<Field>]) -> Vec<Vec<Field>> {
     let mut rows = rows.to_vec();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

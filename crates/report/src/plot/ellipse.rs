@@ -157,7 +157,7 @@ fn pairs(
     Ok(pairs)
 }
 
-/// The center and the deviations of a series in the units of the axes.
+/// Returns the center and the deviations of a series in the units of the axes.
 fn in_words(cloud: &Cloud, x_unit: &ScaledUnit, y_unit: &ScaledUnit) -> String {
     let Cloud { label, moments: Moments { n, mean, variance, .. }, .. } = cloud;
     let told = |unit: &ScaledUnit, mean: f64, variance: f64| {
@@ -168,7 +168,7 @@ fn in_words(cloud: &Cloud, x_unit: &ScaledUnit, y_unit: &ScaledUnit) -> String {
     format!(" {label}: {n} intervals, centre at {x} to the right and {y} upwards.")
 }
 
-/// The remarks for the caption.
+/// Returns the remarks for the caption.
 fn remarks(spec: &PlotSpec, group_ns: u64, clouds: &[Cloud], empty: usize) -> Vec<String> {
     let of = spec.subject.as_deref().unwrap_or_default();
     let group = trimmed(group_ns as f64 / 1e6, 9);

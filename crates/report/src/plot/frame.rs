@@ -183,7 +183,7 @@ impl Mapping {
         Mapping { log, low, high, from: 0.0, to: 0.0, ticks, names }
     }
 
-    /// The width of the widest label.
+    /// Returns the width of the widest label.
     fn widest_label(&self) -> f64 {
         self.ticks.iter().map(|t| text_width(&t.label)).fold(0.0, f64::max).min(150.0)
     }

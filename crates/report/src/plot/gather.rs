@@ -98,7 +98,7 @@ pub(crate) fn selected(spec: &PlotSpec, point: &Point) -> bool {
     spec.r#where.iter().flatten().all(|(axis, wanted)| point.get(axis).is_some_and(|value| has(value, wanted)))
 }
 
-/// Whether two axis values are equal: 100000 and 1e5 are the same value.
+/// Returns whether two axis values are equal: 100000 and 1e5 are the same value.
 fn same(a: &str, b: &str) -> bool {
     a == b || matches!((parse_number(a), parse_number(b)), (Some(x), Some(y)) if x == y)
 }

@@ -132,8 +132,8 @@ pub(crate) fn numbers(data: &AxisSeries, x: &str, y: &str) -> Data {
     numbers
 }
 
-/// Whether a line connects the points of a series: not across unordered names, and not if two values have the same
-/// position.
+/// Returns whether a line connects the points of a series: not across unordered names, and not if two values have the
+/// same position.
 fn connects(series: &Series, apart: bool) -> bool {
     !apart && series.values.windows(2).all(|w| w[0].x < w[1].x)
 }

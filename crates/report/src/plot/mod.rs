@@ -144,7 +144,7 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
     Ok(finish(&spec.name, title, drawing, before, used))
 }
 
-/// The figure of a drawing, with a unique name; `caption` precedes the remarks of the drawing.
+/// Returns the figure of a drawing, with a unique name; `caption` precedes the remarks of the drawing.
 fn finish(
     name: &str,
     title: String,
@@ -171,7 +171,7 @@ fn finish(
     RenderedPlot { name, title, caption, svg, table, csv }
 }
 
-/// The sentence of the caption about invalid runs.
+/// Returns the sentence of the caption about invalid runs.
 fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
     let shown = records.results.rows.iter().filter(|row| gather::selected(spec, &row.point));
     let keys: BTreeSet<&str> = shown.map(|row| row.key.as_str()).collect();
@@ -209,8 +209,8 @@ const SHORTEST_BIN: Duration = Duration::from_millis(100);
 /// More intervals would fill the plot area.
 const MOST_BINS: u64 = 400;
 
-/// The averaging interval of a plot of throughput: 1, 2 or 5 times a power of ten. `None` if the samples are not denser
-/// than that.
+/// Returns the averaging interval of a plot of throughput: 1, 2 or 5 times a power of ten. `None` if the samples are
+/// not denser than that.
 fn bin(subjects: &[SampleTimes]) -> Option<Duration> {
     let times = subjects.iter().max_by_key(|times| times.count).filter(|times| times.count > 1)?;
     let last = times.last_s;
@@ -224,7 +224,7 @@ fn bin(subjects: &[SampleTimes]) -> Option<Duration> {
 /// The maximum number of default plots.
 const MOST_SUGGESTED: usize = 12;
 
-/// The default plots of a study without plots: every metric over the first axis that varies.
+/// Returns the default plots of a study without plots: every metric over the first axis that varies.
 fn suggested(records: &Records) -> Vec<PlotSpec> {
     let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).collect();
     let varying = gather::varying(rows.iter().map(|r| &r.point));

@@ -88,7 +88,7 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks
 /// The minimum part of an axis that its data fill, if finer steps achieve it.
 const LEAST_FILLED: f64 = 0.55;
 
-/// The smallest number of 1, 2, 5 or 10 times a power of ten that is at least `raw`.
+/// Returns the smallest number of 1, 2, 5 or 10 times a power of ten that is at least `raw`.
 fn step(raw: f64) -> (u8, i32) {
     let mut exponent = log10(raw).floor() as i32;
     // log10 can be wrong by one unit in the last place at a power of ten.
@@ -178,7 +178,7 @@ pub(crate) fn scale_of_values(rising: &[f64], asked_log: Option<bool>) -> Option
     (least >= LEAST_DISTANCE * distance(first, last)).then_some(log)
 }
 
-/// Whether a value is a power of two, for example 1/4.
+/// Returns whether a value is a power of two, for example 1/4.
 fn is_power_of_two(value: f64) -> bool {
     // The fraction bits of a normal number are zero.
     value.is_normal() && value > 0.0 && value.to_bits().trailing_zeros() >= 52
@@ -203,12 +203,12 @@ fn around(value: f64) -> [f64; 6] {
     steps.map(|(mantissa, exponent)| f64::from(mantissa) * power_of_ten(exponent))
 }
 
-/// The largest of 1, 2 or 5 times a power of ten that is at most `value`.
+/// Returns the largest of 1, 2 or 5 times a power of ten that is at most `value`.
 fn down(value: f64) -> f64 {
     around(value).into_iter().rev().find(|step| *step <= value * (1.0 + 1e-9)).unwrap_or(value)
 }
 
-/// The smallest of 1, 2 or 5 times a power of ten that is at least `value`.
+/// Returns the smallest of 1, 2 or 5 times a power of ten that is at least `value`.
 fn up(value: f64) -> f64 {
     around(value).into_iter().find(|step| *step >= value * (1.0 - 1e-9)).unwrap_or(value)
 }

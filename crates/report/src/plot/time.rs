@@ -174,8 +174,8 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     Ok(Drawing { picture: Some((frames, words)), data: Some(numbers), table: None, remarks })
 }
 
-/// The indices of the curves in each panel: all curves in one panel, or, if there are many, the two directions of each
-/// subject.
+/// Returns the indices of the curves in each panel: all curves in one panel, or, if there are many, the two directions
+/// of each subject.
 fn panels(curves: &[(String, Samples)]) -> Vec<Vec<usize>> {
     if curves.len() <= MOST_TOGETHER {
         return vec![(0..curves.len()).collect()];
@@ -231,8 +231,8 @@ fn add_hints(frame: &mut Frame, curves: &[&(String, Samples)], x_unit: &ScaledUn
     }
 }
 
-/// The samples within the horizontal axis limits of the study, plus one sample at each end, so that lines extend to the
-/// edge.
+/// Returns the samples within the horizontal axis limits of the study, plus one sample at each end, so that lines
+/// extend to the edge.
 fn within(samples: &[(f64, f64)], low: Option<f64>, high: Option<f64>) -> &[(f64, f64)] {
     let start = low.map_or(0, |low| samples.partition_point(|s| s.0 < low).saturating_sub(1));
     let end = high.map_or(samples.len(), |high| (samples.partition_point(|s| s.0 <= high) + 1).min(samples.len()));

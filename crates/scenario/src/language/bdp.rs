@@ -152,7 +152,7 @@ pub(super) fn resolve(
     limits
 }
 
-/// The largest base round-trip time of the flows through each link and segment.
+/// Returns the largest base round-trip time of the flows through each link and segment.
 fn longest_round_trips(network: &Network, flows: &[Flow]) -> BTreeMap<Transmitter, Duration> {
     let routing = routing(&network.nodes, &network.links, &network.ethernets, &network.access);
     let mut longest = BTreeMap::new();
@@ -177,7 +177,7 @@ fn longest_round_trips(network: &Network, flows: &[Flow]) -> BTreeMap<Transmitte
     longest
 }
 
-/// The propagation delay from one node to another. Appends the transmitters on the path.
+/// Returns the propagation delay from one node to another. Appends the transmitters on the path.
 fn walk(
     network: &Network,
     routing: &RoutingTables,

@@ -150,7 +150,7 @@ impl Language {
 /// Reads a scenario. `file` is its name in errors.
 ///
 /// # Errors
-/// As [`Language::load`].
+/// The errors of [`Language::load`].
 pub fn load(text: &str, file: &str, overrides: &[Override]) -> Result<LoadedScenario, Errors> {
     LANGUAGE.load(text, file, overrides)
 }

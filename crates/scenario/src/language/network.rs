@@ -122,7 +122,7 @@ pub(crate) fn build(
     check.is_empty().then_some(network)
 }
 
-/// The keys of access networks, formatted as the end of a list.
+/// Returns the keys of access networks, formatted as the end of a list.
 fn access_keys(components: &[&AccessNetworkComponent]) -> String {
     components.iter().map(|component| format!(" or [[{}]]", component.declaration.name)).collect()
 }
@@ -290,7 +290,7 @@ impl Network {
     }
 }
 
-/// A size in bytes that the schema limits to far less than 2^32.
+/// Returns a size in bytes that the schema limits to far less than 2^32.
 fn small_size(tree: &Tree, key: &str) -> u32 {
     u32::try_from(tree.size(key)).unwrap_or(u32::MAX)
 }

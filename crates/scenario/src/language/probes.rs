@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// The maximum number of samples of all probes of a run.
 const MOST_SAMPLES: u128 = 100_000_000;
 
-/// The metrics that congestion controls declare, without duplicates.
+/// Returns the metrics that congestion controls declare, without duplicates.
 fn of_controls() -> Vec<&'static MetricDeclaration> {
     unique(CONTROLS.iter().flat_map(|control| control.values))
 }
@@ -211,7 +211,7 @@ pub(crate) fn probes(
     check.is_empty().then_some(probes)
 }
 
-/// The subjects of a probe; empty after an error.
+/// Returns the subjects of a probe; empty after an error.
 fn subjects(
     tree: &Tree,
     key: &str,
@@ -329,13 +329,13 @@ fn views<'a>(
     Some(of_end.filter(|(_, metrics)| !metrics.is_empty()).collect())
 }
 
-/// The end of a flow that a text selects: a host by its name, or the role of an end.
+/// Returns the end of a flow that a text selects: a host by its name, or the role of an end.
 fn end_of(text: &str, flow: &Flow, network: &Network) -> Option<usize> {
     let hosts = [flow.from, flow.to].map(|node| network.nodes[node.index()].name.as_str());
     hosts.iter().position(|host| *host == text).or_else(|| ENDS.iter().position(|end| *end == text))
 }
 
-/// The metrics of a subject, the kind of the subject, and a number for that kind.
+/// Returns the metrics of a subject, the kind of the subject, and a number for that kind.
 fn metrics_of(
     subject: &ProbeSubject,
     network: &Network,

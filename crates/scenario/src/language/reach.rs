@@ -74,7 +74,7 @@ impl Reachability {
     }
 }
 
-/// Whether two ascending lists have an element in common.
+/// Returns whether two ascending lists have an element in common.
 fn share(a: &[u32], b: &[u32]) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     short.iter().any(|element| long.binary_search(element).is_ok())

@@ -36,7 +36,7 @@ const RATES: [(&str, u64); 20] = [
     ("GB/s", 8_000_000_000),
 ];
 
-/// A decimal number with a unit, as an integer multiple of the smallest unit.
+/// Returns a decimal number with a unit, as an integer multiple of the smallest unit.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);

@@ -153,7 +153,7 @@ impl Parser {
         token
     }
 
-    /// Whether a symbol or a word is next; if so, consumes it.
+    /// Returns whether a symbol or a word is next; if so, consumes it.
     fn takes(&mut self, wanted: &str) -> bool {
         let found = match self.peek().0 {
             Token::Symbol(symbol) => symbol == wanted,
@@ -528,7 +528,7 @@ impl Parser {
     }
 }
 
-/// The alternative to a statistic over runs that claims do not support.
+/// Returns the alternative to a statistic over runs that claims do not support.
 fn instead_of(statistic: &str) -> Option<&'static str> {
     match statistic {
         "low" | "high" | "ci95" => Some("the claim is judged by its support in resamples, so compare the mean itself"),
@@ -541,7 +541,7 @@ fn instead_of(statistic: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the values of a node are those of single runs.
+/// Returns whether the values of a node are those of single runs.
 fn lists_runs(node: &ExpressionNode) -> bool {
     match &node.operation {
         Operation::Lookup(lookup) => lookup.statistic.is_none(),
@@ -657,8 +657,8 @@ mod tests {
         })
     }
 
-    /// The precedence of an operation, according to the list at the beginning of `expression.rs`. An operand with lower
-    /// precedence is in parentheses.
+    /// Returns the precedence of an operation, according to the list at the beginning of `expression.rs`. An operand
+    /// with lower precedence is in parentheses.
     fn binding(node: &ExpressionNode) -> u8 {
         match &node.operation {
             Operation::Logic(Logic::Or, ..) => 0,
@@ -673,7 +673,8 @@ mod tests {
         }
     }
 
-    /// The text of an expression with the minimum number of parentheses, or with parentheses around every operation.
+    /// Returns the text of an expression with the minimum number of parentheses, or with parentheses around every
+    /// operation.
     fn written(node: &ExpressionNode, all_brackets: bool) -> String {
         let operand = |operand: &ExpressionNode, least: u8| {
             let text = written(operand, all_brackets);

@@ -100,7 +100,7 @@ impl Resolution {
     }
 }
 
-/// The destination address of an IP packet.
+/// Returns the destination address of an IP packet.
 fn destination(frame: &[u8]) -> Option<IpAddr> {
     let packet = frame.get(ETHERNET_HEADER_BYTES..)?;
     match packet.first()? >> 4 {

@@ -201,7 +201,7 @@ fn of_sample(sample: &TcpInfoSample) -> EndpointReport {
     }
 }
 
-/// The kernel endpoints of a flow.
+/// Returns the kernel endpoints of a flow.
 fn kernel_ends(number: usize, flow: &Flow) -> impl Iterator<Item = FlowEnd> {
     let players = [flow.from_by, flow.to_by];
     (0..2).filter(move |end| players[*end] == EndpointBackend::Kernel).map(move |end| (number, end))
@@ -247,7 +247,7 @@ fn over(scenario: &Scenario, number: usize, flow: &Flow, end: usize) -> Result<K
 /// Settings of a host's kernel for all its connections, by file below `/proc/sys`.
 type HostSettings = [(&'static str, String); 3];
 
-/// The settings that a flow requires.
+/// Returns the settings that a flow requires.
 fn settings(tcp: &Tcp) -> HostSettings {
     let connection = &tcp.connection;
     let ecn = match (connection.ecn, connection.ecn_feedback) {

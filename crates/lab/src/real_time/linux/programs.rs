@@ -62,7 +62,7 @@ pub(crate) fn told(scenario: &Scenario, ended: &[ProgramOutcome]) -> Vec<Program
     told.flatten().collect()
 }
 
-/// The numbers in the last line that is a JSON object.
+/// Returns the numbers in the last line that is a JSON object.
 fn figures(output: &[u8]) -> Vec<(String, f64)> {
     let lines = output.rsplit(|byte| *byte == b'\n');
     let object = lines.filter_map(|line| match serde_json::from_slice(line) {
