@@ -142,10 +142,10 @@ macro_rules! names {
 }
 pub(crate) use names;
 
-/// Returns the value of a key in a checked table, with the type that the declaration gives the key.
+/// Returns the value of a key in a checked table, with the declared type of the key.
 ///
 /// # Panics
-/// If the declaration gives the key another type.
+/// If the key is declared with another type.
 pub fn read_key<T: TomlValue>(tree: &Tree, key: &str) -> T {
     tree.get(key).map_or_else(T::from_absent, T::from_toml)
 }

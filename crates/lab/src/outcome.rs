@@ -83,8 +83,8 @@ pub struct FlowRow<'a> {
     pub retransmitted_packets: Option<u64>,
     /// Packets received with a CE mark; `None` if the flow does not use ECN.
     pub marked_packets: Option<u64>,
-    /// Payload bits per second that the receiving application read over the whole measured interval; `None` without a
-    /// measurement. Deprecated: use `goodput_bps`.
+    /// Payload bits per second that the receiving application read over the complete measured interval; `None` without
+    /// a measurement. Deprecated: use `goodput_bps`.
     pub measured_goodput_bps: Option<f64>,
 }
 
@@ -279,8 +279,8 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a real-time run that ended at a wall-clock time, with the results of ends that the model did not
-    /// run, and the metrics that programs reported.
+    /// Creates the outcome of a real-time run that ended at a wall-clock time. It includes the results of ends that the
+    /// model did not run, and the metrics that programs reported.
     pub(crate) fn of_real_time(
         self,
         ended: Instant,

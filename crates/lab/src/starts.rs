@@ -31,8 +31,8 @@ pub(crate) fn drawn(scenario: Arc<Scenario>) -> Arc<Scenario> {
     Arc::new(drawn)
 }
 
-/// Returns the round-trip time of a full packet and a small response in an empty network, between the ends of a flow,
-/// including those of the tunnels that carry it.
+/// Returns the round-trip time of a full packet and a small response in an empty network. It is the time between the
+/// ends of a flow, including those of the tunnels that carry it.
 fn base_round_trip(scenario: &Scenario, network: &Network<RunObserver>, flow: usize) -> Duration {
     let mut carrier = Some(flow);
     let mut time = Duration::ZERO;

@@ -72,7 +72,7 @@ fn packet_bytes(flow: &Flow) -> Option<u32> {
 /// Returns the links whose queue limit is smaller than one packet of a flow.
 fn small_queues(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let in_bytes = |packets: Option<u64>, bytes: Option<u64>| bytes.filter(|_| packets.is_none()).unwrap_or(u64::MAX);
-    // Byte limits of the discipline, and of the whole queue (discipline and device).
+    // Byte limits of the discipline, and of the complete queue (discipline and device).
     let limits: Vec<[u64; 2]> = scenario
         .links
         .iter()
@@ -181,7 +181,7 @@ pub(crate) fn silent_flows<'a>(flows: impl Iterator<Item = (&'a str, FlowCounter
 }
 
 /// Returns bulk transfers that were incomplete at the end of the run and received nothing for more than half of their
-/// time, from the progress of their receivers.
+/// time. The progress of their receivers shows this.
 pub(crate) fn stalled_flows<'a>(flows: impl Iterator<Item = (&'a Flow, Progress)>, ended: Instant) -> Vec<Warning> {
     let warnings = flows.filter_map(|(flow, progress)| {
         let Some(SocketTraffic::Bulk { size_bytes, .. }) = flow.workload.socket_traffic() else { return None };

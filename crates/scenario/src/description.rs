@@ -354,7 +354,7 @@ pub struct Probe {
     /// The subject.
     pub subject: ProbeSubject,
     /// For a flow, the end (0: `from`, 1: `to`). Packet metrics count the packets that this end sends; other metrics
-    /// are of its own state.
+    /// describe the state of the end itself.
     pub end: usize,
     /// Names of metrics, as in `series.csv`.
     pub metrics: Vec<String>,

@@ -1,6 +1,6 @@
 //! Declared file formats. A schema is data: keys, kinds, units, defaults and texts. From a schema this crate derives
-//! the check of a file, its error messages, the typed values, the resolved file with all defaults, overrides by dotted
-//! path, the reference page, and a JSON Schema for editors.
+//! the check of a file, its error messages, the typed values, and the resolved file with all defaults. It also derives
+//! overrides by dotted path, the reference page, and a JSON Schema for editors.
 //!
 //! ```
 //! use fullpipe_schema::{self as schema, FieldKind, Table, keys};
@@ -282,9 +282,9 @@ impl Field {
     }
 }
 
-/// A group of [`Field`]s of a [`Table`]. A declaration consists of the text as a doc comment, the key, the unit in
-/// brackets if there is one, the kind, and a constructor of [`Field`] with its further arguments. The list can also
-/// contain constants of type [`Field`].
+/// A group of [`Field`]s of a [`Table`]. A declaration begins with the text as a doc comment, the key, and the unit in
+/// brackets if there is one. The kind and a constructor of [`Field`] with its further arguments follow. The list can
+/// also contain constants of type [`Field`].
 ///
 /// ```
 /// use fullpipe_schema::{Field, FieldKind, keys};

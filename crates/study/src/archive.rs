@@ -8,8 +8,8 @@
 //! A folder belongs to a study if its `study.toml` begins with Fullpipe's first line and has the study's name. For the
 //! run of a single scenario the title must also be equal, because several scenarios more often have the same name.
 //! Finished runs with matching keys are then reused, regardless of other changes, and the tables are written again. If
-//! the study's text or the build changed, the old tables and the report are removed first, so that no table is in the
-//! folder of a study to which it does not belong.
+//! the study's text or the build changed, the old tables and the report are removed first. The folder thus never
+//! contains tables of another study.
 
 use crate::error::StudyError;
 use crate::files::{FileOperationError, FileSystem, UNFINISHED};

@@ -16,8 +16,8 @@ use fullpipe_archive::{
 use fullpipe_scenario::schema::{self, Error, Errors, Node, SourceLocation, Sources, Tree, Value, ValueData};
 use std::path::Path;
 
-/// Loads a study from a file on the disk. The name of a study that does not state one is the name of its folder if the
-/// file is `study.toml`, and otherwise that of the file.
+/// Loads a study from a file on the disk. A study that states no name has the name of its folder if the file is
+/// `study.toml`, and otherwise the name of the file.
 ///
 /// # Errors
 /// All errors in the file and in the files in its folder.

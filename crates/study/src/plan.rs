@@ -60,8 +60,8 @@ pub struct PlannedRun {
     pub label: String,
 }
 
-/// Returns the key of a run: the first 128 bits, in hexadecimal, of SHA-256 over the scenario with the content of every
-/// file to which it refers, the seed and the build.
+/// Returns the key of a run: the first 128 bits of a SHA-256 hash, in hexadecimal. The hash covers the scenario with
+/// the content of every file to which it refers, the seed and the build.
 pub fn run_key(content: &[u8], seed: u64, build: &str) -> String {
     let mut hash = Sha256::new();
     for part in [b"fullpipe run".as_slice(), content, &seed.to_le_bytes(), build.as_bytes()] {

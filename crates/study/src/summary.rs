@@ -377,8 +377,8 @@ impl<'a> MeasuredValues<'a> {
             .collect()
     }
 
-    /// Returns a note that a long-term value is not stationary, if the means of the halves of the measured interval
-    /// over all runs differ too much.
+    /// Returns a note that a long-term value is not stationary. This is so if the means of the halves of the measured
+    /// interval over all runs differ too much.
     fn not_stationary(&self, point: usize, metric: usize) -> Option<String> {
         let tolerance = half_tolerance(self.study.metrics.get(metric)?)?;
         let of_run = |run: &Option<&[Option<[f64; 2]>]>| run.as_ref()?.get(metric).copied().flatten();

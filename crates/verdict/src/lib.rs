@@ -2,7 +2,7 @@
 //!
 //! * A published value is judged by an equivalence test (Schuirmann 1987). It matches if the interval of our mean lies
 //!   entirely within the tolerance. It differs if the interval lies entirely outside, and the value is also outside the
-//!   prediction interval for a mean of as many runs as the publication has.
+//!   prediction interval. That interval is for a mean of as many runs as the publication has.
 //! * A claim is judged part by part by its support: the share of bootstrap resamples of the replications for which it holds.
 //!
 //! `docs/verdicts.md` states the rules for users, with their error rates as `tests/all.rs` simulates them.
@@ -147,8 +147,8 @@ impl Interval {
 const MOST_DRAWN: u64 = 1000;
 
 /// Returns whether a mean of `m` runs of the same system explains a value. It does if the value lies in the
-/// distribution of our mean plus the difference between the mean of `m` draws and the mean of n draws from our n runs.
-/// A share of a(n, k) of the differences is excluded at each end.
+/// distribution of our mean plus a difference. The difference is that between the mean of `m` draws and the mean of n
+/// draws from our n runs. A share of a(n, k) of the differences is excluded at each end.
 fn explained_by_draws(values: &[f64], value: f64, m: u64, k: u64) -> Option<bool> {
     let (n, center) = (values.len(), mean(values)?);
     let mut stream = RandomStream::new(0, "replications", "prediction");

@@ -7,7 +7,7 @@
 //! random numbers; Law, Simulation Modeling and Analysis, section 11.2). The rules of verdicts use these functions.
 //!
 //! Quantiles of t are computed, not tabulated. For integer degrees of freedom the distribution is a finite sum of
-//! powers of a cosine (Abramowitz and Stegun 26.7.3 and 26.7.4), which is inverted by bisection.
+//! powers of a cosine (Abramowitz and Stegun 26.7.3 and 26.7.4). The sum is inverted by bisection.
 
 use fullpipe_units::{RandomStream, math};
 
@@ -203,8 +203,8 @@ pub fn student_t_quantile(degrees_of_freedom: usize, confidence: f64) -> f64 {
     if degrees_of_freedom == 0 {
         return f64::INFINITY;
     }
-    // Above this limit the finite sum is long. The sum at the limit gives the normal quantile, to which the expansion
-    // in 1/degrees is added.
+    // Above this limit the finite sum is long. The sum at the limit determines the normal quantile, to which the
+    // expansion in 1/degrees is added.
     const LONG: usize = 1000;
     if degrees_of_freedom > LONG {
         let at_limit = student_t_quantile(LONG, confidence);

@@ -3,9 +3,9 @@
 //!
 //! Fullpipe's HTTP/3 server, the proxy and the HTTP/3 client are processes on loopback. The client gets 100 MB through
 //! the proxy in datagram mode. The two proxies alternate, with seven transfers each after one warm-up transfer each;
-//! medians are reported. The connection in the tunnel has packets of 1200 bytes, because masque-go's proxy ends the
-//! direction from the target at the first payload that does not fit. The Go toolchain builds masque-go at a pinned
-//! version. If that fails, only Fullpipe's proxy is measured.
+//! medians are reported. The connection in the tunnel has packets of 1200 bytes. With larger packets, masque-go's proxy
+//! would end the direction from the target at the first payload that does not fit. The Go toolchain builds masque-go at
+//! a pinned version. If that fails, only Fullpipe's proxy is measured.
 
 use crate::exit::Failure;
 use crate::measurement;

@@ -10,8 +10,9 @@
 //! queues, samples of probes (`memory.rs`).
 //!
 //! **Bounds.** Some dynamics make an estimate meaningless, for example an on-off source with few periods, or flows
-//! limited by random losses. The figures are then upper bounds, and [`Cost::bounds`] gives the reasons. `tests/cost.rs`
-//! tests that the estimate is within a factor of two for the benchmarks. `docs/command-line.md` describes its accuracy.
+//! limited by random losses. The figures are then upper bounds, and [`Cost::bounds`] contains the reasons.
+//! `tests/cost.rs` tests that the estimate is within a factor of two for the benchmarks. `docs/command-line.md`
+//! describes its accuracy.
 
 mod memory;
 mod paths;

@@ -8,8 +8,8 @@
 //! A run without a log executes none of this code.
 //!
 //! **One file.** The events at each endpoint of a connection form a group (`group_id`): `FLOW/client` and
-//! `FLOW/server`. The queues are in the same file, so the drop of a packet, its detection as lost and the reaction of
-//! the congestion control are on one time axis.
+//! `FLOW/server`. The queues are in the same file. The drop of a packet, its detection as lost, and the reaction of the
+//! congestion control are therefore on one time axis.
 
 mod connection;
 mod datagram;

@@ -54,7 +54,7 @@ impl ModelFactory {
         ModelFactory { scheduler, ..self }
     }
 
-    /// Prepares one end of the flow's n-th connection: gives it the plugged-in stream scheduler, if there is one.
+    /// Prepares one end of the flow's n-th connection: sets the plugged-in stream scheduler, if there is one.
     /// `observed`: observers may read delivery rates, so samples must be taken.
     pub(super) fn prepare(&self, connection: &mut Connection, number: u32, initiator: bool, observed: bool) {
         if !observed && !self.is_plugged_in {

@@ -1,9 +1,9 @@
 //! Timers of endpoints and applications, and their events in the calendar.
 //!
 //! The number of an event determines its order among events at the same instant, and so the results. A timer's number
-//! must not change. Within [`EventClass::Transport`], TCP endpoint n has the numbers 2n and 2n + 1, and endpoint n of
-//! the QUIC model 2^27 + 2n and 2^27 + 2n + 1. Within [`EventClass::Application`], application n has n, endpoint n of
-//! the QUIC stack 2^27 + n (at most 2^26 of them), and the programs of host n 3 * 2^26 + n.
+//! must not change. Within [`EventClass::Transport`], TCP endpoint n has the numbers 2n and 2n + 1. Endpoint n of the
+//! QUIC model has 2^27 + 2n and 2^27 + 2n + 1. Within [`EventClass::Application`], application n has the number n, and
+//! endpoint n of the QUIC stack has 2^27 + n (at most 2^26 of them). The programs of host n have 3 * 2^26 + n.
 
 use fullpipe_engine::{Calendar, EventClass, EventId, TimerSlot};
 use fullpipe_transport::endpoint::TimerDeadlines;

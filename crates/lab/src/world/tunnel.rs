@@ -1,10 +1,10 @@
 //! Tunnels (CONNECT-UDP): programs at hosts, and the mapping between their datagrams and packets of the network.
 //!
 //! The client or proxy of a tunnel runs on a [`crate::stack::Host`], which uses addresses and ports; the network uses
-//! flow numbers. A datagram that leaves such a host gets the flow number of its pair of addresses, and one that arrives
-//! gets the addresses of its flow number. The tunnel's own datagrams have the flow numbers of the tunnel's flow. A
-//! conversation through a tunnel has its flow numbers only between the proxy and the target. Its initiator exchanges
-//! datagrams with the tunnel's client directly.
+//! flow numbers. A datagram that leaves such a host gets the flow number of its pair of addresses. A datagram that
+//! arrives gets the addresses of its flow number. The tunnel's own datagrams have the flow numbers of the tunnel's
+//! flow. A conversation through a tunnel has its flow numbers only between the proxy and the target. Its initiator
+//! exchanges datagrams with the tunnel's client directly.
 //!
 //! A proxy sends the datagrams of a request from a port of its choice. The target's address must identify the
 //! conversation, so each conversation through a tunnel has its own port at its acceptor.

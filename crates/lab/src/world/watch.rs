@@ -122,9 +122,8 @@ impl World {
         self.core.endpoints.quic_stack.journals.as_ref()?.get(&place)
     }
 
-    /// Returns the ends that can change without an event of their own: QUIC stack endpoints whose datagrams go through
-    /// tunnels, which send and receive no packets of the network, and ends of tunnels, which run with the programs of
-    /// their host.
+    /// Returns the ends that can change without their own event. QUIC stack endpoints whose datagrams go through
+    /// tunnels send and receive no packets of the network. Ends of tunnels run with the programs of their host.
     pub(crate) fn tunneled(&self) -> impl Iterator<Item = ConversationEnd> {
         let journals = self.core.endpoints.quic_stack.journals.iter().flatten();
         journals.map(|(place, _)| *place).filter(|(conversation, _)| {

@@ -1,7 +1,7 @@
 //! Ellipses of two metrics of `series.csv`, for example throughput over delay (Winstein and Balakrishnan, "TCP ex
 //! Machina", SIGCOMM 2013; the Common TCP Evaluation Suite). The samples of a run from the start of its measured
-//! interval are averaged over intervals of equal length, and each interval gives a pair. The pairs of all runs of a
-//! series have a mean, which is the center of the ellipse, and a sample covariance. The ellipse is the contour of one
+//! interval are averaged over intervals of equal length, and each interval contributes a pair. The pairs of all runs of
+//! a series have a mean, which is the center of the ellipse, and a sample covariance. The ellipse is the contour of one
 //! standard deviation of the normal distribution with these moments.
 //!
 //! The ns-3 evaluation suite multiplies the semi-axes by the population standard deviations of x and y, with times in

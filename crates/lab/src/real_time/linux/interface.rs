@@ -19,7 +19,7 @@ use std::os::fd::BorrowedFd;
 /// Maximum number of frames that wait for the host's address; the oldest are dropped first.
 const MOST_WAITING: usize = 64;
 
-/// The destination of an interface capture, to which whole frames are written.
+/// The destination of an interface capture, to which complete frames are written.
 pub type FrameCapture = Box<dyn Write>;
 
 /// The addresses on both sides of an interface.

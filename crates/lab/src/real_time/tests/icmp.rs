@@ -137,7 +137,7 @@ fn large_segment_to_a_model_host_gets_an_error_with_the_mtu() {
     assert_eq!(said[48..56], body[..8]);
 }
 
-/// RFC 791 section 3.2: 1380 bytes fit after the header, of which 1376 are whole units of eight. A fragment from the
+/// RFC 791 section 3.2: 1380 bytes fit after the header, of which 1376 are complete units of eight. A fragment from the
 /// sender is fragmented again; its offsets and "more fragments" remain valid.
 #[test]
 fn large_packet_without_dont_fragment_arrives_in_fragments() {
