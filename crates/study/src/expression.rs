@@ -11,15 +11,16 @@
 //!   directions, forward or reverse, and `FLOW.opposite` the others. `link_COLUMN["LINK"]` does the same with
 //!   `links.csv`, for the links that the scenario measures. `figure_NAME["FLOW"]` does the same with `figures.csv`, for
 //!   the application metrics that both ends of the flows report under this name.
-//! * `lateness("NAME")` is a figure of the lateness record of a real-time run, such as `events.p90_s`; missing in virtual time.
+//! * `lateness("NAME")` is a figure of the lateness record of a real-time run, such as `events.p90_s`; missing in
+//!   virtual time.
 //! * A missing value is an empty cell, a flow that does not exist, or a point that was not run. All results that are
 //!   computed from it are missing. A division by zero and any result that is not a finite number are also missing.
 //!   `and` and `or` decide without a missing operand if the other operand decides (Kleene's logic).
 //! * Operators from the lowest precedence to the highest: `or`, `and`, `not`, comparisons (which chain: `1 < x <= 2`),
 //!   `+` and `-`, `*` and `/`, unary `-`, `^` (right-associative).
 //! * A bare name is the value of an axis or a parameter.
-//! * A claim is judged by bootstrap resamples of the replications (`verdict.rs`). It therefore compares means, medians and
-//!   deviations over runs. Ends of intervals and extremes over runs are rejected.
+//! * A claim is judged by bootstrap resamples of the replications (`verdict.rs`). It therefore compares means, medians
+//!   and deviations over runs. Ends of intervals and extremes over runs are rejected.
 //!
 //! Every evaluation ends without a panic: there are no loops and no definitions, and the depth is limited. Errors state
 //! the column, in characters from 1. `expression/parser.rs` reads expressions, and `evaluate.rs` evaluates them.

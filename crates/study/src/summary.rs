@@ -2,8 +2,8 @@
 //! rules of `verdict.rs`.
 //!
 //! * A point is deterministic if its runs drew no random number: it has one value and no interval.
-//! * A value that differs is `explained` if a variant that changes one assumption matches the published values of its experiment.
-//!   The claim in `explained_by` contains the variant.
+//! * A value that differs is `explained` if a variant that changes one assumption matches the published values of its
+//!   experiment. The claim in `explained_by` contains the variant.
 //! * There is no verdict without a published value, or if runs that it needs were not made.
 //!
 //! A run that fell behind real time or failed the audit does not represent the network. It is excluded from every

@@ -3,7 +3,8 @@
 //! * A published value is judged by an equivalence test (Schuirmann 1987). It matches if the interval of our mean lies
 //!   entirely within the tolerance. It differs if the interval lies entirely outside, and the value is also outside the
 //!   prediction interval. That interval is for a mean of as many runs as the publication has.
-//! * A claim is judged part by part by its support: the share of bootstrap resamples of the replications for which it holds.
+//! * A claim is judged part by part by its support: the share of bootstrap resamples of the replications for which it
+//!   holds.
 //!
 //! `docs/verdicts.md` states the rules for users, with their error rates as `tests/all.rs` simulates them.
 
