@@ -44,7 +44,8 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The report of a benchmark with its further metrics. `counts` are the numbers of data packets and packet-hops.
+/// Returns the report of a benchmark with its further metrics. `counts` are the numbers of data packets and
+/// packet-hops.
 pub(crate) fn row(
     name: &str,
     seconds: f64,

@@ -439,7 +439,7 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// Markdown as plain text: links are replaced by their texts, and code has no backquotes.
+/// Converts Markdown to plain text: links are replaced by their texts, and code has no backquotes.
 pub(crate) fn plain(markdown: &str) -> String {
     let (mut plain, mut rest) = (String::new(), markdown);
     while let Some((before, after)) = rest.split_once('[') {

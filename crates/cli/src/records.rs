@@ -500,7 +500,7 @@ fn table<R>(rows: &[R], shown: &[Column<R>]) -> String {
     output::aligned(&lines, &shown.iter().map(|column| column.is_numeric()).collect::<Vec<_>>())
 }
 
-/// Lines as aligned columns, with headings in the first line; empty columns are omitted.
+/// Formats lines as aligned columns, with headings in the first line; empty columns are omitted.
 fn aligned(lines: &[Vec<String>], numeric: impl Fn(usize) -> bool) -> String {
     let columns = lines.first().map_or(0, Vec::len);
     let used: Vec<usize> =

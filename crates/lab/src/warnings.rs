@@ -56,7 +56,7 @@ fn capped(mut warnings: Vec<Warning>) -> Vec<Warning> {
     warnings
 }
 
-/// IP bytes of a flow's data packets, without options; `None` if the workload varies them.
+/// Returns the IP bytes of a flow's data packets, without options; `None` if the workload varies them.
 fn packet_bytes(flow: &Flow) -> Option<u32> {
     match &flow.transport {
         Transport::Tcp(settings) => Some(settings.connection.mss_bytes + TCP_HEADERS),

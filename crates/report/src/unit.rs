@@ -51,7 +51,7 @@ impl Unit {
         Self { base: base.to_owned(), prefixes }
     }
 
-    /// The unit at the end of a metric's name: `goodput_bps`, `srtt_s`, `cwnd_bytes`.
+    /// Returns the unit at the end of a metric's name: `goodput_bps`, `srtt_s`, `cwnd_bytes`.
     pub(crate) fn of_metric(name: &str) -> Self {
         match name.rsplit_once('_') {
             Some((

@@ -201,7 +201,7 @@ pub const fn variants<S, C, const N: usize>(components: &[&[&Component<S, C>]]) 
     list
 }
 
-/// The choices of a key that names a component ([`variants`]) if the component's keys are in the same table
+/// Returns the choices of a key that names a component ([`variants`]) if the component's keys are in the same table
 /// ([`fields`]).
 pub const fn choice_names<const N: usize>(variants: &[Variant; N]) -> [Choice; N] {
     let mut list = [Choice::new("", ""); N];
@@ -248,7 +248,8 @@ pub const fn variant_field_count(variants: &[Variant]) -> usize {
     n
 }
 
-/// The choices of a key, from a list of choices and their values. [`Tree::choice_value`] returns the value of a choice.
+/// Returns the choices of a key, from a list of choices and their values. [`Tree::choice_value`] returns the value of a
+/// choice.
 pub const fn choices<T, const N: usize>(values: &[(Choice, T); N]) -> [Choice; N] {
     let mut list = [Choice::new("", ""); N];
     let mut n = 0;

@@ -24,7 +24,8 @@ pub struct Error {
 }
 
 impl fmt::Display for Error {
-    /// One sentence on one line. Control characters of a file are escaped, because a terminal would interpret them.
+    /// Formats one sentence on one line. Control characters of a file are escaped, because a terminal would interpret
+    /// them.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&escape(&self.file))?;
         if self.line > 0 {
@@ -78,7 +79,7 @@ pub struct Hint {
 }
 
 impl fmt::Display for Hint {
-    /// One sentence on one line.
+    /// Formats one sentence on one line.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&escape(&self.file))?;
         if self.line > 0 {
@@ -104,7 +105,7 @@ impl Errors {
 }
 
 impl fmt::Display for Errors {
-    /// One line for each error.
+    /// Formats one line for each error.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, error) in self.0.iter().enumerate() {
             if n > 0 {

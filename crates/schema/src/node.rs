@@ -100,7 +100,7 @@ fn file_place(span: Option<std::ops::Range<usize>>) -> Option<SourceLocation> {
 }
 
 impl Node {
-    /// The tree of a parsed file.
+    /// Converts a parsed file to a tree.
     pub(crate) fn from_document(document: &Document<&str>) -> Self {
         Node::from_table(document.as_table(), SourceLocation::default())
     }
@@ -155,7 +155,7 @@ impl Node {
         Node { content, place }
     }
 
-    /// The value of an override: TOML, or a bare word, which becomes a string.
+    /// Parses the value of an override: TOML, or a bare word, which becomes a string.
     pub(crate) fn from_override(text: &str, place: SourceLocation) -> Self {
         let mut node = match text.trim().parse::<Value>() {
             Ok(value) => Node::from_value(&value, place),

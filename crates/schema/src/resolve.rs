@@ -47,8 +47,8 @@ fn actual(kind: &'static FieldKind, data: &ValueData) -> &'static FieldKind {
     }
 }
 
-/// The fields of a table: first the values on one line, then the tables under headers. A header ends the values of its
-/// parent.
+/// Writes the fields of a table: first the values on one line, then the tables under headers. A header ends the values
+/// of its parent.
 fn table(schema: &'static Table, tree: &Tree, prefix: &str, text: &mut String) {
     let fields = fields(schema, tree);
     for (key, field, value) in &fields {
@@ -66,7 +66,7 @@ fn table(schema: &'static Table, tree: &Tree, prefix: &str, text: &mut String) {
     }
 }
 
-/// A value under its own headers.
+/// Writes a value under its own headers.
 fn below_header(kind: &'static FieldKind, data: &ValueData, path: &str, text: &mut String) {
     match (actual(kind, data), data) {
         (FieldKind::Table(schema), ValueData::Table(tree)) => {

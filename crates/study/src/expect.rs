@@ -150,7 +150,7 @@ fn has_point(experiment: &Experiment, of: &ExpectationTarget) -> bool {
     })
 }
 
-/// Both bounds of an expectation in the metric's unit.
+/// Returns both bounds of an expectation in the metric's unit.
 fn bounds(tree: &Tree, path: &str, unit: &str, sources: &Sources, errors: &mut Vec<Error>) -> [Option<f64>; 2] {
     let bounds = ["min", "max"].map(|key| {
         let value = tree.get(key)?;

@@ -103,8 +103,8 @@ impl VirtualTimeRunner {
         std::mem::take(&mut *self.hints.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
     }
 
-    /// The same laboratory with intentional faults in every simulation, for tests of the auditor. The faults count as
-    /// part of the scenario, so that a run with faults is never mistaken for a valid run.
+    /// Returns the same laboratory with intentional faults in every simulation, for tests of the auditor. The faults
+    /// count as part of the scenario, so that a run with faults is never mistaken for a valid run.
     pub fn with_faults(mut self, faults: Vec<InjectedFault>) -> Self {
         self.faults = faults;
         self

@@ -126,7 +126,7 @@ fn column_of(text: &str, line: usize, record: &csv::StringRecord, index: usize) 
 }
 
 impl<'a> PublishedRow<'a> {
-    /// A row of `[[published]]`.
+    /// Converts a row of `[[published]]`.
     pub(crate) fn of_tree(tree: &'a Tree, sources: &'a Sources) -> Self {
         let text = |key: &str| tree.get(key).map_or("", Value::text).to_owned();
         let fields = PUBLISHED_COLUMNS.map(|column| match column {

@@ -145,7 +145,7 @@ impl Runner for RealTimeRunner {
     }
 }
 
-/// The record of lateness, with the duration of the run and the CPU time of its thread.
+/// Returns the record of lateness, with the duration of the run and the CPU time of its thread.
 fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRecord {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let spread = |spread: LatenessSummary| LatenessSpread {

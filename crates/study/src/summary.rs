@@ -476,7 +476,7 @@ impl<'a> MeasuredValues<'a> {
         runs.into_iter().map(|run| self.cpu_s.get(run).copied().flatten()).sum()
     }
 
-    /// The same with the runs of one study seed only.
+    /// Returns the same values with the runs of one study seed only.
     fn of_seed(&self, seed: usize, seeds: usize) -> Self {
         fn of_one<T: Copy>(runs: &[T], seed: usize, seeds: usize) -> Vec<T> {
             let count = runs.len() / seeds;

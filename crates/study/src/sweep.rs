@@ -19,11 +19,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 /// Receives the progress of a study, from one thread.
 pub trait StudyObserver {
-    /// The study begins.
+    /// Called when the study begins.
     fn on_planned(&mut self, _total: usize) {}
-    /// A run is finished.
+    /// Called when a run is finished.
     fn on_run_finished(&mut self, _run: &FinishedRun<'_>) {}
-    /// A message for the user.
+    /// Receives a message for the user.
     fn on_message(&mut self, _text: &str) {}
 }
 

@@ -36,7 +36,7 @@ fn calibrate(home: &EmulatorNamespace) -> Result<Value, Failure> {
     }))
 }
 
-/// The interpretation of the results for scenarios with delays of milliseconds.
+/// Returns the interpretation of the results for scenarios with delays of milliseconds.
 fn advice(own_drops: u64, stalls: u64, [error_p50_us, error_p99_us]: [f64; 2]) -> &'static str {
     if own_drops > 0 {
         "The emulator lost packets that it could not read in time: expect fewer than 10 000 packets/s, and see load and \

@@ -180,7 +180,7 @@ pub(super) fn type_of(header: &[u8]) -> QuicPacketType {
     }
 }
 
-/// Destination and source connection IDs of a long header.
+/// Returns the destination and source connection IDs of a long header.
 fn identifiers(header: &[u8]) -> Option<[&[u8]; 2]> {
     header.first().filter(|first| **first & 0x80 != 0)?;
     let (length, rest) = header.get(5..)?.split_first()?;

@@ -134,7 +134,7 @@ impl<M: Machine> Driver<'_, M> {
         network.advance(to);
     }
 
-    /// Start of the next subframe in which an access network has work.
+    /// Returns the start of the next subframe in which an access network has work.
     fn next_subframe(&self) -> Option<Instant> {
         let PreparedRun { network, scenario, .. } = &*self.prepared;
         (0..scenario.access.len())

@@ -28,7 +28,7 @@ pub(crate) struct RealHost {
 }
 
 impl RealHost {
-    /// The host at a node. Its locally administered addresses contain the node's number.
+    /// Creates the host at a node. Its locally administered addresses contain the node's number.
     pub(crate) fn numbered(node: NodeId) -> Self {
         let [a, b, c, d] = node.0.to_be_bytes();
         let mac = |side: u8| -> Mac { [0x02, side, a, b, c, d] };

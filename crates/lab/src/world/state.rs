@@ -68,8 +68,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world with these flows and applications. From acknowledgment `faulty_from` on, TCP receivers acknowledge one
-    /// byte too many, a fault for tests of the auditor; 0: never.
+    /// Creates a world with these flows and applications. From acknowledgment `faulty_from` on, TCP receivers
+    /// acknowledge one byte too many, a fault for tests of the auditor; 0: never.
     pub(crate) fn new(
         flows: Vec<Flow>,
         applications: Vec<Box<dyn Application>>,

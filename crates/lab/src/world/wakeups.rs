@@ -34,7 +34,7 @@ pub(super) struct Wakeups {
 }
 
 impl Wakeups {
-    /// The wakeups of a program with this timing.
+    /// Creates the wakeups of a program with this timing.
     pub(super) fn new(timing: &WakeupTiming, mut random: RandomStream) -> Self {
         let WakeupTiming { reaction, timer_granularity } = timing;
         let at_once = matches!(reaction, Distribution::Constant { value } if *value == 0.0);

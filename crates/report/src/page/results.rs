@@ -93,7 +93,7 @@ fn of_run(records: &Records, rows: &[&SummaryRow]) -> Table {
     Table::of_rows("Metrics of the run", 1, headings, body)
 }
 
-/// One row per point, one column per metric.
+/// Returns a table with one row per point and one column per metric.
 fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) -> Table {
     let axes = varying(rows.iter().map(|r| &r.point));
     let mut points: Vec<&Point> = Vec::new();
@@ -185,7 +185,7 @@ fn runs(records: &Records, doubtful: &BTreeSet<&str>, point: &Point, counted: u6
     }
 }
 
-/// The definition of each metric.
+/// Writes the definition of each metric.
 fn definitions(out: &mut String, records: &Records) {
     let shown = |name: &str| records.summary.iter().any(|r| r.metric == name);
     let rows = records.study.metric.iter().filter(|metric| shown(&metric.name)).map(|metric| {

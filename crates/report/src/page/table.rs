@@ -57,7 +57,7 @@ impl Heading {
 }
 
 impl Table {
-    /// A table without groups and without columns that are empty in all rows.
+    /// Creates a table without groups and without columns that are empty in all rows.
     pub(crate) fn of_rows(
         caption: impl Into<String>,
         keys: usize,

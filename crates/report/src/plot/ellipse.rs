@@ -37,7 +37,7 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// The ellipse of pairs; `None` if there are none.
+    /// Computes the ellipse of pairs; `None` if there are none.
     fn of(label: String, pairs: &[(f64, f64)], metrics: [&str; 2], scaling: Scaling) -> Option<Self> {
         let moments = Moments::of(pairs)?;
         if scaling == Scaling::Sigma {
@@ -139,7 +139,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     Ok(Drawing::of(frame, words, remarks(spec, group_ns, &clouds, empty)).with(numbers))
 }
 
-/// The pairs of all intervals in which both metrics have samples, over the runs that count.
+/// Returns the pairs of all intervals in which both metrics have samples, over the runs that count.
 fn pairs(
     records: &Records,
     rows: &[&ResultRow],

@@ -77,7 +77,7 @@ impl ValueRange {
         })
     }
 
-    /// The extent extended to zero, so that lengths are comparable.
+    /// Returns the extent extended to zero, so that lengths are comparable.
     pub(crate) fn with_zero(self) -> Self {
         Self { low: self.low.min(0.0), high: self.high.max(0.0) }
     }
@@ -552,7 +552,7 @@ pub(crate) fn finish(frames: &[Frame], name: &str, title: &str, description: &st
     out
 }
 
-/// Legend entries as they fill rows of a width, labels shortened to fit.
+/// Arranges legend entries in rows of a width and shortens labels to fit.
 fn legend_rows(entries: &[LegendEntry], width: f64) -> Vec<Vec<(String, LegendKey)>> {
     let mut rows: Vec<Vec<(String, LegendKey)>> = Vec::new();
     let mut used = f64::MAX;

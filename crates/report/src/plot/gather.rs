@@ -26,7 +26,7 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    /// The value of a row at a position.
+    /// Returns the value of a row at a position.
     pub(crate) fn of(row: &SummaryRow, x: f64) -> Self {
         Self { x, mean: row.mean, half_width: row.ci95, published: row.published, n: row.run_count() }
     }
@@ -161,7 +161,7 @@ pub(crate) fn lower_first(text: &str) -> String {
     first.into_iter().flat_map(char::to_lowercase).chain(chars).collect()
 }
 
-/// Series of a metric over an axis.
+/// Returns the series of a metric over an axis.
 pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &str) -> AxisSeries {
     let rows = rows(records, spec, metric);
     let axes = series_axes(spec, rows.iter().map(|r| &r.point), Some(x));

@@ -76,7 +76,7 @@ pub(crate) fn place(labels: &[Label], room: Area) -> Vec<Option<Area>> {
     places
 }
 
-/// Candidate positions of a label, best first: right, left, above, below, then rings farther away.
+/// Returns the candidate positions of a label, best first: right, left, above, below, then rings farther away.
 fn candidates(label: &Label) -> impl Iterator<Item = Area> {
     let (x, y) = label.at;
     let (wide, high) = (text_width(&label.text) * SIZE / TEXT + 2.0, SIZE + 2.0);

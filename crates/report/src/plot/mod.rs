@@ -66,17 +66,17 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// A picture, its description, and sentences for the caption.
+    /// Creates a drawing from a picture, its description, and sentences for the caption.
     pub(crate) fn of(frame: frame::Frame, words: String, remarks: Vec<String>) -> Self {
         Self { picture: Some((vec![frame], words)), data: None, table: None, remarks }
     }
 
-    /// The drawing with its numbers.
+    /// Adds the numbers to the drawing.
     pub(crate) fn with(self, data: Data) -> Self {
         Self { data: Some(data), ..self }
     }
 
-    /// Nothing to draw, with the reason.
+    /// Creates a drawing without a picture, with the reason.
     pub(crate) fn nothing(why: impl Into<String>) -> Self {
         Self { picture: None, data: None, table: None, remarks: vec![why.into()] }
     }
@@ -183,7 +183,7 @@ fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
     })
 }
 
-/// One plot for each metric that a probe sampled.
+/// Returns one plot for each metric that a probe sampled.
 fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(Vec::new()) };
     let mut times = read_times(&run.folder)?;

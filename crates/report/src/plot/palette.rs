@@ -60,7 +60,7 @@ impl Style {
         COLOURS.iter().position(|c| *c == self.colour).map_or("#222", |i| INKS[i])
     }
 
-    /// The same style without dashes, for a dense line whose gaps would hide peaks.
+    /// Returns the same style without dashes, for a dense line whose gaps would hide peaks.
     pub(crate) fn solid(self) -> Self {
         Self { dash: "", ..self }
     }
@@ -109,7 +109,7 @@ pub(crate) fn marker(out: &mut String, style: Style, x: f64, y: f64, open: bool)
 mod tests {
     use super::*;
 
-    /// Relative luminance according to WCAG 2.1.
+    /// Returns the relative luminance according to WCAG 2.1.
     fn luminance(colour: &str) -> f64 {
         let part = |at: usize| {
             let share = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;

@@ -34,8 +34,8 @@ pub(crate) enum RangeEnds {
     Exact,
 }
 
-/// Ticks of a linear axis over `low..=high` with about `wanted` steps. A range of zero length is extended around its
-/// value; ends in the wrong order are exchanged.
+/// Returns the ticks of a linear axis over `low..=high` with about `wanted` steps. A range of zero length is extended
+/// around its value; ends in the wrong order are exchanged.
 pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks {
     let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
     let size = low.abs().max(high.abs());
@@ -107,9 +107,9 @@ fn label(value: f64, decimals: usize) -> String {
     if decimals <= 12 && value.abs() < 1e15 { fixed(value, decimals) } else { crate::numbers::trimmed(value, 10) }
 }
 
-/// Ticks of a logarithmic axis over `low..=high`, which are both above zero. The ends are extended to 1, 2 or 5 times a
-/// power of ten. Decades are labeled, and the steps 2 to 9 are minor ticks. On an axis of at most two and a half
-/// decades 2 and 5 are labeled too. With many decades only every second, third and so on is labeled.
+/// Returns the ticks of a logarithmic axis over `low..=high`, which are both above zero. The ends are extended to 1, 2
+/// or 5 times a power of ten. Decades are labeled, and the steps 2 to 9 are minor ticks. On an axis of at most two and
+/// a half decades 2 and 5 are labeled too. With many decades only every second, third and so on is labeled.
 pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
     let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
     low = low.max(1e-290);
@@ -184,8 +184,8 @@ fn is_power_of_two(value: f64) -> bool {
     value.is_normal() && value > 0.0 && value.to_bits().trailing_zeros() >= 52
 }
 
-/// Ticks at ascending values, with a margin around `low..=high`, which contains them. An axis from zero has no margin
-/// at zero.
+/// Returns the ticks at ascending values, with a margin around `low..=high`, which contains them. An axis from zero has
+/// no margin at zero.
 pub(crate) fn at_values(values: &[f64], low: f64, high: f64, log: bool) -> Ticks {
     let ticks = values.iter().map(|value| Tick { value: *value, label: trimmed(*value, 6) }).collect();
     if log && low > 0.0 {
@@ -196,7 +196,7 @@ pub(crate) fn at_values(values: &[f64], low: f64, high: f64, log: bool) -> Ticks
     Ticks { low: if low == 0.0 { 0.0 } else { low - margin }, high: high + margin, ticks }
 }
 
-/// 1, 2 and 5 times powers of ten around `value`, in rising order.
+/// Returns 1, 2 and 5 times powers of ten around `value`, in rising order.
 fn around(value: f64) -> [f64; 6] {
     let exponent = log10(value).floor() as i32;
     let steps = [(5, exponent - 1), (1, exponent), (2, exponent), (5, exponent), (1, exponent + 1), (2, exponent + 1)];

@@ -88,7 +88,7 @@ pub struct Language {
 static LANGUAGE: LazyLock<Language> = LazyLock::new(|| Language::of(ACCESS_NETWORKS));
 
 impl Default for Language {
-    /// The language with the registered access networks.
+    /// Returns the language with the registered access networks.
     fn default() -> Self {
         *LANGUAGE
     }

@@ -108,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Breadth-first search from `a`, through routers only.
+    /// Searches breadth-first from `a`, through routers only.
     fn search(edges: &[(usize, usize)], routers: usize, a: usize, b: usize) -> bool {
         let mut reached = BTreeSet::from([a]);
         let mut queue = vec![a];

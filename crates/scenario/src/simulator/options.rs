@@ -96,7 +96,7 @@ impl OptionParser {
         Ok(self.optional(option, read)?.unwrap_or(false))
     }
 
-    /// One of several words; the first word if the option is missing.
+    /// Returns one of several words; the first word if the option is missing.
     pub(super) fn choice<const N: usize>(
         &mut self,
         option: &str,

@@ -211,7 +211,7 @@ fn by_kernel(flow: &Flow) -> bool {
     [flow.from_by, flow.to_by].contains(&EndpointBackend::Kernel)
 }
 
-/// Total payload of a flow in bytes, if it is limited.
+/// Returns the total payload of a flow in bytes, if it is limited.
 fn total_bytes(flow: &Flow) -> Option<u64> {
     flow.workload.socket_traffic()?.total_bytes()
 }
