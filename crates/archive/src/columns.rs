@@ -49,7 +49,7 @@ impl Columns {
         Columns { file, length, columns }
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     pub fn file(&self) -> &'static str {
         self.file
     }
@@ -66,22 +66,22 @@ impl Columns {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether the table has no rows.
+    /// Returns whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The names of all columns, in the order of the file.
+    /// Returns the names of all columns, in the order of the file.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.columns.iter().map(|(name, _)| *name)
     }
 
-    /// A column of numbers. Empty cells are NaN; times are in seconds.
+    /// Returns a column of numbers. Empty cells are NaN; times are in seconds.
     ///
     /// # Panics
     /// If the table has no such column of numbers; [`Columns::find_column`] returns this as an error.
@@ -89,7 +89,7 @@ impl Columns {
         self.find_column(name).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A column of texts.
+    /// Returns a column of texts.
     ///
     /// # Panics
     /// If the table has no such column of texts; [`Columns::find_text_column`] returns this as an error.
@@ -97,7 +97,7 @@ impl Columns {
         self.find_text_column(name).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A column of numbers. Empty cells are NaN; times are in seconds.
+    /// Returns a column of numbers. Empty cells are NaN; times are in seconds.
     ///
     /// # Errors
     /// If the table has no such column of numbers.
@@ -108,7 +108,7 @@ impl Columns {
         })
     }
 
-    /// A column of texts.
+    /// Returns a column of texts.
     ///
     /// # Errors
     /// If the table has no such column of texts.

@@ -1,4 +1,5 @@
-//! `comparison.csv`: the differences of a folder of records from another folder, over pairs of runs of the same point and seed.
+//! `comparison.csv`: the differences of a folder of records from another folder, over pairs of runs with the same point
+//! and seed.
 
 use crate::table;
 

@@ -75,7 +75,7 @@ impl std::error::Error for RecordError {
     }
 }
 
-/// The first 40 characters of a text, for messages.
+/// Returns the first 40 characters of a text, for messages.
 pub(crate) fn shorten(text: &str) -> String {
     if text.chars().count() <= 40 { text.to_owned() } else { text.chars().take(40).chain(['…']).collect() }
 }

@@ -1,4 +1,5 @@
-//! `expectations.csv`: the bounds on metrics that a scenario or a study declares in `[[expect]]`, with the measured values.
+//! `expectations.csv`: the bounds on metrics that a scenario or a study declares in `[[expect]]`, with the measured
+//! values.
 
 use crate::table;
 
@@ -27,7 +28,7 @@ impl ExpectationRow {
     /// The outcome if the run failed, or if the settings exclude all points of the expectation.
     pub const NOT_CHECKED: &'static str = "not checked";
 
-    /// Whether the expectation failed.
+    /// Returns whether the expectation failed.
     pub fn has_failed(&self) -> bool {
         self.outcome == Self::FAILED
     }

@@ -27,7 +27,7 @@ table! {
 }
 
 impl FlowSummaryRow {
-    /// Whether the row is a percentile of packet delay. Otherwise it is an application metric.
+    /// Returns whether the row is a percentile of packet delay. Otherwise it is an application metric.
     pub fn is_delay(&self) -> bool {
         DELAY_COLUMNS.contains(&self.metric.as_str())
     }

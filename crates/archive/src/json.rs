@@ -18,12 +18,12 @@ pub trait JsonValue: Sized {
     /// A clause that begins with the path and states what was expected and what was found.
     fn from_json(value: &Value, path: &str) -> Result<Self, String>;
 
-    /// The value if the key is missing; `None` if the key is required.
+    /// Returns the value if the key is missing; `None` if the key is required.
     fn from_missing() -> Option<Self> {
         None
     }
 
-    /// The keys of the type, if it is an object or an array of objects.
+    /// Returns the keys of the type, if it is an object or an array of objects.
     fn keys() -> Vec<JsonKey> {
         Vec::new()
     }

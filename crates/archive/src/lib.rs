@@ -1,9 +1,9 @@
 //! The files of a run and of a study. All tables, columns and keys are declared once, with a unit and a description.
 //! Writing, reading and documentation follow from the declaration.
 //!
-//! A table consists of a type for its rows and a [`RecordTable`] of columns; [`table!`] declares both. A component with its
-//! own table, such as an access network, declares the table in its own crate in the same way. Readers find columns by
-//! name and ignore unknown columns. `docs/records.md` is generated from the declarations ([`mod@reference`]).
+//! A table consists of a type for its rows and a [`RecordTable`] of columns; [`table!`] declares both. A component with
+//! its own table, such as an access network, declares the table in its own crate in the same way. Readers find columns
+//! by name and ignore unknown columns. `docs/records.md` is generated from the declarations ([`mod@reference`]).
 //!
 //! ```
 //! use fullpipe_archive::{FLOWS, FlowRow};

@@ -13,7 +13,7 @@ pub use page::render_records_page;
 pub struct TableReference {
     /// The file's name.
     pub file: &'static str,
-    /// One sentence: what a row describes.
+    /// One sentence: the subject of a row.
     pub text: &'static str,
     /// Its columns.
     pub columns: Vec<ColumnReference>,
@@ -35,7 +35,7 @@ pub struct ColumnReference {
 }
 
 impl<R> RecordTable<R> {
-    /// The declaration of the table, for documentation.
+    /// Returns the declaration of the table, for documentation.
     pub fn reference(&self) -> TableReference {
         let column = |column: &crate::Column<R>| ColumnReference {
             name: column.name,
@@ -49,8 +49,8 @@ impl<R> RecordTable<R> {
 }
 
 impl TableReference {
-    /// The faults of the declaration: a duplicate name, a unit that differs from the suffix of the name, or a text that
-    /// is not a sentence. Tests require that a declaration has none.
+    /// Returns the faults of the declaration: a duplicate name, a unit that differs from the suffix of the name, or a
+    /// text that is not a sentence. Tests require that a declaration has none.
     pub fn declaration_errors(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut fault = |name: &str, what: String| faults.push(format!("{}, column {name}: {what}", self.file));
@@ -78,7 +78,7 @@ impl TableReference {
     }
 }
 
-/// The unit that a column's name has as its suffix.
+/// Returns the unit that a column's name has as its suffix.
 fn unit_of_name(name: &str) -> Option<&'static str> {
     let units = [("bps", "bit/s"), ("s", "s"), ("bytes", "bytes"), ("packets", "packets"), ("ratio", "")];
     let ends_with = |ending: &str| name.strip_suffix(ending).is_some_and(|stem| stem.is_empty() || stem.ends_with('_'));

@@ -6,20 +6,20 @@ use crate::warning::Warning;
 use serde_json::Value;
 use std::path::Path;
 
-/// How many bytes of each packet a capture contains.
+/// The number of bytes of each packet in a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketCapture {
     /// No capture.
     #[default]
     None,
-    /// Whole packets.
+    /// Complete packets.
     WholePackets,
     /// At most this number of bytes of each packet.
     Truncated(u64),
 }
 
 impl PacketCapture {
-    /// Whether a capture with this setting contains at least the bytes that `wanted` requires.
+    /// Returns whether a capture with this setting contains at least the bytes that `wanted` requires.
     pub fn covers(self, wanted: Self) -> bool {
         match (wanted, self) {
             (PacketCapture::None, _) | (_, PacketCapture::WholePackets) => true,
@@ -241,7 +241,7 @@ impl RunRecord {
     /// The file's name.
     pub const FILE: &'static str = "run.json";
 
-    /// The content of the file.
+    /// Returns the content of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         // Writing to memory cannot fail.
         let mut text = serde_json::to_vec_pretty(&self.to_json()).unwrap_or_default();
@@ -264,7 +264,7 @@ impl RunRecord {
     /// Reads the file.
     ///
     /// # Errors
-    /// As [`RunRecord::parse`], or if the file cannot be read.
+    /// The errors of [`RunRecord::parse`], or an error if the file cannot be read.
     pub fn read(file: &Path) -> Result<Self, RecordError> {
         RunRecord::parse(file, &std::fs::read(file).map_err(|cause| RecordError::read(file, cause))?)
     }

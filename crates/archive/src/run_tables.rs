@@ -57,24 +57,26 @@ table! {
 
 /// Metrics that are computed from several columns. Tables and plots share them.
 impl FlowRow {
-    /// Whether the row describes the main direction of its flow.
+    /// Returns whether the row describes the main direction of its flow.
     pub fn is_main(&self) -> bool {
         self.main_direction > 0
     }
 
-    /// Bits received at the IP layer in the measured interval, divided by the time from the first to the last
-    /// reception, in bit/s. `None` if this time is zero or undefined.
+    /// Returns the bits received at the IP layer in the measured interval, divided by the time from the first to the
+    /// last reception, in bit/s. `None` if this time is zero or undefined.
     pub fn throughput_bps(&self) -> Option<f64> {
         let time = self.last_rx_s?.saturating_since(self.measured_from_s?);
         (!time.is_zero()).then(|| self.measured_rx_bytes as f64 * 8.0 / time.as_secs_f64())
     }
 
-    /// Mean delay of the packets received in the measured interval, in seconds; `None` if there are no such packets.
+    /// Returns the mean delay of the packets received in the measured interval, in seconds; `None` if there are no such
+    /// packets.
     pub fn mean_delay_s(&self) -> Option<f64> {
         self.per_packet(self.measured_delay_sum_s)
     }
 
-    /// Mean jitter of the packets received in the measured interval, in seconds; `None` if there are no such packets.
+    /// Returns the mean jitter of the packets received in the measured interval, in seconds; `None` if there are no
+    /// such packets.
     pub fn mean_jitter_s(&self) -> Option<f64> {
         self.per_packet(self.measured_jitter_sum_s)
     }

@@ -71,7 +71,7 @@ names! {
 }
 
 names! {
-    /// Which value of several is the best.
+    /// The criterion for the best of several values.
     pub enum Best {
         High = "high": "the highest",
         Low = "low": "the lowest",
@@ -335,7 +335,7 @@ impl StudyRecord {
         let invalid =
             |error: &fullpipe_schema::Error| RecordError::invalid(file, Some(error.line as u64), error.problem());
         let loaded = fullpipe_schema::load(&STUDY, text, "", &[]).map_err(|errors| {
-            // A misspelled key explains more than the error that the correct key is missing.
+            // An error about a misspelled key is more helpful than the error that the correct key is missing.
             let found = errors.0.iter().find(|error| !error.found.is_empty());
             invalid(found.unwrap_or(&errors.0[0]))
         })?;
@@ -354,14 +354,14 @@ impl StudyRecord {
     /// Reads the file. Returns the study and the text of the file.
     ///
     /// # Errors
-    /// As [`StudyRecord::parse`], or if the file cannot be read or is not UTF-8.
+    /// The errors of [`StudyRecord::parse`], or an error if the file cannot be read or is not UTF-8.
     pub fn read(file: &Path) -> Result<(Self, String), RecordError> {
         let bytes = std::fs::read(file).map_err(|cause| RecordError::read(file, cause))?;
         let text = String::from_utf8(bytes).map_err(|_| RecordError::invalid(file, None, "is not UTF-8 text"))?;
         Ok((StudyRecord::parse(file, &text)?, text))
     }
 
-    /// Whether this is the record of a single run and not of a study.
+    /// Returns whether this is the record of a single run and not of a study.
     pub fn is_single_run(&self) -> bool {
         self.exact_seed == Some(true) && self.more_seeds.as_ref().is_none_or(Vec::is_empty)
     }

@@ -27,22 +27,22 @@ impl Point {
     /// The name of the pair that contains the experiment of a point.
     pub const EXPERIMENT: &'static str = "experiment";
 
-    /// The value of an axis; `None` if the point does not have the axis.
+    /// Returns the value of an axis; `None` if the point does not have the axis.
     pub fn get(&self, axis: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == axis).map(|(_, value)| value.as_str())
     }
 
-    /// The experiment of the point; `None` in a study with one experiment.
+    /// Returns the experiment of the point; `None` in a study with one experiment.
     pub fn experiment(&self) -> Option<&str> {
         self.get(Point::EXPERIMENT)
     }
 
-    /// Whether the point has no axes.
+    /// Returns whether the point has no axes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The point in words: "transport udp, packets 10000".
+    /// Returns the point in words: "transport udp, packets 10000".
     pub fn describe(&self) -> String {
         self.0.iter().map(|(axis, value)| format!("{} {value}", axis.replace('_', " "))).collect::<Vec<_>>().join(", ")
     }
@@ -106,7 +106,7 @@ impl Verdict {
     pub const ALL: [Self; 6] =
         [Self::Match, Self::Explained, Self::Undecided, Self::Differs, Self::Refuted, Self::Untrusted];
 
-    /// The name of the verdict in `summary.csv`.
+    /// Returns the name of the verdict in `summary.csv`.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Match => "match",
@@ -166,29 +166,29 @@ table! {
 }
 
 impl SummaryRow {
-    /// The value of the column `metric` in the row of a claim.
+    /// Returns the value of the column `metric` in the row of a claim.
     pub fn metric_of_claim(claim: &str) -> String {
         format!("{CLAIM}{claim}")
     }
 
-    /// The name of the claim; `None` if the row is not a claim.
+    /// Returns the name of the claim; `None` if the row is not a claim.
     pub fn claim(&self) -> Option<&str> {
         self.metric.strip_prefix(CLAIM)
     }
 
-    /// The number of runs that have a value.
+    /// Returns the number of runs that have a value.
     pub fn run_count(&self) -> u64 {
         self.n.unwrap_or(0)
     }
 
-    /// The metric and the point, on one line.
+    /// Returns the metric and the point, on one line.
     pub fn name(&self) -> String {
         if self.point.is_empty() { self.metric.clone() } else { format!("{}, {}", self.point, self.metric) }
     }
 }
 
-/// How many claims have a verdict. Also, how many of the claims over random runs would be a match or refuted by chance
-/// if each was exactly at its bound: 2.5 % in each direction. `None` if no claim has a verdict.
+/// Describes how many claims have a verdict. It also states how many of the claims over random runs would be a match or
+/// refuted by chance if each was exactly at its bound: 2.5 % in each direction. `None` if no claim has a verdict.
 pub fn describe_chance_verdicts(rows: &[SummaryRow]) -> Option<String> {
     let tested = || rows.iter().filter(|row| row.claim().is_some() && row.verdict.is_some());
     let (all, random) = (tested().count(), tested().filter(|row| row.support.is_some()).count());
@@ -250,7 +250,7 @@ impl Results {
     /// The file's name.
     pub const FILE: &'static str = "results.csv";
 
-    /// The content of the file.
+    /// Returns the content of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let fixed = [SEED, KEY].map(str::to_owned);
@@ -310,7 +310,7 @@ impl Results {
         Ok(results)
     }
 
-    /// The declaration of the table, for documentation.
+    /// Returns the declaration of the table, for documentation.
     pub fn reference() -> TableReference {
         let column = |name, kind: CellKind, text, is_optional| ColumnReference {
             name,

@@ -1,4 +1,4 @@
-//! Tables of rows: their declaration, and how they are written to CSV files and read.
+//! Tables of rows: their declaration, and the functions that write and read them as CSV files.
 
 use crate::columns::{Columns, Data, UnknownColumn};
 use crate::error::{RecordError, shorten};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The number of bytes that are buffered before they are written.
 const WRITE_BYTES: usize = 1 << 16;
 
-/// Puts the field that begins at `start` in quotes if it needs them (RFC 4180).
+/// Encloses the field that begins at `start` in quotation marks if necessary (RFC 4180).
 fn quote(out: &mut String, start: usize) {
     if !out.as_bytes()[start..].iter().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n')) {
         return;
@@ -115,34 +115,34 @@ impl<R> Clone for Column<R> {
 impl<R> Copy for Column<R> {}
 
 impl<R> Column<R> {
-    /// The value in a row as a number; NaN if the cell is empty or a text.
+    /// Returns the value in a row as a number; NaN if the cell is empty or a text.
     pub fn number(&self, row: &R) -> f64 {
         (self.cell)(row).number()
     }
 
-    /// Whether the column contains numbers, including times.
+    /// Returns whether the column contains numbers, including times.
     pub fn is_numeric(&self) -> bool {
         self.kind != CellKind::Text
     }
 }
 
 impl<R> RecordTable<R> {
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<R> {
         self.columns.iter().map(|column| column.name)
     }
 
-    /// The names of the columns of numbers.
+    /// Returns the names of the columns of numbers.
     pub fn numeric_names(&self) -> impl Iterator<Item = &'static str> + Clone + use<R> {
         self.columns.iter().filter(|column| column.is_numeric()).map(|column| column.name)
     }
 
-    /// The column of numbers with this name.
+    /// Returns the column of numbers with this name.
     pub fn numeric_column(&self, name: &str) -> Option<&'static Column<R>> {
         self.columns.iter().find(|column| column.name == name && column.is_numeric())
     }
 
-    /// The column of numbers with this name, or an error with the nearest name.
+    /// Returns the column of numbers with this name, or an error with the nearest name.
     ///
     /// # Errors
     /// If the table has no such column of numbers.
@@ -168,7 +168,7 @@ impl<R> RecordTable<R> {
         out.flush()
     }
 
-    /// The header line, as [`RecordTable::write`] writes it.
+    /// Returns the header line, as [`RecordTable::write`] writes it.
     pub fn header(&self) -> String {
         let mut line = String::new();
         for (index, name) in self.names().enumerate() {
@@ -247,7 +247,7 @@ impl<R: Default> RecordTable<R> {
     /// Opens a file and reads its header. [`TableReader::read_next`] reads the rows.
     ///
     /// # Errors
-    /// As [`RecordTable::reader`], or if the file cannot be opened.
+    /// The errors of [`RecordTable::reader`], or an error if the file cannot be opened.
     pub fn open(&self, file: &Path) -> Result<TableReader<R, File>, RecordError> {
         TableReader::new(self, CsvLines::open(file)?)
     }
@@ -263,7 +263,7 @@ impl<R: Default> RecordTable<R> {
     /// Reads all rows into columns.
     ///
     /// # Errors
-    /// As [`RecordTable::read`].
+    /// The errors of [`RecordTable::read`].
     pub fn read_columns(&self, file: &Path, input: impl Read) -> Result<Columns, RecordError> {
         Ok(self.to_columns(self.read(file, input)?))
     }
@@ -290,7 +290,7 @@ impl<R: Default, I: Read> TableReader<R, I> {
         Ok(TableReader { lines, places })
     }
 
-    /// Whether the file has this column.
+    /// Returns whether the file has this column.
     pub fn has_column(&self, column: &str) -> bool {
         self.places.iter().any(|(_, known)| known.name == column)
     }
@@ -320,7 +320,7 @@ impl<R: Default, I: Read> TableReader<R, I> {
     /// Reads the remaining rows.
     ///
     /// # Errors
-    /// As [`TableReader::read_next`].
+    /// The errors of [`TableReader::read_next`].
     pub fn rows(mut self) -> Result<Vec<R>, RecordError> {
         let mut rows = Vec::new();
         loop {
@@ -371,7 +371,7 @@ impl<I: Read> CsvLines<I> {
         RecordError::invalid(&self.file, Some(1), format!("has no column `{column}`; its columns are `{found}`"))
     }
 
-    /// The index of a required column.
+    /// Returns the index of a required column.
     pub(crate) fn place(&self, column: &str) -> Result<usize, RecordError> {
         self.header.iter().position(|name| name == column).ok_or_else(|| self.missing(column))
     }

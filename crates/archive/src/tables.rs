@@ -40,12 +40,12 @@ impl Tables {
         }
     }
 
-    /// The columns of a file; `None` if the file has no rows.
+    /// Returns the columns of a file; `None` if the file has no rows.
     pub fn columns(&self, file: &str) -> Option<&Columns> {
         self.0.iter().map(|(columns, _)| columns).find(|columns| columns.file() == file)
     }
 
-    /// Name and content of each file, in the order of the first rows.
+    /// Returns the name and the content of each file, in the order of the first rows.
     pub fn files(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         self.0.iter().map(|(columns, file)| (columns.file(), file.as_slice()))
     }

@@ -14,24 +14,24 @@ pub trait TomlValue: Sized {
     /// Converts a value that the schema has checked.
     fn from_toml(value: &Value) -> Self;
 
-    /// The value if the key is absent and the schema permits this.
+    /// Returns the value if the key is absent and the schema permits this.
     fn from_absent() -> Self {
         panic!("the key is absent; the schema permits this, but the record requires it")
     }
 
-    /// The value in TOML after the equals sign; `None` omits the key.
+    /// Returns the value in TOML after the equals sign; `None` omits the key.
     fn to_inline_toml(&self) -> Option<String>;
 
     /// Writes the tables that follow the values of the parent table. `path` is the path of the key.
     fn write_tables(&self, _path: &str, _out: &mut String) {}
 
-    /// Whether this is an empty array of tables.
+    /// Returns whether this is an empty array of tables.
     fn has_no_tables(&self) -> bool {
         false
     }
 }
 
-/// The key of a field: the name without the prefix `r#` of Rust keywords.
+/// Returns the key of a field: the name without the prefix `r#` of Rust keywords.
 pub(crate) const fn key(field: &'static str) -> &'static str {
     match field.as_bytes() {
         [b'r', b'#', ..] => field.split_at(2).1,
@@ -39,8 +39,8 @@ pub(crate) const fn key(field: &'static str) -> &'static str {
     }
 }
 
-/// Declares a table. Each key has a name, which is also the name of the field, a type, the constructor of its
-/// [`Field`](fullpipe_schema::Field) with kind and default, and a sentence.
+/// Declares a table. Each key has a name, a type, the constructor of its [`Field`](fullpipe_schema::Field) with kind
+/// and default, and a sentence. The name of the key is also the name of the field.
 macro_rules! toml_table {
     (
         $(#[$attribute:meta])*
@@ -116,7 +116,7 @@ macro_rules! names {
                 $(fullpipe_schema::Choice::new($name, $text),)*
             ];
 
-            /// The name.
+            /// Returns the name.
             pub fn name(self) -> &'static str {
                 match self {
                     $Names::$first => $first_name,
@@ -142,10 +142,10 @@ macro_rules! names {
 }
 pub(crate) use names;
 
-/// Returns the value of a key in a checked table, with the type that the declaration gives the key.
+/// Returns the value of a key in a checked table, with the declared type of the key.
 ///
 /// # Panics
-/// If the declaration gives the key another type.
+/// If the key is declared with another type.
 pub fn read_key<T: TomlValue>(tree: &Tree, key: &str) -> T {
     tree.get(key).map_or_else(T::from_absent, T::from_toml)
 }
@@ -188,7 +188,7 @@ plain! {
     Points, |value| Points(Vec::from_toml(value)), |points| points.to_toml();
 }
 
-/// `None` omits the key. A key that is absent from the file is read as `None`, independently of its default.
+/// `None` omits the key. A key that is absent from the file is read as `None`, regardless of its default.
 impl<T: TomlValue> TomlValue for Option<T> {
     const IS_TABLE: bool = T::IS_TABLE;
 
@@ -314,7 +314,7 @@ impl Bound {
     }
 }
 
-/// Paths of a scenario with the values that they are set to. The paths are written in quotation marks.
+/// Paths of a scenario with the values to which they are set. The paths are written in quotation marks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScenarioSettings(pub Vec<(String, Node)>);
 

@@ -1,6 +1,6 @@
-//! The values of table cells, and how they are written and read. Counts are integers, times are exact decimal seconds,
-//! and other numbers have the shortest form that parses to the same number. A cell without a value is empty. The format
-//! is deterministic: equal rows give equal bytes.
+//! The values of table cells, and their form in files. Counts are integers, times are exact decimal seconds, and other
+//! numbers have the shortest form that parses to the same number. A cell without a value is empty. The format is
+//! deterministic: equal rows result in equal bytes.
 
 use fullpipe_units::{Duration, Instant};
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ pub enum CellKind {
 }
 
 impl CellKind {
-    /// The name of the type.
+    /// Returns the name of the type.
     pub fn name(self) -> &'static str {
         match self {
             CellKind::Text => "text",
@@ -66,7 +66,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The cell as a number; NaN for texts and empty cells.
+    /// Returns the cell as a number; NaN for texts and empty cells.
     pub fn number(&self) -> f64 {
         match self {
             Cell::Empty | Cell::Text(_) => f64::NAN,
@@ -80,7 +80,7 @@ impl Cell<'_> {
 }
 
 /// Appends the decimal digits of a count. A run with probes prints tens of thousands of counts, and `write!` needs five
-/// times the instructions.
+/// times as many instructions.
 fn print_count(mut count: u64, out: &mut String) {
     let mut digits = [b'0'; 20];
     let mut first = digits.len();

@@ -1,6 +1,6 @@
-//! Warnings: conditions that make the results of a run or a study suspicious although nothing failed. Each has a name,
-//! a place and a text. `fullpipe check` prints those that are detectable before a run; `run.json`, the terminal and the
-//! report contain all warnings of a run.
+//! Warnings: conditions that make the results of a run or a study suspicious although nothing failed. Each warning has
+//! a name, a place and a text. `fullpipe check` prints the warnings that are detectable before a run; `run.json`, the
+//! terminal and the report contain all warnings of a run.
 
 use crate::json::record;
 use std::fmt;
@@ -45,7 +45,7 @@ impl WarningKind {
         Self::EqualRecords,
     ];
 
-    /// The name in `run.json`.
+    /// Returns the name in `run.json`.
     pub fn name(self) -> &'static str {
         match self {
             WarningKind::SmallQueue => "small-queue",
@@ -61,7 +61,7 @@ impl WarningKind {
         }
     }
 
-    /// The condition for the warning, for documentation.
+    /// Returns the condition for the warning, for documentation.
     pub fn description(self) -> &'static str {
         match self {
             WarningKind::SmallQueue => {
@@ -111,7 +111,7 @@ impl Warning {
         Warning { name: kind.name().to_owned(), place: place.into(), text: text.into() }
     }
 
-    /// Whether the warning is of this kind.
+    /// Returns whether the warning is of this kind.
     pub fn has_kind(&self, kind: WarningKind) -> bool {
         self.name == kind.name()
     }

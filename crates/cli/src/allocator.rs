@@ -6,9 +6,10 @@
 
 /// The minimum size of blocks that are mapped separately, in bytes.
 const MAPPED_BYTES: i32 = 1 << 20;
-/// The unused memory that is kept at the end of the heap, in bytes. Studies with short runs reuse it for each run: with limits of 256 KiB
-/// and 4 MiB, `tcp-vs-udp` spent 0.66 s in the kernel, with these 0.45 s, with those of glibc 0.32 s (of 13 s of CPU time, three runs in
-/// turn). The peak of `tcp-10k` is the same, 127 MB, and 148 MB with those of glibc.
+/// The unused memory that is kept at the end of the heap, in bytes. Studies with short runs reuse it for each run.
+/// `tcp-vs-udp` spent 0.66 s in the kernel with limits of 256 KiB and 4 MiB, 0.45 s with these limits, and 0.32 s with
+/// those of glibc (of 13 s of CPU time; three alternating runs). The peak memory of `tcp-10k` is 127 MB with both of
+/// the fixed pairs of limits, and 148 MB with those of glibc.
 const KEPT_BYTES: i32 = 64 << 20;
 
 /// Fixes the limits that glibc would change automatically. It has no effect with other C libraries.
@@ -25,7 +26,7 @@ pub(crate) fn fix_limits() {
         const TRIM_THRESHOLD: c_int = -1;
         const MMAP_THRESHOLD: c_int = -3;
 
-        // The return values do not matter: without these limits a run needs more memory, but its results are equal.
+        // The return values are ignored: without these limits a run needs more memory, but its results are equal.
         let _ = (mallopt(MMAP_THRESHOLD, MAPPED_BYTES), mallopt(TRIM_THRESHOLD, KEPT_BYTES));
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]

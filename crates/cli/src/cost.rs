@@ -12,7 +12,7 @@ use fullpipe::{BUILD, embedded, lab};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The scenario that calibrates the CPU speed, and its duration, which takes about 10 ms.
+/// The scenario that calibrates the CPU speed, and its duration. A run takes about 10 ms.
 const CALIBRATION: (&str, &str) = ("bench/tcp-1", "4s");
 /// Number of calibration runs. The fastest one counts, because other programs can only slow a run down.
 const CALIBRATIONS: usize = 3;
@@ -116,7 +116,7 @@ const HEADINGS: [(&str, bool); 6] = [
     ("largest part of it", false),
 ];
 
-/// `fullpipe check --cost`.
+/// Runs `fullpipe check --cost`.
 pub(crate) fn check(names: &[String], json_wanted: bool, quick: bool) -> Result<(), Failure> {
     let rate = events_per_cpu_second()?;
     let (mut rows, mut wrong) = (Vec::new(), Vec::new());
@@ -167,7 +167,7 @@ pub(crate) fn check(names: &[String], json_wanted: bool, quick: bool) -> Result<
     if wrong.is_empty() { Ok(()) } else { Err(Failure::usage(wrong.join("\n"))) }
 }
 
-/// The sum over the experiments of a study.
+/// Returns the sum over the experiments of a study.
 fn sum(name: &str, rows: &[Row]) -> Row {
     let most = rows.iter().max_by(|a, b| a.largest.peak_bytes().total_cmp(&b.largest.peak_bytes()));
     let mut bounds: Vec<&'static str> = rows.iter().flat_map(|row| row.bounds.iter().copied()).collect();
@@ -185,7 +185,7 @@ fn sum(name: &str, rows: &[Row]) -> Row {
     }
 }
 
-/// The costs of a scenario, or of each experiment of a study.
+/// Returns the costs of a scenario, or of each experiment of a study.
 fn costs(name: &str, quick: bool) -> Result<Vec<ExperimentCost>, Failure> {
     let is_of_study = || -> Result<bool, Failure> {
         if Path::new(name).is_dir() || embedded::study_names().any(|study| study == name) {
@@ -206,7 +206,7 @@ fn costs(name: &str, quick: bool) -> Result<Vec<ExperimentCost>, Failure> {
     Ok(vec![ExperimentCost::from_run(Cost::estimate(&loaded.scenario))])
 }
 
-/// A number with three significant digits: `12.3 million`.
+/// Returns a number with three significant digits: `12.3 million`.
 fn count_in_words(count: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(1e9, " billion"), (1e6, " million"), (1e3, " thousand")];
     let (divisor, unit) = UNITS.into_iter().find(|(from, _)| count >= *from).unwrap_or((1.0, ""));
@@ -215,7 +215,7 @@ fn count_in_words(count: f64) -> String {
     format!("{value:.decimals$}{unit}")
 }
 
-/// A time with two significant digits: `25 ms`, `3.1 s`, `12 min`, `5.0 h`.
+/// Returns a time with two significant digits: `25 ms`, `3.1 s`, `12 min`, `5.0 h`.
 fn time_in_words(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s < 1.0 => (s * 1e3, "ms"),

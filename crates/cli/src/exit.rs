@@ -13,27 +13,27 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// An operation of the machine failed: disk full, no permission.
+    /// Creates the failure of an operation of the machine, such as a full disk or a missing permission.
     pub(crate) fn machine(message: impl fmt::Display) -> Self {
         Failure { status: 1, message: message.to_string() }
     }
 
-    /// A run failed.
+    /// Creates the failure of a run.
     pub(crate) fn run(message: impl fmt::Display) -> Self {
         Failure { status: 1, message: message.to_string() }
     }
 
-    /// Invalid usage or an invalid file.
+    /// Creates the failure for invalid usage or an invalid file.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Failure { status: 2, message: message.to_string() }
     }
 
-    /// A result is invalid.
+    /// Creates the failure for an invalid result.
     pub(crate) fn untrusted(message: impl fmt::Display) -> Self {
         Failure { status: 3, message: message.to_string() }
     }
 
-    /// An expectation failed.
+    /// Creates the failure for an expectation that is not met.
     pub(crate) fn expectation(message: impl fmt::Display) -> Self {
         Failure { status: 4, message: message.to_string() }
     }

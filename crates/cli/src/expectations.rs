@@ -6,7 +6,7 @@ use fullpipe::units::words::format_quantity;
 
 const HEADINGS: [&str; 7] = ["expectation", "of", "value", "min", "max", "outcome", "note"];
 
-/// The table of all expectations; `None` if there are none.
+/// Returns the table of all expectations; `None` if there are none.
 pub(crate) fn table(rows: &[ExpectationRow]) -> Option<String> {
     if rows.is_empty() {
         return None;
@@ -24,7 +24,7 @@ pub(crate) fn table(rows: &[ExpectationRow]) -> Option<String> {
     Some(output::aligned(&lines, &[false, false, true, true, true, false, false]))
 }
 
-/// The message for exit status 4.
+/// Returns the message for exit status 4.
 pub(crate) fn failures(rows: &[ExpectationRow]) -> String {
     /// The maximum number of listed expectations; the table contains all.
     const SHOWN: usize = 20;

@@ -33,7 +33,8 @@ pub(crate) fn explain(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All entries with this name, and all keys whose paths end with it. The complete path of a key selects only that key.
+/// Returns all entries with this name, and all keys whose paths end with it. The complete path of a key selects only
+/// that key.
 fn find<'a>(all: &'a [NamedItem], name: &str) -> Vec<&'a NamedItem> {
     let name = name.trim().trim_matches(['[', ']', '"', '`']);
     let wanted: Vec<&str> = name.split('.').collect();
@@ -55,7 +56,7 @@ fn find<'a>(all: &'a [NamedItem], name: &str) -> Vec<&'a NamedItem> {
     all.iter().filter(is_alike).collect()
 }
 
-/// Whether a path equals or ends with the wanted path. `NAME` and `N` match any name, and can be omitted.
+/// Returns whether a path equals or ends with the wanted path. `NAME` and `N` match any name, and can be omitted.
 fn is_path(path: &[&str], wanted: &[&str], is_whole: bool) -> bool {
     match (path, wanted) {
         ([], []) => true,
@@ -100,19 +101,19 @@ fn text(named: &NamedItem) -> String {
     text
 }
 
-/// The error for an unknown name.
+/// Returns the error for an unknown name.
 fn unknown(all: &[NamedItem], name: &str) -> Failure {
     let hint = nearest_names(all, name);
     Failure::usage(format!("unknown name `{name}`{hint} (`fullpipe help WORD` searches names and texts)"))
 }
 
-/// The known names that are similar to this one, for an error message.
+/// Returns the known names that are similar to this one, for an error message.
 pub(crate) fn nearest_names(all: &[NamedItem], name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     let mut names: Vec<&str> = all.iter().map(|named| named.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    // Names that contain it, otherwise the nearest names by spelling.
+    // Names that contain the name, otherwise the nearest names by spelling.
     let containing = names.iter().copied().filter(|name| last.len() > 2 && name.contains(last));
     let mut near: Vec<&str> = containing.take(6).collect();
     if near.is_empty() {

@@ -27,7 +27,7 @@ const SHOWN: [Shown; 10] = [
     ("completion", true, |row| quantity(row.completion_s.map(Duration::as_secs_f64), "s")),
 ];
 
-/// The table of a single run; `None` for a study with several runs.
+/// Returns the table of a single run; `None` for a study with several runs.
 pub(crate) fn of_single_run(study: &Study, folder: &Path) -> Result<Option<String>, Failure> {
     if !matches!(study.seeds, SeedSource::Fixed(_)) {
         return Ok(None);
@@ -58,7 +58,7 @@ fn table(mut rows: Vec<FlowRow>, total: usize) -> String {
     text
 }
 
-/// A value in its unit with four significant digits and a suitable prefix; empty without a value.
+/// Returns a value in its unit with four significant digits and a suitable prefix; empty without a value.
 fn quantity(value: Option<f64>, unit: &str) -> String {
     const PREFIXES: [(&str, f64); 7] =
         [("n", 1e9), ("u", 1e6), ("m", 1e3), ("", 1.0), ("k", 1e-3), ("M", 1e-6), ("G", 1e-9)];

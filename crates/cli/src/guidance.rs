@@ -5,7 +5,7 @@ use fullpipe::scenario;
 use fullpipe::scenario::schema::FieldKind;
 use std::env;
 
-/// The message about an unknown option of `run` or `study run` that is a key of a scenario file, such as
+/// Returns the message about an unknown option of `run` or `study run` that is a key of a scenario file, such as
 /// `--duration 10`. `None` for any other error.
 pub(crate) fn unknown_option(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {

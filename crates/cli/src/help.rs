@@ -14,7 +14,7 @@ const MOST_ROWS: usize = 10;
 /// The maximum width of a line in characters; longer lines are cut.
 const WIDTH: usize = 120;
 
-/// `fullpipe help`.
+/// Runs `fullpipe help`.
 pub(crate) fn help(topic: &[String]) -> Result<(), Failure> {
     if topic.iter().all(|word| word.trim().is_empty()) {
         print_line!("{}", Arguments::command().render_long_help().to_string().trim_end());
@@ -56,8 +56,8 @@ fn search(topic: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The groups with a match, each with its best matches first. The group with the best match is the first; of equal
-/// groups, keys precede the options of commands. Pages are last.
+/// Returns the groups with a match, each with its best matches first. The group with the best match is the first; of
+/// equal groups, keys precede the options of commands. Pages are last.
 fn find(topic: &str) -> Vec<(&'static str, Vec<Row>)> {
     let words: Vec<String> = topic.split_whitespace().map(str::to_lowercase).collect();
     let all = names::all();
@@ -79,8 +79,8 @@ fn find(topic: &str) -> Vec<(&'static str, Vec<Row>)> {
     groups
 }
 
-/// How well a name and its text match the words; `None` if a word does not occur. A name that equals one of several
-/// words matches even if another word does not occur, so `queue size` finds the key `queue`.
+/// Returns how well a name and its text match the words; `None` if a word does not occur. A name that equals one of
+/// several words matches even if another word does not occur, so `queue size` finds the key `queue`.
 fn fit(words: &[String], name: &str, text: &str) -> Option<usize> {
     let (name, text) = (name.to_lowercase(), text.to_lowercase());
     if words.len() > 1 && words.contains(&name) {
@@ -120,7 +120,7 @@ fn commands(words: &[String]) -> Vec<Row> {
     rows
 }
 
-/// The sections of the documentation in which all words occur.
+/// Returns the sections of the documentation in which all words occur.
 fn pages(words: &[String]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (file, page) in embedded::PAGES {

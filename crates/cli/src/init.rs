@@ -71,7 +71,7 @@ pub(crate) const TEMPLATES: [Template; 6] = [
     },
 ];
 
-/// The names of the templates, for messages.
+/// Returns the names of the templates, for messages.
 pub(crate) fn names() -> String {
     TEMPLATES.each_ref().map(|template| template.name).join(", ")
 }

@@ -6,7 +6,7 @@ use fullpipe::archive::STUDY;
 use fullpipe::scenario;
 use fullpipe::scenario::schema;
 
-/// `fullpipe schema`.
+/// Runs `fullpipe schema`.
 pub(crate) fn print(of: SchemaOf) {
     let version = env!("CARGO_PKG_VERSION");
     let (table, title, text) = match of {

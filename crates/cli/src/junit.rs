@@ -12,8 +12,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The file of `--junit`, opened before the first run. A path that is not writable is therefore an error before any
-/// work, and the file of an earlier command is removed in any case.
+/// The file of `--junit`, opened before the first run. A path that is not writable is therefore reported before any
+/// run, and the file of an earlier command is always removed.
 pub(crate) struct JunitFile {
     path: PathBuf,
     file: NewFile,

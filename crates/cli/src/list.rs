@@ -51,7 +51,7 @@ static LISTS: [List; 11] = [
     ("benchmarks", || measurement::NAMES.iter().map(|name| benchmark(name)).collect()),
 ];
 
-/// The names of the lists, for messages.
+/// Returns the names of the lists, for messages.
 pub(crate) fn names() -> String {
     LISTS.map(|(name, _)| name).join(", ")
 }
@@ -61,7 +61,7 @@ fn declared(component: &Declaration) -> Row {
     Row { name, version, source, summary: component.summary().into(), ..Row::default() }
 }
 
-/// The names in one of the lists that keys of access networks accept.
+/// Returns the names in one of the lists that keys of access networks accept.
 fn of_access_networks(list: &str) -> impl Iterator<Item = Row> {
     let choices = ACCESS_NETWORKS.iter().flat_map(|component| component.choices);
     let choices = choices.filter(move |choices| choices.list == list);
@@ -70,7 +70,7 @@ fn of_access_networks(list: &str) -> impl Iterator<Item = Row> {
     })
 }
 
-/// The metrics of probes, and the metrics of `figures.csv` by the component that reports them.
+/// Returns the metrics of probes, and the metrics of `figures.csv` by the component that reports them.
 fn metrics() -> Vec<Row> {
     let row = |kind, name, text: &str| Row { kind, name, summary: text.trim_end_matches('.').into(), ..Row::default() };
     let probes = scenario::probe_metrics(ACCESS_NETWORKS).into_iter();
@@ -79,7 +79,7 @@ fn metrics() -> Vec<Row> {
     probes.chain(reported.map(|(of, metric)| row(of, metric.name, metric.text))).collect()
 }
 
-/// A name with the title of an embedded scenario.
+/// Returns a name with the title of an embedded scenario.
 fn titled(name: &'static str, file: &str) -> Row {
     let loaded = embedded::scenario_text(file).and_then(|text| scenario::load(text, file, &[]).ok());
     Row { name, summary: loaded.map(|loaded| loaded.scenario.title).unwrap_or_default(), ..Row::default() }

@@ -1,7 +1,7 @@
 //! The `fullpipe` command. docs/command-line.md specifies its arguments, output and files.
 
 /// Prints a line on standard error like the macro of the standard library. If the pipe is closed, it ends the command
-/// instead of panicking. It is defined before all modules, so that each of them uses it.
+/// instead of panicking. It is defined before all modules, so that all of them use it.
 macro_rules! eprintln {
     ($($argument:tt)*) => { $crate::output::write_error_line(format_args!($($argument)*)) };
 }

@@ -1,4 +1,5 @@
-//! `fullpipe completions` and `fullpipe man`: completion scripts and manual pages from the declaration of the command line.
+//! `fullpipe completions` and `fullpipe man`: completion scripts and manual pages from the declaration of the command
+//! line.
 
 use crate::arguments::Arguments;
 use crate::exit::Failure;
@@ -10,7 +11,7 @@ use fullpipe::scenario::schema::nearest_name;
 use std::io;
 use std::path::Path;
 
-/// `fullpipe completions`.
+/// Runs `fullpipe completions`.
 pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "fullpipe", &mut script);
@@ -18,7 +19,7 @@ pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `fullpipe man`.
+/// Runs `fullpipe man`.
 pub(crate) fn manual(names: &[String], out: Option<&Path>) -> Result<(), Failure> {
     if let Some(folder) = out {
         return write_all(folder);
@@ -47,7 +48,7 @@ pub(crate) fn find(names: &[String]) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// The command line with the full names of all commands.
+/// Returns the command line with the full names of all commands.
 fn all() -> Command {
     let mut command = Arguments::command();
     command.build();

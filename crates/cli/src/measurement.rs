@@ -38,13 +38,14 @@ pub(crate) const MASQUE: &str = "masque-loopback";
 /// The description of that benchmark; all others have a scenario with a title.
 pub(crate) const PROXY_ON_LOOPBACK: &str = "100 MB through the real proxy, real sockets on loopback";
 
-/// The median of an odd number of values.
+/// Returns the median of an odd number of values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The report of a benchmark with its further metrics. `counts` are the numbers of data packets and packet-hops.
+/// Returns the report of a benchmark with its further metrics. `counts` are the numbers of data packets and
+/// packet-hops.
 pub(crate) fn row(
     name: &str,
     seconds: f64,
@@ -70,7 +71,7 @@ pub(crate) fn row(
     row
 }
 
-/// Seconds since the first call, on the monotonic clock.
+/// Returns the seconds since the first call, on the monotonic clock.
 pub(crate) fn elapsed_seconds() -> f64 {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
     #[expect(clippy::disallowed_methods, reason = "the time of a command, which no model reads")]
@@ -78,12 +79,12 @@ pub(crate) fn elapsed_seconds() -> f64 {
     now.duration_since(*BEGIN.get_or_init(|| now)).as_secs_f64()
 }
 
-/// CPU time of this process, in seconds.
+/// Returns the CPU time of this process, in seconds.
 pub(crate) fn cpu_seconds() -> f64 {
     clocks::process_cpu_seconds()
 }
 
-/// CPU time of this thread, in seconds.
+/// Returns the CPU time of this thread, in seconds.
 pub(crate) fn thread_cpu_seconds() -> f64 {
     clocks::thread_cpu_seconds()
 }
@@ -106,14 +107,15 @@ mod clocks {
     }
 }
 
-/// The standard library has no CPU clock. The elapsed time replaces it; both are equal for one busy thread on an idle core.
+/// The standard library has no CPU clock. The elapsed time replaces it; both are equal for one busy thread on an idle
+/// core.
 #[cfg(not(unix))]
 mod clocks {
     pub(super) use super::elapsed_seconds as process_cpu_seconds;
     pub(super) use super::elapsed_seconds as thread_cpu_seconds;
 }
 
-/// Peak memory of this process in bytes; `None` if the system does not report it.
+/// Returns the peak memory of this process in bytes; `None` if the system does not report it.
 pub(crate) fn peak_rss_bytes() -> Option<u64> {
     peak_rss_bytes_of("self")
 }
@@ -125,7 +127,8 @@ pub(crate) fn peak_rss_bytes_of(process: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// The memory of this machine, or the limit of the control group of this process if it is smaller; `None` if unknown.
+/// Returns the memory of this machine, or the limit of the control group of this process if it is smaller; `None` if
+/// unknown.
 pub(crate) fn memory_bytes() -> Option<u64> {
     let total = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = total.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

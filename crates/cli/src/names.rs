@@ -41,7 +41,7 @@ pub(crate) const TERMS: &str = "terms";
 /// In the order in which `help` lists groups that match equally.
 pub(crate) const GROUPS: [&str; 5] = [KEYS, NAMES, METRICS, COLUMNS, TERMS];
 
-/// All entries.
+/// Returns all entries.
 pub(crate) fn all() -> Vec<NamedItem> {
     let mut all = Vec::new();
     components(&mut all);
@@ -71,13 +71,13 @@ fn terms(all: &mut Vec<NamedItem>) {
 /// The page with the terms.
 const GLOSSARY: &str = "glossary.md";
 
-/// The title in an embedded file. These files are valid, and a title is a line of its own, so it is not necessary to load
-/// them.
+/// Returns the title in an embedded file. These files are valid, and a title is on its own line, so it is not necessary
+/// to load them.
 fn title(text: &str) -> &str {
     text.lines().find_map(|line| line.strip_prefix("title = \"")?.strip_suffix('"')).unwrap_or_default()
 }
 
-/// The title of an embedded study.
+/// Returns the title of an embedded study.
 pub(crate) fn embedded_study_title(name: &str) -> &'static str {
     let files = embedded::study_files(name);
     files.iter().find(|(file, _)| *file == "study.toml").map_or("", |(_, text)| title(text))
@@ -426,10 +426,10 @@ fn article(noun: &str) -> &'static str {
     if is_vowel { "an" } else { "a" }
 }
 
-/// A text of the declarations as a sentence. In some lists the texts are parts of sentences.
+/// Returns a text of the declarations as a sentence. In some lists the texts are parts of sentences.
 fn sentence(text: &str) -> String {
     let mut letters = text.trim_end_matches('.').chars();
-    // A word with capital letters or digits after its first letter is a name.
+    // A word with uppercase letters or digits after its first letter is a name.
     let first_word = text.split([' ', ',', ':']).next().unwrap_or_default();
     let is_name = first_word.chars().skip(1).any(|letter| !letter.is_lowercase());
     match letters.next() {
@@ -439,7 +439,7 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// Markdown as plain text: links are replaced by their texts, and code has no backquotes.
+/// Converts Markdown to plain text: links are replaced by their texts, and code has no backquotes.
 pub(crate) fn plain(markdown: &str) -> String {
     let (mut plain, mut rest) = (String::new(), markdown);
     while let Some((before, after)) = rest.split_once('[') {

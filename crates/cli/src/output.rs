@@ -1,4 +1,5 @@
-//! Writes lines to standard output and standard error. The reader may close the pipe (`fullpipe list queues | head -1`).
+//! Writes lines to standard output and standard error. The reader may close the pipe (`fullpipe list queues | head
+//! -1`).
 
 use serde_json::Value;
 use std::borrow::Cow;
@@ -18,8 +19,8 @@ pub(crate) fn write_line(line: fmt::Arguments<'_>) {
     }
 }
 
-/// A text with its control characters escaped, except line feeds and tabs. Names and notes in files can contain control
-/// characters, which a terminal would interpret.
+/// Returns a text with its control characters escaped, except line feeds and tabs. Names and notes in files can contain
+/// control characters, which a terminal would interpret.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(is_control) {

@@ -17,7 +17,7 @@ pub(crate) enum ProgressDisplay {
 }
 
 impl ProgressDisplay {
-    /// The form for the current standard error.
+    /// Creates the progress display for the current standard error.
     pub(crate) fn new(quiet: bool) -> Self {
         if quiet {
             ProgressDisplay::Quiet
@@ -97,7 +97,7 @@ impl ProgressLines {
         ProgressLines { begin_s: now_s, printed_s: now_s, computed: 0, pending: None }
     }
 
-    /// The line to print after a run, if there is one.
+    /// Returns the line to print after a run, if there is one.
     fn finished(&mut self, now_s: f64, run: &FinishedRun<'_>) -> Option<String> {
         self.computed += usize::from(!run.reused);
         let outcome = match run.failure {
@@ -115,7 +115,7 @@ impl ProgressLines {
         None
     }
 
-    /// The estimated remaining time, based on the runs that were computed; reused runs take no time.
+    /// Returns the estimated remaining time, based on the runs that were computed. Reused runs take no time.
     fn left(&self, now_s: f64, runs: usize) -> String {
         match (runs, self.computed) {
             (0, _) | (_, 0) => String::new(),
@@ -123,13 +123,13 @@ impl ProgressLines {
         }
     }
 
-    /// The line of the last run, if it is not printed yet, for example after an interrupt.
+    /// Returns the line of the last run, if it is not printed yet, for example after an interrupt.
     fn last(&mut self) -> Option<String> {
         self.pending.take()
     }
 }
 
-/// A rounded time in words: `42 s`, `5 min`, `1 h 20 min`.
+/// Returns a rounded time in words: `42 s`, `5 min`, `1 h 20 min`.
 fn rounded(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round() as u64;
     match (seconds.ceil() as u64, minutes) {

@@ -39,7 +39,7 @@ pub(crate) fn overrides(texts: &[String]) -> Result<Vec<Override>, Failure> {
     texts.iter().map(|text| Override::parse(text).map_err(Failure::usage)).collect()
 }
 
-/// The text of a file or of the embedded scenario with this name, its name in messages, and its folder.
+/// Returns the text of a file or of the embedded scenario with this name, its name in messages, and its folder.
 pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBuf>), Failure> {
     let path = Path::new(name);
     // A pipe is also a file: `<(program)` of a shell.
@@ -84,7 +84,7 @@ fn require_study(name: &str) -> Result<(), Failure> {
     }
 }
 
-/// `fullpipe run`.
+/// Runs `fullpipe run`.
 pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.qlog && (arguments.real_time || arguments.replay.is_some()) {
         return Err(Failure::usage(
@@ -152,7 +152,7 @@ fn show_hints(hints: &[Hint]) {
     }
 }
 
-/// The study in a file, or the embedded study with this name.
+/// Returns the study in a file, or the embedded study with this name.
 pub(crate) fn find_study(name: &str) -> Result<Study, Failure> {
     let path = Path::new(name);
     if let Some(file) = [path.to_owned(), path.join("study.toml")].iter().find(|file| file.is_file()) {
@@ -170,7 +170,7 @@ pub(crate) fn find_study(name: &str) -> Result<Study, Failure> {
     )))
 }
 
-/// `fullpipe study run`.
+/// Runs `fullpipe study run`.
 pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let common = &arguments.common;
     require_study(&arguments.study)?;
@@ -205,7 +205,8 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     made
 }
 
-/// A flag that is set by an interrupt or a termination request. The second request ends the program immediately.
+/// Returns a flag that is set by an interrupt or a termination request. The second request ends the program
+/// immediately.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -251,7 +252,7 @@ fn end_if_blocked() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs a study, writes its report, prints its summary.
+/// Runs a study, writes its report, and prints its summary.
 fn make(
     study: &Study,
     laboratory: &dyn Runner,
@@ -347,8 +348,8 @@ fn make(
     }
 }
 
-/// The files with the output of programs, if the folder has a single run: `client.out.txt` and `client.err.txt`. Empty
-/// files are left out.
+/// Returns the files with the output of programs, if the folder has a single run: `client.out.txt` and
+/// `client.err.txt`. Empty files are omitted.
 fn program_outputs(folder: &Path) -> Vec<PathBuf> {
     let entries = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -380,7 +381,7 @@ const SHOWN: [Column<SummaryRow>; 11] = [
     SummaryRow::note(),
 ];
 
-/// Further warnings are only counted.
+/// The maximum number of printed warnings; further warnings are only counted.
 const MOST_WARNINGS: usize = 20;
 
 /// The printed columns of application metrics.
@@ -444,7 +445,7 @@ fn print_rest(rows: usize) {
     }
 }
 
-/// The text of a cell. Numbers have six significant digits.
+/// Returns the text of a cell. Numbers have six significant digits.
 fn cell<R>(column: &Column<R>, row: &R) -> String {
     match (column.cell)(row) {
         Cell::Number(number) => significant(number, 6),
@@ -456,8 +457,8 @@ fn cell<R>(column: &Column<R>, row: &R) -> String {
     }
 }
 
-/// The metrics and claims of a study. For a single run each total has a label, such as "mean over flows", and metrics
-/// without a value are listed below the table. A note that all rows have is also written once, below the table.
+/// Returns the metrics and claims of a study. For a single run each total has a label, such as "mean over flows", and
+/// metrics without a value are listed below the table. A note that all rows have is also written once, below the table.
 fn metric_table(study: &Study, rows: &[SummaryRow]) -> String {
     let single = matches!(study.seeds, SeedSource::Fixed(_));
     let has_value = |row: &&SummaryRow| !single || row.run_count() > 0 || row.mean.is_some() || row.verdict.is_some();
@@ -472,7 +473,7 @@ fn metric_table(study: &Study, rows: &[SummaryRow]) -> String {
     let text = |column: &Column<SummaryRow>, row: &SummaryRow| match column.name {
         name if name == SummaryRow::note().name && common => String::new(),
         name if name == SummaryRow::note().name => report::readable_note(&row.note),
-        // A claim that could not be tested has a word, too.
+        // A claim that could not be tested also has a word.
         name if name == SummaryRow::verdict().name && row.claim().is_some() && row.verdict.is_none() => {
             "no verdict".to_owned()
         }
@@ -492,14 +493,14 @@ fn metric_table(study: &Study, rows: &[SummaryRow]) -> String {
     out
 }
 
-/// Rows as aligned columns; empty columns are omitted.
+/// Returns the rows as aligned columns; empty columns are omitted.
 fn table<R>(rows: &[R], shown: &[Column<R>]) -> String {
     let mut lines: Vec<Vec<String>> = vec![shown.iter().map(|column| column.name.to_owned()).collect()];
     lines.extend(rows.iter().map(|row| shown.iter().map(|column| cell(column, row)).collect::<Vec<_>>()));
     output::aligned(&lines, &shown.iter().map(|column| column.is_numeric()).collect::<Vec<_>>())
 }
 
-/// Lines as aligned columns, with headings in the first line; empty columns are omitted.
+/// Formats lines as aligned columns, with headings in the first line; empty columns are omitted.
 fn aligned(lines: &[Vec<String>], numeric: impl Fn(usize) -> bool) -> String {
     let columns = lines.first().map_or(0, Vec::len);
     let used: Vec<usize> =
@@ -516,7 +517,7 @@ fn aligned(lines: &[Vec<String>], numeric: impl Fn(usize) -> bool) -> String {
     lines.iter().map(line).collect()
 }
 
-/// A number with this many significant digits, without trailing zeros; integers are exact.
+/// Returns a number with this many significant digits, without trailing zeros; integers are exact.
 pub(crate) fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
@@ -534,7 +535,7 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// `fullpipe check`.
+/// Runs `fullpipe check`.
 pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     let laboratory = VirtualTimeRunner::new(BUILD);
@@ -597,7 +598,7 @@ fn show_bdp_limits(limits: &[BdpLimit]) {
     }
 }
 
-/// The interval to which rates, means and ratios of a run apply.
+/// Returns the interval to which rates, means and ratios of a run apply.
 fn interval_in_words((from, duration): (Duration, Duration)) -> String {
     // A run ends early if no events remain.
     if from.is_zero() {
@@ -607,7 +608,7 @@ fn interval_in_words((from, duration): (Duration, Duration)) -> String {
     }
 }
 
-/// The intervals of the points of a study: each distinct interval with its experiments.
+/// Returns the intervals of the points of a study: each distinct interval with its experiments.
 fn intervals_of(plan: &study::plan::Plan) -> Vec<String> {
     let mut intervals: Vec<((Duration, Duration), Vec<&str>)> = Vec::new();
     for point in &plan.points {
@@ -652,8 +653,8 @@ fn warnings_of_study(plan: &study::plan::Plan) -> Result<Vec<Warning>, String> {
     Ok(warnings)
 }
 
-/// Whether the text is a study, which has experiments; a scenario has flows. Only top-level keys count: `experiments`
-/// in another table is a key of that table.
+/// Returns whether the text is a study, which has experiments; a scenario has flows. Only top-level keys count:
+/// `experiments` in another table is a key of that table.
 pub(crate) fn is_study(text: &str) -> bool {
     let mut is_in_table = false;
     for line in text.lines().map(str::trim_start) {
@@ -666,14 +667,14 @@ pub(crate) fn is_study(text: &str) -> bool {
     false
 }
 
-/// Whether the text is a scenario, which has a network and flows; a study refers to scenarios.
+/// Returns whether the text is a scenario, which has a network and flows; a study refers to scenarios.
 fn is_scenario(text: &str) -> bool {
     const TABLES: [&str; 7] = ["[topology", "[[topology", "[[host", "[[link", "[[flow", "[[program", "[[router"];
     let mut lines = text.lines().map(str::trim_start);
     !is_study(text) && lines.any(|line| TABLES.iter().any(|table| line.starts_with(table)))
 }
 
-/// The error for an unknown word after `fullpipe study`.
+/// Returns the error for an unknown word after `fullpipe study`.
 pub(crate) fn unknown_study_command(words: &[OsString]) -> Failure {
     let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let is_name = Path::new(&word).exists() || embedded::study_names().any(|name| name == word);
@@ -685,7 +686,7 @@ pub(crate) fn unknown_study_command(words: &[OsString]) -> Failure {
     Failure::usage(format!("`fullpipe study` has no command `{word}`{hint} (there are: list, run)"))
 }
 
-/// `fullpipe study list`.
+/// Runs `fullpipe study list`.
 pub(crate) fn list_studies(json_wanted: bool) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for name in embedded::study_names() {

@@ -1,5 +1,5 @@
-//! `fullpipe report`: rebuilds the report of a folder of records, optionally in other formats and with a comparison
-//! with another folder.
+//! `fullpipe report`: rebuilds the report of a folder of records, optionally in other formats and with a comparison to
+//! another folder.
 
 use crate::arguments::{PlotFormatName, ReportArguments};
 use crate::exit::Failure;
@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 /// The maximum number of printed differences; `comparison.csv` contains all.
 const MOST_ROWS: usize = 200;
 
-/// Runs the command.
+/// Runs `fullpipe report`.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
     let formats: Vec<PlotFormat> = arguments.format.iter().map(|name| name.format()).collect();
     #[cfg(not(feature = "plots"))]
@@ -45,7 +45,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
     }
 }
 
-/// The differences as a table for the terminal.
+/// Returns the differences as a table for the terminal.
 fn table(differences: &[Difference]) -> String {
     const NUMERIC: [bool; 10] = [false, false, false, false, true, true, true, true, true, false];
     let headings = ["point", "metric", "flow", "unit", "pairs", "here", "there", "difference", "ci95", "interval"];

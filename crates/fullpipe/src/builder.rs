@@ -162,7 +162,7 @@ impl Table {
         Table::default()
     }
 
-    /// Sets a key, and replaces its previous value. The path is dotted: `tcp.mss` is the key `mss` of the table `tcp`,
+    /// Sets a key and replaces its previous value. The path is dotted: `tcp.mss` is the key `mss` of the table `tcp`,
     /// and `link.0.delay` is the key `delay` of the first table in the list `link`.
     #[must_use]
     pub fn set(mut self, path: &str, value: impl Into<Value>) -> Self {
@@ -189,8 +189,8 @@ impl From<Table> for Value {
     }
 }
 
-/// Sets the value at a path. If a part of the path is neither a table nor an element of a list, the rest of the path becomes
-/// a key with dots, and loading reports that key.
+/// Sets the value at a path. If a part of the path is neither a table nor an element of a list, the rest of the path
+/// becomes a key with dots. Loading then reports that key.
 fn put(entries: &mut Vec<Entry>, path: &[&str], node: Node) {
     let [first, rest @ ..] = path else { return };
     let known = entries.iter().position(|entry| entry.key == *first);
@@ -213,7 +213,7 @@ fn put(entries: &mut Vec<Entry>, path: &[&str], node: Node) {
     }
 }
 
-/// The table in which a path continues, at or below a value, and the rest of the path.
+/// Returns the table, at or below a value, in which a path continues, and the rest of the path.
 fn part<'n, 'p>(node: &'n mut Node, path: &'p [&'p str]) -> Option<(&'n mut Vec<Entry>, &'p [&'p str])> {
     match (&mut node.content, path) {
         (NodeContent::Table(entries), [_, ..]) => Some((entries, path)),
@@ -235,13 +235,13 @@ macro_rules! tables {
             pub struct $name(Table);
 
             impl $name {
-                /// Sets any key by its dotted path, see [`Table::set`].
+                /// Sets any key by its dotted path; see [`Table::set`].
                 #[must_use]
                 pub fn set(self, path: &str, value: impl Into<Value>) -> Self {
                     $name(self.0.set(path, value))
                 }
 
-                /// Appends a table to a list of tables, see [`Table::add`].
+                /// Appends a table to a list of tables; see [`Table::add`].
                 #[must_use]
                 pub fn add(self, key: &str, table: impl Into<Table>) -> Self {
                     $name(self.0.add(key, table))
@@ -268,7 +268,7 @@ tables! {
     Topology;
     /// A point-to-point link of a topology or between two nodes, `[[link]]`.
     Link;
-    /// A flow, or a group of equal flows, `[[flow]]`.
+    /// A flow or a group of identical flows, `[[flow]]`.
     Flow;
     /// A probe, which samples metrics during the run, `[[probe]]`.
     Probe;
@@ -277,7 +277,7 @@ tables! {
 }
 
 impl Topology {
-    /// Creates any topology, by its name in the reference. Set its keys with [`set`](Topology::set).
+    /// Creates a topology of any kind that the reference lists. [`set`](Topology::set) sets its keys.
     pub fn new(kind: &str) -> Self {
         Topology(Table::new().set("kind", kind))
     }
@@ -323,8 +323,8 @@ impl Link {
         self.set("name", name).set("from", from).set("to", to)
     }
 
-    /// Sets the limit of the queue, with or without a discipline. It is in packets, bytes or time, or a multiple of the
-    /// bandwidth-delay product (a [`BdpMultiple`], or text such as `"2BDP"`).
+    /// Sets the limit of the queue, with or without a discipline. The limit is a number of packets, a size, a time, or
+    /// a multiple of the bandwidth-delay product (a [`BdpMultiple`], or text such as `"2BDP"`).
     #[must_use]
     pub fn limit(self, limit: impl Into<Value>) -> Self {
         self.set("discipline.limit", limit)
@@ -337,13 +337,13 @@ impl Link {
         self.set("bdp_rtt", round_trip)
     }
 
-    /// Sets the limit of the device's drop-tail queue. Without a discipline this is the only queue.
+    /// Sets the limit of the device's drop-tail queue, which is the only queue if there is no discipline.
     #[must_use]
     pub fn queue(self, limit: impl Into<Value>) -> Self {
         self.set("queue", limit)
     }
 
-    /// Sets the queue discipline by its name. Set its keys as `discipline.KEY` with [`set`](Link::set).
+    /// Sets the queue discipline by its name. [`set`](Link::set) sets its keys, as `discipline.KEY`.
     #[must_use]
     pub fn discipline(self, kind: &str) -> Self {
         self.set("discipline.kind", kind)
@@ -355,13 +355,13 @@ impl Link {
         self.set("loss", Table::new().set("kind", "bernoulli").set("probability", probability))
     }
 
-    /// Changes the rate at this time since the start of the run. Can be repeated.
+    /// Changes the rate at this time after the start of the run. Can be repeated.
     #[must_use]
     pub fn rate_at(self, at: impl Into<Value>, rate: impl Into<Value>) -> Self {
         self.add("schedule", Table::new().set("at", at).set("rate", rate))
     }
 
-    /// Changes the propagation delay at this time since the start of the run. Can be repeated.
+    /// Changes the propagation delay at this time after the start of the run. Can be repeated.
     #[must_use]
     pub fn delay_at(self, at: impl Into<Value>, delay: impl Into<Value>) -> Self {
         self.add("schedule", Table::new().set("at", at).set("delay", delay))
@@ -404,13 +404,13 @@ impl Flow {
         self.set("congestion", control)
     }
 
-    /// Sets the workload by its name. Set its keys with [`set`](Flow::set).
+    /// Sets the workload by its name. [`set`](Flow::set) sets its keys.
     #[must_use]
     pub fn workload(self, workload: &str) -> Self {
         self.set("workload", workload)
     }
 
-    /// Sets the size of a bulk transfer. Without a size the transfer does not end.
+    /// Sets the size of a bulk transfer. A transfer without a size does not end.
     #[must_use]
     pub fn size(self, size: impl Into<Value>) -> Self {
         self.set("size", size)
@@ -428,8 +428,8 @@ impl Probe {
         Probe::select("link", links, metrics)
     }
 
-    /// Creates a probe that samples the objects with these names, for example UEs; `key` is the key of the probe for
-    /// these names.
+    /// Creates a probe that samples the objects with these names, for example UEs. `key` is the key of the probe that
+    /// selects such objects.
     pub fn select<M: Into<Value>>(key: &str, names: &str, metrics: impl IntoIterator<Item = M>) -> Self {
         Probe(Table::new().set(key, names).set("metrics", metrics.into_iter().collect::<Value>()))
     }
@@ -448,7 +448,7 @@ impl Default for ScenarioBuilder {
 }
 
 impl ScenarioBuilder {
-    /// Creates a scenario without keys. It needs at least a network and a flow.
+    /// Creates a scenario without keys. A scenario needs at least a network and a flow.
     pub fn new() -> Self {
         ScenarioBuilder(Table::new())
     }
@@ -507,7 +507,7 @@ impl ScenarioBuilder {
         self.add("probe", probe)
     }
 
-    /// The equivalent scenario file. Paths of other files in it are relative to the current directory.
+    /// Returns the equivalent scenario file. Its paths to other files are relative to the current directory.
     pub fn to_toml(&self) -> String {
         let is_table = |node: &Node| matches!(node.content, NodeContent::Table(_));
         let mut text = String::new();
@@ -540,7 +540,7 @@ impl ScenarioBuilder {
         self.load(&Language::default(), &[])
     }
 
-    /// As [`ScenarioBuilder::build`], with overrides, in this language.
+    /// Like [`ScenarioBuilder::build`], with overrides and in this language.
     pub(crate) fn load(&self, language: &Language, overrides: &[Override]) -> Result<Scenario, Errors> {
         match language.load(&self.to_toml(), NAME, overrides) {
             Ok(loaded) => Ok(loaded.scenario),

@@ -1,24 +1,24 @@
-//! The scenarios and studies that are compiled into the library.
+//! The scenarios and studies that are embedded in the library.
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// Names of the embedded scenarios: their paths below `scenarios/`, without the suffix `.toml`.
+/// Returns the names of the embedded scenarios: their paths below `scenarios/`, without the suffix `.toml`.
 pub fn scenario_names() -> impl Iterator<Item = &'static str> {
     SCENARIO_FILES.iter().filter_map(|(path, _)| path.strip_suffix(".toml"))
 }
 
-/// The text of an embedded scenario.
+/// Returns the text of an embedded scenario; `None` if there is no such scenario.
 pub fn scenario_text(name: &str) -> Option<&'static str> {
     let wanted = name.strip_suffix(".toml").unwrap_or(name);
     SCENARIO_FILES.iter().find(|(path, _)| path.strip_suffix(".toml") == Some(wanted)).map(|(_, text)| *text)
 }
 
-/// Names of the embedded studies: the folders of `studies/` that contain a `study.toml`.
+/// Returns the names of the embedded studies: the folders of `studies/` that contain a `study.toml`.
 pub fn study_names() -> impl Iterator<Item = &'static str> {
     STUDY_FILES.iter().filter_map(|(path, _)| path.strip_suffix("/study.toml"))
 }
 
-/// The files of an embedded study, by their paths in its folder; empty if there is no such study.
+/// Returns the files of an embedded study with their paths in its folder. Empty if there is no such study.
 pub fn study_files(name: &str) -> Vec<(&'static str, &'static str)> {
     let prefix = format!("{name}/");
     STUDY_FILES.iter().filter_map(|(path, text)| Some((path.strip_prefix(prefix.as_str())?, *text))).collect()

@@ -1,6 +1,6 @@
 //! The library of Fullpipe, a laboratory for transport protocols.
 //!
-//! A [`Simulation`] consists of a scenario as text, overrides, and components of your own. Running it returns an
+//! A [`Simulation`] consists of a scenario as text, overrides, and your own components. Running it returns an
 //! [`Outcome`]:
 //!
 //! ```
@@ -14,7 +14,7 @@
 //! # Ok::<(), fullpipe::Error>(())
 //! ```
 //!
-//! A scenario can also be [built in code](builder). A program can add these components, each by implementing a trait:
+//! A scenario can also be [built in code](builder). A program can add these components by implementing their traits:
 //!
 //! | component | trait | example |
 //! |---|---|---|
@@ -27,10 +27,11 @@
 //!
 //! # Stability
 //!
-//! This is the only Fullpipe crate with a stable interface, by semantic versioning: a program that compiles with one
-//! release compiles with every later release that Cargo considers compatible. This documentation shows the interface;
-//! `crates/fullpipe/api.txt` lists it. Hidden items exist for the `fullpipe` command. They and the other crates may
-//! change in any release. Results may change with any release: [`BUILD`] identifies the build that produced them.
+//! This is the only Fullpipe crate with a stable interface. It follows semantic versioning: a program that compiles
+//! with one release compiles with every later release that Cargo considers compatible. This documentation shows the
+//! interface, and `crates/fullpipe/api.txt` lists it. Hidden items exist for the `fullpipe` command. They and the other
+//! crates may change in any release. Results may also change in any release: [`BUILD`] identifies the build that
+//! produced them.
 
 /// Congestion controls.
 pub mod congestion {
@@ -43,7 +44,7 @@ pub mod congestion {
     pub use fullpipe_congestion::*;
 }
 
-/// Queue disciplines, and media: links with their own model, such as an access network.
+/// Queue disciplines and media. A medium is a link with its own model, such as an access network.
 pub mod network {
     pub use fullpipe_network::{
         CompletedFrame, Endpoint, EndpointPair, Fifo, HeaderFields, Limit, Medium, MediumDirection, MediumFrame,
@@ -64,7 +65,7 @@ pub mod quic {
     pub use fullpipe_quic::*;
 }
 
-/// Observers, and the counters of observers and records.
+/// Observers and the counters of observers and records.
 pub mod record {
     pub use fullpipe_record::{
         DropReason, FlowCounters, LinkSummary, Observer, PacketView, Protocol, TcpView, TrafficVolume, Transmission,
@@ -74,7 +75,7 @@ pub mod record {
     pub use fullpipe_record::*;
 }
 
-/// Scenarios: loading text into a description, and errors with positions.
+/// Scenarios: loading text into a description, and errors with their positions.
 pub mod scenario {
     pub use fullpipe_scenario::description::{BdpLimit, Flow, Link, Node};
     pub use fullpipe_scenario::schema::Hint;
@@ -132,7 +133,7 @@ pub mod workload {
     pub use fullpipe_workload::*;
 }
 
-/// Rows of a run's records, and the auditor's verdict.
+/// The rows of a run's records and the auditor's verdict.
 pub mod outcome {
     pub use fullpipe_archive::{Columns, UnknownColumn};
     pub use fullpipe_audit::{AuditReport, Failure, Rule, Subject};
@@ -170,7 +171,7 @@ mod simulation;
 pub use fullpipe_lab::{ConnectionContext, Outcome, Plugins, QueueContext, RunError, WorkloadContext};
 pub use simulation::{Error, ScenarioSource, Simulation};
 
-/// Identity of this build: the package's version, and a hash of the sources of all Fullpipe crates and Cargo.lock.
+/// The identity of this build: the package's version and a hash of the sources of all Fullpipe crates and Cargo.lock.
 pub const BUILD: &str = env!("FULLPIPE_BUILD");
 
 /// The code of the pages in `docs/`, compiled and run as documentation tests.

@@ -1,4 +1,4 @@
-//! A simulation before its run: a scenario, overrides and plug-ins.
+//! A simulation before its run: a scenario, overrides, and plug-ins.
 
 use crate::builder::ScenarioBuilder;
 use fullpipe_congestion::Controller;
@@ -192,15 +192,15 @@ impl Simulation {
         self
     }
 
-    /// Enables the audit of every packet, in addition to that of sums. The auditor then needs memory for every packet
-    /// in the network.
+    /// Enables the audit of every packet, in addition to the audit of sums. The auditor then needs memory for every
+    /// packet in the network.
     #[must_use]
     pub fn audit_packets(mut self) -> Self {
         self.options.audit_packets = true;
         self
     }
 
-    /// Replaces the congestion control of a flow, see [`Plugins::control`].
+    /// Replaces the congestion control of a flow; see [`Plugins::control`].
     #[must_use]
     pub fn control(
         mut self,
@@ -211,7 +211,7 @@ impl Simulation {
         self
     }
 
-    /// Replaces the stream scheduler of the QUIC model, see [`Plugins::scheduler`].
+    /// Replaces the stream scheduler of the QUIC model; see [`Plugins::scheduler`].
     #[must_use]
     pub fn scheduler(
         mut self,
@@ -222,7 +222,7 @@ impl Simulation {
         self
     }
 
-    /// Replaces the queue discipline of a link, see [`Plugins::queue`].
+    /// Replaces the queue discipline of a link; see [`Plugins::queue`].
     #[must_use]
     pub fn queue(
         mut self,
@@ -233,7 +233,7 @@ impl Simulation {
         self
     }
 
-    /// Replaces the applications of a flow, see [`Plugins::workload`].
+    /// Replaces the applications of a flow; see [`Plugins::workload`].
     #[must_use]
     pub fn workload(
         mut self,
@@ -254,7 +254,7 @@ impl Simulation {
         self
     }
 
-    /// Adds an observer, see [`Plugins::observe`].
+    /// Adds an observer; see [`Plugins::observe`].
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + Send + 'static) -> Self {
         self.plugins = self.plugins.observe(observer);
@@ -274,10 +274,11 @@ impl Simulation {
         }
     }
 
-    /// Runs the simulation. [`Outcome::verdict`] is the result of the auditor.
+    /// Runs the simulation. [`Outcome::verdict`] returns the result of the auditor.
     ///
     /// # Errors
-    /// If the scenario has errors, a plug-in refers to a flow or link that does not exist, or the network cannot be built.
+    /// If the scenario has errors, a plug-in selects a flow or link that does not exist, or the network cannot be
+    /// built.
     pub fn run(self) -> Result<Outcome, Error> {
         let scenario = self.scenario()?;
         Ok(run_with(&scenario, &self.options, self.plugins)?)

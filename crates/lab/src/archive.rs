@@ -1,4 +1,4 @@
-//! The tables of a run as columns and as files, as `fullpipe_archive` and the components declare them.
+//! The tables of a run, as columns and as files. `fullpipe_archive` and the components declare the tables.
 
 use crate::outcome::{CompletionRow, FigureRow, FlowRow, MeasuredLink, Outcome};
 use fullpipe_archive::{COMPLETIONS, Columns, FIGURES, FLOWS, HALVES, LINKS, SERIES};
@@ -6,7 +6,7 @@ use fullpipe_units::Instant;
 
 /// The tables by column. Each is built at its first use.
 impl Outcome {
-    /// The columns of `flows.csv`, documented in `docs/records.md`.
+    /// Returns the columns of `flows.csv`, documented in `docs/records.md`.
     ///
     /// ```
     /// # let text = r#"
@@ -30,27 +30,27 @@ impl Outcome {
         self.gathered.flows.get_or_init(|| FLOWS.to_columns(flow_records(self)))
     }
 
-    /// The columns of `series.csv`; [`Outcome::series`] has the samples of one metric.
+    /// Returns the columns of `series.csv`; [`Outcome::series`] has the samples of one metric.
     pub fn samples(&self) -> &Columns {
         self.gathered.samples.get_or_init(|| SERIES.to_columns(series_records(self)))
     }
 
-    /// The columns of `links.csv`.
+    /// Returns the columns of `links.csv`.
     pub fn links(&self) -> &Columns {
         self.gathered.links.get_or_init(|| LINKS.to_columns(self.measured_links().map(link_record)))
     }
 
-    /// The columns of `figures.csv`.
+    /// Returns the columns of `figures.csv`.
     pub fn figures(&self) -> &Columns {
         self.gathered.figures.get_or_init(|| FIGURES.to_columns(self.figure_rows().map(figure_record)))
     }
 
-    /// The columns of `completions.csv`.
+    /// Returns the columns of `completions.csv`.
     pub fn completions(&self) -> &Columns {
         self.gathered.completions.get_or_init(|| COMPLETIONS.to_columns(self.completion_rows().map(completion_record)))
     }
 
-    /// The tables of the run: name and content of each file, without samples that were written during the run.
+    /// Returns the tables of the run: name and content of each file, without samples that were written during the run.
     pub fn tables(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut tables = vec![(FLOWS.file, FLOWS.to_bytes(flow_records(self)))];
         if !self.scenario().probes.is_empty() {

@@ -29,7 +29,8 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
     build(shared, options, plugins, false)
 }
 
-/// Builds a world for real time: all conversations have addresses and ports, and real hosts have no modeled processing time.
+/// Builds a world for real time: all conversations have addresses and ports, and real hosts have no modeled processing
+/// time.
 pub(crate) fn assemble_addressed(
     shared: Arc<Scenario>,
     options: &Options,
@@ -127,8 +128,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     if probes.watches_losses() {
         network.set_chaining(false);
     }
-    // Logs and other observers need the events of a medium in order of time. In real time, packets may belong to no declared
-    // conversation.
+    // Logs and other observers need the events of a medium in time order. In real time, packets may belong to no
+    // declared conversation.
     if recorder.is_some() || !plugins.observers.is_empty() || real_time {
         for medium in media {
             network.observe_link(network.medium_link(medium, MediumDirection::Downlink));
@@ -166,8 +167,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     Ok(PreparedRun { world, network, probes, scenario: shared, recorder })
 }
 
-/// The scenario with the start times that `phase_jitter` determines. Base round-trip times depend on the routes, so a separate network is
-/// built. Its random numbers do not affect the run.
+/// Returns the scenario with the start times that `phase_jitter` determines. Base round-trip times depend on the
+/// routes, so a separate network is built. Its random numbers do not affect the run.
 fn with_random_starts(scenario: &Scenario, real_time: bool) -> Result<Scenario, RunError> {
     let mut fixed = scenario.clone();
     fixed.phase_jitter = 0.0;
@@ -201,7 +202,7 @@ fn introduce(scenario: &Scenario, network: &mut Network<RunObserver>) {
     }
 }
 
-/// The links of the route from one node to another.
+/// Returns the links of the route from one node to another.
 fn links_between(network: &Network<RunObserver>, from: NodeId, to: NodeId) -> Vec<LinkId> {
     let mut at = from;
     let mut links = Vec::new();

@@ -1,7 +1,7 @@
 //! Packet captures of a run: one pcapng file per host, with the packets at its interface.
 //!
-//! Each file is buffered in memory and appended piece by piece. 10 000 hosts therefore need neither 10 000 open files nor memory for all
-//! packets.
+//! Each file is buffered in memory and appended in pieces. Even 10 000 hosts therefore need neither 10 000 open files
+//! nor memory for all packets.
 
 use crate::options::{CaptureOptions, FileAppender};
 use fullpipe_network::{CaptureDirection, CapturedPacket, Tap};
@@ -92,14 +92,14 @@ fn begin(host: &str, snap_bytes: u32) -> PcapngWriter<Vec<u8>> {
     capture
 }
 
-/// A unique name for a host's file that is valid in every file system.
+/// Returns a unique name for a host's file that is valid in every file system.
 fn file_name(host: &str, taken: &mut BTreeSet<String>) -> String {
     let harmless = |letter: char| if letter.is_alphanumeric() || "-_.".contains(letter) { letter } else { '_' };
     let plain: String = host.chars().take(60).map(harmless).collect();
     // The name must be neither hidden nor empty.
     let stem = if plain.is_empty() || plain.starts_with('.') { format!("_{plain}") } else { plain };
     let numbered = (1_u64..).map(|number| if number == 1 { stem.clone() } else { format!("{stem}.{number}") });
-    // Some file systems do not distinguish capital and small letters.
+    // Some file systems do not distinguish uppercase and lowercase letters.
     let free = numbered.filter(|name| taken.insert(name.to_lowercase())).map(|name| format!("{name}.pcapng")).next();
     free.unwrap_or_default()
 }

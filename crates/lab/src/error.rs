@@ -52,7 +52,7 @@ pub enum RunError {
         /// The most similar name, if any.
         nearest: Option<String>,
     },
-    /// The machine did not provide what real time needs.
+    /// The machine does not provide a resource that real time needs.
     System(String),
     /// A recording of arrivals cannot be replayed.
     Recording(String),

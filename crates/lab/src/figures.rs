@@ -44,19 +44,19 @@ const REQUESTS_REFUSED: ApplicationMetric =
 const REQUESTS_OPEN: ApplicationMetric =
     ApplicationMetric::new("tunnel_requests_open", "", "Requests that were open at the proxy when the run ended.");
 
-/// All metrics, by the workload or transport whose ends report them.
+/// Returns all metrics, by the workload or transport whose ends report them.
 pub fn metrics() -> impl Iterator<Item = (&'static str, Vec<&'static ApplicationMetric>)> {
     let workloads = WORKLOADS.iter().map(|workload| (workload.declaration.name, workload.metrics().collect()));
     let tunnel = TUNNEL.iter().chain(&[REQUESTS_REFUSED, REQUESTS_OPEN]);
     workloads.chain([("quic", QUIC.iter().collect()), ("masque", tunnel.collect())])
 }
 
-/// The names of all metrics.
+/// Returns the names of all metrics.
 pub fn metric_names() -> impl Iterator<Item = &'static str> {
     metrics().flat_map(|(_, metrics)| metrics).map(|metric| metric.name)
 }
 
-/// The counts of the endpoints at one end (0: initiator) of a QUIC flow or a tunnel.
+/// Returns the counts of the endpoints at one end (0: initiator) of a QUIC flow or a tunnel.
 pub(crate) fn of_endpoints(transport: &Transport, world: &World, (flow, end): (usize, usize)) -> Vec<MetricValue> {
     match transport {
         Transport::Quic(_) => {

@@ -1,5 +1,5 @@
-//! `halves.csv`: the traffic of flows and measured links in each half of the measured interval, which shows whether a value is
-//! stationary.
+//! `halves.csv`: the traffic of flows and measured links in each half of the measured interval, which shows whether a
+//! value is stationary.
 
 use crate::outcome::{Outcome, direction_name};
 use fullpipe_archive::HalfRow;
@@ -7,7 +7,7 @@ use fullpipe_record::{FlowCounters, LinkSummary};
 use fullpipe_units::{FlowId, Instant};
 use std::collections::BTreeSet;
 
-/// A count divided by another, or by seconds; `None` if the divisor is zero.
+/// Returns a count divided by another, or by seconds; `None` if the divisor is zero.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
@@ -51,8 +51,8 @@ impl Half {
     }
 }
 
-/// The rows of `halves.csv`; none without a measured interval, or if the run ended early. A flow that starts within the interval or
-/// completes before its end has no rows, because its halves differ.
+/// Returns the rows of `halves.csv`; none without a measured interval, or if the run ended early. A flow that starts
+/// within the interval or completes before its end has no rows, because its halves differ.
 pub(crate) fn rows(outcome: &Outcome) -> Vec<HalfRow> {
     let scenario = outcome.scenario();
     let (from, end) =

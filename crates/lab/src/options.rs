@@ -7,17 +7,17 @@ use std::{fmt, io};
 /// Options of a run. Except for `faults`, none changes a result.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Audit every packet, in addition to the checks with constant state.
+    /// Whether to audit every packet, in addition to the checks with constant state.
     pub audit_packets: bool,
-    /// Compute chains of links at once where possible.
+    /// Whether to compute chains of links at once where possible.
     pub fusion: bool,
     /// Deliberate faults in the world, to test that the auditor detects them. They change results.
     pub faults: Vec<InjectedFault>,
-    /// Capture packets at every host.
+    /// Options of packet captures at every host; `None`: packets are not captured.
     pub capture: Option<CaptureOptions>,
-    /// Write events of connections and queues as qlog. In virtual time only.
+    /// Destination of the qlog file with events of connections and queues, if it is written. In virtual time only.
     pub qlog: Option<QlogOptions>,
-    /// Write the samples of probes during the run. In virtual time only.
+    /// Destination of probe samples that are written during the run, if requested. In virtual time only.
     pub samples: Option<SampleOutput>,
 }
 
@@ -45,7 +45,8 @@ pub type FileAppender = Arc<dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync>
 /// Options of packet captures.
 #[derive(Clone)]
 pub struct CaptureOptions {
-    /// Maximum number of bytes stored per packet; 0: all. All headers together have at most 108 bytes (IPv6 40, fragment 8, TCP 60).
+    /// Maximum number of bytes stored per packet; 0: all. All headers together have at most 108 bytes (IPv6 40,
+    /// fragment 8, TCP 60).
     pub snap_bytes: u32,
     /// Destination of the files `HOST.pcapng`.
     pub append: FileAppender,
@@ -73,8 +74,8 @@ impl fmt::Debug for QlogOptions {
 /// Destination of probe samples, instead of the outcome. Memory then does not grow with the duration of the run.
 #[derive(Clone)]
 pub struct SampleOutput {
-    /// Receives the file `series.csv` in pieces of a megabyte. It is not called in a run with fewer samples: the file is then among
-    /// [`Outcome::tables`](crate::Outcome::tables).
+    /// Receives the file `series.csv` in pieces of a megabyte. It is not called in a run with fewer samples: the file
+    /// is then among [`Outcome::tables`](crate::Outcome::tables).
     pub append: FileAppender,
 }
 

@@ -1,4 +1,5 @@
-//! The result of a run before it is written. Rows are created on demand, so that a run of 100 000 flows needs no table of them.
+//! The result of a run before it is written. Rows are created on demand, so that a run of 100 000 flows needs no table
+//! of them.
 
 use crate::figures;
 use crate::gathered::ColumnCache;
@@ -38,7 +39,7 @@ pub struct DelayPercentiles {
 }
 
 impl DelayPercentiles {
-    /// The percentiles of a histogram; `None` if it is empty.
+    /// Returns the percentiles of a histogram; `None` if it is empty.
     fn of(delays: &DelayHistogram) -> Option<Self> {
         let percentile = |percent| delays.percentile(percent);
         Some(DelayPercentiles { p50: percentile(50)?, p95: percentile(95)?, p99: percentile(99)? })
@@ -55,8 +56,9 @@ pub struct FlowRow<'a> {
     pub source: &'a str,
     /// Name of the receiving host.
     pub destination: &'a str,
-    /// Whether this is a main direction of the flow: its source sends most of the flow's data, as the workload declares. Both directions
-    /// of a flow can be main directions. For traffic without a flow, it is the direction with more bytes.
+    /// Whether this is a main direction of the flow: its source sends most of the flow's data, as the workload
+    /// declares. Both directions of a flow can be main directions. For traffic without a flow, the main direction is
+    /// the one with more bytes.
     pub is_main: bool,
     /// "tcp", "udp", "quic" or "masque".
     pub protocol: &'static str,
@@ -66,22 +68,23 @@ pub struct FlowRow<'a> {
     pub counters: FlowCounters,
     /// The same counters for the measured interval, which ends with the run.
     pub measured: FlowCounters,
-    /// Percentiles of the delays of the packets received in the measured interval; `None` without any.
+    /// Percentiles of the delays of the packets received in the measured interval; `None` if there are no such packets.
     pub delays: Option<DelayPercentiles>,
-    /// Payload bits that the receiving application read in the measured interval, per second of the flow's part of the interval. That
-    /// part ends with the flow's completion, for a limited flow otherwise with its last reception, and otherwise with the run. `None` if
-    /// the flow completed before the interval.
+    /// Payload bits that the receiving application read in the measured interval, per second of the flow's part of the
+    /// interval. That part ends with the flow's completion. If the flow does not complete, that part ends with the last
+    /// reception of a limited flow, and with the run for other flows. `None` if the flow completed before the interval.
     pub goodput_bps: Option<f64>,
-    /// The same for the whole run; equal without a measurement.
+    /// Goodput over the whole run; equal to `goodput_bps` without a measurement.
     pub whole_goodput_bps: Option<f64>,
     /// Time from the flow's start until the receiver has all data.
     pub completion: Option<Duration>,
-    /// Segments that this direction's sender retransmitted. With QUIC: packets declared lost, whose content was retransmitted.
+    /// Segments that this direction's sender retransmitted. With QUIC: packets declared lost, whose content was
+    /// retransmitted.
     pub retransmitted_packets: Option<u64>,
     /// Packets received with a CE mark; `None` if the flow does not use ECN.
     pub marked_packets: Option<u64>,
-    /// Payload bits per second that the receiving application read over the whole measured interval; `None` without a measurement.
-    /// Deprecated: use `goodput_bps`.
+    /// Payload bits per second that the receiving application read over the complete measured interval; `None` without
+    /// a measurement. Deprecated: use `goodput_bps`.
     pub measured_goodput_bps: Option<f64>,
 }
 
@@ -96,7 +99,8 @@ pub struct LinkRow<'a> {
 }
 
 impl LinkRow<'_> {
-    /// Mean time from the arrival of a frame to the transmission of its first bit, in seconds; `None` without frames.
+    /// Returns the mean time from the arrival of a frame to the transmission of its first bit, in seconds; `None`
+    /// without frames.
     pub fn mean_queue_delay_s(&self) -> Option<f64> {
         (self.counters.frames > 0).then(|| self.counters.queue_delay_sum.as_secs_f64() / self.counters.frames as f64)
     }
@@ -110,8 +114,8 @@ pub struct MeasuredLink<'a> {
     pub link: &'a str,
     /// Its traffic.
     pub summary: LinkSummary,
-    /// The fraction of the measured time in which the link transmitted; `None` for links with a trace of transmission opportunities, and
-    /// if no time was measured.
+    /// The fraction of the measured time in which the link transmitted; `None` for links with a trace of transmission
+    /// opportunities, and if no time was measured.
     pub utilisation: Option<f64>,
 }
 
@@ -231,7 +235,8 @@ impl Outcome {
         world.finish();
         let captured = network.tap.take().map_or(Ok(()), |mut tap| tap.finish());
         let remaining = network.remaining_packets();
-        // The following needs memory for each link and flow, which is the peak of the run unless packets are released first.
+        // The following needs memory for each link and flow, which is the peak of the run unless packets are released
+        // first.
         network.release_packets();
         let events = network.events();
         let links = (0..network.link_count()).map(|link| network.link_counters(LinkId(link as u32))).collect();
@@ -274,8 +279,8 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a real-time run that ended at a wall-clock time, with the results of ends that the model did not run, and the
-    /// metrics that programs reported.
+    /// Creates the outcome of a real-time run that ended at a wall-clock time. It includes the results of ends that the
+    /// model did not run, and the metrics that programs reported.
     pub(crate) fn of_real_time(
         self,
         ended: Instant,
@@ -285,12 +290,12 @@ impl Outcome {
         Outcome { ended, played, told: Some(told), gathered: ColumnCache::default(), ..self }
     }
 
-    /// The executed scenario.
+    /// Returns the executed scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// The verdict of the auditor.
+    /// Returns the verdict of the auditor.
     pub fn verdict(&self) -> &AuditReport {
         &self.verdict
     }
@@ -326,8 +331,8 @@ impl Outcome {
         warnings
     }
 
-    /// Whether flows have data to send and no application received any. What real programs receive is unknown, so for a real-time run it
-    /// is whether no packet with payload arrived.
+    /// Returns whether flows have data to send and no application received any. In real time the data that real
+    /// programs receive is unknown. The result is then whether no packet with payload arrived.
     fn delivers_nothing(&self) -> bool {
         let mut flows = self.scenario.flows.iter();
         if !flows.any(|flow| flow.workload.senders().contains(&true)) {
@@ -340,7 +345,8 @@ impl Outcome {
         !(0..self.scenario.flows.len()).any(received)
     }
 
-    /// Time at which the run ended: that of its last packet if nothing was left to do, otherwise the scenario's duration.
+    /// Returns the time at which the run ended. It is the time of the last packet if nothing was left to do, and
+    /// otherwise the scenario's duration.
     pub fn end_time(&self) -> Instant {
         self.ended
     }
@@ -353,7 +359,7 @@ impl Outcome {
         self
     }
 
-    /// Whether all requested packet captures, the log and the samples were written.
+    /// Checks that all requested packet captures, the log and the samples were written.
     ///
     /// # Errors
     /// The first error of writing them.
@@ -366,8 +372,8 @@ impl Outcome {
         self.totals
     }
 
-    /// The rows of `flows.csv`: conversations in the order of the scenario, each in both directions (UDP: the reverse direction only if
-    /// it carried packets). The many connections of a trace are aggregated.
+    /// Returns the rows of `flows.csv`: conversations in the order of the scenario, each in both directions (UDP: the
+    /// reverse direction only if it carried packets). The many connections of a trace are aggregated.
     pub fn flow_rows(&self) -> impl Iterator<Item = FlowRow<'_>> {
         let mut opened = vec![0u32; self.scenario.flows.len()];
         let mut several = vec![false; self.scenario.flows.len()];
@@ -421,12 +427,12 @@ impl Outcome {
         DelayPercentiles::of(&sum)
     }
 
-    /// The packet delays of one direction of a conversation in the measured interval.
+    /// Returns the packet delays of one direction of a conversation in the measured interval.
     fn delays(&self, conversation: usize, end: usize) -> Option<&DelayHistogram> {
         self.witness.monitor.delays(FlowId((2 * conversation + end) as u32))
     }
 
-    /// The counters of one direction of a conversation for the whole run, and for the measured interval.
+    /// Returns the counters of one direction of a conversation for the whole run, and for the measured interval.
     fn counters(&self, conversation: usize, end: usize) -> (FlowCounters, FlowCounters) {
         let flow = FlowId((2 * conversation + end) as u32);
         let monitor = &self.witness.monitor;
@@ -451,7 +457,8 @@ impl Outcome {
         Some(direction_name(&described.name, self.world.number_of(conversation) + 1, end))
     }
 
-    /// The row of a conversation of real hosts that matches no flow of the scenario. Its name consists of its ends.
+    /// Returns the row of a conversation of real hosts that matches no flow of the scenario. Its name consists of its
+    /// ends.
     fn undescribed_row(&self, conversation: usize, end: usize) -> Option<FlowRow<'_>> {
         let (protocol, ends) = *self.world.real()?.conversations.get(&(conversation as u32))?;
         let (counters, measured) = self.counters(conversation, end);
@@ -488,9 +495,9 @@ impl Outcome {
         })
     }
 
-    /// The row of a conversation. `number`: its number within the flow, from 1, and whether the flow has several. An application has
-    /// results for the flow as a whole. With several conversations, none of them has its own goodput or completion (`completions.csv` has
-    /// those of its transfers).
+    /// Returns the row of a conversation. `number`: its number within the flow, from 1, and whether the flow has
+    /// several. An application has results for the flow as a whole. With several conversations, none of them has its
+    /// own goodput or completion (`completions.csv` has those of its transfers).
     fn row(&self, conversation: usize, flow: usize, (number, several): (u32, bool), end: usize) -> Option<FlowRow<'_>> {
         let described = &self.scenario.flows[flow];
         let (counters, measured) = self.counters(conversation, end);
@@ -527,12 +534,13 @@ impl Outcome {
         let measurement = &self.scenario.measurement;
         let measured_from = Instant::ZERO.saturating_add(measurement.from);
         let before = self.probes.received_before(flow, 1 - end);
-        // What a real end had received at the start of the interval is unknown.
+        // The data that a real end had received at the start of the interval is unknown.
         let known = !several && (receiver.is_none() || measurement.from.is_zero());
         let goodput_bps = if measurement.from.is_zero() {
             whole_goodput_bps
         } else if known && progress.received_bytes > 0 && progress.completed.is_none_or(|at| at > measured_from) {
-            // A limited flow that receives nothing in the interval and is not complete is stalled until the end of the run.
+            // A limited flow that receives nothing in the interval and is not complete is stalled until the end of the
+            // run.
             let last = progress.last_received.filter(|at| limited && *at > measured_from).unwrap_or(self.ended);
             let until = progress.completed.unwrap_or(last);
             rate_bps(progress.received_bytes.saturating_sub(before), measured_from.max(start), until)
@@ -561,7 +569,7 @@ impl Outcome {
         })
     }
 
-    /// The completed exchanges and transfers, by flow.
+    /// Returns the completed exchanges and transfers, by flow.
     pub fn completion_rows(&self) -> impl Iterator<Item = CompletionRow<'_>> {
         self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
             (0..2).flat_map(move |end| {
@@ -575,7 +583,7 @@ impl Outcome {
         })
     }
 
-    /// The metrics that applications, or in real time programs, reported, by flow.
+    /// Returns the metrics that applications, or in real time programs, reported, by flow.
     pub fn figure_rows(&self) -> impl Iterator<Item = FigureRow<'_>> {
         let host = |node: NodeId| self.scenario.nodes[node.index()].name.as_str();
         let modelled = self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
@@ -601,7 +609,7 @@ impl Outcome {
         modelled.chain(told)
     }
 
-    /// The flows whose content is verified.
+    /// Returns the flows whose content is verified.
     pub fn content_rows(&self) -> impl Iterator<Item = ContentRow<'_>> {
         let digest = |flow, end| match self.played.get(&(flow, end)) {
             Some(played) => played.digest.clone(),
@@ -618,8 +626,8 @@ impl Outcome {
         })
     }
 
-    /// The traffic of each link: links in the order of the scenario, then shared media (half duplex) or the paths of their stations (full
-    /// duplex), then the directions of access networks.
+    /// Returns the traffic of each link: links in the order of the scenario, then shared media (half duplex) or the
+    /// paths of their stations (full duplex), then the directions of access networks.
     pub fn link_rows(&self) -> impl Iterator<Item = LinkRow<'_>> {
         let links = self.scenario.links.iter().map(|link| Cow::Borrowed(link.name.as_str()));
         let media = self.scenario.ethernets.iter().flat_map(|ethernet| {
@@ -636,7 +644,7 @@ impl Outcome {
         links.chain(media).chain(ways).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
     }
 
-    /// The rows of `links.csv`: links that the scenario measures, in its order.
+    /// Returns the rows of `links.csv`: links that the scenario measures, in its order.
     pub fn measured_links(&self) -> impl Iterator<Item = MeasuredLink<'_>> {
         self.witness.link_summaries(self.ended).map(|(link, summary)| {
             let described = &self.scenario.links[link.index()];
@@ -646,7 +654,8 @@ impl Outcome {
         })
     }
 
-    /// The numbers of retransmission and probe timeouts of each flow direction that had any, over all its connections, by its name.
+    /// Returns the numbers of retransmission and probe timeouts of each flow direction that had any, over all its
+    /// connections, by its name.
     pub fn timeouts(&self) -> BTreeMap<String, u64> {
         let mut timeouts = BTreeMap::new();
         for conversation in 0..self.world.conversations() {
@@ -662,24 +671,24 @@ impl Outcome {
         timeouts
     }
 
-    /// The columns of a table of access networks, such as `ues.csv` and `bearers.csv` of LTE; `None` if no access network of the scenario
-    /// has this table.
+    /// Returns the columns of a table of access networks, such as `ues.csv` and `bearers.csv` of LTE; `None` if no
+    /// access network of the scenario has this table.
     pub fn access_table(&self, file: &str) -> Option<&Columns> {
         self.access.columns(file)
     }
 
-    /// The tables of access networks: name and content of each file.
+    /// Returns the tables of access networks: name and content of each file.
     pub(crate) fn access_files(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         self.access.files()
     }
 
-    /// The counters of each NAT, with its router's name, in the order of the scenario.
+    /// Returns the counters of each NAT, with its router's name, in the order of the scenario.
     pub fn nat_rows(&self) -> impl Iterator<Item = (&str, NatCounters)> {
         let routers = self.scenario.nats.iter().map(|nat| self.scenario.nodes[nat.router.index()].name.as_str());
         routers.zip(self.nats.iter().copied())
     }
 
-    /// The plugged-in observers of a type, in the order in which they were added.
+    /// Returns the plugged-in observers of a type, in the order in which they were added.
     ///
     /// ```
     /// # use fullpipe_lab::{Options, Plugins, run_with};
@@ -713,8 +722,8 @@ impl Outcome {
         self.witness.watchers().filter_map(|observer| (observer as &dyn Any).downcast_ref())
     }
 
-    /// Returns the traffic of a link, a shared medium or a station's path, by its name. The reverse direction of a link `NAME` is
-    /// `NAME.reverse`.
+    /// Returns the traffic of a link, a shared medium or a station's path, by its name. The reverse direction of a link
+    /// `NAME` is `NAME.reverse`.
     pub fn link(&self, name: &str) -> Option<LinkRow<'_>> {
         self.link_rows().find(|row| row.link == name)
     }
@@ -724,14 +733,14 @@ impl Outcome {
         self.link_rows().nth(link.index()).map(|row| row.link)
     }
 
-    /// The rows of `series.csv`, in order of time, then of the scenario's probes. Empty for a run with
+    /// Returns the rows of `series.csv`, in order of time, then of the scenario's probes. Empty for a run with
     /// [`Options::samples`](crate::Options::samples).
     pub fn series_rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         self.probes.rows()
     }
 
-    /// Returns the samples of one metric of a subject, in order of time. The subject is a direction of a flow, by its name in
-    /// `flows.csv`, a link, a segment or a station. The name of the metric includes its unit.
+    /// Returns the samples of one metric of a subject, in order of time. The subject is a direction of a flow, by its
+    /// name in `flows.csv`, a link, a segment or a station. The name of the metric includes its unit.
     ///
     /// # Panics
     /// If no probe of the scenario samples this metric; [`Outcome::find_series`] returns an error instead.
@@ -793,13 +802,13 @@ impl fmt::Display for UnknownSeries {
 
 impl std::error::Error for UnknownSeries {}
 
-/// Mean rate in bit/s of bytes received between two times; `None` if the interval is empty.
+/// Returns the mean rate in bit/s of bytes received between two times; `None` if the interval is empty.
 fn rate_bps(bytes: u64, from: Instant, until: Instant) -> Option<f64> {
     let time = until.saturating_since(from);
     (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64())
 }
 
-/// The name of one direction of a flow's n-th conversation (from 1) in `flows.csv`.
+/// Returns the name of one direction of a flow's n-th conversation (from 1) in `flows.csv`.
 pub(crate) fn direction_name(flow: &str, number: u32, end: usize) -> Cow<'_, str> {
     match (number, end) {
         (1, 0) => Cow::Borrowed(flow),

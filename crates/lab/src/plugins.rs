@@ -1,8 +1,10 @@
-//! Components that a program adds to a scenario: congestion controls, stream schedulers, queue disciplines, workloads, observers.
+//! Components that a program adds to a scenario: congestion controls, stream schedulers, queue disciplines, workloads,
+//! and observers.
 //!
-//! A factory is called while the world is built, or when a connection opens, with the context of its product. It should draw random
-//! numbers only from the streams of this context, which are named after the place in the scenario. A run with plug-ins is then as
-//! deterministic as one without. The auditor checks it in the same way.
+//! A factory is called while the world is built, or when a connection opens. Its argument is the context of the
+//! component. The factory should draw random numbers only from the streams of this context, which are named after the
+//! place in the scenario. A run with plug-ins is then as deterministic as one without. The auditor checks it in the
+//! same way.
 
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::source::ControlSource;
@@ -51,8 +53,8 @@ pub struct QueueContext<'a> {
     pub scenario: &'a Scenario,
     /// The direction of the link, with its rate, delay and MTU.
     pub link: &'a Link,
-    /// The scenario's limit of the drop-tail queue that the discipline replaces. If the scenario itself has a discipline there, the limit
-    /// of the device queue, which remains below.
+    /// The scenario's limit of the drop-tail queue that the discipline replaces. If the scenario has a discipline
+    /// there, this is the limit of the device queue, which remains below the discipline.
     pub limit: Limit,
 }
 
@@ -74,13 +76,13 @@ pub struct WorkloadContext<'a> {
 }
 
 impl WorkloadContext<'_> {
-    /// Returns a random stream of the flow. Each call with the same purpose returns the same stream from its start. Two ends that must
-    /// draw the same numbers use the same purpose, others use different ones.
+    /// Returns a random stream of the flow. Each call with the same purpose returns the same stream from its start. Two
+    /// ends that must draw the same numbers use the same purpose; others use different ones.
     pub fn random_stream(&self, purpose: &str) -> RandomStream {
         RandomStream::new(self.scenario.seed, &self.flow.name, purpose)
     }
 
-    /// Whether the flow runs over a stream (TCP, QUIC) and not over datagrams.
+    /// Returns whether the flow runs over a stream (TCP, QUIC) and not over datagrams.
     pub fn is_over_stream(&self) -> bool {
         self.flow.transport.is_stream()
     }
@@ -98,8 +100,8 @@ impl<T: Observer + Any + Send> AnyObserver for T {}
 
 /// The components that a program adds to a scenario.
 ///
-/// Flows and links are selected by name or by a pattern (`*` matches any characters, `?` one). The name of a `[[flow]]` selects all flows
-/// of its group. The last matching selection takes precedence.
+/// Flows and links are selected by name or by a pattern (`*` matches any characters, `?` one). The name of a `[[flow]]`
+/// selects all flows of its group. The last matching selection takes precedence.
 ///
 /// ```
 /// use fullpipe_congestion::cubic::Cubic;
@@ -137,8 +139,9 @@ impl Plugins {
         Plugins::default()
     }
 
-    /// Sets the congestion control of both ends of every connection of these flows, in place of the scenario's. The factory is called for
-    /// each end of each connection, and once more per flow before the run to get the control's name and requirements.
+    /// Sets the congestion control of both ends of every connection of these flows, in place of the scenario's. The
+    /// factory is called for each end of each connection. It is called once more per flow before the run, to get the
+    /// control's name and requirements.
     #[must_use]
     pub fn control(
         mut self,
@@ -149,8 +152,8 @@ impl Plugins {
         self
     }
 
-    /// Sets the stream scheduler of both ends of every connection of these flows with the QUIC model, in place of the scenario's. The
-    /// factory is called for each end of each connection.
+    /// Sets the stream scheduler of both ends of every connection of these flows with the QUIC model, in place of the
+    /// scenario's. The factory is called for each end of each connection.
     #[must_use]
     pub fn scheduler(
         mut self,
@@ -161,9 +164,9 @@ impl Plugins {
         self
     }
 
-    /// Sets the queue discipline of these link directions (`bottleneck`, `bottleneck.reverse`), in place of the scenario's drop-tail
-    /// queue or discipline. The factory is called once per direction. The auditor checks that such a queue conserves packets, but neither
-    /// its order nor its limit.
+    /// Sets the queue discipline of these link directions (`bottleneck`, `bottleneck.reverse`), in place of the
+    /// scenario's drop-tail queue or discipline. The factory is called once per direction. The auditor checks that such
+    /// a queue conserves packets, but neither its order nor its limit.
     #[must_use]
     pub fn queue(
         mut self,
@@ -174,8 +177,9 @@ impl Plugins {
         self
     }
 
-    /// Sets the applications of these flows, initiator and acceptor, in place of the scenario's workload. The factory is called once per
-    /// flow. The scenario still determines whether the flow is limited, which its goodput depends on.
+    /// Sets the applications of these flows, initiator and acceptor, in place of the scenario's workload. The factory
+    /// is called once per flow. The scenario still determines whether the flow is limited. The flow's goodput depends
+    /// on this.
     #[must_use]
     pub fn workload(
         mut self,
@@ -186,8 +190,8 @@ impl Plugins {
         self
     }
 
-    /// Adds an observer of the whole run, which cannot change the run. [`Outcome::observers`](crate::Outcome::observers) returns it by
-    /// its type.
+    /// Adds an observer of the whole run, which cannot change the run.
+    /// [`Outcome::observers`](crate::Outcome::observers) returns it by its type.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + Send + 'static) -> Self {
         self.observers.push(Box::new(observer));
@@ -226,30 +230,30 @@ impl Plugins {
         self.queues.iter().try_for_each(|(chosen, _)| known("link", chosen, &names, matches))
     }
 
-    /// The plugged-in congestion control of a flow, if any.
+    /// Returns the plugged-in congestion control of a flow, if any.
     pub(crate) fn control_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<ControlFactory> {
         Factory::find(&self.controls, scenario, flow)
     }
 
-    /// The plugged-in stream scheduler of a flow, if any.
+    /// Returns the plugged-in stream scheduler of a flow, if any.
     pub(crate) fn scheduler_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<SchedulerFactory> {
         Factory::find(&self.schedulers, scenario, flow)
     }
 
-    /// The plugged-in queue discipline of a link, if any.
+    /// Returns the plugged-in queue discipline of a link, if any.
     pub(crate) fn queue_of(&self, scenario: &Scenario, link: &Link, limit: Limit) -> Option<Box<dyn QueueDiscipline>> {
         let (_, factory) = self.queues.iter().rev().find(|(chosen, _)| matches(chosen, &link.name))?;
         Some(factory(&QueueContext { scenario, link, limit }))
     }
 
-    /// The links with a plugged-in discipline.
+    /// Returns the links with a plugged-in discipline.
     pub(crate) fn queued_links(&self, scenario: &Scenario) -> impl Iterator<Item = LinkId> {
         let chosen = |name: &str| self.queues.iter().any(|(pattern, _)| matches(pattern, name));
         let links = scenario.links.iter().enumerate();
         links.filter(move |(_, link)| chosen(&link.name)).map(|(index, _)| LinkId(index as u32))
     }
 
-    /// The plugged-in applications of a flow, if any.
+    /// Returns the plugged-in applications of a flow, if any.
     pub(crate) fn workload_of(&self, scenario: &Scenario, flow: &Flow) -> Option<[Box<dyn Application>; 2]> {
         let (_, factory) = self.workloads.iter().rev().find(|(chosen, _)| chooses_flow(chosen, &flow.name))?;
         Some(factory(&WorkloadContext { scenario, flow }))
@@ -302,12 +306,12 @@ impl ControlFactory {
     }
 }
 
-/// The name of the `[[flow]]` from which a flow was created.
+/// Returns the name of the `[[flow]]` from which a flow was created.
 fn group(flow: &str) -> &str {
     flow.split_once('.').map_or(flow, |(group, _)| group)
 }
 
-/// Whether a name or pattern selects a flow, by its own name or that of its group.
+/// Returns whether a name or pattern selects a flow, by its own name or that of its group.
 fn chooses_flow(chosen: &str, flow: &str) -> bool {
     matches(chosen, flow) || matches(chosen, group(flow))
 }

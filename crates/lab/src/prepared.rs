@@ -12,7 +12,7 @@ use fullpipe_scenario::Scenario;
 use fullpipe_units::{Duration, Instant};
 use std::sync::Arc;
 
-/// A world that was built and has not run. It permits measurements without the time of building.
+/// A world that has been built but has not run. Measurements of its run exclude the time of building.
 #[derive(Debug)]
 pub struct PreparedRun {
     pub(crate) world: World,
@@ -33,8 +33,8 @@ impl PreparedRun {
         self.run_until(|| false).expect("the run cannot be stopped")
     }
 
-    /// Runs the scenario to its end or until `stop` returns true. `stop` is called about a thousand times per run. Returns `None` if
-    /// stopped.
+    /// Runs the scenario to its end or until `stop` returns true. `stop` is called about a thousand times per run.
+    /// Returns `None` if the run was stopped.
     pub fn run_until(self, stop: impl Fn() -> bool) -> Option<Outcome> {
         let PreparedRun { mut world, mut network, mut probes, scenario, mut recorder } = self;
         let end = Instant::ZERO.saturating_add(scenario.duration);

@@ -34,7 +34,7 @@ pub struct SeriesRow<'a> {
     pub value: f64,
 }
 
-/// What is sampled.
+/// The object and the metric that are sampled.
 #[derive(Debug)]
 enum Target {
     /// Packets that an end of a flow sends.
@@ -57,7 +57,8 @@ enum Target {
 }
 
 impl Target {
-    /// A metric of one endpoint of a flow, and of the packets that it sends. Metrics of a proxy belong to the far end of the tunnel.
+    /// Returns a metric of one endpoint of a flow, and of the packets that it sends. Metrics of a proxy belong to the
+    /// far end of the tunnel.
     fn of_flow(end: (usize, usize), name: &str) -> Option<Target> {
         let packets = ProbeMetric::find(&metrics::FLOW, name).map(|metric| Target::Flow(end, metric));
         let at = |end, metrics| ProbeMetric::find(metrics, name).map(|metric| Target::Endpoint(end, metric));
@@ -90,7 +91,8 @@ pub(crate) struct Sampler {
     flows: usize,
     /// Time at which the counters before the measured interval are recorded.
     look_at: Option<Instant>,
-    /// Bytes received by both ends of each flow until then, initiator and acceptor; empty if the interval begins with the run.
+    /// Bytes received by both ends of each flow until then, initiator and acceptor; empty if the interval begins with
+    /// the run.
     received_before: Vec<[u64; 2]>,
     /// Counters of each direction of each conversation until then.
     counters_before: Vec<FlowCounters>,
@@ -165,7 +167,7 @@ impl Sampler {
         self
     }
 
-    /// The file to which samples are written, if any.
+    /// Returns the file to which samples are written, if any.
     pub(crate) fn file(&self) -> Option<&SeriesFile> {
         self.file.as_ref()
     }
@@ -175,7 +177,7 @@ impl Sampler {
         self.file.as_mut().map_or(Ok(()), SeriesFile::finish)
     }
 
-    /// Links that must not be computed ahead.
+    /// Returns the links that must not be computed ahead.
     pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> {
         self.channels.iter().filter_map(|channel| match channel.target {
             Target::Link { link, .. } => Some(link),
@@ -183,14 +185,14 @@ impl Sampler {
         })
     }
 
-    /// Whether a probe reads loss counters on a flow's path. Its links must then not be computed ahead.
+    /// Returns whether a probe reads loss counters on a flow's path. Its links must then not be computed ahead.
     pub(crate) fn watches_losses(&self) -> bool {
         self.channels
             .iter()
             .any(|c| matches!(c.target, Target::Flow(_, metric) if metric.declaration == metrics::DROPS))
     }
 
-    /// Time of the next sample.
+    /// Returns the time of the next sample.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.channels.iter().map(|channel| channel.next).chain(self.look_at).chain(self.look_halfway_at).min()
     }
@@ -229,22 +231,22 @@ impl Sampler {
         }
     }
 
-    /// The counters of one direction of a conversation at the start of the measured interval.
+    /// Returns the counters of one direction of a conversation at the start of the measured interval.
     pub(crate) fn counters_before(&self, flow: FlowId) -> FlowCounters {
         self.counters_before.get(flow.index()).copied().unwrap_or_default()
     }
 
-    /// Payload bytes that an end of a flow had received at the start of the measured interval.
+    /// Returns the payload bytes that an end of a flow had received at the start of the measured interval.
     pub(crate) fn received_before(&self, flow: usize, end: usize) -> u64 {
         self.received_before.get(flow).map_or(0, |ends| ends[end])
     }
 
-    /// The counters at the middle of the measured interval, if the run reached it.
+    /// Returns the counters at the middle of the measured interval, if the run reached it.
     pub(crate) fn halfway(&self) -> Option<&MidpointSnapshot> {
         self.halfway.as_ref()
     }
 
-    /// Adds a report of a real end of a flow, by numbers of the flow and the end, with its time.
+    /// Adds a report of a real end of a flow, with its time. `end` consists of the numbers of the flow and the end.
     #[cfg_attr(
         not(all(feature = "real-time", target_os = "linux")),
         allow(dead_code, reason = "only kernels have samples of their own")
@@ -266,12 +268,12 @@ impl Sampler {
         self.samples.sort_by_key(|(at, index, _)| (*at, *index));
     }
 
-    /// Subject and metric of each series, in the order of the scenario's probes.
+    /// Returns the subject and metric of each series, in the order of the scenario's probes.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         self.channels.iter().map(|channel| (channel.subject.as_str(), channel.name.as_str()))
     }
 
-    /// The samples of a series, by its number in the order of [`Sampler::names`].
+    /// Returns the samples of a series, by its number in the order of [`Sampler::names`].
     pub(crate) fn samples_of(&self, number: usize) -> impl Iterator<Item = (Instant, f64)> {
         let samples = self.samples.iter().filter(move |(_, index, _)| *index as usize == number);
         samples.map(|&(time, _, value)| (time, value))
@@ -286,7 +288,7 @@ impl Sampler {
 }
 
 impl Target {
-    /// The value in the report of an endpoint.
+    /// Returns the value in the report of an endpoint.
     fn of_endpoint(&self, report: &EndpointReport) -> Option<f64> {
         match self {
             Target::Endpoint(_, ProbeMetric { reading: MetricReader::Value(value), .. }) => value(report),
@@ -297,8 +299,8 @@ impl Target {
 }
 
 impl Channel {
-    /// The value of a channel. `last_report` caches the report of an end for its further channels: creating a report takes as long as
-    /// writing its values.
+    /// Returns the value of a channel. `last_report` caches the report of an end for its further channels: creating a
+    /// report takes as long as writing its values.
     fn value(
         &mut self,
         now: Instant,

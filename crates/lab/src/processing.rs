@@ -1,9 +1,10 @@
 //! Random processing times of hosts. By default, hosts have them if their flows share a queue or a medium.
 //!
-//! Several deterministic flows through one queue have phase effects (Floyd and Jacobson 1991): nanoseconds determine which flow has
-//! losses, or which waits. A random processing time of at most one packet's transmission time at the bottleneck removes these effects. A
-//! flow's bottleneck is the slowest link, segment or medium on its route that two or more flows use, with any queue discipline. A host
-//! whose flows have several bottlenecks uses the shortest time. A single flow stays deterministic.
+//! Several deterministic flows through one queue have phase effects (Floyd and Jacobson 1991): nanoseconds determine
+//! which flow has losses, or which waits. A random processing time of at most one packet's transmission time at the
+//! bottleneck removes these effects. A flow's bottleneck is the slowest link, segment or medium on its route that two
+//! or more flows use, with any queue discipline. A host whose flows have several bottlenecks uses the shortest time. A
+//! single flow stays deterministic.
 
 use crate::witness::RunObserver;
 use crate::world::ends;
@@ -27,7 +28,7 @@ enum Shared {
 }
 
 impl Shared {
-    /// All shared resources on the route from one node to another.
+    /// Returns all shared resources on the route from one node to another.
     fn on_route(scenario: &Scenario, network: &Network<RunObserver>, from: NodeId, to: NodeId) -> Vec<Shared> {
         let mut at = from;
         let hops = network.path(from, to).into_iter();
@@ -47,7 +48,7 @@ impl Shared {
         shared.collect()
     }
 
-    /// The transmission time of a full packet; in an access network at its highest rate.
+    /// Returns the transmission time of a full packet; in an access network at its highest rate.
     fn packet_time(self, scenario: &Scenario) -> Duration {
         let (bytes, bits_per_second) = match self {
             Shared::Link(link) => {
@@ -68,8 +69,8 @@ impl Shared {
     }
 }
 
-/// The pairs of nodes between which a flow's data is sent: its own, and those of the tunnels that carry it. A tunnel has no data of its
-/// own.
+/// Returns the pairs of nodes between which a flow's data is sent: the flow's own, and those of the tunnels that carry
+/// it. A tunnel itself has no data.
 pub(crate) fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> {
     if matches!(scenario.flows[number].transport, Transport::Masque(_)) {
         return Vec::new();
@@ -86,7 +87,7 @@ pub(crate) fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> 
     legs
 }
 
-/// The maximum processing time of each host that has one.
+/// Returns the maximum processing time of each host that has one.
 fn limits(scenario: &Scenario, network: &Network<RunObserver>) -> BTreeMap<NodeId, Duration> {
     let legs_of_flows = || (0..scenario.flows.len()).map(|flow| legs(scenario, flow));
     if let Some(fixed) = scenario.processing_jitter {

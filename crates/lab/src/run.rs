@@ -11,7 +11,8 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{QuicStack, Transport};
 use std::sync::Arc;
 
-/// The reason why this build cannot run a scenario: its first flow that needs the real QUIC stack, in a build without it.
+/// Returns the reason why this build cannot run a scenario: its first flow that needs the real QUIC stack, in a build
+/// without it.
 pub fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let reason = stack::ABSENT?;
     let needs_stack = |transport: &Transport| match transport {
@@ -31,10 +32,10 @@ pub fn prepare(scenario: &Scenario, options: &Options) -> Result<PreparedRun, Ru
     prepare_shared(Arc::new(scenario.clone()), options)
 }
 
-/// As [`prepare`], without a copy of the scenario, which saves memory with 100 000 flows.
+/// Like [`prepare`], without a copy of the scenario, which saves memory with 100 000 flows.
 ///
 /// # Errors
-/// As [`prepare`].
+/// The errors of [`prepare`].
 pub fn prepare_shared(scenario: Arc<Scenario>, options: &Options) -> Result<PreparedRun, RunError> {
     assemble::assemble(scenario, options, Plugins::default())
 }
@@ -42,7 +43,7 @@ pub fn prepare_shared(scenario: Arc<Scenario>, options: &Options) -> Result<Prep
 /// Builds the world of a scenario with plug-ins.
 ///
 /// # Errors
-/// As [`prepare`], and if a plug-in selects a flow or link that does not exist.
+/// The errors of [`prepare`], and an error if a plug-in selects a flow or link that does not exist.
 pub fn prepare_with(scenario: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<PreparedRun, RunError> {
     assemble::assemble(scenario, options, plugins)
 }
@@ -50,7 +51,7 @@ pub fn prepare_with(scenario: Arc<Scenario>, options: &Options, plugins: Plugins
 /// Builds and runs a scenario.
 ///
 /// # Errors
-/// As [`prepare`].
+/// The errors of [`prepare`].
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, RunError> {
     Ok(prepare(scenario, options)?.run())
 }
@@ -58,7 +59,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, RunError> 
 /// Builds and runs a scenario with plug-ins.
 ///
 /// # Errors
-/// As [`prepare_with`].
+/// The errors of [`prepare_with`].
 pub fn run_with(scenario: &Scenario, options: &Options, plugins: Plugins) -> Result<Outcome, RunError> {
     Ok(prepare_with(Arc::new(scenario.clone()), options, plugins)?.run())
 }

@@ -50,7 +50,7 @@ impl SeriesFile {
         self.has_pieces = true;
     }
 
-    /// Writes the rest, if a piece was written before.
+    /// Writes the remaining text, if a piece was written before.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         if self.has_pieces && !self.text.is_empty() {
             self.write();
@@ -58,7 +58,7 @@ impl SeriesFile {
         mem::replace(&mut self.written, Ok(()))
     }
 
-    /// The whole file, if no piece was written.
+    /// Returns the complete file, if no piece was written.
     pub(crate) fn whole(&self) -> Option<&[u8]> {
         (!self.has_pieces).then_some(self.text.as_bytes())
     }

@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 
 /// Maximum number of warnings of a kind; the last one counts the others.
 const MOST_OF_A_KIND: usize = 20;
-/// Maximum number of full packets in a device queue below a discipline. More would hide the queue from the discipline. Drivers with
-/// dynamic queue limits have a few.
+/// Maximum number of full packets in a device queue below a discipline. More would hide the queue from the discipline.
+/// Drivers with dynamic queue limits have a few.
 const MOST_PACKETS_BELOW: u64 = 10;
 /// Bytes of the IP and TCP headers without options, and of the IP and UDP headers.
 const TCP_HEADERS: u32 = 40;
 const UDP_HEADERS: u32 = 28;
 
-/// The warnings that do not need the run.
+/// Returns the warnings that do not need the run.
 pub(crate) fn before_run(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(capped(small_queues(scenario, network)));
@@ -32,7 +32,7 @@ pub(crate) fn before_run(scenario: &Scenario, network: &Network<RunObserver>) ->
     warnings
 }
 
-/// The warnings of the access networks, before the run or after it.
+/// Returns the warnings of the access networks, before the run or after it.
 pub(crate) fn of_media(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let end = Instant::ZERO.saturating_add(scenario.duration);
     let mut by_kind: BTreeMap<String, Vec<Warning>> = BTreeMap::new();
@@ -44,7 +44,7 @@ pub(crate) fn of_media(scenario: &Scenario, network: &Network<RunObserver>) -> V
     by_kind.into_values().flat_map(capped).collect()
 }
 
-/// The first warnings of a list, and the number of the others.
+/// Returns the first warnings of a list, and the number of the others.
 fn capped(mut warnings: Vec<Warning>) -> Vec<Warning> {
     let more = warnings.len().saturating_sub(MOST_OF_A_KIND);
     if more > 0 {
@@ -56,7 +56,7 @@ fn capped(mut warnings: Vec<Warning>) -> Vec<Warning> {
     warnings
 }
 
-/// IP bytes of a flow's data packets, without options; `None` if the workload varies them.
+/// Returns the IP bytes of a flow's data packets, without options; `None` if the workload varies them.
 fn packet_bytes(flow: &Flow) -> Option<u32> {
     match &flow.transport {
         Transport::Tcp(settings) => Some(settings.connection.mss_bytes + TCP_HEADERS),
@@ -69,10 +69,10 @@ fn packet_bytes(flow: &Flow) -> Option<u32> {
     }
 }
 
-/// Links whose queue limit is smaller than one packet of a flow.
+/// Returns the links whose queue limit is smaller than one packet of a flow.
 fn small_queues(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let in_bytes = |packets: Option<u64>, bytes: Option<u64>| bytes.filter(|_| packets.is_none()).unwrap_or(u64::MAX);
-    // Byte limits of the discipline, and of the whole queue (discipline and device).
+    // Byte limits of the discipline, and of the complete queue (discipline and device).
     let limits: Vec<[u64; 2]> = scenario
         .links
         .iter()
@@ -129,7 +129,8 @@ fn small_queues(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warn
     warned.into_values().collect()
 }
 
-/// Links whose device queue has room for many packets below a discipline that drops or marks by its own queue length.
+/// Returns the links whose device queue has room for many packets below a discipline that drops or marks by its own
+/// queue length.
 fn queues_below_disciplines(scenario: &Scenario) -> Vec<Warning> {
     let links = scenario.links.iter().filter_map(|link| {
         let discipline = link.discipline.as_ref()?;
@@ -153,7 +154,7 @@ fn queues_below_disciplines(scenario: &Scenario) -> Vec<Warning> {
     links.collect()
 }
 
-/// Flows that start after the end of the run.
+/// Returns the flows that start after the end of the run.
 fn late_flows(scenario: &Scenario) -> Vec<Warning> {
     let late = scenario.flows.iter().filter(|flow| flow.start >= scenario.duration);
     late.map(|flow| {
@@ -167,7 +168,7 @@ fn late_flows(scenario: &Scenario) -> Vec<Warning> {
     .collect()
 }
 
-/// Flows that sent packets of which none arrived, from their packets in both directions.
+/// Returns the flows that sent packets of which none arrived, from their packets in both directions.
 pub(crate) fn silent_flows<'a>(flows: impl Iterator<Item = (&'a str, FlowCounters)>) -> Vec<Warning> {
     let silent = flows.filter(|(_, counters)| counters.tx_packets > 0 && counters.rx_packets == 0);
     let warnings = silent.map(|(name, counters)| {
@@ -179,8 +180,8 @@ pub(crate) fn silent_flows<'a>(flows: impl Iterator<Item = (&'a str, FlowCounter
     capped(warnings.collect())
 }
 
-/// Bulk transfers that were incomplete at the end of the run and received nothing for more than half of their time, from the progress of
-/// their receivers.
+/// Returns bulk transfers that were incomplete at the end of the run and received nothing for more than half of their
+/// time. The progress of their receivers shows this.
 pub(crate) fn stalled_flows<'a>(flows: impl Iterator<Item = (&'a Flow, Progress)>, ended: Instant) -> Vec<Warning> {
     let warnings = flows.filter_map(|(flow, progress)| {
         let Some(SocketTraffic::Bulk { size_bytes, .. }) = flow.workload.socket_traffic() else { return None };
@@ -202,7 +203,7 @@ pub(crate) fn stalled_flows<'a>(flows: impl Iterator<Item = (&'a Flow, Progress)
     capped(warnings.collect())
 }
 
-/// The warning that no application received anything, with the reasons from other warnings.
+/// Returns the warning that no application received anything, with the reasons from other warnings.
 pub(crate) fn nothing_delivered(others: &[Warning], all: &FlowCounters) -> Warning {
     let reasons: Vec<String> = others.iter().take(3).map(Warning::to_string).collect();
     let why = match (reasons.is_empty(), all.tx_packets) {

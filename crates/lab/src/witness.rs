@@ -86,8 +86,8 @@ impl More {
     }
 }
 
-/// Kept separate from runs without these observers. Events of every packet are passed as copies, so that in a run without these observers
-/// the original is never stored in memory.
+/// These functions are separate from those of runs without these observers. Events of every packet are passed as
+/// copies. In a run without these observers, the original is therefore never stored in memory.
 impl Observer for More {
     #[inline(always)]
     fn on_sent(&mut self, now: Instant, packet: &PacketView) {
@@ -144,7 +144,7 @@ impl Observer for More {
     }
 }
 
-/// Links whose discipline may reorder packets.
+/// Returns the links whose discipline may reorder packets.
 fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
     let reorders =
         |discipline: &Option<Discipline>| discipline.as_ref().is_some_and(|discipline| discipline.reorders());
@@ -185,12 +185,12 @@ impl RunObserver {
         }
     }
 
-    /// The added observers.
+    /// Returns the added observers.
     pub(crate) fn watchers(&self) -> impl Iterator<Item = &dyn AnyObserver> {
         self.more.iter().flat_map(|more| more.plugged.iter().map(|observer| &**observer))
     }
 
-    /// The traffic of the links that the scenario measures, in a run that ended at `to`.
+    /// Returns the traffic of the links that the scenario measures, in a run that ended at `to`.
     pub(crate) fn link_summaries(&self, to: Instant) -> impl Iterator<Item = (LinkId, LinkSummary)> {
         self.more.iter().filter_map(|more| more.links.as_ref()).flat_map(move |links| links.summaries(to))
     }
@@ -213,7 +213,7 @@ impl RunObserver {
         }
     }
 
-    /// Number of transmitted frames.
+    /// Returns the number of transmitted frames.
     pub(crate) fn transmissions(&self) -> u64 {
         self.auditor.transmissions()
     }

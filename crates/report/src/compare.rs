@@ -1,7 +1,7 @@
 //! Compares two folders of records: the differences between runs of the same point and seed, with paired intervals.
 //!
 //! Runs with the same seed share their random streams, so their difference varies less than each run. The interval of
-//! the mean difference is that of a paired t-test: mean ± t · s / √n. s is the sample standard deviation of the n
+//! the mean difference is that of a paired t-test: mean ± t · s / √n. Here s is the sample standard deviation of the n
 //! differences, and t is the 97.5 % quantile of Student's distribution with n - 1 degrees of freedom.
 
 use crate::error::ReportError;
@@ -24,9 +24,9 @@ pub struct Difference {
     pub point: Point,
     /// The metric.
     pub metric: String,
-    /// The flow, if the metric is of a single flow, as in `flows.csv`.
+    /// The flow, if the metric belongs to a single flow, as in `flows.csv`.
     pub flow: Option<String>,
-    /// How a metric of a run combines its flows, such as "mean over flows" ([`describe_total`]).
+    /// How the metric combines the flows of a run, such as "mean over flows" ([`describe_total`]).
     pub total: Option<&'static str>,
     /// Its unit.
     pub unit: String,
@@ -43,13 +43,14 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The mean difference as a fraction of the other folder's mean; `None` if that mean is zero.
+    /// Returns the mean difference as a fraction of the other folder's mean; `None` if that mean is zero.
     pub fn relative(&self) -> Option<f64> {
         let share = self.difference / self.other_mean.abs();
         share.is_finite().then_some(share)
     }
 
-    /// Whether the interval excludes zero: the metric is higher (`Greater`) or lower (`Less`) than in the other folder.
+    /// Returns the direction of the difference if the interval excludes zero: the metric is higher (`Greater`) or lower
+    /// (`Less`) than in the other folder.
     pub fn direction(&self) -> Option<Ordering> {
         (self.difference.abs() > self.ci95?).then(|| self.difference.total_cmp(&0.0))
     }
@@ -129,7 +130,7 @@ pub(crate) fn compare(records: &Records, folder: &Path) -> Result<Comparison, Re
     })
 }
 
-/// The numbers of a difference from the values of pairs; `None` without pairs.
+/// Returns the numbers of a difference from the values of pairs; `None` without pairs.
 fn difference(values: &[(f64, f64)]) -> Option<Difference> {
     let column = |of: fn(&(f64, f64)) -> f64| values.iter().map(of).collect::<Vec<f64>>();
     let summary = summarize(&column(|pair| pair.0 - pair.1))?;
@@ -159,7 +160,7 @@ const OF_FLOWS: [Column<FlowRow>; 5] = [
 /// Runs with more directions of flows have no rows for single flows, as in `flow_summary.csv`.
 const MOST_DIRECTIONS: usize = 200;
 
-/// The differences of each flow that both runs of a pair have, in its main direction.
+/// Returns the differences of each flow that both runs of a pair have, in its main direction.
 fn of_flows(
     records: &Records,
     other: &Records,
@@ -203,8 +204,8 @@ fn of_flows(
     Ok(rows.collect())
 }
 
-/// The pairs of runs with equal point and seed, and the number of runs of the second folder without a pair. If several
-/// runs have the same point and seed, they are paired in their order.
+/// Returns the pairs of runs with equal point and seed, and the number of runs of the second folder without a pair. If
+/// several runs have the same point and seed, they are paired in their order.
 fn pair<'a>(here: &'a [ResultRow], there: &'a [ResultRow]) -> (Vec<(&'a ResultRow, &'a ResultRow)>, usize) {
     let mut waiting: BTreeMap<(&Point, u64), Vec<&ResultRow>> = BTreeMap::new();
     for row in there.iter().rev() {
@@ -216,7 +217,7 @@ fn pair<'a>(here: &'a [ResultRow], there: &'a [ResultRow]) -> (Vec<(&'a ResultRo
     (pairs, unpaired)
 }
 
-/// The point and seed of the first run, for a message.
+/// Returns the point and seed of the first run, for a message.
 fn some_runs(rows: &[ResultRow]) -> String {
     match rows {
         [] => "no runs".to_owned(),
@@ -253,7 +254,7 @@ impl Comparison {
         notes
     }
 
-    /// The differences as the file `comparison.csv`, in base units.
+    /// Returns the differences as the file `comparison.csv`, in base units.
     pub(crate) fn to_csv(&self) -> Vec<u8> {
         COMPARISON.to_bytes(self.differences.iter().map(|one| ComparisonRow {
             point: one.point.to_string(),

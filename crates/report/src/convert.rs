@@ -16,7 +16,7 @@ impl PlotFormat {
     /// All formats.
     pub const ALL: [Self; 3] = [Self::Svg, Self::Pdf, Self::Png];
 
-    /// The extension of its files, which is also its name.
+    /// Returns the extension of its files, which is also its name.
     pub fn ending(self) -> &'static str {
         match self {
             PlotFormat::Svg => "svg",
@@ -25,7 +25,7 @@ impl PlotFormat {
         }
     }
 
-    /// Whether this build supports it: PDF and PNG need the feature `plots`.
+    /// Returns whether this build supports the format: PDF and PNG need the feature `plots`.
     pub fn is_available(self) -> bool {
         self == PlotFormat::Svg || cfg!(feature = "plots")
     }
@@ -50,10 +50,10 @@ mod present {
     use resvg::usvg::{Options, Tree, fontdb};
     use std::sync::{Arc, LazyLock};
 
-    /// Pixels of a PNG per unit of the picture. Text of 13 units is then legible on slides and in print.
+    /// Pixels of a PNG per unit of the picture. With this scale, text of 13 units is legible on slides and in print.
     const SCALE: f32 = 2.0;
 
-    /// Only the fonts of the build, so that a picture does not depend on the machine.
+    /// Only the fonts of the build are used, so that a picture does not depend on the machine.
     static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
         let mut fonts = fontdb::Database::new();
         fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
@@ -92,7 +92,7 @@ mod present {
             )
         }
 
-        /// The number of dark pixels in the picture of a text.
+        /// Returns the number of dark pixels in the picture of a text.
         fn ink(words: &str) -> usize {
             let png = convert(&text(words), PlotFormat::Png).unwrap();
             let picture = Pixmap::decode_png(&png).unwrap();

@@ -1,10 +1,10 @@
 //! Builds the self-contained HTML report with its tables and plots.
 //!
-//! [`write_report`] converts the records in a folder into `report.html` and `plots/*.svg`, with the numbers of each plot as
-//! CSV. It reads only files: `study.toml`, `results.csv`, `summary.csv` and
-//! `runs/KEY/{run.json,flows.csv,series.csv,links.csv}`, for studies and for single runs. Equal records give equal
-//! bytes. A missing or corrupt record is an error that contains the file name. No record can cause a panic, and every
-//! text from a record is escaped.
+//! [`write_report`] converts the records in a folder into `report.html` and `plots/*.svg`, with the numbers of each
+//! plot as CSV. It reads only files: `study.toml`, `results.csv`, `summary.csv` and
+//! `runs/KEY/{run.json,flows.csv,series.csv,links.csv}`, for studies and for single runs. Equal records result in
+//! identical files. A missing or corrupt record is an error that contains the file name. No record can cause a panic,
+//! and every text from a record is escaped.
 
 mod compare;
 mod convert;
@@ -29,7 +29,7 @@ use input::Records;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What was written.
+/// The files of a written report, and findings about its records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportFiles {
     /// The page.
@@ -50,7 +50,8 @@ pub struct Options<'a> {
     /// The limitations of the model: plain text with Markdown's paragraphs, `#` headings and lists. Without it the page
     /// refers to the file with the limitations.
     pub limitations: Option<&'a str>,
-    /// Another folder of records. The report shows the differences from it, and `comparison.csv` contains them as numbers.
+    /// Another folder of records. The report shows the differences from it, and `comparison.csv` contains them as
+    /// numbers.
     pub compare: Option<&'a Path>,
     /// The formats of plots. SVG is always written, because the page uses it.
     pub formats: &'a [PlotFormat],
@@ -64,10 +65,10 @@ pub fn write_report(folder: &Path) -> Result<ReportFiles, ReportError> {
     write_report_with(folder, Options::default())
 }
 
-/// As [`write_report`], with additional content.
+/// Like [`write_report`], with additional content.
 ///
 /// # Errors
-/// As [`write_report`].
+/// The errors of [`write_report`].
 pub fn write_report_with(folder: &Path, options: Options<'_>) -> Result<ReportFiles, ReportError> {
     let records = Records::read(folder)?;
     let figures = plot::draw_all(&records)?;
@@ -134,7 +135,7 @@ fn remove_old_plots(folder: &Path) -> Result<(), ReportError> {
 
 const OURS: &[u8] = b"data-generator=\"fullpipe-report\"";
 
-/// Writes a file whole or not at all: beside its place first, then moved.
+/// Writes a file completely or not at all: writes it under another name first, then renames it.
 fn write_whole(file: &Path, content: &[u8]) -> Result<(), ReportError> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(".part");

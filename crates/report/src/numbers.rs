@@ -1,5 +1,5 @@
 //! Formats numbers as in a paper: with the significant digits, thousands in groups, and a minus sign (U+2212). A mean
-//! is rounded according to its interval: to two significant digits of the half width.
+//! is rounded according to its interval, to two significant digits of the half width.
 
 /// The separator of groups of thousands: a narrow no-break space (SI brochure, section 5.4.4).
 const GROUP: char = '\u{202f}';
@@ -10,19 +10,19 @@ const PUNCTUATION_SPACE: char = '\u{2008}';
 /// The maximum number of digits of a value, even if its interval is narrower.
 const MOST_DIGITS: i32 = 5;
 
-/// `10^exponent`, correctly rounded. Repeated multiplication would not be.
+/// Returns `10^exponent`, correctly rounded. The result of repeated multiplication would not be correctly rounded.
 pub(crate) fn power_of_ten(exponent: i32) -> f64 {
     format!("1e{exponent}").parse().unwrap_or(f64::NAN)
 }
 
-/// The exponent of the first digit after `value` is rounded to `digits` significant digits. 0.0996 has −2 with three
-/// digits, and −1 with two digits (0.10). Zero has 0.
+/// Returns the exponent of the first digit of `value` after rounding to `digits` significant digits. The exponent of
+/// 0.0996 is −2 with three digits, and −1 with two digits (0.10). That of zero is 0.
 fn exponent_after_rounding(value: f64, digits: usize) -> i32 {
     let text = format!("{:.*e}", digits.saturating_sub(1), value);
     text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
 }
 
-/// A number with a fixed number of decimals, with thousands in groups.
+/// Returns a number with a fixed number of decimals, with thousands in groups.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -52,7 +52,7 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     out
 }
 
-/// A number with this many significant digits. The integer part is never rounded.
+/// Returns a number with this many significant digits. The integer part is never rounded.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -68,12 +68,12 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
     fixed(value, usize::try_from(last - exponent).unwrap_or(0))
 }
 
-/// A measured value without an interval: integers are exact, other numbers have this many significant digits.
+/// Returns a measured value without an interval: integers are exact, other numbers have this many significant digits.
 pub(crate) fn exact(value: f64, digits: usize) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { fixed(value, 0) } else { significant(value, digits) }
 }
 
-/// As [`significant`], without trailing zeros: for exact values, such as a rate of 1000 Mbit/s.
+/// Like [`significant`], without trailing zeros: for exact values, such as a rate of 1000 Mbit/s.
 pub(crate) fn trimmed(value: f64, digits: usize) -> String {
     let text = significant(value, digits);
     if !text.contains('.') || text.contains('×') {
@@ -88,15 +88,15 @@ fn scientific(value: f64, digits: usize) -> String {
     format!("{} × 10{}", mantissa.replace('-', "\u{2212}"), superscript(exponent.parse().unwrap_or(0)))
 }
 
-/// An exponent in superscript characters.
+/// Returns an exponent in superscript characters.
 pub(crate) fn superscript(exponent: i32) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let raise = |c: char| c.to_digit(10).map_or('⁻', |digit| DIGITS[digit as usize]);
     exponent.to_string().chars().map(raise).collect()
 }
 
-/// Mean and half width with the same number of decimals: two significant digits of the half width, at most five digits
-/// of the mean. Without an interval, the mean has five digits.
+/// Returns the mean and half width with the same number of decimals: two significant digits of the half width, at most
+/// five digits of the mean. Without an interval, the mean has five digits.
 pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, Option<String>) {
     match half_width {
         Some(half) if half > 0.0 && half.is_finite() && mean.is_finite() => {
@@ -120,7 +120,7 @@ pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, 
     }
 }
 
-/// A ratio in percent with its sign, to 0.01 % below ten percent: "+0.12 %".
+/// Returns a ratio in percent with its sign, to 0.01 % below ten percent: "+0.12 %".
 pub(crate) fn signed_percent(share: f64) -> String {
     if !share.is_finite() {
         return "–".to_owned();
@@ -163,7 +163,7 @@ pub(crate) fn align(column: &mut [String]) {
     }
 }
 
-/// "1 run", "2 runs".
+/// Returns a number with its noun: "1 run", "2 runs".
 pub(crate) fn count(n: usize, what: &str) -> String {
     let number = fixed(n as f64, 0);
     if n == 1 { format!("1 {what}") } else { format!("{number} {what}s") }

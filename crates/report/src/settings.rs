@@ -5,13 +5,13 @@ use crate::input::distinct;
 use crate::input::study::{Study, shown};
 use toml_edit::{Document, Item, TableLike, Value};
 
-/// The longest value that is shown whole.
+/// The longest value that is shown completely.
 const LONGEST: usize = 60;
 
 /// A setting with different values in two folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingDifference {
-    /// Its path, as `--set` has it.
+    /// Its path, as in `--set`.
     pub(crate) path: String,
     /// The value of this folder.
     pub(crate) here: String,
@@ -19,7 +19,7 @@ pub(crate) struct SettingDifference {
     pub(crate) there: String,
 }
 
-/// The settings that differ, in the order of this folder.
+/// Returns the settings that differ, in the order of this folder.
 pub(crate) fn differing(here: &Study, there: &Study) -> Vec<SettingDifference> {
     let mut out = Vec::new();
     let mut push = |path: &str, a: &str, b: &str| {
@@ -52,7 +52,7 @@ pub(crate) fn differing(here: &Study, there: &Study) -> Vec<SettingDifference> {
         let path = if here.scenarios.len() > 1 { name.as_str() } else { "" };
         compare(path, Some(&a), Some(&b), &mut out);
     }
-    // The title describes the settings; it is none of them.
+    // The title describes the settings but is not a setting.
     out.retain(|one| one.path != "title" && !one.path.ends_with(".title"));
     out
 }
@@ -66,7 +66,7 @@ enum Setting {
     Table(Vec<(String, Setting)>),
 }
 
-/// The tree of a resolved scenario; `None` if it is not TOML.
+/// Returns the tree of a resolved scenario; `None` if it is not TOML.
 fn parse(text: &str) -> Option<Setting> {
     Document::parse(text).ok().map(|document| of_table(document.as_table()))
 }

@@ -1,8 +1,8 @@
-//! What a metric of a run is in terms of its flows: a mean, a sum or a ratio over them. Flows may be unlike (a call and
-//! a download), so a number without this label is misread. The label follows from the expression of the metric.
+//! The combination of flows in a metric of a run: a mean, a sum or a ratio. Flows may differ in kind (a call and a
+//! download), so a number without this label would be misread. The label follows from the expression of the metric.
 
-/// How an expression combines the flows of a run, such as "mean over flows"; `None` if it is another combination, or
-/// if it does not range over flows.
+/// Returns how an expression combines the flows of a run, such as "mean over flows". `None` for other combinations, and
+/// for expressions that do not range over flows.
 pub fn describe_total(expression: &str) -> Option<&'static str> {
     let expression: String = expression.chars().filter(|c| !c.is_whitespace()).collect();
     // Only a pattern such as "*.main" names several flows.
@@ -35,7 +35,7 @@ pub fn describe_total(expression: &str) -> Option<&'static str> {
     }
 }
 
-/// The index of the parenthesis that closes one before the text. Parentheses in quotation marks do not count.
+/// Returns the index of the parenthesis that closes one before the text. Parentheses in quotation marks do not count.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut quoted) = (1, false);
     for (place, c) in text.char_indices() {
@@ -69,7 +69,7 @@ mod tests {
             ("sum(lost_packets[\"*\"]) / sum(tx_packets[\"*\"])", Some("over all packets")),
             ("sum(rx_bytes[\"a*\"]) / sum(rx_bytes[\"*\"])", Some("ratio of sums over flows")),
             ("max(goodput_bps[\"(*\"])", Some("maximum over flows")),
-            // A single flow, other combinations, and texts that are no expressions.
+            // A single flow, other combinations, and texts that are not expressions.
             ("goodput_bps[\"tcp\"]", None),
             ("sum(goodput_bps[\"a\"])", None),
             ("mean(goodput_bps[\"*\"]) / 2", None),

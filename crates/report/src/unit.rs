@@ -1,5 +1,5 @@
 //! Units of metrics and their SI prefixes. Records contain base units (bit/s, s, B); readers expect Mbit/s, ms and kB.
-//! One prefix is selected for an axis or a column, from its largest value, so that its numbers are comparable.
+//! One prefix is selected for each axis or column, from its largest value, so that its numbers are comparable.
 
 use crate::numbers::{power_of_ten, superscript};
 
@@ -51,7 +51,7 @@ impl Unit {
         Self { base: base.to_owned(), prefixes }
     }
 
-    /// The unit at the end of a metric's name: `goodput_bps`, `srtt_s`, `cwnd_bytes`.
+    /// Returns the unit at the end of a metric's name: `goodput_bps`, `srtt_s`, `cwnd_bytes`.
     pub(crate) fn of_metric(name: &str) -> Self {
         match name.rsplit_once('_') {
             Some((
@@ -63,8 +63,8 @@ impl Unit {
         }
     }
 
-    /// The prefix for values of up to `largest`. The largest value is then at least 1 and below 1000, if there is such
-    /// a prefix.
+    /// Returns the prefix for values of up to `largest`. The largest value is then at least 1 and below 1000, if there
+    /// is such a prefix.
     pub(crate) fn scale_for(&self, largest: f64) -> ScaledUnit {
         let thousands = thousands_below(largest.abs());
         let prefix = match (self.prefixes, thousands) {
@@ -83,14 +83,14 @@ impl Unit {
         ScaledUnit { label: format!("{prefix}{}", self.base), exponent: thousands * 3 }
     }
 
-    /// The unit without a prefix.
+    /// Returns the unit without a prefix.
     pub(crate) fn unscaled(&self) -> ScaledUnit {
         ScaledUnit { label: self.base.clone(), exponent: 0 }
     }
 }
 
 impl ScaledUnit {
-    /// A value in this unit.
+    /// Returns a value in this unit.
     pub(crate) fn value(&self, base_value: f64) -> f64 {
         // A single correctly rounded operation with an exact power of ten, so that 0.3 s is exactly 300 ms.
         if self.exponent >= 0 {
@@ -105,7 +105,7 @@ impl ScaledUnit {
         if self.label.is_empty() { number.to_owned() } else { format!("{number} {}", self.label) }
     }
 
-    /// Puts the unit behind a name: "Throughput (Mbit/s)".
+    /// Appends the unit to a name: "Throughput (Mbit/s)".
     pub(crate) fn heading(&self, name: &str) -> String {
         // The unit is redundant in "Received packets (packets)".
         let said = name.to_lowercase().split(' ').any(|word| word == self.label);
@@ -113,7 +113,7 @@ impl ScaledUnit {
     }
 }
 
-/// The n for which 1000^n <= value < 1000^(n+1); 0 for zero.
+/// Returns the n for which 1000^n <= value < 1000^(n+1); 0 for zero.
 fn thousands_below(value: f64) -> i32 {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -127,7 +127,7 @@ const UNIT_ENDINGS: [&str; 16] = [
     "hz",
 ];
 
-/// The name of a metric in words: `goodput_bps` is "Goodput", `queue_delay_s` is "Queue delay".
+/// Returns the name of a metric in words: `goodput_bps` is "Goodput", `queue_delay_s` is "Queue delay".
 pub(crate) fn words(metric: &str) -> String {
     let stem = match metric.rsplit_once('_') {
         Some((stem, ending)) if UNIT_ENDINGS.contains(&ending) => stem,
@@ -156,12 +156,12 @@ pub(crate) fn words(metric: &str) -> String {
     text
 }
 
-/// The words of a name in the form that they have within a sentence: "buffer", "BDP share".
+/// Returns the words of a name in the form that they have within a sentence: "buffer", "BDP share".
 pub(crate) fn in_words(name: &str) -> String {
     name.split(['_', ' ']).map(with_capitals).collect::<Vec<_>>().join(" ")
 }
 
-/// An abbreviation as standards write it; another word as it is.
+/// Returns an abbreviation as standards write it; another word as it is.
 fn with_capitals(word: &str) -> String {
     const ABBREVIATIONS: [&str; 24] = [
         "ack", "aqm", "bbr", "bdp", "bler", "cpu", "cqi", "ecn", "harq", "http", "lte", "mcs", "mss", "mtu", "nat",

@@ -1,4 +1,4 @@
-//! The list of access networks that a scenario can have. No other code lists them.
+//! The list of access networks that a scenario can have. No other code contains such a list.
 
 use fullpipe_network::access::AccessNetworkComponent;
 

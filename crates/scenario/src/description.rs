@@ -53,7 +53,7 @@ pub struct Scenario {
     pub phase_jitter: f64,
     /// Metrics to sample.
     pub probes: Vec<Probe>,
-    /// Links to measure, and from when on.
+    /// Links to measure, and the start of the measured interval.
     pub measurement: Measurement,
     /// Handling of the wall clock in real time.
     pub real_time: RealTimeSettings,
@@ -62,40 +62,40 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Files that the scenario refers to and whose content is not in the resolved file. First come connection traces,
-    /// in the order of the flows; they are read during the run. Then come fading traces.
+    /// Returns the files to which the scenario refers and whose content is not in the resolved file. Connection traces
+    /// come first, in the order of the flows; they are read during the run. Fading traces follow.
     pub fn referenced_files(&self) -> impl Iterator<Item = &Path> {
         let flows = self.flows.iter().filter_map(|flow| flow.workload.file());
         flows.chain(self.access.iter().flat_map(|access| access.files()))
     }
 
-    /// The routes of the network, without building the network.
+    /// Returns the routes of the network, without building the network.
     #[doc(hidden)]
     pub fn routing(&self) -> RoutingTables {
         routing(&self.nodes, &self.links, &self.ethernets, &self.access)
     }
 
-    /// Whether the end at `from` and the end at `to` of a flow send most of its data: see [`main_senders`].
+    /// Returns whether the end at `from` and the end at `to` of a flow send most of its data: see [`main_senders`].
     pub fn main_senders(&self, flow: usize) -> [bool; 2] {
         main_senders(&self.flows, flow)
     }
 
-    /// The part of the run to which rates, means and ratios apply: its start, and its end if the run lasts for the
-    /// whole duration.
+    /// Returns the start and the end of the measured interval, to which rates, means and ratios apply. The end is that
+    /// of a run with the full duration.
     pub fn measured_interval(&self) -> (Duration, Duration) {
         (self.measurement.from, self.duration)
     }
 
-    /// Whether a node is real software in real time and not our model: a program, a kernel socket, or a host beyond an
-    /// interface.
+    /// Returns whether a node is real software in real time and not the model: a program, a kernel socket, or a host
+    /// beyond an interface.
     pub fn is_real_host(&self, node: NodeId) -> bool {
         self.nodes.get(node.index()).is_some_and(|node| node.real)
     }
 
-    /// The reason why the scenario cannot run in virtual time; `None` if it can.
+    /// Returns the reason why the scenario cannot run in virtual time; `None` if it can.
     pub fn real_time_reason(&self) -> Option<String> {
-        // If a program reports metrics of a flow, the model can run that flow instead. Programs in the background
-        // support them.
+        // If a program reports metrics of a flow, the model can run that flow instead. Background programs only support
+        // such programs.
         let tells = |program: &Program| program.figures_of.is_some();
         if self.programs.iter().any(tells) && self.programs.iter().all(|program| tells(program) || program.background) {
             return None;
@@ -157,18 +157,18 @@ pub struct Node {
 }
 
 impl Node {
-    /// The IPv4 address; `None` if it follows from the node's number ([`fullpipe_network::address::ipv4`]).
+    /// Returns the IPv4 address; `None` if it follows from the node's number ([`fullpipe_network::address::ipv4`]).
     pub fn ipv4(&self) -> Option<Ipv4Addr> {
         self.identity.as_ref()?.ipv4
     }
 
-    /// The IPv6 address; `None` if it follows from the node's number ([`fullpipe_network::address::ipv6`]).
+    /// Returns the IPv6 address; `None` if it follows from the node's number ([`fullpipe_network::address::ipv6`]).
     pub fn ipv6(&self) -> Option<Ipv6Addr> {
         self.identity.as_ref()?.ipv6
     }
 
-    /// The interface of this machine to which the host is connected in real time. `None`: a host with real software is
-    /// a network namespace.
+    /// Returns the interface of this machine to which the host is connected in real time. `None`: a host with real
+    /// software is a network namespace.
     pub fn interface(&self) -> Option<&str> {
         self.identity.as_ref()?.interface.as_deref()
     }
@@ -272,14 +272,14 @@ pub struct Flow {
     pub via_mode: Option<TunnelMode>,
     /// Port of the acceptor at `to`.
     pub port: u16,
-    /// What runs the end at `from` in real time.
+    /// The backend of the end at `from` in real time.
     pub from_by: EndpointBackend,
-    /// What runs the end at `to` in real time.
+    /// The backend of the end at `to` in real time.
     pub to_by: EndpointBackend,
 }
 
-/// Whether the end at `from` and the end at `to` of a flow send most of its data. The direction from such an end is a
-/// main direction of the flow. The workload declares these ends
+/// Returns whether the end at `from` and the end at `to` of a flow send most of its data. The direction from such an
+/// end is a main direction of the flow. The workload declares these ends
 /// ([`WorkloadSettings::main_senders`](fullpipe_workload::WorkloadSettings::main_senders)). The ends of a tunnel are
 /// those of the flows that it carries.
 pub fn main_senders(flows: &[Flow], flow: usize) -> [bool; 2] {
@@ -295,8 +295,9 @@ pub fn main_senders(flows: &[Flow], flow: usize) -> [bool; 2] {
     carried.reduce(|all, one| [all[0] || one[0], all[1] || one[1]]).unwrap_or(own)
 }
 
-/// The name of one direction of a flow, or of the end that sends in it. For the end at `from` (0) it is the name of the
-/// flow; for the end at `to` (1) it has the suffix `.reverse`. `flows.csv` and `series.csv` use these names.
+/// Returns the name of one direction of a flow, or of the end that sends in it. For the end at `from` (0) it is the
+/// name of the flow; for the end at `to` (1) it has the suffix `.reverse`. `flows.csv` and `series.csv` use these
+/// names.
 pub fn direction_name(flow: &str, end: usize) -> String {
     match end {
         0 => flow.to_owned(),
@@ -304,7 +305,7 @@ pub fn direction_name(flow: &str, end: usize) -> String {
     }
 }
 
-/// What runs an end of a flow in real time. In virtual time, the model runs kernel ends.
+/// The backend of an end of a flow in real time. In virtual time, the model runs kernel ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointBackend {
     /// The model.
@@ -324,13 +325,13 @@ pub enum Transport {
     Tcp(std::sync::Arc<Tcp>),
     /// QUIC with these settings.
     Quic(std::sync::Arc<Quic>),
-    /// A tunnel (CONNECT-UDP) with these settings, through which other flows are sent. In real time, real programs are
-    /// client and proxy.
+    /// A tunnel (CONNECT-UDP) with these settings, through which other flows are sent. In real time, the client and the
+    /// proxy are real programs.
     Masque(std::sync::Arc<Masque>),
 }
 
 impl Transport {
-    /// The protocol.
+    /// Returns the protocol.
     pub fn protocol(&self) -> Protocol {
         match self {
             Transport::Udp => Protocol::Udp,
@@ -340,7 +341,7 @@ impl Transport {
         }
     }
 
-    /// Whether the transport carries byte streams.
+    /// Returns whether the transport carries byte streams.
     pub fn is_stream(&self) -> bool {
         matches!(self, Transport::Tcp(_) | Transport::Quic(_))
     }
@@ -353,7 +354,7 @@ pub struct Probe {
     /// The subject.
     pub subject: ProbeSubject,
     /// For a flow, the end (0: `from`, 1: `to`). Packet metrics count the packets that this end sends; other metrics
-    /// are of its own state.
+    /// describe the state of the end itself.
     pub end: usize,
     /// Names of metrics, as in `series.csv`.
     pub metrics: Vec<String>,
@@ -362,7 +363,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// The name of the subject in `series.csv`.
+    /// Returns the name of the subject in `series.csv`.
     pub fn subject_name(&self, scenario: &Scenario) -> String {
         match self.subject {
             ProbeSubject::Flow(flow) => direction_name(&scenario.flows[flow].name, self.end),
@@ -375,7 +376,7 @@ impl Probe {
     }
 }
 
-/// The links to measure, and from when on.
+/// The links to measure, and the start of the measured interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Measurement {
@@ -405,7 +406,7 @@ pub enum ProbeSubject {
     },
 }
 
-/// The name of a direction to or from a station in probes. The downlink has the name of the station's host.
+/// Returns the name of a direction to or from a station in probes. The downlink has the name of the station's host.
 pub fn station_name(host: &str, way: MediumDirection) -> String {
     match way {
         MediumDirection::Downlink => host.to_owned(),
@@ -417,11 +418,11 @@ pub fn station_name(host: &str, way: MediumDirection) -> String {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RealTimeSettings {
-    /// The consequence if the run fell behind real time.
+    /// The consequence if the run falls behind real time.
     pub policy: LatenessPolicy,
     /// An event or packet is late if its lateness exceeds this time.
     pub late_after: Duration,
-    /// Maximum ratio of late events or packets with which the run counts as on time, 0 to 1.
+    /// Maximum ratio of late events or packets with which the run counts as on time, from 0 to 1.
     pub late_share: f64,
     /// A gap in the emulator's event loop that is longer than this is a stall.
     pub stall_after: Duration,
@@ -433,7 +434,7 @@ pub struct RealTimeSettings {
     pub record_arrivals: bool,
 }
 
-/// The consequence if the run fell behind real time.
+/// The consequence if the run falls behind real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatenessPolicy {
     /// The results are marked.
@@ -484,11 +485,13 @@ pub struct Program {
     pub start: Duration,
     /// Time limit, from the start of the program. When it expires, the program is ended and the run fails.
     pub timeout: Duration,
-    /// Whether the program is ended with the run. The run ends when all programs that are not in the background have ended.
+    /// Whether the program is ended with the run. The run ends when all programs that are not in the background have
+    /// ended.
     pub background: bool,
     /// The required exit status, 0 to 255. For a program in the background, every status is accepted.
     pub exit_status: i32,
-    /// Index of the flow whose metrics the program reports, in the last line of its standard output that is a JSON object.
+    /// Index of the flow whose metrics the program reports. The report is the last line of its standard output that is
+    /// a JSON object.
     pub figures_of: Option<usize>,
 }
 
@@ -524,7 +527,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The program and its arguments. A shell command line is an argument of `/bin/sh -c`.
+    /// Returns the program and its arguments. A shell command line is an argument of `/bin/sh -c`.
     pub fn argv(&self) -> Vec<String> {
         match self {
             Command::Arguments(words) => words.clone(),

@@ -59,8 +59,8 @@ pub enum HostSetup<'a> {
     },
 }
 
-/// The addresses of the simulator on the client's network and on the server's network. They are the default gateways of
-/// the hosts.
+/// The addresses of the simulator on the client's network and on the server's network. The hosts use them as default
+/// gateways.
 pub const GATEWAYS: [[&str; 2]; 2] = [["193.167.0.2", "fd00:cafe:cafe::2"], ["193.167.100.2", "fd00:cafe:cafe:100::2"]];
 
 /// The name of the flow with cross traffic.
@@ -122,13 +122,13 @@ fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What a scenario adds to the link.
+/// The additions of a scenario to the link.
 #[derive(Default)]
 struct Extra {
     /// Keys of the direction to the server and of the direction to the client.
     to_server: String,
     to_client: String,
-    /// A key of the whole link.
+    /// A key of the link itself, for both directions.
     link: String,
     /// Additional hosts, links and flows.
     more: String,
@@ -166,7 +166,7 @@ fn extra(options: &mut OptionParser) -> Result<Extra, ScenarioStringError> {
     }
 }
 
-/// A corrupted byte is within the first 51 bytes of a payload.
+/// Number of bytes at the start of a payload within which the corrupted byte is.
 const CORRUPTED_BYTES: u32 = 51;
 
 fn each_way(options: &mut OptionParser, key: impl Fn(String, String) -> String) -> Result<Extra, ScenarioStringError> {
@@ -211,7 +211,7 @@ fn rebind(options: &mut OptionParser) -> Result<Extra, ScenarioStringError> {
     Ok(Extra { link, ..Extra::default() })
 }
 
-/// A link whose only effect is the 12 ns that the transmission of 1500 bytes takes.
+/// Returns a link whose only effect is the 12 ns that the transmission of 1500 bytes takes.
 fn free_link(name: &str, from: &str, to: &str) -> String {
     format!(
         "\n[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1Tbit/s\"\ndelay = \"0s\"\nframing = \"0B\"\n\

@@ -4,7 +4,7 @@ use crate::error::{Error, Errors, Hint, MAX_COMPARED_NAMES, MOST_ERRORS, abbrevi
 use crate::node::{SourceLocation, Sources};
 use crate::tree::Tree;
 
-/// Collects errors that involve several keys. [`load`](crate::load) reports errors within one key before that.
+/// Collects errors that involve several keys. [`load`](crate::load) reports errors within one key earlier.
 #[derive(Debug)]
 pub struct Diagnostics<'a> {
     /// The source texts that a [`SourceLocation`] refers to.
@@ -20,7 +20,7 @@ impl<'a> Diagnostics<'a> {
         Diagnostics { sources, errors: Vec::new(), hints: Vec::new() }
     }
 
-    /// Whether the limit of errors is reached; further errors are dropped.
+    /// Returns whether the limit of errors is reached; further errors are dropped.
     pub fn is_full(&self) -> bool {
         self.errors.len() >= MOST_ERRORS
     }
@@ -85,12 +85,12 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// Number of errors so far.
+    /// Returns the number of errors so far.
     pub fn error_count(&self) -> usize {
         self.errors.len()
     }
 
-    /// Whether there are no errors so far.
+    /// Returns whether there are no errors so far.
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }

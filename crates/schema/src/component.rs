@@ -1,5 +1,5 @@
-//! Components that a file selects by name: the declaration of each, and the catalogue of all components of a kind. From
-//! the catalogue follow the table's variants, the conversion into settings, lists and the reference page.
+//! Components that a file selects by name: the declaration of each, and the catalog of all components of a kind. The
+//! table's variants, the conversion into settings, lists and the reference page are derived from the catalog.
 //!
 //! The source file of a component contains its [`Declaration`] and the function that converts its checked keys into
 //! typed settings. No other code matches on its name.
@@ -71,17 +71,17 @@ impl Declaration {
     /// An empty declaration, for struct update syntax.
     pub const EMPTY: Declaration = Declaration { name: "", version: "", source: "", text: "", fields: &[] };
 
-    /// The variant of a table whose selecting key has this component's name as its value.
+    /// Returns the variant of a table whose selecting key has this component's name as its value.
     pub const fn variant(&self) -> Variant {
         Variant { name: self.name, text: self.text, fields: self.fields }
     }
 
-    /// The component's name as a choice of a key. The table has no further keys for it.
+    /// Returns the component's name as a choice of a key. The table has no further keys for it.
     pub const fn choice(&self) -> Choice {
         Choice::new(self.name, self.text)
     }
 
-    /// The description without its final full stop, for use within a line.
+    /// Returns the description without its final full stop, for use within a line.
     pub fn summary(&self) -> &'static str {
         self.text.trim_end_matches('.')
     }
@@ -96,7 +96,7 @@ pub struct Component<S: 'static, C: 'static> {
     pub read: fn(&mut SettingsReader<'_, '_>, &C) -> Result<S, InvalidSettings>,
 }
 
-/// Creates a component without a version and a source of its own.
+/// Creates a component without its own version and source.
 pub const fn choice_component<S, C>(
     name: &'static str,
     text: &'static str,
@@ -150,17 +150,17 @@ impl<'c> SettingsReader<'_, 'c> {
 pub struct Catalog<S: 'static, C: 'static> {
     /// The key that holds a component's name.
     pub key: &'static str,
-    /// The components, in groups that several catalogues can share.
+    /// The components, in groups that several catalogs can share.
     pub components: &'static [&'static [&'static Component<S, C>]],
 }
 
 impl<S, C> Catalog<S, C> {
-    /// The components in order.
+    /// Returns the components in order.
     pub fn iter(&self) -> impl Iterator<Item = &'static Component<S, C>> + use<S, C> {
         self.components.iter().flat_map(|group| group.iter().copied())
     }
 
-    /// The declarations of the components in order.
+    /// Returns the declarations of the components in order.
     pub fn declarations(&self) -> impl Iterator<Item = &'static Declaration> + use<S, C> {
         self.iter().map(|component| &component.declaration)
     }
@@ -171,7 +171,7 @@ impl<S, C> Catalog<S, C> {
     /// [`InvalidSettings`] if keys of the table contradict each other.
     ///
     /// # Panics
-    /// If the table's variants are not those of this catalogue ([`variants`]).
+    /// If the table's variants are not those of this catalog ([`variants`]).
     pub fn read(&self, reader: &mut SettingsReader<'_, '_>, context: &C) -> Result<S, InvalidSettings> {
         let name = reader.tree.choice(self.key);
         let component = self.iter().find(|component| component.declaration.name == name);
@@ -201,7 +201,8 @@ pub const fn variants<S, C, const N: usize>(components: &[&[&Component<S, C>]]) 
     list
 }
 
-/// The choices of a key that names a component ([`variants`]) if the component's keys are in the same table ([`fields`]).
+/// Returns the choices of a key that names a component ([`variants`]) if the component's keys are in the same table
+/// ([`fields`]).
 pub const fn choice_names<const N: usize>(variants: &[Variant; N]) -> [Choice; N] {
     let mut list = [Choice::new("", ""); N];
     let mut n = 0;
@@ -212,7 +213,7 @@ pub const fn choice_names<const N: usize>(variants: &[Variant; N]) -> [Choice; N
     list
 }
 
-/// The keys of all variants, for a table that has all of them independently of the choice. `N` is their number
+/// Returns the keys of all variants, for a table that has all of them independently of the choice. `N` is their number
 /// ([`variant_field_count`]).
 pub const fn fields<const N: usize>(variants: &[Variant]) -> [Field; N] {
     let mut list = [Field::optional("", FieldKind::Raw, "", ""); N];
@@ -233,7 +234,7 @@ pub const fn fields<const N: usize>(variants: &[Variant]) -> [Field; N] {
     list
 }
 
-/// Number of keys of all variants.
+/// Returns the number of keys of all variants.
 pub const fn variant_field_count(variants: &[Variant]) -> usize {
     let (mut variant, mut n) = (0, 0);
     while variant < variants.len() {
@@ -247,7 +248,8 @@ pub const fn variant_field_count(variants: &[Variant]) -> usize {
     n
 }
 
-/// The choices of a key, from a list of choices and their values. [`Tree::choice_value`] returns the value of a choice.
+/// Returns the choices of a key, from a list of choices and their values. [`Tree::choice_value`] returns the value of a
+/// choice.
 pub const fn choices<T, const N: usize>(values: &[(Choice, T); N]) -> [Choice; N] {
     let mut list = [Choice::new("", ""); N];
     let mut n = 0;
@@ -279,16 +281,16 @@ impl Tree {
         self.required(key).choice_value(values)
     }
 
-    /// As [`Tree::choice_value`], for a key that may be absent.
+    /// Like [`Tree::choice_value`], for a key that may be absent.
     pub fn optional_choice_value<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> Option<T> {
         self.get(key).map(|_| self.choice_value(key, values))
     }
 }
 
-/// Equality of trait objects: with `trait Settings: DynPartialEq`, `impl PartialEq for dyn Settings` can use
+/// Equality of trait objects. With `trait Settings: DynPartialEq`, `impl PartialEq for dyn Settings` can use
 /// [`DynPartialEq::dyn_eq`].
 pub trait DynPartialEq: Any {
-    /// Whether both values have the same type and are equal.
+    /// Returns whether both values have the same type and are equal.
     fn dyn_eq(&self, other: &dyn Any) -> bool;
 }
 

@@ -113,7 +113,7 @@ distributions!(SIZES, BYTES, "random size", "A random size, drawn for each use."
 distributions!(COUNTS, NUMBER, "random number", "A random number, drawn for each use.");
 distributions!(TIMES, TIME, "random time", "A random time, drawn for each use.");
 
-/// A plain value in bytes or seconds, or as a number.
+/// Returns a plain value in bytes or seconds, or as a number.
 fn plain(value: &Value) -> f64 {
     match &value.data {
         ValueData::Size(bytes) => *bytes as f64,

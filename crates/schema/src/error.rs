@@ -24,7 +24,8 @@ pub struct Error {
 }
 
 impl fmt::Display for Error {
-    /// One sentence on one line. Control characters of a file are escaped, because a terminal would interpret them.
+    /// Formats one sentence on one line. Control characters of a file are escaped, because a terminal would interpret
+    /// them.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&escape(&self.file))?;
         if self.line > 0 {
@@ -40,7 +41,7 @@ fn escape(text: &str) -> String {
 }
 
 impl Error {
-    /// The problem, what is accepted and the nearest valid name, without the place.
+    /// Returns the problem, what is accepted and the nearest valid name, without the place.
     pub fn problem(&self) -> String {
         let expected = match self.expected.as_slice() {
             [] => None,
@@ -78,7 +79,7 @@ pub struct Hint {
 }
 
 impl fmt::Display for Hint {
-    /// One sentence on one line.
+    /// Formats one sentence on one line.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&escape(&self.file))?;
         if self.line > 0 {
@@ -104,7 +105,7 @@ impl Errors {
 }
 
 impl fmt::Display for Errors {
-    /// One line for each error.
+    /// Formats one line for each error.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, error) in self.0.iter().enumerate() {
             if n > 0 {
@@ -121,7 +122,7 @@ impl std::error::Error for Errors {}
 /// The number of names among which [`nearest_name`] searches. It suffices for any file written by hand.
 pub const MAX_COMPARED_NAMES: usize = 2000;
 
-/// The first eight names, and how many others there are, for [`Error::expected`].
+/// Returns the first eight names, and the number of the others, for [`Error::expected`].
 pub fn abbreviate_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
     const FEW: usize = 8;
     let more = names.len().saturating_sub(FEW);
@@ -132,7 +133,8 @@ pub fn abbreviate_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Ve
     some
 }
 
-/// Words of other programs, and the names that mean the same here. The first name that is valid at a place is suggested.
+/// Words of other programs, and the names that mean the same here. The first name that is valid at a place is
+/// suggested.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("algorithm", &["congestion"]),
     ("aqm", &["discipline"]),
@@ -155,12 +157,12 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("src", &["from"]),
 ];
 
-/// The name that was probably intended. In this order: a name for the same thing, by a list of words of other programs;
-/// a name that begins or ends with `found`, such as "goodput_bps" for "goodput", if `found` has at least four
-/// characters and at least half the length of the name; and the name with the smallest Damerau-Levenshtein distance. The
-/// first one if several are equal. The distance may be at most a third of the length of `found`. A distance of two is always accepted, or one if `found`
-/// has fewer than four characters. If `found` begins with a number, candidates with other digits are different values:
-/// "20" is not a misspelling of "30".
+/// Returns the name that was probably intended. It is, in this order: a name for the same thing, by a list of words of
+/// other programs; a name that begins or ends with `found`, such as "goodput_bps" for "goodput", if `found` has at
+/// least four characters and at least half the length of the name; or the name with the smallest Damerau-Levenshtein
+/// distance, the first one if several are equal. The distance may be at most a third of the length of `found`. A
+/// distance of two is nevertheless always accepted, or of one if `found` has fewer than four characters. If `found`
+/// begins with a number, candidates with other digits are different values: "20" is not a misspelling of "30".
 pub fn nearest_name<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = found.chars().count();
     if length > 64 {

@@ -5,7 +5,7 @@
 //!
 //! Draft 7 (<https://json-schema.org/draft-07>) is the version that taplo, the TOML tool of most editors, supports
 //! best. Each table is a definition. A table with variants has the keys of all variants. For each variant a condition
-//! excludes the keys of the other variants, so that an error is reported at the key and not at the whole table.
+//! excludes the keys of the other variants, so that an error is reported at the key and not at the table.
 
 use crate::quantity;
 use crate::tree::{Tree, ValueData};
@@ -124,7 +124,7 @@ fn is_required(field: &Field) -> bool {
     matches!(field.default, DefaultValue::Required) && field.former.is_empty()
 }
 
-/// The schema of the key that selects a variant.
+/// Returns the schema of the key that selects a variant.
 fn variant_key(variants: &'static Variants) -> Value {
     let choices: Vec<Choice> = variants.list.iter().map(|variant| Choice::new(variant.name, variant.text)).collect();
     let mut schema = choice(&choices);
@@ -135,7 +135,7 @@ fn variant_key(variants: &'static Variants) -> Value {
     Value::Object(schema)
 }
 
-/// The condition if a variant is selected: its keys have its kinds, and keys of other variants are absent.
+/// Returns the condition if a variant is selected: its keys have its kinds, and keys of other variants are absent.
 fn condition(variants: &'static Variants, name: &str, tables: &mut Tables) -> Value {
     let mut selected = json!({ "properties": { variants.key: { "const": name } } });
     // If the key is absent, the default is selected.
@@ -196,7 +196,7 @@ fn field_schema(field: &'static Field, defaults: Option<&Tree>, tables: &mut Tab
     Value::Object(schema)
 }
 
-/// A default in the form of a value in a file.
+/// Returns a default in the form of a value in a file.
 fn to_json(data: &ValueData) -> Option<Value> {
     Some(match data {
         ValueData::Text(text) => json!(text),
@@ -273,7 +273,7 @@ fn kind_schema(kind: &'static FieldKind, tables: &mut Tables) -> Value {
     }
 }
 
-/// The names of a choice, each with its text in the form that editors show.
+/// Returns the names of a choice, each with its text in the form that editors show.
 fn choice(choices: &[Choice]) -> Map<String, Value> {
     let names: Vec<&str> = choices.iter().map(|choice| choice.name).collect();
     let texts: Vec<&str> = choices.iter().map(|choice| choice.text).collect();

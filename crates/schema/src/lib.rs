@@ -1,6 +1,6 @@
 //! Declared file formats. A schema is data: keys, kinds, units, defaults and texts. From a schema this crate derives
-//! the check of a file, its error messages, the typed values, the resolved file with all defaults, overrides by dotted
-//! path, the reference page, and a JSON Schema for editors.
+//! the check of a file, its error messages, the typed values, and the resolved file with all defaults. It also derives
+//! overrides by dotted path, the reference page, and a JSON Schema for editors.
 //!
 //! ```
 //! use fullpipe_schema::{self as schema, FieldKind, Table, keys};
@@ -141,22 +141,22 @@ impl FieldKind {
     /// A probability.
     pub const PROBABILITY: FieldKind = FieldKind::number(0.0, 1.0);
 
-    /// An integer within bounds.
+    /// Returns the kind of integers within bounds.
     pub const fn integer(min: i64, max: i64) -> FieldKind {
         FieldKind::Integer { min, max }
     }
 
-    /// A finite number within bounds.
+    /// Returns the kind of finite numbers within bounds.
     pub const fn number(min: f64, max: f64) -> FieldKind {
         FieldKind::Number { min, max }
     }
 
-    /// A duration within bounds.
+    /// Returns the kind of durations within bounds.
     pub const fn duration(min: Duration, max: Duration) -> FieldKind {
         FieldKind::Duration { min, max }
     }
 
-    /// A size in bytes within bounds.
+    /// Returns the kind of sizes in bytes within bounds.
     pub const fn size(min: u64, max: u64) -> FieldKind {
         FieldKind::Size { min, max }
     }
@@ -174,12 +174,12 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// An available name.
+    /// Creates an available name.
     pub const fn new(name: &'static str, text: &'static str) -> Self {
         Choice { name, text, available: true }
     }
 
-    /// A name that is reserved for a later version.
+    /// Creates a name that is reserved for a later version.
     pub const fn reserved(name: &'static str) -> Self {
         Choice { name, text: "", available: false }
     }
@@ -195,8 +195,8 @@ pub enum DefaultValue {
     Value(&'static str),
     /// An empty table, array of tables, map or list. The fields of an empty table have their defaults.
     Empty,
-    /// The field is absent from the tree, with the effect that the string describes. The program can derive it from
-    /// other fields.
+    /// The field is absent from the tree, with the effect that the string describes. The program can derive its value
+    /// from other fields.
     Absent(&'static str),
     /// The field is absent from the tree until the program fills it in ([`SettingsTable`]). For the table of one flow
     /// the value comes from the table for all flows; otherwise it is this value.
@@ -219,7 +219,7 @@ pub struct Field {
     pub unit: &'static str,
     /// Its meaning, for the reference page.
     pub text: &'static str,
-    /// Former spellings of the key, which a file may still use. Each one gives a [`Hint`] and no error.
+    /// Former spellings of the key, which a file may still use. Each one causes a [`Hint`] and no error.
     pub former: &'static [FormerKey],
 }
 
@@ -234,32 +234,32 @@ pub struct FormerKey {
 }
 
 impl Field {
-    /// A required field.
+    /// Creates a required field.
     pub const fn required(key: &'static str, kind: FieldKind, text: &'static str) -> Self {
         Field { key, kind, default: DefaultValue::Required, unit: "", text, former: &[] }
     }
 
-    /// A field with a default value.
+    /// Creates a field with a default value.
     pub const fn default(key: &'static str, kind: FieldKind, value: &'static str, text: &'static str) -> Self {
         Field { key, kind, default: DefaultValue::Value(value), unit: "", text, former: &[] }
     }
 
-    /// A table, array of tables, map or list that is empty if it is absent from the file.
+    /// Creates a field for a table, array of tables, map or list that is empty if it is absent from the file.
     pub const fn empty(key: &'static str, kind: FieldKind, text: &'static str) -> Self {
         Field { key, kind, default: DefaultValue::Empty, unit: "", text, former: &[] }
     }
 
-    /// A field that may be absent; `absent` describes the effect of its absence.
+    /// Creates a field that may be absent; `absent` describes the effect of its absence.
     pub const fn optional(key: &'static str, kind: FieldKind, absent: &'static str, text: &'static str) -> Self {
         Field { key, kind, default: DefaultValue::Absent(absent), unit: "", text, former: &[] }
     }
 
-    /// A field of a [`SettingsTable`] with its default value.
+    /// Creates a field of a [`SettingsTable`] with its default value.
     pub const fn inherited(key: &'static str, kind: FieldKind, value: &'static str, text: &'static str) -> Self {
         Field { key, kind, default: DefaultValue::Inherited(value), unit: "", text, former: &[] }
     }
 
-    /// A field whose default is the default value of the table's settings ([`Table::defaults`]).
+    /// Creates a field whose default is the default value of the table's settings ([`Table::defaults`]).
     pub const fn setting(key: &'static str, kind: FieldKind, text: &'static str) -> Self {
         Field { key, kind, default: DefaultValue::Setting, unit: "", text, former: &[] }
     }
@@ -270,7 +270,7 @@ impl Field {
         self
     }
 
-    /// Whether the current or a former spelling of the key is `key`.
+    /// Returns whether the current or a former spelling of the key is `key`.
     pub(crate) fn is_named(&self, key: &str) -> bool {
         self.key == key || self.former.iter().any(|former| former.key == key)
     }
@@ -282,9 +282,9 @@ impl Field {
     }
 }
 
-/// A group of [`Field`]s of a [`Table`]. A declaration consists of the text as a doc comment, the key, the unit in
-/// brackets if there is one, the kind, and a constructor of [`Field`] with its further arguments. Constants of type
-/// [`Field`] can be listed too.
+/// A group of [`Field`]s of a [`Table`]. A declaration begins with the text as a doc comment, the key, and the unit in
+/// brackets if there is one. The kind and a constructor of [`Field`] with its further arguments follow. The list can
+/// also contain constants of type [`Field`].
 ///
 /// ```
 /// use fullpipe_schema::{Field, FieldKind, keys};
@@ -320,7 +320,8 @@ macro_rules! keys {
     ($($items:tt)*) => { $crate::keys!(@ [] $($items)*) };
 }
 
-/// A list of [`Choice`]s with their values. A declaration consists of the text as a doc comment, the name and the value.
+/// A list of [`Choice`]s with their values. A declaration consists of the text as a doc comment, the name, and the
+/// value.
 ///
 /// ```
 /// use fullpipe_schema::{Choice, named};
@@ -367,7 +368,7 @@ impl Table {
     /// An empty table, for struct update syntax.
     pub const EMPTY: Table = Table { name: "", text: "", fields: &[], variants: None, later: &[], defaults: None };
 
-    /// The fields that the table has for every variant.
+    /// Returns the fields that the table has for every variant.
     pub fn common_fields(&self) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().flat_map(|group| group.iter())
     }
@@ -400,19 +401,19 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// A variant with this name, text and further keys.
+    /// Creates a variant with this name, text and further keys.
     pub const fn new(name: &'static str, text: &'static str, fields: &'static [&'static [Field]]) -> Self {
         Variant { name, text, fields }
     }
 
-    /// The fields of this variant only.
+    /// Returns the fields of this variant only.
     pub fn fields(&self) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().flat_map(|group| group.iter())
     }
 }
 
 impl Variants {
-    /// The variant with this name.
+    /// Returns the variant with this name; `None` if there is none.
     pub fn find(&self, name: &str) -> Option<&'static Variant> {
         self.list.iter().find(|variant| variant.name == name)
     }

@@ -25,7 +25,8 @@ const LONGEST_FILE: usize = 256 << 20;
 /// Reads a file with its overrides and checks them against a schema.
 ///
 /// # Errors
-/// All errors of the file, in the order of the file, up to a hundred. If the file is not valid TOML, only the first error.
+/// All errors of the file, in the order of the file, up to a hundred. If the file is not valid TOML, only the first
+/// error.
 pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<LoadedFile, Errors> {
     if text.len() > LONGEST_FILE {
         let sources = Sources::new(file, "", &[]);

@@ -1,7 +1,7 @@
-//! Metrics that probes sample: their declarations, and how each is read from a report.
+//! Metrics that probes sample: their declarations, and the functions that read them from a report.
 //!
-//! A crate with a report of a subject (an endpoint, a link) has one table of metrics over that report. No other code
-//! contains their names.
+//! A crate with a report of a subject (an endpoint, a link) has one table of metrics that are read from that report. No
+//! other code contains their names.
 //!
 //! ```
 //! use fullpipe_schema::metric::{MetricDeclaration, MetricReader, ProbeMetric, Sample};
@@ -37,11 +37,11 @@ pub struct MetricDeclaration {
 pub struct ProbeMetric<R: 'static> {
     /// The declaration.
     pub declaration: MetricDeclaration,
-    /// How the metric is read from the report.
+    /// The function that reads the metric from the report.
     pub reading: MetricReader<R>,
 }
 
-/// How a metric is read from a report of type `R`.
+/// The reader of a metric, from a report of type `R`.
 pub enum MetricReader<R: 'static> {
     /// The value. `None` if there is no value yet; then no sample is written.
     Value(fn(&R) -> Option<f64>),
@@ -82,7 +82,7 @@ impl TimeSum {
         self.count += 1;
     }
 
-    /// The mean of the times added after `earlier`, in seconds; `None` if there are none.
+    /// Returns the mean of the times added after `earlier`, in seconds; `None` if there are none.
     pub fn mean_since(self, earlier: TimeSum) -> Option<f64> {
         let count = self.count.checked_sub(earlier.count).filter(|count| *count > 0)?;
         Some((self.sum - earlier.sum).as_secs_f64() / count as f64)
@@ -90,12 +90,12 @@ impl TimeSum {
 }
 
 impl<R> ProbeMetric<R> {
-    /// A metric that has a value at each instant.
+    /// Creates a metric that has a value at each instant.
     pub const fn value(declaration: MetricDeclaration, value: fn(&R) -> Option<f64>) -> Self {
         ProbeMetric { declaration, reading: MetricReader::Value(value) }
     }
 
-    /// The current value.
+    /// Returns the current value.
     pub fn sample(&self, report: &R) -> Option<Sample> {
         match self.reading {
             MetricReader::Value(value) => value(report).map(Sample::Value),
@@ -105,12 +105,12 @@ impl<R> ProbeMetric<R> {
         }
     }
 
-    /// The declarations of the metrics.
+    /// Returns the declarations of the metrics.
     pub fn declarations(metrics: &'static [Self]) -> impl Iterator<Item = &'static MetricDeclaration> {
         metrics.iter().map(|metric| &metric.declaration)
     }
 
-    /// The metric with this name.
+    /// Returns the metric with this name.
     pub fn find<'a>(metrics: &'a [Self], name: &str) -> Option<&'a Self> {
         metrics.iter().find(|metric| metric.declaration.name == name)
     }

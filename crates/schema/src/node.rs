@@ -5,7 +5,7 @@
 use crate::error::{Error, Errors, Hint, nearest_name};
 use toml_edit::{Document, Item, Table, Value};
 
-/// Where a value is written.
+/// The place at which a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceLocation {
     /// Bytes of the file.
@@ -58,7 +58,7 @@ pub enum NodeContent {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key is.
+    /// The place of the key.
     pub key_place: SourceLocation,
     /// The value.
     pub node: Node,
@@ -100,7 +100,7 @@ fn file_place(span: Option<std::ops::Range<usize>>) -> Option<SourceLocation> {
 }
 
 impl Node {
-    /// The tree of a parsed file.
+    /// Converts a parsed file to a tree.
     pub(crate) fn from_document(document: &Document<&str>) -> Self {
         Node::from_table(document.as_table(), SourceLocation::default())
     }
@@ -155,7 +155,7 @@ impl Node {
         Node { content, place }
     }
 
-    /// The value of an override: TOML, or a bare word, which becomes a string.
+    /// Parses the value of an override: TOML, or a bare word, which becomes a string.
     pub(crate) fn from_override(text: &str, place: SourceLocation) -> Self {
         let mut node = match text.trim().parse::<Value>() {
             Ok(value) => Node::from_value(&value, place),
@@ -177,7 +177,7 @@ impl Node {
         }
     }
 
-    /// The value of a key; `None` if this is not a table or does not have the key.
+    /// Returns the value of a key; `None` if this is not a table or does not have the key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.content {
             NodeContent::Table(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node),
@@ -185,7 +185,7 @@ impl Node {
         }
     }
 
-    /// The text; `None` if this is not a string.
+    /// Returns the text; `None` if this is not a string.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
             NodeContent::Text(text) => Some(text),
@@ -193,7 +193,7 @@ impl Node {
         }
     }
 
-    /// The TOML type with its indefinite article, for messages.
+    /// Returns the TOML type with its indefinite article, for messages.
     pub fn type_name(&self) -> &'static str {
         match self.content {
             NodeContent::Text(_) => "a string",
@@ -206,7 +206,7 @@ impl Node {
         }
     }
 
-    /// This value as TOML on one line.
+    /// Returns this value as TOML on one line.
     pub fn to_toml(&self) -> String {
         match &self.content {
             NodeContent::Text(text) => quote(text),
@@ -311,7 +311,7 @@ pub struct Sources {
 const LONGEST_FOUND: usize = 60;
 
 impl Sources {
-    /// The file's name.
+    /// Returns the file's name.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -323,7 +323,7 @@ impl Sources {
         Sources { file: file.to_string(), text: text.to_string(), line_starts, overrides: overrides.to_vec() }
     }
 
-    /// Line and column of a byte of the file. Both are counted from 1; the column is in characters.
+    /// Returns the line and column of a byte of the file. Both are counted from 1; the column is in characters.
     pub fn position(&self, byte: usize) -> (usize, usize) {
         let mut byte = byte.min(self.text.len());
         while !self.text.is_char_boundary(byte) {
@@ -333,7 +333,7 @@ impl Sources {
         (line, self.text[self.line_starts[line - 1]..byte].chars().count() + 1)
     }
 
-    /// The first line of the text at a place, shortened if it is long.
+    /// Returns the first line of the text at a place, shortened if it is long.
     pub fn excerpt(&self, place: SourceLocation) -> String {
         let text = match place {
             SourceLocation::File { start, end } => self.text.get(start as usize..end as usize).unwrap_or(""),

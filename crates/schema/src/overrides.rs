@@ -1,4 +1,5 @@
-//! `--set PATH=VALUE`: puts a value into the tree of a file before the file is checked. The schema defines the valid paths.
+//! `--set PATH=VALUE`: inserts a value into the tree of a file before the file is checked. The schema defines the valid
+//! paths.
 
 use crate::error::{Error, nearest_name};
 use crate::node::{Entry, Node, NodeContent, Override, SourceLocation, Sources};
@@ -44,7 +45,7 @@ pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, 
     }
 }
 
-/// The parts of a dotted path. A part in quotation marks may contain dots.
+/// Returns the parts of a dotted path. A part in quotation marks may contain dots.
 fn segments(path: &str) -> Vec<String> {
     match toml_edit::Key::parse(path) {
         Ok(keys) => keys.iter().map(|key| key.get().to_string()).collect(),
@@ -68,7 +69,7 @@ impl Setter<'_> {
         Box::new(error)
     }
 
-    /// The only path in the file that ends with the given path, or with the given path without its first part:
+    /// Returns the only path in the file that ends with the given path, or with the given path without its first part:
     /// `topology.bottleneck.rate` for `bottleneck.rate` and for `link.bottleneck.rate`.
     fn complete_path(&self, schema: &'static Table, root: &Node, segments: &[String]) -> Option<String> {
         let mut tables = Vec::new();
@@ -195,7 +196,7 @@ impl Setter<'_> {
         }
     }
 
-    /// All elements of an array whose names match a pattern; an error if none matches.
+    /// Returns all elements of an array whose names match a pattern; an error if none matches.
     fn matching<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<Vec<&'n mut Node>, Box<Error>> {
         let NodeContent::Array(list) = &mut node.content else {
             return Err(self.error(part, format!("no {key} matches {part}: the file has no {key}"), Vec::new()));
@@ -210,7 +211,7 @@ impl Setter<'_> {
         Ok(found)
     }
 
-    /// An element of an array, selected by its index or its name.
+    /// Returns an element of an array, selected by its index or its name.
     fn element<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<&'n mut Node, Box<Error>> {
         let list: &[Node] = match &node.content {
             NodeContent::Array(list) => list,

@@ -3,13 +3,13 @@
 
 use std::cmp::Ordering;
 
-/// Whether a text is a pattern and not a plain name.
+/// Returns whether a text is a pattern and not a plain name.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Whether `pattern` matches the whole `name`. It allocates no memory, and its time is at most proportional to the
-/// product of the lengths.
+/// Returns whether `pattern` matches all of `name`. The function allocates no memory, and its time is at most
+/// proportional to the product of the lengths.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
@@ -57,7 +57,7 @@ pub fn compare_natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The longest prefix of digits only or of non-digits only, and whether it consists of digits.
+/// Returns the longest prefix of digits only or of non-digits only, and whether it consists of digits.
 fn piece(text: &str) -> (&str, bool) {
     let digits = text.starts_with(|c: char| c.is_ascii_digit());
     let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(names, ["a", "left", "left1", "left1a", "left1b", "left02", "left2", "left10", "leg1"]);
     }
 
-    /// The recursive definition, as a reference.
+    /// Matches by the recursive definition, as a reference.
     fn slow(pattern: &[u8], name: &[u8]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),

@@ -72,10 +72,10 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// The reason that a number has too many decimals. [`parse`] adds the unit.
+/// The reason for a number with too many decimals. [`parse`] adds the unit.
 const NOT_WHOLE: &str = "it is not a multiple of the smallest unit";
 
-/// The exact product of `number` and `scale`.
+/// Returns the exact product of `number` and `scale`.
 fn scaled(number: &str, scale: u64) -> Result<u64, QuantityError> {
     if number.starts_with('-') {
         return Err(QuantityError::because("it is negative"));
@@ -136,8 +136,8 @@ fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), QuantityError> {
     Err(QuantityError { reason, suggestion })
 }
 
-/// The unit that was probably intended, of those with which the number is valid: the same unit with other capital
-/// letters, otherwise a unit that begins with the text ("10M" is "10MB"), otherwise the nearest by spelling.
+/// Returns the unit that was probably intended, of those with which the number is valid: the same unit in another
+/// letter case, otherwise a unit that begins with the text ("10M" is "10MB"), otherwise the nearest by spelling.
 fn nearest_unit(number: &str, unit: &str, units: &[Units]) -> Option<&'static str> {
     let fitting = || units.iter().flat_map(|list| list.iter()).filter(|(_, scale)| scaled(number, *scale).is_ok());
     let names = || fitting().map(|(name, _)| *name);
@@ -193,7 +193,7 @@ pub fn parse_queue_limit(text: &str) -> Result<QueueLimit, QuantityError> {
     fixed(value, family)
 }
 
-/// A queue limit from its value and the index of its unit family: packets, sizes or durations.
+/// Returns a queue limit from its value and the index of its unit family: packets, sizes or durations.
 fn fixed(value: u64, family: usize) -> Result<QueueLimit, QuantityError> {
     match family {
         0 => match u32::try_from(value) {
@@ -219,34 +219,34 @@ pub fn parse_link_queue_limit(text: &str) -> Result<LinkQueueLimit, QuantityErro
     }
 }
 
-/// The regular expression of a number with one of these units, or of one of these words, for JSON Schema.
+/// Returns the regular expression of a number with one of these units, or of one of these words, for JSON Schema.
 fn pattern(units: &[Units], words: &[&str]) -> String {
     let units: Vec<&str> = units.iter().flat_map(|list| list.iter()).map(|(name, _)| *name).collect();
     let words: String = words.iter().map(|word| format!("|{word}")).collect();
     format!(r"^\s*(\+?[0-9]+(\.[0-9]*)?\s*({}){words})\s*$", units.join("|"))
 }
 
-/// The pattern of texts that [`parse_duration`] accepts, without its bounds.
+/// Returns the pattern of texts that [`parse_duration`] accepts, without its bounds.
 pub(crate) fn duration_pattern() -> String {
     pattern(&[DURATIONS], &[])
 }
 
-/// The pattern of texts that [`parse_rate`] accepts, without its bounds.
+/// Returns the pattern of texts that [`parse_rate`] accepts, without its bounds.
 pub(crate) fn rate_pattern() -> String {
     pattern(&[RATES], &[])
 }
 
-/// The pattern of texts that [`parse_size`] accepts, without its bounds.
+/// Returns the pattern of texts that [`parse_size`] accepts, without its bounds.
 pub(crate) fn size_pattern() -> String {
     pattern(&[SIZES], &[])
 }
 
-/// The pattern of texts that [`parse_queue_limit`] accepts, without its bounds.
+/// Returns the pattern of texts that [`parse_queue_limit`] accepts, without its bounds.
 pub(crate) fn queue_limit_pattern() -> String {
     pattern(&[PACKETS, SIZES, DURATIONS], &["unlimited"])
 }
 
-/// The pattern of texts that [`parse_link_queue_limit`] accepts, without its bounds.
+/// Returns the pattern of texts that [`parse_link_queue_limit`] accepts, without its bounds.
 pub(crate) fn link_queue_limit_pattern() -> String {
     pattern(&[PACKETS, SIZES, DURATIONS, BDP], &["unlimited"])
 }

@@ -6,8 +6,8 @@ use crate::resolve::format_inline;
 use crate::tree::Tree;
 use crate::{DefaultValue, Field, FieldKind, Table};
 
-/// The reference page with one section for each table of the schema, in order of first mention. The first section is
-/// the file itself.
+/// Returns the reference page with one section for each table of the schema, in order of first mention. The first
+/// section is the file itself.
 pub fn render_reference(schema: &'static Table) -> String {
     let mut page = String::new();
     let mut queue: Vec<(&'static Table, String)> = vec![(schema, String::new())];
@@ -113,7 +113,7 @@ fn default_text(field: &'static Field, defaults: Option<&Tree>) -> String {
     }
 }
 
-/// A kind in words, in Markdown. Tables are links to their sections.
+/// Describes a kind in words, in Markdown. Tables are links to their sections.
 pub fn describe_kind(kind: &FieldKind) -> String {
     match kind {
         FieldKind::Text => "text".to_string(),
@@ -187,7 +187,7 @@ fn choices(field: &Field, page: &mut String) {
 }
 
 fn capitalised(text: &str) -> String {
-    // Names of protocols are written in capital letters.
+    // Names of protocols are written in uppercase letters.
     if ["tcp", "udp", "arp", "quic"].contains(&text) {
         return text.to_uppercase();
     }

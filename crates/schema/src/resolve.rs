@@ -1,5 +1,5 @@
-//! Writes a checked tree as TOML with all defaults, in the order of the schema. Equal values always give equal text,
-//! and parsing the text gives the same values.
+//! Writes a checked tree as TOML with all defaults, in the order of the schema. Equal values always result in equal
+//! text, and parsing the text returns the same values.
 
 use crate::node::{format_float, quote, quote_key};
 use crate::quantity::{format_link_queue_limit, format_queue_limit, format_size};
@@ -13,7 +13,7 @@ pub fn resolved_toml(schema: &'static Table, tree: &Tree) -> String {
     text
 }
 
-/// The fields of a tree in the order of the schema.
+/// Returns the fields of a tree in the order of the schema.
 fn fields<'a>(schema: &'static Table, tree: &'a Tree) -> Vec<(&'static str, Option<&'static Field>, &'a Value)> {
     let mut list = Vec::new();
     let mut fields: Vec<&'static Field> = schema.common_fields().collect();
@@ -31,7 +31,7 @@ fn fields<'a>(schema: &'static Table, tree: &'a Tree) -> Vec<(&'static str, Opti
     list
 }
 
-/// The kind of a value. For [`FieldKind::Either`] it is one of its two kinds.
+/// Returns the kind of a value. For [`FieldKind::Either`] it is one of its two kinds.
 fn actual(kind: &'static FieldKind, data: &ValueData) -> &'static FieldKind {
     match kind {
         FieldKind::Either(first, second) => {
@@ -47,8 +47,8 @@ fn actual(kind: &'static FieldKind, data: &ValueData) -> &'static FieldKind {
     }
 }
 
-/// The fields of a table: first the values on one line, then the tables under headers. A header ends the values of its
-/// parent.
+/// Writes the fields of a table: first the values on one line, then the tables under headers. A header ends the values
+/// of its parent.
 fn table(schema: &'static Table, tree: &Tree, prefix: &str, text: &mut String) {
     let fields = fields(schema, tree);
     for (key, field, value) in &fields {
@@ -66,7 +66,7 @@ fn table(schema: &'static Table, tree: &Tree, prefix: &str, text: &mut String) {
     }
 }
 
-/// A value under its own headers.
+/// Writes a value under its own headers.
 fn below_header(kind: &'static FieldKind, data: &ValueData, path: &str, text: &mut String) {
     match (actual(kind, data), data) {
         (FieldKind::Table(schema), ValueData::Table(tree)) => {
@@ -103,8 +103,8 @@ fn header(header: &str, text: &mut String) {
     text.push('\n');
 }
 
-/// Whether a value gets its own header. A table of up to three fields without such values is written inline. An empty
-/// array of tables can only be written as `[]`.
+/// Returns whether a value gets its own header. A table of up to three fields without such values is written inline. An
+/// empty array of tables can only be written as `[]`.
 fn under_header(kind: Option<&'static FieldKind>, value: &Value) -> bool {
     match (kind.map(|kind| actual(kind, &value.data)), &value.data) {
         (Some(FieldKind::Table(schema)), ValueData::Table(tree)) => {
@@ -124,7 +124,7 @@ fn under_header_as_table(schema: &'static Table, tree: &Tree) -> bool {
     fields.len() > 3 || fields.iter().any(|(_, field, value)| under_header(field.map(|f| &f.kind), value))
 }
 
-/// A value as TOML on one line. `kind` is `None` for the key that selects the variant of a table.
+/// Returns a value as TOML on one line. `kind` is `None` for the key that selects the variant of a table.
 pub fn format_inline(kind: Option<&'static FieldKind>, value: &Value) -> String {
     let kind = kind.map(|kind| actual(kind, &value.data));
     match &value.data {

@@ -1,9 +1,10 @@
-//! Settings that a file states in a table, such as those of a transport: one table applies to all flows, and one within
-//! a `[[flow]]` applies to that flow.
+//! Settings that a file states in a table, such as those of a transport. One table applies to all flows, and a table
+//! within a `[[flow]]` applies to that flow.
 //!
-//! Each key is declared once, together with the corresponding field of the settings ([`SettingKey`], [`at!`](crate::at!)). The
-//! default values of the settings are therefore the defaults of the keys, and reading and writing a table cannot
-//! disagree. The value is the first of: the flow's own key, the key in the table for all flows, the default.
+//! Each key is declared once, together with the corresponding field of the settings ([`SettingKey`],
+//! [`at!`](crate::at!)). The default values of the settings are therefore the defaults of the keys, and reading a table
+//! is always consistent with writing it. The value is the first that exists of: the flow's own key, the key in the
+//! table for all flows, the default.
 //!
 //! ```
 //! use fullpipe_schema::component::{SettingsReader, choices};
@@ -72,7 +73,7 @@ pub struct SettingKey<S: 'static> {
 }
 
 impl<S> SettingKey<S> {
-    /// A key whose default is the default value of the settings.
+    /// Creates a key whose default is the default value of the settings.
     pub const fn setting(key: &'static str, kind: FieldKind, text: &'static str, access: FieldAccess<S>) -> Self {
         SettingKey { field: Field::setting(key, kind, text), access }
     }
@@ -83,7 +84,7 @@ impl<S> SettingKey<S> {
     }
 }
 
-/// How a key reads and writes a field of settings of type `S` ([`at!`](crate::at!)).
+/// The functions that read and write a field of settings of type `S` for a key ([`at!`](crate::at!)).
 #[derive(Clone, Copy, Debug)]
 pub struct FieldAccess<S: 'static> {
     /// Returns the value in a file that corresponds to these settings; `None` if the key is absent from the file.
@@ -92,8 +93,8 @@ pub struct FieldAccess<S: 'static> {
     pub set: fn(&mut S, Option<&Value>),
 }
 
-/// A list of [`SettingKey`]s, in the syntax of [`keys!`](crate::keys!) with the [`FieldAccess`] after `=>`. Constants of type
-/// [`SettingKey`] can be listed too.
+/// A list of [`SettingKey`]s, in the syntax of [`keys!`](crate::keys!) with the [`FieldAccess`] after `=>`. The list
+/// can also contain constants of type [`SettingKey`].
 #[macro_export]
 macro_rules! setting_keys {
     (@ [$($keys:tt)*]) => { [$($keys)*] };
@@ -111,8 +112,8 @@ macro_rules! setting_keys {
     ($($items:tt)*) => { $crate::setting_keys!(@ [] $($items)*) };
 }
 
-/// The [`FieldAccess`] to the field at a path of the settings. If its values are names, a list of the names and their values
-/// ([`choices`](crate::component::choices)) follows.
+/// The [`FieldAccess`] to the field at a path of the settings. If its values are names, a list of the names and their
+/// values ([`choices`](crate::component::choices)) follows.
 #[macro_export]
 macro_rules! at {
     ($($path:ident).+) => {
@@ -223,7 +224,7 @@ impl SettingValue for String {
     }
 }
 
-/// The name of a value.
+/// Returns the name of a value.
 pub fn choice_name<T: PartialEq>(value: &T, names: &[(Choice, T)]) -> Option<ValueData> {
     names.iter().find(|(_, other)| other == value).map(|(choice, _)| ValueData::Choice(choice.name))
 }
@@ -251,7 +252,7 @@ pub const fn fields<S, const N: usize>(keys: &[SettingKey<S>; N]) -> [Field; N] 
 
 /// Keys of settings of type `S`, or of a part of these settings.
 pub trait SettingKeys<S>: Sync {
-    /// The declarations of the keys.
+    /// Returns the declarations of the keys.
     fn fields(&self) -> Vec<Field>;
 
     /// Writes these settings into the tree: every key that has a value.

@@ -153,17 +153,17 @@ impl Tree {
         Tree { place, fields: Vec::new() }
     }
 
-    /// The value of a key, if present.
+    /// Returns the value of a key, if present.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Mutable access to the value of a key, if present.
+    /// Returns mutable access to the value of a key, if present.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.fields.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Mutable access to the table of a key, if present.
+    /// Returns mutable access to the table of a key, if present.
     pub fn table_mut(&mut self, key: &str) -> Option<&mut Tree> {
         match &mut self.get_mut(key)?.data {
             ValueData::Table(tree) => Some(tree),
@@ -171,7 +171,7 @@ impl Tree {
         }
     }
 
-    /// Mutable access to the tables of a key; empty if the key is absent.
+    /// Returns mutable access to the tables of a key; empty if the key is absent.
     pub fn tables_mut(&mut self, key: &str) -> &mut [Tree] {
         match self.get_mut(key).map(|value| &mut value.data) {
             Some(ValueData::Tables(tables)) => tables,
@@ -179,12 +179,12 @@ impl Tree {
         }
     }
 
-    /// Whether the key is in the file or an override.
+    /// Returns whether the key is in the file or an override.
     pub fn is_given(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| value.given)
     }
 
-    /// The place of a key's value, or of the table if the key is absent.
+    /// Returns the place of a key's value, or of the table if the key is absent.
     pub fn location_of(&self, key: &str) -> SourceLocation {
         self.get(key).map_or(self.place, |value| value.place)
     }
@@ -194,7 +194,7 @@ impl Tree {
             .unwrap_or_else(|| panic!("the key {key} is absent; the schema permits this, but the program requires it"))
     }
 
-    /// Sets the value of a key, and replaces an existing value.
+    /// Sets the value of a key and replaces an existing value.
     pub fn set(&mut self, key: &'static str, value: Value) {
         match self.get_mut(key) {
             Some(old) => *old = value,
@@ -216,7 +216,7 @@ impl Tree {
         Some(self.fields.remove(at).1)
     }
 
-    /// The keys with their values.
+    /// Returns the keys with their values.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.fields.iter().map(|(key, value)| (*key, value))
     }

@@ -33,7 +33,7 @@ impl fmt::Display for KeyPath<'_> {
     }
 }
 
-/// A name with its indefinite article: "a link", "an ethernet".
+/// Returns a name with its indefinite article: "a link", "an ethernet".
 pub(crate) fn with_article(name: &str) -> String {
     let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {name}")
@@ -55,7 +55,7 @@ fn between<T: PartialOrd + Copy>(
     }
 }
 
-/// A duration in hours or minutes if it is a whole number of them: "1h" instead of "3600s".
+/// Returns a duration in hours or minutes if it is a whole number of them: "1h" instead of "3600s".
 fn hours(duration: Duration) -> String {
     match duration.as_nanos() / 1_000_000_000 {
         seconds if duration != Duration::from_secs(seconds) || seconds < 60 => duration.to_string(),
@@ -65,7 +65,7 @@ fn hours(duration: Duration) -> String {
     }
 }
 
-/// An integer in TOML syntax. From seven digits on, digits are in groups of three: "1_000_000".
+/// Returns an integer in TOML syntax. From seven digits on, digits are in groups of three: "1_000_000".
 fn grouped(number: i64) -> String {
     let digits = number.to_string();
     if digits.trim_start_matches('-').len() < 7 {
@@ -81,7 +81,7 @@ fn grouped(number: i64) -> String {
     text
 }
 
-/// The values that a kind accepts, in words. For a choice these are its names.
+/// Returns the values that a kind accepts, in words. For a choice these are its names.
 pub(crate) fn expected(kind: &FieldKind) -> Vec<String> {
     let one = match kind {
         FieldKind::Text => "a string".to_string(),
@@ -128,7 +128,7 @@ fn available(choices: &'static [Choice]) -> impl Iterator<Item = &'static str> {
     choices.iter().filter(|choice| choice.available).map(|choice| choice.name)
 }
 
-/// Whether a kind accepts the TOML type of a value.
+/// Returns whether a kind accepts the TOML type of a value.
 pub(crate) fn type_fits(kind: &FieldKind, content: &NodeContent) -> bool {
     match kind {
         FieldKind::Text
@@ -273,7 +273,8 @@ impl Walker<'_> {
         good.then_some(tree)
     }
 
-    /// The value of a field under a former spelling of its key, with a hint. It is an error to use both spellings.
+    /// Returns the value of a field under a former spelling of its key, with a hint. It is an error to use both
+    /// spellings.
     fn former(&mut self, field: &'static Field, entries: &[Entry], path: &KeyPath, good: &mut bool) -> Option<Node> {
         if field.former.is_empty() {
             return None;
@@ -463,8 +464,9 @@ impl Walker<'_> {
     }
 }
 
-/// The table that a number or a percentage instead of it probably means: the first variant whose only required key is a
-/// number, with this number. For a loss model, 0.01 and "1%" mean `{ kind = "bernoulli", probability = 0.01 }`.
+/// Returns the table that is probably meant by a number or a percentage in its place: the first variant whose only
+/// required key is a number, with this number. For a loss model, 0.01 and "1%" mean `{ kind = "bernoulli", probability
+/// = 0.01 }`.
 fn table_with_number(table: &'static Table, content: &NodeContent) -> Option<String> {
     let number = match content {
         NodeContent::Integer(number) => *number as f64,
@@ -486,7 +488,7 @@ fn table_with_number(table: &'static Table, content: &NodeContent) -> Option<Str
     })
 }
 
-/// The error about a key that the table does not have.
+/// Returns the error about a key that the table does not have.
 pub(crate) fn unknown_key(
     sources: &Sources,
     schema: &'static Table,
@@ -598,7 +600,7 @@ fn scalar(kind: &FieldKind, content: &NodeContent) -> (Result<ValueData, String>
     (result, None)
 }
 
-/// Whether a queue can have this limit, or the reason why not.
+/// Checks that a queue can have this limit; the error is the reason why it cannot.
 fn acceptable(limit: QueueLimit) -> Result<(), String> {
     match limit {
         QueueLimit::Packets(0) | QueueLimit::Bytes(0) | QueueLimit::Time(Duration::ZERO) => {
@@ -629,15 +631,15 @@ fn within<'a, T: PartialOrd>(value: &'a T, min: &T, max: &T) -> Result<&'a T, St
     }
 }
 
-/// Whether a text is a valid name of a host, a flow and so on. A name contains no dots, because the program appends
-/// parts after a dot. It begins with a letter, which distinguishes it from an index.
+/// Returns whether a text is a valid name of a host, a flow and so on. A name contains no dots, because the program
+/// appends parts after a dot. It begins with a letter, which distinguishes it from an index.
 pub fn is_name(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// The value of a declared default.
+/// Returns the value of a declared default.
 ///
 /// # Panics
 /// If the kind does not accept the default. A test checks the default of every field.

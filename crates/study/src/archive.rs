@@ -1,14 +1,15 @@
-//! The folder of records. A run is either stored completely under its key, or not at all. Remains of an interruption are removed,
-//! and a folder with other content is rejected.
+//! The folder of records. A run is either stored completely under its key, or not at all. The remains of an
+//! interruption are removed, and a folder with other content is rejected.
 //!
 //! ```text
 //! DIR/study.toml  results.csv  summary.csv  runs/KEY/{run.json, flows.csv, series.csv, ...}
 //! ```
 //!
-//! A folder belongs to a study if its `study.toml` begins with our first line and has the study's name. For the run of a single
-//! scenario the title must be equal too, because scenarios more often have the same name. Finished runs with the right keys are
-//! then reused, whatever else changed, and the tables are written again. If the study's text or the build changed, the old tables
-//! and the report are removed first, so that no table is beside a study to which it does not belong.
+//! A folder belongs to a study if its `study.toml` begins with Fullpipe's first line and has the study's name. For the
+//! run of a single scenario the title must also be equal, because several scenarios more often have the same name.
+//! Finished runs with matching keys are then reused, regardless of other changes, and the tables are written again. If
+//! the study's text or the build changed, the old tables and the report are removed first. The folder thus never
+//! contains tables of another study.
 
 use crate::error::StudyError;
 use crate::files::{FileOperationError, FileSystem, UNFINISHED};
@@ -39,10 +40,10 @@ pub(crate) struct UnfinishedRun {
 pub(crate) struct Archive {
     folder: PathBuf,
     files: FileSystem,
-    /// CPU time of runs in seconds, by key, from an existing `cpu.csv`. It is read on demand, because only earlier runs need it
-    /// and it has a row for each run of the folder.
+    /// CPU time of runs in seconds, by key, from an existing `cpu.csv`. It is read on demand, because only earlier runs
+    /// need it and it has a row for each run of the folder.
     cpu_before: OnceLock<BTreeMap<String, f64>>,
-    /// The CPU time of runs that were made since.
+    /// The CPU time of runs that were made after the folder was opened.
     cpu: Mutex<BTreeMap<String, f64>>,
     /// The lock of the folder, held for the lifetime of this value if the system supports it.
     _lock: Option<File>,
@@ -57,7 +58,7 @@ pub(crate) struct StoredRun {
 }
 
 impl StoredRun {
-    /// Whether the run fell behind real time: it has a lateness record that does not state that it was on time.
+    /// Returns whether the run fell behind real time: it has a lateness record that does not state that it was on time.
     pub(crate) fn is_late(&self) -> bool {
         self.run.lateness.as_ref().is_some_and(|lateness| !lateness.on_time)
     }
@@ -104,13 +105,13 @@ impl Archive {
         self.folder.join("runs").join(key)
     }
 
-    /// The location of a run's files until the run is complete. It is separate from finished runs, of which there may be
-    /// thousands to list.
+    /// Returns the location of a run's files until the run is complete. It is separate from finished runs, of which
+    /// there may be thousands to list.
     fn unfinished(&self, key: &str) -> PathBuf {
         self.folder.join(format!("{UNFINISHED}{key}"))
     }
 
-    /// The run with this key, if it is complete and was made with all that `options` require.
+    /// Returns the run with this key, if it is complete and was made with all that `options` require.
     pub(crate) fn find(&self, key: &str, options: &RunOptions) -> Result<Option<StoredRun>, FileOperationError> {
         let folder = self.run_folder(key);
         let file = folder.join(RunRecord::FILE);
@@ -127,7 +128,7 @@ impl Archive {
         Ok(tables.contains_key(FLOWS.file).then_some(StoredRun { tables, run }))
     }
 
-    /// The tables of a finished run, with the samples of the wanted series.
+    /// Returns the tables of a finished run, with the samples of the wanted series.
     pub(crate) fn tables(&self, finished: &StoredRun, wanted: &WantedSeries) -> Result<MetricTables, String> {
         let tables = MetricTables::parse(&finished.tables).map_err(|error| error.to_string())?;
         if wanted.is_empty() {
@@ -140,8 +141,8 @@ impl Archive {
         }
     }
 
-    /// A location for the files that the run with this key may write while it runs. [`Archive::store`] keeps them, and
-    /// [`Archive::discard`] removes them.
+    /// Returns a location for the files that the run with this key may write while it runs. [`Archive::store`] keeps
+    /// them, and [`Archive::discard`] removes them.
     pub(crate) fn begin(&self, key: &str) -> UnfinishedRun {
         let place = Arc::new(OnceLock::new());
         let (files, folder, begun) = (self.files.clone(), self.unfinished(key), place.clone());
@@ -157,7 +158,7 @@ impl Archive {
         UnfinishedRun { attach, begun: place }
     }
 
-    /// SHA-256 of the files of the run with this key that metrics use; `None` if one cannot be read.
+    /// Returns the SHA-256 of the files of the run with this key that metrics use; `None` if one cannot be read.
     pub(crate) fn digest(&self, key: &str) -> Option<[u8; 32]> {
         let folder = self.run_folder(key);
         let mut hash = Sha256::new();
@@ -213,7 +214,7 @@ impl Archive {
         Ok(())
     }
 
-    /// CPU time of the run with this key in seconds, if known.
+    /// Returns the CPU time of the run with this key in seconds, if known.
     pub(crate) fn cpu_s(&self, key: &str) -> Option<f64> {
         let since = self.cpu.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied();
         let before = || {
@@ -223,7 +224,7 @@ impl Archive {
         since.or_else(before)
     }
 
-    /// Writes the tables of the whole study.
+    /// Writes the tables of the study.
     pub(crate) fn write(&self, tables: &[(&str, Vec<u8>)]) -> Result<(), FileOperationError> {
         let mut changed = Vec::new();
         for (name, content) in tables {
@@ -235,7 +236,7 @@ impl Archive {
     }
 }
 
-/// The rows of `cpu.csv`. A line that an interruption truncated is ignored.
+/// Returns the rows of `cpu.csv`. A line that an interruption truncated is ignored.
 fn cpu_times(content: Vec<u8>) -> BTreeMap<String, f64> {
     let text = String::from_utf8_lossy(&content).into_owned();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -243,7 +244,7 @@ fn cpu_times(content: Vec<u8>) -> BTreeMap<String, f64> {
     rows.filter_map(|(key, cpu_s)| Some((key.to_owned(), cpu_s.parse().ok()?))).collect()
 }
 
-/// The record of the options for `run.json`.
+/// Returns the record of the options for `run.json`.
 fn wanted(options: &RunOptions) -> RunOptionsRecord {
     let pcap = match options.pcap {
         None => PacketCapture::None,
@@ -253,7 +254,7 @@ fn wanted(options: &RunOptions) -> RunOptionsRecord {
     RunOptionsRecord { audit: options.audit, pcap, qlog: options.qlog, record: options.record }
 }
 
-/// Whether a run that was made with these options has all that is required now.
+/// Returns whether a run that was made with these options has all that is required now.
 fn serves(made_with: &RunOptionsRecord, wanted: &RunOptionsRecord) -> bool {
     (made_with.audit || !wanted.audit)
         && made_with.pcap.covers(wanted.pcap)
@@ -295,8 +296,9 @@ fn refuse_foreign(
     Ok(())
 }
 
-/// Locks the folder, so that two processes do not use it at the same time. Without support by the system, both are permitted. The
-/// function waits briefly for a process that is being killed, or for a child that still holds an inherited lock.
+/// Locks the folder, so that two processes do not use it at the same time. If the system does not support locks, both
+/// can use it. The function waits briefly for a process that is being killed, or for a child that still holds an
+/// inherited lock.
 fn lock(folder: &Path) -> Result<Option<File>, StudyError> {
     let Ok(handle) = File::open(folder) else { return Ok(None) };
     for _ in 0..20 {

@@ -3,7 +3,7 @@
 use fullpipe_archive::Bound;
 use fullpipe_scenario::schema::quantity;
 
-/// The dimension of a unit, and its size in the smallest unit of the dimension (bit/s, ns, bytes, %).
+/// Returns the dimension of a unit, and its size in the smallest unit of the dimension (bit/s, ns, bytes, %).
 fn base_of(unit: &str) -> Option<(Dimension, f64)> {
     let base = match unit {
         "bit/s" => (Dimension::Rate, 1.0),
@@ -36,7 +36,7 @@ enum Dimension {
 /// The largest absolute value of a bound in any unit. It is above all metrics, and tables can represent it.
 const LARGEST: f64 = 1e18;
 
-/// The bound as a number in this unit, or the reason why it is invalid.
+/// Returns the bound as a number in this unit, or the reason why it is invalid.
 pub(crate) fn in_unit(bound: &Bound, unit: &str) -> Result<f64, String> {
     let number = match bound {
         Bound::Number(number) => *number,
@@ -66,7 +66,7 @@ fn quantity_in_unit(text: &str, unit: &str) -> Result<f64, String> {
     Ok(base / one)
 }
 
-/// The valid bounds of a metric in this unit, for errors.
+/// Returns the valid bounds of a metric in this unit, for errors.
 pub(crate) fn expected_of(unit: &str) -> String {
     let example = match base_of(unit).map(|(dimension, _)| dimension) {
         Some(Dimension::Rate) => "a rate such as \"20Mbit/s\"",

@@ -1,5 +1,5 @@
-//! Checks of claims before any run: the experiments, metrics, axes and values in them exist, and lists that are combined have
-//! equal lengths. The checks use the whole study, not a shortened one.
+//! Checks of claims before any run: the experiments, metrics, axes and values in them exist, and lists that are
+//! combined have equal lengths. The checks use the complete study, not a shortened one.
 
 use crate::evaluate::{self, EvaluationContext, compare};
 use crate::expression::{Comparison, Filter, Literal, Lookup};
@@ -7,7 +7,7 @@ use crate::study::{Claim, Experiment, Level, Study};
 use crate::verdict::{MIN_REPLICATIONS, replications_for_parts};
 use fullpipe_scenario::schema::{Error, SourceLocation, Sources};
 
-/// Whether a level passes a filter.
+/// Returns whether a level passes a filter.
 pub(crate) fn passes(filter: &Filter, level: &Level) -> bool {
     match &filter.literal {
         Literal::Text(text) => (filter.comparison == Comparison::Equal) == (level.label == *text),
@@ -18,7 +18,7 @@ pub(crate) fn passes(filter: &Filter, level: &Level) -> bool {
     }
 }
 
-/// Whether a point of an experiment passes all filters.
+/// Returns whether a point of an experiment passes all filters.
 pub(crate) fn point_passes(lookup: &Lookup, experiment: &Experiment, levels: &[usize]) -> bool {
     lookup.filters.iter().all(|filter| {
         let Some((index, axis)) = experiment.axis(&filter.axis) else { return false };
@@ -50,8 +50,8 @@ pub(crate) fn claims(
 }
 
 impl Study {
-    /// Claims that the number of runs can never decide, with the number that they need. An experiment with one run per point is
-    /// ignored, because its points may be deterministic, which only a run shows.
+    /// Returns the claims that the number of runs can never decide, with the number that they need. Experiments with
+    /// one run per point are ignored: their points may be deterministic, which is known only after a run.
     pub fn undecidable_claims(&self) -> Vec<String> {
         let warning = |claim: &Claim| {
             let parts = evaluate::parts(&claim.expression, &Shapes(self)).map_or(1, |parts| parts.truths.len());

@@ -1,4 +1,4 @@
-//! The errors that end a study, grouped by who must act.
+//! The errors that end a study, grouped by the person or system that must act.
 
 use crate::files::FileOperationError;
 use fullpipe_scenario::schema::Errors;
@@ -25,8 +25,8 @@ pub enum StudyError {
 }
 
 impl StudyError {
-    /// The exit status of a command that ends with this error: 2 for files, usage and folders, 1 for the machine, 130 for an
-    /// interruption.
+    /// Returns the exit status of a command that ends with this error: 2 for files, usage and folders, 1 for the
+    /// machine, 130 for an interruption.
     pub fn exit_status(&self) -> u8 {
         match self {
             StudyError::InvalidFile(_) | StudyError::Usage(_) | StudyError::Folder(_) => 2,

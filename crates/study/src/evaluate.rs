@@ -1,4 +1,5 @@
-//! Evaluation of the expressions of `expression.rs`. It is total and has no side effects; its input is an [`EvaluationContext`].
+//! Evaluation of the expressions of `expression.rs`. It is total and has no side effects; its input is an
+//! [`EvaluationContext`].
 
 use crate::expression::{
     Arithmetic, Comparison, Expression, ExpressionError, ExpressionNode, Function, Logic, Lookup, Operation,
@@ -7,36 +8,37 @@ use crate::statistics;
 use crate::verdict::Formula;
 use fullpipe_units::math;
 
-/// The data to which an expression can refer. An implementation provides the data that it has; all other data is missing.
+/// The data to which an expression can refer. An implementation provides the data that it has; all other data is
+/// missing.
 pub trait EvaluationContext {
-    /// A column of `flows.csv`, of `links.csv` (`link_...`) or of application metrics (`figure_...`), for the flows or links that
-    /// match a pattern, in the order of the file.
+    /// Returns a column of `flows.csv`, of `links.csv` (`link_...`) or of application metrics (`figure_...`), for the
+    /// flows or links that match a pattern, in the order of the file.
     fn column(&self, _column: &str, _pattern: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// The samples of a series from one time to another, in order.
+    /// Returns the samples of a series from one time to another, in order.
     fn series(&self, _subject: &str, _metric: &str, _from_s: f64, _to_s: f64) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// The samples of a series within the measured interval, in order.
+    /// Returns the samples of a series within the measured interval, in order.
     fn measured_series(&self, _subject: &str, _metric: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// A figure of the lateness record.
+    /// Returns a figure of the lateness record.
     fn lateness(&self, _name: &str) -> Option<f64> {
         None
     }
-    /// The value of an axis or a parameter.
+    /// Returns the value of an axis or a parameter.
     fn variable(&self, _name: &str) -> Option<f64> {
         None
     }
-    /// A metric at points.
+    /// Returns the values of a metric at points.
     fn lookup(&self, _lookup: &Lookup) -> Vec<Option<f64>> {
         Vec::new()
     }
 }
 
-/// The value of a metric; `None` if it is missing.
+/// Returns the value of a metric; `None` if it is missing.
 ///
 /// # Errors
 /// If the result is more than one value, or lists of different lengths meet.
@@ -50,7 +52,7 @@ pub fn evaluate_number(
     }
 }
 
-/// The truth value of a claim; `None` if it is unknown because a value is missing.
+/// Returns the truth value of a claim; `None` if it is unknown because a value is missing.
 ///
 /// # Errors
 /// If the result is more than one value, or lists of different lengths meet.
@@ -73,11 +75,11 @@ pub(crate) struct ClaimParts {
     pub(crate) places: Vec<(usize, usize, usize)>,
 }
 
-/// Splits a claim into parts: each result of each comparison is a part. Their number and order depend on the points, not on the
-/// values.
+/// Splits a claim into parts: each result of each comparison is a part. The number and order of the parts depend on the
+/// points, not on the values.
 ///
 /// # Errors
-/// As [`truth`].
+/// The errors of [`evaluate_truth`].
 pub(crate) fn parts(
     expression: &Expression,
     environment: &dyn EvaluationContext,
@@ -95,7 +97,7 @@ pub(crate) fn parts(
     Ok(parts)
 }
 
-/// A conjunction or disjunction; nested ones of the same kind are merged.
+/// Returns a conjunction or disjunction; nested ones of the same kind are merged.
 fn combined(all: bool, formulas: Vec<Formula>) -> Formula {
     let mut flat = Vec::new();
     for formula in formulas {
@@ -187,12 +189,12 @@ fn truths(node: &ExpressionNode, environment: &dyn EvaluationContext) -> Result<
     }
 }
 
-/// A value that is not a finite number is missing.
+/// Returns the number if it is finite. Otherwise the value is missing.
 fn finite(number: f64) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// Combines two lists element by element; a list of one element goes with any length.
+/// Combines two lists element by element. A list of one element can be combined with a list of any length.
 fn pairwise<T: Copy, U>(
     left: &[T],
     right: &[T],
@@ -266,7 +268,7 @@ fn arithmetic(with: Arithmetic, left: f64, right: f64) -> f64 {
     }
 }
 
-/// Whether `left COMPARISON right`.
+/// Returns whether `left COMPARISON right`.
 pub(crate) fn compare(comparison: Comparison, left: f64, right: f64) -> bool {
     match comparison {
         Comparison::Less => left < right,
@@ -364,19 +366,19 @@ fn call(
     }))
 }
 
-/// The values, if there are any and none is missing.
+/// Returns the values, if there are any and none is missing.
 fn complete(values: &[Option<f64>]) -> Option<Vec<f64>> {
     if values.is_empty() { None } else { values.iter().copied().collect() }
 }
 
-/// Whether a flow's name matches a pattern: `*` matches any text, `?` one character. A reverse direction (a name that ends with
-/// `.reverse`) matches only a pattern that also ends so.
+/// Returns whether a flow's name matches a pattern: `*` matches any text, `?` one character. A reverse direction (a
+/// name that ends with `.reverse`) matches only a pattern that also ends with `.reverse`.
 pub fn flow_matches(pattern: &str, flow: &str) -> bool {
     flow.ends_with(".reverse") == pattern.ends_with(".reverse") && fullpipe_scenario::matches(pattern, flow)
 }
 
-/// Whether a row of `flows.csv` matches a pattern. `PATTERN.main` selects the main directions of the flows that match PATTERN,
-/// and `PATTERN.opposite` their other directions. All other patterns are those of [`flow_matches`].
+/// Returns whether a row of `flows.csv` matches a pattern. `PATTERN.main` selects the main directions of the flows that
+/// match PATTERN, and `PATTERN.opposite` their other directions. All other patterns are those of [`flow_matches`].
 pub(crate) fn direction_matches(pattern: &str, name: &str, is_main: bool) -> bool {
     let is_of = |flows: &str| fullpipe_scenario::matches(flows, name.strip_suffix(".reverse").unwrap_or(name));
     match pattern.rsplit_once('.') {
@@ -388,7 +390,8 @@ pub(crate) fn direction_matches(pattern: &str, name: &str, is_main: bool) -> boo
     }
 }
 
-/// The flow in a pattern, and after an `@` the host: one end of the flow. Names cannot contain `@`.
+/// Returns the flow in a pattern. If the pattern contains an `@`, it selects one end of the flow, and the host after
+/// the `@` is also returned. Names cannot contain `@`.
 pub(crate) fn end_of(pattern: &str) -> (&str, Option<&str>) {
     pattern.split_once('@').map_or((pattern, None), |(flow, host)| (flow, Some(host)))
 }

@@ -1,5 +1,6 @@
-//! Expectations: bounds on metrics that `[[expect]]` declares, for continuous integration. A scenario bounds metrics of its
-//! flows, a study the means of its metrics at points. After the runs, each expectation has a row in `expectations.csv`.
+//! Expectations: bounds on metrics that `[[expect]]` declares, for continuous integration. A scenario bounds metrics of
+//! its flows; a study bounds the means of its metrics at points. After the runs, each expectation has a row in
+//! `expectations.csv`.
 
 use crate::bound::{expected_of, in_unit};
 use crate::flow_values::{RunTables, flow_metrics, flow_unit, never_has};
@@ -13,7 +14,7 @@ use fullpipe_scenario::schema::{
 use fullpipe_units::words::{format_quantity, format_with_digits};
 use std::path::Path;
 
-/// The expectations of a scenario that is run on its own.
+/// Returns the expectations of a scenario that is run on its own.
 ///
 /// # Errors
 /// If a metric is unknown, or if a bound is not a quantity in its unit.
@@ -28,7 +29,7 @@ pub fn scenario_expectations(loaded: &LoadedScenario) -> Result<Vec<Expectation>
             let expected = abbreviate_names(names.iter().copied());
             let place = tree.location_of("metric");
             let mut error = loaded.sources.error(place, &format!("{path}.metric"), message, expected);
-            // A name without its unit is too different from the whole name to be suggested.
+            // A name without its unit is too different from the full name to be suggested.
             let without_unit =
                 names.iter().find(|name| name.strip_prefix(metric).is_some_and(|unit| unit.starts_with('_')));
             let near = without_unit.copied().or_else(|| nearest_name(metric, names.iter().copied()));
@@ -39,7 +40,7 @@ pub fn scenario_expectations(loaded: &LoadedScenario) -> Result<Vec<Expectation>
         let wanted = tree.text("flow");
         let (pattern, is_reverse) = wanted.strip_suffix(".reverse").map_or((wanted, false), |flows| (flows, true));
         let mut selected = loaded.scenario.flows.iter().enumerate().filter(|(_, flow)| matches(pattern, &flow.name));
-        // The first of them is enough: flows of one pattern are mostly alike.
+        // The first flow is enough: the flows that match one pattern are mostly alike.
         if let Some((message, expected)) =
             selected.find_map(|(flow, _)| never_has(metric, is_reverse, &loaded.scenario, flow))
         {
@@ -54,7 +55,7 @@ pub fn scenario_expectations(loaded: &LoadedScenario) -> Result<Vec<Expectation>
     if errors.is_empty() { Ok(expectations) } else { Err(Errors(errors)) }
 }
 
-/// The expectations in a study's file.
+/// Returns the expectations in a study's file.
 pub(crate) fn of_study(
     root: &Tree,
     experiments: &[Experiment],
@@ -62,7 +63,7 @@ pub(crate) fn of_study(
     sources: &Sources,
     errors: &mut Vec<Error>,
 ) -> Vec<Expectation> {
-    // Records may be of a part of a study, whose expectations were checked when it was whole.
+    // Records may be those of a part of a study. Its expectations were checked when the study was complete.
     let is_whole = root.text("build").is_empty();
     let mut expectations = Vec::new();
     let records: Vec<ExpectRecord> = read_key(root, "expect");
@@ -130,7 +131,7 @@ pub(crate) fn of_study(
     expectations
 }
 
-/// The values of a filter: one, or a list.
+/// Returns the values of a filter: one, or a list.
 fn values(node: &Node) -> &[Node] {
     match &node.content {
         NodeContent::Array(nodes) => nodes,
@@ -149,7 +150,7 @@ fn has_point(experiment: &Experiment, of: &ExpectationTarget) -> bool {
     })
 }
 
-/// Both bounds of an expectation in the metric's unit.
+/// Returns both bounds of an expectation in the metric's unit.
 fn bounds(tree: &Tree, path: &str, unit: &str, sources: &Sources, errors: &mut Vec<Error>) -> [Option<f64>; 2] {
     let bounds = ["min", "max"].map(|key| {
         let value = tree.get(key)?;
@@ -179,7 +180,7 @@ fn both_in_words(value: f64, bound: f64, unit: &str) -> (String, String) {
 }
 
 impl Expectation {
-    /// The metric with its subjects.
+    /// Returns the metric with its subjects.
     pub fn label(&self) -> String {
         match &self.of {
             ExpectationTarget::Flows(pattern) if pattern == "*" => format!("{} of all flows", self.metric),
@@ -199,14 +200,14 @@ impl Expectation {
         }
     }
 
-    /// The distance of a value outside the bounds; negative inside. A missing value has the largest distance.
+    /// Returns the distance of a value outside the bounds; negative inside. A missing value has the largest distance.
     fn excess(&self, value: Option<f64>) -> f64 {
         let Some(value) = value else { return f64::INFINITY };
         let below = self.min.map_or(f64::NEG_INFINITY, |min| min - value);
         below.max(self.max.map_or(f64::NEG_INFINITY, |max| value - max))
     }
 
-    /// The reason why a value is not accepted.
+    /// Returns the reason why a value is not accepted.
     fn problem(&self, value: Option<f64>) -> Option<String> {
         let Some(value) = value else {
             // Only main directions of flows with a fixed amount of data have a completion time.
@@ -225,7 +226,7 @@ impl Expectation {
         below.or_else(|| self.max.filter(|max| value > *max).map(|max| problem(max, "above the maximum")))
     }
 
-    /// The row of `expectations.csv`, from the value of each subject.
+    /// Returns the row of `expectations.csv`, from the value of each subject.
     fn row(&self, values: Vec<(String, Option<f64>)>) -> ExpectationRow {
         let count = values.len();
         let failing = values.iter().filter(|(_, value)| self.problem(*value).is_some()).count();
@@ -258,7 +259,7 @@ impl Expectation {
     }
 }
 
-/// The rows of `expectations.csv`. `rows` are those of `summary.csv`.
+/// Returns the rows of `expectations.csv`. `rows` are those of `summary.csv`.
 pub(crate) fn rows(study: &Study, plan: &Plan, rows: &[SummaryRow], folder: &Path) -> Vec<ExpectationRow> {
     // Only a single run has expectations of flows.
     let needs_run = study.expectations.iter().any(|expectation| matches!(expectation.of, ExpectationTarget::Flows(_)));

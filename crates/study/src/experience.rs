@@ -5,8 +5,8 @@ use crate::statistics::summarize;
 use fullpipe_archive::{Columns, DELAY_COLUMNS, FigureRow, FlowRow, FlowSummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs with more flows have no rows. A table of them would be too long to read, and results of large studies would not fit into
-/// memory.
+/// Runs with more flows have no rows. A table of them would be too long to read, and the results of large studies would
+/// exceed the memory.
 const MOST_FLOWS: usize = 100;
 
 /// A metric of a flow at a host.
@@ -35,7 +35,7 @@ impl FlowSummary {
             let key = Key { flow: row.flow.clone(), host: row.host.clone(), metric: row.figure.clone() };
             values.extend(row.value.map(|value| (key, value)));
         }
-        // Percentiles of several connections cannot be combined to those of their flow.
+        // Percentiles of several connections cannot be combined into percentiles of their flow.
         let further: BTreeSet<&str> = names.iter().filter_map(|name| Some(name.split_once('#')?.0)).collect();
         for (row, (flow, host)) in names.iter().zip(hosts).enumerate() {
             let of_flow = flow.strip_suffix(".reverse").unwrap_or(flow);
@@ -52,7 +52,7 @@ impl FlowSummary {
     }
 }
 
-/// The unit of a metric: that of its declaration, or the suffix of the name of a program's own metric.
+/// Returns the unit of a metric: that of its declaration, or the suffix of the name of a program's own metric.
 fn unit_of(metric: &str) -> String {
     let declared = fullpipe_lab::metrics().flat_map(|(_, metrics)| metrics).find(|known| known.name == metric);
     let named = || match metric.rsplit_once('_') {
@@ -64,7 +64,7 @@ fn unit_of(metric: &str) -> String {
     declared.map_or_else(named, |known| known.unit).to_owned()
 }
 
-/// The rows of `flow_summary.csv`. `counting` returns the values of the runs of a point that count.
+/// Returns the rows of `flow_summary.csv`. `counting` returns the values of the runs of a point that count.
 pub(crate) fn rows<'a>(plan: &Plan, counting: impl Fn(usize) -> Vec<&'a FlowSummary>) -> Vec<FlowSummaryRow> {
     let mut rows = Vec::new();
     for (index, point) in plan.points.iter().enumerate() {

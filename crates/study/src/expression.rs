@@ -5,24 +5,25 @@
 //! metric("udp", "throughput_mbps", count = 100000) > 2 * metric("tcp", "throughput_mbps", size = 15000000)    a claim
 //! ```
 //!
-//! * Values are lists of numbers or of truth values. A single value is a list of one, and a list of one goes with a list of any
-//!   length. `COLUMN["FLOW"]` lists a column of `flows.csv` for the flows that match; `*` matches any text and `?` one character.
-//!   Reverse directions match only if the pattern ends with `.reverse`. `FLOW.main` selects main directions, forward or reverse,
-//!   and `FLOW.opposite` the others. `link_COLUMN["LINK"]` does the same with `links.csv`, for the links that the scenario
-//!   measures, and `figure_NAME["FLOW"]` with `figures.csv`, for the application metrics that both ends of the flows report under
-//!   this name.
-//! * `lateness("NAME")` is a figure of the lateness record of a real-time run, such as `events.p90_s`; missing in virtual time.
-//! * A missing value is an empty cell, a flow that does not exist, or a point that was not run. All results that are computed
-//!   from it are missing. So are a division by zero and any result that is not a finite number. `and` and `or` decide without a
-//!   missing operand if the other one decides (Kleene's logic).
-//! * Operators from the lowest precedence to the highest: `or`, `and`, `not`, comparisons (which chain: `1 < x <= 2`), `+ -`, `*
-//!   /`, unary `-`, `^` (right-associative).
+//! * Values are lists of numbers or of truth values. A single value is a list of one element. It can be combined with a
+//!   list of any length. `COLUMN["FLOW"]` lists a column of `flows.csv` for the flows that match; `*` matches any text
+//!   and `?` one character. Reverse directions match only if the pattern ends with `.reverse`. `FLOW.main` selects main
+//!   directions, forward or reverse, and `FLOW.opposite` the others. `link_COLUMN["LINK"]` does the same with
+//!   `links.csv`, for the links that the scenario measures. `figure_NAME["FLOW"]` does the same with `figures.csv`, for
+//!   the application metrics that both ends of the flows report under this name.
+//! * `lateness("NAME")` is a figure of the lateness record of a real-time run, such as `events.p90_s`; missing in
+//!   virtual time.
+//! * A missing value is an empty cell, a flow that does not exist, or a point that was not run. All results that are
+//!   computed from it are missing. A division by zero and any result that is not a finite number are also missing.
+//!   `and` and `or` decide without a missing operand if the other operand decides (Kleene's logic).
+//! * Operators from the lowest precedence to the highest: `or`, `and`, `not`, comparisons (which chain: `1 < x <= 2`),
+//!   `+` and `-`, `*` and `/`, unary `-`, `^` (right-associative).
 //! * A bare name is the value of an axis or a parameter.
-//! * A claim is judged by bootstrap resamples of the replications (`verdict.rs`). It therefore compares means, medians and
-//!   deviations over runs. Ends of intervals and extremes over runs are rejected.
+//! * A claim is judged by bootstrap resamples of the replications (`verdict.rs`). It therefore compares means, medians
+//!   and deviations over runs. Ends of intervals and extremes over runs are rejected.
 //!
-//! Every evaluation ends without a panic: there are no loops and no definitions, and depth is limited. Errors state the column,
-//! in characters from 1. `expression/parser.rs` reads expressions, `evaluate.rs` evaluates them.
+//! Every evaluation ends without a panic: there are no loops and no definitions, and the depth is limited. Errors state
+//! the column, in characters from 1. `expression/parser.rs` reads expressions, and `evaluate.rs` evaluates them.
 
 mod parser;
 
@@ -32,20 +33,20 @@ use std::fmt;
 
 pub use parser::parse;
 
-/// The column of `links.csv` for a name: `link_throughput_bps` is its `throughput_bps`.
+/// Returns the column of `links.csv` for a name: `link_throughput_bps` is its `throughput_bps`.
 pub fn link_column(name: &str) -> Option<&'static str> {
     LINKS.numeric_column(name.strip_prefix("link_")?).map(|column| column.name)
 }
 
-/// The application metric in `figures.csv` for a name: `figure_rebuffer_s` is `rebuffer_s`. Metrics of real programs other than
-/// those of workloads begin with `program_`.
+/// Returns the application metric in `figures.csv` for a name: `figure_rebuffer_s` is `rebuffer_s`. Metrics of real
+/// programs other than those of workloads begin with `program_`.
 pub fn figure_name(name: &str) -> Option<&str> {
     name.strip_prefix("figure_")
         .filter(|figure| metric_names().any(|name| name == *figure) || figure.starts_with("program_"))
 }
 
-/// The statistics of `metric`: over runs, and the published value. Ends of intervals and extremes over runs are excluded, because
-/// a claim is judged by its support.
+/// The statistics of `metric`: those over runs, and the published value. Ends of intervals and extremes over runs are
+/// excluded, because a claim is judged by its support.
 pub const STATISTICS: [&str; 4] = ["mean", "median", "deviation", "published"];
 
 /// An error in an expression.
@@ -94,7 +95,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// The lookups of metrics at points in the expression.
+    /// Returns the lookups of metrics at points in the expression.
     pub fn lookups(&self) -> Vec<&Lookup> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -105,7 +106,7 @@ impl Expression {
         found
     }
 
-    /// The lookups below the node at a column.
+    /// Returns the lookups below the node at a column.
     pub(crate) fn lookups_below(&self, column: usize) -> Vec<&Lookup> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -120,7 +121,7 @@ impl Expression {
         found
     }
 
-    /// The subject and the metric of the samples in `series.csv` that the expression needs.
+    /// Returns the subject and the metric of the samples in `series.csv` that the expression needs.
     pub fn series(&self) -> Vec<(&str, &str)> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -132,7 +133,7 @@ impl Expression {
         found
     }
 
-    /// The columns of flows and links that the expression reads; `None` if it also reads other data of a run.
+    /// Returns the columns of flows and links that the expression reads; `None` if it also reads other data of a run.
     pub fn columns(&self) -> Option<Vec<&str>> {
         let (mut found, mut only) = (Vec::new(), true);
         self.root.visit(&mut |node| match &node.operation {
@@ -143,8 +144,8 @@ impl Expression {
         only.then_some(found)
     }
 
-    /// Whether the expression computes a median or a percentile, or reads a column with one in its name (`..._median_...`,
-    /// `p99_...`).
+    /// Returns whether the expression computes a median or a percentile, or reads a column with one in its name
+    /// (`..._median_...`, `p99_...`).
     pub fn uses_quantiles(&self) -> bool {
         let is_percentile = |word: &str| word.strip_prefix('p').is_some_and(|rank| rank.parse::<u32>().is_ok());
         let says_so = |name: &str| name.split('_').any(|word| word == "median" || is_percentile(word));
@@ -159,7 +160,7 @@ impl Expression {
         found
     }
 
-    /// The names of axes and parameters in the expression, with their columns.
+    /// Returns the names of axes and parameters in the expression, with their columns.
     pub fn variables(&self) -> Vec<(&str, usize)> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {

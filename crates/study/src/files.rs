@@ -1,11 +1,12 @@
 //! Access to the disk: the only module of this crate that changes files.
 //!
-//! All writes, syncs, renames and removals use [`FileSystem`], which calls a hook before each step. In production there is no hook. A
-//! test provides one that kills the process at the n-th step or returns an error such as a full disk. It can thus check every
-//! state that an interruption may leave.
+//! All writes, syncs, renames and removals use [`FileSystem`], which calls a hook before each step. In production there
+//! is no hook. A test provides a hook that kills the process at the n-th step, or that returns an error such as a full
+//! disk. The test can thus check every state that an interruption may leave.
 //!
-//! Two composite steps are atomic on a kill or a power failure, as far as POSIX guarantees. `replace` writes a temporary sibling,
-//! syncs it, renames it over the old file and syncs the folder. `publish` does the same for a folder that does not exist yet.
+//! Two composite steps are atomic on a kill or a power failure, as far as POSIX guarantees. `replace` writes a
+//! temporary sibling, syncs it, renames it over the old file and syncs the folder. `publish` does the same for a folder
+//! that does not exist yet.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -36,7 +37,7 @@ pub enum FileOperation<'a> {
 }
 
 impl FileOperation<'_> {
-    /// Whether the step changes the disk.
+    /// Returns whether the step changes the disk.
     pub fn modifies_disk(&self) -> bool {
         !matches!(self, FileOperation::Read(_) | FileOperation::List(_))
     }
@@ -117,8 +118,8 @@ impl FileSystem {
         self.step("create the folder", path, FileOperation::CreateFolder(path), || fs::create_dir_all(path))
     }
 
-    /// Creates or overwrites files, then syncs them; not atomic. All files are written before the first sync, because a disk then
-    /// needs less time.
+    /// Creates or overwrites files, then syncs them; not atomic. All files are written before the first sync, because
+    /// this takes less time.
     fn write<'a>(&self, files: impl Iterator<Item = (PathBuf, &'a [u8])>) -> Result<(), FileOperationError> {
         let mut written = Vec::new();
         for (path, content) in files {
@@ -159,8 +160,8 @@ impl FileSystem {
         })
     }
 
-    /// Replaces files of a folder. Afterwards, and after an interruption at any time, each file is entirely the old or entirely
-    /// the new one.
+    /// Replaces files of a folder. Afterwards, and after an interruption at any time, each file is either entirely old
+    /// or entirely new.
     pub(crate) fn replace(&self, folder: &Path, files: &[(&str, &[u8])]) -> Result<(), FileOperationError> {
         if files.is_empty() {
             return Ok(());
@@ -202,9 +203,9 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Creates a folder with these files atomically. They are first written to another folder, beside the files written there
-    /// since `begin`, if it was called. An existing folder is moved aside and removed. An interruption thus leaves the old
-    /// folder, the new one, or none, but never a mixture.
+    /// Creates a folder with these files atomically. The files are first written to another folder, which also has the
+    /// files that were written there after `begin`, if it was called. An existing folder is moved aside and removed. An
+    /// interruption thus leaves the old folder, the new one, or none, but never a mixture.
     pub(crate) fn publish(
         &self,
         unfinished: &Path,
@@ -242,7 +243,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The sorted names in a folder; empty if it does not exist.
+    /// Returns the sorted names in a folder; empty if it does not exist.
     pub(crate) fn names_in(&self, folder: &Path) -> Result<Vec<String>, FileOperationError> {
         let names = || -> io::Result<Vec<String>> {
             let entries = match fs::read_dir(folder) {

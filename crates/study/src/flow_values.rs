@@ -1,5 +1,5 @@
-//! Values of metrics of single flows in the records of a run: columns of `flows.csv`, values derived from several columns, and
-//! application metrics of `figures.csv`.
+//! Values of metrics of single flows in the records of a run: columns of `flows.csv`, values derived from several
+//! columns, and application metrics of `figures.csv`.
 
 use fullpipe_archive::{FIGURES, FLOWS, FigureRow, FlowRow, RecordError};
 use fullpipe_scenario::Scenario;
@@ -12,7 +12,7 @@ use std::path::Path;
 const DERIVED: [(&str, &str); 4] =
     [("throughput_bps", "bit/s"), ("loss_ratio", ""), ("mean_delay_s", "s"), ("mean_jitter_s", "s")];
 
-/// The names of all metrics of flows. Common ones are first, because errors list only the first few.
+/// Returns the names of all metrics of flows. Common ones are first, because errors list only the first few.
 pub(crate) fn flow_metrics() -> Vec<&'static str> {
     let mut names = vec!["goodput_bps", "completion_s"];
     names.extend(DERIVED.map(|(name, _)| name));
@@ -25,7 +25,7 @@ pub(crate) fn flow_metrics() -> Vec<&'static str> {
     names
 }
 
-/// The unit of a metric of flows; `None` if there is no such metric.
+/// Returns the unit of a metric of flows; `None` if there is no such metric.
 pub(crate) fn flow_unit(metric: &str) -> Option<&'static str> {
     let derived = DERIVED.iter().find(|(name, _)| *name == metric).map(|(_, unit)| *unit);
     let column = || FLOWS.numeric_column(metric).map(|column| column.unit);
@@ -46,7 +46,8 @@ pub(crate) fn flow_unit(metric: &str) -> Option<&'static str> {
     derived.or_else(column).or_else(reported).or_else(of_program)
 }
 
-/// Why a flow of a scenario can never have a value of a metric, and what has one; `None` if it can.
+/// Returns the reason why a flow of a scenario can never have a value of a metric, and the flows or metrics that have
+/// one. `None` if the flow can have a value.
 pub(crate) fn never_has(
     metric: &str,
     is_reverse: bool,
@@ -56,7 +57,7 @@ pub(crate) fn never_has(
     let described = &scenario.flows[flow];
     let reports = |program: &Program| program.figures_of == Some(flow);
     let has_program = scenario.programs.iter().any(reports);
-    // What real programs send is not known before the run.
+    // The data that real programs send is not known before the run.
     if has_program || [described.from_by, described.to_by].contains(&EndpointBackend::Program) {
         return None;
     }
@@ -97,7 +98,8 @@ pub(crate) fn never_has(
     Some((format!("flow {name} has no {metric}: its workload is {workload}, its protocol {protocol}"), expected))
 }
 
-/// Whether a metric is of the directions of flows, in contrast to application metrics, which are of their ends.
+/// Returns whether a metric belongs to the directions of flows. Application metrics belong to the ends of flows
+/// instead.
 fn is_of_flows(metric: &str) -> bool {
     DERIVED.iter().any(|(name, _)| *name == metric) || FLOWS.numeric_column(metric).is_some()
 }
@@ -117,7 +119,7 @@ impl RunTables {
         Ok(RunTables { flows, figures })
     }
 
-    /// The value of each selected flow. A flow without a value has an entry with `None`.
+    /// Returns the value of each selected flow. A flow without a value has an entry with `None`.
     pub(crate) fn values(&self, metric: &str, pattern: &str) -> Vec<(String, Option<f64>)> {
         let (flows, is_reverse) = match pattern.strip_suffix(".reverse") {
             Some(flows) => (flows, true),
@@ -156,7 +158,7 @@ impl RunTables {
     }
 }
 
-/// The flow of `FLOW@HOST`. Names cannot contain `@`.
+/// Returns the flow of `FLOW@HOST`. Names cannot contain `@`.
 fn base_of_end(subject: &str) -> &str {
     subject.split_once('@').map_or(subject, |(flow, _)| flow)
 }

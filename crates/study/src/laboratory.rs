@@ -25,8 +25,8 @@ pub struct VirtualTimeRunner {
     hints: Arc<Mutex<BTreeSet<Hint>>>,
 }
 
-/// The scenarios that were read last. The runs of a point are successive and differ only in their seeds, so they share the
-/// scenario with its traces. More points at once would need more memory.
+/// The scenarios that were read last. The runs of a point are successive and differ only in their seeds, so they share
+/// the scenario with its traces. A cache of more scenarios would need more memory.
 #[derive(Debug, Default)]
 struct Recent(Mutex<VecDeque<(ResolvedText, Arc<Scenario>)>>);
 
@@ -55,8 +55,8 @@ impl Recent {
     }
 }
 
-/// Cache of SHA-256 hashes of files that scenarios refer to. A trace may have hundreds of megabytes, and each point of a study
-/// refers to it.
+/// Cache of SHA-256 hashes of files that scenarios refer to. A trace may have hundreds of megabytes, and each point of
+/// a study refers to it.
 #[derive(Debug, Default)]
 struct Digests(Mutex<BTreeMap<PathBuf, Vec<u8>>>);
 
@@ -87,7 +87,7 @@ impl VirtualTimeRunner {
         }
     }
 
-    /// The scenario of a resolved text, from the cache or parsed.
+    /// Returns the scenario of a resolved text, from the cache or parsed.
     fn scenario(&self, resolved: &ResolvedScenario, options: &RunOptions) -> Result<Arc<Scenario>, RunError> {
         if let Some(known) = self.recent.find(&resolved.text, resolved.folder.as_deref()) {
             return Ok(known);
@@ -97,14 +97,14 @@ impl VirtualTimeRunner {
         Ok(read)
     }
 
-    /// The hints about the scenarios that this laboratory and its clones have resolved since the last call. Each occurs once,
-    /// sorted by file and line.
+    /// Returns the hints about the scenarios that this laboratory and its clones have resolved since the last call.
+    /// Each occurs once, sorted by file and line.
     pub fn take_hints(&self) -> Vec<Hint> {
         std::mem::take(&mut *self.hints.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
     }
 
-    /// The same laboratory with intentional faults in every simulation, for tests of the auditor. They count as part of the
-    /// scenario, so that no valid run is confused with one with faults.
+    /// Returns the same laboratory with intentional faults in every simulation, for tests of the auditor. The faults
+    /// count as part of the scenario, so that a run with faults is never mistaken for a valid run.
     pub fn with_faults(mut self, faults: Vec<InjectedFault>) -> Self {
         self.faults = faults;
         self
@@ -146,7 +146,7 @@ impl Runner for VirtualTimeRunner {
         let cost = Cost::estimate(&loaded.scenario);
         let (text, folder) = (loaded.resolved, scenario.folder.clone());
         let unsupported = fullpipe_lab::unsupported_reason(described);
-        // Parsing the resolved text gives an equal scenario.
+        // Parsing the resolved text returns an equal scenario.
         self.recent.keep((text.clone(), folder.clone()), Arc::new(loaded.scenario));
         Ok(ResolvedScenario {
             text,
@@ -201,7 +201,7 @@ impl Runner for VirtualTimeRunner {
     }
 }
 
-/// The CPU time of this thread in seconds.
+/// Returns the CPU time of this thread in seconds.
 #[cfg(unix)]
 fn thread_cpu_s() -> Option<f64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -213,7 +213,7 @@ fn thread_cpu_s() -> Option<f64> {
     None
 }
 
-/// The queue limits that the scenario states in BDP.
+/// Returns the queue limits that the scenario states in BDP.
 fn bdp_limits(scenario: &Scenario) -> Vec<BdpLimitRecord> {
     let limits = scenario.bdp_limits.iter();
     let record = limits.map(|limit| BdpLimitRecord {
@@ -226,7 +226,7 @@ fn bdp_limits(scenario: &Scenario) -> Vec<BdpLimitRecord> {
     record.collect()
 }
 
-/// The scenario of a run, ready to be built.
+/// Returns the scenario of a run, ready to be built.
 pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<Scenario, RunError> {
     if options.stop.load(Ordering::Relaxed) {
         return Err(RunError::Interrupted);
@@ -241,20 +241,20 @@ pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions)
     Ok(loaded)
 }
 
-/// The laboratory's options for the options of a run.
+/// Returns the laboratory's options for the options of a run.
 pub(crate) fn lab_options(options: &RunOptions) -> Options {
     let capture = options.pcap.map(|snap_bytes| CaptureOptions { snap_bytes, append: append(options) });
     let qlog = options.qlog.then(|| QlogOptions { append: append(options) });
     Options { audit_packets: options.audit, capture, qlog, ..Options::default() }
 }
 
-/// The destination of a run's further files.
+/// Returns the destination of a run's further files.
 pub(crate) fn append(options: &RunOptions) -> FileAppender {
     let attach = options.attach.clone();
     Arc::new(move |name, bytes| attach.append(name, bytes))
 }
 
-/// The records of a run.
+/// Returns the records of a run.
 pub(crate) fn records(
     outcome: &Outcome,
     scenario: &ResolvedScenario,

@@ -1,35 +1,35 @@
 //! The lateness record in `run.json` as metrics read it: `lateness("events.p90_s")`.
 //!
-//! A name is a number of the record, or a distribution with one of its figures. Truth values are 1 and 0. Quantiles of an empty
-//! distribution are missing. All values are missing without a record, as in virtual time.
+//! A name is either a number of the record, or a distribution with one of its figures. Truth values are 1 and 0.
+//! Quantiles of an empty distribution are missing. All values are missing without a record, as in virtual time.
 
 use fullpipe_archive::json::JsonValue;
 use fullpipe_archive::{LatenessRecord, LatenessSpread};
 use serde_json::Value;
 
-/// The numbers and truth values of the record that metrics can read. It also contains limits, and figures that repeat those of
-/// its distributions.
+/// The numbers and truth values of the record that metrics can read. It also contains limits, and figures that repeat
+/// those of its distributions.
 pub(crate) const FIGURES: [&str; 7] =
     ["on_time", "own_drops", "stall_count", "longest_stall_s", "ran_s", "worked_s", "processor_s"];
 
-/// The distributions of the record.
+/// Returns the distributions of the record.
 pub(crate) fn spreads() -> Vec<String> {
     let spreads = LatenessRecord::keys().into_iter().filter(|key| key.kind == LatenessSpread::TYPE);
     spreads.map(|key| key.path).collect()
 }
 
-/// The figures of each distribution.
+/// Returns the figures of each distribution.
 pub(crate) fn figures_of_spreads() -> Vec<String> {
     LatenessSpread::keys().into_iter().map(|key| key.path).collect()
 }
 
-/// The names of all figures.
+/// Returns the names of all figures.
 pub(crate) fn names() -> impl Iterator<Item = String> {
     let of_spread = |spread: String| figures_of_spreads().into_iter().map(move |figure| format!("{spread}.{figure}"));
     FIGURES.iter().map(|name| (*name).to_owned()).chain(spreads().into_iter().flat_map(of_spread))
 }
 
-/// The value of a name in a lateness record.
+/// Returns the value of a name in a lateness record.
 pub(crate) fn figure(account: &Value, name: &str) -> Option<f64> {
     let number = |value: &Value| value.as_f64().or_else(|| value.as_bool().map(|truth| f64::from(u8::from(truth))));
     let Some((spread, told)) = name.split_once('.') else { return account.get(name).and_then(number) };

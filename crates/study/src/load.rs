@@ -1,5 +1,5 @@
-//! Reads a [`Study`] from the text of a study file. The schema checks keys and types; this module checks the rest (names that
-//! must exist, levels, points, expressions). It reports all errors with their positions.
+//! Reads a [`Study`] from the text of a study file. The schema checks keys and types; this module checks the rest
+//! (names that must exist, levels, points, expressions). It reports all errors with their positions.
 
 use crate::check;
 use crate::expect;
@@ -16,11 +16,11 @@ use fullpipe_archive::{
 use fullpipe_scenario::schema::{self, Error, Errors, Node, SourceLocation, Sources, Tree, Value, ValueData};
 use std::path::Path;
 
-/// Loads a study from a file on the disk. A study without a name gets that of its folder if the file is `study.toml`, otherwise
-/// that of the file.
+/// Loads a study from a file on the disk. A study that states no name has the name of its folder if the file is
+/// `study.toml`, and otherwise the name of the file.
 ///
 /// # Errors
-/// All errors in the file and in the files beside it.
+/// All errors in the file and in the files in its folder.
 pub fn load_file(path: &Path) -> Result<Study, Errors> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shelf = StudyFolder(folder.to_owned());
@@ -37,16 +37,17 @@ pub fn load_file(path: &Path) -> Result<Study, Errors> {
     load(&text, &path.display().to_string(), &name, &shelf)
 }
 
-/// Loads a study from its text. `file` is its name in errors; `default_name` is the name of a study that does not state one.
+/// Loads a study from its text. `file` is its name in errors; `default_name` is the name of a study that does not state
+/// one.
 ///
 /// # Errors
-/// All errors in the text and in the files beside it.
+/// All errors in the text and in the files in its folder.
 pub fn load(text: &str, file: &str, default_name: &str, shelf: &dyn StudyFiles) -> Result<Study, Errors> {
     let loaded = schema::load(&STUDY, text, file, &[])?;
     let mut loader = Loader { sources: &loaded.sources, text, shelf, replications: Vec::new(), errors: Vec::new() };
     let mut study = loader.study(&loaded.root, default_name);
     loader.published(&loaded.root, &mut study);
-    // Records may be of a part of a study, whose claims were checked when it was whole.
+    // Records may be those of a part of a study. Its claims were checked when the study was complete.
     if loader.errors.is_empty() && loaded.root.text("build").is_empty() {
         check::claims(
             &study,
@@ -632,7 +633,8 @@ impl Loader<'_> {
     }
 }
 
-/// The position of a character of an expression in the file, or of the whole text if it is written with escapes.
+/// Returns the position of a character of an expression in the file, or of the complete text if it is written with
+/// escapes.
 fn expression_place(file: &str, tree: &Tree, key: &str, column: usize) -> SourceLocation {
     let whole = tree.location_of(key);
     let SourceLocation::File { start, end } = whole else { return whole };

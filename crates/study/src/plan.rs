@@ -1,5 +1,5 @@
-//! Creates the plan of a study: every point of every selected experiment with its resolved scenario, and every run with its seed
-//! and key. Points with equal scenarios share their runs.
+//! Creates the plan of a study: every point of every selected experiment with its resolved scenario, and every run with
+//! its seed and key. Points with equal scenarios share their runs.
 
 use crate::error::StudyError;
 use crate::evaluate::{self, EvaluationContext, direction_matches, end_of, flow_matches};
@@ -60,8 +60,8 @@ pub struct PlannedRun {
     pub label: String,
 }
 
-/// The key of a run: the first 128 bits, in hexadecimal, of SHA-256 over the scenario with the content of every file to which it
-/// refers, the seed and the build.
+/// Returns the key of a run: the first 128 bits of a SHA-256 hash, in hexadecimal. The hash covers the scenario with
+/// the content of every file to which it refers, the seed and the build.
 pub fn run_key(content: &[u8], seed: u64, build: &str) -> String {
     let mut hash = Sha256::new();
     for part in [b"fullpipe run".as_slice(), content, &seed.to_le_bytes(), build.as_bytes()] {
@@ -85,7 +85,7 @@ pub fn make_plan(study: &Study, laboratory: &dyn Runner) -> Result<Plan, StudyEr
     for experiment in study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name)) {
         for levels in experiment.combinations() {
             let real = experiment.is_real_time(&levels);
-            // A check without runs has no laboratory for real time, and needs none.
+            // A check without runs has no laboratory for real time and does not need one.
             let by_clock = laboratory.real_time_runner().filter(|_| real);
             let nobody = real && by_clock.is_none();
             let laboratory = by_clock.unwrap_or(laboratory);
@@ -137,12 +137,12 @@ pub fn make_plan(study: &Study, laboratory: &dyn Runner) -> Result<Plan, StudyEr
     Ok(plan)
 }
 
-/// The number of runs with random starts at each point. They show whether a claim over deterministic points depends on the phase
-/// between flows.
+/// The number of runs with random starts at each point. They show whether a claim over deterministic points depends on
+/// the phase between flows.
 pub const PHASE_RUNS: u64 = 10;
 
-/// The plan of the runs with random starts at some points of a study's plan, in their order. The seeds are those of the first
-/// replications. Keys follow from the content, as for all runs.
+/// Returns the plan of the runs with random starts at some points of a study's plan, in the order of these points. The
+/// seeds are those of the first replications. Keys follow from the content, as for all runs.
 ///
 /// # Errors
 /// If a scenario is invalid with `random_starts`.
@@ -182,14 +182,14 @@ pub(crate) fn with_random_starts(
     Ok(starts)
 }
 
-/// The names of the replications whose rows the runs of a point use, those of the experiment first.
+/// Returns the names of the replications whose rows the runs of a point use, those of the experiment first.
 fn rows_of<'a>(experiment: &'a Experiment, levels: &'a [usize]) -> impl Iterator<Item = &'a str> {
     let of_axes = experiment.axes.iter().zip(levels).filter_map(|(axis, level)| axis.levels.get(*level));
     let of_axes = of_axes.filter_map(|level| level.replications.as_deref());
     experiment.replications.as_deref().into_iter().chain(of_axes)
 }
 
-/// The row of replications that a run uses, counted from 0 over all study seeds.
+/// Returns the row of replications that a run uses, counted from 0 over all study seeds.
 fn row<'a>(study: &'a Study, experiment: &Experiment, name: &str, run: u64) -> Result<&'a [Setting], StudyError> {
     let wrong =
         |problem: String| StudyError::Usage(format!("study {}, experiment {}: {problem}", study.name, experiment.name));
@@ -206,9 +206,10 @@ fn row<'a>(study: &'a Study, experiment: &Experiment, name: &str, run: u64) -> R
     })
 }
 
-/// Returns a description of a point, and the settings of the scenario for one of its runs. Their order is: parameters, the run's
-/// row of the experiment's replications, the settings of the experiment, those of the user, and those of the axes, each after its
-/// row. Axes are last, so that labels are correct. Of several settings of a path, the last applies.
+/// Returns a description of a point, and the settings of the scenario for one of its runs. Their order is: parameters;
+/// the run's row of the experiment's replications; the settings of the experiment; the settings of the user; and those
+/// of the axes, each after its row. Axes are last, so that labels are correct. If several settings have the same path,
+/// the last one applies.
 fn describe(
     study: &Study,
     experiment: &Experiment,
@@ -280,7 +281,7 @@ fn resolve(
     })
 }
 
-/// Answers with as many numbers as there will be flows, and records names that match none.
+/// Answers with as many numbers as there will be flows, and records names that match no flow.
 struct Names<'a> {
     scenario: &'a ResolvedScenario,
     point: &'a Point,

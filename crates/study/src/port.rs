@@ -43,7 +43,7 @@ pub struct ResolvedScenario {
     pub hosts: Vec<String>,
     /// The subjects and metrics of its probes, as in `series.csv`.
     pub series: Vec<(String, String)>,
-    /// The measured interval: its start, and its end if the run lasts for the whole duration.
+    /// The measured interval: its start, and its end in a run with the full duration.
     pub measured_interval: (Duration, Duration),
     /// The folder of the files to which it refers.
     pub folder: Option<PathBuf>,
@@ -64,7 +64,7 @@ pub struct RunOptions {
     pub qlog: bool,
     /// In real time: whether to record every arrival, for a replay.
     pub record: bool,
-    /// Whether to reuse runs that are not reproducible too: real-time runs.
+    /// Whether to also reuse runs that are not reproducible, which are runs in real time.
     pub resume: bool,
     /// The destination of files that are too large for [`RunRecords::files`].
     pub attach: RunFileSink,
@@ -72,8 +72,8 @@ pub struct RunOptions {
     pub stop: Arc<AtomicBool>,
 }
 
-/// The destination of further files of a run, which are written in pieces. They are stored together with the run's records, or
-/// not at all.
+/// The destination of further files of a run, which are written in pieces. They are stored together with the run's
+/// records, or not at all.
 #[derive(Clone, Default)]
 pub struct RunFileSink(Option<Arc<AppendTo>>);
 
@@ -85,7 +85,7 @@ impl RunFileSink {
         RunFileSink(Some(Arc::new(append)))
     }
 
-    /// Whether there is a destination.
+    /// Returns whether there is a destination.
     pub fn is_enabled(&self) -> bool {
         self.0.is_some()
     }
@@ -144,22 +144,22 @@ pub trait Runner: Sync {
     /// If the run has no records.
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError>;
 
-    /// Whether a repeated run gives the same result. Runs in real time do not.
+    /// Returns whether a repeated run has the same result. Runs in real time do not.
     fn is_repeatable(&self) -> bool {
         true
     }
 
-    /// The override with which each flow of a scenario starts later by a random part of a round trip, to detect phase effects;
-    /// `None` if the laboratory does not support it.
+    /// Returns the override with which each flow of a scenario starts later by a random part of a round-trip time, to
+    /// detect phase effects. `None` if the laboratory does not support it.
     fn random_starts_override(&self) -> Option<Override> {
         None
     }
 
-    /// The laboratory for runs in real time, if there is one.
+    /// Returns the laboratory for runs in real time, if there is one.
     fn real_time_runner(&self) -> Option<&dyn Runner> {
         None
     }
 
-    /// The identity of the build: equal builds give equal records.
+    /// Returns the identity of the build: equal builds create equal records.
     fn build_identity(&self) -> String;
 }

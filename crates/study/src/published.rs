@@ -1,8 +1,8 @@
-//! Reads published values: `published.csv` beside a study, or `[[published]]` in it.
+//! Reads published values: `published.csv` in the folder of a study, or `[[published]]` in the study.
 //!
-//! Required columns, in any order: experiment (may be empty if the study has one), point (`axis=value;axis=value`), metric,
-//! value. Optional columns: tolerance, published_runs (1 if unknown; empty for exact values), source, note, explained_by. Lines
-//! that begin with `#` are comments.
+//! Required columns, in any order: experiment (may be empty if the study has one), point (`axis=value;axis=value`),
+//! metric, and value. Optional columns: tolerance, published_runs (1 if unknown; empty for exact values), source, note,
+//! and explained_by. Lines that begin with `#` are comments.
 
 use crate::study::{Axis, Experiment, PublishedResult, Study, Tolerance};
 use crate::words::{list_of, suggestion};
@@ -26,7 +26,7 @@ enum RowPlace<'a> {
     Line { file: String, line: usize, columns: [usize; 9] },
 }
 
-/// The rows of a CSV file; a line that is not a row is an error.
+/// Returns the rows of a CSV file; a line that is not a row is an error.
 pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<PublishedRow<'static>> {
     let error = |line: usize, column: usize, found: &str, message: String, expected: Vec<String>| Error {
         file: file.to_owned(),
@@ -108,8 +108,8 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Publi
     rows
 }
 
-/// The column of the field with this index, in characters from 1. It is approximate, because quotation marks are not parsed
-/// again: the fields before it are searched one after another.
+/// Returns the column of the field with this index, in characters from 1. It is approximate: quotation marks are not
+/// parsed again, and the fields before it are searched one after another.
 fn column_of(text: &str, line: usize, record: &csv::StringRecord, index: usize) -> usize {
     let Some(line) = text.lines().nth(line.saturating_sub(1)) else { return 1 };
     let mut at = 0;
@@ -126,7 +126,7 @@ fn column_of(text: &str, line: usize, record: &csv::StringRecord, index: usize) 
 }
 
 impl<'a> PublishedRow<'a> {
-    /// A row of `[[published]]`.
+    /// Converts a row of `[[published]]`.
     pub(crate) fn of_tree(tree: &'a Tree, sources: &'a Sources) -> Self {
         let text = |key: &str| tree.get(key).map_or("", Value::text).to_owned();
         let fields = PUBLISHED_COLUMNS.map(|column| match column {
@@ -240,7 +240,7 @@ impl<'a> PublishedRow<'a> {
     }
 }
 
-/// The point as the experiment writes it, or the problem and what is accepted.
+/// Returns the point as the experiment writes it, or the problem and what is accepted.
 fn canonical_point(experiment: &Experiment, text: &str) -> Result<String, (String, Vec<String>)> {
     let mut levels: Vec<Option<usize>> = vec![None; experiment.axes.len()];
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
@@ -275,12 +275,12 @@ fn canonical_point(experiment: &Experiment, text: &str) -> Result<String, (Strin
     Ok(point_label(experiment, &levels))
 }
 
-/// A point as `axis=value;axis=value`, without the experiment.
+/// Returns a point as `axis=value;axis=value`, without the experiment.
 pub(crate) fn point_label(experiment: &Experiment, levels: &[usize]) -> String {
     Point(pairs(experiment, levels).collect()).to_string()
 }
 
-/// The axes of an experiment with their values at a point.
+/// Returns the axes of an experiment with their values at a point.
 pub(crate) fn pairs<'a>(
     experiment: &'a Experiment,
     levels: &'a [usize],

@@ -1,4 +1,5 @@
-//! The laboratory of real time: runs scenarios with the wall clock and with real programs in namespaces of this machine.
+//! The laboratory of real time: runs scenarios with the wall clock and with real programs in namespaces of this
+//! machine.
 
 use crate::laboratory::{self, VirtualTimeRunner};
 use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
@@ -30,7 +31,7 @@ impl fmt::Debug for RunnerPair {
 }
 
 impl RunnerPair {
-    /// Combines both laboratories.
+    /// Combines the two laboratories.
     pub fn new(virtual_time: VirtualTimeRunner, real_time: Box<dyn Runner>) -> Self {
         RunnerPair { virtual_time, real_time }
     }
@@ -144,7 +145,7 @@ impl Runner for RealTimeRunner {
     }
 }
 
-/// The record of lateness, with the duration of the run and the CPU time of its thread.
+/// Returns the record of lateness, with the duration of the run and the CPU time of its thread.
 fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRecord {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let spread = |spread: LatenessSummary| LatenessSpread {
@@ -182,7 +183,7 @@ fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRec
     }
 }
 
-/// The record of the kernel endpoints of flows. Their behavior depends on the kernel version.
+/// Returns the record of the kernel endpoints of flows. Their behavior depends on the kernel version.
 fn kernel(result: &RealTimeOutcome) -> Nullable<KernelRecord> {
     if result.kernel.is_empty() {
         return Nullable(None);
@@ -225,7 +226,7 @@ mod tests {
     use fullpipe_archive::json::JsonValue;
     use fullpipe_lab::real_time::LatenessLimits;
 
-    /// Each distribution has another count, so that a test detects confused ones.
+    /// Each distribution has a different count, so that the test detects confused distributions.
     #[test]
     fn an_account_has_all_figures_that_metrics_may_name() {
         let mut counted = Lateness::new(LatenessLimits::default());

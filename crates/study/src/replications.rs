@@ -1,14 +1,15 @@
-//! Reads replications, the settings that differ between runs: a CSV file beside a study, or a list of tables in it.
+//! Reads replications, the settings that differ between runs: a CSV file in the folder of a study, or a list of tables
+//! in the study.
 //!
-//! The columns of the file are paths of a scenario. Row r, counted from 1, applies to run r. A cell is a value as in `--set`.
-//! Lines that begin with `#` are comments.
+//! The columns of the file are paths of a scenario. Row r, counted from 1, applies to run r. A cell is a value as in
+//! `--set`. Lines that begin with `#` are comments.
 
 use crate::level::flattened;
 use crate::settings::value_of;
 use crate::study::Setting;
 use fullpipe_scenario::schema::{Error, Value};
 
-/// The rows of a CSV file; a line that is not a row is an error.
+/// Returns the rows of a CSV file; a line that is not a row is an error.
 pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Vec<Setting>> {
     let error = |line: u64, message: String, expected: Vec<String>| Error {
         file: file.to_owned(),
@@ -62,7 +63,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Vec<S
     rows
 }
 
-/// A row from a table of the study.
+/// Returns a row from a table of the study.
 pub(crate) fn row(value: &Value) -> Vec<Setting> {
     value.map().iter().flat_map(|entry| flattened(&entry.name, entry.value.raw())).collect()
 }

@@ -1,5 +1,5 @@
-//! Writes a study without defaults, including scenarios and published values: the `study.toml` of a folder of records. It is a
-//! study file itself, which repeats the study.
+//! Writes a study without defaults, including scenarios and published values: the `study.toml` of a folder of records.
+//! The result is itself a study file, which repeats the study.
 
 use crate::level::level_of;
 use crate::published::point_label;
@@ -10,7 +10,7 @@ use fullpipe_archive::{
 };
 use fullpipe_scenario::schema::{Entry, Node, NodeContent, SourceLocation};
 
-/// The resolved study as text. `build` is the build that makes its records.
+/// Returns the resolved study as text. `build` is the build that makes its records.
 pub fn resolved_text(study: &Study, build: &str) -> String {
     let scenario = |(name, source): &(String, crate::ScenarioSource)| {
         (name.clone(), ScenarioRecord { origin: source.origin.clone(), text: MultilineText(source.text.clone()) })
@@ -43,13 +43,13 @@ pub fn resolved_text(study: &Study, build: &str) -> String {
         plot: study.plots.clone(),
         claim: study.claims.iter().map(|claim| claim.record.clone()).collect(),
         expect: study.expectations.iter().filter_map(|expectation| expectation.record.clone()).collect(),
-        // Written even if empty, so that a published.csv beside the records is not read.
+        // Written even if empty, so that a `published.csv` in the folder of records is not read.
         published: Some(present(study).cloned().map(published_record).collect()),
     };
     record.to_toml()
 }
 
-/// The replications whose rows the selected experiments use.
+/// Returns the replications whose rows the selected experiments use.
 fn replications(study: &Study) -> Vec<(String, Points)> {
     let used = |name: &str| {
         let mut selected = study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name));
@@ -60,7 +60,7 @@ fn replications(study: &Study) -> Vec<(String, Points)> {
     study.replications.iter().filter(|(name, _)| used(name)).map(|(name, all)| (name.clone(), rows(all))).collect()
 }
 
-/// The published values whose points remain after the user's settings.
+/// Returns the published values whose points remain after the user's settings.
 fn present(study: &Study) -> impl Iterator<Item = &PublishedResult> {
     study.published.iter().filter(|row| {
         study.experiment(&row.experiment).is_some_and(|experiment| {
@@ -83,7 +83,7 @@ fn published_record(row: PublishedResult) -> PublishedRecord {
     }
 }
 
-/// An axis for the report: the first text, and its values in all experiments.
+/// Returns an axis for the report: the first text, and its values in all experiments.
 fn axis_of_study(study: &Study, name: &str) -> AxisOfStudy {
     let axes = || study.experiments.iter().flat_map(|experiment| &experiment.axes).filter(|axis| axis.name == name);
     let mut values: Vec<String> = Vec::new();
@@ -132,7 +132,7 @@ fn axis_record(axis: &Axis) -> AxisRecord {
     }
 }
 
-/// A level as a plain value, if its label is sufficient.
+/// Returns a level as a plain value, if its label is sufficient.
 fn plain(level: &Level) -> Node {
     match &level.value {
         Some(value) if is_plain(level, value) => value.clone(),

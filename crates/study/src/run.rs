@@ -30,8 +30,8 @@ pub struct StudyOptions {
     pub jobs: usize,
     /// The options of each run. The study sets the destination of its files and the stop flag.
     pub run: RunOptions,
-    /// The memory of the machine in bytes, if known. A run that needs more is rejected before the first run. If the memory of
-    /// `jobs` runs is not sufficient, fewer runs are made at once.
+    /// The memory of the machine in bytes, if known. A run that needs more is rejected before the first run. If the
+    /// memory is not sufficient for `jobs` runs, fewer runs are made at once.
     pub memory_bytes: Option<u64>,
 }
 
@@ -66,13 +66,13 @@ pub struct StudyOutcome {
     pub cpu_s: f64,
     /// The rows of `expectations.csv`.
     pub expectations: Vec<ExpectationRow>,
-    /// The measured intervals of the points, each once: the start, and the longest duration of a run.
+    /// The measured intervals of the points without duplicates: the start, and the longest duration of a run.
     pub intervals: Vec<(Duration, Duration)>,
 }
 
 impl StudyOutcome {
-    /// The exit status: 1 if a run failed, 3 if a run or a verdict is not trusted, 4 if an expectation failed, otherwise 0. A
-    /// result that is not trusted neither meets nor fails an expectation, so 3 has precedence over 4.
+    /// Returns the exit status: 1 if a run failed, 3 if a run or a verdict is not trusted, 4 if an expectation failed,
+    /// otherwise 0. A result that is not trusted neither meets nor fails an expectation, so 3 has precedence over 4.
     pub fn exit_status(&self) -> u8 {
         if !self.failed.is_empty() {
             1
@@ -85,7 +85,7 @@ impl StudyOutcome {
         }
     }
 
-    /// The summary as a JSON array.
+    /// Returns the summary as a JSON array.
     pub fn to_json(&self) -> serde_json::Value {
         self.rows.iter().map(|row| row_to_json(row, self.quick)).collect()
     }
@@ -202,8 +202,9 @@ pub fn run(
     Ok(outcome)
 }
 
-/// The study with the seeds of the runs that the folder already has, if a scenario is run on its own and the folder has runs of
-/// it with other seeds: a run with another seed adds a row to the tables. Runs of another content or build are not among them.
+/// Returns the study with the seeds of the runs that the folder already has. This applies if a scenario is run on its
+/// own and the folder has runs of it with other seeds: a run with another seed adds a row to the tables. Runs with
+/// other content or of another build are excluded.
 fn with_more_seeds(
     study: &Study,
     plan: &Plan,
@@ -213,7 +214,7 @@ fn with_more_seeds(
 ) -> Result<Option<Study>, StudyError> {
     let (SeedSource::Fixed(own), [run]) = (study.seeds, plan.runs.as_slice()) else { return Ok(None) };
     let runs = folder.join("runs");
-    // A folder of something else is rejected later, with its reason.
+    // A folder with other content is rejected later, with its reason.
     if !runs.is_dir() {
         return Ok(None);
     }
@@ -230,7 +231,7 @@ fn with_more_seeds(
     Ok((!seeds.is_empty()).then(|| Study { more_seeds: seeds, ..study.clone() }))
 }
 
-/// The warnings of all runs. A warning that several runs give is there once, with their number.
+/// Returns the warnings of all runs. A warning of several runs occurs once, with the number of these runs.
 fn of_runs(plan: &Plan, results: &[RunResult]) -> Vec<Warning> {
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut found: Vec<(&str, &Warning, usize)> = Vec::new();
@@ -255,7 +256,7 @@ fn of_runs(plan: &Plan, results: &[RunResult]) -> Vec<Warning> {
     merged.collect()
 }
 
-/// The reason why no result is trusted, if no run delivered data: the runs, and the text of the first.
+/// Returns the reason why no result is trusted, if no run delivered data: the runs, and the text of the first warning.
 fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
     let mut texts = Vec::new();
     for result in results {
@@ -270,7 +271,7 @@ fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
     Some((runs, (*texts.first()?).clone()))
 }
 
-/// The study of a scenario that is run on its own: one point with one run, which has exactly this seed.
+/// Returns the study of a scenario that is run on its own: one point with one run, which has exactly this seed.
 pub fn single_run_study(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> Study {
     let metrics = single_metrics::SINGLE_METRICS.iter().map(|metric| metric.map(str::to_owned));
     let metrics = metrics.filter_map(|[name, unit, text, expression]| {

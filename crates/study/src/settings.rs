@@ -1,8 +1,8 @@
 //! Applies the user's options to a study: `--set`, `--runs`, `--seed`, `--quick`.
 //!
-//! `--set NAME=VALUE` sets the fixed names `experiments`, `runs` and `clock`, the study's axes (VALUE replaces their values; a
-//! single value is a list of one) and parameters. `--set scenario.PATH=VALUE` applies to every scenario with the path. `--quick`
-//! shortens what the user did not set.
+//! `--set NAME=VALUE` sets the fixed names `experiments`, `runs` and `clock`, the study's axes (VALUE replaces their
+//! values; a single value is a list of one) and parameters. `--set scenario.PATH=VALUE` applies to every scenario with
+//! the path. `--quick` shortens what the user has not set.
 
 use crate::check::point_passes;
 use crate::error::StudyError;
@@ -18,7 +18,7 @@ use fullpipe_scenario::schema::{
 /// The user's options.
 #[derive(Clone, Debug, Default)]
 pub struct UserSettings {
-    /// The options `--set`, in order; of several for one name the last applies.
+    /// The options `--set`, in order. If several options have the same name, the last one applies.
     pub set: Vec<Override>,
     /// The number of runs per point.
     pub runs: Option<u64>,
@@ -82,7 +82,7 @@ impl Applier<'_> {
         let mut parameters_set: Vec<&str> = Vec::new();
         let mut runs = self.settings.runs;
         let mut scenario_sets: Vec<usize> = Vec::new();
-        // An experiment that is not run need not have what is set.
+        // An experiment that is not run need not have the name or path that is set.
         for (index, set) in self.settings.set.iter().enumerate().filter(|(_, set)| set.path == "experiments") {
             self.choose_experiments(study, index, &value_of(&set.value))?;
         }
@@ -388,7 +388,7 @@ impl Applier<'_> {
     }
 }
 
-/// The owner of a path of a scenario: what sets it at the points of an experiment.
+/// The owner of a path of a scenario: the setting that determines it at the points of an experiment.
 enum Owner {
     Axis(String),
     Replications,
@@ -502,8 +502,8 @@ fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
     }
 }
 
-/// Removes from the replications what a shortened study fixes. Other experiments may use the same replications, so this
-/// experiment gets its own copy.
+/// Removes the settings that a shortened study fixes from the replications. Other experiments may use the same
+/// replications, so this experiment gets its own copy.
 fn shorten_replications(
     experiment: &mut Experiment,
     quick_set: &[Setting],

@@ -1,19 +1,19 @@
-//! Access to the files beside a study: in a folder, or embedded in the executable.
+//! Access to the files of a study, which are in a folder or embedded in the executable.
 
 use std::path::PathBuf;
 
-/// The location of the files beside a study.
+/// The location of the files of a study.
 pub trait StudyFiles {
-    /// The text of a file with this name in the study's folder.
+    /// Returns the text of a file with this name in the study's folder.
     ///
     /// # Errors
     /// The reason why the file cannot be read, as a sentence without the name.
     fn read(&self, name: &str) -> Result<String, String>;
 
-    /// The name of the file in errors.
+    /// Returns the name of the file in errors.
     fn display_name(&self, name: &str) -> String;
 
-    /// The folder, if there is one.
+    /// Returns the folder, if there is one.
     fn folder(&self) -> Option<PathBuf>;
 }
 

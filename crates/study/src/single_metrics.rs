@@ -1,6 +1,7 @@
 //! The metrics in the summary of a scenario that is run on its own.
 
-/// The metrics of a scenario that is run on its own, over all flows. Rates and similar metrics are those of main directions.
+/// The metrics of a scenario that is run on its own, over all flows. Rates and similar metrics are those of main
+/// directions.
 pub(crate) static SINGLE_METRICS: [[&str; 4]; 10] = [
     [
         "goodput_bps",
@@ -39,7 +40,7 @@ pub(crate) static SINGLE_METRICS: [[&str; 4]; 10] = [
     ["opposite_lost_packets", "packets", "Packets lost in opposite directions", "sum(lost_packets[\"*.opposite\"])"],
 ];
 
-/// The expression of a metric in the summary of a scenario that is run on its own.
+/// Returns the expression of a metric in the summary of a scenario that is run on its own.
 pub(crate) fn expression_of_summary(metric: &str) -> Option<&'static str> {
     SINGLE_METRICS.iter().find(|[name, ..]| *name == metric).map(|[.., expression]| *expression)
 }

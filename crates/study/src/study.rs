@@ -1,5 +1,5 @@
-//! A study as plain values. `load.rs` reads it from a file, `settings.rs` applies the user's options, `resolved.rs` writes it,
-//! and `plan.rs` derives the runs from it.
+//! A study as plain values. `load.rs` reads it from a file, `settings.rs` applies the user's options, `resolved.rs`
+//! writes it, and `plan.rs` derives the runs from it.
 
 use crate::expression::Expression;
 use crate::port::ScenarioSource;
@@ -10,7 +10,7 @@ use fullpipe_archive::{
 use fullpipe_scenario::schema::{Node, NodeContent, SourceLocation};
 use std::ops::Deref;
 
-/// A whole study.
+/// A study with all its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
     /// The name, which is also that of its folder of records.
@@ -23,13 +23,15 @@ pub struct Study {
     pub description: String,
     /// The seed from which the seeds of runs are derived.
     pub seeds: SeedSource,
-    /// Further runs if there is one seed exactly: those of other seeds of the same scenario in the folder of records.
+    /// Further runs if the study has exactly one seed: runs of the same scenario with other seeds in the folder of
+    /// records.
     pub more_seeds: Vec<u64>,
     /// Study seeds under which each run is repeated.
     pub study_seeds: u64,
     /// The number of times that the number of runs was increased after the verdict `undecided`.
     pub raised: u64,
-    /// The claims that are repeated under several study seeds, with the points that they refer to; empty: the whole study.
+    /// The claims that are repeated under several study seeds, with the points that they refer to; empty: all of the
+    /// study.
     pub robust: Vec<String>,
     /// Whether the study is shortened.
     pub quick: bool,
@@ -62,7 +64,7 @@ pub struct Study {
 /// The name of the axis that selects the clock.
 pub const CLOCK_AXIS: &str = "clock";
 
-/// The values of the clock axis; empty for virtual time without such an axis.
+/// Returns the values of the clock axis; empty for virtual time without such an axis.
 pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
     match clock {
         Clock::Virtual => &[],
@@ -81,7 +83,7 @@ pub enum SeedSource {
 }
 
 impl SeedSource {
-    /// The seed of run `run`, counted from 0.
+    /// Returns the seed of run `run`, counted from 0.
     pub fn run_seed(self, run: u64) -> u64 {
         match self {
             SeedSource::Derived(seed) => fullpipe_units::random::derive_run_seed(seed, run),
@@ -89,7 +91,8 @@ impl SeedSource {
         }
     }
 
-    /// The seed of run `run` under the study seed with the number `study_seed`; the number 0 is the study's own seed.
+    /// Returns the seed of run `run` under the study seed with the number `study_seed`; the number 0 is the study's own
+    /// seed.
     pub fn run_seed_under(self, study_seed: u64, run: u64) -> u64 {
         match self {
             SeedSource::Derived(seed) if study_seed > 0 => {
@@ -101,7 +104,7 @@ impl SeedSource {
         }
     }
 
-    /// The number in the study.
+    /// Returns the number in the study.
     pub fn base(self) -> u64 {
         match self {
             SeedSource::Derived(seed) | SeedSource::Fixed(seed) => seed,
@@ -125,7 +128,7 @@ pub struct Experiment {
     pub name: String,
     /// Its former names, which are accepted with a hint.
     pub former: Vec<String>,
-    /// What it is about, for reports.
+    /// Its subject, for reports.
     pub text: String,
     /// The name of its scenario.
     pub scenario: String,
@@ -137,7 +140,8 @@ pub struct Experiment {
     pub quick_set: Vec<Setting>,
     /// The axes of the sweep.
     pub axes: Vec<Axis>,
-    /// The points, each with the index of a level per axis; `None`: all combinations, with the last axis varying fastest.
+    /// The points, each with the index of a level per axis; `None`: all combinations, with the last axis varying
+    /// fastest.
     pub points: Option<Vec<Vec<usize>>>,
     /// The points of a shortened study, if they differ.
     pub quick_points: Option<Vec<Vec<usize>>>,
@@ -150,7 +154,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// All points in the order of the sweep, each with the index of a level per axis.
+    /// Returns all points in the order of the sweep, each with the index of a level per axis.
     pub fn combinations(&self) -> Vec<Vec<usize>> {
         if let Some(points) = &self.points {
             return points.clone();
@@ -195,20 +199,20 @@ impl Experiment {
         }
     }
 
-    /// Whether the runs of a point are in real time.
+    /// Returns whether the runs of a point are in real time.
     pub fn is_real_time(&self, levels: &[usize]) -> bool {
         self.axis(CLOCK_AXIS).is_some_and(|(index, axis)| {
             levels.get(index).and_then(|level| axis.levels.get(*level)).is_some_and(|level| level.label == "real")
         })
     }
 
-    /// The names of the replications whose rows its points use: its own, then those of the values of its axes.
+    /// Returns the names of the replications whose rows its points use: its own, then those of the values of its axes.
     pub fn replications(&self) -> impl Iterator<Item = &str> {
         let levels = self.axes.iter().flat_map(|axis| &axis.levels);
         self.replications.as_deref().into_iter().chain(levels.filter_map(|level| level.replications.as_deref()))
     }
 
-    /// The axis with this name and its position.
+    /// Returns the axis with this name and its position.
     pub fn axis(&self, name: &str) -> Option<(usize, &Axis)> {
         self.axes.iter().enumerate().find(|(_, axis)| axis.name == name)
     }
@@ -243,19 +247,19 @@ pub struct Level {
 }
 
 impl Level {
-    /// Whether a value in a file or an option is this level.
+    /// Returns whether a value in a file or an option is this level.
     pub(crate) fn is(&self, node: &Node) -> bool {
         self.label == label_of(node) || self.value.as_ref() == Some(node)
     }
 
-    /// The level as a number, if its label or its value is one.
+    /// Returns the level as a number, if its label or its value is one.
     pub fn number(&self) -> Option<f64> {
         let of_label = || self.label.parse::<f64>().ok().filter(|number| number.is_finite());
         self.value.as_ref().and_then(number_of).or_else(of_label)
     }
 }
 
-/// A value as a number.
+/// Returns a value as a number.
 pub(crate) fn number_of(node: &Node) -> Option<f64> {
     match node.content {
         NodeContent::Integer(integer) => Some(integer as f64),
@@ -282,13 +286,13 @@ impl Deref for Metric {
 }
 
 impl Metric {
-    /// Whether the metric applies to an experiment.
+    /// Returns whether the metric applies to an experiment.
     pub fn applies_to(&self, experiment: &str) -> bool {
         self.experiments.is_empty() || self.experiments.iter().any(|name| name == experiment)
     }
 
-    /// How a mean of other runs is predicted: by draws if the metric is a ratio or a share (no unit, or %), a median or a
-    /// percentile; otherwise by Student's t.
+    /// Returns the method that predicts a mean of other runs: draws if the metric is a ratio or a share (no unit, or
+    /// %), a median or a percentile; otherwise Student's t.
     pub fn prediction(&self) -> Prediction {
         let by_draws = self.unit.is_empty() || self.unit == "%" || self.expression.uses_quantiles();
         if by_draws { Prediction::Resampling } else { Prediction::Student }
@@ -345,7 +349,7 @@ pub enum Tolerance {
 }
 
 impl Tolerance {
-    /// Parses `5%` or `0.5`; `None` if the text is neither, or negative.
+    /// Parses `5%` or `0.5`; `None` if the text is neither, or if the number is negative.
     pub fn parse(text: &str) -> Option<Self> {
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
         match text.trim().strip_suffix('%') {
@@ -354,7 +358,7 @@ impl Tolerance {
         }
     }
 
-    /// The tolerance in the unit of a published value.
+    /// Returns the tolerance in the unit of a published value.
     pub fn absolute(self, published: f64) -> f64 {
         match self {
             Tolerance::Percent(percent) => published.abs() * percent / 100.0,
@@ -373,33 +377,33 @@ impl std::fmt::Display for Tolerance {
 }
 
 impl Study {
-    /// The experiment with this name.
+    /// Returns the experiment with this name.
     pub fn experiment(&self, name: &str) -> Option<&Experiment> {
         self.experiments.iter().find(|experiment| experiment.name == name)
     }
 
-    /// Whether runs of this experiment count even if they fell behind real time.
+    /// Returns whether runs of this experiment count even if they fell behind real time.
     pub fn counts_late_runs(&self, experiment: &str) -> bool {
         self.experiment(experiment).is_some_and(|experiment| experiment.late_runs == LateRuns::Count)
     }
 
-    /// The rows of the replications with this name.
+    /// Returns the rows of the replications with this name.
     pub fn replications(&self, name: &str) -> Option<&[Vec<Setting>]> {
         self.replications.iter().find(|(known, _)| known == name).map(|(_, rows)| rows.as_slice())
     }
 
-    /// The claim with this name.
+    /// Returns the claim with this name.
     pub fn claim(&self, name: &str) -> Option<&Claim> {
         self.claims.iter().find(|claim| claim.name == name)
     }
 
-    /// Whether a point of the selected experiments runs in real time.
+    /// Returns whether a point of the selected experiments runs in real time.
     pub fn needs_real_time(&self) -> bool {
         let mut chosen = self.experiments.iter().filter(|experiment| self.selected.contains(&experiment.name));
         chosen.any(|experiment| experiment.combinations().iter().any(|levels| experiment.is_real_time(levels)))
     }
 
-    /// The names of all axes, in the order of their first appearance.
+    /// Returns the names of all axes, in the order of their first appearance.
     pub fn axis_names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for axis in self.experiments.iter().flat_map(|experiment| &experiment.axes) {
@@ -411,7 +415,7 @@ impl Study {
     }
 }
 
-/// The text of a value in tables and points: strings without quotation marks, short numbers.
+/// Returns the text of a value in tables and points: strings without quotation marks, short numbers.
 pub(crate) fn label_of(node: &Node) -> String {
     match &node.content {
         NodeContent::Text(text) => text.clone(),
@@ -420,7 +424,7 @@ pub(crate) fn label_of(node: &Node) -> String {
     }
 }
 
-/// Whether a text can be used in `axis=value;axis=value`.
+/// Returns whether a text can be used in `axis=value;axis=value`.
 pub(crate) fn is_label(text: &str) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains([';', '=', '\n', '\r', '"'])
 }

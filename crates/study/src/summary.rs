@@ -1,14 +1,15 @@
-//! Computes `results.csv` and `summary.csv`: the values of the runs and the published values, with verdicts by the rules of
-//! `verdict.rs`.
+//! Computes `results.csv` and `summary.csv`: the values of the runs and the published values, with verdicts by the
+//! rules of `verdict.rs`.
 //!
 //! * A point is deterministic if its runs drew no random number: it has one value and no interval.
-//! * A value that differs is `explained` if a variant that changes one assumption matches the published values of its experiment.
-//!   The claim in `explained_by` contains the variant.
+//! * A value that differs is `explained` if a variant that changes one assumption matches the published values of its
+//!   experiment. The claim in `explained_by` contains the variant.
 //! * There is no verdict without a published value, or if runs that it needs were not made.
 //!
-//! A run that fell behind real time or failed the audit does not represent the network. It is excluded from every statistic, and
-//! the note of the row states the number of such runs. The remaining runs represent a point if they are at least half of its runs
-//! and contain a value. Otherwise the point supports no verdict, and its row has the values of all runs and a note.
+//! A run that fell behind real time or failed the audit does not represent the network. It is excluded from every
+//! statistic, and the note of the row states the number of such runs. The remaining runs represent a point if they are
+//! at least half of its runs and contain a value. Otherwise the point supports no verdict, and its row has the values
+//! of all runs and a note.
 
 use crate::check::{passes, point_passes};
 use crate::evaluate::{self, ClaimParts, EvaluationContext};
@@ -33,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-/// A row of `summary.csv` as a JSON object. Empty cells are null, and a shortened study has `"quick": true`.
+/// Returns a row of `summary.csv` as a JSON object. Empty cells are null, and a shortened study has `"quick": true`.
 pub fn row_to_json(row: &SummaryRow, quick: bool) -> Value {
     let cell = |column: &Column<SummaryRow>| match (column.cell)(row) {
         // A claim has no point; any other empty text is missing.
@@ -54,12 +55,12 @@ pub struct SeedVerdicts {
     pub pooled: Verdict,
     /// The verdict under each study seed.
     pub of_seeds: Vec<Option<Verdict>>,
-    /// The CPU time of the runs behind it in seconds, if all are known.
+    /// The CPU time of the runs behind these verdicts in seconds, if all are known.
     pub cpu_s: Option<f64>,
 }
 
 impl SeedVerdicts {
-    /// Whether a seed contradicts the pooled verdict: `match` against `differs` or `refuted`.
+    /// Returns whether a seed contradicts the pooled verdict: `match` against `differs` or `refuted`.
     pub fn is_contradicted(&self) -> bool {
         self.contradicting() > 0
     }
@@ -80,7 +81,7 @@ impl SeedVerdicts {
         words.join(separator)
     }
 
-    /// The row of `robustness.csv`.
+    /// Returns the row of `robustness.csv`.
     pub fn to_row(&self) -> RobustnessRow {
         RobustnessRow {
             name: self.name.clone(),
@@ -93,7 +94,7 @@ impl SeedVerdicts {
         }
     }
 
-    /// The rows of `robustness.csv` as a Markdown table.
+    /// Returns the rows of `robustness.csv` as a Markdown table.
     pub fn markdown_table(study: &str, all: &[SeedVerdicts]) -> String {
         let mut text = "| study | claim or value | verdict per seed | pooled verdict | agreement | CPU time |\n|---|---|---|---|---|---:|\n"
             .to_owned();
@@ -165,7 +166,7 @@ impl<'a> OfRun<'a> {
         }
     }
 
-    /// All values, whether or not they are trusted.
+    /// Returns all values, whether or not they are trusted.
     fn values(self) -> Option<&'a [Option<f64>]> {
         match self {
             OfRun::Nothing => None,
@@ -175,7 +176,7 @@ impl<'a> OfRun<'a> {
         }
     }
 
-    /// The values, if they are trusted.
+    /// Returns the values, if they are trusted.
     fn sound(self) -> Option<&'a [Option<f64>]> {
         match self {
             OfRun::Sound(values) | OfRun::LateAndCounted(values) => Some(values),
@@ -185,7 +186,7 @@ impl<'a> OfRun<'a> {
 }
 
 impl<'a> MeasuredValues<'a> {
-    /// `digest` returns the SHA-256 of the tables of a run, by its key.
+    /// Collects the values of a study's runs. `digest` returns the SHA-256 of the tables of a run, by its key.
     pub(crate) fn new(
         study: &'a Study,
         plan: &'a Plan,
@@ -219,7 +220,7 @@ impl<'a> MeasuredValues<'a> {
             });
             let runs: Vec<_> = runs.collect();
             let Some(((first, values), others)) = runs.split_first() else { return false };
-            // Equal tables give equal values, which are known already: only few runs must be read again.
+            // Equal tables contain equal values, which are already known: only few runs must be read again.
             let has_equal_values = others.iter().all(|(_, of_other)| of_other == values);
             let has_equal_tables =
                 || digest(first).is_some_and(|of_first| others.iter().all(|(key, _)| digest(key) == Some(of_first)));
@@ -273,7 +274,7 @@ impl<'a> MeasuredValues<'a> {
         self
     }
 
-    /// The points of claims over deterministic points only.
+    /// Returns the points of claims over deterministic points only.
     pub(crate) fn points_of_deterministic_claims(&self) -> BTreeSet<usize> {
         let claims = self.study.claims.iter().filter(|claim| Behind::new(self, claim).replications.n.is_none());
         let lookups = claims.flat_map(|claim| claim.expression.lookups()).filter(|lookup| !is_published(lookup));
@@ -281,7 +282,7 @@ impl<'a> MeasuredValues<'a> {
         points.filter(|point| self.deterministic[*point] && !self.is_real(*point)).collect()
     }
 
-    /// The only value of a metric at a deterministic point.
+    /// Returns the only value of a metric at a deterministic point.
     fn deterministic(&self, point: usize, metric: usize) -> Option<f64> {
         let values: Vec<f64> = self.of(point, metric).into_iter().flatten().collect();
         let first = *values.first()?;
@@ -310,7 +311,7 @@ impl<'a> MeasuredValues<'a> {
         Some(judge_published(measured, &published, self.study.raised))
     }
 
-    /// The trusted values of a metric at a point, in the order of runs.
+    /// Returns the trusted values of a metric at a point, in the order of runs.
     fn of(&self, point: usize, metric: usize) -> Vec<Option<f64>> {
         let value = |run: &OfRun<'_>| run.sound()?.get(metric).copied().flatten();
         self.points[point].iter().map(value).collect()
@@ -320,19 +321,19 @@ impl<'a> MeasuredValues<'a> {
         summary_of(self.of(point, metric))
     }
 
-    /// The statistics of a metric at a point over all values, trusted or not.
+    /// Returns the statistics of a metric at a point over all values, trusted or not.
     fn summary_of_all(&self, point: usize, metric: usize) -> Option<SampleStatistics> {
         let value = |run: &OfRun<'_>| run.values()?.get(metric).copied().flatten();
         summary_of(self.points[point].iter().map(value).collect())
     }
 
-    /// Whether the runs of a point are in real time.
+    /// Returns whether the runs of a point are in real time.
     fn is_real(&self, point: usize) -> bool {
         let mut runs = self.plan.points[point].runs.iter().filter_map(|run| self.plan.runs.get(*run));
         runs.any(|run| run.real)
     }
 
-    /// Whether fewer than half of the runs of a point are trusted.
+    /// Returns whether fewer than half of the runs of a point are trusted.
     fn is_thin(&self, point: usize) -> bool {
         let runs = &self.points[point];
         let sound = runs.iter().filter(|run| run.sound().is_some()).count();
@@ -362,7 +363,8 @@ impl<'a> MeasuredValues<'a> {
         notes.into_iter().chain([equal]).flatten().collect()
     }
 
-    /// Warnings for the points at which several runs drew random numbers and have equal records, with the number of runs.
+    /// Warnings for the points at which several runs drew random numbers and have equal records, with the number of
+    /// runs.
     pub(crate) fn equal_records(&self) -> Vec<Warning> {
         let points = self.plan.points.iter().zip(&self.equal).filter(|(_, equal)| **equal);
         points
@@ -375,8 +377,8 @@ impl<'a> MeasuredValues<'a> {
             .collect()
     }
 
-    /// A note that a long-term value is not stationary, if the means of the halves of the measured interval over all runs differ
-    /// too much.
+    /// Returns a note that a long-term value is not stationary. This is so if the means of the halves of the measured
+    /// interval over all runs differ too much.
     fn not_stationary(&self, point: usize, metric: usize) -> Option<String> {
         let tolerance = half_tolerance(self.study.metrics.get(metric)?)?;
         let of_run = |run: &Option<&[Option<[f64; 2]>]>| run.as_ref()?.get(metric).copied().flatten();
@@ -394,7 +396,7 @@ impl<'a> MeasuredValues<'a> {
         })
     }
 
-    /// The note about the first non-stationary value behind a claim.
+    /// Returns the note about the first non-stationary value behind a claim.
     fn not_stationary_behind(&self, claim: &Claim) -> Option<String> {
         let lookups = claim.expression.lookups().into_iter().filter(|lookup| !is_published(lookup));
         let mut values = lookups.flat_map(|lookup| {
@@ -410,7 +412,7 @@ impl<'a> MeasuredValues<'a> {
         })
     }
 
-    /// The runs of a point whose values count: the trusted runs, or all if those are fewer than half.
+    /// Returns the runs of a point whose values count: the trusted runs, or all if those are fewer than half.
     pub(crate) fn counting(&self, point: usize) -> Vec<usize> {
         let thin = self.is_thin(point);
         let counts = |run: &OfRun<'_>| if thin { run.values().is_some() } else { run.sound().is_some() };
@@ -424,7 +426,7 @@ impl<'a> MeasuredValues<'a> {
         published.find(|row| row.experiment == point.experiment && row.point == point.own_label && row.metric == metric)
     }
 
-    /// The table `results.csv`.
+    /// Returns the table `results.csv`.
     pub(crate) fn results(&self) -> Results {
         let rows = self.plan.points.iter().zip(&self.points).flat_map(|(point, runs)| {
             point.runs.iter().zip(runs).filter_map(|(run, of_run)| {
@@ -440,8 +442,8 @@ impl<'a> MeasuredValues<'a> {
         }
     }
 
-    /// All rows of `summary.csv`: metrics point by point, then claims. If the study was repeated under several study seeds, the
-    /// verdict is that of all runs together, and the note contains those of each seed.
+    /// Returns all rows of `summary.csv`: metrics point by point, then claims. If the study was repeated under several
+    /// study seeds, the verdict is that of all runs together, and the note contains those of each seed.
     pub(crate) fn rows(&self) -> (Vec<SummaryRow>, Vec<SeedVerdicts>) {
         let mut rows = self.rows_of_all_runs();
         let seeds = self.study.study_seeds as usize;
@@ -463,8 +465,8 @@ impl<'a> MeasuredValues<'a> {
         (rows, all)
     }
 
-    /// The CPU time in seconds of the runs behind a row, each counted once, without those with random starts; `None` if one is
-    /// not known.
+    /// Returns the CPU time in seconds of the runs behind a row, each counted once, without those with random starts;
+    /// `None` if one is not known.
     fn cpu_behind(&self, row: &SummaryRow) -> Option<f64> {
         let points: Vec<usize> = match row.claim().map(|name| self.study.claim(name)) {
             Some(claim) => claim?.expression.lookups().into_iter().flat_map(|lookup| self.points(lookup)).collect(),
@@ -474,7 +476,7 @@ impl<'a> MeasuredValues<'a> {
         runs.into_iter().map(|run| self.cpu_s.get(run).copied().flatten()).sum()
     }
 
-    /// The same with the runs of one study seed only.
+    /// Returns the same values with the runs of one study seed only.
     fn of_seed(&self, seed: usize, seeds: usize) -> Self {
         fn of_one<T: Copy>(runs: &[T], seed: usize, seeds: usize) -> Vec<T> {
             let count = runs.len() / seeds;
@@ -595,14 +597,14 @@ impl<'a> MeasuredValues<'a> {
         row.verdict = Some(verdict);
     }
 
-    /// The note of a study whose number of runs was increased.
+    /// Returns the note of a study whose number of runs was increased.
     fn raised(&self) -> Option<String> {
         let raised = self.study.raised;
         (raised > 0).then(|| format!("runs raised {}, stricter threshold", if raised == 1 { "once" } else { "twice" }))
     }
 
-    /// The point at which a claim's variant has a published value of another point. The axes are equal, except those that the
-    /// variant sets.
+    /// Returns the point at which a claim's variant has a published value of another point. The axes are equal, except
+    /// those that the variant sets.
     fn variant(&self, claim: &Claim, published: &PublishedResult) -> Option<(usize, usize)> {
         let (experiment, set) = claim.variant.split_once(';').unwrap_or((&claim.variant, ""));
         let pairs = |text: &str| -> Vec<(String, String)> {
@@ -624,8 +626,8 @@ impl<'a> MeasuredValues<'a> {
         Some((point, metric))
     }
 
-    /// Whether a claim explains published values: it matches, it was not chosen after a look at results, and its variant matches
-    /// all of them, at least one.
+    /// Returns whether a claim explains published values: it matches, it was not chosen after a look at results, and
+    /// its variant matches all of the values. There must be at least one value.
     fn explains(&self, claim: &Claim, concerns: impl Fn(&PublishedResult) -> bool) -> bool {
         let matches = |published: &PublishedResult| {
             let variant = self.variant(claim, published).filter(|(point, _)| !self.is_thin(*point));
@@ -644,7 +646,7 @@ impl<'a> MeasuredValues<'a> {
         format!("explained by claim:{} ({}), shown by {}", claim.name, claim.text, self.shown_by(claim))
     }
 
-    /// The note about a variant that moves a value but does not explain it.
+    /// Returns the note about a variant that moves a value but does not explain it.
     fn movement(&self, claim: &Claim, published: &PublishedResult, from: Option<f64>) -> Option<String> {
         let ((point, metric), from) = (self.variant(claim, published)?, from?);
         let (to, value) = (self.summary(point, metric)?.mean, published.value);
@@ -659,7 +661,7 @@ impl<'a> MeasuredValues<'a> {
         })
     }
 
-    /// The points that a claim refers to, each with the key of its first run.
+    /// Returns the points that a claim refers to, each with the key of its first run.
     fn shown_by(&self, claim: &Claim) -> String {
         let mut shown: Vec<String> = Vec::new();
         for lookup in claim.expression.lookups() {
@@ -681,7 +683,7 @@ impl<'a> MeasuredValues<'a> {
         shown.join(" and ")
     }
 
-    /// The indices of the points that a lookup refers to.
+    /// Returns the indices of the points that a lookup refers to.
     fn points(&self, lookup: &Lookup) -> Vec<usize> {
         let Some(experiment) = self.study.experiment(&lookup.experiment) else { return Vec::new() };
         let points = self.plan.points.iter().enumerate();
@@ -691,7 +693,7 @@ impl<'a> MeasuredValues<'a> {
             .collect()
     }
 
-    /// The doubts about the runs at the points that a claim refers to.
+    /// Returns the doubts about the runs at the points that a claim refers to.
     fn doubts_of(&self, claim: &Claim) -> Doubts<'a> {
         let lookups = claim.expression.lookups();
         let points: BTreeSet<usize> = lookups.iter().flat_map(|lookup| self.points(lookup)).collect();
@@ -704,7 +706,7 @@ impl<'a> MeasuredValues<'a> {
         }
     }
 
-    /// The note about points of a claim that the user excluded.
+    /// Returns the note about points of a claim that the user excluded.
     fn left_out_of(&self, claim: &Claim) -> Option<String> {
         let lookups = claim.expression.lookups();
         let speaks_of = |left_out: &LeftOut, value: &str| {
@@ -786,7 +788,7 @@ impl<'a> MeasuredValues<'a> {
         row
     }
 
-    /// Tests a claim; `None` if a value that decides is missing.
+    /// Tests a claim; `None` if a value that is needed for the decision is missing.
     fn tested(&self, claim: &Claim) -> Result<Option<Tested>, ExpressionError> {
         let behind = Behind::new(self, claim);
         let measured = evaluate::parts(&claim.expression, &Sampled { behind: &behind, samples: Samples::AsMeasured })?;
@@ -821,7 +823,7 @@ impl<'a> MeasuredValues<'a> {
         Ok(Some(self.result(claim, &measured, judgment, holds, Some(n as u64), support)))
     }
 
-    /// The verdict on a claim over deterministic points after the runs with random starts, if there are any.
+    /// Returns the verdict on a claim over deterministic points after the runs with random starts, if there are any.
     fn with_phase(
         &self,
         claim: &Claim,
@@ -854,7 +856,7 @@ impl<'a> MeasuredValues<'a> {
         Tested { verdict: judgment.verdict, holds, n, support, note: Some(note).filter(|note| !note.is_empty()) }
     }
 
-    /// The name of a part of a claim: its number, and the point if its comparison is over several.
+    /// Returns the name of a part of a claim: its number, and the point if its comparison is over several points.
     fn part(&self, claim: &Claim, parts: &ClaimParts, part: usize) -> String {
         let (column, index, of) = parts.places.get(part).copied().unwrap_or((0, 0, 1));
         let point = claim.expression.lookups_below(column).into_iter().find_map(|lookup| {
@@ -892,8 +894,8 @@ enum PointValues {
     Replicated {
         values: Vec<f64>,
         resamples: Rc<Resamples>,
-        /// Samples of as many runs as the publication has, if the claim states their number. Those of different points are
-        /// independent.
+        /// Samples of as many runs as the publication has, if the claim states their number. The samples of different
+        /// points are independent.
         as_published: Option<Rc<Resamples>>,
     },
 }
@@ -911,8 +913,8 @@ impl<'a> Behind<'a> {
                 }
             }
         }
-        // Points in virtual time have common random numbers, so the same replications count at all of them. A point in real time
-        // has its own.
+        // Points in virtual time have common random numbers, so the same replications count at all of them. A point in
+        // real time has its own.
         let complete = |point: usize| -> BTreeSet<usize> {
             let values: Vec<Vec<Option<f64>>> =
                 stochastic[&point].iter().map(|metric| measured.of(point, *metric)).collect();
@@ -949,7 +951,7 @@ impl<'a> Behind<'a> {
             let points = measured.points(lookup);
             let values = match metric_of(lookup) {
                 None => Vec::new(),
-                // Not run this time: one missing value.
+                // The points were not run this time: one missing value.
                 Some(_) if points.is_empty() => vec![PointValues::Fixed(None)],
                 Some(metric) => points.into_iter().map(|point| values_at(lookup, metric, point)).collect(),
             };
@@ -1038,7 +1040,7 @@ impl EvaluationContext for RandomStarts<'_> {
     }
 }
 
-/// The CPU time of a run in seconds, if known.
+/// Returns the CPU time of a run in seconds, if known.
 pub(crate) fn cpu_of(result: &RunResult) -> Option<f64> {
     match result {
         RunResult::Values { cpu_s, .. } => *cpu_s,
@@ -1046,7 +1048,7 @@ pub(crate) fn cpu_of(result: &RunResult) -> Option<f64> {
     }
 }
 
-/// Which runs behind a claim are not trusted.
+/// The runs behind a claim that are not trusted.
 struct Doubts<'a> {
     /// The number of runs at the points that it refers to.
     runs: usize,
@@ -1072,7 +1074,7 @@ impl Doubts<'_> {
     }
 }
 
-/// The statistics of the values that are not missing.
+/// Returns the statistics of the values that are not missing.
 fn summary_of(values: Vec<Option<f64>>) -> Option<SampleStatistics> {
     let values: Vec<f64> = values.into_iter().flatten().collect();
     summarize(&values).filter(|summary| summary.mean.is_finite())

@@ -1,5 +1,5 @@
-//! Runs a plan on a pool of threads. Results do not depend on the assignment of runs to threads or the order in which they
-//! finish: each result is stored at its place in the plan.
+//! Runs a plan on a pool of threads. Results do not depend on the assignment of runs to threads or the order in which
+//! they finish: each result is stored at its place in the plan.
 
 use crate::archive::{Archive, StoredRun};
 use crate::error::StudyError;
@@ -19,11 +19,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 /// Receives the progress of a study, from one thread.
 pub trait StudyObserver {
-    /// The study begins.
+    /// Called when the study begins.
     fn on_planned(&mut self, _total: usize) {}
-    /// A run is finished.
+    /// Called when a run is finished.
     fn on_run_finished(&mut self, _run: &FinishedRun<'_>) {}
-    /// A message for the user.
+    /// Receives a message for the user.
     fn on_message(&mut self, _text: &str) {}
 }
 
@@ -81,9 +81,10 @@ enum Ended {
     Interrupted,
 }
 
-/// The order in which runs are made. Runs in virtual time are first, the longest ones first, so that no long run begins when the
-/// others are done; equal ones are in the order of the plan. Runs in real time are last, and no other run is made at the same
-/// time. Their order is random over the points, so that a slow change of the machine does not cause differences between points.
+/// Returns the order in which runs are made. Runs in virtual time are first, and the longest of them begin first, so
+/// that no long run begins when the others are done. Runs of equal length are in the order of the plan. Runs in real
+/// time are last, and no other run is made at the same time. Their order is random over the points, so that a slow
+/// change of the machine does not cause differences between points.
 fn order(seed: u64, runs: &[PlannedRun]) -> Vec<usize> {
     let (mut real, mut order): (Vec<usize>, Vec<usize>) = (0..runs.len()).partition(|index| runs[*index].real);
     order.sort_by(|a, b| runs[*b].scenario.cost.work.total_cmp(&runs[*a].scenario.cost.work));
@@ -95,8 +96,8 @@ fn order(seed: u64, runs: &[PlannedRun]) -> Vec<usize> {
     order
 }
 
-/// Permits to compute, one for each job. A worker returns its permit while it waits for the disk: a run of 20 ms waits for 10 ms
-/// until its files are synced.
+/// Permits to compute, one for each job. A worker returns its permit while it waits for the disk. For example, a run of
+/// 20 ms waits 10 ms until its files are synced.
 struct Permits {
     free: Mutex<usize>,
     returned: Condvar,
@@ -155,9 +156,9 @@ impl Sweep<'_> {
         let next = AtomicUsize::new(0);
         let order = order(self.study.seeds.base(), &self.plan.runs);
         let machine = RwLock::new(());
-        // With one job, runs are made one after the other, and nothing else at the same time. Runs of 15 ms then wait for 12 ms.
-        // With four workers for each job, the jobs are busy for 97 % of the time, with two for 90 %. A waiting worker has only
-        // its records in memory.
+        // With one job, runs are made one after another, and nothing else is done at the same time. Runs of 15 ms then
+        // wait for 12 ms. The jobs are busy for 97 % of the time with four workers for each job, and for 90 % with two.
+        // A waiting worker has only its records in memory.
         let workers = if jobs > 1 { 4 * jobs } else { 1 };
         let permits = Permits::new(jobs.max(1));
         let (sweep, options) = (self, &options);
@@ -244,7 +245,7 @@ impl Sweep<'_> {
         let Some(laboratory) = laboratory else {
             return Ok(RunResult::Failed("it takes the wall clock, which this laboratory does not have".to_owned()));
         };
-        // A run with another seed of a scenario stays as it is.
+        // A run with another seed of the same scenario is kept.
         let is_kept = matches!(self.study.seeds, SeedSource::Fixed(seed) if seed != run.seed);
         let found = if is_kept {
             self.archive.find(&run.key, &RunOptions::default()).map_err(machine)?
@@ -253,7 +254,8 @@ impl Sweep<'_> {
         } else {
             None
         };
-        // What fell behind supports nothing, unless that is what is looked at; another time the machine may keep up.
+        // A run that fell behind supports no result, unless the experiment counts such runs. When it is repeated, the
+        // machine may keep up.
         let enough = |finished: &StoredRun| {
             is_kept || laboratory.is_repeatable() || !finished.is_late() || self.counts_late(run)
         };
@@ -282,13 +284,13 @@ impl Sweep<'_> {
                 return Ok(RunResult::Failed(format!("a bug of this program: {words}")));
             }
         };
-        // The following steps mostly wait for the disk; another run is computed meanwhile.
+        // The following steps mostly wait for the disk; meanwhile, another run is computed.
         drop(permit);
         let stored = self.archive.store(&run.key, self.build, run.seed, options, records, &place).map_err(machine)?;
         self.values(run, &stored, false)
     }
 
-    /// Whether all points of a run count it even if it is late.
+    /// Returns whether all points of a run count it even if it is late.
     fn counts_late(&self, run: &PlannedRun) -> bool {
         let mut points = run.points.iter().filter_map(|index| self.plan.points.get(*index));
         points.all(|point| self.study.counts_late_runs(&point.experiment))
@@ -315,7 +317,7 @@ impl Sweep<'_> {
                     Ended::Wrong(format!("study {}, metric {}: {error}", self.study.name, metric.name))
                 })?;
                 of_point.push(value);
-                // The expression has no errors here, because they would have occurred for the whole interval.
+                // The expression has no errors here, because they would have occurred for the complete interval.
                 let at = |number| evaluate::evaluate_number(&metric.expression, &half(number)).ok().flatten();
                 let both = half_tolerance(metric).and_then(|_| Some([at(1)?, at(2)?]));
                 halves_of_point.push(both);
@@ -379,7 +381,7 @@ mod tests {
     fn the_longest_run_is_first_and_equal_ones_are_in_the_order_of_the_plan() {
         let costs = [5.0, 7.0, 5.0, 1.0, 7.0, 9.0];
         let runs: Vec<PlannedRun> = costs.into_iter().enumerate().map(|(n, cost)| run(n, cost, n == 5)).collect();
-        // Runs in real time are last, whatever their length.
+        // Runs in real time are last, regardless of their length.
         assert_eq!(order(1, &runs), [1, 4, 0, 2, 3, 5]);
     }
 

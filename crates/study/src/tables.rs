@@ -1,5 +1,5 @@
-//! Reads the tables of a run for metrics. Metrics use the written tables, so a reused run gives the same numbers as a new one. A
-//! cell that is neither empty nor a number is an error: the run is then made again.
+//! Reads the tables of a run for metrics. Metrics use the written tables, so a reused run has the same values as a new
+//! one. A cell that is neither empty nor a number is an error: the run is then made again.
 
 use crate::evaluate::{EvaluationContext, direction_matches, end_of, flow_matches};
 use crate::experience::FlowSummary;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
-/// The files of a run that metrics use and that are read as a whole.
+/// The files of a run that metrics use and that are read completely.
 pub(crate) const TABLES: [&str; 4] = [FLOWS.file, LINKS.file, HALVES.file, FIGURES.file];
 
 /// The samples of one series in order of time: seconds and value.
@@ -50,8 +50,8 @@ impl MetricTables {
         })
     }
 
-    /// Adds samples from `series.csv`. Only the wanted ones are kept, because the file of a long run may be larger than the
-    /// memory.
+    /// Adds samples from `series.csv`. Only the wanted ones are kept, because the file of a long run may be larger than
+    /// the memory.
     pub(crate) fn with_series(mut self, input: impl Read, wanted: &WantedSeries) -> Result<Self, RecordError> {
         for (subject, metric) in wanted {
             self.series.entry(subject.clone()).or_default().insert(metric.clone(), Vec::new());
@@ -67,12 +67,12 @@ impl MetricTables {
         Ok(self)
     }
 
-    /// The values of single flows.
+    /// Returns the values of single flows.
     pub(crate) fn experience(&self) -> FlowSummary {
         FlowSummary::of(&self.flows, &self.figures)
     }
 
-    /// The samples of a series at the selected times that have a value.
+    /// Returns the samples of a series at the selected times that have a value.
     fn samples(&self, subject: &str, metric: &str, wanted: impl Fn(f64) -> bool) -> Vec<Option<f64>> {
         let samples = self.series.get(subject).and_then(|of_subject| of_subject.get(metric));
         let samples = samples.into_iter().flatten().filter(|(time_s, _)| wanted(*time_s));
@@ -80,7 +80,8 @@ impl MetricTables {
     }
 }
 
-/// A column of numbers, for the rows whose number and name (in the column `key`) match; empty without the table.
+/// Returns a column of numbers, for the rows whose number and name (in the column `key`) match; empty without the
+/// table.
 fn matching(table: &Columns, key: &str, column: &str, is_match: impl Fn(usize, &str) -> bool) -> Vec<Option<f64>> {
     let (Ok(names), Ok(values)) = (table.find_text_column(key), table.find_column(column)) else { return Vec::new() };
     let rows = names.iter().zip(values).enumerate().filter(|(row, (name, _))| is_match(*row, name));
@@ -136,10 +137,10 @@ impl EvaluationContext for PointContext<'_> {
     }
 }
 
-/// A column of the halves of the measured interval: the kind of its subject, and how its value is read.
+/// A column of the halves of the measured interval: the kind of its subject, and the function that reads its value.
 type HalfColumn = (&'static str, fn(&HalfRow) -> Option<f64>);
 
-/// The column of the halves for a column of `flows.csv`, or of `links.csv` (`link_...`).
+/// Returns the column of the halves for a column of `flows.csv`, or of `links.csv` (`link_...`).
 fn half_column(name: &str) -> Option<HalfColumn> {
     let column: HalfColumn = match name {
         "goodput_bps" | "measured_goodput_bps" => ("flow", |row: &HalfRow| row.goodput_bps),
@@ -150,8 +151,8 @@ fn half_column(name: &str) -> Option<HalfColumn> {
     Some(column)
 }
 
-/// The permitted difference between the halves of the measured interval, as a share of their mean, for a metric of a long-term
-/// rate or delay. `None` if the metric is neither, or cannot be computed from halves.
+/// Returns the permitted difference between the halves of the measured interval, as a share of their mean, for a metric
+/// of a long-term rate or delay. `None` if the metric is neither, or cannot be computed from halves.
 pub(crate) fn half_tolerance(metric: &Metric) -> Option<f64> {
     let tolerance = match metric.unit.as_str() {
         unit if unit.ends_with("bit/s") || unit.ends_with("B/s") => 0.05,

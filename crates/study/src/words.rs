@@ -7,7 +7,7 @@ pub(crate) fn suggestion<'a>(found: &str, known: impl IntoIterator<Item = &'a st
     nearest_name(found, known).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
-/// Names in one line, or "nothing" if there are none.
+/// Returns the names in one line, or "nothing" if there are none.
 pub(crate) fn list_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }

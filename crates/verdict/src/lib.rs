@@ -2,8 +2,9 @@
 //!
 //! * A published value is judged by an equivalence test (Schuirmann 1987). It matches if the interval of our mean lies
 //!   entirely within the tolerance. It differs if the interval lies entirely outside, and the value is also outside the
-//!   prediction interval for a mean of as many runs as the publication has.
-//! * A claim is judged part by part by its support: the share of bootstrap resamples of the replications for which it holds.
+//!   prediction interval. That interval is for a mean of as many runs as the publication has.
+//! * A claim is judged part by part by its support: the share of bootstrap resamples of the replications for which it
+//!   holds.
 //!
 //! `docs/verdicts.md` states the rules for users, with their error rates as `tests/all.rs` simulates them.
 
@@ -74,28 +75,31 @@ pub enum PointMeasurement<'a> {
     Mixed(&'a [f64]),
 }
 
-/// Whether values are so skewed that a claim needs [`MIN_REPLICATIONS_SKEWED`] replications: |sample skewness| > 1.
+/// Returns whether values are so skewed that a claim needs [`MIN_REPLICATIONS_SKEWED`] replications: |sample skewness|
+/// > 1.
 pub fn is_skewed(values: &[f64]) -> bool {
     skewness(values).is_some_and(|skewness| skewness.abs() > 1.0)
 }
 
-/// The number of replications that the mean of values with a sample skewness of G needs: 30 G², at most [`MIN_REPLICATIONS_SKEWED`].
+/// Returns the number of replications that the mean of values with a sample skewness of G needs: 30 G², at most
+/// [`MIN_REPLICATIONS_SKEWED`].
 ///
-/// The one-sided error of Student's interval exceeds 2.5 % by |G| / (6 sqrt(n)) (2 z² + 1) φ(z) = 0.085 |G| / sqrt(n) in the
-/// first order of Edgeworth's expansion (Hall 1992, section 2.6; z = 1.96), so the number of runs for the same error grows with
-/// the square of the skewness (Cochran 1977, section 2.15: 25 G²). A skewness of 1 needs 30 runs, where the error is 4 %.
+/// The one-sided error of Student's interval exceeds 2.5 % by |G| / (6 sqrt(n)) (2 z² + 1) φ(z) = 0.085 |G| / sqrt(n)
+/// in the first order of Edgeworth's expansion (Hall 1992, section 2.6; z = 1.96), so the number of runs for the same
+/// error grows with the square of the skewness (Cochran 1977, section 2.15: 25 G²). A skewness of 1 needs 30 runs,
+/// where the error is 4 %.
 fn needed_for_skewness(values: &[f64]) -> usize {
     let needed = skewness(values).map_or(0.0, |skewness| (MIN_REPLICATIONS_SKEWED as f64 * skewness * skewness).ceil());
     (needed as usize).clamp(MIN_REPLICATIONS, MIN_REPLICATIONS_SKEWED)
 }
 
-/// The number of replications that a claim with `parts` parts needs.
+/// Returns the number of replications that a claim with `parts` parts needs.
 pub fn replications_for_parts(parts: usize) -> usize {
     if parts > MANY_PARTS_THRESHOLD { MIN_REPLICATIONS_MANY_PARTS } else { MIN_REPLICATIONS }
 }
 
-/// Reports missing replications: how many exist, how many are needed, and why. `for_skewness` is the number needed because
-/// of skewed values.
+/// Reports missing replications: how many exist, how many are needed, and why. `for_skewness` is the number needed
+/// because of skewed values.
 fn too_few(n: usize, for_skewness: usize, is_mixed: bool, parts: usize) -> Option<String> {
     let (needed, reason) = if is_mixed {
         (MIN_REPLICATIONS_SKEWED, ", because only some of the runs have a time-out or a stall")
@@ -109,8 +113,8 @@ fn too_few(n: usize, for_skewness: usize, is_mixed: bool, parts: usize) -> Optio
     (n < needed).then(|| format!("{n} complete replications, {needed} are needed{reason}"))
 }
 
-/// The confidence interval of the mean, and the interval for verdicts. The former is Student's 95 % interval, or that of
-/// confidence 1 - 0.05/k after the number of runs was raised k - 1 times.
+/// The confidence interval of the mean, and the interval for verdicts. The former is Student's 95 % interval, or that
+/// of confidence 1 - 0.05/k after the number of runs was raised k - 1 times.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     mean: f64,
@@ -123,9 +127,10 @@ struct Interval {
 impl Interval {
     /// Returns `None` for fewer than two values.
     ///
-    /// For values that are skewed to the right, Student's interval lies too low. For verdicts, the end on the side of the
-    /// skew is moved outward by the first term of the Cornish-Fisher expansion of the studentized mean, G s (2 t² + 1) / (6
-    /// n) (Johnson 1978; Hall 1992). The other end does not change, so the interval is never narrower than Student's.
+    /// For values that are skewed to the right, Student's interval lies too low. For verdicts, the end on the side of
+    /// the skew is moved outward by the first term of the Cornish-Fisher expansion of the studentized mean, G s (2 t² +
+    /// 1) / (6 n) (Johnson 1978; Hall 1992). The other end does not change, so the interval is never narrower than
+    /// Student's.
     fn new(values: &[f64], k: u64) -> Option<Self> {
         let (n, mean) = (values.len() as f64, mean(values)?);
         let (t, s) = (student_t_quantile(values.len() - 1, 1.0 - 0.05 / k as f64), standard_deviation(values)?);
@@ -138,13 +143,13 @@ impl Interval {
     }
 }
 
-/// The largest number of runs of a publication for which draws are made. For more runs, the spread of their mean is below 3 %
-/// of that of one run.
+/// The largest number of runs of a publication for which draws are made. For more runs, the spread of their mean is
+/// below 3 % of that of one run.
 const MOST_DRAWN: u64 = 1000;
 
-/// Whether a mean of `m` runs of the same system explains a value. It does if the value lies in the distribution of our mean
-/// plus the difference between the mean of `m` draws and the mean of n draws from our n runs. A share of a(n, k) of the
-/// differences is excluded at each end.
+/// Returns whether a mean of `m` runs of the same system explains a value. It does if the value lies in the
+/// distribution of our mean plus a difference. The difference is that between the mean of `m` draws and the mean of n
+/// draws from our n runs. A share of a(n, k) of the differences is excluded at each end.
 fn explained_by_draws(values: &[f64], value: f64, m: u64, k: u64) -> Option<bool> {
     let (n, center) = (values.len(), mean(values)?);
     let mut stream = RandomStream::new(0, "replications", "prediction");
@@ -160,8 +165,8 @@ fn explained_by_draws(values: &[f64], value: f64, m: u64, k: u64) -> Option<bool
     Some((low..=high).contains(&(value - center)))
 }
 
-/// Judges the measured values of a point against a published value. `raised` is the number of times that the number of runs
-/// was increased after `undecided`.
+/// Judges the measured values of a point against a published value. `raised` is the number of times that the number of
+/// runs was increased after `undecided`.
 pub fn judge_published(measured: PointMeasurement<'_>, published: &PublishedValue, raised: u64) -> Judgment {
     let PublishedValue { value, tolerance, runs, prediction } = *published;
     let values = match measured {
@@ -216,7 +221,8 @@ pub enum Formula {
 }
 
 impl Formula {
-    /// Whether the claim holds if its parts have these truth values; `None` if a truth value that decides is missing.
+    /// Returns whether the claim holds if its parts have these truth values; `None` if a truth value that is needed for
+    /// the decision is missing.
     pub fn holds(&self, truths: &[Option<bool>]) -> Option<bool> {
         let any = |formulas: &[Formula], decisive: bool| {
             let mut missing = false;
@@ -237,7 +243,7 @@ impl Formula {
         }
     }
 
-    /// The numbers of the parts in the formula.
+    /// Returns the numbers of the parts in the formula.
     fn parts(&self) -> Vec<usize> {
         match self {
             Formula::Part(part) => vec![*part],
@@ -247,7 +253,8 @@ impl Formula {
     }
 }
 
-/// The numbers of resamples for which a condition holds and does not hold. Resamples without a truth value are not counted.
+/// The numbers of resamples for which a condition holds and does not hold. Resamples without a truth value are not
+/// counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResampleCount {
     /// Resamples for which it holds.
@@ -266,14 +273,14 @@ impl ResampleCount {
         }
     }
 
-    /// The share of resamples for which the condition holds.
+    /// Returns the share of resamples for which the condition holds.
     pub fn support(self) -> f64 {
         self.holds as f64 / RESAMPLE_COUNT as f64
     }
 }
 
-/// Counts the resamples for which one part of a claim holds. It stops when neither outcome can reach the share 1 - a(n),
-/// because the verdict on the part is then final.
+/// Counts the resamples for which one part of a claim holds. It stops when neither outcome can reach the share 1 -
+/// a(n), because the verdict on the part is then final.
 pub fn count_resamples(resamples: &Resamples, mut holds: impl FnMut(&[u32]) -> Option<bool>) -> ResampleCount {
     let limit = expanded_tail_probability(resamples.replications(), 1) * RESAMPLE_COUNT as f64;
     let mut count = ResampleCount::default();
@@ -310,7 +317,7 @@ pub struct ClaimJudgment {
     pub note: Option<String>,
 }
 
-/// Judges a claim over deterministic points only; `None` if a value that decides is missing.
+/// Judges a claim over deterministic points only; `None` if a value that is needed for the decision is missing.
 pub fn judge_deterministic(formula: &Formula, truths: &[Option<bool>]) -> Option<ClaimJudgment> {
     let holds = formula.holds(truths)?;
     let verdict = if holds { Verdict::Match } else { Verdict::Refuted };
@@ -329,7 +336,8 @@ pub fn judge_deterministic(formula: &Formula, truths: &[Option<bool>]) -> Option
 /// The minimum number of the `PHASE_RUNS` runs with random starts that must agree with the deterministic run.
 pub const MIN_PHASE_AGREEMENT: u64 = 9;
 
-/// Judges a claim over deterministic points after runs with random starts: it becomes undecided if too few of them agree.
+/// Judges a claim over deterministic points after runs with random starts. The claim becomes undecided if too few of
+/// them agree.
 pub fn judge_phase(judgment: ClaimJudgment, agree: u64, runs: u64) -> ClaimJudgment {
     if agree >= MIN_PHASE_AGREEMENT {
         return judgment;
@@ -339,14 +347,15 @@ pub fn judge_phase(judgment: ClaimJudgment, agree: u64, runs: u64) -> ClaimJudgm
     ClaimJudgment { verdict: Verdict::Undecided, deciding: None, note: Some(note) }
 }
 
-/// The reason for which too few replications exist for any verdict on a claim; `None` if there are enough.
+/// Returns the reason why there are too few replications for any verdict on a claim; `None` if there are enough.
 pub fn missing_replications_reason(formula: &Formula, replications: &Replications) -> Option<String> {
     let for_skewness = if replications.skewed { MIN_REPLICATIONS_SKEWED } else { 0 };
     too_few(replications.n?, for_skewness, replications.mixed, formula.parts().len())
 }
 
-/// Judges a claim from the resamples for which its parts hold. With n replications, a part holds if its support is at least
-/// 1 - a(n), and does not hold if its support is at most a(n). If one of k parts decides, its threshold is a(n, k).
+/// Judges a claim from the resamples for which its parts hold. With n replications, a part holds if its support is at
+/// least 1 - a(n), and does not hold if its support is at most a(n). If one of k parts decides, its threshold is a(n,
+/// k).
 pub fn judge_claim(formula: &Formula, counts: &[ResampleCount], replications: &Replications) -> ClaimJudgment {
     let undecided = |note| ClaimJudgment { verdict: Verdict::Undecided, deciding: None, note };
     if let Some(missing) = missing_replications_reason(formula, replications) {
@@ -358,9 +367,9 @@ pub fn judge_claim(formula: &Formula, counts: &[ResampleCount], replications: &R
     ClaimJudgment { verdict, deciding: deciding.filter(|_| counts.len() > 1), note: None }
 }
 
-/// Judges a refuted claim about a published value again. It stays refuted only if at most 2.5 % of the draws satisfy it. A
-/// draw is the mean of as many of our runs as the publication has. `count` counts draws of `m` runs, independent at each
-/// point.
+/// Judges a refuted claim about a published value again. It stays refuted only if at most 2.5 % of the draws satisfy
+/// it. A draw is the mean of as many of our runs as the publication has. `count` counts draws of `m` runs, independent
+/// at each point.
 pub fn judge_refuted(count: ResampleCount, m: u64) -> Judgment {
     if count.support() <= 0.025 {
         return Judgment::new(Verdict::Refuted, None);
@@ -378,8 +387,8 @@ struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// Returns the verdict on a formula and the part that decides. `match` has the threshold a(n, k_match), `refuted` has
-    /// a(n, k_refuted).
+    /// Returns the verdict on a formula and the part that decides. `match` has the threshold a(n, k_match), `refuted`
+    /// has a(n, k_refuted).
     fn judge(&self, formula: &Formula, k_match: u64, k_refuted: u64) -> (Verdict, Option<usize>) {
         match formula {
             Formula::Part(part) => {
@@ -418,8 +427,8 @@ impl Rule<'_> {
         }
     }
 
-    /// Returns `decisive` if one part has it, `unanimous` if all parts have it, and otherwise undecided for the first part
-    /// that has neither.
+    /// Returns `decisive` if one part has it, `unanimous` if all parts have it, and otherwise undecided for the first
+    /// part that has neither.
     fn combine(
         verdicts: Vec<(Verdict, Option<usize>)>,
         unanimous: Verdict,
@@ -442,7 +451,8 @@ mod tests {
     use super::*;
     use Verdict::{Differs, Match, Refuted, Undecided};
 
-    /// Ten values with mean 10 and s = 1: 10 +- sqrt(0.9) five times each. The half width is 2.262157 / sqrt(10) = 0.715357.
+    /// Ten values with mean 10 and s = 1: 10 +- sqrt(0.9) five times each. The half width is 2.262157 / sqrt(10) =
+    /// 0.715357.
     fn ten() -> Vec<f64> {
         (0..10).map(|i| 10.0 + 0.9f64.sqrt() * if i % 2 == 0 { 1.0 } else { -1.0 }).collect()
     }
@@ -521,9 +531,10 @@ mod tests {
         assert_eq!(judged(&one_off(12.0), 5.0, 100.0, None).verdict, Match);
     }
 
-    /// Thirty values, 27 of them 0 and three 10: mean 1, s² = (27 + 3 * 81) / 29 = 9.310345, s = 3.051286; half = 2.045230 s /
-    /// sqrt(30) = 1.139369. m2 = 9, m3 = (-27 + 3 * 729) / 30 = 72, g1 = 72/27 = 2.666667, G = sqrt(870) / 28 g1 = 2.809120. The
-    /// upper end is higher by G s (2 t² + 1) / 180 = 0.0476186 * 9.365931 = 0.445997: [-0.139369, 2.585366].
+    /// Thirty values, 27 of them 0 and three 10: mean 1, s² = (27 + 3 * 81) / 29 = 9.310345, s = 3.051286; half =
+    /// 2.045230 s / sqrt(30) = 1.139369. m2 = 9, m3 = (-27 + 3 * 729) / 30 = 72, g1 = 72/27 = 2.666667, G = sqrt(870) /
+    /// 28 g1 = 2.809120. The upper end is higher by G s (2 t² + 1) / 180 = 0.0476186 * 9.365931 = 0.445997: [-0.139369,
+    /// 2.585366].
     #[test]
     fn the_interval_of_skewed_values_is_wider_only_on_the_side_of_the_skew() {
         let values: Vec<f64> = (0..30).map(|i| if i % 10 == 0 { 10.0 } else { 0.0 }).collect();
@@ -539,9 +550,9 @@ mod tests {
         assert_eq!(judged(&values, 1.0, 1.6, None).verdict, Match);
     }
 
-    /// A share of ten runs: five are 0 and five are 1. s = 0.527046, and Student's prediction interval for one run is 0.5 ±
-    /// 2.372572 s = [-0.75, 1.75]. One draw is 0 or 1, and the mean of ten draws is between them. By draws, no value outside
-    /// 0.5 ± 1 is thus explained.
+    /// A share of ten runs: five are 0 and five are 1. s = 0.527046, and Student's prediction interval for one run is
+    /// 0.5 ± 2.372572 s = [-0.75, 1.75]. One draw is 0 or 1, and the mean of ten draws is between them. By draws, no
+    /// value outside 0.5 ± 1 is thus explained.
     #[test]
     fn shares_are_predicted_by_draws() {
         let values: Vec<f64> = (0..10).map(|i| f64::from(i % 2)).collect();

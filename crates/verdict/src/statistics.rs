@@ -1,13 +1,13 @@
 //! Statistics of repeated runs: mean, extremes, median, skewness, confidence intervals and the bootstrap.
 //!
-//! The interval of a mean is Student's: mean +- t(n - 1, 0.975) s / sqrt(n), where s^2 is the unbiased variance. It assumes
-//! approximately normal means and independent runs; named random streams make runs independent. For other statistics there
-//! is the percentile bootstrap (Efron and Tibshirani 1993, chapter 13) with Hesterberg's expanded percentiles. Two points of
-//! a sweep share the seeds of their runs, so they are resampled jointly (common random numbers; Law, Simulation Modeling and
-//! Analysis, section 11.2). The rules of verdicts use these functions.
+//! The interval of a mean is Student's: mean +- t(n - 1, 0.975) s / sqrt(n), where s^2 is the unbiased variance. It
+//! assumes approximately normal means and independent runs; named random streams make runs independent. The intervals
+//! of other statistics are those of the percentile bootstrap (Efron and Tibshirani 1993, chapter 13) with Hesterberg's
+//! expanded percentiles. Two points of a sweep share the seeds of their runs, so they are resampled jointly (common
+//! random numbers; Law, Simulation Modeling and Analysis, section 11.2). The rules of verdicts use these functions.
 //!
-//! Quantiles of t are computed, not tabulated. For integer degrees of freedom the distribution is a finite sum of powers of
-//! a cosine (Abramowitz and Stegun 26.7.3 and 26.7.4), which is inverted by bisection.
+//! Quantiles of t are computed, not tabulated. For integer degrees of freedom the distribution is a finite sum of
+//! powers of a cosine (Abramowitz and Stegun 26.7.3 and 26.7.4). The sum is inverted by bisection.
 
 use fullpipe_units::{RandomStream, math};
 
@@ -43,41 +43,41 @@ pub fn summarize(values: &[f64]) -> Option<SampleStatistics> {
     })
 }
 
-/// Arithmetic mean; `None` without values. Exact if all values are equal.
+/// Returns the arithmetic mean; `None` without values. Exact if all values are equal.
 pub fn mean(values: &[f64]) -> Option<f64> {
     let first = *values.first()?;
     // Sums the deviations from the first value: for equal values the sum is exactly zero.
     Some(first + values.iter().map(|value| value - first).sum::<f64>() / values.len() as f64)
 }
 
-/// Standard deviation of a sample (n - 1); `None` for fewer than two values.
+/// Returns the standard deviation of a sample (n - 1); `None` for fewer than two values.
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     variance(values, mean(values)?).map(f64::sqrt)
 }
 
-/// The unbiased variance of a sample with this mean; `None` for fewer than two values.
+/// Returns the unbiased variance of a sample with this mean; `None` for fewer than two values.
 fn variance(values: &[f64], mean: f64) -> Option<f64> {
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
     (values.len() > 1).then(|| squares / (values.len() - 1) as f64)
 }
 
-/// Jain's fairness index of shares (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 if all are equal, 1/n if all but one are zero.
-/// `None` without values, or if all are zero.
+/// Returns Jain's fairness index of shares (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 if all are equal, 1/n if all but
+/// one are zero. `None` without values, or if all are zero.
 pub fn jain_index(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// Quantile with linear interpolation between order statistics (type 7 of Hyndman and Fan 1996); `None` without values.
-/// `probability` is clamped to 0..1.
+/// Returns the quantile with linear interpolation between order statistics (type 7 of Hyndman and Fan 1996); `None`
+/// without values. `probability` is clamped to 0..1.
 pub fn quantile(values: &[f64], probability: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     quantile_of_sorted(&sorted, probability)
 }
 
-/// As [`quantile`], for sorted values.
+/// Like [`quantile`], for sorted values.
 pub fn quantile_of_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = probability.clamp(0.0, 1.0) * last as f64;
@@ -91,8 +91,8 @@ fn half_width_95(values: &[f64], mean: f64) -> Option<f64> {
     variance(values, mean).map(|variance| student_t_quantile(n - 1, 0.95) * (variance / n as f64).sqrt())
 }
 
-/// Adjusted sample skewness, G1 = sqrt(n (n - 1)) / (n - 2) m3 / m2^(3/2) (Joanes and Gill 1998); `None` for fewer than
-/// three values, or if all are equal.
+/// Returns the adjusted sample skewness, G1 = sqrt(n (n - 1)) / (n - 2) m3 / m2^(3/2) (Joanes and Gill 1998); `None`
+/// for fewer than three values, or if all are equal.
 pub fn skewness(values: &[f64]) -> Option<f64> {
     let (n, mean) = (values.len() as f64, mean(values)?);
     let moment = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / n;
@@ -100,9 +100,9 @@ pub fn skewness(values: &[f64]) -> Option<f64> {
     (n > 2.0 && variance > 0.0).then(|| (n * (n - 1.0)).sqrt() / (n - 2.0) * moment(3) / (variance * variance.sqrt()))
 }
 
-/// The share of resamples that the percentile bootstrap excludes at each end: a(n, k) = Phi(-sqrt(n / (n - 1)) t(1 - 0.025 /
-/// k, n - 1)). With it, the interval of n values is as wide as Student's (Hesterberg 2015, "What teachers should know about
-/// the bootstrap", section 4.3.3), for k simultaneous tests. 0 for fewer than two values.
+/// Returns the share of resamples that the percentile bootstrap excludes at each end: a(n, k) = Phi(-sqrt(n / (n - 1))
+/// t(1 - 0.025 / k, n - 1)). With this share, the interval of n values is as wide as Student's (Hesterberg 2015, "What
+/// teachers should know about the bootstrap", section 4.3.3), for k simultaneous tests. 0 for fewer than two values.
 pub fn expanded_tail_probability(n: usize, k: u64) -> f64 {
     if n < 2 {
         return 0.0;
@@ -115,8 +115,8 @@ pub fn expanded_tail_probability(n: usize, k: u64) -> f64 {
 /// The number of resamples of a bootstrap.
 pub const RESAMPLE_COUNT: usize = 10_000;
 
-/// Samples with replacement of the numbers of n replications, drawn from the stream `bootstrap`. They depend only on n and
-/// the name, so equal calls draw equal samples.
+/// Samples with replacement of the numbers of n replications, drawn from the stream `bootstrap`. They depend only on n
+/// and the name, so equal calls draw equal samples.
 #[derive(Clone, Debug)]
 pub struct Resamples {
     n: usize,
@@ -131,8 +131,8 @@ impl Resamples {
         Resamples::with_size(name, n, n)
     }
 
-    /// As [`Resamples::new`], with samples of another size: possible results of a publication with `size` runs of the same
-    /// system.
+    /// Like [`Resamples::new`], with samples of another size: possible results of a publication with `size` runs of the
+    /// same system.
     pub fn with_size(name: &str, n: usize, size: usize) -> Self {
         let mut stream = RandomStream::new(0, name, "bootstrap");
         let indices = (0..if n == 0 { 0 } else { RESAMPLE_COUNT * size })
@@ -141,25 +141,25 @@ impl Resamples {
         Resamples { n, size, indices }
     }
 
-    /// The number of replications.
+    /// Returns the number of replications.
     pub fn replications(&self) -> usize {
         self.n
     }
 
-    /// The sample with this number, which must be below [`RESAMPLE_COUNT`].
+    /// Returns the sample with this number, which must be below [`RESAMPLE_COUNT`].
     pub fn get(&self, number: usize) -> &[u32] {
         self.indices.get(number * self.size..(number + 1) * self.size).unwrap_or_default()
     }
 
-    /// The samples; each contains numbers of replications from 0. There are none without replications.
+    /// Returns the samples; each contains numbers of replications from 0. There are none without replications.
     pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
         self.indices.chunks_exact(self.size.max(1))
     }
 }
 
-/// The 95 % interval of a statistic of n replications, by the percentile bootstrap with expanded percentiles. `statistic`
-/// receives the numbers of the replications of a resample. `None` for fewer than two replications, or if the statistic is
-/// not finite for some resample.
+/// Returns the 95 % interval of a statistic of n replications, by the percentile bootstrap with expanded percentiles.
+/// `statistic` receives the numbers of the replications of a resample. `None` for fewer than two replications, or if
+/// the statistic is not finite for a resample.
 pub fn bootstrap_interval(resamples: &Resamples, statistic: impl FnMut(&[u32]) -> f64) -> Option<(f64, f64)> {
     if resamples.replications() < 2 {
         return None;
@@ -173,8 +173,9 @@ pub fn bootstrap_interval(resamples: &Resamples, statistic: impl FnMut(&[u32]) -
     Some((quantile_of_sorted(&results, tail)?, quantile_of_sorted(&results, 1.0 - tail)?))
 }
 
-/// The 95 % interval of a quantile over runs by order statistics (David and Nagaraja 2003, section 7.1), without an
-/// assumption about the distribution. `None` if there are too few runs: a median needs 6, a 95th percentile 72.
+/// Returns the 95 % interval of a quantile over runs by order statistics (David and Nagaraja 2003, section 7.1),
+/// without an assumption about the distribution. `None` if there are too few runs: a median needs 6, a 95th percentile
+/// 72.
 pub fn quantile_interval(values: &[f64], probability: f64) -> Option<(f64, f64)> {
     let n = values.len();
     let mut sorted = values.to_vec();
@@ -191,19 +192,19 @@ pub fn quantile_interval(values: &[f64], probability: f64) -> Option<(f64, f64)>
     Some((*sorted.get(below)?, *sorted.get(above)?))
 }
 
-/// The upper 95 % bound of the share of runs with an event if none of n runs had it (the rule of three).
+/// Returns the upper 95 % bound of the share of runs with an event if none of n runs had it (the rule of three).
 pub fn upper_bound_of_share(n: usize) -> f64 {
     (3.0 / n as f64).min(1.0)
 }
 
-/// The t for which Student's distribution has the probability `confidence` (between 0 and 1) within ±t. Infinite for zero
-/// degrees of freedom.
+/// Returns the t for which Student's distribution has the probability `confidence` (between 0 and 1) within ±t.
+/// Infinite for zero degrees of freedom.
 pub fn student_t_quantile(degrees_of_freedom: usize, confidence: f64) -> f64 {
     if degrees_of_freedom == 0 {
         return f64::INFINITY;
     }
-    // Above this limit the finite sum is long. The sum at the limit gives the normal quantile, to which the expansion in
-    // 1/degrees is added.
+    // Above this limit the finite sum is long. The sum at the limit determines the normal quantile, to which the
+    // expansion in 1/degrees is added.
     const LONG: usize = 1000;
     if degrees_of_freedom > LONG {
         let at_limit = student_t_quantile(LONG, confidence);
@@ -214,7 +215,7 @@ pub fn student_t_quantile(degrees_of_freedom: usize, confidence: f64) -> f64 {
         return normal + excess_over_normal(normal, degrees_of_freedom as f64);
     }
     let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
-    // Each step halves the interval; after 60 steps its width is that of the float resolution.
+    // Each step halves the interval; after 60 steps its width is at the resolution of the float.
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         if enclosed(degrees_of_freedom, middle) < confidence {
@@ -227,14 +228,14 @@ pub fn student_t_quantile(degrees_of_freedom: usize, confidence: f64) -> f64 {
     (degrees_of_freedom as f64).sqrt() * math::sin(angle) / math::cos(angle)
 }
 
-/// The difference between the quantile of t and the normal quantile z: the first two terms of Abramowitz and Stegun 26.7.5.
-/// From a thousand degrees on, the third term is below 1e-8.
+/// Returns the difference between the quantile of t and the normal quantile z: the first two terms of Abramowitz and
+/// Stegun 26.7.5. From a thousand degrees on, the third term is below 1e-8.
 fn excess_over_normal(z: f64, degrees: f64) -> f64 {
     let square = z * z;
     z * (square + 1.0) / (4.0 * degrees) + z * ((5.0 * square + 16.0) * square + 3.0) / (96.0 * degrees * degrees)
 }
 
-/// The probability that |T| < t, where t = sqrt(degrees) tan(angle).
+/// Returns the probability that |T| < t, where t = sqrt(degrees) tan(angle).
 fn enclosed(degrees: usize, angle: f64) -> f64 {
     let (sine, cosine) = (math::sin(angle), math::cos(angle));
     let square = cosine * cosine;
@@ -358,8 +359,8 @@ mod tests {
     #[test]
     fn quantile_intervals_need_enough_runs() {
         let values = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
-        // Median of six: P(no value below) = 1/64 = 0.0156. Of five: 1/32 = 0.031. Of nine: P(at most one of nine) = 10/512
-        // = 0.0195, at most two 46/512 = 0.09: from the second to the eighth value.
+        // Median of six: P(no value below) = 1/64 = 0.0156. Of five: 1/32 = 0.031. Of nine: P(at most one of nine) =
+        // 10/512 = 0.0195, at most two 46/512 = 0.09: from the second to the eighth value.
         assert_eq!(quantile_interval(&values(5), 0.5), None);
         assert_eq!(quantile_interval(&values(6), 0.5), Some((1.0, 6.0)));
         assert_eq!(quantile_interval(&values(9), 0.5), Some((2.0, 8.0)));
@@ -375,8 +376,8 @@ mod tests {
 
     #[test]
     fn the_interval_covers_the_true_mean_at_its_nominal_rate() {
-        // 4000 samples of 5 uniform numbers: the coverage of a 95 % interval. The mean of five uniform numbers is close to
-        // normal (their kurtosis is below that of the normal distribution), so the true coverage is 0.94..0.95. Four
+        // 4000 samples of 5 uniform numbers: the coverage of a 95 % interval. The mean of five uniform numbers is close
+        // to normal (their kurtosis is below that of the normal distribution), so the true coverage is 0.94..0.95. Four
         // standard errors of 4000 trials are 0.014.
         let mut stream = RandomStream::new(1, "test", "coverage");
         let trials = 4000;
@@ -405,8 +406,9 @@ mod tests {
         assert_eq!(bootstrap_interval(&Resamples::new("test", 3), |_| f64::NAN), None);
     }
 
-    /// The median of a resample of the values 1 to 7 is 1 if at least four of seven draws are 1, each with probability 1/7:
-    /// 0.0099. It is at most 2 with probability 0.108. a(7) = Phi(-sqrt(7/6) 2.446912) = 0.0041, so 1 is the quantile.
+    /// The median of a resample of the values 1 to 7 is 1 if at least four of seven draws are 1, each with probability
+    /// 1/7: 0.0099. It is at most 2 with probability 0.108. a(7) = Phi(-sqrt(7/6) 2.446912) = 0.0041, so 1 is the
+    /// quantile.
     #[test]
     fn the_bootstrap_interval_of_a_median_matches_combinatorics() {
         let median =

@@ -2,7 +2,7 @@
 
 use super::TableReference;
 
-/// The tables of a run that this crate declares.
+/// Returns the tables of a run that this crate declares.
 pub fn run_table_references() -> Vec<TableReference> {
     vec![
         crate::FLOWS.reference(),
@@ -14,7 +14,7 @@ pub fn run_table_references() -> Vec<TableReference> {
     ]
 }
 
-/// The tables of a study.
+/// Returns the tables of a study.
 pub fn study_table_references() -> Vec<TableReference> {
     vec![
         crate::Results::reference(),

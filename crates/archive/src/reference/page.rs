@@ -9,8 +9,8 @@ use crate::warning::WarningKind;
 use fullpipe_schema::{FieldKind, Table, describe_kind};
 use std::fmt::Write;
 
-/// The page `docs/records.md`. `components` are the tables of a run that other crates declare. `metrics` are the
-/// metrics of `figures.csv`: a table for each workload or transport whose endpoints report them.
+/// Returns the page `docs/records.md`. `components` are the tables of a run that other crates declare. `metrics` are
+/// the metrics of `figures.csv`: a table for each workload or transport whose endpoints report them.
 pub fn render_records_page(components: &[TableReference], metrics: &[TableReference]) -> String {
     let mut out = String::from(PAGE);
     for table in study_table_references().iter().chain(&run_table_references()).chain(components) {
@@ -74,7 +74,7 @@ const STUDY_FILE: &str = "The study as resolved: a study file that repeats the s
                           of an array; NAME is chosen by the author. A key is left out where it does not apply. \
                           [Studies](studies.md) has the defaults of files that people write.";
 
-/// The rows of a table's keys. The rows of a contained table follow the row of its key.
+/// Writes the rows of a table's keys. The rows of a contained table follow the row of its key.
 fn keys_of_toml(out: &mut String, path: &str, table: &Table) {
     for field in table.common_fields() {
         let path = format!("{path}{}", field.key);
@@ -106,7 +106,7 @@ const RUN: &str = "One JSON object. A dot in a key denotes a member of an object
 const WARNINGS: &str = "A warning makes results suspicious although nothing failed. `fullpipe check` prints those that are known before \
                         the run; `run.json`, the terminal and the report have all of a run.";
 
-/// A table's section of the page, in Markdown.
+/// Writes a table's section of the page, in Markdown.
 fn section(out: &mut String, table: &TableReference) {
     // Writing to a string cannot fail.
     let _ = write!(out, "## {}\n\n{}\n\n", table.file, table.text);

@@ -16,7 +16,7 @@ pub(crate) struct AnyArguments {
     _words: Vec<std::ffi::OsString>,
 }
 
-/// The error of `report --format pdf,png` in a build without these formats.
+/// Returns the error of `report --format pdf,png` in a build without these formats.
 #[cfg(not(feature = "plots"))]
 pub(crate) fn missing_plots() -> Failure {
     missing("PDF and PNG plots", "plots")

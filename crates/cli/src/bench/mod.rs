@@ -1,6 +1,7 @@
-//! `fullpipe bench`: the fixed benchmark scenarios, with the same code as `fullpipe run`, including counters and auditor.
+//! `fullpipe bench`: the fixed benchmark scenarios, with the same code as `fullpipe run`, including counters and
+//! auditor.
 //!
-//! Each scenario runs in its own process, so that its peak memory is measured alone. A measurement repeats the run
+//! Each scenario runs in its own process, so that its peak memory is measured separately. A measurement repeats the run
 //! until one CPU second has passed, without the time to build the network. The result is the median of five
 //! measurements.
 
@@ -14,12 +15,12 @@ use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// Whether a benchmark runs in real time and reports its own metrics.
+/// Returns whether a benchmark runs in real time and reports its own metrics.
 fn is_real(name: &str) -> bool {
     [RELAY, MASQUE, LTE].contains(&name)
 }
 
-/// Whether some machines or builds cannot run the benchmark.
+/// Returns whether some machines or builds cannot run the benchmark.
 fn can_be_left_out(name: &str) -> bool {
     let text = embedded::scenario_text(&format!("bench/{name}"));
     let loaded = text.and_then(|text| scenario::load(text, name, &[]).ok());

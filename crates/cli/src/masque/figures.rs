@@ -1,4 +1,5 @@
-//! `--figures`: the metrics of a program as one line of JSON, with the names of `figures.csv`. Unknown values are omitted.
+//! `--figures`: the metrics of a program as one line of JSON, with the names of `figures.csv`. Unknown values are
+//! omitted.
 
 use fullpipe_sockets::programs::{ConnectionMetrics, GetResult, TunnelMetrics};
 use serde_json::{Map, Value};
@@ -26,7 +27,7 @@ impl Figures {
         figures
     }
 
-    /// The metrics of a proxy. `processor` is the CPU time of the process, because a proxy also costs CPU time.
+    /// Returns the metrics of a proxy. `processor` is the CPU time of the process, because a proxy also costs CPU time.
     pub(super) fn of_proxy(tunnels: &TunnelMetrics, processor: Duration) -> Figures {
         let mut figures = Figures::default();
         figures.tunnel(tunnels);

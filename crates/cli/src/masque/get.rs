@@ -50,7 +50,7 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     verdict.map_err(Failure::run)
 }
 
-/// The expected body of a server that generates it.
+/// Returns the expected body of a server that generates it.
 fn expected(url: &str) -> Result<BodyVerifier, Failure> {
     let uri: Option<http::Uri> = url.parse().ok();
     let length = uri.and_then(|uri| generated::body_length(uri.path()));
@@ -77,7 +77,7 @@ fn via(arguments: &GetArguments, text: &str) -> Result<TunnelOptions, Failure> {
     let settings = configuration::Client {
         mode: arguments.mode,
         token: arguments.token.clone(),
-        // The tunnel's timeout is shorter than that of the inner connection, so that the failure of a proxy is not
+        // The tunnel's timeout is shorter than that of the inner connection. The failure of a proxy is thus not
         // reported as that of the server. A packet that is sent after silence restarts the idle timeout once.
         tunnel: Tunnel {
             connection_idle: arguments.idle_timeout / 2,

@@ -3,9 +3,9 @@
 //!
 //! Fullpipe's HTTP/3 server, the proxy and the HTTP/3 client are processes on loopback. The client gets 100 MB through
 //! the proxy in datagram mode. The two proxies alternate, with seven transfers each after one warm-up transfer each;
-//! medians are reported. The connection in the tunnel has packets of 1200 bytes, because masque-go's proxy ends the
-//! direction from the target at the first payload that does not fit. The Go toolchain builds masque-go at a pinned
-//! version. If that fails, only Fullpipe's proxy is measured.
+//! medians are reported. The connection in the tunnel has packets of 1200 bytes. With larger packets, masque-go's proxy
+//! would end the direction from the target at the first payload that does not fit. The Go toolchain builds masque-go at
+//! a pinned version. If that fails, only Fullpipe's proxy is measured.
 
 use crate::exit::Failure;
 use crate::measurement;
@@ -98,12 +98,12 @@ impl Running {
         Ok(running)
     }
 
-    /// The exit status of the process if it has ended.
+    /// Returns the exit status of the process if it has ended.
     fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// CPU time of the process so far in seconds, on systems with proc(5).
+    /// Returns the CPU time of the process so far in seconds, on systems with proc(5).
     #[cfg(unix)]
     fn cpu_seconds(&self) -> Option<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
@@ -155,7 +155,7 @@ fn build_masque_go(folder: &Folder) -> Result<PathBuf, String> {
     }
 }
 
-/// The template of requests to `masque proxy` and to masque-go's proxy.
+/// Returns the template of requests to `masque proxy` and to masque-go's proxy.
 fn template(address: &str) -> String {
     format!("https://{address}/.well-known/masque/udp/{{target_host}}/{{target_port}}/")
 }
@@ -235,7 +235,7 @@ impl Bench {
     }
 }
 
-/// The number of payloads that Fullpipe's proxy has forwarded in either direction.
+/// Returns the number of payloads that Fullpipe's proxy has forwarded in either direction.
 fn carried(proxy: &Running) -> Option<u64> {
     let address: SocketAddr = proxy.metrics.as_ref()?.parse().ok()?;
     let mut stream = TcpStream::connect(address).ok()?;
@@ -307,7 +307,7 @@ pub(crate) fn measure() -> Result<Value, Failure> {
     Ok(measurement::row(measurement::MASQUE, seconds, counts, our_figures.cpu_seconds, ours.peak_rss_bytes(), further))
 }
 
-/// The row in words.
+/// Returns the row in words.
 pub(crate) fn describe(row: &Value) -> String {
     let megabits = |key: &str| row[key].as_f64().unwrap_or(f64::NAN) / 1e6;
     let seconds = |key: &str| row[key].as_f64().unwrap_or(f64::NAN) / ROUNDS as f64;

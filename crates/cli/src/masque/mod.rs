@@ -1,5 +1,5 @@
 //! The programs `masque proxy|connect` and `http3 serve|get`, and their benchmark. This module converts the arguments;
-//! `fullpipe_sockets::programs` does the work.
+//! `fullpipe_sockets::programs` implements the programs.
 
 pub(crate) mod arguments;
 mod figures;
@@ -26,7 +26,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// `fullpipe masque`.
+/// Runs `fullpipe masque`.
 pub(crate) fn masque(arguments: &MasqueArguments) -> Result<(), Failure> {
     match &arguments.command {
         MasqueCommand::Proxy(arguments) => proxy(arguments),
@@ -34,7 +34,7 @@ pub(crate) fn masque(arguments: &MasqueArguments) -> Result<(), Failure> {
     }
 }
 
-/// `fullpipe http3`.
+/// Runs `fullpipe http3`.
 pub(crate) fn http3(arguments: &Http3Arguments) -> Result<(), Failure> {
     match &arguments.command {
         Http3Command::Serve(arguments) => serve(arguments),
@@ -65,7 +65,7 @@ fn trust(trusted: &TrustArguments) -> ServerVerification {
 /// The names and addresses of the local machine.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// The certificate of a server, read from files or generated.
+/// Returns the certificate of a server, read from files or generated.
 fn identity(arguments: &ServerIdentity) -> Result<tls::ServerCredentials, Failure> {
     let wanted = "give --cert and --key, or --self-signed for a certificate that is made now";
     match (&arguments.cert, &arguments.key, &arguments.self_signed) {

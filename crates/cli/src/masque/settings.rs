@@ -6,7 +6,7 @@ use fullpipe_masque::configuration::{MIN_MTU, MTU_FOR_INITIALS, Mtu, Tunnel};
 use fullpipe_sockets::programs::ControlChoice;
 use std::time::Duration;
 
-/// The congestion control with this name in scenarios.
+/// Returns the congestion control with this name in scenarios.
 pub(super) fn control(arguments: &arguments::ControlArguments) -> Result<ControlChoice, Failure> {
     let control = ControlChoice::named(&arguments.congestion, !arguments.no_hystart).map_err(super::failure)?;
     Ok(match arguments.initial_window {
@@ -15,7 +15,7 @@ pub(super) fn control(arguments: &arguments::ControlArguments) -> Result<Control
     })
 }
 
-/// The congestion control of a tunnel, which may be `none`.
+/// Returns the congestion control of a tunnel, which may be `none`.
 pub(super) fn tunnel_control(name: &str, arguments: &arguments::ControlArguments) -> Result<ControlChoice, Failure> {
     if name == "none" {
         return Ok(ControlChoice::none());
@@ -24,12 +24,12 @@ pub(super) fn tunnel_control(name: &str, arguments: &arguments::ControlArguments
     control(&arguments::ControlArguments { congestion, no_hystart, initial_window })
 }
 
-/// The settings of a tunnel with the packet size of the user.
+/// Returns the settings of a tunnel with the packet size of the user.
 pub(super) fn tunnel(mtu: Option<u16>, defaults: Tunnel) -> Tunnel {
     Tunnel { mtu: mtu.map_or(defaults.mtu, Mtu::Fixed), ..defaults }
 }
 
-/// The settings with the buffer sizes of the user.
+/// Returns the settings with the buffer sizes of the user.
 pub(super) fn buffered(buffers: &BufferArguments, defaults: Tunnel) -> Tunnel {
     Tunnel {
         stream_buffer: buffers.send_buffer.unwrap_or(defaults.stream_buffer),
@@ -44,8 +44,8 @@ pub(super) const SILENCE: Duration = Duration::from_secs(30);
 /// The send buffer of an end-to-end connection, as in virtual time.
 const SEND_BUFFER_BYTES: u64 = 8 << 20;
 
-/// The settings of an end-to-end connection. It begins with packets that every path supports, including tunnels (RFC
-/// 9000 section 14.1).
+/// Returns the settings of an end-to-end connection. It begins with packets that every path supports, including tunnels
+/// (RFC 9000 section 14.1).
 pub(super) fn end_to_end(mtu: Option<u16>, buffers: &BufferArguments, silence: Duration) -> Tunnel {
     let defaults = Tunnel {
         mtu: Mtu::Discover(MIN_MTU),

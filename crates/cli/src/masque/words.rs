@@ -8,7 +8,7 @@ use fullpipe_masque::queue::{DropPolicy, QueueLimit};
 use fullpipe_masque::settings::{DROP_POLICIES, MODES, SCHEDULERS};
 use std::time::Duration;
 
-/// `250kB`, `100ms` or `none`.
+/// Parses a queue limit: `250kB`, `100ms` or `none`.
 pub(super) fn queue_limit(text: &str) -> Result<QueueLimit, String> {
     if text == "none" {
         return Ok(QueueLimit::Unlimited);
@@ -22,7 +22,7 @@ pub(super) fn queue_limit(text: &str) -> Result<QueueLimit, String> {
     }
 }
 
-/// `120s`, `2min`.
+/// Parses a time: `120s`, `2min`.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     match quantity::parse_duration(text) {
         Ok(time) if time.as_nanos() > 0 => Ok(Duration::from_nanos(time.as_nanos())),
@@ -30,46 +30,46 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `4MiB`, `400kB` or `65536`: at least the size of a packet.
+/// Parses a size: `4MiB`, `400kB` or `65536`. It is at least the size of a packet.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let bytes = text.parse().map_or_else(|_| quantity::parse_size(text), Ok);
     let size = bytes.ok().filter(|bytes| (u64::from(MIN_MTU)..=1 << 30).contains(bytes));
     size.ok_or_else(|| format!("expected bytes such as 400kB, from {MIN_MTU} to 1GiB"))
 }
 
-/// As [`size`], for a flow control window.
+/// Like [`size`], for a flow control window.
 pub(super) fn window(text: &str) -> Result<u32, String> {
     size(text).and_then(|bytes| u32::try_from(bytes).map_err(|error| error.to_string()))
 }
 
-/// One of several names, with the spelling of scenarios.
+/// Parses one of several names, with the spelling of scenarios.
 fn chosen<T: Copy>(text: &str, choices: &[(Choice, T)]) -> Result<T, String> {
     let names: Vec<&str> = choices.iter().map(|(choice, _)| choice.name).collect();
     let found = choices.iter().find(|(choice, _)| choice.name == text);
     found.map(|(_, value)| *value).ok_or_else(|| format!("expected {}", names.join(" or ")))
 }
 
-/// `newest` or `oldest`.
+/// Parses `newest` or `oldest`.
 pub(super) fn drop_policy(text: &str) -> Result<DropPolicy, String> {
     chosen(text, &DROP_POLICIES)
 }
 
-/// `round-robin`, `fifo` or `request-order`.
+/// Parses `round-robin`, `fifo` or `request-order`.
 pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
     chosen(text, &SCHEDULERS)
 }
 
-/// A rule of the target policy.
+/// Parses a rule of the target policy.
 pub(super) fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: fullpipe_masque::policy::RuleError| error.to_string())
 }
 
-/// `datagram` or `stream`.
+/// Parses `datagram` or `stream`.
 pub(super) fn mode(text: &str) -> Result<Mode, String> {
     chosen(text, &MODES)
 }
 
-/// The size of a UDP payload that QUIC supports, in bytes.
+/// Parses the size in bytes of a UDP payload that QUIC supports.
 pub(super) fn mtu(text: &str) -> Result<u16, String> {
     let expected = || format!("expected {MIN_MTU} to 65527");
     text.parse().ok().filter(|mtu| (MIN_MTU..=65_527).contains(mtu)).ok_or_else(expected)

@@ -36,7 +36,7 @@ fn calibrate(home: &EmulatorNamespace) -> Result<Value, Failure> {
     }))
 }
 
-/// The interpretation of the results for scenarios with delays of milliseconds.
+/// Returns the interpretation of the results for scenarios with delays of milliseconds.
 fn advice(own_drops: u64, stalls: u64, [error_p50_us, error_p99_us]: [f64; 2]) -> &'static str {
     if own_drops > 0 {
         "The emulator lost packets that it could not read in time: expect fewer than 10 000 packets/s, and see load and \
@@ -51,7 +51,7 @@ fn advice(own_drops: u64, stalls: u64, [error_p50_us, error_p99_us]: [f64; 2]) -
     }
 }
 
-/// The calibration in words.
+/// Returns the calibration in words.
 fn calibration_text(found: &Value) -> String {
     let number = |key: &str| found[key].as_f64().unwrap_or(f64::NAN);
     format!(
@@ -69,7 +69,7 @@ fn calibration_text(found: &Value) -> String {
     )
 }
 
-/// `fullpipe doctor`. It must be called before a second thread exists.
+/// Runs `fullpipe doctor`. This function must be called before a second thread exists.
 pub(crate) fn doctor(arguments: &DoctorArguments) -> Result<(), Failure> {
     let (findings, home) = doctor::run_checks();
     let calibration = home.as_ref().map(calibrate).transpose();

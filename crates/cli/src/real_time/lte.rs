@@ -45,7 +45,7 @@ fn spread(name: &str, spread: LatenessSummary, row: &mut Map<String, Value>) {
     }
 }
 
-/// The scenario with this number of UEs, which share the rate.
+/// Returns the scenario with this number of UEs, which share the rate.
 fn scenario(ues: u32) -> Result<Scenario, Failure> {
     let text = embedded::scenario_text("bench/lte-real-time").ok_or_else(|| failed("no embedded scenario"))?;
     let set = [format!("host.ue.count={ues}"), format!("flow.datagrams.rate={}bit/s", OFFERED_BPS / ues)];
@@ -104,7 +104,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
     ))
 }
 
-/// The row in words, with a line for each number of UEs.
+/// Returns the row in words, with a line for each number of UEs.
 pub(super) fn describe(row: &Value) -> String {
     let cell = |cell: &Value| {
         let number = |key: &str| cell[key].as_f64().unwrap_or(f64::NAN);

@@ -55,7 +55,7 @@ fn laboratory(quiet: bool) -> Result<(Box<dyn Runner>, Behind), Failure> {
     Ok((Box::new(RealTimeRunner::new(BUILD, home, Box::new(live))), behind))
 }
 
-/// The current state of the run, in one line.
+/// Returns the current state of the run, in one line.
 fn line(now: fullpipe::units::Instant, lateness: &Lateness) -> String {
     let packets = lateness.packets();
     let (stalls, drops) = (lateness.stall_count(), lateness.drops());
@@ -70,7 +70,7 @@ fn line(now: fullpipe::units::Instant, lateness: &Lateness) -> String {
 }
 
 /// Runs the scenario of `make` in a laboratory on the wall clock. `interfaces` are those of this machine to which hosts
-/// are connected. It must be called before a second thread exists.
+/// are connected. This function must be called before a second thread exists.
 pub(crate) fn run_with(
     interfaces: &[&str],
     quiet: bool,
@@ -79,7 +79,7 @@ pub(crate) fn run_with(
     let _blocked = simulator::forwarding::ForwardingGuard::between(interfaces);
     let (laboratory, behind) = laboratory(quiet)?;
     let made = make(&*laboratory);
-    // With a hard limit, falling behind is itself the failure.
+    // With a hard limit, the run fails because it fell behind.
     if made.is_ok() && !quiet {
         let reasons = behind.lock().unwrap_or_else(PoisonError::into_inner);
         reasons.iter().for_each(|reason| eprintln!("fell behind real time: {reason}"));
@@ -87,7 +87,7 @@ pub(crate) fn run_with(
     made
 }
 
-/// The laboratories that a study needs.
+/// Returns the laboratories that a study needs.
 pub(crate) fn laboratories(ours: VirtualTimeRunner, study: &Study, quiet: bool) -> Result<Box<dyn Runner>, Failure> {
     if !study.needs_real_time() {
         return Ok(Box::new(ours));
@@ -101,7 +101,7 @@ pub(crate) fn measure(name: &str) -> Result<Value, Failure> {
     if name == measurement::RELAY { relay::measure() } else { lte::measure() }
 }
 
-/// The row of a benchmark in words.
+/// Returns the row of a benchmark in words.
 pub(crate) fn describe(name: &str, row: &Value) -> String {
     if name == measurement::RELAY { relay::describe(row) } else { lte::describe(row) }
 }

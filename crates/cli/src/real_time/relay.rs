@@ -1,7 +1,7 @@
 //! The benchmark `relay`: the delay and the rate limits that the emulator adds between two real hosts.
 //!
-//! Measurements through the emulator alternate with measurements over a direct pair of interfaces, three times each, and
-//! medians are reported. There are four measurements:
+//! Measurements through the emulator alternate with measurements over a direct pair of interfaces, three times each,
+//! and medians are reported. There are four measurements:
 //!
 //! * the round-trip time of a small datagram every millisecond, without and with the emulator;
 //! * the delay of 10 000 datagrams per second over a link of 10 ms;
@@ -189,7 +189,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
     Ok(measurement::row(measurement::RELAY, sums.seconds, counts, cpu_seconds, measurement::peak_rss_bytes(), further))
 }
 
-/// The row in words.
+/// Returns the row in words.
 pub(super) fn describe(row: &Value) -> String {
     let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
     format!(

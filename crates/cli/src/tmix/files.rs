@@ -32,7 +32,7 @@ pub(super) fn open(path: &Path) -> Result<InputFile, Failure> {
     Ok(InputFile { reader: BufReader::with_capacity(1 << 16, file), length: about.len() })
 }
 
-/// Whether two paths refer to the same file.
+/// Returns whether two paths refer to the same file.
 pub(super) fn same(one: &Path, other: &Path) -> bool {
     matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
 }

@@ -27,7 +27,7 @@ pub(crate) fn tmix(command: &TmixCommand) -> Result<(), Failure> {
     }
 }
 
-/// An I/O error has exit status 1; an invalid file or invalid arguments have exit status 2.
+/// Converts an error. An I/O error has exit status 1; an invalid file or invalid arguments have exit status 2.
 fn failure(error: Error) -> Failure {
     match error {
         Error::Io { ref source, .. } if source.kind() == std::io::ErrorKind::NotFound => {

@@ -37,7 +37,7 @@ pub(super) fn stats(arguments: &StatsArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Name, unit, divisor to the unit, distribution.
+/// Returns the name, the unit, the divisor to the unit, and the distribution of each quantity.
 fn distributions(of: &Statistics) -> [(&'static str, &'static str, f64, &IntegerDistribution); 8] {
     [
         ("gap", "ms", 1e3, &of.gap_us),
@@ -128,7 +128,7 @@ fn seconds(of: &Statistics) -> String {
     format!("{:.6}", of.first_start.unwrap_or_default().as_secs_f64())
 }
 
-/// Integers as they are, other numbers with three decimals.
+/// Integers unchanged, other numbers with three decimals.
 fn number(value: f64) -> String {
     if value == value.round() { format!("{value:>12.0}") } else { format!("{value:>12.3}") }
 }

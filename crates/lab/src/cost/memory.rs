@@ -1,5 +1,5 @@
-//! Memory of a run. Sizes of the models' state come from their types; sizes in other libraries were fitted to runs of the named
-//! benchmarks.
+//! The memory of a run. The sizes of the models' state come from their types. The sizes of state in other libraries
+//! were fitted to runs of the named benchmarks.
 
 use super::paths::Paths;
 use super::traffic::{self, Traffic};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Memory of the program itself, in bytes: the peak of a run of `quick-start`.
 pub const PROCESS_BYTES: f64 = 13e6;
 
-/// Mean ratio of capacity to length of a vector, which doubles its capacity.
+/// Mean ratio of the capacity of a vector to its length. A full vector doubles its capacity.
 const GROWTH: f64 = 1.5;
 /// Minimum number of entries of a ring in use.
 const SMALLEST_RING: f64 = 4.0;
@@ -26,7 +26,8 @@ const BOX_BYTES: f64 = 112.0;
 const OVERSHOOT: f64 = 4.0;
 /// Bytes of a row of `flows.csv` in memory, for writing, for the report and for printing. Fitted to `tcp-idle`.
 const ROW_BYTES: f64 = 300.0;
-/// Bytes of a sample that the report reads: time and value, in a growing vector. The run itself writes samples to the file.
+/// Bytes of a sample that the report reads: time and value, in a growing vector. The run itself writes samples to the
+/// file.
 const SAMPLE_BYTES: f64 = 2.0 * size_of::<(f64, f64)>() as f64;
 /// Bytes of an endpoint of the real QUIC stack, without data. Fitted to the peak memory of `masque-1-*`.
 const STACK_BYTES: f64 = 150e3;
@@ -45,7 +46,7 @@ pub struct MemoryPart {
     pub bytes_each: f64,
     /// Whether this is an upper bound.
     pub is_bound: bool,
-    /// Whether events access all of it in turn, so that it competes for the caches.
+    /// Whether events access all of this memory in turn. It then competes for the caches.
     pub(super) is_visited: bool,
 }
 
@@ -55,7 +56,7 @@ impl MemoryPart {
         MemoryPart { what, count, bytes_each, is_bound: false, is_visited: false }
     }
 
-    /// Memory of all objects in bytes.
+    /// Returns the memory of all objects in bytes.
     pub fn bytes(&self) -> f64 {
         self.count * self.bytes_each
     }
@@ -94,7 +95,7 @@ pub(super) fn parts(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> Vec<
     parts
 }
 
-/// The largest number of samples of any metric: the report reads one metric at a time.
+/// Returns the largest number of samples of any metric: the report reads one metric at a time.
 fn most_samples(scenario: &Scenario) -> f64 {
     let mut by_metric: BTreeMap<&str, f64> = BTreeMap::new();
     for probe in &scenario.probes {
@@ -106,7 +107,7 @@ fn most_samples(scenario: &Scenario) -> f64 {
     by_metric.into_values().fold(0.0, f64::max)
 }
 
-/// Memory of a flow with its first connection, and of all its further connections.
+/// Returns the memory of a flow with its first connection, and of all its further connections.
 fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     let flow = &scenario.flows[traffic.flow];
     // The description exists twice: the caller's, and the run's with drawn start times.
@@ -130,7 +131,7 @@ fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     let first = described + footprint::FLOW_BYTES as f64 + 2.0 * BOX_BYTES + conversation + rows + maker;
     let rings: f64 = [0, 1].map(|end| ring_bytes(scenario, traffic, end)).iter().sum();
     let further = (traffic.connections - 1.0).max(0.0);
-    // Closed connections keep their counters, and one end for a time.
+    // Closed connections keep their counters, and one end keeps its state for a time.
     let open = match (traffic.lifetime_s, &flow.transport) {
         (None, _) => further,
         (Some(lifetime_s), transport) => {
@@ -144,7 +145,7 @@ fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     (first + 2.0 * end + rings, GROWTH * further * conversation + open * (2.0 * end + 2.0 * BOX_BYTES))
 }
 
-/// Bytes of the records of outstanding packets at one end of a flow, over all its connections.
+/// Returns the bytes of the records of outstanding packets at one end of a flow, over all its connections.
 fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
     let direction = &traffic.directions[end];
     let (record, data) = match &scenario.flows[traffic.flow].transport {
@@ -162,21 +163,22 @@ fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
     room * record + outstanding * data
 }
 
-/// Packets of one end that are on links and in queues.
+/// Returns the packets of one end that are on links and in queues.
 fn in_flight(traffic: &Traffic, end: usize) -> f64 {
     if traffic.packets.per_ack.is_finite() || traffic.time_s <= 0.0 {
         return traffic.outstanding[end];
     }
-    // Datagrams arrive half a round-trip time after they were sent.
+    // Datagrams arrive half a round-trip time after they are sent.
     traffic.directions[end].packets * (traffic.round_trip_s / 2.0 / traffic.time_s).min(1.0)
 }
 
-/// Packets on links and in queues, excess datagrams in unlimited queues, and the maximum that windows let accumulate in such queues.
+/// Returns the packets on links and in queues, excess datagrams in unlimited queues, and the maximum that windows let
+/// accumulate in such queues.
 fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 3] {
     let on_links: f64 = all.iter().flat_map(|traffic| [0, 1].map(|end| in_flight(traffic, end))).sum();
     let run_s = scenario.duration.as_secs_f64().max(1e-9);
-    // Datagrams that exceed a link's rate accumulate without bound if its queue is unlimited. Those held back by an earlier link do not
-    // reach the next.
+    // Datagrams that exceed a link's rate accumulate without bound if its queue is unlimited. Those held back by an
+    // earlier link do not reach the next.
     let datagrams = || {
         let flows = all.iter().filter(|traffic| traffic.packets.per_ack.is_infinite());
         let directions = flows.flat_map(|traffic| traffic.directions.iter().map(move |direction| (traffic, direction)));

@@ -1,16 +1,18 @@
-//! The estimated cost of a run: events, CPU time relative to that of a TCP segment, and peak memory. It is computed from the scenario
-//! alone, in microseconds for a few flows, without building a world.
+//! The estimated cost of a run: events, CPU time relative to that of a TCP segment, and peak memory. The estimate uses
+//! only the scenario and does not build a world. It takes microseconds for a few flows.
 //!
-//! **Events.** Each flow sends what its workload states, at most its fair share of the links on its path (`traffic.rs`). Each packet
-//! costs one event per chain of links that are computed at once (`paths.rs`). Acknowledgments cost the same in the reverse direction.
-//! Timers of applications and connections, and subframes of access networks, are added.
+//! **Events.** Each flow sends the data that its workload states, but at most its fair share of the links on its path
+//! (`traffic.rs`). Each packet costs one event per chain of links that are computed at once (`paths.rs`).
+//! Acknowledgments cost the same in the reverse direction. Timers of applications and connections, and subframes of
+//! access networks, are added.
 //!
-//! **Memory.** The state at the end of the run or at its peak: flows with their endpoints, packets on links and in queues, samples of
-//! probes (`memory.rs`).
+//! **Memory.** The state at the end of the run or at its peak: flows with their endpoints, packets on links and in
+//! queues, samples of probes (`memory.rs`).
 //!
-//! **Bounds.** Some dynamics make an estimate meaningless, such as few periods of an on-off source, or flows limited by random losses.
-//! The figures are then upper bounds, and [`Cost::bounds`] gives the reasons. `tests/cost.rs` tests that the estimate is within a factor
-//! of two for the benchmarks. `docs/command-line.md` describes its accuracy.
+//! **Bounds.** Some dynamics make an estimate meaningless, for example an on-off source with few periods, or flows
+//! limited by random losses. The figures are then upper bounds, and [`Cost::bounds`] contains the reasons.
+//! `tests/cost.rs` tests that the estimate is within a factor of two for the benchmarks. `docs/command-line.md`
+//! describes its accuracy.
 
 mod memory;
 mod paths;
@@ -23,28 +25,29 @@ use fullpipe_scenario::description::{QuicStack, Transport};
 use paths::Paths;
 use traffic::{Direction, NO_PATH, Traffic};
 
-/// Timers of a connection per second: delayed acknowledgments at one end, retransmission at the other. Fitted to runs that the tests
-/// repeat: 27 to 43 in `tcp-1` to `tcp-10k`, 72 in `quic-1`.
+/// Timers of a connection per second: delayed acknowledgments at one end, retransmission at the other. Fitted to runs
+/// that the tests repeat: 27 to 43 in `tcp-1` to `tcp-10k`, 72 in `quic-1`.
 const TIMERS_PER_S: f64 = 40.0;
 
-/// CPU time of an event relative to that of an event of the benchmark `tcp-1`. Measured at commit e524fd4 as the user time of single runs
-/// (`tcp-1`: 0.14 s for 753 000 events) of the named scenarios, on a loaded machine: a rough guide.
+/// CPU time of an event relative to that of an event of the benchmark `tcp-1`. Measured at commit e524fd4 as the user
+/// time of single runs (`tcp-1`: 0.14 s for 753 000 events) of the named scenarios, on a loaded machine: a rough guide.
 mod weight {
     /// A UDP datagram, without a connection: `udp-5hop`, 0.11 s for 1 600 000 events.
     pub(super) const UDP: f64 = 0.35;
-    /// A packet of a flow with many TCP connections: three runs of the access link of `tcp-eval`, 29.4 s for 74 200 000 events, while
-    /// `tcp-1` executed 11.9 million events per second (development build, loaded machine).
+    /// A packet of a flow with many TCP connections: three runs of the access link of `tcp-eval`, 29.4 s for 74 200 000
+    /// events, while `tcp-1` executed 11.9 million events per second (development build, loaded machine).
     pub(super) const TCP_CONNECTIONS: f64 = 4.7;
     /// A packet of the QUIC model: `quic-1`, 0.36 s for 752 000 events.
     pub(super) const QUIC_MODEL: f64 = 2.5;
-    /// A packet of the real QUIC stack: `quic-real-1-10m` and `-100m`, 0.03 s and 0.06 s for 11 000 events, including program start.
+    /// A packet of the real QUIC stack: `quic-real-1-10m` and `-100m`, 0.03 s and 0.06 s for 11 000 events, including
+    /// program start.
     pub(super) const QUIC_STACK: f64 = 18.0;
     /// A packet through a tunnel: `masque-1-datagram`, 0.30 s for 49 000 events.
     pub(super) const TUNNEL: f64 = 30.0;
     /// Bytes of state of flows, links and packets that fit into a core's caches: `tcp-100` with 5 MB is not slower.
     pub(super) const CACHE_BYTES: f64 = 8e6;
-    /// Above that size, the cost of an event grows with this power of the size: `tcp-10k`, 9.1 s for 6 400 000 events with 110 MB;
-    /// `quic-10k`, 20 s for 6 600 000 with 150 MB.
+    /// Above that size, the cost of an event grows with this power of the size: `tcp-10k`, 9.1 s for 6 400 000 events
+    /// with 110 MB; `quic-10k`, 20 s for 6 600 000 with 150 MB.
     pub(super) const CACHE_EXPONENT: f64 = 0.8;
 }
 
@@ -54,7 +57,7 @@ mod weight {
 pub struct Cost {
     /// Events of the calendar, as in `run.json`.
     pub events: f64,
-    /// CPU time of the events, in units of the benchmark `tcp-1`'s events.
+    /// CPU time of the events, in units of one event of the benchmark `tcp-1`.
     pub work: f64,
     /// The parts of the peak memory, the largest first.
     pub memory: Vec<MemoryPart>,
@@ -92,29 +95,29 @@ impl Cost {
         }
     }
 
-    /// Whether the figures are upper bounds.
+    /// Returns whether the figures are upper bounds.
     pub fn is_upper_bound(&self) -> bool {
         !self.bounds.is_empty()
     }
 
-    /// Peak memory of the process in bytes.
+    /// Returns the peak memory of the process in bytes.
     pub fn peak_bytes(&self) -> f64 {
         PROCESS_BYTES + self.memory.iter().map(MemoryPart::bytes).sum::<f64>()
     }
 
-    /// The part of the peak memory that is an estimate and not an upper bound, in bytes.
+    /// Returns the part of the peak memory that is an estimate and not an upper bound, in bytes.
     pub fn estimated_bytes(&self) -> f64 {
         let certain = self.memory.iter().filter(|part| !part.is_bound);
         PROCESS_BYTES + certain.map(MemoryPart::bytes).sum::<f64>()
     }
 
-    /// The largest part of the memory.
+    /// Returns the largest part of the memory.
     pub fn largest_part(&self) -> Option<&MemoryPart> {
         self.memory.first()
     }
 }
 
-/// Number of events of a flow, and the weight of each.
+/// Returns the number of events of a flow, and the weight of each.
 fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64) {
     let transport = &scenario.flows[traffic.flow].transport;
     let weight = match (transport, traffic.via) {
@@ -150,13 +153,13 @@ fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64
     (events, weight)
 }
 
-/// Number of events of a packet on a route.
+/// Returns the number of events of a packet on a route.
 fn events_on(paths: &Paths, path: u32) -> f64 {
     if path == NO_PATH { 0.0 } else { paths.paths.get(path as usize).map_or(0.0, |path| path.events) }
 }
 
-/// The fraction of a direction's packets that cost all events of its route: excess datagrams are dropped before the first link. Datagrams
-/// that are dropped later still cost one or two events.
+/// Returns the fraction of a direction's packets that cost all events of its route: excess datagrams are dropped before
+/// the first link. Datagrams that are dropped later still cost one or two events.
 fn survival(paths: &Paths, traffic: &Traffic, direction: &Direction) -> f64 {
     if traffic.packets.per_ack.is_finite() || direction.packets <= 0.0 || traffic.time_s <= 0.0 {
         return 1.0;

@@ -1,6 +1,7 @@
 //! The routes of a scenario: their transmitters, and the number of events of a packet on each.
 //!
-//! The rules of [`fullpipe_network::chain`], applied to the scenario, determine which links are computed together with the previous one.
+//! The rules of [`fullpipe_network::chain`], applied to the scenario, determine which links are computed together with
+//! the previous one.
 
 use crate::world::ends;
 use fullpipe_network::{Limit, LinkProfile, MediumDirection, NextHop, metrics};
@@ -13,7 +14,7 @@ use std::ops::Range;
 /// Events of a frame on a segment: its arrival, the end of the interframe gap, and some backoffs on a shared medium.
 const SEGMENT_EVENTS: [f64; 2] = [2.0, 3.0];
 
-/// A transmitter: a direction of a link, a shared segment, a direction of an access network.
+/// A transmitter: a direction of a link, a shared segment, or a direction of an access network.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transmitter {
     pub(super) bits_per_s: f64,
@@ -47,7 +48,7 @@ pub(super) struct Paths {
     numbers: BTreeMap<(NodeId, NodeId), u32>,
 }
 
-/// What precedes a link on the routes that use it.
+/// The transmitter or node that precedes a link on the routes that use the link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Feeder {
     Unused,
@@ -78,12 +79,12 @@ impl Paths {
         paths
     }
 
-    /// The number of the route between two nodes whose flows exchange packets.
+    /// Returns the number of the route between two nodes whose flows exchange packets.
     pub(super) fn between(&self, from: NodeId, to: NodeId) -> u32 {
         self.numbers.get(&(from, to)).copied().unwrap_or_default()
     }
 
-    /// The transmitters of a route, in order.
+    /// Returns the transmitters of a route, in order.
     pub(super) fn hops(&self, path: u32) -> &[u32] {
         self.paths.get(path as usize).map_or(&[], |path| &self.hops[path.hops.clone()])
     }
@@ -156,7 +157,7 @@ impl Paths {
         }
     }
 
-    /// What precedes each transmitter if the rules permit that both are computed at once.
+    /// Returns the feeder of each transmitter if the rules permit that both are computed at once.
     fn feeders(&self, scenario: &Scenario, watched: &Option<Vec<bool>>) -> Vec<Feeder> {
         let Some(watched) = watched else { return Vec::new() };
         let (links, segments) = (scenario.links.len(), scenario.ethernets.len());
@@ -188,12 +189,12 @@ impl Paths {
     }
 }
 
-/// Whether the departure time of a frame is known at its arrival.
+/// Returns whether the departure time of a frame is known at its arrival.
 fn is_plain(link: &Link) -> bool {
     link.discipline.is_none() && !matches!(link.course, LinkProfile::Trace(_))
 }
 
-/// The links that are observed during the run; `None`: no link is computed ahead.
+/// Returns the links that are observed during the run; `None`: no link is computed ahead.
 fn watched_links(scenario: &Scenario) -> Option<Vec<bool>> {
     let mut watched = vec![false; scenario.links.len()];
     for probe in &scenario.probes {
@@ -206,7 +207,7 @@ fn watched_links(scenario: &Scenario) -> Option<Vec<bool>> {
     Some(watched)
 }
 
-/// The number of a hop's transmitter, and the node at its end.
+/// Returns the number of a hop's transmitter, and the node at its end.
 fn hop(scenario: &Scenario, hop: NextHop) -> Option<(usize, NodeId)> {
     let (links, segments) = (scenario.links.len(), scenario.ethernets.len());
     match hop {
@@ -225,7 +226,7 @@ fn hop(scenario: &Scenario, hop: NextHop) -> Option<(usize, NodeId)> {
     }
 }
 
-/// The transmitters: links, then segments, then both directions of each access network.
+/// Returns the transmitters: links, then segments, then both directions of each access network.
 fn transmitters(scenario: &Scenario) -> Vec<Transmitter> {
     let links = scenario.links.iter().map(|link| Transmitter {
         bits_per_s: link.course.mean_rate(link.rate, scenario.duration).bits_per_second() as f64,

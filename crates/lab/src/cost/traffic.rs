@@ -1,9 +1,10 @@
 //! The traffic of each flow of a scenario: its demand, limited by its fair share of the slowest link on its path.
 //!
-//! Rates are means over the time in which a flow is active. Datagrams are sent regardless of the network. All other traffic shares the
-//! remaining capacity by max-min fairness (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). The level of all flows rises
-//! until a link is full; its flows keep that level, and the others continue. A flow stays below the level if its data, buffers or slow
-//! start limit it. Losses, acknowledgments and retransmissions are not part of the shares.
+//! Rates are means over the time in which a flow is active. Datagrams are sent regardless of the network. All other
+//! traffic shares the remaining capacity by max-min fairness (Bertsekas and Gallager, Data Networks, 1992, section
+//! 6.5.2). The level of all flows rises until a link is full. The flows on this link keep that level, and the level of
+//! the others continues to rise. A flow stays below the level if its data, buffers or slow start limit it. Losses,
+//! acknowledgments and retransmissions are not part of the shares.
 
 use super::paths::Paths;
 use crate::world::ends;
@@ -12,7 +13,7 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
 use fullpipe_units::math;
 
-/// Rounds of filling. Each remaining flow then gets the share of its own slowest link.
+/// Number of filling rounds. Each remaining flow then gets the share of its slowest link.
 const ROUNDS: usize = 16;
 /// Minimum fraction of a link that datagrams leave to other traffic.
 const LEAST_SHARE: f64 = 0.01;
@@ -86,7 +87,7 @@ impl PacketModel {
         }
     }
 
-    /// Size of a packet with this payload at the IP layer, in bytes.
+    /// Returns the size of a packet with this payload at the IP layer, in bytes.
     pub(super) fn ip_bytes(&self, payload_bytes: f64) -> f64 {
         payload_bytes.min(self.payload_bytes) + self.header_bytes
     }
@@ -99,7 +100,7 @@ pub(super) struct Direction {
     pub(super) bytes: f64,
     /// Packets with payload.
     pub(super) packets: f64,
-    /// Routes of its packets and of the acknowledgments: that of the flow itself, and that of its tunnel.
+    /// Routes of its packets and of the acknowledgments: the route of the flow itself, and that of its tunnel.
     pub(super) paths: [u32; 2],
     pub(super) back: [u32; 2],
 }
@@ -189,7 +190,7 @@ pub(super) fn of(scenario: &Scenario, paths: &Paths) -> Vec<Traffic> {
     all
 }
 
-/// The transmitters on the path of a direction's packets.
+/// Returns the transmitters on the path of a direction's packets.
 pub(super) fn hops<'a>(paths: &'a Paths, direction: &Direction) -> impl Iterator<Item = usize> + use<'a> {
     let of_path = |path: u32| paths.hops(path).iter().map(|hop| *hop as usize);
     direction.paths.into_iter().filter(|path| *path != NO_PATH).flat_map(of_path)
@@ -198,7 +199,7 @@ pub(super) fn hops<'a>(paths: &'a Paths, direction: &Direction) -> impl Iterator
 /// No route: the flow has no tunnel.
 pub(super) const NO_PATH: u32 = u32::MAX;
 
-/// The traffic of a flow without competition, limited by its buffers and slow start.
+/// Returns the traffic of a flow without competition, limited by its buffers and slow start.
 fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     let described = &scenario.flows[flow];
     let packets = PacketModel::of(&described.transport);
@@ -273,8 +274,8 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     }
 }
 
-/// Fills the pipe and the queue of the most loaded link on the path of each share. At its peak, the link holds a bandwidth-delay product
-/// and a full queue, divided among its flows in proportion to their traffic.
+/// Fills the pipe and the queue of the most loaded link on the path of each share. At its peak, the link holds a
+/// bandwidth-delay product and a full queue, divided among its flows in proportion to their traffic.
 fn fill_queues(shares: &[Share], whole: &[f64], paths: &Paths, all: &mut [Traffic]) {
     let mut sums = vec![0.0; whole.len()];
     for share in shares {

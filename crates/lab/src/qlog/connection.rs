@@ -95,7 +95,7 @@ impl ConnectionLog {
         }
     }
 
-    /// The state of a QUIC connection that is not closing.
+    /// Returns the state of a QUIC connection that is not closing.
     pub(super) fn opening_state(&self) -> &'static str {
         if self.confirmed {
             "handshake_confirmed"
@@ -106,7 +106,7 @@ impl ConnectionLog {
         }
     }
 
-    /// The number of the next packet or datagram.
+    /// Returns the number of the next packet or datagram.
     pub(super) fn count(&mut self, side: TransportSide) -> u64 {
         let count = if side == TransportSide::Local { &mut self.sent } else { &mut self.received };
         *count += 1;
@@ -254,8 +254,9 @@ struct UnreadDatagram {
 }
 
 impl UnreadDatagram {
-    /// Whether a packet can be the next of this datagram. The stack can receive several datagrams before it reads the first.
-    /// They are distinguished by the packet with a short header, which is the last of its datagram (RFC 9000 section 12.2).
+    /// Returns whether a packet can be the next of this datagram. The stack can receive several datagrams before it
+    /// reads the first. They are distinguished by the packet with a short header, which is the last of its datagram
+    /// (RFC 9000 section 12.2).
     fn may_hold(&self, packet: &crate::stack::journal::PlaintextPacket) -> bool {
         let ends = datagram::type_of(&packet.header) == QuicPacketType::OneRtt;
         packet.bytes == self.unread_bytes || packet.bytes < self.unread_bytes && !ends

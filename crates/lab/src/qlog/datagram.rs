@@ -1,5 +1,5 @@
-//! Writes `packet_sent` and `packet_received` events of QUIC: from the packets of the model, and from the bytes in the journal of the
-//! QUIC stack.
+//! Writes `packet_sent` and `packet_received` events of QUIC: from the packets of the model, and from the bytes in the
+//! journal of the QUIC stack.
 
 use super::frames::{self, PacketEffects};
 use super::words::{TransportSide, word_of};
@@ -166,7 +166,7 @@ fn model_packet(
     );
 }
 
-/// The type of a packet of the QUIC stack, by its unprotected header (RFC 9000 section 17).
+/// Returns the type of a packet of the QUIC stack, by its unprotected header (RFC 9000 section 17).
 pub(super) fn type_of(header: &[u8]) -> QuicPacketType {
     match header.first() {
         Some(first) if first & 0x80 == 0 => QuicPacketType::OneRtt,
@@ -180,7 +180,7 @@ pub(super) fn type_of(header: &[u8]) -> QuicPacketType {
     }
 }
 
-/// Destination and source connection IDs of a long header.
+/// Returns the destination and source connection IDs of a long header.
 fn identifiers(header: &[u8]) -> Option<[&[u8]; 2]> {
     header.first().filter(|first| **first & 0x80 != 0)?;
     let (length, rest) = header.get(5..)?.split_first()?;

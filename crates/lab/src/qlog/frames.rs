@@ -1,4 +1,5 @@
-//! Writes QUIC frames in qlog's format: frames of the model from their fields, and frames of the QUIC stack from their bytes.
+//! Writes QUIC frames in qlog's format: frames of the model from their fields, and frames of the QUIC stack from their
+//! bytes.
 
 use super::words::TransportSide;
 use fullpipe_record::qlog::{ArrayWriter, Milliseconds, ObjectWriter, to_hex};
@@ -402,8 +403,8 @@ mod tests {
 
     #[test]
     fn frames_are_parsed_from_bytes() {
-        // RFC 9000 section 19: an ACK of 91 to 100 and 80 to 85 with a delay field of 5 (40 us with exponent 3), three bytes
-        // of padding, a STREAM frame with offset, length and FIN, and HANDSHAKE_DONE.
+        // RFC 9000 section 19: an ACK of 91 to 100 and 80 to 85 with a delay field of 5 (40 us with exponent 3), three
+        // bytes of padding, a STREAM frame with offset, length and FIN, and HANDSHAKE_DONE.
         let payload = [2, 0x40, 100, 5, 1, 9, 4, 5, 0, 0, 0, 0x0f, 4, 0x44, 0, 2, 7, 7, 0x1e];
         let (frames, meaning) = read(&payload);
         let expected = json!([

@@ -1,8 +1,8 @@
 //! Events at links: changes of queues, drops and marks.
 //!
 //! The network computes a chain of links at once, so it reports events ahead of the clock. They are sorted by time, and
-//! written when the clock has passed them. All changes of a queue at one instant are one event. A queue that is unchanged
-//! after the instant has no event: a packet that arrives at an idle transmitter does not wait.
+//! written when the clock has passed them. All changes of a queue at one instant are one event. A queue that is
+//! unchanged after the instant has no event: a packet that arrives at an idle transmitter does not wait.
 
 use crate::promise::declared_links;
 use fullpipe_audit::DeclaredLink;
@@ -126,7 +126,7 @@ impl LinkLog {
         LinkLog { pending: PendingChanges::default(), links: links.collect() }
     }
 
-    /// The observer that collects the changes of these links' queues, and all drops and marks.
+    /// Returns the observer that collects the changes of these links' queues, and all drops and marks.
     pub(super) fn observer(&self, queues: impl Iterator<Item = LinkId>) -> LinkObserver {
         let mut watched = vec![false; self.links.len()];
         queues.for_each(|link| watched[link.index()] = true);
@@ -140,8 +140,8 @@ impl LinkLog {
         }
     }
 
-    /// Writes the remaining events of a run that ended at `end`. Changes of queues after the end are left out. Drops and marks
-    /// that the network has already computed are written.
+    /// Writes the remaining events of a run that ended at `end`. Changes of queues after the end are omitted. Drops and
+    /// marks that the network has already computed are written.
     pub(super) fn finish(&mut self, end: Instant, writer: &mut QlogWriter, name: impl Fn(FlowId) -> String) {
         while let Some((at, mut changes)) = self.next_instant(Instant::NEVER) {
             if at > end {
@@ -214,7 +214,7 @@ impl LinkLog {
     }
 }
 
-/// The group of the events at a link; `network` for events at no link.
+/// Returns the group of the events at a link; `network` for events at no link.
 fn group(link: Option<&str>) -> String {
     link.map_or_else(|| "network".to_owned(), |link| format!("link {link}"))
 }
@@ -236,7 +236,7 @@ fn word(reason: DropReason) -> &'static str {
     }
 }
 
-/// The link with the lowest rate of each path, at which its packets queue; the first of several.
+/// Returns the link with the lowest rate of each path, at which its packets queue; the first of several.
 pub(super) fn bottlenecks<'a>(
     scenario: &Scenario,
     paths: impl Iterator<Item = &'a [LinkId]> + 'a,

@@ -23,7 +23,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// The metrics of an endpoint; `None` if it currently has no congestion control.
+    /// Returns the metrics of an endpoint; `None` if it currently has no congestion control.
     pub(super) fn of(report: &EndpointReport) -> Option<Metrics> {
         Some(Metrics {
             congestion_window: Some(report.cwnd_bytes?),
@@ -62,8 +62,8 @@ impl Metrics {
     }
 }
 
-/// The congestion state of a sender: below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002 section 7.3),
-/// unless the control declares its own states, as BBR does, which has no threshold.
+/// Returns the congestion state of a sender. Below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002
+/// section 7.3). Some controls declare their own states, such as BBR, which has no threshold.
 pub(super) fn congestion_state(report: &EndpointReport, control: &str) -> &'static str {
     let states = find_component(control).map_or(&[][..], |control| control.states);
     let own = report.control_value("state").map(|state| states.get(state as usize).copied());

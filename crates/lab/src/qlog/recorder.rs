@@ -108,12 +108,12 @@ impl QlogRecorder {
         }
     }
 
-    /// The tap that collects the packets that hosts send.
+    /// Returns the tap that collects the packets that hosts send.
     pub(crate) fn tap(&self) -> Box<dyn Tap> {
         Box::new(Departures(self.observed.clone()))
     }
 
-    /// The observer of links; `paths` are the links of each flow's path.
+    /// Returns the observer of links; `paths` are the links of each flow's path.
     pub(crate) fn observer<'a>(&self, paths: impl Iterator<Item = &'a [LinkId]> + 'a) -> Box<dyn AnyObserver> {
         Box::new(self.links.observer(links::bottlenecks(&self.scenario, paths)))
     }
@@ -161,7 +161,8 @@ impl QlogRecorder {
         std::mem::take(&mut *self.observed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The log's state of an endpoint; writes `connection_started` at the first call. `None` if it is neither TCP nor QUIC.
+    /// Returns the log's state of an endpoint; writes `connection_started` at the first call. `None` if it is neither
+    /// TCP nor QUIC.
     fn known(
         &mut self,
         world: &World,
@@ -271,7 +272,8 @@ impl QlogRecorder {
         }
     }
 
-    /// Writes the effects of an event after the hosts have handled it. `place` is the endpoint that received the packet or timer.
+    /// Writes the effects of an event after the hosts have handled it. `place` is the endpoint that received the packet
+    /// or timer.
     fn settle(&mut self, world: &mut World, network: &Network<RunObserver>, place: Option<ConversationEnd>) {
         let observed = self.take_observed();
         let mut affected: Vec<ConversationEnd> = Vec::new();
@@ -394,8 +396,8 @@ impl QlogRecorder {
             }
             Some(ConnectionMut::Stack(connection)) => {
                 use crate::stack::ConnectionState;
-                // A server confirms the handshake when it is complete, a client when it receives HANDSHAKE_DONE (RFC 9001
-                // section 4.1.2).
+                // A server confirms the handshake when it is complete, a client when it receives HANDSHAKE_DONE (RFC
+                // 9001 section 4.1.2).
                 known.confirmed |= place.1 == 1 && connection.state() == ConnectionState::Established;
                 match connection.state() {
                     ConnectionState::Listening | ConnectionState::Handshaking | ConnectionState::Established => {
@@ -437,7 +439,7 @@ fn socket(out: &mut ObjectWriter<'_>, network: &Network<RunObserver>, endpoint: 
     }
 }
 
-/// Whether a packet has additional options in the arena.
+/// Returns whether a packet has additional options in the arena.
 fn has_options(packet: &Packet) -> bool {
     match &packet.content {
         PacketContent::Tcp(header) => header.has_segment_options(),
@@ -446,7 +448,7 @@ fn has_options(packet: &Packet) -> bool {
     }
 }
 
-/// The name of a packet's flow, as in `flows.csv`.
+/// Returns the name of a packet's flow, as in `flows.csv`.
 fn name_of(world: &World, scenario: &Scenario, flow: FlowId) -> String {
     let conversation = flow.index() / 2;
     let described = (conversation < world.conversations()).then(|| world.flow_of(conversation)).flatten();

@@ -1,5 +1,5 @@
-//! Writes the events of TCP connections. No draft defines them. Their names are those of the QUIC events, and so are the
-//! fields that have a counterpart in QUIC.
+//! Writes the events of TCP connections. No draft defines them. Their names are those of the QUIC events, and so are
+//! the fields that have a counterpart in QUIC.
 
 use super::words::word_of;
 use fullpipe_record::qlog::ObjectWriter;

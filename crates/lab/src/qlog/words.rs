@@ -25,7 +25,7 @@ impl TransportSide {
     }
 }
 
-/// The name of an ECN codepoint in qlog.
+/// Returns the name of an ECN codepoint in qlog.
 pub(super) fn word_of(codepoint: EcnCodepoint) -> &'static str {
     match codepoint {
         EcnCodepoint::NotEct => "Not-ECT",

@@ -1,15 +1,15 @@
-//! The loop of a real-time run. It passes arrivals to the model, runs the model up to the clock, and sends packets that are due. It then
-//! waits for the next event or arrival.
+//! The loop of a real-time run. It passes arrivals to the model, runs the model up to the clock, and sends packets that
+//! are due. It then waits for the next event or arrival.
 //!
-//! **Time.** An arrival enters the model at the time of its timestamp, even if it was read later. The model therefore never runs beyond
-//! the clock time at which arrivals were last requested. All earlier timestamps are among these arrivals, except for the microseconds
-//! between a frame's timestamp and its availability. A frame that is still late enters at the model's clock, and its lateness is counted.
-//! A packet for a real host is due at the time at which the model delivers it. It is sent as soon as the clock has passed that time,
-//! without a fixed tick.
+//! **Time.** An arrival enters the model at the time of its timestamp, even if it was read later. The model therefore
+//! never runs beyond the clock time at which arrivals were last requested. All earlier timestamps are among these
+//! arrivals, except for the microseconds between a frame's timestamp and its availability. A frame that is still late
+//! enters at the model's clock, and its lateness is counted. A packet for a real host is due at the time at which the
+//! model delivers it. It is sent as soon as the clock has passed that time, without a fixed tick.
 //!
-//! **Stalls.** A stall is an iteration that starts much later than planned, because the machine was busy or the process was stopped.
-//! Overdue packets are then sent immediately, so that links keep their rate. Alternatively the clock is adjusted by the stall, so that
-//! queues keep their delay.
+//! **Stalls.** A stall is an iteration that starts much later than planned, because the machine was busy or the process
+//! was stopped. Overdue packets are then sent immediately, so that links keep their rate. Alternatively the clock is
+//! adjusted by the stall, so that queues keep their delay.
 
 use super::gateway::Gateway;
 use crate::prepared::PreparedRun;
@@ -42,7 +42,8 @@ pub(crate) struct Driver<'a, M> {
 }
 
 impl<M: Machine> Driver<'_, M> {
-    /// Runs the scenario to its end, or until the machine or `each` stops it. Returns the time that the model has reached.
+    /// Runs the scenario to its end, or until the machine or `each` stops it. Returns the time that the model has
+    /// reached.
     ///
     /// # Errors
     /// Errors of the machine.
@@ -97,7 +98,7 @@ impl<M: Machine> Driver<'_, M> {
         now
     }
 
-    /// Time of the next due event.
+    /// Returns the time of the next due event.
     fn next_at(&self) -> Option<Instant> {
         let event = self.prepared.network.calendar.peek().map(|(at, _)| at);
         event.into_iter().chain(self.prepared.probes.next_at()).min()
@@ -114,8 +115,8 @@ impl<M: Machine> Driver<'_, M> {
         self.work_off(to);
     }
 
-    /// Executes all events up to a time, and records the execution time of each subframe. It proceeds event time by event time, because
-    /// an event may create work for a new subframe.
+    /// Executes all events up to a time, and records the execution time of each subframe. It proceeds event time by
+    /// event time, because an event may create work for a new subframe.
     fn work_off(&mut self, to: Instant) {
         let end = self.end();
         while !self.prepared.scenario.access.is_empty()
@@ -133,7 +134,7 @@ impl<M: Machine> Driver<'_, M> {
         network.advance(to);
     }
 
-    /// Start of the next subframe in which an access network has work.
+    /// Returns the start of the next subframe in which an access network has work.
     fn next_subframe(&self) -> Option<Instant> {
         let PreparedRun { network, scenario, .. } = &*self.prepared;
         (0..scenario.access.len())

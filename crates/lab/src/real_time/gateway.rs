@@ -1,12 +1,13 @@
 //! Passes frames of real hosts into the model.
 //!
-//! A frame must be an Ethernet frame with an IPv4 or IPv6 packet. The first packet of a five-tuple opens a conversation of the
-//! model. The conversation belongs to the flow of the scenario with the same hosts, protocol and acceptor's port, if there is
-//! one. Packets for real hosts and routers keep their bytes ([`Content::Wire`]); packets for model endpoints are parsed.
+//! A frame must be an Ethernet frame with an IPv4 or IPv6 packet. The first packet of a five-tuple opens a conversation
+//! of the model. The conversation belongs to the flow of the scenario with the same hosts, protocol and acceptor's
+//! port, if there is one. Packets for real hosts and routers keep their bytes ([`Content::Wire`]); packets for model
+//! endpoints are parsed.
 //!
-//! A packet whose hop limit will expire is addressed to the router where it expires, and a packet without a route to the first
-//! router. These routers send an ICMP error to its source ([`crate::world`]). A frame that cannot enter is counted by its
-//! reason and is never an error, because hosts may send any bytes.
+//! A packet whose hop limit will expire is addressed to the router where it expires, and a packet without a route to
+//! the first router. These routers send an ICMP error to its source ([`crate::world`]). A frame that cannot enter is
+//! counted by its reason and is never an error, because hosts may send any bytes.
 
 use super::pieces::{FiveTuple, FragmentReassembly, need_whole};
 use crate::witness::RunObserver;
@@ -25,8 +26,8 @@ use fullpipe_wire::{
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of conversations of real hosts. Packets of further ones are dropped, so that a flood of addresses and ports cannot
-/// exhaust memory.
+/// Maximum number of conversations of real hosts. Packets of further ones are dropped, so that a flood of addresses and
+/// ports cannot exhaust memory.
 const MAX_CONVERSATIONS: usize = 65_536;
 
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +67,8 @@ impl Gateway {
                 Transport::Udp | Transport::Quic(_) | Transport::Masque(_) => protocol::UDP,
                 Transport::Tcp(_) => protocol::TCP,
             };
-            // Packets that match several flows belong to the first of them. A flow through a tunnel begins at the tunnel's proxy.
+            // Packets that match several flows belong to the first of them. A flow through a tunnel begins at the
+            // tunnel's proxy.
             let from = flow.via.map_or(flow.from, |tunnel| scenario.flows[tunnel].to);
             flows.entry((from, flow.to, protocol, flow.port)).or_insert(number as u32);
         }
@@ -81,7 +83,8 @@ impl Gateway {
         }
     }
 
-    /// Processes the arrival of a frame at the current time of the network. Returns the port and the frame of an answer, if any.
+    /// Processes the arrival of a frame at the current time of the network. Returns the port and the frame of an
+    /// answer, if any.
     pub(crate) fn enter(
         &mut self,
         world: &mut World,
@@ -174,8 +177,8 @@ impl Gateway {
         send_wire(network, from, Packet { content, ..packet }, bytes);
     }
 
-    /// Sends a packet for an address that no node has to the first router. Multicast and broadcast packets, such as announcements
-    /// of hosts, are only counted.
+    /// Sends a packet for an address that no node has to the first router. Multicast and broadcast packets, such as
+    /// announcements of hosts, are only counted.
     #[cold]
     fn no_route(
         &mut self,
@@ -200,7 +203,7 @@ impl Gateway {
         send_wire(network, from, Packet { content, ..packet(known.flow, router, summary) }, bytes);
     }
 
-    /// The conversation of a five-tuple, which is opened if it is new; `None` if there are too many.
+    /// Returns the conversation of a five-tuple, which is opened if it is new; `None` if there are too many.
     fn known(
         &mut self,
         world: &mut World,
@@ -218,17 +221,18 @@ impl Gateway {
         Some(self.introduce(world, network, tuple, from, to))
     }
 
-    /// The flow and protocol of the packet that an ICMP error quotes, in the direction of the error. NATs need it to translate
-    /// the error (RFC 5508 REQ-3 to REQ-5).
+    /// Returns the flow and protocol of the packet that an ICMP error quotes, in the direction of the error. NATs need
+    /// it to translate the error (RFC 5508 REQ-3 to REQ-5).
     fn about(&self, bytes: &Bytes) -> Option<(FlowId, u8)> {
         let quoted = wire::quoted_packet(bytes)?;
         let known = self.conversations.get(&(quoted.protocol, quoted.destination, quoted.source))?;
         Some((known.flow, quoted.protocol))
     }
 
-    /// The inside host of a packet that is addressed to a NAT, and the packet as that host will receive it. The current mappings
-    /// determine the host; the NAT filters the packet when it arrives there. `None` if the packet is not addressed to a NAT, the port has
-    /// no mapping, or the packet is from inside. The NAT translates the latter itself.
+    /// Returns the inside host of a packet that is addressed to a NAT, and the packet as that host will receive it. The
+    /// current mappings determine the host; the NAT filters the packet when it arrives there. `None` if the packet is
+    /// not addressed to a NAT, the port has no mapping, or the packet is from inside. The NAT itself translates packets
+    /// from inside.
     fn through_nat(
         &self,
         network: &Network<RunObserver>,
@@ -284,7 +288,7 @@ impl Gateway {
         network.send(from, &packet);
     }
 
-    /// The direction of a scenario flow with these ends.
+    /// Returns the direction of a scenario flow with these ends.
     fn described(&self, network: &Network<RunObserver>, ends: EndpointPair) -> Option<FlowId> {
         let flows = (0..self.flow_count).flat_map(|number| [FlowId(2 * number), FlowId(2 * number).reverse()]);
         flows.into_iter().find(|flow| network.directory.endpoints(*flow) == Some(ends))
@@ -310,7 +314,8 @@ impl Gateway {
         };
         // A packet for a model endpoint may answer a conversation that the endpoint opened.
         let begun = match world.is_real(to) {
-            // Between real hosts, only the scenario's flows are searched: a search of all conversations would be slow in a flood.
+            // Between real hosts, only the scenario's flows are searched: a search of all conversations would be slow
+            // in a flood.
             true => self.described(network, ends),
             false if network.is_router(to) => None,
             false => network.directory.find(ends.reverse()).map(FlowId::reverse),
@@ -327,14 +332,14 @@ impl Gateway {
     }
 }
 
-/// The five-tuple of a packet; `None` if it cannot be parsed after translation.
+/// Returns the five-tuple of a packet; `None` if it cannot be parsed after translation.
 fn conversation_of(summary: &PacketSummary, bytes: &Bytes, translated: bool) -> Option<FiveTuple> {
     let changed = if translated { Some(PacketSummary::parse(bytes).ok()?) } else { None };
     let PacketSummary { protocol, source, destination, .. } = changed.as_ref().unwrap_or(summary);
     Some((*protocol, *source, *destination))
 }
 
-/// The router at which a hop limit expires; `None` if the node there is not a router.
+/// Returns the router at which a hop limit expires; `None` if the node there is not a router.
 fn last_router(network: &Network<RunObserver>, (from, to): (NodeId, NodeId), hop_limit: u8) -> Option<NodeId> {
     let way = network.path(from, to);
     let hop = way.get(usize::from(hop_limit).saturating_sub(1))?;

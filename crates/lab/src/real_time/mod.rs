@@ -1,7 +1,7 @@
 //! Runs in real time: the same world, driven by the wall clock, with real hosts at its edge.
 //!
-//! [`run`] creates the namespaces of the scenario's real hosts, starts their programs, and runs the model in step with the clock. The
-//! model does not depend on the clock that drives it.
+//! [`run`] creates the namespaces of the scenario's real hosts, starts their programs, and runs the model in step with
+//! the clock. The model does not depend on the clock that drives it.
 
 mod driver;
 mod gateway;

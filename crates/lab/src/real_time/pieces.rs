@@ -1,8 +1,9 @@
 //! IP fragments from real hosts.
 //!
-//! Between real hosts, fragments pass unchanged. A fragment belongs to the conversation of its packet's first fragment, if that arrived
-//! before. NATs and nodes of the model need the ports of all fragments. Their fragments are therefore reassembled on entry, and the first
-//! link with a smaller MTU fragments the packet again (RFC 4787 REQ-14: also out of order).
+//! Between real hosts, fragments pass unchanged. A fragment belongs to the conversation of its packet's first fragment,
+//! if that arrived before. NATs and nodes of the model need the ports of all fragments. Their fragments are therefore
+//! reassembled on entry, and the first link with a smaller MTU fragments the packet again (RFC 4787 REQ-14: also out of
+//! order).
 
 use bytes::Bytes;
 use fullpipe_network::Network;
@@ -46,12 +47,13 @@ impl FragmentReassembly {
         }
     }
 
-    /// The conversation of a packet or fragment. `own` is the five-tuple from its own header.
+    /// Returns the conversation of a packet or fragment. `own` is the five-tuple from its own header.
     pub(super) fn conversation(&mut self, summary: &PacketSummary, own: FiveTuple) -> FiveTuple {
         let Some(fragment) = summary.fragment else { return own };
         let protocol = match summary.version {
             IpVersion::V4 => summary.protocol,
-            // The header of a later fragment states the header that follows in the first fragment, which may be an extension header.
+            // The header of a later fragment states the header that follows in the first fragment, which may be an
+            // extension header.
             IpVersion::V6 => 0,
         };
         let key = (summary.source.ip(), summary.destination.ip(), fragment.identification, protocol);
@@ -66,7 +68,7 @@ impl FragmentReassembly {
     }
 }
 
-/// Whether fragments must be reassembled on entry.
+/// Returns whether fragments must be reassembled on entry.
 pub(super) fn need_whole<O: fullpipe_record::Observer>(
     network: &Network<O>,
     summary: &PacketSummary,

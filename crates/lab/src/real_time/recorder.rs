@@ -1,10 +1,10 @@
-//! Records every arrival of a real-time run in a pcapng file: one interface per real host, whole frames, and the time at which each
-//! entered the model, in nanoseconds. The ends of the captures state the time that the model reached. A replay in virtual time needs
-//! nothing else.
+//! Records every arrival of a real-time run in a pcapng file. The file has one interface per real host, complete
+//! frames, and the time in nanoseconds at which each entered the model. The ends of the captures state the time that
+//! the model reached. A replay in virtual time needs no other data.
 //!
-//! A separate thread writes the file, so that the driver never waits for a disk. If the disk is slower than the hosts, at most 65 536
-//! frames wait in memory. Further frames are missing, and counted. The file then has no end marker, so that a replay does not accept it
-//! as complete.
+//! A separate thread writes the file, so that the driver never waits for a disk. If the disk is slower than the hosts,
+//! at most 65 536 frames wait in memory. Further frames are not recorded but counted. The file then has no end marker,
+//! so that a replay does not accept it as complete.
 
 use crate::options::FileAppender;
 use bytes::Bytes;
@@ -75,7 +75,7 @@ impl ArrivalRecorder {
         Ok(ArrivalRecorder { entered, missing: Cell::new(0), writer, append, hosts: count })
     }
 
-    /// Records an arrival. [`Recorder::finish`] returns errors of the disk.
+    /// Records an arrival. [`ArrivalRecorder::finish`] returns errors of the disk.
     pub(crate) fn keep(&self, at: Instant, port: usize, frame: &Bytes) {
         // The thread ends early only after an error, which it returns.
         if let Err(TrySendError::Full(_)) = self.entered.try_send((at, port, frame.clone())) {
@@ -104,7 +104,7 @@ fn told(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{ARRIVALS_FILE} cannot be written: {error}"))
 }
 
-/// Runs the thread: writes until no further arrival can come. Returns the writer with the unwritten rest.
+/// Runs the thread: writes until no further arrival is possible. Returns the writer with the unwritten data.
 fn write(
     mut file: PcapngWriter<Vec<u8>>,
     incoming: &Receiver<Entered>,
@@ -127,7 +127,8 @@ mod tests {
     use fullpipe_record::pcapng::{Block, PcapngReader};
     use std::sync::{Arc, Mutex};
 
-    /// Four frames of 64 KiB are the first piece of 256 KiB. While the disk writes it, eight more arrive, of which four fit.
+    /// Four frames of 64 KiB are the first piece of 256 KiB. While the disk writes it, eight more arrive, of which four
+    /// fit.
     #[test]
     fn arrivals_lost_by_a_slow_disk_are_counted_and_the_file_has_no_end() {
         for slow in [true, false] {

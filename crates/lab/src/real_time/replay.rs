@@ -1,8 +1,9 @@
 //! Replays a real-time run in virtual time: the same world with the recorded arrivals.
 //!
-//! The file has the frames of real hosts and the times at which they entered the model. All other events follow from the scenario and its
-//! seed. The records are therefore identical, byte for byte, without namespaces, programs or waiting. The recording takes the place of
-//! the machine: its clock advances from one arrival or event to the next and is never late.
+//! The file contains the frames of real hosts and the times at which they entered the model. All other events follow
+//! from the scenario and its seed. The records are therefore byte-for-byte identical. A replay needs no namespaces or
+//! programs and does not wait. The recording takes the place of the machine: its clock advances from one arrival or
+//! event to the next and is never late.
 
 use super::driver::Driver;
 use super::gateway::Gateway;
@@ -38,11 +39,11 @@ pub struct ReplayOutcome {
     pub arrivals: u64,
 }
 
-/// Runs a scenario in virtual time with the arrivals that a real-time run recorded. `stop` is called ten times per second of virtual time
-/// and returns whether to stop.
+/// Runs a scenario in virtual time with the arrivals that a real-time run recorded. `stop` is called ten times per
+/// second of virtual time and returns whether to stop.
 ///
 /// # Errors
-/// As [`crate::prepare`], and if the file is damaged or has other hosts.
+/// The errors of [`crate::prepare`], and an error if the file is damaged or has other hosts.
 pub fn replay(
     scenario: Arc<Scenario>,
     options: &Options,
@@ -79,7 +80,8 @@ pub fn replay(
     Ok(ReplayOutcome { outcome, refused: gateway.refused, answered, arrivals })
 }
 
-/// The real hosts in the order of their ports: namespaces first, then interfaces, each in the order of the scenario.
+/// Returns the real hosts in the order of their ports: namespaces first, then interfaces, each in the order of the
+/// scenario.
 pub(super) fn real_nodes(scenario: &Scenario) -> Vec<NodeId> {
     let nodes = (0..scenario.nodes.len()).map(|number| NodeId(number as u32));
     let mut real: Vec<NodeId> = nodes.filter(|node| scenario.is_real_host(*node)).collect();

@@ -161,8 +161,8 @@ fn with(frames: impl IntoIterator<Item = (u64, Arrival)>) -> MadeUp {
     }
 }
 
-/// The frame is sent after 100 us of transmission and 5 ms of propagation from its timestamp, with the same bytes after the Ethernet
-/// header.
+/// The frame is sent after 100 us of transmission and 5 ms of propagation from its timestamp, with the same bytes after
+/// the Ethernet header.
 #[test]
 fn packet_due_time_is_relative_to_its_timestamp() {
     // Read immediately, or 2 ms late: the due time is relative to the timestamp.
@@ -246,9 +246,9 @@ fn each_subframe_has_its_own_lateness() {
         0
     );
 
-    // The packet (127 bytes with framing, 1016 ns) is at the gateway at 2.001016 ms. The machine adds 9 ms to this wait, so the next
-    // iteration is at 11.001016 ms. Subframes begin at 3, 4, ..., 11 ms; all but the last are late by more than 1 ms, the first by
-    // 8.001016 ms, the middle one by 4.001016 ms. Three digits are kept.
+    // The packet (127 bytes with framing, 1016 ns) is at the gateway at 2.001016 ms. The machine adds 9 ms to this
+    // wait, so the next iteration is at 11.001016 ms. Subframes begin at 3, 4, ..., 11 ms; all but the last are late by
+    // more than 1 ms, the first by 8.001016 ms, the middle one by 4.001016 ms. Three digits are kept.
     let machine = MadeUp { oversleeps: BTreeMap::from([(1, micros(9000))]), ..with(frames()) };
     let ran = run_world(&cell(), machine, StallPolicy::CatchUp);
     let late = ran.lateness.subframes();
@@ -311,8 +311,8 @@ fn frame_that_cannot_enter_is_counted_by_its_reason() {
     assert!(ran.machine.sent.is_empty());
 }
 
-/// In the order of ports, hosts that are interfaces follow hosts that are namespaces. Recordings have their names in this order, and
-/// replays use it. Arrivals of the client, declared first, are those of the second port.
+/// In the order of ports, hosts that are interfaces follow hosts that are namespaces. Recordings have their names in
+/// this order, and replays use it. Arrivals of the client, declared first, are those of the second port.
 #[test]
 fn recording_of_interfaces_is_replayed_by_port() {
     let world = World::new("100ms")

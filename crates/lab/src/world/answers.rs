@@ -1,8 +1,8 @@
-//! Counters and rate limits of the packets that nodes of the model send to real hosts on their own: ICMP errors, echo replies
-//! and TCP resets.
+//! Counters and rate limits of the packets that nodes of the model send to real hosts on their own: ICMP errors, echo
+//! replies and TCP resets.
 //!
-//! A token bucket, which fills on the model's clock, limits the ICMP errors of each node. Its parameters are the example of
-//! RFC 4443 section 2.4 (f) for a small device; see also RFC 1812 section 4.3.2.8.
+//! A token bucket, which fills on the model's clock, limits the ICMP errors of each node. Its parameters are the
+//! example of RFC 4443 section 2.4 (f) for a small device; see also RFC 1812 section 4.3.2.8.
 
 use fullpipe_archive::IcmpRecord;
 use fullpipe_units::{Duration, FlowId, Instant, NodeId};

@@ -1,7 +1,8 @@
-//! The interface of applications to their host ([`Io`]): the clock, timers, streams of the flow's transport, and datagrams.
+//! The interface of applications to their host ([`Io`]): the clock, timers, streams of the flow's transport, and
+//! datagrams.
 //!
-//! Streams that an application calls are recorded. When the application has returned, the world serves their endpoints: it polls them for
-//! output.
+//! The streams that an application calls are recorded. After the application has returned, the world polls their
+//! endpoints for output.
 
 use super::state::HostState;
 use super::streams::{NO_STREAM, StreamKey};
@@ -131,7 +132,7 @@ impl Io for ApplicationIo<'_> {
 }
 
 impl ApplicationIo<'_> {
-    /// Whether a stream is on the connection that is always served after the call.
+    /// Returns whether a stream is on the connection that is always served after the call.
     fn is_serviced(&self, key: StreamKey) -> bool {
         match (key, StreamKey::of(self.serviced)) {
             (StreamKey::QuicModel(one), Some(StreamKey::QuicModel(other))) => {
@@ -141,8 +142,8 @@ impl ApplicationIo<'_> {
         }
     }
 
-    /// The QUIC model endpoint with this stream, if the stream belongs to this application, and the number of the stream on
-    /// its connection.
+    /// Returns the QUIC model endpoint with this stream, if the stream belongs to this application, and the number of
+    /// the stream on its connection.
     fn locate(&self, stream: StreamId) -> Option<(u32, u32)> {
         let StreamKey::QuicModel(stream) = StreamKey::of(stream)? else { return None };
         let model = &self.core.endpoints.quic_model;

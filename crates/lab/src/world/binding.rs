@@ -18,14 +18,14 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    /// The conversation of the endpoint, and its end.
+    /// Returns the conversation of the endpoint, and its end.
     #[inline]
     pub(super) fn place(&self) -> ConversationEnd {
         place_of(self.flow)
     }
 }
 
-/// The end of a conversation that sends the packets of a flow.
+/// Returns the end of a conversation that sends the packets of a flow.
 #[inline]
 pub(super) fn place_of(flow: FlowId) -> ConversationEnd {
     (flow.index() / 2, usize::from(!flow.is_forward()))

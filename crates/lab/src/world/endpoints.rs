@@ -29,7 +29,7 @@ pub(crate) enum ConnectionMut<'a> {
     Stack(&'a mut crate::stack::Connection),
 }
 
-/// The client (end 0) or the proxy (end 1) of the tunnel of a flow.
+/// Returns the client (end 0) or the proxy (end 1) of the tunnel of a flow.
 pub(super) fn tunnel_endpoint(flow: u32, end: u32) -> EndpointId {
     EndpointId::new(EndpointKind::Tunnel, 2 * flow + end)
 }
@@ -46,7 +46,7 @@ impl Endpoints {
         }
     }
 
-    /// The binding of an endpoint that has a connection.
+    /// Returns the binding of an endpoint that has a connection.
     pub(super) fn binding(&self, id: EndpointId) -> Option<&Binding> {
         match id.kind() {
             EndpointKind::Tcp => self.tcp.slots.get(id.index()).map(|endpoint| &endpoint.binding),
@@ -56,12 +56,12 @@ impl Endpoints {
         }
     }
 
-    /// The conversation and end of an endpoint that has a connection.
+    /// Returns the conversation and end of an endpoint that has a connection.
     pub(super) fn place(&self, id: EndpointId) -> Option<ConversationEnd> {
         self.binding(id).map(Binding::place)
     }
 
-    /// The connection of an endpoint; `None` for the kernel and for tunnels.
+    /// Returns the connection of an endpoint; `None` for the kernel and for tunnels.
     pub(super) fn connection_mut(&mut self, id: EndpointId) -> Option<ConnectionMut<'_>> {
         let index = id.index();
         Some(match id.kind() {
@@ -72,12 +72,12 @@ impl Endpoints {
         })
     }
 
-    /// Number of connections that are not closed.
+    /// Returns the number of connections that are not closed.
     pub(super) fn live(&self) -> usize {
         self.tcp.slots.len() + self.quic_model.slots.len() + self.quic_stack.slots.len()
     }
 
-    /// Retransmission or probe timeouts of a connection of a model; `None` for other endpoints.
+    /// Returns the number of retransmission or probe timeouts of a connection of a model; `None` for other endpoints.
     pub(super) fn timeouts(&self, id: EndpointId) -> Option<u64> {
         let index = id.index();
         match id.kind() {
@@ -87,7 +87,7 @@ impl Endpoints {
         }
     }
 
-    /// State and counters of an endpoint.
+    /// Returns the state and counters of an endpoint.
     pub(super) fn report_mut(&mut self, id: EndpointId) -> Option<EndpointReport> {
         match id.kind() {
             // The QUIC stack's counters need mutable access.
@@ -96,7 +96,7 @@ impl Endpoints {
         }
     }
 
-    /// As [`Endpoints::report_mut`], but `None` for endpoints of the QUIC stack.
+    /// Like [`Endpoints::report_mut`], but `None` for endpoints of the QUIC stack.
     pub(super) fn report(&self, id: EndpointId) -> Option<EndpointReport> {
         let index = id.index();
         match id.kind() {

@@ -27,8 +27,9 @@ pub(crate) enum EndpointFactory {
 }
 
 impl EndpointFactory {
-    /// The maker of a QUIC flow, or the reason why it cannot have connections. The control and the scheduler are plug-ins; only the QUIC
-    /// model can have a scheduler. `last`: the maker of the previous flow, to share its settings.
+    /// Returns the factory of a QUIC flow, or the reason why the flow cannot have connections. The control and the
+    /// scheduler are plug-ins; only the QUIC model can have a scheduler. `last`: the factory of the previous flow, to
+    /// share its settings.
     pub(crate) fn quic(
         described: &Arc<description::Quic>,
         control: Option<ControlFactory>,
@@ -58,7 +59,7 @@ impl EndpointFactory {
         })
     }
 
-    /// Name of the congestion control.
+    /// Returns the name of the congestion control.
     pub(super) fn control(&self) -> Option<&str> {
         match self {
             EndpointFactory::None => None,
@@ -93,8 +94,8 @@ pub(super) struct Conversation {
     pub(super) number: u32,
     /// Endpoints of initiator and acceptor, while their connections are not closed.
     pub(super) endpoints: [Option<EndpointId>; 2],
-    /// One more than the number of retransmitted segments of closed TCP connections. This state is small, because a run can have hundreds
-    /// of thousands of connections.
+    /// One more than the number of retransmitted segments of closed TCP connections. This state is small, because a run
+    /// can have hundreds of thousands of connections.
     pub(super) retransmitted: [Option<NonZeroU32>; 2],
     /// Retransmission timeouts of closed TCP connections, and probe timeouts of closed connections of the QUIC model.
     pub(super) timeouts: [u32; 2],
@@ -106,7 +107,8 @@ impl Conversation {
     }
 }
 
-/// The nodes between which the network carries a flow's packets. For a flow through a tunnel, the first is the proxy.
+/// Returns the nodes between which the network carries a flow's packets. For a flow through a tunnel, the first is the
+/// proxy.
 pub(crate) fn ends(scenario: &Scenario, flow: usize) -> (NodeId, NodeId) {
     let described = &scenario.flows[flow];
     (described.via.map_or(described.from, |tunnel| scenario.flows[tunnel].to), described.to)

@@ -7,7 +7,8 @@ use super::state::ApplicationTimer;
 use super::tcp::TcpEndpoint;
 use fullpipe_workload::Application;
 
-/// A flow of the world without its endpoints: its entries in the tables of flows, and two applications with their timers.
+/// A flow of the world without its endpoints: its entries in the tables of flows, and two applications with their
+/// timers.
 pub(crate) const FLOW_BYTES: usize =
     size_of::<Flow>() + size_of::<u32>() + 2 * (size_of::<Box<dyn Application>>() + size_of::<ApplicationTimer>());
 /// A conversation of a flow.

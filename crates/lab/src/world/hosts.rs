@@ -61,7 +61,8 @@ impl World {
         self.service_touched(network);
     }
 
-    /// Handles a segment outside of the fast paths. It is a separate function, because it would enlarge their stack frame.
+    /// Handles a segment outside of the fast paths. It is a separate function, because it would enlarge the stack frame
+    /// of the fast paths.
     #[inline(never)]
     fn receive_other_segment(&mut self, network: &mut Network<RunObserver>, index: u32, handle: PacketHandle) {
         let packet = network.arena.get(handle);
@@ -81,8 +82,9 @@ impl World {
         self.service_event(network, index);
     }
 
-    /// Handles a segment without an endpoint: it is for a real host, opens a connection, or is for a closed one. A closed connection
-    /// sends no reset (RFC 9293 section 3.10.7.1), because its peer is closed as well and the reset would reach no endpoint.
+    /// Handles a segment without an endpoint: it is for a real host, opens a connection, or is for a closed one. A
+    /// closed connection sends no reset (RFC 9293 section 3.10.7.1), because its peer is closed as well and the reset
+    /// would reach no endpoint.
     #[cold]
     #[inline(never)]
     fn receive_unexpected(

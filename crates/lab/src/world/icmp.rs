@@ -1,6 +1,6 @@
-//! Replies of routers and hosts of the model to packets of real hosts: ICMP errors, echo replies, and replies to packets for
-//! a closed port. A closed port replies to a UDP datagram with an ICMP error, and to a TCP segment with a reset (RFC 9293
-//! section 3.10.7.1).
+//! Replies of routers and hosts of the model to packets of real hosts: ICMP errors, echo replies, and replies to
+//! packets for a closed port. A closed port replies to a UDP datagram with an ICMP error, and to a TCP segment with a
+//! reset (RFC 9293 section 3.10.7.1).
 //!
 //! The reply of a node behind a NAT has the NAT's address as its source (RFC 5508 REQ-5).
 
@@ -57,7 +57,7 @@ impl World {
         send(network, notice, flow, protocol(notice.version), bytes);
     }
 
-    /// The flow of errors from a node to a host.
+    /// Returns the flow of errors from a node to a host.
     fn error_flow(&mut self, network: &mut Network<RunObserver>, notice: &SourceNotification) -> FlowId {
         let protocol = protocol(notice.version);
         let key = (notice.node, notice.source, protocol);
@@ -81,8 +81,8 @@ fn protocol(version: IpVersion) -> u8 {
     }
 }
 
-/// The node whose address the reply has as its source: the node where the packet ended, or the last NAT before the source
-/// of the packet.
+/// Returns the node whose address the reply has as its source: the node where the packet ended, or the last NAT before
+/// the source of the packet.
 fn seen_as(network: &Network<RunObserver>, notice: &SourceNotification) -> NodeId {
     let mut path = network.path(notice.node, notice.source).into_iter().filter_map(|hop| network.hop_destination(hop));
     let hides = |node: &NodeId| {

@@ -28,7 +28,7 @@ pub(crate) struct RealHost {
 }
 
 impl RealHost {
-    /// The host at a node. Its locally administered addresses contain the node's number.
+    /// Creates the host at a node. Its locally administered addresses contain the node's number.
     pub(crate) fn numbered(node: NodeId) -> Self {
         let [a, b, c, d] = node.0.to_be_bytes();
         let mac = |side: u8| -> Mac { [0x02, side, a, b, c, d] };
@@ -81,12 +81,13 @@ impl RealHosts {
         }
     }
 
-    /// The port of a node; `None` if it is not real.
+    /// Returns the port of a node; `None` if it is not real.
     pub(crate) fn port(&self, node: NodeId) -> Option<usize> {
         self.ports.get(node.index()).copied().flatten().map(|port| port as usize)
     }
 
-    /// Writes a packet for a real host as a frame. Returns false if the host is not real. The caller still owns the packet.
+    /// Writes a packet for a real host as a frame. Returns false if the host is not real. The caller still owns the
+    /// packet.
     pub(crate) fn deliver<O: Observer>(&mut self, network: &Network<O>, node: NodeId, handle: PacketHandle) -> bool {
         let Some(port) = self.port(node) else { return false };
         let Some(captured) = network.packet_at(node, handle) else { return false };

@@ -41,7 +41,7 @@ impl HostState {
         Draws { initial_sequence: draw("initial-sequence") as u32, congestion: draw("congestion") }
     }
 
-    /// The random streams of one end of a conversation over the QUIC stack.
+    /// Returns the random streams of one end of a conversation over the QUIC stack.
     fn entropy(&self, conversation: usize, end: &str) -> RandomStreams {
         let Conversation { flow, number, .. } = &self.conversations[conversation];
         let name = &self.scenario.flows[*flow as usize].name;
@@ -98,7 +98,7 @@ impl HostState {
         opened.map_or(NO_STREAM, StreamKey::id)
     }
 
-    /// Whether probes or a log read the state of endpoints during the run.
+    /// Returns whether probes or a log read the state of endpoints during the run.
     fn is_observed(&self) -> bool {
         self.called.is_some() || !self.scenario.probes.is_empty()
     }
@@ -122,7 +122,8 @@ impl HostState {
         Some(StreamKey::Tcp(index))
     }
 
-    /// Accepts a TCP connection (passive open) if a segment without an endpoint is a SYN. Returns the new endpoint's index.
+    /// Accepts a TCP connection (passive open) if a segment without an endpoint is a SYN. Returns the new endpoint's
+    /// index.
     #[cold]
     pub(super) fn accept_tcp(&mut self, now: Instant, flow: FlowId, header: &TcpHeader) -> Option<u32> {
         let conversation = flow.index() / 2;
@@ -152,13 +153,13 @@ impl HostState {
         Some(index)
     }
 
-    /// The cookie that a server accepts from a client (RFC 7413 section 4.1.2).
+    /// Returns the cookie that a server accepts from a client (RFC 7413 section 4.1.2).
     fn fast_open_cookie(&self, client: NodeId, server: NodeId) -> Option<Cookie> {
         let name = format!("server {} client {}", server.0, client.0);
         Cookie::new(&fullpipe_units::random::derive_number(self.scenario.seed, &name, "fast-open").to_be_bytes())
     }
 
-    /// Gives a client's connection the client's Fast Open cookie of the server, if it has one.
+    /// Sets the Fast Open cookie of the server in a client's connection, if the client has one.
     #[cold]
     fn set_fast_open_entry(&self, connection: &mut Connection, flow: u32) {
         let Flow { from, to, endpoints, .. } = &self.flows[flow as usize];
@@ -198,8 +199,8 @@ impl HostState {
         self.endpoints.quic_model.stream(index, stream?).map(StreamKey::QuicModel)
     }
 
-    /// Accepts a connection of the QUIC model on a datagram without an endpoint. Returns the new endpoint's index; `None` if
-    /// the connection is already closed.
+    /// Accepts a connection of the QUIC model on a datagram without an endpoint. Returns the new endpoint's index;
+    /// `None` if the connection is already closed.
     #[cold]
     pub(super) fn accept_model(&mut self, now: Instant, flow: FlowId) -> Option<u32> {
         let conversation = self.acceptable(flow)?;
@@ -216,7 +217,7 @@ impl HostState {
         Some(index)
     }
 
-    /// The conversation whose acceptor a datagram may create. Each acceptor is created at most once.
+    /// Returns the conversation whose acceptor a datagram may create. Each acceptor is created at most once.
     fn acceptable(&self, flow: FlowId) -> Option<usize> {
         let conversation = flow.index() / 2;
         let described = self.conversations.get(conversation)?.flow;
@@ -224,8 +225,8 @@ impl HostState {
         (is_open && !self.over.contains_key(&(conversation as u32, 1))).then_some(conversation)
     }
 
-    /// The addresses of initiator and acceptor of a conversation over the QUIC stack: those of the hosts, without address
-    /// translation.
+    /// Returns the addresses of initiator and acceptor of a conversation over the QUIC stack: those of the hosts,
+    /// without address translation.
     fn stack_addresses(&self, network: &Network<RunObserver>, conversation: usize) -> [SocketAddr; 2] {
         let flow = self.conversations[conversation].flow as usize;
         let described = &self.flows[flow];
@@ -235,7 +236,8 @@ impl HostState {
         [SocketAddr::new(address(described.from), port), SocketAddr::new(address(described.to), acceptor)]
     }
 
-    /// The address of a conversation's acceptor; `None` if the conversation goes through a tunnel and no port is free.
+    /// Returns the address of a conversation's acceptor; `None` if the conversation goes through a tunnel and no port
+    /// is free.
     fn tunneled_acceptor(&mut self, wanted: SocketAddr, conversation: usize) -> Option<SocketAddr> {
         let flow = &self.flows[self.conversations[conversation].flow as usize];
         match (flow.via, &mut self.endpoints.tunnels) {
@@ -277,8 +279,8 @@ impl HostState {
         Some(StreamKey::QuicStack(index))
     }
 
-    /// Accepts a connection of the QUIC stack on a datagram without an endpoint. Returns the new endpoint's index; `None` if
-    /// the connection is already closed.
+    /// Accepts a connection of the QUIC stack on a datagram without an endpoint. Returns the new endpoint's index;
+    /// `None` if the connection is already closed.
     pub(super) fn accept_stack(&mut self, network: &Network<RunObserver>, flow: FlowId) -> Option<u32> {
         let conversation = self.acceptable(flow)?;
         let &Conversation { flow: described, number, .. } = &self.conversations[conversation];

@@ -7,7 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 const FIRST_CLIENT_PORT: u16 = 40_000;
 /// The number of clients that one address can have: the ports below the ephemeral ports (RFC 6335 section 6).
 const CLIENTS: u16 = 49_152 - FIRST_CLIENT_PORT;
-/// The first port after the system ports (RFC 6335 section 6). The search for a free port continues here after the last port.
+/// The first port after the system ports (RFC 6335 section 6). The search for a free port continues here after the last
+/// port.
 const FIRST_USER_PORT: u16 = 1024;
 
 /// Allocates ports in order, each at most once.
@@ -32,7 +33,8 @@ impl PortAllocator {
     }
 }
 
-/// The n-th port after the first in the order of the search, in which 1024 follows `last`; `None` after the last one.
+/// Returns the n-th port after the first in the order of the search, in which 1024 follows `last`; `None` after the
+/// last one.
 fn port_after(first: u16, n: u32, last: u16) -> Option<u16> {
     let port = u32::from(first) + n;
     match port.checked_sub(u32::from(last) + 1) {
@@ -110,7 +112,8 @@ mod tests {
         }
         let refused = ports.allocate(HOST, proxy(443)).expect_err("ephemeral ports begin at 49152");
         assert!(refused.contains("at most 9152 tunnels can begin at one host"), "{refused}");
-        // Another host has free client ports. After port 39999 the search continues at 1024; the proxies have up to 9594.
+        // Another host has free client ports. After port 39999 the search continues at 1024; the proxies have up to
+        // 9594.
         let elsewhere = |host: u8| IpAddr::from([192, 0, 2, host]);
         let next = ports.allocate(elsewhere(2), proxy(39_999)).map(|[_, proxy]| proxy);
         assert_eq!(next, Ok(proxy(39_999)));

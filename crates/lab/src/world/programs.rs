@@ -1,5 +1,5 @@
-//! Runs the programs at hosts, which are the clients and proxies of tunnels: starts them, and moves datagrams between them,
-//! the network, and the endpoints whose datagrams go through the tunnels.
+//! Runs the programs at hosts, which are the clients and proxies of tunnels: starts them, and moves datagrams between
+//! them, the network, and the endpoints whose datagrams go through the tunnels.
 
 use super::endpoints::tunnel_endpoint;
 use super::flow::{EndpointFactory, Flow};
@@ -130,8 +130,8 @@ impl World {
         }
     }
 
-    /// Runs the programs that have work, sends their datagrams, and delivers the datagrams that arrived through tunnels,
-    /// until all programs wait.
+    /// Runs the programs that have work, sends their datagrams, and delivers the datagrams that arrived through
+    /// tunnels, until all programs wait.
     #[cold]
     pub(super) fn serve_programs(&mut self, network: &mut Network<RunObserver>) {
         match &mut self.core.endpoints.tunnels {
@@ -155,8 +155,8 @@ impl World {
 }
 
 impl HostState {
-    /// Runs a host's programs once. Returns the QUIC stack endpoints that have received datagrams through tunnels, in ascending
-    /// order.
+    /// Runs a host's programs once. Returns the QUIC stack endpoints that have received datagrams through tunnels, in
+    /// ascending order.
     fn serve_host(&mut self, network: &mut Network<RunObserver>, number: usize) -> Vec<u32> {
         let now = network.now();
         let HostState { endpoints, flows, conversations, .. } = self;
@@ -205,8 +205,8 @@ impl HostState {
         touched
     }
 
-    /// The flow numbers of all tunnels, and the addresses of their clients and proxies; or the first flow that cannot have
-    /// addresses.
+    /// Returns the flow numbers of all tunnels, and the addresses of their clients and proxies; or the first flow that
+    /// cannot have addresses.
     fn tunnel_addresses(&self, network: &Network<RunObserver>) -> Result<Vec<(usize, [SocketAddr; 2])>, Refused> {
         let mut ports = TunnelAddressAllocator::default();
         let tunnels =

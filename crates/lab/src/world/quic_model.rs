@@ -1,7 +1,7 @@
 //! Endpoints of the QUIC model ([`fullpipe_quic`]).
 //!
-//! An endpoint is one end of a connection. Applications refer to its streams by indices, which are reused when a stream is
-//! closed.
+//! An endpoint is one end of a connection. Applications refer to its streams by indices, which are reused when a stream
+//! is closed.
 
 use super::binding::Binding;
 use super::slots::Slab;
@@ -34,7 +34,7 @@ pub(crate) struct ModelFactory {
 }
 
 impl ModelFactory {
-    /// The maker of a flow's connections, or the reason why it cannot have any.
+    /// Returns the factory of a flow's connections, or the reason why the flow cannot have any.
     pub(crate) fn new(described: &description::Quic) -> Result<ModelFactory, String> {
         let config = Arc::new(described.connection.clone());
         let hystart = described.hystart;
@@ -54,8 +54,8 @@ impl ModelFactory {
         ModelFactory { scheduler, ..self }
     }
 
-    /// Prepares one end of the flow's n-th connection: gives it the plugged-in stream scheduler, if there is one. `observed`:
-    /// observers may read delivery rates, so samples must be taken.
+    /// Prepares one end of the flow's n-th connection: sets the plugged-in stream scheduler, if there is one.
+    /// `observed`: observers may read delivery rates, so samples must be taken.
     pub(super) fn prepare(&self, connection: &mut Connection, number: u32, initiator: bool, observed: bool) {
         if !observed && !self.is_plugged_in {
             connection.disable_rate_samples();
@@ -65,7 +65,7 @@ impl ModelFactory {
         }
     }
 
-    /// The settings of one end (0: initiator) of a connection that was opened with these options.
+    /// Returns the settings of one end (0: initiator) of a connection that was opened with these options.
     pub(super) fn config(&self, options: &OpenOptions, end: usize) -> Arc<Config> {
         match options.receive_buffer_bytes {
             None => self.config.clone(),
@@ -74,7 +74,7 @@ impl ModelFactory {
     }
 }
 
-/// The reason why the model cannot drive a control; `None` if it can.
+/// Returns the reason why the model cannot drive a control; `None` if it can.
 fn refusal(control: &dyn Controller, ecn: bool) -> Option<String> {
     let signals = control.requirements();
     let missing = if signals.one_way_delay {
@@ -98,7 +98,8 @@ pub(super) struct ModelEndpoint {
     streams: StreamIndices,
 }
 
-/// Indices of a connection's streams for the application, by their numbers on the connection. The first index is stored inline.
+/// Indices of a connection's streams for the application, by their numbers on the connection. The first index is stored
+/// inline.
 #[derive(Debug, Default)]
 struct StreamIndices {
     first: Option<u32>,
@@ -181,18 +182,18 @@ impl ModelEndpoints {
         ModelEndpoints { slots, streams, beside: DatagramContents::default() }
     }
 
-    /// The endpoint of a stream, and the stream's number on its connection.
+    /// Returns the endpoint of a stream, and the stream's number on its connection.
     #[inline]
     pub(super) fn locate(&self, stream: u32) -> Option<(u32, u32)> {
         self.streams.get(stream).copied()
     }
 
-    /// Whether two streams are on the same connection.
+    /// Returns whether two streams are on the same connection.
     pub(super) fn same_connection(&self, one: u32, other: u32) -> bool {
         matches!((self.locate(one), self.locate(other)), (Some(one), Some(other)) if one.0 == other.0)
     }
 
-    /// The index of a stream by its number on its connection. A new stream gets an index.
+    /// Returns the index of a stream by its number on its connection. A new stream gets an index.
     pub(super) fn stream(&mut self, endpoint: u32, number: u32) -> Option<u32> {
         let owner = self.slots.get_mut(endpoint)?;
         let known = owner.streams.entry(number);
@@ -262,7 +263,7 @@ impl ModelEndpoints {
     }
 }
 
-/// Stores the parts of a datagram outside of its header.
+/// Stores the parts of a datagram outside its header.
 #[inline(never)]
 fn store_beside(network: &mut Network<RunObserver>, handle: PacketHandle, beside: &mut DatagramContents) {
     if let PacketContent::Quic(header) = &network.arena.get(handle).content

@@ -28,7 +28,7 @@ pub(crate) struct StackFactory {
 }
 
 impl StackFactory {
-    /// The maker of a flow's connections, or the reason why it cannot have any.
+    /// Returns the factory of a flow's connections, or the reason why the flow cannot have any.
     pub(crate) fn new(described: &description::Quic) -> Result<StackFactory, String> {
         let options =
             catalogue::ControlOptions { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
@@ -58,19 +58,19 @@ impl StackFactory {
         Ok(StackFactory { control: maker.source(crate::stack::unsupported_reason)?, ..self })
     }
 
-    /// The wakeup timing of one end; `seed` is that of its control.
+    /// Returns the wakeup timing of one end; `seed` is that of its control.
     pub(super) fn wakeups(&self, seed: u64) -> Wakeups {
         Wakeups::new(&self.timing, fullpipe_units::RandomStream::new(seed, "end", "reaction"))
     }
 
-    /// The function that creates the control of one end of the flow's n-th connection. `seed` determines the control's random
-    /// choices.
+    /// Returns the function that creates the control of one end of the flow's n-th connection. `seed` determines the
+    /// control's random choices.
     pub(super) fn controls(&self, seed: u64, connection: u32, initiator: bool) -> crate::stack::ControlFactory {
         let control = self.control.clone();
         Arc::new(move || control.create(ConnectionEnd { seed, connection, initiator }))
     }
 
-    /// The settings of one end (0: initiator) of a connection that was opened with these options.
+    /// Returns the settings of one end (0: initiator) of a connection that was opened with these options.
     pub(super) fn settings(&self, options: &OpenOptions, end: usize) -> Settings {
         let usual = self.settings.receive_buffer_bytes;
         let receive_buffer_bytes = options.receive_buffer_bytes.map_or(usual, |bytes| bytes[end]);
@@ -108,7 +108,7 @@ impl StackEndpoint {
     }
 }
 
-/// The report of a congestion control of the QUIC stack; without values if there is none.
+/// Returns the report of a congestion control of the QUIC stack; without values if there is none.
 pub(super) fn of_control(kind: EndpointKind, seen: Option<ControlState>) -> EndpointReport {
     let Some(seen) = seen else { return EndpointReport::new(kind) };
     EndpointReport {
@@ -135,7 +135,7 @@ pub(super) struct StackEndpoints {
 }
 
 impl StackEndpoints {
-    /// A journal for one end of a conversation, if journals are kept.
+    /// Returns a journal for one end of a conversation, if journals are kept.
     pub(super) fn open_journal(&mut self, place: ConversationEnd) -> Option<PacketLog> {
         let journals = self.journals.as_mut()?;
         Some(journals.entry(place).or_default().clone())
@@ -148,7 +148,7 @@ impl StackEndpoints {
         true
     }
 
-    /// Whether an endpoint delays its reaction to a datagram. If so, arms its timer.
+    /// Returns whether an endpoint delays its reaction to a datagram. If so, arms its timer.
     pub(super) fn waits(&mut self, network: &mut Network<RunObserver>, index: u32) -> bool {
         let Some(endpoint) = self.slots.get_mut(index).filter(|endpoint| !endpoint.wakeups.is_at_once()) else {
             return false;

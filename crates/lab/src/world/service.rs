@@ -84,8 +84,8 @@ impl World {
         }
     }
 
-    /// Passes an event of a connection to its TLS session, and the session's events to the application. Returns false if the
-    /// endpoint has no session.
+    /// Passes an event of a connection to its TLS session, and the session's events to the application. Returns false
+    /// if the endpoint has no session.
     #[cold]
     #[inline(never)]
     fn on_protected(&mut self, network: &mut Network<RunObserver>, index: u32, event: TransportEvent) -> bool {

@@ -57,7 +57,7 @@ impl<T> Slab<T> {
         self.entries.iter_mut().flatten()
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }

@@ -1,8 +1,8 @@
 //! The state of all hosts: endpoints, applications, and the table of conversations that connects them.
 //!
-//! A conversation (five-tuple) gets two consecutive [`FlowId`]s when it is opened. The receiver of a packet is found by its
-//! [`FlowId`], not by comparing addresses and ports. The first conversation of the scenario's n-th flow has the numbers 2n
-//! and 2n + 1.
+//! A conversation (five-tuple) gets two consecutive [`FlowId`]s when it is opened. The receiver of a packet is found by
+//! its [`FlowId`], not by comparing addresses and ports. The first conversation of the scenario's n-th flow has the
+//! numbers 2n and 2n + 1.
 
 use super::binding::ConversationEnd;
 use super::endpoints::Endpoints;
@@ -45,7 +45,8 @@ pub(super) struct HostState {
     pub(super) touched: Vec<StreamId>,
     /// Ends of conversations that applications have called, if there is an observer.
     pub(super) called: Option<Vec<ConversationEnd>>,
-    /// The scenario, for its seed and names. Random streams have the names of flows, so the order of flows in the file has no effect.
+    /// The scenario, for its seed and names. Random streams have the names of flows, so the order of flows in the file
+    /// has no effect.
     pub(super) scenario: Arc<Scenario>,
     /// Options of conversations whose acceptor does not exist yet.
     pub(super) options: BTreeMap<u32, OpenOptions>,
@@ -67,8 +68,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world with these flows and applications. From acknowledgment `faulty_from` on, TCP receivers acknowledge one byte
-    /// too many, a fault for tests of the auditor; 0: never.
+    /// Creates a world with these flows and applications. From acknowledgment `faulty_from` on, TCP receivers
+    /// acknowledge one byte too many, a fault for tests of the auditor; 0: never.
     pub(crate) fn new(
         flows: Vec<Flow>,
         applications: Vec<Box<dyn Application>>,
@@ -118,40 +119,41 @@ impl World {
         }
     }
 
-    /// Number of conversations so far, including the first of each flow that has not started.
+    /// Returns the number of conversations so far, including the first of each flow that has not started.
     pub(crate) fn conversations(&self) -> usize {
         self.core.conversations.len()
     }
 
-    /// The scenario's flow of a conversation; `None` if no flow describes it, which only occurs between real hosts.
+    /// Returns the scenario's flow of a conversation; `None` if no flow describes it, which only occurs between real
+    /// hosts.
     pub(crate) fn flow_of(&self, conversation: usize) -> Option<usize> {
         let flow = self.core.conversations[conversation].flow;
         (flow != UNDESCRIBED).then_some(flow as usize)
     }
 
-    /// The conversations of a flow so far, in the order in which they were opened.
+    /// Returns the conversations of a flow so far, in the order in which they were opened.
     pub(crate) fn conversations_of(&self, flow: usize) -> impl Iterator<Item = usize> {
         let further = self.core.flows.len()..self.core.conversations.len();
         let is_of_flow = move |number: &usize| self.core.conversations[*number].flow as usize == flow;
         std::iter::once(flow).chain(further.filter(is_of_flow))
     }
 
-    /// The number of a conversation within its flow, from 0.
+    /// Returns the number of a conversation within its flow, from 0.
     pub(crate) fn number_of(&self, conversation: usize) -> u32 {
         self.core.conversations[conversation].number
     }
 
-    /// Name of a flow's congestion control, for TCP, QUIC and tunnels.
+    /// Returns the name of a flow's congestion control, for TCP, QUIC and tunnels.
     pub(crate) fn control(&self, flow: usize) -> Option<&str> {
         self.core.flows[flow].endpoints.control()
     }
 
-    /// The progress of the application at one end of a flow (0: initiator).
+    /// Returns the progress of the application at one end of a flow (0: initiator).
     pub(crate) fn progress(&self, flow: usize, end: usize) -> Progress {
         self.application(flow, end).progress()
     }
 
-    /// The application at one end of a flow (0: initiator).
+    /// Returns the application at one end of a flow (0: initiator).
     pub(crate) fn application(&self, flow: usize, end: usize) -> &dyn Application {
         &*self.applications[2 * flow + end]
     }
@@ -162,22 +164,22 @@ impl World {
         self.core.endpoints.real = Some(Box::new(hosts));
     }
 
-    /// The real hosts, if there are any.
+    /// Returns the real hosts, if there are any.
     pub(crate) fn real_mut(&mut self) -> Option<&mut RealHosts> {
         self.core.endpoints.real.as_deref_mut()
     }
 
-    /// The real hosts, if there are any.
+    /// Returns the real hosts, if there are any.
     pub(crate) fn real(&self) -> Option<&RealHosts> {
         self.core.endpoints.real.as_deref()
     }
 
-    /// Whether a host is real.
+    /// Returns whether a host is real.
     pub(crate) fn is_real(&self, node: NodeId) -> bool {
         self.real().is_some_and(|real| real.port(node).is_some())
     }
 
-    /// The frames for real hosts since the last call.
+    /// Returns the frames for real hosts since the last call.
     pub(crate) fn delivered(&mut self) -> impl Iterator<Item = Delivery> {
         self.core.endpoints.real.iter_mut().flat_map(|real| real.delivered.drain(..))
     }

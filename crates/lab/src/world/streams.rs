@@ -21,7 +21,7 @@ pub(super) enum StreamKey {
 }
 
 impl StreamKey {
-    /// The number for applications.
+    /// Returns the number for applications.
     #[inline(always)]
     pub(super) fn id(self) -> StreamId {
         let packed = match self {
@@ -32,7 +32,7 @@ impl StreamKey {
         StreamId(packed.to_bits())
     }
 
-    /// The stream with this number; `None` if no endpoint can carry it.
+    /// Returns the stream with this number; `None` if no endpoint can carry it.
     #[inline(always)]
     pub(super) fn of(id: StreamId) -> Option<StreamKey> {
         let packed = EndpointId::from_bits(id.0)?;

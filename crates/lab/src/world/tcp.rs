@@ -21,7 +21,8 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Creates the connections of a flow. It is small, because a run can have hundreds of thousands of flows, which share their settings.
+/// Creates the connections of a flow. It is small, because a run can have hundreds of thousands of flows, which share
+/// their settings.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpFactory {
     shared: Arc<SharedTcpSettings>,
@@ -51,7 +52,7 @@ impl Deref for TcpFactory {
 }
 
 impl TcpFactory {
-    /// The maker of a flow's connections, or the reason why it cannot have any.
+    /// Returns the factory of a flow's connections, or the reason why the flow cannot have any.
     pub(crate) fn new(settings: &fullpipe_tcp::Settings) -> Result<Self, String> {
         let options = catalogue::ControlOptions {
             hystart: settings.hystart,
@@ -88,7 +89,7 @@ impl TcpFactory {
         }
     }
 
-    /// The settings of one end (0: initiator) of a connection that was opened with these options.
+    /// Returns the settings of one end (0: initiator) of a connection that was opened with these options.
     pub(super) fn config(&mut self, options: &OpenOptions, end: usize) -> Arc<fullpipe_tcp::Config> {
         if *options == OpenOptions::default() {
             return self.config.clone();
@@ -110,7 +111,7 @@ impl TcpFactory {
     }
 }
 
-/// The reason why TCP cannot drive a control; `None` if it can.
+/// Returns the reason why TCP cannot drive a control; `None` if it can.
 fn refusal(control: &dyn Controller) -> Option<String> {
     let name = control.name();
     let needs_delays = control.requirements().one_way_delay;
@@ -129,7 +130,7 @@ pub(super) struct TcpEndpoint {
     pub(super) timers: TimerPair,
 }
 
-/// Retransmission timeouts of a connection, of its SYN or of data.
+/// Returns the number of retransmission timeouts of a connection, of its SYN or of data.
 pub(super) fn timeouts(counts: &Statistics) -> u64 {
     counts.timeouts + counts.syn_retransmissions
 }
@@ -180,12 +181,13 @@ pub(super) struct TcpEndpoints {
 #[derive(Debug)]
 pub(super) struct TcpOutput {
     beside: SegmentContents,
-    /// From this acknowledgment on, receivers acknowledge one byte too many, a fault for tests of the auditor; 0: never.
+    /// From this acknowledgment on, receivers acknowledge one byte too many, a fault for tests of the auditor; 0:
+    /// never.
     faulty_from: u64,
     acknowledgements: u64,
 }
 
-/// Stores the parts of a segment outside of its header.
+/// Stores the parts of a segment outside its header.
 #[cold]
 #[inline(never)]
 fn store_beside(

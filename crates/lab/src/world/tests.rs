@@ -7,8 +7,8 @@ use crate::run::prepare;
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport};
 use fullpipe_units::{Duration, Instant};
 
-/// A network from `source` to `sink` and `proxy`, which are at the same router. The bottleneck of 2 Mbit/s has a queue of ten
-/// packets, so a bulk sender has losses.
+/// A network from `source` to `sink` and `proxy`, which are at the same router. The bottleneck of 2 Mbit/s has a queue
+/// of ten packets, so a bulk sender has losses.
 const NETWORK: &str = "
     duration = '10s'
     host = [{ name = 'source' }, { name = 'proxy' }, { name = 'sink' }]

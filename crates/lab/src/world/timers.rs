@@ -1,9 +1,9 @@
 //! Timers of endpoints and applications, and their events in the calendar.
 //!
-//! The number of an event determines its order among events at the same instant, and so the results. A timer's number must
-//! not change. Within [`EventClass::Transport`], TCP endpoint n has the numbers 2n and 2n + 1, and endpoint n of the QUIC
-//! model 2^27 + 2n and 2^27 + 2n + 1. Within [`EventClass::Application`], application n has n, endpoint n of the QUIC stack
-//! 2^27 + n (at most 2^26 of them), and the programs of host n 3 * 2^26 + n.
+//! The number of an event determines its order among events at the same instant, and so the results. A timer's number
+//! must not change. Within [`EventClass::Transport`], TCP endpoint n has the numbers 2n and 2n + 1. Endpoint n of the
+//! QUIC model has 2^27 + 2n and 2^27 + 2n + 1. Within [`EventClass::Application`], application n has the number n, and
+//! endpoint n of the QUIC stack has 2^27 + n (at most 2^26 of them). The programs of host n have 3 * 2^26 + n.
 
 use fullpipe_engine::{Calendar, EventClass, EventId, TimerSlot};
 use fullpipe_transport::endpoint::TimerDeadlines;
@@ -36,7 +36,7 @@ pub(super) enum TimerRange {
 }
 
 impl Timer {
-    /// The event of the timer.
+    /// Returns the event of the timer.
     #[inline(always)]
     pub(super) fn event(self) -> EventId {
         let (class, index) = match self {
@@ -49,7 +49,7 @@ impl Timer {
         EventId::new(class, index)
     }
 
-    /// The timer of an event of the class `Transport` or `Application`.
+    /// Returns the timer of an event of the class `Transport` or `Application`.
     #[inline(always)]
     pub(super) fn of(event: EventId) -> Timer {
         let index = event.index();
@@ -91,7 +91,7 @@ impl TimerPair {
         self.near.arm(calendar, event, near);
     }
 
-    /// Whether an event of one of the timers is the one that was armed last.
+    /// Returns whether an event of one of the timers is the one that was armed last.
     #[inline(always)]
     pub(super) fn fired(&mut self, reach: TimerRange, now: Instant) -> bool {
         match reach {

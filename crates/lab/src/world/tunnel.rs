@@ -1,13 +1,13 @@
 //! Tunnels (CONNECT-UDP): programs at hosts, and the mapping between their datagrams and packets of the network.
 //!
-//! The client or proxy of a tunnel runs on a [`crate::stack::Host`], which uses addresses and ports; the network uses flow
-//! numbers. A datagram that leaves such a host gets the flow number of its pair of addresses, and one that arrives gets the
-//! addresses of its flow number. The tunnel's own datagrams have the flow numbers of the tunnel's flow. A conversation
-//! through a tunnel has its flow numbers only between the proxy and the target. Its initiator exchanges datagrams with the
-//! tunnel's client directly.
+//! The client or proxy of a tunnel runs on a [`crate::stack::Host`], which uses addresses and ports; the network uses
+//! flow numbers. A datagram that leaves such a host gets the flow number of its pair of addresses. A datagram that
+//! arrives gets the addresses of its flow number. The tunnel's own datagrams have the flow numbers of the tunnel's
+//! flow. A conversation through a tunnel has its flow numbers only between the proxy and the target. Its initiator
+//! exchanges datagrams with the tunnel's client directly.
 //!
-//! A proxy sends the datagrams of a request from a port of its choice. The target's address must identify the conversation,
-//! so each conversation through a tunnel has its own port at its acceptor.
+//! A proxy sends the datagrams of a request from a port of its choice. The target's address must identify the
+//! conversation, so each conversation through a tunnel has its own port at its acceptor.
 
 use super::ports::PortAllocator;
 use super::quic_stack::of_control;
@@ -43,7 +43,7 @@ pub(crate) struct TunnelFactory {
 }
 
 impl TunnelFactory {
-    /// The maker of a tunnel, or the reason why there cannot be one.
+    /// Returns the factory of a tunnel, or the reason why the tunnel is impossible.
     pub(crate) fn new(described: &Arc<description::Masque>) -> Result<TunnelFactory, String> {
         let options =
             catalogue::ControlOptions { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
@@ -57,12 +57,12 @@ impl TunnelFactory {
         Ok(TunnelFactory { settings, control, timing })
     }
 
-    /// Name of the congestion control; `none` if there is none.
+    /// Returns the name of the congestion control; `none` if there is none.
     pub(super) fn control_name(&self) -> &str {
         self.control.as_ref().map_or("none", |control| control.name())
     }
 
-    /// The settings of one end of a tunnel in the run with this seed, and its random streams.
+    /// Returns the settings of one end of a tunnel in the run with this seed, and its random streams.
     pub(super) fn end(&self, seed: u64, tunnel: &str, end: &str) -> (TunnelSettings, RandomStreams) {
         let name = format!("{tunnel} {end}");
         let control = self.control.clone().map(|control| -> ControlFactory {
@@ -87,7 +87,7 @@ pub(super) struct ProgramHost {
 }
 
 impl ProgramHost {
-    /// The flow of a pair of addresses, if one of the last two datagrams had it.
+    /// Returns the flow of a pair of addresses, if one of the last two datagrams had it.
     pub(super) fn recent_flow(&self, source: SocketAddr, destination: SocketAddr) -> Option<FlowId> {
         let same = |known: &&(SocketAddr, SocketAddr, FlowId)| known.0 == source && known.1 == destination;
         self.recent.iter().flatten().find(same).map(|known| known.2)
@@ -175,8 +175,8 @@ pub(super) struct Tunnels {
     pub(super) acceptors: BTreeMap<u32, SocketAddr>,
     /// Hosts whose programs have work.
     pub(super) awake: HostSet,
-    /// The QUIC stack endpoints that have received datagrams through tunnels and are not served yet. Empty between calls; kept for
-    /// its memory.
+    /// The QUIC stack endpoints that have received datagrams through tunnels and are not served yet. Empty between
+    /// calls; kept to reuse its memory.
     pub(super) touched: Vec<u32>,
     /// Whether `serve_programs` is running, which must not be reentered.
     pub(super) serving: bool,
@@ -208,8 +208,8 @@ impl Tunnels {
         addresses[flow.index()] = Some(pair);
     }
 
-    /// The acceptor's address of a conversation through a tunnel: the first port from the wanted one on that no other
-    /// conversation has. `None` if no port is free.
+    /// Returns the acceptor's address of a conversation through a tunnel: the first port from the wanted one on that no
+    /// other conversation has. `None` if no port is free.
     pub(super) fn acceptor(&mut self, wanted: SocketAddr, conversation: u32) -> Option<SocketAddr> {
         if let Some(known) = self.acceptors.get(&conversation) {
             return Some(*known);
@@ -222,7 +222,7 @@ impl Tunnels {
 }
 
 impl Tunnels {
-    /// The report of the client (0) or the proxy (1) of a tunnel, by the number of the tunnel's flow.
+    /// Returns the report of the client (0) or the proxy (1) of a tunnel, by the number of the tunnel's flow.
     pub(super) fn report(&self, flow: u32, end: usize) -> Option<EndpointReport> {
         let running = self.running.get(&flow)?;
         Some(if end == 0 { running.report_client() } else { running.report_proxy() })
@@ -243,7 +243,7 @@ impl RunningTunnel {
         }
     }
 
-    /// The proxy does not report the round-trip time and the losses of its connection.
+    /// Returns the report of the proxy, which contains neither the round-trip time nor the losses of its connection.
     fn report_proxy(&self) -> EndpointReport {
         let counts = self.proxy.statistics();
         EndpointReport {

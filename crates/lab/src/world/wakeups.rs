@@ -1,12 +1,13 @@
-//! The times at which programs wake up: a reaction time after the arrival of a datagram at their socket, and at their timers.
+//! The times at which programs wake up: a reaction time after the arrival of a datagram at their socket, and at their
+//! timers.
 //!
-//! When a program wakes up, it handles all datagrams that have arrived. The reaction time is the time that the machine needs to
-//! schedule the program and the program needs for its work, tens of microseconds or more. It can be random: with a constant
-//! reaction time, endpoints would be synchronized with periodic networks, such as the subframes of a cell, which real
-//! programs are not.
+//! When a program wakes up, it handles all datagrams that have arrived. The reaction time includes the scheduling of
+//! the program by the machine and the program's work. It is tens of microseconds or more. The reaction time can be
+//! random. With a constant reaction time, endpoints would be synchronized with periodic networks, such as the subframes
+//! of a cell. Real programs are not synchronized with them.
 //!
-//! Timers of event loops have a granularity (tokio and epoll: 1 ms) and never fire early. A packet that is due after a pacing delay is
-//! sent at the next tick of the loop. The phase of the ticks is random.
+//! Timers of event loops have a granularity (tokio and epoll: 1 ms) and never fire early. A packet that is due after a
+//! pacing delay is sent at the next tick of the loop. The phase of the ticks is random.
 
 use fullpipe_units::{Duration, Instant, RandomStream};
 use fullpipe_workload::Distribution;
@@ -33,7 +34,7 @@ pub(super) struct Wakeups {
 }
 
 impl Wakeups {
-    /// The wakeups of a program with this timing.
+    /// Creates the wakeups of a program with this timing.
     pub(super) fn new(timing: &WakeupTiming, mut random: RandomStream) -> Self {
         let WakeupTiming { reaction, timer_granularity } = timing;
         let at_once = matches!(reaction, Distribution::Constant { value } if *value == 0.0);
@@ -56,13 +57,13 @@ impl Wakeups {
         }
     }
 
-    /// Whether the program reacts to a datagram immediately.
+    /// Returns whether the program reacts to a datagram immediately.
     pub(super) fn is_at_once(&self) -> bool {
         self.reaction.is_none()
     }
 
-    /// Schedules a wakeup when a datagram has arrived. Returns its time; `None` if a wakeup is already scheduled, or if the
-    /// program reacts immediately.
+    /// Schedules a wakeup when a datagram has arrived. Returns its time; `None` if a wakeup is already scheduled, or if
+    /// the program reacts immediately.
     pub(super) fn begin(&mut self, now: Instant) -> Option<Instant> {
         let (seconds, random) = self.reaction.as_deref_mut().filter(|_| self.due.is_none())?;
         let at = now.saturating_add(seconds.sample_duration(random));
@@ -75,7 +76,7 @@ impl Wakeups {
         self.due = None;
     }
 
-    /// The time at which a timer that is set to `at` fires.
+    /// Returns the time at which a timer that is set to `at` fires.
     pub(super) fn tick(&self, at: Instant) -> Instant {
         if self.granularity.is_zero() || at == Instant::NEVER {
             return at;
@@ -90,7 +91,8 @@ impl Wakeups {
 mod tests {
     use super::*;
 
-    /// Ticks are 1 ms apart, the first within the first millisecond. A timer fires at the first tick that is not before it.
+    /// Ticks are 1 ms apart, the first within the first millisecond. A timer fires at the first tick that is not before
+    /// it.
     #[test]
     fn timers_fire_at_ticks() {
         let timing =

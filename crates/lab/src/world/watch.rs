@@ -12,15 +12,16 @@ use fullpipe_network::Packet;
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind, EndpointReport};
 
 impl World {
-    /// State and counters of the endpoint at one end of a conversation (0: initiator) whose connection is not closed, or of an
-    /// end of a tunnel. The conversation of a tunnel has the number of its flow.
+    /// Returns the state and counters of the endpoint at one end of a conversation (0: initiator) whose connection is
+    /// not closed, or of an end of a tunnel. The conversation of a tunnel has the number of its flow.
     pub(crate) fn report(&mut self, (conversation, end): ConversationEnd) -> Option<EndpointReport> {
         let id = self.core.conversations.get(conversation)?.endpoints[end]?;
         self.core.endpoints.report_mut(id)
     }
 
-    /// The last report of one end of a conversation, also of closed connections and of endpoints in a kernel. Endpoints of the
-    /// QUIC stack have one only after [`World::finish`]. The report of a closed TCP connection has only retransmissions.
+    /// Returns the last report of one end of a conversation, also of closed connections and of endpoints in a kernel.
+    /// Endpoints of the QUIC stack have one only after [`World::finish`]. The report of a closed TCP connection has
+    /// only retransmissions.
     pub(crate) fn last_report(&self, (conversation, end): ConversationEnd) -> Option<EndpointReport> {
         let known = &self.core.conversations[conversation];
         if let Some(report) = self.core.endpoints.kernel.reports.get(&(known.flow as usize, end)) {
@@ -38,21 +39,22 @@ impl World {
         }
     }
 
-    /// Retransmission and probe timeouts of one end of a conversation; 0 if its endpoint does not report them.
+    /// Returns the number of retransmission and probe timeouts of one end of a conversation; 0 if its endpoint does not
+    /// report them.
     pub(crate) fn timeouts(&self, (conversation, end): ConversationEnd) -> u64 {
         let known = &self.core.conversations[conversation];
         let live = known.endpoints[end].and_then(|id| self.core.endpoints.timeouts(id));
         live.unwrap_or(known.timeouts[end].into())
     }
 
-    /// The last reports of one end (0: initiator) of a flow's QUIC connections, in the order in which they were opened. Valid
-    /// after [`World::finish`].
+    /// Returns the last reports of one end (0: initiator) of a flow's QUIC connections, in the order in which they were
+    /// opened. Valid after [`World::finish`].
     pub(crate) fn last_reports_of_flow(&self, flow: usize, end: usize) -> impl Iterator<Item = EndpointReport> {
         let conversations = self.core.of_flows.get(&(flow as u32)).map_or(&[][..], Vec::as_slice);
         conversations.iter().filter_map(move |conversation| self.last_report((*conversation as usize, end)))
     }
 
-    /// Number of connections that are not closed.
+    /// Returns the number of connections that are not closed.
     pub(crate) fn live_endpoints(&self) -> usize {
         self.core.endpoints.live()
     }
@@ -85,13 +87,13 @@ impl World {
         self.core.endpoints.kernel.reports.insert((flow, end), report);
     }
 
-    /// The connection at one end of a conversation (0: initiator), while it is not closed.
+    /// Returns the connection at one end of a conversation (0: initiator), while it is not closed.
     pub(crate) fn connection_mut(&mut self, (conversation, end): ConversationEnd) -> Option<ConnectionMut<'_>> {
         let id = self.core.conversations.get(conversation)?.endpoints[end]?;
         self.core.endpoints.connection_mut(id)
     }
 
-    /// The end of a conversation whose connection has a timer for this event.
+    /// Returns the end of a conversation whose connection has a timer for this event.
     pub(crate) fn place_of_timer(&self, event: EventId) -> Option<ConversationEnd> {
         let id = match Timer::of(event) {
             Timer::Tcp(index, _) => EndpointId::new(EndpointKind::Tcp, index),
@@ -102,25 +104,26 @@ impl World {
         self.core.endpoints.place(id)
     }
 
-    /// Enables observation from now on: new endpoints of the QUIC stack and new tunnels keep journals. The world records the ends of
-    /// conversations that applications call.
+    /// Enables observation from now on: new endpoints of the QUIC stack and new tunnels keep journals. The world
+    /// records the ends of conversations that applications call.
     pub(crate) fn begin_watching(&mut self) {
         self.core.endpoints.quic_stack.journals.get_or_insert_default();
         self.core.called.get_or_insert_default();
     }
 
-    /// Ends of conversations that applications have called since the last call, except those whose events they received.
+    /// Ends of conversations that applications have called since the last call, except those whose events they
+    /// received.
     pub(crate) fn take_called(&mut self) -> Vec<ConversationEnd> {
         self.core.called.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The journal of the QUIC stack at one end of a conversation or of a tunnel.
+    /// Returns the journal of the QUIC stack at one end of a conversation or of a tunnel.
     pub(crate) fn journal(&self, place: ConversationEnd) -> Option<&PacketLog> {
         self.core.endpoints.quic_stack.journals.as_ref()?.get(&place)
     }
 
-    /// The ends that can change without an event of their own: QUIC stack endpoints whose datagrams go through tunnels, which
-    /// send and receive no packets of the network, and ends of tunnels, which run with the programs of their host.
+    /// Returns the ends that can change without their own event. QUIC stack endpoints whose datagrams go through
+    /// tunnels send and receive no packets of the network. Ends of tunnels run with the programs of their host.
     pub(crate) fn tunneled(&self) -> impl Iterator<Item = ConversationEnd> {
         let journals = self.core.endpoints.quic_stack.journals.iter().flatten();
         journals.map(|(place, _)| *place).filter(|(conversation, _)| {
@@ -151,7 +154,7 @@ impl HostState {
     }
 }
 
-/// The end of a conversation that has sent a packet.
+/// Returns the end of a conversation that has sent a packet.
 pub(crate) fn sender(packet: &Packet) -> ConversationEnd {
     place_of(packet.flow)
 }

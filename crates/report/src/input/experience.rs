@@ -34,7 +34,8 @@ pub(crate) fn read_figures(folder: &Path) -> Result<Vec<FigureRow>, ReportError>
     Ok(FIGURES.open(&file)?.rows()?)
 }
 
-/// Flow and duration in seconds of each exchange or transfer of a run; empty if there is no `completions.csv`.
+/// Returns the flow and duration in seconds of each exchange or transfer of a run; empty if there is no
+/// `completions.csv`.
 pub(crate) fn read_completion_times(folder: &Path) -> Result<Vec<(String, f64)>, ReportError> {
     let file = folder.join(COMPLETIONS.file);
     if !file.exists() {

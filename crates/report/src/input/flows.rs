@@ -28,7 +28,7 @@ pub(crate) fn read_flows(folder: &Path, most: usize) -> Result<Flows, ReportErro
     Ok(flows)
 }
 
-/// A column of numbers in a run's `flows.csv`, without missing values.
+/// Returns a column of numbers in a run's `flows.csv`, without missing values.
 pub(crate) fn read_flow_column(folder: &Path, column: &Column<FlowRow>) -> Result<Vec<f64>, ReportError> {
     let mut reader = FLOWS.open(&folder.join(FLOWS.file))?;
     let (mut values, mut row) = (Vec::new(), FlowRow::default());
@@ -71,7 +71,7 @@ impl Activity {
         Ok((activity.last_s > 0.0).then_some(activity))
     }
 
-    /// The time of the last packet of a subject of `series.csv`. For a link or a cell it is that of all flows.
+    /// Returns the time of the last packet of a subject of `series.csv`. For a link or a cell it is that of all flows.
     pub(crate) fn end_s(&self, subject: &str) -> f64 {
         let flow = subject.strip_suffix(REVERSE).unwrap_or(subject);
         self.by_flow.get(flow).copied().unwrap_or(self.last_s)

@@ -1,4 +1,4 @@
-//! The records in a folder, read and checked. The report trusts no record: an invalid field is an error with file and line.
+//! The records in a folder, read and checked. No record is trusted: an invalid field is an error with file and line.
 
 pub(crate) mod experience;
 pub(crate) mod flows;
@@ -17,7 +17,7 @@ use fullpipe_archive::{
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The distinct values, in the order of their first occurrence.
+/// Returns the distinct values, in the order of their first occurrence.
 pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {
@@ -62,24 +62,24 @@ impl Records {
         Ok(Self { folder: folder.to_path_buf(), study, summary, results, flows, expectations, runs })
     }
 
-    /// Whether this is the folder of a single run and not of a study.
+    /// Returns whether this is the folder of a single run and not of a study.
     pub(crate) fn is_single_run(&self) -> bool {
         self.study.is_single_run() || (self.runs.len() == 1 && self.study.axis.is_empty())
     }
 
-    /// The title of the report.
+    /// Returns the title of the report.
     pub(crate) fn title(&self) -> String {
         let run = if self.is_single_run() { self.runs.first().map(|r| r.record.title.clone()) } else { None };
         let title = Some(self.study.title.clone()).filter(|title| !title.trim().is_empty());
         title.or(run).or_else(|| self.study.name.clone()).unwrap_or_else(|| "Fullpipe report".to_owned())
     }
 
-    /// The keys of invalid runs.
+    /// Returns the keys of invalid runs.
     pub(crate) fn doubtful(&self) -> BTreeSet<&str> {
         self.runs.iter().filter(|run| !run.distrust().is_empty()).map(|run| run.key.as_str()).collect()
     }
 
-    /// The warning of the first run that nothing was delivered, if all runs have this warning.
+    /// Returns the warning of the first run that nothing was delivered, if all runs have this warning.
     pub(crate) fn nothing_delivered(&self) -> Option<&Warning> {
         let of_run = |run: &'_ Run| -> Option<usize> {
             run.record.warnings.iter().flatten().position(|warning| warning.has_kind(WarningKind::NothingDelivered))
@@ -91,8 +91,8 @@ impl Records {
         first.record.warnings.as_ref()?.get(of_run(first)?)
     }
 
-    /// The distinct runs of some rows whose values count: the valid runs if they are at least half of all; otherwise
-    /// all runs, as in `summary.csv`.
+    /// Returns the distinct runs of some rows whose values count: the valid runs if they are at least half of all;
+    /// otherwise all runs, as in `summary.csv`.
     pub(crate) fn counting<'a>(&'a self, rows: &[&ResultRow]) -> Vec<&'a Run> {
         let keys = distinct(rows.iter().map(|row| row.key.as_str()));
         let all: Vec<&Run> = keys.into_iter().filter_map(|key| self.run(key)).collect();
@@ -100,7 +100,7 @@ impl Records {
         if 2 * sound.len() >= all.len() { sound } else { all }
     }
 
-    /// The run with this key.
+    /// Returns the run with this key.
     pub(crate) fn run(&self, key: &str) -> Option<&Run> {
         self.runs.iter().find(|r| r.key == key)
     }

@@ -21,12 +21,12 @@ impl Run {
         Ok(Self { record, key: key.to_owned(), folder: folder.to_path_buf() })
     }
 
-    /// Whether the run was in virtual time.
+    /// Returns whether the run was in virtual time.
     pub(crate) fn is_virtual(&self) -> bool {
         self.record.clock == "virtual"
     }
 
-    /// The reasons why the run is invalid; empty if it is valid.
+    /// Returns the reasons why the run is invalid; empty if it is valid.
     pub(crate) fn distrust(&self) -> Vec<String> {
         let mut reasons = self.record.distrust.clone();
         if !passed(&self.record.audit) {
@@ -48,12 +48,12 @@ impl Run {
     }
 }
 
-/// Whether the audit passed. Only an explicit pass counts.
+/// Returns whether the audit passed. Only an explicit pass counts.
 pub(crate) fn passed(audit: &AuditRecord) -> bool {
     audit.passed && audit.failures.is_empty() && audit.failures_not_kept == 0
 }
 
-/// The lateness of departing packets, stalls and own drops as a sentence with units.
+/// Returns the lateness of departing packets, stalls and own drops as a sentence with units.
 pub(crate) fn lateness_in_words(lateness: &LatenessRecord) -> String {
     let micros = |seconds: f64| fixed(seconds * 1e6, 0);
     let packets = &lateness.packets;

@@ -59,7 +59,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Adds a sample to those before it. No value means a moment at which there was nothing to sample.
+    /// Appends a sample. A missing value means that there was nothing to sample at this time.
     fn keep(&self, samples: &mut Samples, at: f64, value: Option<f64>, gaps: Gaps) -> Result<(), ReportError> {
         if samples.last().is_some_and(|(last, _)| at < *last) {
             let problem = format!("time {at} s stands after a later one of the same subject and metric");
@@ -155,8 +155,8 @@ impl SampleTimes {
     }
 }
 
-/// The times of the samples of each metric of a run, by subject, in the order of the file. The samples of all metrics
-/// together may not fit into memory.
+/// Returns the times of the samples of each metric of a run, by subject, in the order of the file. The samples of all
+/// metrics together may not fit into memory.
 pub(crate) fn read_times(folder: &Path) -> Result<Vec<(String, Vec<SampleTimes>)>, ReportError> {
     let Some(mut reader) = Reader::open(folder)? else { return Ok(Vec::new()) };
     let mut all: Vec<(String, Vec<SampleTimes>)> = Vec::new();
@@ -204,7 +204,7 @@ pub(crate) fn read_pair(
     Ok(both)
 }
 
-/// A time in whole nanoseconds, as in the records. Division of seconds is inexact: 0.3 / 0.1 is less than 3.
+/// Returns a time in whole nanoseconds, as in the records. Division of seconds is inexact: 0.3 / 0.1 is less than 3.
 fn nanoseconds(time_s: f64) -> u64 {
     // `as` saturates, so negative times become zero.
     (time_s * 1e9).round() as u64
@@ -219,7 +219,8 @@ pub(crate) enum BoundaryRule {
     Previous,
 }
 
-/// Means of samples over intervals of equal length from time zero: the index and the mean of each interval with samples.
+/// Means of samples over intervals of equal length from time zero: the index and the mean of each interval with
+/// samples.
 pub(crate) fn averages(samples: &[(f64, f64)], interval_ns: u64, ends: BoundaryRule) -> Vec<(u64, f64)> {
     let earlier = u64::from(ends == BoundaryRule::Previous);
     let number = |time_s: f64| nanoseconds(time_s).saturating_sub(earlier) / interval_ns.max(1);

@@ -50,7 +50,7 @@ impl Study {
         Ok(Self { words: words.collect(), record, text })
     }
 
-    /// The text of a metric or an axis, if the study has one.
+    /// Returns the text of a metric or an axis, if the study has one.
     pub(crate) fn words_of(&self, name: &str) -> Option<&DisplayLabel> {
         self.words.iter().find(|w| w.name == name)
     }
@@ -67,7 +67,7 @@ fn split_unit(text: &str) -> (String, Option<String>) {
     }
 }
 
-/// A list of values, or a single value as a list, each in the form of `summary.csv`.
+/// Returns a list of values, or a single value as a list, each in the form of `summary.csv`.
 pub(crate) fn list(node: &Node) -> Vec<String> {
     match &node.content {
         NodeContent::Array(nodes) => nodes.iter().map(shown).collect(),
@@ -75,7 +75,7 @@ pub(crate) fn list(node: &Node) -> Vec<String> {
     }
 }
 
-/// A value in readable form: texts without quotes, other values as TOML.
+/// Returns a value in readable form: texts without quotes, other values as TOML.
 pub(crate) fn shown(node: &Node) -> String {
     match &node.content {
         NodeContent::Text(text) => text.clone(),

@@ -16,12 +16,12 @@ const MOST_ROWS: usize = 500;
 /// Significant digits of a value without an interval.
 const DIGITS: usize = 4;
 
-/// The heading of the section: which folder is compared with which.
+/// Returns the heading of the section, which names the two folders.
 pub(crate) fn heading(comparison: &Comparison) -> String {
     format!("{} compared with {}", comparison.here.display(), comparison.other.display())
 }
 
-/// The section of the page.
+/// Returns the section of the page.
 pub(crate) fn section(comparison: &Comparison) -> String {
     let differences = &comparison.differences;
     let mut out = format!(
@@ -134,7 +134,7 @@ fn table(differences: &[Difference]) -> Table {
     table
 }
 
-/// A difference without an interval, with the decimals of the values beside it.
+/// Returns a difference without an interval, with as many decimals as the values next to it.
 fn beside(difference: f64, values: &[f64]) -> String {
     let texts: Vec<String> = values.iter().map(|value| exact(*value, DIGITS)).collect();
     if texts.iter().any(|text| text.contains('×')) {

@@ -8,7 +8,7 @@ use fullpipe_archive::ExpectationRow;
 /// Significant digits of a value or bound.
 const DIGITS: usize = 6;
 
-/// The section; empty without expectations.
+/// Returns the section; empty without expectations.
 pub(crate) fn section(records: &Records) -> String {
     let mut out = String::new();
     if records.expectations.is_empty() {

@@ -17,7 +17,7 @@ const PERCENTILE_DIGITS: usize = 3;
 /// The maximum number of rows; the file contains all.
 const MOST_ROWS: usize = 500;
 
-/// The tables of an experiment, or of a study with a single experiment.
+/// Returns the tables of an experiment, or of a study with a single experiment.
 pub(crate) fn tables(records: &Records, experiment: Option<&str>) -> Vec<Table> {
     let rows: Vec<&FlowSummaryRow> = records.flows.iter().filter(|row| row.point.experiment() == experiment).collect();
     let several = rows.iter().any(|row| row.n > 1);
@@ -44,7 +44,7 @@ pub(crate) fn tables(records: &Records, experiment: Option<&str>) -> Vec<Table> 
     tables
 }
 
-/// The names of the first few flows.
+/// Returns the names of the first few flows.
 fn list(flows: &[&str]) -> String {
     match flows {
         [] => String::new(),
@@ -67,7 +67,7 @@ fn by_metrics<'a>(rows: &[&'a FlowSummaryRow]) -> Vec<(Vec<&'a str>, Vec<&'a str
     groups
 }
 
-/// A table with one row for each metric, for many metrics of few flows.
+/// Returns a table with one row for each metric, for many metrics of few flows.
 fn long(rows: &[&FlowSummaryRow], caption: &str, several: bool) -> Option<Table> {
     if rows.is_empty() {
         return None;
@@ -98,7 +98,7 @@ fn long(rows: &[&FlowSummaryRow], caption: &str, several: bool) -> Option<Table>
     Some(Table::of_rows(cut(caption, rows.len()), 1, headings, body))
 }
 
-/// A table with one row for each flow at each point, and one column for each metric.
+/// Returns a table with one row for each flow at each point, and one column for each metric.
 fn wide(records: &Records, rows: &[&FlowSummaryRow], metrics: &[&str], caption: &str) -> Table {
     let axes = varying(rows.iter().map(|row| &row.point));
     type End<'a> = (&'a Point, &'a str, &'a str);
@@ -143,7 +143,7 @@ fn wide(records: &Records, rows: &[&FlowSummaryRow], metrics: &[&str], caption: 
     Table::of_rows(cut(caption, ends.len()), axes.len() + 1, headings, body)
 }
 
-/// The mean with its interval.
+/// Returns the mean with its interval.
 fn value(row: &FlowSummaryRow, scaled: impl Fn(f64) -> f64) -> String {
     let Some(mean) = row.mean else { return "–".to_owned() };
     match mean_and_interval(scaled(mean), row.ci95.map(&scaled)) {
@@ -152,7 +152,7 @@ fn value(row: &FlowSummaryRow, scaled: impl Fn(f64) -> f64) -> String {
     }
 }
 
-/// A number without an interval: counts are exact, quantities have their significant digits.
+/// Returns a number without an interval: counts are exact, quantities have their significant digits.
 fn number(row: &FlowSummaryRow, value: f64) -> String {
     match row.unit.as_str() {
         "" => exact(value, 6),
@@ -161,7 +161,7 @@ fn number(row: &FlowSummaryRow, value: f64) -> String {
     }
 }
 
-/// The caption, including the number of rows that are not shown.
+/// Returns the caption, including the number of rows that are not shown.
 fn cut(caption: &str, rows: usize) -> String {
     if rows > MOST_ROWS {
         format!("{caption}; the first {MOST_ROWS} of {rows} rows, flow_summary.csv has all")

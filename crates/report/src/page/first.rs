@@ -20,10 +20,10 @@ use std::fmt::Write;
 const MOST_ROWS: usize = 12;
 /// The maximum number of rows of `flows.csv` that are read: both directions of [`MOST_ROWS`] flows.
 const MOST_DIRECTIONS: usize = 2 * MOST_ROWS;
-/// The maximum length of a claim on the first screen; its section contains the whole text.
+/// The maximum length of a claim on the first screen; its section contains the complete text.
 const LONGEST_CLAIM: usize = 150;
 
-/// The figure of the first screen: the first picture.
+/// Returns the figure of the first screen: the first picture.
 pub(crate) fn main_figure(figures: &[RenderedPlot]) -> Option<&RenderedPlot> {
     figures.iter().find(|figure| figure.svg.is_some())
 }
@@ -34,10 +34,10 @@ pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&Rendere
     if figure.is_none() && table.is_none() {
         return Ok(());
     }
-    // Without a figure the table has the whole width.
+    // Without a figure the table has the full width.
     out.push_str(if figure.is_some() { "<div class=\"first\">\n" } else { "<div class=\"first alone\">\n" });
     if let Some(figure) = figure {
-        // Only this caption is visible here, so it contains all of its sentences.
+        // Only this caption is visible here, so it contains all of the plot's sentences.
         plots::write(out, figure, &[]);
     }
     if let Some((table, more)) = table {
@@ -55,7 +55,7 @@ pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&Rendere
 /// A table, and markup about omitted rows.
 type Main = (Table, String);
 
-/// The flows of a run, with both directions of each in one row.
+/// Returns the flows of a run, with both directions of each in one row.
 fn flows(records: &Records) -> Result<Option<Main>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(None) };
     let flows = read_flows(&run.folder, MOST_DIRECTIONS)?;
@@ -118,18 +118,18 @@ fn flows(records: &Records) -> Result<Option<Main>, ReportError> {
     Ok(Some((table, more)))
 }
 
-/// The name of a flow without the suffix of its direction.
+/// Returns the name of a flow without the suffix of its direction.
 fn stem(flow: &str) -> &str {
     flow.strip_suffix(REVERSE).unwrap_or(flow)
 }
 
-/// A quantity with its own prefix: "51.04 ms".
+/// Returns a quantity with its own prefix: "51.04 ms".
 fn quantity(value: f64, unit: &str) -> String {
     let unit = crate::unit::Unit::new(unit).scale_for(value);
     unit.with_unit(&significant(unit.value(value), 4))
 }
 
-/// The main table of a study.
+/// Returns the main table of a study.
 fn of_study(records: &Records, figure: Option<&RenderedPlot>) -> Option<Main> {
     let claims: Vec<&SummaryRow> = records.summary.iter().filter(|row| row.claim().is_some()).collect();
     if !claims.is_empty() {
@@ -176,7 +176,7 @@ fn of_claims(records: &Records, claims: &[&SummaryRow]) -> Main {
     (table, more(claims.len(), "claims", "claim"))
 }
 
-/// A text, cut at a word if it is long.
+/// Returns a text, cut at a word if it is long.
 fn cut(text: &str) -> String {
     if text.chars().count() <= LONGEST_CLAIM {
         return text.to_owned();
@@ -188,7 +188,7 @@ fn cut(text: &str) -> String {
     format!("{}…", start.rsplit_once(' ').map_or(start, |(start, _)| start))
 }
 
-/// Values at points, with published values if there are any.
+/// Returns the values at points, with published values if there are any.
 fn of_values(records: &Records, rows: &[&SummaryRow], section: &str, caption: &str) -> Main {
     let axes = varying(rows.iter().map(|row| &row.point));
     let metrics = crate::input::distinct(rows.iter().map(|row| row.metric.as_str()));
@@ -220,7 +220,7 @@ fn of_values(records: &Records, rows: &[&SummaryRow], section: &str, caption: &s
     (table, more(rows.len(), section, "row"))
 }
 
-/// A reference to the section with the omitted rows.
+/// Returns a reference to the section with the omitted rows.
 fn more(rows: usize, section: &str, what: &str) -> String {
     match rows.saturating_sub(MOST_ROWS) {
         0 if what == "claim" => format!("<a href=\"#{section}\">Tests, sources and notes</a>"),

@@ -4,7 +4,7 @@ use crate::input::Records;
 use crate::markup::{escape, markdown, slug};
 use std::fmt::Write;
 
-/// How a run shows that it uses the subject of a section.
+/// The condition under which a run uses the subject of a section.
 #[derive(Clone, Copy)]
 enum Use {
     /// Every run uses it.
@@ -30,7 +30,7 @@ const SECTIONS: [(&str, Use); 11] = [
     ("Our TCP compared with Linux's", Use::Lines(&["from_by = \"kernel\"", "to_by = \"kernel\""])),
 ];
 
-/// The section of the page.
+/// Returns the section of the page.
 pub(crate) fn section(records: &Records, text: Option<&str>) -> String {
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
         return "<p>See <code>docs/limitations.md</code> of the build named above.</p>\n".to_owned();
@@ -70,7 +70,7 @@ fn split(text: &str) -> (&str, Vec<(&str, &str)>) {
     (before, parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).map(|(t, body)| (t.trim(), body)).collect())
 }
 
-/// Whether a run uses the subject of a section.
+/// Returns whether a run uses the subject of a section.
 fn is_used(records: &Records, title: &str) -> bool {
     match SECTIONS.iter().find(|(known, _)| *known == title) {
         None | Some((_, Use::Always)) => true,

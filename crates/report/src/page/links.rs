@@ -33,7 +33,7 @@ struct Row<'a> {
     runs: usize,
 }
 
-/// The table; `None` if no run measured a link.
+/// Returns the table; `None` if no run measured a link.
 pub(crate) fn table(records: &Records) -> Result<Option<Table>, ReportError> {
     let rows = rows(records)?;
     if rows.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn table(records: &Records) -> Result<Option<Table>, ReportError> {
     Ok(Some(Table::of_rows(caption, axes.len() + 1, headings, body)))
 }
 
-/// The rows of all points, in the order of the points.
+/// Returns the rows of all points, in the order of the points.
 fn rows(records: &Records) -> Result<Vec<Row<'_>>, ReportError> {
     let mut points: Vec<(&Point, Vec<&ResultRow>)> = Vec::new();
     for row in &records.results.rows {
@@ -95,7 +95,7 @@ fn rows(records: &Records) -> Result<Vec<Row<'_>>, ReportError> {
     Ok(out)
 }
 
-/// A column with its heading: ratios in percent, other values with the prefix for the largest value.
+/// Returns a column with its heading: ratios in percent, other values with the prefix for the largest value.
 fn numbers(rows: &[Row<'_>], column: usize) -> (Heading, Vec<Field>) {
     let (heading, declared) = SHOWN[column];
     let share = declared.unit.is_empty();

@@ -107,7 +107,7 @@ pub(crate) fn write(
     Ok(out)
 }
 
-/// A verdict as symbol and word.
+/// Returns a verdict as symbol and word.
 fn verdict(verdict: Verdict) -> String {
     let word = verdict.name();
     format!("<span class=\"verdict {word}\"><svg aria-hidden=\"true\"><use href=\"#v-{word}\"/></svg>{word}</span>")

@@ -4,9 +4,9 @@
 use crate::markup::markdown;
 use std::fmt::Write;
 
-/// A shorter note is in its row.
+/// Notes that are shorter than this are in their row.
 const SHORT_NOTE: usize = 70;
-/// A shorter name of a source is in its row.
+/// Names of sources that are shorter than this are in their row.
 const SHORT_SOURCE: usize = 24;
 
 /// Notes of one section.
@@ -14,7 +14,7 @@ const SHORT_SOURCE: usize = 24;
 pub(crate) struct Notes {
     /// Prefix of the ids of the notes.
     id: &'static str,
-    /// The word before the number of a note: "note" gives "note 3", an empty word gives "[3]".
+    /// The word before the number of a note. The word "note" results in "note 3", and an empty word in "[3]".
     word: &'static str,
     texts: Vec<String>,
 }
@@ -24,7 +24,7 @@ impl Notes {
         Self { id, word, texts: Vec::new() }
     }
 
-    /// A short text as it is; a reference to a long text.
+    /// Returns a short text unchanged, or a reference to a long text.
     pub(crate) fn short_or_mark(&mut self, text: &str) -> String {
         match text.chars().count() {
             0 => String::new(),
@@ -34,7 +34,7 @@ impl Notes {
         }
     }
 
-    /// A reference to a text.
+    /// Returns a reference to a text.
     pub(crate) fn mark(&mut self, text: &str) -> String {
         if text.is_empty() {
             return String::new();

@@ -1,4 +1,4 @@
-//! The head of the page: title, validity at a glance, and the runs.
+//! The head of the page: title, summary of validity, and the runs.
 
 use crate::input::Records;
 use crate::input::run::Run;
@@ -15,7 +15,7 @@ use std::fmt::Write;
 /// The maximum number of reasons in a banner; the section on validity contains all.
 const REASONS_IN_BANNER: usize = 5;
 
-/// The description of the study.
+/// Writes the description of the study.
 pub(crate) fn description(out: &mut String, records: &Records) {
     if records.study.quick && !records.study.description.trim().is_empty() {
         out.push_str(
@@ -28,7 +28,7 @@ pub(crate) fn description(out: &mut String, records: &Records) {
     }
 }
 
-/// Title, source, banners, tally of verdicts.
+/// Writes the title, the source, the banners and the tally of verdicts.
 pub(crate) fn header(out: &mut String, records: &Records, compared: Option<&str>) {
     let _ = writeln!(out, "<h1>{}</h1>", escape(&records.title()));
     if let Some(compared) = compared {
@@ -49,8 +49,8 @@ pub(crate) fn header(out: &mut String, records: &Records, compared: Option<&str>
     tally(out, records);
 }
 
-/// The number of values and claims with each verdict, the number of failed expectations, and the runs that they are
-/// based on.
+/// Writes the number of values and claims with each verdict, the number of failed expectations, and the runs that they
+/// are based on.
 fn tally(out: &mut String, records: &Records) {
     out.push_str("<ul class=\"tally\" aria-label=\"Verdicts\">");
     let verdicts = || records.summary.iter().filter_map(|r| r.verdict);
@@ -87,7 +87,7 @@ fn tally(out: &mut String, records: &Records) {
     out.push_str("</ul>\n");
 }
 
-/// The duration of the run, or of all runs together.
+/// Returns the duration of the run, or of all runs together.
 fn times_in_words(records: &Records) -> String {
     let times: Vec<f64> = records.runs.iter().map(|r| r.record.duration_s).collect();
     match times.as_slice() {
@@ -155,12 +155,12 @@ fn warnings_banner(out: &mut String, records: &Records) {
     }
 }
 
-/// The beginning of a key, which suffices to find the folder.
+/// Returns the beginning of a key, which suffices to find the folder.
 pub(crate) fn short(key: &str) -> &str {
     key.get(..12).unwrap_or(key)
 }
 
-/// Facts, parameters and axes.
+/// Returns the facts, parameters and axes.
 pub(crate) fn what_was_run(records: &Records) -> String {
     let mut out = String::from("<dl class=\"facts\">\n");
     let mut fact = |name: &str, value: &str| {

@@ -5,7 +5,7 @@ use crate::markup::{escape, markdown};
 use crate::plot::RenderedPlot;
 use std::fmt::Write;
 
-/// The distinct sentences that the captions of at least two figures share.
+/// Returns the distinct sentences that the captions of at least two figures share.
 pub(crate) fn shared_remarks(figures: &[&RenderedPlot]) -> Vec<String> {
     let of = |text: &String| figures.iter().filter(|figure| figure.caption.contains(text)).count();
     distinct(figures.iter().flat_map(|figure| &figure.caption))
@@ -15,7 +15,7 @@ pub(crate) fn shared_remarks(figures: &[&RenderedPlot]) -> Vec<String> {
         .collect()
 }
 
-/// The heading of the section: what it contains.
+/// Returns the heading of the section, which states its content.
 pub(crate) fn heading(figures: &[&RenderedPlot]) -> &'static str {
     let tables = figures.iter().filter(|figure| figure.table.is_some()).count();
     match tables {
@@ -25,7 +25,7 @@ pub(crate) fn heading(figures: &[&RenderedPlot]) -> &'static str {
     }
 }
 
-/// The section with the figures that are not on the first screen.
+/// Returns the section with the figures that are not on the first screen.
 pub(crate) fn section(figures: &[&RenderedPlot], shared: &[String]) -> String {
     let mut out = String::new();
     if figures.is_empty() {

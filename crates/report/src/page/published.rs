@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// The word for a claim or value whose verdict is missing.
 pub(crate) const NO_VERDICT: &str = "no verdict";
 
-/// The section of claims, each with verdict and note.
+/// Returns the section of claims, each with verdict and note.
 pub(crate) fn claims(records: &Records) -> String {
     let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_some()).collect();
     let mut out = String::new();
@@ -78,8 +78,8 @@ pub(crate) fn claims(records: &Records) -> String {
     out
 }
 
-/// A note of `summary.csv` with the singular that its text lacks. The text in the file is unchanged, because records
-/// repeat to the byte.
+/// Returns a note of `summary.csv` with the singular that its text lacks. The text in the file is unchanged, because
+/// records repeat to the byte.
 pub fn readable_note(note: &str) -> String {
     match note.strip_prefix("1 complete replications") {
         Some(rest) => format!("1 complete replication{rest}"),
@@ -87,8 +87,8 @@ pub fn readable_note(note: &str) -> String {
     }
 }
 
-/// A note without repetitions: that the study was quick (a banner contains this), and the text of the claim, which is
-/// in the same row. The parts of a note are separated by semicolons.
+/// Returns a note without repetitions. It omits the statement that the study was quick (a banner contains it), and the
+/// text of the claim, which is in the same row. The parts of a note are separated by semicolons.
 fn note_beside(note: &str, text: &str) -> String {
     let note = note.strip_prefix("quick").filter(|rest| rest.is_empty() || rest.starts_with("; ")).unwrap_or(note);
     let note = if text.is_empty() { note.to_owned() } else { note.replacen(text, "", 1) };
@@ -103,7 +103,7 @@ struct Section {
     one_source: bool,
 }
 
-/// The section with published and measured values.
+/// Returns the section with published and measured values.
 pub(crate) fn values(records: &Records) -> String {
     let rows: Vec<&SummaryRow> = records
         .summary
@@ -161,7 +161,7 @@ pub(crate) fn values(records: &Records) -> String {
 /// A table with more rows has its exceptions first.
 const LONG: usize = 20;
 
-/// A table of published and measured values, with a group for each metric, of one experiment or of all.
+/// Returns a table of published and measured values, with a group for each metric, of one experiment or of all.
 fn beside(
     records: &Records,
     scope: Option<Option<&str>>,
@@ -235,13 +235,13 @@ fn beside(
     table
 }
 
-/// A difference with its sign.
+/// Returns a difference with its sign.
 fn signed(value: f64) -> String {
     let text = trimmed(value, 3);
     if value > 0.0 { format!("+{text}") } else { text }
 }
 
-/// A tolerance as shown: a relative one as it is, an absolute one in the unit of its group.
+/// Returns a tolerance as shown: a relative one as it is, an absolute one in the unit of its group.
 fn tolerance(text: &str, unit: &crate::unit::ScaledUnit) -> String {
     match (text.strip_suffix('%'), fullpipe_archive::parse_number(text)) {
         (Some(share), _) => format!("{} %", share.trim()),
@@ -250,13 +250,13 @@ fn tolerance(text: &str, unit: &crate::unit::ScaledUnit) -> String {
     }
 }
 
-/// The unit of a row's metric.
+/// Returns the unit of a row's metric.
 pub(crate) fn unit_of(records: &Records, row: &SummaryRow) -> Unit {
     let told = records.study.words_of(&row.metric).and_then(|w| w.unit.as_deref()).unwrap_or(&row.unit);
     if told.is_empty() { Unit::of_metric(&row.metric) } else { Unit::new(told) }
 }
 
-/// The heading of an axis, with its unit if it has one.
+/// Returns the heading of an axis, with its unit if it has one.
 pub(crate) fn axis_heading(records: &Records, axis: &str, rows: &[&SummaryRow]) -> Heading {
     let unit =
         records.study.words_of(axis).and_then(|w| w.unit.as_deref()).map_or_else(|| Unit::of_metric(axis), Unit::new);
@@ -266,7 +266,7 @@ pub(crate) fn axis_heading(records: &Records, axis: &str, rows: &[&SummaryRow]) 
     if number { Heading::number(text) } else { Heading::text(text) }
 }
 
-/// The value of an axis at the point of a row.
+/// Returns the value of an axis at the point of a row.
 pub(crate) fn axis_field(row: &SummaryRow, axis: &str) -> Field {
     let text = row.point.get(axis).unwrap_or("–");
     match fullpipe_archive::parse_number(text) {
@@ -275,7 +275,7 @@ pub(crate) fn axis_field(row: &SummaryRow, axis: &str) -> Field {
     }
 }
 
-/// The experiments of some rows, in their order.
+/// Returns the experiments of some rows, in their order.
 pub(crate) fn experiments<'a>(rows: &[&'a SummaryRow]) -> Vec<Option<&'a str>> {
     distinct(rows.iter().map(|row| row.point.experiment()))
 }

@@ -23,7 +23,7 @@ const MOST_FLOWS: usize = 200;
 /// A table with more rows is collapsed.
 const FOLD_ABOVE: usize = 40;
 
-/// The section with the tables of all results.
+/// Returns the section with the tables of all results.
 pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
     let mut out = String::new();
     if records.is_single_run() {
@@ -71,7 +71,7 @@ fn fold(out: &mut String, table: &Table) {
 /// Significant digits of a value of a single run, which has no interval.
 const DIGITS: usize = 4;
 
-/// The metrics of a single run with their definitions: some are sums over flows, some are means.
+/// Returns the metrics of a single run with their definitions: some are sums over flows, some are means.
 fn of_run(records: &Records, rows: &[&SummaryRow]) -> Table {
     let body = rows.iter().map(|row| {
         let told = records.study.words_of(&row.metric).map_or("", |words| words.text.as_str());
@@ -93,7 +93,7 @@ fn of_run(records: &Records, rows: &[&SummaryRow]) -> Table {
     Table::of_rows("Metrics of the run", 1, headings, body)
 }
 
-/// One row per point, one column per metric.
+/// Returns a table with one row per point and one column per metric.
 fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) -> Table {
     let axes = varying(rows.iter().map(|r| &r.point));
     let mut points: Vec<&Point> = Vec::new();
@@ -168,7 +168,8 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
     Table::of_rows(caption, axes.len(), headings, body.into_iter())
 }
 
-/// The number of runs of a point, and the treatment of invalid runs: they are excluded if enough valid runs remain.
+/// Returns the number of runs of a point, and the treatment of invalid runs: they are excluded if enough valid runs
+/// remain.
 fn runs(records: &Records, doubtful: &BTreeSet<&str>, point: &Point, counted: u64) -> Field {
     if doubtful.is_empty() {
         return Field::Number(counted.to_string());
@@ -184,7 +185,7 @@ fn runs(records: &Records, doubtful: &BTreeSet<&str>, point: &Point, counted: u6
     }
 }
 
-/// The definition of each metric.
+/// Writes the definition of each metric.
 fn definitions(out: &mut String, records: &Records) {
     let shown = |name: &str| records.summary.iter().any(|r| r.metric == name);
     let rows = records.study.metric.iter().filter(|metric| shown(&metric.name)).map(|metric| {
@@ -252,7 +253,7 @@ enum From {
 }
 
 impl From {
-    /// Whether the column contains texts.
+    /// Returns whether the column contains texts.
     fn is_text(self) -> bool {
         match self {
             From::Column(column) => column.kind == CellKind::Text,
@@ -261,7 +262,8 @@ impl From {
         }
     }
 
-    /// The unit of its numbers, which have the prefix for the largest value; `None` for counts, which are exact.
+    /// Returns the unit of its numbers, which have the prefix for the largest value; `None` for counts, which are
+    /// exact.
     fn unit(self) -> Option<&'static str> {
         match self {
             From::Column(column) => (column.kind != CellKind::Count).then_some(column.unit),
@@ -305,7 +307,7 @@ fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
 /// The unit of rates.
 const RATE: &str = "bit/s";
 
-/// A rate with a prefix of its own: those of the two directions of a flow differ by orders of magnitude.
+/// Returns a rate with its own prefix: the rates of the two directions of a flow differ by orders of magnitude.
 pub(crate) fn rate(bps: f64) -> String {
     let unit = Unit::new(RATE).scale_for(bps);
     format!("{} {}", trimmed(unit.value(bps), 4), unit.label)

@@ -57,7 +57,7 @@ impl Heading {
 }
 
 impl Table {
-    /// A table without groups and without columns that are empty in all rows.
+    /// Creates a table without groups and without columns that are empty in all rows.
     pub(crate) fn of_rows(
         caption: impl Into<String>,
         keys: usize,
@@ -70,7 +70,7 @@ impl Table {
         table
     }
 
-    /// The number of rows in all groups.
+    /// Returns the number of rows in all groups.
     pub(crate) fn len(&self) -> usize {
         self.groups.iter().map(|(_, rows)| rows.len()).sum()
     }
@@ -180,7 +180,7 @@ impl Table {
     }
 }
 
-/// The rows with numbers that are padded to align at the decimal point in each column.
+/// Returns the rows with numbers that are padded to align at the decimal point in each column.
 fn aligned(rows: &[Vec<Field>]) -> Vec<Vec<Field>> {
     let mut rows = rows.to_vec();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -20,7 +20,7 @@ const MOST_WARNINGS: usize = 50;
 /// With fewer runs an interval is wide and depends on the normality of the values.
 const FEW_RUNS: u64 = 5;
 
-/// The section.
+/// Returns the section.
 pub(crate) fn section(records: &Records) -> String {
     let mut out = String::new();
     let mut item = |name: &str, text: String| {
@@ -233,7 +233,7 @@ fn run_row(run: &Run, point: Option<&String>) -> Vec<Field> {
     fields
 }
 
-/// The command that makes the same records again.
+/// Returns the command that makes the same records again.
 pub(crate) fn repeat(records: &Records) -> String {
     let builds: BTreeSet<&str> = records.runs.iter().map(|r| r.record.build.as_str()).collect();
     let builds: Vec<String> = builds.into_iter().map(|b| format!("<code>{}</code>", escape(b))).collect();

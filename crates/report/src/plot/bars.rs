@@ -1,6 +1,6 @@
-//! Bar plots: a metric over the values of an axis, with bars from zero and one pattern per series. They suit names
-//! (congestion controls, disciplines); for numbers a line plot shows more. Series differ in pattern and not only in
-//! color.
+//! Bar plots: a metric over the values of an axis, with bars from zero and one pattern per series. They are suitable
+//! for names (congestion controls, disciplines); for numbers a line plot shows more. Series differ in pattern and not
+//! only in color.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -67,7 +67,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     Drawing::of(frame, words, remarks(&data.series, 0)).with(behind)
 }
 
-/// The style of marks on top of bar number `index`.
+/// Returns the style of marks on top of bar number `index`.
 pub(crate) fn dark(index: usize) -> crate::plot::palette::Style {
     crate::plot::palette::Style { colour: "#111", ..style(index) }
 }

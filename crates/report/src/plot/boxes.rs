@@ -1,7 +1,7 @@
 //! Box plots: the distribution of a metric over the runs of each value of an axis, with one box per series. A box spans
 //! the first to the third quartile, with a line at the median. Whiskers extend to the last value within 1.5
-//! interquartile ranges of the box (Tukey 1977), and every run beyond them is a dot. Quartiles interpolate linearly
-//! between order statistics (type 7 of Hyndman and Fan 1996, the default of R and matplotlib).
+//! interquartile ranges of the box (Tukey 1977). Every run beyond them is a dot. Quartiles interpolate linearly between
+//! order statistics (type 7 of Hyndman and Fan 1996, the default of R and matplotlib).
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -22,7 +22,7 @@ struct Summary {
 }
 
 impl Summary {
-    /// The summary of sorted values; `None` if there are none.
+    /// Returns the summary of sorted values; `None` if there are none.
     fn of(sorted: &[f64]) -> Option<Self> {
         sorted.first()?;
         let quartiles = [0.25, 0.5, 0.75].map(|share| quantile(sorted, share));
@@ -35,7 +35,8 @@ impl Summary {
         Some(Self { quartiles, whiskers, outside })
     }
 
-    /// The means over runs of five quantiles of each run, from the lower to the upper whisker; `None` without runs.
+    /// Returns the means over runs of five quantiles of each run, from the lower to the upper whisker; `None` without
+    /// runs.
     fn of_means(runs: &[&[f64]]) -> Option<Self> {
         let mean = |quantile: usize| runs.iter().map(|run| run[quantile]).sum::<f64>() / runs.len() as f64;
         let [low, first, median, third, high] = std::array::from_fn::<f64, BOX_QUANTILES, _>(mean);
@@ -47,7 +48,7 @@ impl Summary {
     }
 }
 
-/// A quantile of a non-empty list of sorted values.
+/// Returns a quantile of a non-empty list of sorted values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let below = place.floor() as usize;

@@ -1,6 +1,6 @@
 //! Formats coordinates for SVG.
 
-/// A coordinate with at most two decimals.
+/// Returns a coordinate with at most two decimals.
 pub(crate) fn pixel(value: f64) -> String {
     // A coordinate far outside the picture is not visible, and viewers treat very large ones differently.
     let text = format!("{:.2}", value.clamp(-10_000.0, 10_000.0));
@@ -8,7 +8,7 @@ pub(crate) fn pixel(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// "x,y".
+/// Returns a point in the form "x,y".
 pub(crate) fn point(x: f64, y: f64) -> String {
     format!("{},{}", pixel(x), pixel(y))
 }

@@ -45,8 +45,8 @@ impl Data {
         self.rows.push(row.to_vec());
     }
 
-    /// The table as CSV (RFC 4180, with the line ends of the other records). Numbers have the shortest form that parses
-    /// to the same number.
+    /// Returns the table as CSV (RFC 4180, with the line ends of the other records). Numbers are written in the
+    /// shortest form from which parsing returns the same number.
     pub(crate) fn to_csv(&self) -> String {
         let mut lines = csv::Writer::from_writer(Vec::new());
         let field = |datum: &Datum| match datum {

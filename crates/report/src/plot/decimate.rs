@@ -1,5 +1,5 @@
 //! Reduces a long series for drawing. Of all samples in one pixel column, the first, the smallest, the largest and the
-//! last are kept (Jugel et al., "M4", VLDB 2014). The line then covers the same pixels as the whole series, and no
+//! last are kept (Jugel et al., "M4", VLDB 2014). The line then covers the same pixels as the complete series, and no
 //! spike is lost.
 
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ mod tests {
         assert!(thin.contains(&samples[123_457]) && thin.contains(&samples[765_431]));
         assert_eq!((thin.first(), thin.last()), (samples.first(), samples.last()));
         assert!(thin.windows(2).all(|w| w[0].0 < w[1].0));
-        // In every column the extremes equal those of the whole series.
+        // In every column the extremes equal those of the complete series.
         for column in 0..400 {
             let range = |s: &[(f64, f64)]| {
                 s.iter()

@@ -49,7 +49,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     Ok(cumulative(records, spec, x, grouping.series, of))
 }
 
-/// Draws the cumulative distributions of values of `x`; `of` names what is counted.
+/// Draws the cumulative distributions of values of `x`. `of` is the name of the counted objects.
 pub(super) fn cumulative(
     records: &Records,
     spec: &PlotSpec,

@@ -1,7 +1,7 @@
 //! Ellipses of two metrics of `series.csv`, for example throughput over delay (Winstein and Balakrishnan, "TCP ex
 //! Machina", SIGCOMM 2013; the Common TCP Evaluation Suite). The samples of a run from the start of its measured
-//! interval are averaged over intervals of equal length, and each interval gives a pair. The pairs of all runs of a
-//! series have a mean, which is the center of the ellipse, and a sample covariance. The ellipse is the contour of one
+//! interval are averaged over intervals of equal length, and each interval contributes a pair. The pairs of all runs of
+//! a series have a mean, which is the center of the ellipse, and a sample covariance. The ellipse is the contour of one
 //! standard deviation of the normal distribution with these moments.
 //!
 //! The ns-3 evaluation suite multiplies the semi-axes by the population standard deviations of x and y, with times in
@@ -37,7 +37,7 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// The ellipse of pairs; `None` if there are none.
+    /// Computes the ellipse of pairs; `None` if there are none.
     fn of(label: String, pairs: &[(f64, f64)], metrics: [&str; 2], scaling: Scaling) -> Option<Self> {
         let moments = Moments::of(pairs)?;
         if scaling == Scaling::Sigma {
@@ -139,7 +139,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     Ok(Drawing::of(frame, words, remarks(spec, group_ns, &clouds, empty)).with(numbers))
 }
 
-/// The pairs of all intervals in which both metrics have samples, over the runs that count.
+/// Returns the pairs of all intervals in which both metrics have samples, over the runs that count.
 fn pairs(
     records: &Records,
     rows: &[&ResultRow],
@@ -157,7 +157,7 @@ fn pairs(
     Ok(pairs)
 }
 
-/// The center and the deviations of a series in the units of the axes.
+/// Returns the center and the deviations of a series in the units of the axes.
 fn in_words(cloud: &Cloud, x_unit: &ScaledUnit, y_unit: &ScaledUnit) -> String {
     let Cloud { label, moments: Moments { n, mean, variance, .. }, .. } = cloud;
     let told = |unit: &ScaledUnit, mean: f64, variance: f64| {
@@ -168,7 +168,7 @@ fn in_words(cloud: &Cloud, x_unit: &ScaledUnit, y_unit: &ScaledUnit) -> String {
     format!(" {label}: {n} intervals, centre at {x} to the right and {y} upwards.")
 }
 
-/// The remarks for the caption.
+/// Returns the remarks for the caption.
 fn remarks(spec: &PlotSpec, group_ns: u64, clouds: &[Cloud], empty: usize) -> Vec<String> {
     let of = spec.subject.as_deref().unwrap_or_default();
     let group = trimmed(group_ns as f64 / 1e6, 9);

@@ -69,7 +69,7 @@ pub(crate) fn draw(records: &Records) -> Result<Vec<SuggestedPlot>, ReportError>
     Ok(drawn)
 }
 
-/// The times over runs that applications without completions report.
+/// Returns the times over runs that applications without completions report.
 fn over_runs(
     records: &Records,
     points: &[(&Point, Vec<&ResultRow>)],

@@ -17,7 +17,7 @@ const MOST_FLOWS: usize = 24;
 /// The maximum number of directions that are read.
 const MOST_DIRECTIONS: usize = 1000;
 
-/// Name, title and drawing; `None` if no flow of the run received anything.
+/// Returns the name, the title and the drawing; `None` if no flow of the run received anything.
 pub(crate) fn draw(records: &Records) -> Result<Option<(String, String, Drawing)>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(None) };
     let flows = read_flows(&run.folder, MOST_DIRECTIONS)?;

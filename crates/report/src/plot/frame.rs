@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 480.0;
 const PLOT_HEIGHT: f64 = 250.0;
-/// Marks at a limit of the study, such as an index of 1 on an axis that ends there, are visible as a whole.
+/// Marks at a limit of the study are completely visible, such as an index of 1 on an axis that ends there.
 const CLIP_MARGIN: f64 = 4.0;
 /// The height of the plot area of a panel, if several panels are stacked.
 const PANEL_HEIGHT: f64 = 64.0;
@@ -70,19 +70,19 @@ pub(crate) struct ValueRange {
 }
 
 impl ValueRange {
-    /// The extent of values; `None` if there are none.
+    /// Returns the extent of values; `None` if there are none.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         values.into_iter().fold(None, |extent: Option<Self>, v| {
             Some(extent.map_or(Self { low: v, high: v }, |e| Self { low: e.low.min(v), high: e.high.max(v) }))
         })
     }
 
-    /// The extent extended to zero, so that lengths are comparable.
+    /// Returns the extent extended to zero, so that lengths are comparable.
     pub(crate) fn with_zero(self) -> Self {
         Self { low: self.low.min(0.0), high: self.high.max(0.0) }
     }
 
-    /// The largest absolute value.
+    /// Returns the largest absolute value.
     pub(crate) fn size(self) -> f64 {
         self.low.abs().max(self.high.abs())
     }
@@ -140,14 +140,14 @@ pub(crate) struct Frame {
     turned: bool,
     height: f64,
     clip: bool,
-    /// Which parts of the axes are drawn.
+    /// The parts of the axes that are drawn.
     part: Part,
 }
 
-/// Whether a frame is a whole picture, or a panel of a stack with a common horizontal axis.
+/// The role of a frame: a complete picture, or a panel of a stack with a common horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A whole picture.
+    /// A complete picture.
     Whole,
     /// A panel above another one.
     Upper,
@@ -183,7 +183,7 @@ impl Mapping {
         Mapping { log, low, high, from: 0.0, to: 0.0, ticks, names }
     }
 
-    /// The width of the widest label.
+    /// Returns the width of the widest label.
     fn widest_label(&self) -> f64 {
         self.ticks.iter().map(|t| text_width(&t.label)).fold(0.0, f64::max).min(150.0)
     }
@@ -245,7 +245,7 @@ impl Frame {
         }
     }
 
-    /// The extent of the horizontal axis.
+    /// Returns the extent of the horizontal axis.
     pub(crate) fn across(&self) -> ValueRange {
         ValueRange { low: self.x.low, high: self.x.high }
     }
@@ -279,17 +279,17 @@ impl Frame {
         );
     }
 
-    /// Horizontal place of a value.
+    /// Returns the horizontal position of a value.
     pub(crate) fn x(&self, value: f64) -> f64 {
         self.x.place(value)
     }
 
-    /// The vertical position of a value.
+    /// Returns the vertical position of a value.
     pub(crate) fn y(&self, value: f64) -> f64 {
         self.y.place(value)
     }
 
-    /// Whether the axes can show a value (a logarithmic axis cannot show zero).
+    /// Returns whether the axes can show a value (a logarithmic axis cannot show zero).
     pub(crate) fn shows(&self, x: f64, y: f64) -> bool {
         (!self.x.log || x > 0.0) && (!self.y.log || y > 0.0)
     }
@@ -552,7 +552,7 @@ pub(crate) fn finish(frames: &[Frame], name: &str, title: &str, description: &st
     out
 }
 
-/// Legend entries as they fill rows of a width, labels shortened to fit.
+/// Arranges legend entries in rows of a width and shortens labels to fit.
 fn legend_rows(entries: &[LegendEntry], width: f64) -> Vec<Vec<(String, LegendKey)>> {
     let mut rows: Vec<Vec<(String, LegendKey)>> = Vec::new();
     let mut used = f64::MAX;

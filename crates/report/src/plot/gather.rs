@@ -26,7 +26,7 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    /// The value of a row at a position.
+    /// Returns the value of a row at a position.
     pub(crate) fn of(row: &SummaryRow, x: f64) -> Self {
         Self { x, mean: row.mean, half_width: row.ci95, published: row.published, n: row.run_count() }
     }
@@ -52,7 +52,7 @@ impl<'a, T> Grouping<'a, T> {
         Self { axes, keys: Vec::new(), series: Vec::new() }
     }
 
-    /// The index of the series that contains a point; `None` if there is none.
+    /// Returns the index of the series that contains a point; `None` if there is none.
     pub(crate) fn find(&self, point: &Point) -> Option<usize> {
         self.keys.iter().position(|key| self.axes.iter().map(|axis| point.get(axis)).eq(key.iter().copied()))
     }
@@ -78,7 +78,7 @@ pub(crate) struct AxisSeries {
     pub(crate) unit: String,
 }
 
-/// Axes with more than one value, in the study's order.
+/// Returns the axes with more than one value, in the study's order.
 pub(crate) fn varying<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Vec<String> {
     let mut axes: Vec<(&str, &str, bool)> = Vec::new();
     for point in points {
@@ -92,23 +92,23 @@ pub(crate) fn varying<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Ve
     axes.into_iter().filter(|(.., varies)| *varies).map(|(a, ..)| a.to_owned()).collect()
 }
 
-/// Whether the plot selects a point.
+/// Returns whether the plot selects a point.
 pub(crate) fn selected(spec: &PlotSpec, point: &Point) -> bool {
     let has = |value: &str, wanted: &Node| list(wanted).iter().any(|wanted| same(value, wanted));
     spec.r#where.iter().flatten().all(|(axis, wanted)| point.get(axis).is_some_and(|value| has(value, wanted)))
 }
 
-/// Whether two axis values are equal: 100000 and 1e5 are the same value.
+/// Returns whether two axis values are equal: 100000 and 1e5 are the same value.
 fn same(a: &str, b: &str) -> bool {
     a == b || matches!((parse_number(a), parse_number(b)), (Some(x), Some(y)) if x == y)
 }
 
-/// Rows of a metric at the selected points.
+/// Returns the rows of a metric at the selected points.
 pub(crate) fn rows<'a>(records: &'a Records, spec: &PlotSpec, metric: &str) -> Vec<&'a SummaryRow> {
     records.summary.iter().filter(|r| r.metric == metric && selected(spec, &r.point)).collect()
 }
 
-/// The axes that distinguish series: those of the plot, or all that vary except `x`.
+/// Returns the axes that distinguish series: those of the plot, or all that vary except `x`.
 pub(crate) fn series_axes<'a>(
     spec: &PlotSpec,
     points: impl Iterator<Item = &'a Point> + Clone,
@@ -120,24 +120,24 @@ pub(crate) fn series_axes<'a>(
     }
 }
 
-/// The name of a point in a legend. Numbers and booleans include the name of their axis; words do not.
+/// Returns the name of a point in a legend. Numbers and booleans include the name of their axis; words do not.
 pub(crate) fn series_label(axes: &[String], point: &Point) -> String {
     let part = |axis: &String| {
         let value = point.get(axis)?;
         let bare = parse_number(value).is_none() && value != "true" && value != "false" && !value.is_empty();
         let shown = shown(value);
-        // The axis' own name: its text may be long.
+        // The axis's own name, because its text may be long.
         Some(if bare { shown } else { format!("{} {shown}", in_words(axis)) })
     };
     axes.iter().filter_map(part).collect::<Vec<_>>().join(", ")
 }
 
-/// An axis value in readable form: 1e5 is 100 000.
+/// Returns an axis value in readable form: 1e5 is 100 000.
 pub(crate) fn shown(value: &str) -> String {
     parse_number(value).map_or_else(|| value.to_owned(), |v| crate::numbers::trimmed(v, 6))
 }
 
-/// The order of the values of an axis: numbers by size, others as in the study.
+/// Returns the order of the values of an axis: numbers by size, others as in the study.
 pub(crate) fn order_of<'a>(records: &'a Records, axis: &str) -> impl Fn(&str, &str) -> std::cmp::Ordering + use<'a> {
     let listed = records.study.axis.iter().find(|known| known.name == axis).map(|known| known.values.as_slice());
     move |a, b| match (parse_number(a), parse_number(b)) {
@@ -150,18 +150,18 @@ pub(crate) fn order_of<'a>(records: &'a Records, axis: &str) -> impl Fn(&str, &s
     }
 }
 
-/// A name in the form it has within a sentence.
+/// Returns a name in the form that it has within a sentence.
 pub(crate) fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next();
-    // An abbreviation keeps its capital letters.
+    // An abbreviation keeps its uppercase letters.
     if chars.clone().next().is_some_and(char::is_uppercase) {
         return text.to_owned();
     }
     first.into_iter().flat_map(char::to_lowercase).chain(chars).collect()
 }
 
-/// Series of a metric over an axis.
+/// Returns the series of a metric over an axis.
 pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &str) -> AxisSeries {
     let rows = rows(records, spec, metric);
     let axes = series_axes(spec, rows.iter().map(|r| &r.point), Some(x));
@@ -190,7 +190,8 @@ pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &st
     AxisSeries { series, names: (!numeric).then_some(names), unit }
 }
 
-/// The name of a metric or an axis: the study's text if it is a name and not a sentence, otherwise the key in words.
+/// Returns the name of a metric or an axis: the study's text if it is a name and not a sentence, otherwise the key in
+/// words.
 pub(crate) fn word_for(records: &Records, name: &str) -> String {
     let told = records.study.words_of(name).map(|w| w.text.trim());
     match told.filter(|t| !t.is_empty() && !t.ends_with('.') && t.chars().count() <= LONGEST_NAME) {
@@ -217,7 +218,8 @@ pub(crate) enum Side {
     YWithoutZero,
 }
 
-/// Title, unit and scale of an axis of numbers. `unit` is the unit in the records; the texts of the study have precedence.
+/// Returns the title, the unit and the scale of an axis of numbers. `unit` is the unit in the records; the texts of the
+/// study have precedence.
 pub(crate) fn number_axis(
     records: &Records,
     spec: &PlotSpec,
@@ -258,7 +260,8 @@ pub(crate) fn number_axis(
     (Axis { title, scale, extent, reversed: side == Side::X && spec.x_reversed == Some(true) }, scaled)
 }
 
-/// A horizontal axis for values at distinct positions, with a tick at each value if there are few. `None` without values.
+/// Returns a horizontal axis for values at distinct positions, with a tick at each value if there are few. `None`
+/// without values.
 pub(crate) fn axis_of_values(
     records: &Records,
     spec: &PlotSpec,
@@ -281,18 +284,18 @@ pub(crate) fn axis_of_values(
     Some((Axis { scale: AxisScale::Values { values, log }, extent, ..axis }, unit))
 }
 
-/// Whether an axis is logarithmic.
+/// Returns whether an axis is logarithmic.
 pub(crate) fn is_log(scale: Option<fullpipe_archive::Scale>) -> bool {
     scale == Some(fullpipe_archive::Scale::Log)
 }
 
-/// Whether the study set a limit of an axis, so that data may be outside.
+/// Returns whether the study set a limit of an axis, so that data may be outside.
 pub(crate) fn cut(spec: &PlotSpec) -> bool {
     [spec.x_min, spec.x_max, spec.y_min, spec.y_max].iter().any(Option::is_some)
 }
 
-/// The vertical extent of some series, including interval ends and published points. On a logarithmic axis it covers
-/// only values above zero.
+/// Returns the vertical extent of some series, including interval ends and published points. On a logarithmic axis it
+/// covers only values above zero.
 pub(crate) fn height(series: &[Series], log: bool) -> Option<ValueRange> {
     let ends = series.iter().flat_map(|s| &s.values).flat_map(|v| {
         let half = v.half_width.unwrap_or(0.0);
@@ -301,7 +304,7 @@ pub(crate) fn height(series: &[Series], log: bool) -> Option<ValueRange> {
     ValueRange::of(ends.filter(|v| !log || *v > 0.0))
 }
 
-/// "n = 30 runs", or a range.
+/// Returns "n = 30 runs", or a range.
 pub(crate) fn runs_in_words(series: &[Series]) -> Option<String> {
     let counts = || series.iter().flat_map(|s| &s.values).filter(|v| v.mean.is_some()).map(|v| v.n);
     let (low, high) = (counts().min()?, counts().max()?);

@@ -44,24 +44,24 @@ impl Area {
         Self { left: self.left + x, top: self.top + y, right: self.right + x, bottom: self.bottom + y }
     }
 
-    /// The middle of its left side, which is the anchor of a text in it.
+    /// Returns the middle of its left side, which is the anchor of a text in it.
     pub(crate) fn start(&self) -> (f64, f64) {
         (self.left, f64::midpoint(self.top, self.bottom))
     }
 
-    /// The end of a line from a point to this rectangle.
+    /// Returns the end of a line from a point to this rectangle.
     pub(crate) fn nearest(&self, to: (f64, f64)) -> (f64, f64) {
         (to.0.clamp(self.left, self.right), to.1.clamp(self.top, self.bottom))
     }
 
-    /// Whether it is so far from its point that a line is needed.
+    /// Returns whether it is so far from its point that a line is needed.
     pub(crate) fn is_far_from(&self, point: (f64, f64)) -> bool {
         let near = self.nearest(point);
         (near.0 - point.0).abs().max((near.1 - point.1).abs()) > GAP + 1.0
     }
 }
 
-/// A position for each label within `room`, in their order; `None` if there is no space.
+/// Returns a position for each label within `room`, in their order; `None` if there is no space.
 pub(crate) fn place(labels: &[Label], room: Area) -> Vec<Option<Area>> {
     let mark = |at: (f64, f64)| Area { left: at.0 - 3.0, top: at.1 - 3.0, right: at.0 + 3.0, bottom: at.1 + 3.0 };
     let mut taken: Vec<Area> = labels.iter().map(|label| mark(label.at)).collect();
@@ -76,7 +76,7 @@ pub(crate) fn place(labels: &[Label], room: Area) -> Vec<Option<Area>> {
     places
 }
 
-/// Candidate positions of a label, best first: right, left, above, below, then rings farther away.
+/// Returns the candidate positions of a label, best first: right, left, above, below, then rings farther away.
 fn candidates(label: &Label) -> impl Iterator<Item = Area> {
     let (x, y) = label.at;
     let (wide, high) = (text_width(&label.text) * SIZE / TEXT + 2.0, SIZE + 2.0);

@@ -92,7 +92,7 @@ pub(crate) fn draw_gathered(
     Some(Drawing::of(frame, words, remarks(&data.series, hidden)).with(numbers))
 }
 
-/// The tooltip of a value: "cubic, 4: 9.41 ± 0.02 Mbit/s (10 runs)".
+/// Returns the tooltip of a value: "cubic, 4: 9.41 ± 0.02 Mbit/s (10 runs)".
 pub(crate) fn hint(label: &str, place: &str, value: &Value, open: bool, unit: &ScaledUnit) -> String {
     let scaled = |value: f64| unit.value(value);
     let (number, after) = match (open, value.mean) {
@@ -107,7 +107,7 @@ pub(crate) fn hint(label: &str, place: &str, value: &Value, open: bool, unit: &S
     format!("{label}: {}{after}", unit.with_unit(&number))
 }
 
-/// The numbers of a plot over an axis.
+/// Returns the numbers of a plot over an axis.
 pub(crate) fn numbers(data: &AxisSeries, x: &str, y: &str) -> Data {
     let x = if x.is_empty() { "position" } else { x };
     let mut numbers = Data::new(["series", x, y, "low", "high", "runs", "published"]);
@@ -132,8 +132,8 @@ pub(crate) fn numbers(data: &AxisSeries, x: &str, y: &str) -> Data {
     numbers
 }
 
-/// Whether a line connects the points of a series: not across unordered names, and not if two values have the same
-/// position.
+/// Returns whether a line connects the points of a series: not across unordered names, and not if two values have the
+/// same position.
 fn connects(series: &Series, apart: bool) -> bool {
     !apart && series.values.windows(2).all(|w| w[0].x < w[1].x)
 }
@@ -163,7 +163,7 @@ fn legend(series: &[Series], styles: &[Style], apart: bool) -> Vec<LegendEntry> 
     entries
 }
 
-/// The remarks for the caption.
+/// Returns the remarks for the caption.
 pub(crate) fn remarks(series: &[Series], hidden: usize) -> Vec<String> {
     let mut remarks = Vec::new();
     let intervals = series.iter().flat_map(|s| &s.values).any(|v| v.half_width.is_some());
@@ -181,7 +181,7 @@ pub(crate) fn remarks(series: &[Series], hidden: usize) -> Vec<String> {
     remarks
 }
 
-/// A description of the plot in words: the axes, then the first and the last value of each series.
+/// Returns a description of the plot in words: the axes, then the first and the last value of each series.
 pub(crate) fn in_words(series: &[Series], x: &str, y: &str, y_unit: &ScaledUnit) -> String {
     let mut out = format!("{y} over {x}.");
     for one in series {

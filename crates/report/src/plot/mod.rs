@@ -59,24 +59,24 @@ pub(crate) struct Drawing {
     pub(crate) picture: Option<(Vec<frame::Frame>, String)>,
     /// The numbers of the picture.
     pub(crate) data: Option<Data>,
-    /// A table in its place.
+    /// A table instead of the picture.
     pub(crate) table: Option<crate::page::table::Table>,
     /// Sentences for the caption.
     pub(crate) remarks: Vec<String>,
 }
 
 impl Drawing {
-    /// A picture, its description, and sentences for the caption.
+    /// Creates a drawing from a picture, its description, and sentences for the caption.
     pub(crate) fn of(frame: frame::Frame, words: String, remarks: Vec<String>) -> Self {
         Self { picture: Some((vec![frame], words)), data: None, table: None, remarks }
     }
 
-    /// The drawing with its numbers.
+    /// Adds the numbers to the drawing.
     pub(crate) fn with(self, data: Data) -> Self {
         Self { data: Some(data), ..self }
     }
 
-    /// Nothing to draw, with the reason.
+    /// Creates a drawing without a picture, with the reason.
     pub(crate) fn nothing(why: impl Into<String>) -> Self {
         Self { picture: None, data: None, table: None, remarks: vec![why.into()] }
     }
@@ -94,7 +94,7 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<RenderedPlot>, ReportErr
     let has_picture = figures.iter().any(|figure| figure.svg.is_some());
     let of_flows = if records.is_single_run() && !has_picture { flows::draw(records)? } else { None };
     figures.extend(of_flows.map(|(name, title, drawing)| finish(&name, title, drawing, Vec::new(), &mut used)));
-    // A study that draws distributions has chosen which.
+    // A study that draws distributions has selected them.
     if !specs.iter().any(|spec| spec.kind == Kind::Distribution) {
         for (name, title, drawing) in experience::draw(records)? {
             figures.push(finish(&name, title, drawing, Vec::new(), &mut used));
@@ -132,7 +132,7 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
             _ => word,
         }
     });
-    // The caption describes the study as declared; a quick run has fewer runs, of which the remarks are.
+    // The caption describes the study as declared. A quick run has fewer runs, and the remarks describe these.
     let quick = records.study.quick && spec.caption.is_some();
     let label = |text: &String| if quick { format!("{OF_WHOLE_STUDY} {text}") } else { text.clone() };
     let mut before: Vec<String> = spec.caption.iter().map(label).collect();
@@ -144,7 +144,7 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
     Ok(finish(&spec.name, title, drawing, before, used))
 }
 
-/// The figure of a drawing, with a unique name; `caption` precedes the remarks of the drawing.
+/// Returns the figure of a drawing, with a unique name; `caption` precedes the remarks of the drawing.
 fn finish(
     name: &str,
     title: String,
@@ -171,7 +171,7 @@ fn finish(
     RenderedPlot { name, title, caption, svg, table, csv }
 }
 
-/// The sentence of the caption about invalid runs.
+/// Returns the sentence of the caption about invalid runs.
 fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
     let shown = records.results.rows.iter().filter(|row| gather::selected(spec, &row.point));
     let keys: BTreeSet<&str> = shown.map(|row| row.key.as_str()).collect();
@@ -183,7 +183,7 @@ fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
     })
 }
 
-/// One plot for each metric that a probe sampled.
+/// Returns one plot for each metric that a probe sampled.
 fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(Vec::new()) };
     let mut times = read_times(&run.folder)?;
@@ -209,8 +209,8 @@ const SHORTEST_BIN: Duration = Duration::from_millis(100);
 /// More intervals would fill the plot area.
 const MOST_BINS: u64 = 400;
 
-/// The averaging interval of a plot of throughput: 1, 2 or 5 times a power of ten. `None` if the samples are not denser
-/// than that.
+/// Returns the averaging interval of a plot of throughput: 1, 2 or 5 times a power of ten. `None` if the samples are
+/// not denser than that.
 fn bin(subjects: &[SampleTimes]) -> Option<Duration> {
     let times = subjects.iter().max_by_key(|times| times.count).filter(|times| times.count > 1)?;
     let last = times.last_s;
@@ -224,7 +224,7 @@ fn bin(subjects: &[SampleTimes]) -> Option<Duration> {
 /// The maximum number of default plots.
 const MOST_SUGGESTED: usize = 12;
 
-/// The default plots of a study without plots: every metric over the first axis that varies.
+/// Returns the default plots of a study without plots: every metric over the first axis that varies.
 fn suggested(records: &Records) -> Vec<PlotSpec> {
     let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).collect();
     let varying = gather::varying(rows.iter().map(|r| &r.point));

@@ -28,7 +28,7 @@ pub(crate) struct Ellipse {
 }
 
 impl Moments {
-    /// The moments of pairs; `None` if there are none, or if their squares exceed the range of f64.
+    /// Returns the moments of pairs; `None` if there are none, or if their squares exceed the range of f64.
     pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         if pairs.is_empty() {
             return None;
@@ -48,13 +48,14 @@ impl Moments {
         (spread * spread + mean.0 + mean.1).is_finite().then_some(moments)
     }
 
-    /// Standard deviations with the denominator n.
+    /// Returns the standard deviations with the denominator n.
     pub(crate) fn population_deviations(&self) -> (f64, f64) {
         let share = (self.n as f64 - 1.0) / self.n as f64;
         ((self.variance.0 * share).sqrt(), (self.variance.1 * share).sqrt())
     }
 
-    /// The ellipse of one standard deviation. It is a line if the pairs are on a line, and a point if they are all equal.
+    /// Returns the ellipse of one standard deviation. It is a line if the pairs are on a line, and a point if they are
+    /// all equal.
     pub(crate) fn ellipse(&self) -> Ellipse {
         let (a, d) = self.variance;
         let b = self.covariance;
@@ -78,7 +79,7 @@ impl Ellipse {
     /// 0.01 % of the semi-axis.
     const POINTS: u32 = 256;
 
-    /// The closed outline: its first point equals its last.
+    /// Returns the closed outline: its first point equals its last.
     pub(crate) fn outline(&self) -> Vec<(f64, f64)> {
         let (ux, uy) = self.direction;
         let point = |i: u32| {
@@ -89,7 +90,7 @@ impl Ellipse {
         (0..=Self::POINTS).map(point).collect()
     }
 
-    /// The extent from its center to the right and upwards.
+    /// Returns the extent from its center to the right and upward.
     pub(crate) fn reach(&self) -> (f64, f64) {
         let ((p, q), (ux, uy)) = (self.semi_axes, self.direction);
         let reach = |along: f64, across: f64| (p * along * p * along + q * across * q * across).sqrt();

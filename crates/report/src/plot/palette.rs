@@ -28,7 +28,7 @@ pub(crate) enum Marker {
     Plus,
 }
 
-/// The last three are additions for plots with more than seven curves.
+/// The last three colors are additions for plots with more than seven curves.
 const COLOURS: [&str; 10] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9", "#7b3294", "#8c6d31", "#808080"];
 /// The same colors, dark enough for small text on white (WCAG 2.1, 1.4.3: a contrast of at least 4.5).
@@ -45,7 +45,7 @@ const MARKERS: [Marker; 7] = [
     Marker::Plus,
 ];
 
-/// The style of curve number `index`. The first 35 styles differ in the combination of color, dash and marker.
+/// Returns the style of curve number `index`. The first 35 styles differ in the combination of color, dash and marker.
 pub(crate) fn style(index: usize) -> Style {
     Style {
         colour: COLOURS[index % COLOURS.len()],
@@ -55,12 +55,12 @@ pub(crate) fn style(index: usize) -> Style {
 }
 
 impl Style {
-    /// The color of small text for the curve.
+    /// Returns the color of small text for the curve.
     pub(crate) fn ink(self) -> &'static str {
         COLOURS.iter().position(|c| *c == self.colour).map_or("#222", |i| INKS[i])
     }
 
-    /// The same style without dashes, for a dense line whose gaps would hide peaks.
+    /// Returns the same style without dashes, for a dense line whose gaps would hide peaks.
     pub(crate) fn solid(self) -> Self {
         Self { dash: "", ..self }
     }
@@ -109,7 +109,7 @@ pub(crate) fn marker(out: &mut String, style: Style, x: f64, y: f64, open: bool)
 mod tests {
     use super::*;
 
-    /// Relative luminance according to WCAG 2.1.
+    /// Returns the relative luminance according to WCAG 2.1.
     fn luminance(colour: &str) -> f64 {
         let part = |at: usize| {
             let share = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;

@@ -26,7 +26,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     })
 }
 
-/// The series, with each metric at its position, or the reason why there are none.
+/// Returns the series, with each metric at its position, or the reason why there are none.
 fn gathered(records: &Records, spec: &PlotSpec, metrics: &[String]) -> Result<AxisSeries, String> {
     let rows: Vec<Vec<_>> = metrics.iter().map(|metric| gather::rows(records, spec, metric)).collect();
     let all = || rows.iter().flatten();
@@ -46,7 +46,7 @@ fn gathered(records: &Records, spec: &PlotSpec, metrics: &[String]) -> Result<Ax
     Ok(AxisSeries { series: grouping.series, names: Some(names), unit: unit.to_owned() })
 }
 
-/// The common prefix of the names of metrics, in words: "Response" for `response_1kB_s` and `response_10kB_s`.
+/// Returns the common prefix of the names of metrics, in words: "Response" for `response_1kB_s` and `response_10kB_s`.
 fn common(metrics: &[String]) -> String {
     let parts = |metric: &String| metric.split('_').map(str::to_owned).collect::<Vec<_>>();
     let Some(first) = metrics.first().map(parts) else { return String::new() };

@@ -168,7 +168,7 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
     Drawing::of(frame, words, remarks).with(numbers)
 }
 
-/// The tooltip of a mark: "cubic, 4: 41.2 ± 0.3 ms, 9.41 ± 0.02 Mbit/s".
+/// Returns the tooltip of a mark: "cubic, 4: 41.2 ± 0.3 ms, 9.41 ± 0.02 Mbit/s".
 fn hint(names: &[&str], mark: &Mark<'_>, units: (&ScaledUnit, &ScaledUnit)) -> String {
     let number = |unit: &ScaledUnit, (mean, half): (f64, f64)| {
         let half = Some(unit.value(half)).filter(|half| *half > 0.0);

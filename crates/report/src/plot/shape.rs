@@ -10,7 +10,7 @@ pub(crate) const FONT: &str = "system-ui,-apple-system,'Segoe UI',Roboto,Helveti
 /// Default font size.
 pub(crate) const TEXT: f64 = 13.0;
 
-/// A straight line.
+/// Draws a straight line.
 pub(crate) fn line(out: &mut String, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
     let _ = write!(
         out,
@@ -20,7 +20,7 @@ pub(crate) fn line(out: &mut String, from: (f64, f64), to: (f64, f64), colour: &
     );
 }
 
-/// A curve through points, dashed or solid.
+/// Draws a curve through points, dashed or solid.
 pub(crate) fn curve(out: &mut String, points: &[(f64, f64)], colour: &str, dash: &str, width: f64) {
     path(
         out,
@@ -31,7 +31,7 @@ pub(crate) fn curve(out: &mut String, points: &[(f64, f64)], colour: &str, dash:
     );
 }
 
-/// A closed line, dashed or solid, with a fill that is so light that marks below it are visible.
+/// Draws a closed line, dashed or solid, with a fill that is so light that marks below it are visible.
 pub(crate) fn outline(out: &mut String, points: &[(f64, f64)], colour: &str, dash: &str, width: f64) {
     path(
         out,
@@ -61,7 +61,7 @@ fn path(out: &mut String, points: &[(f64, f64)], end: &str, dash: &str, look: &s
     out.push_str("/>");
 }
 
-/// An interval around a point: a bar with caps.
+/// Draws an interval around a point: a bar with caps.
 pub(crate) fn interval(out: &mut String, x: f64, low: f64, high: f64, colour: &str) {
     let _ = write!(
         out,
@@ -75,8 +75,8 @@ pub(crate) fn interval(out: &mut String, x: f64, low: f64, high: f64, colour: &s
     );
 }
 
-/// A bar with an outline and one of six fills: solid, hatched in one or the other direction, empty, horizontal lines,
-/// crossed. Hatching consists of lines, because some SVG viewers do not support patterns.
+/// Draws a bar with an outline and one of six fills: solid, hatched in one or the other direction, empty, horizontal
+/// lines, crossed. Hatching consists of lines, because some SVG viewers do not support patterns.
 pub(crate) fn bar(out: &mut String, low: (f64, f64), high: (f64, f64), style: Style, pattern: usize) {
     let ((left, top), (right, bottom)) = (low, high);
     // The solid fill is so light that an interval and a published value are visible on it.
@@ -126,7 +126,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A text, optionally rotated around its reference point, in degrees.
+/// Draws a text, optionally rotated around its reference point, in degrees.
 pub(crate) fn text(out: &mut String, at: (f64, f64), anchor: Anchor, turn: f64, words: &str) {
     let anchor = match anchor {
         Anchor::Start => "start",
@@ -140,7 +140,8 @@ pub(crate) fn text(out: &mut String, at: (f64, f64), anchor: Anchor, turn: f64, 
     let _ = write!(out, ">{}</text>", escape(words));
 }
 
-/// A text of another size that begins at a position, is vertically centered, and has a white outline as background.
+/// Draws a text of another size that begins at a position, is vertically centered, and has a white outline as
+/// background.
 pub(crate) fn small_text(out: &mut String, at: (f64, f64), size: f64, ink: &str, words: &str) {
     let (x, y, words) = (pixel(at.0), pixel(at.1 + size * 0.35), escape(words));
     // Written twice, because some SVG viewers cannot paint a stroke below the fill.
@@ -149,7 +150,7 @@ pub(crate) fn small_text(out: &mut String, at: (f64, f64), size: f64, ink: &str,
     let _ = write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{ink}\">{words}</text>");
 }
 
-/// The approximate width of a text, based on the wider of the common sans-serif fonts, to reserve space.
+/// Returns the approximate width of a text, based on the wider of the common sans-serif fonts, to reserve space.
 pub(crate) fn text_width(words: &str) -> f64 {
     let em: f64 = words
         .chars()

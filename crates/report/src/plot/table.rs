@@ -41,7 +41,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
             let unit = unit_of(records, first).scale_for(largest_of(metric));
             columns.push((*column, metric.as_str(), unit));
         }
-        // A value needs the name of its axis; the name of an experiment explains itself.
+        // A value needs the name of its axis; the name of an experiment is clear without one.
         let named = match across.as_str() {
             Point::EXPERIMENT => (*column).to_owned(),
             across => format!("{}: {}", word_for(records, across), shown(column)),
@@ -76,7 +76,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     Drawing { picture: None, data: None, table: Some(table), remarks: remarks(records, spec) }
 }
 
-/// A value with its interval if it has one.
+/// Returns a value, with its interval if it has one.
 fn cell(mean: f64, half: Option<f64>, best: bool) -> Field {
     let text = match half.map(|half| mean_and_interval(mean, Some(half))) {
         Some((mean, Some(half))) => format!("{mean} ± {half}"),
@@ -85,7 +85,7 @@ fn cell(mean: f64, half: Option<f64>, best: bool) -> Field {
     if best { Field::Best(text) } else { Field::Number(text) }
 }
 
-/// Whether a value is the best of several values that are not all equal.
+/// Returns whether a value is the best of several values that are not all equal.
 fn is_best(value: Option<f64>, all: impl Iterator<Item = Option<f64>> + Clone, best: Best) -> bool {
     let better = |a: f64, b: f64| if best == Best::High { a > b } else { a < b };
     let Some(value) = value else { return false };

@@ -34,8 +34,8 @@ pub(crate) enum RangeEnds {
     Exact,
 }
 
-/// Ticks of a linear axis over `low..=high` with about `wanted` steps. A range of zero length is extended around its
-/// value; ends in the wrong order are exchanged.
+/// Returns the ticks of a linear axis over `low..=high` with about `wanted` steps. A range of zero length is extended
+/// around its value; ends in the wrong order are exchanged.
 pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks {
     let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
     let size = low.abs().max(high.abs());
@@ -88,7 +88,7 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks
 /// The minimum part of an axis that its data fill, if finer steps achieve it.
 const LEAST_FILLED: f64 = 0.55;
 
-/// The smallest number of 1, 2, 5 or 10 times a power of ten that is at least `raw`.
+/// Returns the smallest number of 1, 2, 5 or 10 times a power of ten that is at least `raw`.
 fn step(raw: f64) -> (u8, i32) {
     let mut exponent = log10(raw).floor() as i32;
     // log10 can be wrong by one unit in the last place at a power of ten.
@@ -107,9 +107,9 @@ fn label(value: f64, decimals: usize) -> String {
     if decimals <= 12 && value.abs() < 1e15 { fixed(value, decimals) } else { crate::numbers::trimmed(value, 10) }
 }
 
-/// Ticks of a logarithmic axis over `low..=high`, which are both above zero. The ends are extended to 1, 2 or 5 times a
-/// power of ten. Decades are labeled, and the steps 2 to 9 are minor ticks. On an axis of at most two and a half
-/// decades 2 and 5 are labeled too. With many decades only every second, third and so on is labeled.
+/// Returns the ticks of a logarithmic axis over `low..=high`, which are both above zero. The ends are extended to 1, 2
+/// or 5 times a power of ten. Decades are labeled, and the steps 2 to 9 are minor ticks. On an axis of at most two and
+/// a half decades 2 and 5 are labeled too. With many decades only every second, third and so on is labeled.
 pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
     let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
     low = low.max(1e-290);
@@ -160,9 +160,9 @@ const LEAST_DISTANCE: f64 = 0.065;
 /// The margin outside the first and the last value, as a fraction of the distance between them.
 const MARGIN: f64 = 0.04;
 
-/// The best scale for an axis with a tick at each value: logarithmic (`true`) if the study requests it, or if all
-/// values are powers of two and the study requests no scale (`None`). Returns `None` if there are too many values or
-/// they are too close.
+/// Returns the best scale for an axis with a tick at each value: logarithmic (`true`) if the study requests it, or if
+/// all values are powers of two and the study requests no scale (`None`). Returns `None` if there are too many values
+/// or they are too close.
 pub(crate) fn scale_of_values(rising: &[f64], asked_log: Option<bool>) -> Option<bool> {
     let (first, last) = (*rising.first()?, *rising.last()?);
     if rising.len() < 2 || rising.len() > MOST_VALUES {
@@ -178,14 +178,14 @@ pub(crate) fn scale_of_values(rising: &[f64], asked_log: Option<bool>) -> Option
     (least >= LEAST_DISTANCE * distance(first, last)).then_some(log)
 }
 
-/// Whether a value is a power of two, for example 1/4.
+/// Returns whether a value is a power of two, for example 1/4.
 fn is_power_of_two(value: f64) -> bool {
     // The fraction bits of a normal number are zero.
     value.is_normal() && value > 0.0 && value.to_bits().trailing_zeros() >= 52
 }
 
-/// Ticks at ascending values, with a margin around `low..=high`, which contains them. An axis from zero has no margin
-/// at zero.
+/// Returns the ticks at ascending values, with a margin around `low..=high`, which contains them. An axis from zero has
+/// no margin at zero.
 pub(crate) fn at_values(values: &[f64], low: f64, high: f64, log: bool) -> Ticks {
     let ticks = values.iter().map(|value| Tick { value: *value, label: trimmed(*value, 6) }).collect();
     if log && low > 0.0 {
@@ -196,19 +196,19 @@ pub(crate) fn at_values(values: &[f64], low: f64, high: f64, log: bool) -> Ticks
     Ticks { low: if low == 0.0 { 0.0 } else { low - margin }, high: high + margin, ticks }
 }
 
-/// 1, 2 and 5 times powers of ten around `value`, in rising order.
+/// Returns 1, 2 and 5 times powers of ten around `value`, in rising order.
 fn around(value: f64) -> [f64; 6] {
     let exponent = log10(value).floor() as i32;
     let steps = [(5, exponent - 1), (1, exponent), (2, exponent), (5, exponent), (1, exponent + 1), (2, exponent + 1)];
     steps.map(|(mantissa, exponent)| f64::from(mantissa) * power_of_ten(exponent))
 }
 
-/// The largest of 1, 2 or 5 times a power of ten that is at most `value`.
+/// Returns the largest of 1, 2 or 5 times a power of ten that is at most `value`.
 fn down(value: f64) -> f64 {
     around(value).into_iter().rev().find(|step| *step <= value * (1.0 + 1e-9)).unwrap_or(value)
 }
 
-/// The smallest of 1, 2 or 5 times a power of ten that is at least `value`.
+/// Returns the smallest of 1, 2 or 5 times a power of ten that is at least `value`.
 fn up(value: f64) -> f64 {
     around(value).into_iter().find(|step| *step >= value * (1.0 - 1e-9)).unwrap_or(value)
 }

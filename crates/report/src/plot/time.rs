@@ -1,4 +1,4 @@
-//! Time plots: the samples of a probe over time, with one thin line per subject, from `series.csv` of one run; or their
+//! Time plots: the samples of a probe over time, with one thin line per subject, from `series.csv` of one run, or their
 //! means over intervals. For each point of a study only the first run (the first seed) is drawn. A mean of congestion
 //! windows over runs would show a window that no flow had.
 
@@ -81,7 +81,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     let scale = if gather::is_log(spec.x_scale) { AxisScale::Log } else { AxisScale::Linear(RangeEnds::Exact) };
     let x_axis = Axis { scale, ..x_axis };
     let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, metric, "", heights);
-    // A dense line is solid, lest a peak falls into a gap between dashes.
+    // A dense line is solid, so that no peak is hidden in a gap between dashes.
     let panels = panels(&curves);
     let dense = panels.len() > 1 || curves.iter().any(|(_, samples)| samples.len() > DENSE);
     let style = |i: usize| if dense { palette::style(i).solid() } else { palette::style(i) };
@@ -124,8 +124,9 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         let width = if shown.len() > 1000 { 0.9 } else { 1.4 };
         for piece in pieces() {
             // Half a picture unit is a pixel of the picture at twice its size, or of a print at 280 dpi. The samples
-            // that are kept in a pixel column cover the range from its lowest to its highest sample, and enter and
-            // leave the column where the whole series does. The picture therefore equals that of all samples.
+            // that are kept in a pixel column cover the range from its lowest to its highest sample. They enter and
+            // leave the column where the complete series does. The picture is therefore identical to that of all
+            // samples.
             let kept = thin(piece, |t| frame.x(x_unit.value(t)) * 2.0);
             thinned |= kept.len() < piece.len();
             for (time_s, value) in &kept {
@@ -173,8 +174,8 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     Ok(Drawing { picture: Some((frames, words)), data: Some(numbers), table: None, remarks })
 }
 
-/// The indices of the curves in each panel: all curves in one panel, or, if there are many, the two directions of each
-/// subject.
+/// Returns the indices of the curves in each panel: all curves in one panel, or, if there are many, the two directions
+/// of each subject.
 fn panels(curves: &[(String, Samples)]) -> Vec<Vec<usize>> {
     if curves.len() <= MOST_TOGETHER {
         return vec![(0..curves.len()).collect()];
@@ -230,8 +231,8 @@ fn add_hints(frame: &mut Frame, curves: &[&(String, Samples)], x_unit: &ScaledUn
     }
 }
 
-/// The samples within the horizontal axis limits of the study, plus one sample at each end, so that lines extend to the
-/// edge.
+/// Returns the samples within the horizontal axis limits of the study, plus one sample at each end, so that lines
+/// extend to the edge.
 fn within(samples: &[(f64, f64)], low: Option<f64>, high: Option<f64>) -> &[(f64, f64)] {
     let start = low.map_or(0, |low| samples.partition_point(|s| s.0 < low).saturating_sub(1));
     let end = high.map_or(samples.len(), |high| (samples.partition_point(|s| s.0 <= high) + 1).min(samples.len()));

@@ -9,7 +9,7 @@ use fullpipe_units::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// The keys under which a file declares access networks, one for each component.
+/// Returns the keys under which a file declares access networks, one for each component.
 pub(super) fn fields(components: &[&'static AccessNetworkComponent]) -> Vec<Field> {
     let field = |component: &&'static AccessNetworkComponent| {
         let declaration = &component.declaration;

@@ -24,7 +24,7 @@ pub(crate) enum Transmitter {
     Ethernet(usize),
 }
 
-/// A queue that is limited by a bandwidth-delay product and waits for the flows.
+/// A queue whose limit is a multiple of a bandwidth-delay product and cannot be resolved before the flows are known.
 pub(crate) struct PendingBdpLimit {
     of: Transmitter,
     name: String,
@@ -37,8 +37,8 @@ pub(crate) struct PendingBdpLimit {
     keys: Vec<(String, SourceLocation, BdpMultiple)>,
 }
 
-/// The limit of the device queue. Under `kind = "none"` it is the limit of the discipline if there is one, otherwise
-/// `queue`.
+/// Returns the limit of the device queue. Under `kind = "none"` it is the limit of the discipline if there is one,
+/// otherwise `queue`.
 pub(super) fn device_limit(tree: &Tree) -> Option<(&'static str, &Value)> {
     let discipline = tree.table("discipline");
     match discipline.get(LIMIT_KEY).filter(|_| is_none(discipline)) {
@@ -47,12 +47,12 @@ pub(super) fn device_limit(tree: &Tree) -> Option<(&'static str, &Value)> {
     }
 }
 
-/// Whether a `discipline` table means the device queue alone.
+/// Returns whether a `discipline` table means the device queue alone.
 pub(super) fn is_none(discipline: &Tree) -> bool {
     discipline.choice("kind") == "none"
 }
 
-/// The queue of a link or segment if a key limits it by a bandwidth-delay product.
+/// Returns the queue of a link or segment if a key limits it by a bandwidth-delay product.
 pub(super) fn pending(
     of: Transmitter,
     name: &str,
@@ -152,7 +152,7 @@ pub(super) fn resolve(
     limits
 }
 
-/// The largest base round-trip time of the flows through each link and segment.
+/// Returns the largest base round-trip time of the flows through each link and segment.
 fn longest_round_trips(network: &Network, flows: &[Flow]) -> BTreeMap<Transmitter, Duration> {
     let routing = routing(&network.nodes, &network.links, &network.ethernets, &network.access);
     let mut longest = BTreeMap::new();
@@ -177,7 +177,7 @@ fn longest_round_trips(network: &Network, flows: &[Flow]) -> BTreeMap<Transmitte
     longest
 }
 
-/// The propagation delay from one node to another. Appends the transmitters on the path.
+/// Returns the propagation delay from one node to another. Appends the transmitters on the path.
 fn walk(
     network: &Network,
     routing: &RoutingTables,

@@ -59,8 +59,8 @@ fn parsed(node: &Tree, key: &str, path: &str, check: &mut Diagnostics) -> Option
     None
 }
 
-/// Whether other hosts can send to the address and it identifies a single host. Unspecified, loopback, multicast,
-/// broadcast and mapped addresses do not (RFC 6890; 0.0.0.0/8 and 240.0.0.0/4 are not valid destinations).
+/// Returns whether other hosts can send to the address and it identifies a single host. Unspecified, loopback,
+/// multicast, broadcast and mapped addresses do not (RFC 6890; 0.0.0.0/8 and 240.0.0.0/4 are not valid destinations).
 fn of_one_host(address: IpAddr) -> bool {
     let usual = !address.is_unspecified() && !address.is_loopback() && !address.is_multicast();
     usual
@@ -70,7 +70,7 @@ fn of_one_host(address: IpAddr) -> bool {
         }
 }
 
-/// The addresses and the interface in a node's table; `None` if there are none.
+/// Returns the addresses and the interface in a node's table; `None` if there are none.
 pub(super) fn identity(node: &Tree, path: &str, check: &mut Diagnostics) -> Option<Box<NodeAddressing>> {
     let text = |key: &str| node.get(key).map(Value::text);
     let identity = NodeAddressing {
@@ -87,8 +87,8 @@ pub(super) fn identity(node: &Tree, path: &str, check: &mut Diagnostics) -> Opti
     (identity != NodeAddressing::default()).then(|| Box::new(identity))
 }
 
-/// Whether Linux accepts the name for an interface: fewer than IFNAMSIZ bytes, and no character that would split a path
-/// or a list.
+/// Returns whether Linux accepts the name for an interface: fewer than IFNAMSIZ bytes, and no character that would
+/// split a path or a list.
 fn is_interface(name: &str) -> bool {
     let splits = |c: char| c.is_whitespace() || c.is_control() || c == '/' || c == ':';
     !name.is_empty() && name.len() < 16 && name != "." && name != ".." && !name.contains(splits)
@@ -131,12 +131,12 @@ pub(super) fn unique(root: &Tree, network: &Network, check: &mut Diagnostics) {
     }
 }
 
-/// The number of nodes that a table declares.
+/// Returns the number of nodes that a table declares.
 pub(super) fn count(tree: &Tree) -> usize {
     tree.get("count").map_or(1, |count| usize::try_from(count.integer()).unwrap_or(usize::MAX))
 }
 
-/// Whether the node exists and has no explicit address of this family.
+/// Returns whether the node exists and has no explicit address of this family.
 fn has_by_number(network: &Network, node: NodeId, family: IpAddr) -> bool {
     let own = |node: &crate::description::Node| match family {
         IpAddr::V4(_) => node.ipv4().is_some(),

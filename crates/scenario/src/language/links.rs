@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|reason| reason.to_string())
 }
 
-/// The schedule and the impairments of a direction, from its table.
+/// Returns the schedule and the impairments of a direction, from its table.
 pub(super) fn describe(tree: &Tree, path: &str, check: &mut Diagnostics) -> (LinkProfile, Impairments) {
     let course = match (schedule(tree, path, check), trace(tree, path, check)) {
         (None, None) => LinkProfile::Constant,

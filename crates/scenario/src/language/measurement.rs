@@ -20,7 +20,7 @@ pub(super) static MEASUREMENT: Table = Table {
     ..Table::EMPTY
 };
 
-/// The measurement of a file; empty if the file has no `[measurement]`.
+/// Returns the measurement of a file; empty if the file has no `[measurement]`.
 pub(super) fn measurement(root: &Tree, network: &Network, duration: Duration, check: &mut Diagnostics) -> Measurement {
     let Some(tree) = root.get("measurement").map(Value::table) else { return Measurement::default() };
     let from = tree.duration("from");

@@ -66,7 +66,7 @@ use std::sync::LazyLock;
 pub struct LoadedScenario {
     /// The scenario.
     pub scenario: Scenario,
-    /// The resolved file, with all defaults. Loading it gives an equal scenario and the same text.
+    /// The resolved file, with all defaults. Loading it returns an equal scenario and the same text.
     pub resolved: String,
     /// The tables `[[expect]]`. The crate `study` checks their metrics. This field is not part of the stable interface.
     #[doc(hidden)]
@@ -88,7 +88,7 @@ pub struct Language {
 static LANGUAGE: LazyLock<Language> = LazyLock::new(|| Language::of(ACCESS_NETWORKS));
 
 impl Default for Language {
-    /// The language with the registered access networks.
+    /// Returns the language with the registered access networks.
     fn default() -> Self {
         *LANGUAGE
     }
@@ -125,7 +125,7 @@ impl Language {
     ///
     /// # Errors
     /// All errors in the file and the overrides, in the order of the file. Conditions over several keys are checked
-    /// only if every single key is valid.
+    /// only if each key is valid.
     pub fn load(&self, text: &str, file: &str, overrides: &[Override]) -> Result<LoadedScenario, Errors> {
         let schema::LoadedFile { mut root, sources, mut hints } = schema::load(self.schema, text, file, overrides)?;
         let mut check = Diagnostics::new(&sources);
@@ -150,17 +150,17 @@ impl Language {
 /// Reads a scenario. `file` is its name in errors.
 ///
 /// # Errors
-/// As [`Language::load`].
+/// The errors of [`Language::load`].
 pub fn load(text: &str, file: &str, overrides: &[Override]) -> Result<LoadedScenario, Errors> {
     LANGUAGE.load(text, file, overrides)
 }
 
-/// The table of a scenario file, including the keys of all access networks.
+/// Returns the table of a scenario file, including the keys of all access networks.
 pub fn root_table() -> &'static Table {
     LANGUAGE.schema
 }
 
-/// The reference page in Markdown, generated from the schema.
+/// Returns the reference page in Markdown, generated from the schema.
 pub fn reference_markdown() -> String {
     let mut page = String::from(INTRODUCTION);
     page.push_str(&schema::render_reference(LANGUAGE.schema));

@@ -63,7 +63,7 @@ pub(super) static NAT: Table = Table {
     ..Table::EMPTY
 };
 
-/// The NATs in a file.
+/// Returns the NATs in a file.
 pub(super) fn nats(root: &Tree, network: &Network, check: &mut Diagnostics) -> Vec<NatSpecification> {
     let mut nats = Vec::new();
     let mut routers = BTreeSet::new();

@@ -28,7 +28,8 @@ pub(crate) struct Network {
     link_names: BTreeSet<String>,
 }
 
-/// The maximum number of entries in all routing tables. Each node with several outgoing links has one entry for every node.
+/// The maximum number of entries in all routing tables. Each node with several outgoing links has one entry for every
+/// node.
 const MOST_ROUTES: usize = 50_000_000;
 
 // --- Defaults that depend on other keys.
@@ -121,7 +122,7 @@ pub(crate) fn build(
     check.is_empty().then_some(network)
 }
 
-/// The keys of access networks, formatted as the end of a list.
+/// Returns the keys of access networks, formatted as the end of a list.
 fn access_keys(components: &[&AccessNetworkComponent]) -> String {
     components.iter().map(|component| format!(" or [[{}]]", component.declaration.name)).collect()
 }
@@ -246,12 +247,12 @@ impl Network {
 }
 
 impl Network {
-    /// The names of hosts.
+    /// Returns the names of hosts.
     pub(super) fn host_names(&self) -> Vec<&str> {
         self.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect()
     }
 
-    /// The node with this name.
+    /// Returns the node with this name.
     pub(super) fn node_named(&self, name: &str) -> Option<NodeId> {
         self.names.get(name).copied()
     }
@@ -289,7 +290,7 @@ impl Network {
     }
 }
 
-/// A size in bytes that the schema limits to far less than 2^32.
+/// Returns a size in bytes that the schema limits to far less than 2^32.
 fn small_size(tree: &Tree, key: &str) -> u32 {
     u32::try_from(tree.size(key)).unwrap_or(u32::MAX)
 }
@@ -305,7 +306,7 @@ fn device(tree: &Tree) -> LinkParameters {
     LinkParameters { rate, bdp: (rate, Duration::ZERO), mtu_bytes, framing_bytes }
 }
 
-/// The discipline of a link or segment. `None` for the device queue alone, or after an error.
+/// Returns the discipline of a link or segment. `None` for the device queue alone, or after an error.
 pub(super) fn discipline(
     tree: &Tree,
     device: LinkParameters,

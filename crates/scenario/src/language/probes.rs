@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// The maximum number of samples of all probes of a run.
 const MOST_SAMPLES: u128 = 100_000_000;
 
-/// The metrics that congestion controls declare, without duplicates.
+/// Returns the metrics that congestion controls declare, without duplicates.
 fn of_controls() -> Vec<&'static MetricDeclaration> {
     unique(CONTROLS.iter().flat_map(|control| control.values))
 }
@@ -29,8 +29,8 @@ fn unique(metrics: impl Iterator<Item = &'static MetricDeclaration>) -> Vec<&'st
     metrics.filter(|metric| known.insert(metric.name)).collect()
 }
 
-/// The metrics that probes can sample, without duplicates, in the order of lists and of the reference page. The text
-/// includes the subjects that have the metric.
+/// Returns the metrics that probes can sample, without duplicates, in the order of lists and of the reference page. The
+/// text includes the subjects that have the metric.
 pub fn probe_metrics(access: &[&'static AccessNetworkComponent]) -> Vec<(&'static MetricDeclaration, String)> {
     let endpoints = ProbeMetric::declarations(&ENDPOINT).chain(ProbeMetric::declarations(&PROXY)).collect();
     let mut groups: Vec<(&str, Vec<&'static MetricDeclaration>)> = vec![
@@ -107,7 +107,7 @@ static PROBE: Table = Table {
     ..Table::EMPTY
 };
 
-/// The table of a probe, with the keys and metrics of access networks. It is never freed.
+/// Returns the table of a probe, with the keys and metrics of access networks. It is never freed.
 pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
     let metrics = probe_metrics(components).into_iter().map(|(metric, text)| Choice::new(metric.name, text.leak()));
     let metrics: Vec<Choice> = metrics.chain([Choice::reserved("rsrp_dbm")]).collect();
@@ -211,7 +211,7 @@ pub(crate) fn probes(
     check.is_empty().then_some(probes)
 }
 
-/// The subjects of a probe; empty after an error.
+/// Returns the subjects of a probe; empty after an error.
 fn subjects(
     tree: &Tree,
     key: &str,
@@ -279,8 +279,8 @@ fn indices<'a>(
     (names.iter().enumerate().filter(|(_, name)| is(name)).map(|(index, _)| subject(index)).collect(), names)
 }
 
-/// The metrics that a probe samples of a subject, in the order of the file. For a flow there is one list for each
-/// sampled end; other subjects have no ends. `None` after an error.
+/// Returns the metrics of a subject that a probe samples, in the order of the file. For a flow there is one list for
+/// each sampled end; other subjects have no ends. `None` after an error.
 fn views<'a>(
     subject: &ProbeSubject,
     tree: &Tree,
@@ -318,7 +318,7 @@ fn views<'a>(
         if ProbeMetric::find(&metrics::FLOW, name).is_some() {
             senders[end]
         } else if ProbeMetric::find(&PROXY, name).is_some() {
-            // The proxy's metrics are of the whole tunnel.
+            // The proxy's metrics are those of the complete tunnel.
             end == 0
         } else {
             ends[end]
@@ -329,13 +329,13 @@ fn views<'a>(
     Some(of_end.filter(|(_, metrics)| !metrics.is_empty()).collect())
 }
 
-/// The end of a flow that a text selects: a host by its name, or the role of an end.
+/// Returns the end of a flow that a text selects: a host by its name, or the role of an end.
 fn end_of(text: &str, flow: &Flow, network: &Network) -> Option<usize> {
     let hosts = [flow.from, flow.to].map(|node| network.nodes[node.index()].name.as_str());
     hosts.iter().position(|host| *host == text).or_else(|| ENDS.iter().position(|end| *end == text))
 }
 
-/// The metrics of a subject, the kind of the subject, and a number for that kind.
+/// Returns the metrics of a subject, the kind of the subject, and a number for that kind.
 fn metrics_of(
     subject: &ProbeSubject,
     network: &Network,

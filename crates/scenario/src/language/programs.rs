@@ -90,7 +90,7 @@ pub(super) fn fill(root: &mut Tree) {
     }
 }
 
-/// The programs in a file.
+/// Returns the programs in a file.
 pub(super) fn programs(root: &Tree, network: &Network, check: &mut Diagnostics) -> Vec<Program> {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     if trees.len() > MOST_PROGRAMS {

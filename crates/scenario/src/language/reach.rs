@@ -1,4 +1,5 @@
-//! Which hosts can reach each other: over one link, segment or access network, or through routers. Hosts do not forward.
+//! Which hosts can reach each other: over one link, segment or access network, or through routers. Hosts do not
+//! forward.
 
 use super::network::Network;
 use fullpipe_units::NodeId;
@@ -63,7 +64,8 @@ impl Reachability {
         Reachability { neighbours, segments, groups }
     }
 
-    /// Whether packets can travel from host `a` to host `b`. Links have two directions, so the reverse is also true.
+    /// Returns whether packets can travel from host `a` to host `b`. Links have two directions, so the reverse is also
+    /// true.
     pub(crate) fn connected(&self, a: NodeId, b: NodeId) -> bool {
         let (a, b) = (a.index(), b.index());
         self.neighbours[a].binary_search(&(b as u32)).is_ok()
@@ -72,7 +74,7 @@ impl Reachability {
     }
 }
 
-/// Whether two ascending lists have an element in common.
+/// Returns whether two ascending lists have an element in common.
 fn share(a: &[u32], b: &[u32]) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     short.iter().any(|element| long.binary_search(element).is_ok())
@@ -106,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Breadth-first search from `a`, through routers only.
+    /// Searches breadth-first from `a`, through routers only.
     fn search(edges: &[(usize, usize)], routers: usize, a: usize, b: usize) -> bool {
         let mut reached = BTreeSet::from([a]);
         let mut queue = vec![a];

@@ -24,7 +24,7 @@ static PLAYERS: [(Choice, EndpointBackend); 3] = named! {
 
 static PLAYER_NAMES: [Choice; 3] = choices(&PLAYERS);
 
-/// What runs an end of a flow.
+/// The backend of an end of a flow.
 pub(super) const PLAYER: FieldKind = FieldKind::Choice(&PLAYER_NAMES);
 
 static POLICIES: [(Choice, LatenessPolicy); 2] = [
@@ -88,7 +88,7 @@ pub(super) fn settings(tree: &Tree) -> RealTimeSettings {
     }
 }
 
-/// A port. The schema limits it to 16 bits.
+/// Returns a port. The schema limits it to 16 bits.
 pub(super) fn port(tree: &Tree, key: &str) -> u16 {
     u16::try_from(tree.integer(key)).unwrap_or(u16::MAX)
 }
@@ -97,7 +97,8 @@ pub(super) fn player(tree: &Tree, key: &str) -> EndpointBackend {
     tree.choice_value(key, &PLAYERS)
 }
 
-/// Checks that kernel sockets can run the ends of a flow as the file states. `tls` states whether the stream is protected.
+/// Checks that kernel sockets can run the ends of a flow as the file states. `tls` states whether the stream is
+/// protected.
 pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check: &mut Diagnostics) {
     let by_program = |key: &str| player(flow, key) == EndpointBackend::Program;
     let over_quic = match protocol {
@@ -191,7 +192,7 @@ fn quoted(player: EndpointBackend) -> &'static str {
     }
 }
 
-/// Checks that real hosts have no model endpoints, and that every endpoint with the player `program` has a program.
+/// Checks that real hosts have no model endpoints, and that every endpoint with the backend `program` has a program.
 fn players_fit(
     root: &Tree,
     network: &Network,

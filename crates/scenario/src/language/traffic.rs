@@ -171,7 +171,7 @@ fn own_settings(flow: &mut Tree, key: &'static str, index: usize, check: &mut Di
     Some(tree)
 }
 
-/// Gives a flow its own settings if they differ from the common settings.
+/// Sets a flow's own settings if they differ from the common settings.
 fn set_own(flow: &mut Tree, key: &'static str, own: Tree, common: &Tree) {
     if own != *common {
         let place = own.place;
@@ -389,7 +389,7 @@ fn ports_suffice(
     })
 }
 
-/// The pairs of hosts of a flow. `None` on an error.
+/// Returns the pairs of hosts of a flow. `None` on an error.
 fn pairs(
     tree: &Tree,
     path: &str,
@@ -433,7 +433,7 @@ fn pairs(
     Some(pairs)
 }
 
-/// The hosts that match a name or a pattern, in natural order. `None` on an error.
+/// Returns the hosts that match a name or a pattern, in natural order. `None` on an error.
 fn hosts(tree: &Tree, key: &str, path: &str, network: &Network, check: &mut Diagnostics) -> Option<Vec<NodeId>> {
     let (text, place) = (tree.text(key), tree.location_of(key));
     let path = format!("{path}.{key}");

@@ -6,7 +6,7 @@ use super::traffic::FlowGroups;
 use crate::description::{QuicStack, Transport, TunnelMode};
 use crate::schema::{SourceLocation, Tree, Value};
 
-/// The tunnel that a `[[flow]]` refers to.
+/// Returns the tunnel that a `[[flow]]` refers to.
 pub(super) fn tunnel_of(flow: &Tree) -> Option<&Value> {
     flow.get("via").filter(|name| !name.text().is_empty())
 }
@@ -20,9 +20,9 @@ pub(crate) struct TunneledFlow {
     pub(crate) end: usize,
 }
 
-/// Finds the tunnel of each flow that uses one. Of the tunnels with the name, it is the first that begins at the flow's
-/// host `from`, otherwise the first that begins at its host `to`. In the latter case the flow is a download, which the
-/// host at `to` opens.
+/// Finds the tunnel of each flow that uses one. If several tunnels have the name, it is the first that begins at the
+/// flow's host `from`. If there is none, it is the first that begins at its host `to`. In the latter case the flow is a
+/// download, which the host at `to` opens.
 pub(crate) fn find_tunnels(
     wanted: &[TunneledFlow],
     flows: &mut FlowGroups,

@@ -58,7 +58,7 @@ impl OptionParser {
         self.given.remove(&plain(option))
     }
 
-    /// The value of an optional option.
+    /// Returns the value of an optional option.
     pub(super) fn optional<T>(
         &mut self,
         option: &str,
@@ -74,7 +74,7 @@ impl OptionParser {
         }
     }
 
-    /// The value of a required option.
+    /// Returns the value of a required option.
     pub(super) fn required<T>(
         &mut self,
         option: &str,
@@ -86,7 +86,7 @@ impl OptionParser {
         self.optional(option, read)?.ok_or(missing)
     }
 
-    /// Whether a switch is on: it is present without a value, or with a true value.
+    /// Returns whether a switch is on: it is present without a value, or with a true value.
     pub(super) fn flag(&mut self, option: &str) -> Result<bool, ScenarioStringError> {
         let read = |text: &str| match text {
             "" | "1" | "t" | "true" => Ok(true),
@@ -96,7 +96,7 @@ impl OptionParser {
         Ok(self.optional(option, read)?.unwrap_or(false))
     }
 
-    /// One of several words; the first word if the option is missing.
+    /// Returns one of several words; the first word if the option is missing.
     pub(super) fn choice<const N: usize>(
         &mut self,
         option: &str,

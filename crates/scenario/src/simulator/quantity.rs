@@ -36,7 +36,7 @@ const RATES: [(&str, u64); 20] = [
     ("GB/s", 8_000_000_000),
 ];
 
-/// A decimal number with a unit, as an integer multiple of the smallest unit.
+/// Returns a decimal number with a unit, as an integer multiple of the smallest unit.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -59,7 +59,7 @@ pub(super) fn nanoseconds(text: &str) -> Result<u64, String> {
     time.ok_or_else(|| "a time of at most an hour in ns, us, ms, s, min or h, such as 15ms".into())
 }
 
-/// A time that is greater than zero.
+/// Returns a time that is greater than zero.
 pub(super) fn some_time(text: &str) -> Result<u64, String> {
     match nanoseconds(text)? {
         0 => Err("a time above zero".into()),

@@ -237,7 +237,8 @@ fn programs_replace_interfaces() {
     assert!(scenario.nodes.iter().all(|node| node.interface().is_none()));
 }
 
-/// One option in one of its spellings: with one or two dashes, with either word separator, with or without quotation marks.
+/// One option in one of its spellings: with one or two dashes, with either word separator, with or without quotation
+/// marks.
 fn spelled(option: &str, value: &str, spelling: u8) -> String {
     let dashes = if spelling & 1 == 0 { "--" } else { "-" };
     let option = if spelling & 2 == 0 { option.replace('-', "_") } else { option.replace('_', "-") };

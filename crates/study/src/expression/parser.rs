@@ -1,5 +1,5 @@
-//! The parser for the expressions that `expression.rs` describes: a tokenizer, then one function for each level of precedence. It
-//! checks kinds, so that the evaluation cannot fail because of them.
+//! The parser for the expressions that `expression.rs` describes: a tokenizer, then one function for each level of
+//! precedence. It checks kinds, so that the evaluation cannot fail because of them.
 
 use crate::expression::{
     Arithmetic, COMPARISONS, Comparison, Expression, ExpressionError, ExpressionNode, ExpressionPurpose, FUNCTIONS,
@@ -153,7 +153,7 @@ impl Parser {
         token
     }
 
-    /// Whether a symbol or a word is next; if so, consumes it.
+    /// Returns whether a symbol or a word is next; if so, consumes it.
     fn takes(&mut self, wanted: &str) -> bool {
         let found = match self.peek().0 {
             Token::Symbol(symbol) => symbol == wanted,
@@ -470,8 +470,8 @@ impl Parser {
         }
     }
 
-    /// Parses `metric("EXPERIMENT", "METRIC", "STATISTIC", AXIS = VALUE, ...)`, where the default statistic is the mean, or
-    /// `runs("EXPERIMENT", "METRIC", AXIS = VALUE, ...)`.
+    /// Parses `metric("EXPERIMENT", "METRIC", "STATISTIC", AXIS = VALUE, ...)`, where the default statistic is the
+    /// mean, or `runs("EXPERIMENT", "METRIC", AXIS = VALUE, ...)`.
     fn lookup(&mut self, every_run: bool, column: usize) -> Parsed {
         let experiment = self.text("an experiment's name in quotation marks")?;
         self.expect(",", "and a metric's name")?;
@@ -528,7 +528,7 @@ impl Parser {
     }
 }
 
-/// The alternative to a statistic over runs that claims do not support.
+/// Returns the alternative to a statistic over runs that claims do not support.
 fn instead_of(statistic: &str) -> Option<&'static str> {
     match statistic {
         "low" | "high" | "ci95" => Some("the claim is judged by its support in resamples, so compare the mean itself"),
@@ -541,7 +541,7 @@ fn instead_of(statistic: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the values of a node are those of single runs.
+/// Returns whether the values of a node are those of single runs.
 fn lists_runs(node: &ExpressionNode) -> bool {
     match &node.operation {
         Operation::Lookup(lookup) => lookup.statistic.is_none(),
@@ -657,8 +657,8 @@ mod tests {
         })
     }
 
-    /// The precedence of an operation, according to the list at the beginning of `expression.rs`. An operand with lower
-    /// precedence is in brackets.
+    /// Returns the precedence of an operation, according to the list at the beginning of `expression.rs`. An operand
+    /// with lower precedence is in parentheses.
     fn binding(node: &ExpressionNode) -> u8 {
         match &node.operation {
             Operation::Logic(Logic::Or, ..) => 0,
@@ -673,7 +673,8 @@ mod tests {
         }
     }
 
-    /// The text of an expression with the minimum of brackets, or with brackets around every operation.
+    /// Returns the text of an expression with the minimum number of parentheses, or with parentheses around every
+    /// operation.
     fn written(node: &ExpressionNode, all_brackets: bool) -> String {
         let operand = |operand: &ExpressionNode, least: u8| {
             let text = written(operand, all_brackets);
@@ -687,7 +688,8 @@ mod tests {
             Operation::Column { column, pattern } => format!("{column}[\"{pattern}\"]"),
             Operation::Negate(inner) => format!("-{}", operand(inner, own)),
             Operation::Not(inner) => format!("not {}", operand(inner, own)),
-            // Right-associative: the exponent is a negation or an operation with higher precedence, the base is neither.
+            // Right-associative: the exponent is a negation or an operation with higher precedence, the base is
+            // neither.
             Operation::Arithmetic(Arithmetic::Power, base, exponent) => {
                 format!("{} ^ {}", operand(base, 8), operand(exponent, 6))
             }

@@ -4,8 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Kernel forwarding is disabled. It is enabled again when the value is dropped, in the network namespace in which it
-/// was disabled, because the open files belong to that namespace.
+/// Kernel forwarding is disabled. When the value is dropped, forwarding is enabled again in the network namespace in
+/// which it was disabled. The open files belong to that namespace.
 #[derive(Debug)]
 pub(crate) struct ForwardingGuard(Vec<File>);
 

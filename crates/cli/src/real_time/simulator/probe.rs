@@ -12,7 +12,7 @@ const EVERY: Duration = Duration::from_millis(500);
 /// The number of probes, which take 10 s.
 const PROBES: u32 = 20;
 
-/// A packet with a long header, a version reserved for this purpose (RFC 9000 section 15: 0x?a?a?a?a) and two
+/// Returns a packet with a long header, a version reserved for this purpose (RFC 9000 section 15: 0x?a?a?a?a) and two
 /// connection IDs of eight bytes.
 fn probe() -> [u8; PROBE_BYTES] {
     let mut bytes = [0; PROBE_BYTES];
@@ -21,7 +21,7 @@ fn probe() -> [u8; PROBE_BYTES] {
     bytes
 }
 
-/// Whether the packet has a long header with version 0.
+/// Returns whether the packet has a long header with version 0.
 fn is_version_negotiation(bytes: &[u8]) -> bool {
     bytes.len() > 5 && bytes[0] & 0x80 != 0 && bytes[1..5] == [0; 4]
 }

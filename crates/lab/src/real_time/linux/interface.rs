@@ -1,9 +1,9 @@
 //! A host at an interface of this machine, for example of a container. The emulator acts as the router on this network.
 //!
-//! The emulator uses the interface's Ethernet address, and answers address resolution for all other nodes of the scenario. It learns the
-//! host's Ethernet address from received frames. Until the address is known, frames for the host wait, and the emulator sends address
-//! resolution requests. The kernel handles packets to the routers themselves, because it may have these addresses, too. The traffic can
-//! be captured.
+//! The emulator uses the interface's Ethernet address, and answers address resolution requests for all other nodes of
+//! the scenario. It learns the host's Ethernet address from received frames. Until the address is known, frames for the
+//! host wait, and the emulator sends address resolution requests. The kernel handles packets to the routers themselves,
+//! because it may also have these addresses. The traffic can be captured.
 
 use crate::world::ETHERNET_HEADER_BYTES;
 use fullpipe_emulate::{PacketPort, Port, PortCounters, ReceivedFrame, unix_time_nanos};
@@ -19,7 +19,7 @@ use std::os::fd::BorrowedFd;
 /// Maximum number of frames that wait for the host's address; the oldest are dropped first.
 const MOST_WAITING: usize = 64;
 
-/// The destination of an interface capture, to which whole frames are written.
+/// The destination of an interface capture, to which complete frames are written.
 pub type FrameCapture = Box<dyn Write>;
 
 /// The addresses on both sides of an interface.
@@ -84,7 +84,8 @@ impl Resolution {
         ready
     }
 
-    /// Returns address resolution requests if a frame waits. All address families are used, because the host may have only one.
+    /// Returns address resolution requests if a frame waits. All address families are used, because the host may have
+    /// only one.
     fn questions(&mut self) -> VecDeque<Vec<u8>> {
         while self.waiting.len() > MOST_WAITING {
             self.waiting.pop_front();
@@ -99,7 +100,7 @@ impl Resolution {
     }
 }
 
-/// The destination address of an IP packet.
+/// Returns the destination address of an IP packet.
 fn destination(frame: &[u8]) -> Option<IpAddr> {
     let packet = frame.get(ETHERNET_HEADER_BYTES..)?;
     match packet.first()? >> 4 {
@@ -253,7 +254,8 @@ mod tests {
             &[193, 167, 0, 100],
         ];
         assert_eq!(questions[0], arp.concat());
-        // RFC 4861 section 4.3: to the solicited-node multicast group of ::100, 33-33-ff-00-01-00, with our own address as an option.
+        // RFC 4861 section 4.3: to the solicited-node multicast group of ::100, 33-33-ff-00-01-00, with our own address
+        // as an option.
         assert_eq!(questions[1][..6], [0x33, 0x33, 0xff, 0, 1, 0]);
         assert_eq!(questions[1][14 + 40..14 + 42], [135, 0]);
         assert!(questions[1].ends_with(&[&[1, 1][..], &OWN.0].concat()));

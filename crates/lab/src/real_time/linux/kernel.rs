@@ -1,7 +1,7 @@
 //! Ends of flows that this machine's kernel implements: their sockets and their results.
 //!
-//! The kernel uses these TCP settings of a flow: congestion control, pacing, ECN and the maximum buffer sizes. The last two apply to a
-//! whole host, so all its flows must have the same values. All other behavior is that of the kernel.
+//! The kernel uses these TCP settings of a flow: congestion control, pacing, ECN and the maximum buffer sizes. The last
+//! two apply to the host, so all flows of a host must have the same values. All other behavior is that of the kernel.
 
 use crate::outcome::ExternalEndpointResult;
 use crate::probes::Sampler;
@@ -95,8 +95,8 @@ pub(crate) struct RunningKernelEndpoints {
 }
 
 impl RunningKernelEndpoints {
-    /// Opens the sockets of all ends in the namespaces of their hosts. When this function returns, receivers listen. No data is sent
-    /// before [`RunningKernelEndpoints::begin`].
+    /// Opens the sockets of all ends in the namespaces of their hosts. When this function returns, receivers listen. No
+    /// data is sent before [`RunningKernelEndpoints::begin`].
     ///
     /// # Errors
     /// Contradictory settings, or settings that this kernel does not support, as a sentence.
@@ -137,7 +137,7 @@ impl RunningKernelEndpoints {
         let _ = self.clock.set(clock);
     }
 
-    /// Whether the whole run has nothing left to do.
+    /// Returns whether the whole run has nothing left to do.
     pub(crate) fn done(&self) -> bool {
         self.bounded && self.ends.values().all(|(endpoint, _)| endpoint.is_done())
     }
@@ -173,7 +173,7 @@ impl KernelEndpointResult {
         }
     }
 
-    /// The last known report.
+    /// Returns the last known report.
     pub(crate) fn endpoint_report(&self) -> EndpointReport {
         EndpointReport {
             retransmitted_packets: self.report.retransmitted_segments,
@@ -201,7 +201,7 @@ fn of_sample(sample: &TcpInfoSample) -> EndpointReport {
     }
 }
 
-/// The kernel endpoints of a flow.
+/// Returns the kernel endpoints of a flow.
 fn kernel_ends(number: usize, flow: &Flow) -> impl Iterator<Item = FlowEnd> {
     let players = [flow.from_by, flow.to_by];
     (0..2).filter(move |end| players[*end] == EndpointBackend::Kernel).map(move |end| (number, end))
@@ -211,7 +211,7 @@ fn by_kernel(flow: &Flow) -> bool {
     [flow.from_by, flow.to_by].contains(&EndpointBackend::Kernel)
 }
 
-/// Total payload of a flow in bytes, if it is limited.
+/// Returns the total payload of a flow in bytes, if it is limited.
 fn total_bytes(flow: &Flow) -> Option<u64> {
     flow.workload.socket_traffic()?.total_bytes()
 }
@@ -247,7 +247,7 @@ fn over(scenario: &Scenario, number: usize, flow: &Flow, end: usize) -> Result<K
 /// Settings of a host's kernel for all its connections, by file below `/proc/sys`.
 type HostSettings = [(&'static str, String); 3];
 
-/// The settings that a flow requires.
+/// Returns the settings that a flow requires.
 fn settings(tcp: &Tcp) -> HostSettings {
     let connection = &tcp.connection;
     let ecn = match (connection.ecn, connection.ecn_feedback) {

@@ -80,7 +80,7 @@ pub struct RealTimeOptions<'a> {
 }
 
 impl<'a> RealTimeOptions<'a> {
-    /// The options of a run without recording, captures or additional programs.
+    /// Returns the options of a run without recording, captures or additional programs.
     pub fn new(
         options: &'a Options,
         home: &'a EmulatorNamespace,
@@ -94,7 +94,7 @@ impl<'a> RealTimeOptions<'a> {
 /// Runs a scenario in real time.
 ///
 /// # Errors
-/// As [`crate::prepare`], and if the machine cannot provide the namespaces, sockets or programs.
+/// The errors of [`crate::prepare`], and an error if the machine cannot provide the namespaces, sockets or programs.
 pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealTimeOutcome, RunError> {
     // Programs and kernel sockets also start at the drawn times.
     let scenario = starts::drawn(scenario);
@@ -191,7 +191,7 @@ fn limits(described: &description::RealTimeSettings) -> LatenessLimits {
     }
 }
 
-/// The addresses on both sides of the interface that represents a host.
+/// Returns the addresses on both sides of the interface that represents a host.
 fn sides(prepared: &PreparedRun, host: NodeId, interface: &str) -> io::Result<InterfaceSides> {
     let scenario = &prepared.scenario;
     let both = |node: NodeId| [IpVersion::V4, IpVersion::V6].map(|v| prepared.network.directory.address(node, v));
@@ -207,7 +207,7 @@ fn sides(prepared: &PreparedRun, host: NodeId, interface: &str) -> io::Result<In
     })
 }
 
-/// The reason why an interface of this machine cannot represent a host.
+/// Returns the reason why an interface of this machine cannot represent a host.
 fn of_interface(interface: &str, error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return error;
@@ -259,7 +259,7 @@ fn attach(prepared: &PreparedRun, real: &[NodeId], asked: &RealTimeOptions<'_>) 
     Ok((namespaces, ports))
 }
 
-/// The minimum MTU of all links that begin at a host.
+/// Returns the minimum MTU of all links that begin at a host.
 fn mtu_bytes(scenario: &Scenario, node: NodeId) -> u32 {
     let links = scenario.links.iter().filter(|link| link.from == node).map(|link| link.mtu_bytes);
     let media = scenario.ethernets.iter().filter(|ethernet| ethernet.hosts.contains(&node));

@@ -1,4 +1,5 @@
-//! Malformed and malicious frames on the simulated machine: nothing panics, each frame is counted, and other hosts' traffic arrives.
+//! Malformed and malicious frames on the simulated machine: nothing panics, each frame is counted, and other hosts'
+//! traffic arrives.
 
 use super::nat::street;
 use super::world::{FAST, World};
@@ -8,8 +9,8 @@ use fullpipe_emulate::Arrival;
 use fullpipe_scenario::description::StallPolicy;
 use proptest::prelude::*;
 
-/// Real hosts 10.0.0.1 and 10.0.0.2 behind routers 10.0.0.4 and 10.0.0.5, and a model host 10.0.0.3 that exchanges TCP and UDP with the
-/// first.
+/// Real hosts 10.0.0.1 and 10.0.0.2 behind routers 10.0.0.4 and 10.0.0.5, and a model host 10.0.0.3 that exchanges TCP
+/// and UDP with the first.
 pub(super) fn world() -> World {
     let link = |mtu: &str| format!("{FAST}, queue = '10MB', mtu = '{mtu}'");
     World::new("200ms")
@@ -159,7 +160,8 @@ proptest! {
         let count = frames.len() as u64;
         let ran = among_good_ones(frames);
         let good = ran.machine.sent.iter().filter(|(_, port, bytes)| *port == 0 && bytes[14..16] == [0x45, 0] && bytes[36..38] == 4711_u16.to_be_bytes());
-        // The 100 valid datagrams, unless an invalid frame looks the same: those come from the client, the valid ones go to it.
+        // The 100 valid datagrams, unless an invalid frame looks the same: those come from the client, the valid ones
+        // go to it.
         prop_assert_eq!(good.count(), 100);
         prop_assert!(all_refused(&ran.refused) <= count, "{:?}", ran.refused);
         let verdict = ran.outcome.verdict();

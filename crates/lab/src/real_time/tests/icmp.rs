@@ -1,5 +1,5 @@
-//! Replies of routers and model hosts to real hosts, byte for byte. The expected packets follow the RFCs, with checksums of another
-//! library.
+//! Replies of routers and model hosts to real hosts, byte for byte. The expected packets follow the RFCs, with
+//! checksums of another library.
 
 use super::hostile::world;
 use super::{Ran, arrival, run_world, with};
@@ -118,8 +118,8 @@ fn large_packet_with_dont_fragment_gets_an_error_with_the_mtu() {
     assert_eq!(ran.answered.errors, 1);
 }
 
-/// The same for a segment to an endpoint of the model, which has no bytes in the network. The quoted fields that a kernel compares are
-/// correct: addresses, ports and the sequence number (RFC 5927 section 4.1).
+/// The same for a segment to an endpoint of the model, which has no bytes in the network. The quoted fields that a
+/// kernel compares are correct: addresses, ports and the sequence number (RFC 5927 section 4.1).
 #[test]
 fn large_segment_to_a_model_host_gets_an_error_with_the_mtu() {
     let fields = V4 { to: MODEL, ..PLAIN };
@@ -137,8 +137,8 @@ fn large_segment_to_a_model_host_gets_an_error_with_the_mtu() {
     assert_eq!(said[48..56], body[..8]);
 }
 
-/// RFC 791 section 3.2: 1380 bytes fit after the header, of which 1376 are whole units of eight. A fragment from the sender is fragmented
-/// again; its offsets and "more fragments" remain valid.
+/// RFC 791 section 3.2: 1380 bytes fit after the header, of which 1376 are complete units of eight. A fragment from the
+/// sender is fragmented again; its offsets and "more fragments" remain valid.
 #[test]
 fn large_packet_without_dont_fragment_arrives_in_fragments() {
     let fields = V4 { dont_fragment: false, identification: 7, ..PLAIN };
@@ -184,7 +184,8 @@ fn routers_and_model_hosts_reply_to_echo_requests() {
     assert_eq!(out, [piece(0, 1376), piece(1376, 1460)]);
 }
 
-/// No route: an error from the first router. No listener: an error from the node itself. Packets to a multicast group get no reply.
+/// No route: an error from the first router. No listener: an error from the node itself. Packets to a multicast group
+/// get no reply.
 #[test]
 fn packet_without_route_or_listener_gets_an_error() {
     let to = |to, hops_left| udp(V4 { to, hops_left, ..PLAIN }, 4242, 20);
@@ -223,8 +224,8 @@ fn segment(fields: V4, header: TcpHeader, payload: &[u8]) -> Vec<u8> {
     v4(fields, ip_number::TCP, &[&header.to_bytes()[..], payload].concat())
 }
 
-/// RFC 9293 section 3.10.7.1. Without an acknowledgment, the reset has the number 0 and acknowledges everything in the segment: payload,
-/// SYN and FIN. With one, the reset has it as its sequence number, and acknowledges nothing.
+/// RFC 9293 section 3.10.7.1. Without an acknowledgment, the reset has the number 0 and acknowledges everything in the
+/// segment: payload, SYN and FIN. With one, the reset has it as its sequence number, and acknowledges nothing.
 #[test]
 fn segment_without_a_connection_gets_a_reset() {
     let (asked, answer) = ((5000, 4242), (4242, 5000));

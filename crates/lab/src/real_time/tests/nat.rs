@@ -1,5 +1,5 @@
-//! Real packets through a NAT, on the simulated machine. The expected packets have the addresses that RFC 4787 and RFC 5508 require, and
-//! checksums of another library.
+//! Real packets through a NAT, on the simulated machine. The expected packets have the addresses that RFC 4787 and RFC
+//! 5508 require, and checksums of another library.
 
 use super::world::{FAST, World};
 use super::{MadeUp, Ran, arrival, run_hosts, run_world, with};
@@ -61,8 +61,8 @@ fn counters(ran: &Ran) -> (u64, u64) {
     (counters.mappings, counters.unsolicited)
 }
 
-/// RFC 4787 REQ-1: one external port for all destinations. RFC 768: a missing checksum stays missing. The response is translated to the
-/// inside address.
+/// RFC 4787 REQ-1: one external port for all destinations. RFC 768: a missing checksum stays missing. The response is
+/// translated to the inside address.
 #[test]
 fn datagram_is_translated_in_both_directions() {
     for checksum in [true, false] {
@@ -80,7 +80,8 @@ fn datagram_is_translated_in_both_directions() {
     }
 }
 
-/// RFC 4787 section 5, address and port: packets from another port of the same server are dropped, as are unsolicited ones.
+/// RFC 4787 section 5, address and port: packets from another port of the same server are dropped, as are unsolicited
+/// ones.
 #[test]
 fn unsolicited_packet_is_dropped_at_the_nat() {
     let (out, ran) = translated(&[
@@ -111,8 +112,8 @@ fn echo_identifier_is_translated() {
     assert_eq!(counters(&ran), (1, 1));
 }
 
-/// RFC 5508 REQ-4: the packet that an error quotes is translated as well, including its checksums. An error about a packet that was never
-/// sent ends at the NAT.
+/// RFC 5508 REQ-4: the packet that an error quotes is translated as well, including its checksums. An error about a
+/// packet that was never sent ends at the NAT.
 #[test]
 fn icmp_error_and_its_quoted_packet_are_translated() {
     use etherparse::icmpv4::DestUnreachableHeader::Port;
@@ -155,8 +156,9 @@ fn in_the_street(filter: &str, sent: &[(u64, usize, Vec<u8>)]) -> (Vec<(usize, V
     (ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect(), ran)
 }
 
-/// RFC 4787 REQ-9: each host sees the other by the external address and port. Both have sent to the server: a has port 20000, b 20001.
-/// The first packet of a creates its mapping and is filtered by that of b. After a packet of b it passes.
+/// RFC 4787 REQ-9: each host sees the other by the external address and port. Both have sent to the server: a has port
+/// 20000, b 20001. The first packet of a creates its mapping and is filtered by that of b. After a packet of b it
+/// passes.
 #[test]
 fn inside_hosts_exchange_packets_by_hairpinning() {
     let (a, b, server) = ((1, 5000), (2, 6000), (3, 9));
@@ -215,8 +217,8 @@ fn connections_hairpin() {
     assert_eq!(counters(&ran).0, 2);
 }
 
-/// RFC 5508 REQ-7: an error about a hairpinned packet, and the quoted packet, get the addresses that the receiver used. An echo reply
-/// reaches the host with its identifier; an echo request to the NAT's address is for the NAT.
+/// RFC 5508 REQ-7: an error about a hairpinned packet, and the quoted packet, get the addresses that the receiver used.
+/// An echo reply reaches the host with its identifier; an echo request to the NAT's address is for the NAT.
 #[test]
 fn icmp_errors_and_echoes_are_hairpinned() {
     use etherparse::icmpv4::DestUnreachableHeader::Port;
@@ -301,8 +303,8 @@ fn longer() -> World {
         .datagrams("client", "server", "")
 }
 
-/// Routers quote the packet that the sender sent, on both sides of the NAT. A packet whose hop limit expires at the NAT creates no
-/// mapping. The error for a packet that exceeds the MTU of the inside link has the NAT's external address.
+/// Routers quote the packet that the sender sent, on both sides of the NAT. A packet whose hop limit expires at the NAT
+/// creates no mapping. The error for a packet that exceeds the MTU of the inside link has the NAT's external address.
 #[test]
 fn icmp_errors_quote_the_packet_as_sent() {
     use etherparse::icmpv4::{DestUnreachableHeader, TimeExceededCode};

@@ -6,7 +6,8 @@ use std::fmt;
 /// 1 Gbit/s and 1 ms: a link that is never the limit.
 pub(super) const FAST: &str = "rate = '1Gbit/s', delay = '1ms'";
 
-/// Builder of a scenario. Nodes get addresses 10.0.0.1, 10.0.0.2, ...: hosts in the order of their entries, then routers.
+/// Builder of a scenario. Nodes get addresses 10.0.0.1, 10.0.0.2, ...: hosts in the order of their entries, then
+/// routers.
 #[derive(Clone)]
 pub(super) struct World {
     duration: &'static str,
