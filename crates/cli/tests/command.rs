@@ -400,7 +400,7 @@ size = '10kB'
     let checked = errors(&fullpipe(&["check", &file]));
     assert_eq!(
         checked,
-        format!("bottleneck: discipline.limit = 2BDP is 100000 bytes (10Mbit/s x 40ms)\n{file}: OK\n{MEASURED}")
+        format!("bottleneck: discipline.limit = 2BDP is 100 kB (10Mbit/s x 40ms)\n{file}: OK\n{MEASURED}")
     );
 }
 

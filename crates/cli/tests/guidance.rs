@@ -386,6 +386,8 @@ fn arguments_that_are_not_unicode_are_rejected_with_a_message() {
         let output = command(&["run", "quick-start", option]).arg(not_unicode).output().expect("it starts");
         let (status, _, errors) = told(&output);
         assert_eq!(status, Some(2), "{errors}");
-        assert!(errors.contains(option) && !errors.contains("panicked"), "{errors}");
+        // For options that exist, the message is clap's.
+        assert!(errors.contains(option) || errors.contains("invalid UTF-8"), "{errors}");
+        assert!(!errors.contains("panicked"), "{errors}");
     }
 }

@@ -6,7 +6,7 @@
 //! `Link::may_take_no_time`).
 
 use crate::impairment::FrameModels;
-use crate::impairment::aggregation::HoldOutcome;
+use crate::impairment::held::HoldOutcome;
 use crate::impairment::settings::{ErrorDetection, FrameInfo, FrameOutcome};
 use crate::link::Link;
 use crate::mahimahi::{DeliveryTrace, TraceCursor};

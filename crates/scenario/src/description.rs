@@ -13,7 +13,7 @@ pub use fullpipe_tcp::Settings as Tcp;
 pub use fullpipe_transport::tunnel::Mode as TunnelMode;
 pub use fullpipe_transport::tunnel::Settings as Masque;
 pub use fullpipe_units::{BdpMultiple, LinkQueueLimit, QueueLimit};
-use fullpipe_units::{Duration, LinkId, NodeId, Rate};
+use fullpipe_units::{Duration, LinkId, NodeId, Rate, words};
 use fullpipe_wire::IpVersion;
 use fullpipe_workload::Protocol;
 pub use fullpipe_workload::Workload;
@@ -235,11 +235,12 @@ pub struct BdpLimit {
 }
 
 impl fmt::Display for BdpLimit {
-    /// Formats "bottleneck: queue = 2BDP is 100000 bytes (10Mbit/s x 40ms)".
+    /// Formats "bottleneck: queue = 2BDP is 100 kB (10Mbit/s x 40ms)".
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let BdpLimit { link, key, multiple, rate, round_trip, bytes } = self;
-        let multiple = format_link_queue_limit(LinkQueueLimit::Bdp(*multiple));
-        write!(formatter, "{link}: {key} = {multiple} is {bytes} bytes ({rate} x {round_trip})")
+        let (multiple, bytes) =
+            (format_link_queue_limit(LinkQueueLimit::Bdp(*multiple)), words::format_exact_bytes(*bytes));
+        write!(formatter, "{link}: {key} = {multiple} is {bytes} ({rate} x {round_trip})")
     }
 }
 

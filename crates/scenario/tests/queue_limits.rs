@@ -41,7 +41,7 @@ fn bdp_of_a_dumbbell_is_rate_times_round_trip_propagation() {
     assert!(loaded.resolved.contains("queue = \"2BDP\""), "{}", loaded.resolved);
     let said: Vec<String> = loaded.scenario.bdp_limits.iter().map(ToString::to_string).collect();
     let expected = [
-        "bottleneck: queue = 2BDP is 100000 bytes (10Mbit/s x 40ms)",
+        "bottleneck: queue = 2BDP is 100 kB (10Mbit/s x 40ms)",
         "bottleneck.reverse: queue = 2BDP is 10000 bytes (1Mbit/s x 40ms)",
     ];
     assert_eq!(said, expected);

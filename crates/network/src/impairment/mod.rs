@@ -16,6 +16,7 @@ pub mod aggregation;
 pub mod blackhole;
 pub mod corruption;
 pub mod duplication;
+pub mod held;
 pub mod jitter;
 pub mod loss;
 pub mod payload_corruption;
@@ -38,10 +39,10 @@ pub use reordering::Reordering;
 
 use crate::loss::LossModel;
 use crate::rebinding::Rebinding;
-use aggregation::HeldBurst;
 use fullpipe_schema::component::SettingsReader;
 use fullpipe_schema::{Field, FieldKind, Tree};
 use fullpipe_units::{Instant, RandomStream};
+use held::HeldBurst;
 use settings::{
     FrameInfo, FrameModel, FrameOutcome, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentEffects,
     ImpairmentModel, ImpairmentSettings, ImpairmentStage,

@@ -1,7 +1,7 @@
 //! The settings of an impairment in a scenario: the trait for settings, the model that is built from them, and the declaration
 //! of an impairment.
 
-use super::aggregation::HeldBurst;
+use super::held::HeldBurst;
 use crate::loss::LossModel;
 pub use crate::selection::FrameInfo;
 use fullpipe_schema::component::{DynPartialEq, InvalidSettings, SettingsReader};

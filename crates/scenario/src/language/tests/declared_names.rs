@@ -267,7 +267,7 @@ impl Search {
 }
 
 /// Files with features that the random files lack.
-const FURTHER: [(&str, &str); 6] = [
+const FURTHER: [(&str, &str); 7] = [
     (
         "host = [{ name = 'h1' }, { name = 'h2' }]\nethernet = [{ name = 'lan', hosts = ['h1', 'h2'], rate = '10Mbit/s', \
          delay = '1us' }]",
@@ -293,6 +293,11 @@ const FURTHER: [(&str, &str); 6] = [
          lte = [{ name = 'lte', gateway = 'pgw', fading = { kind = 'trace', file = 'tests/data/tone.fad', continuous = true }, cell = [{ name = 'c1' }], ue = [{ host = 'h2', distance = 9 }] }]\n\
          probe = [{ ue = 'h2', metrics = ['cqi'] }]",
         "from = 'h1', to = 'h2'",
+    ),
+    (
+        "topology = { kind = 'chain', link = [{ rate = '10Mbit/s', delay = '5ms' }] }\n\
+         probe = [{ flow = 'tunnel', metrics = ['proxy_queue_bytes'] }]",
+        "name = 'tunnel', from = 'source', to = 'sink', workload = 'tunnel'",
     ),
 ];
 
