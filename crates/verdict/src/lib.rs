@@ -128,9 +128,9 @@ impl Interval {
     /// Returns `None` for fewer than two values.
     ///
     /// For values that are skewed to the right, Student's interval lies too low. For verdicts, the end on the side of
-    /// the skew is moved outward by the first term of the Cornish-Fisher expansion of the studentized mean, G s (2 t² +
-    /// 1) / (6 n) (Johnson 1978; Hall 1992). The other end does not change, so the interval is never narrower than
-    /// Student's.
+    /// the skew is moved outward by the first term of the Cornish-Fisher expansion of the studentized mean,
+    /// G s (2 t² + 1) / (6 n) (Johnson 1978; Hall 1992). The other end does not change, so the interval is never
+    /// narrower than Student's.
     fn new(values: &[f64], k: u64) -> Option<Self> {
         let (n, mean) = (values.len() as f64, mean(values)?);
         let (t, s) = (student_t_quantile(values.len() - 1, 1.0 - 0.05 / k as f64), standard_deviation(values)?);
