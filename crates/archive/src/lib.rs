@@ -49,7 +49,8 @@ pub use run::{
     RunOptionsRecord, RunRecord,
 };
 pub use run_tables::{
-    COMPLETIONS, CompletionRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, SERIES, SeriesRow,
+    COMPLETIONS, CompletionRow, EVENTS, EventRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow,
+    SERIES, SeriesRow,
 };
 pub use study::{
     AxisOfStudy, AxisRecord, BOX_QUANTILES, Best, ClaimRecord, Clock, ExpectRecord, ExperimentRecord, LateRuns,

@@ -154,6 +154,20 @@ table! {
 }
 
 table! {
+    /// A row of `events.csv`: an event of the scenario, or a metric that was recorded at its time.
+    pub struct EventRow;
+    /// The events of a run.
+    pub static EVENTS = "events.csv":
+        "One row for each `[[event]]` of the scenario, and after it one row for each metric that it recorded.";
+    event: String, "", "Name of the event.";
+    met_s: Option<Instant>, "s", "Time at which its condition was met; empty if it was not met.";
+    at_s: Option<Instant>, "s", "Time of the event; empty if the run ended before it.";
+    subject: String, "", "Flow or link of the metric, as in `series.csv`; empty in the event's own row.";
+    metric: String, "", "Name of the metric; empty in the event's own row.";
+    value: Option<f64>, "", "Value of the metric at the time of the event; empty if it had none.";
+}
+
+table! {
     /// A row of `figures.csv`: an application metric.
     pub struct FigureRow;
     /// The application metrics of a run.

@@ -1,7 +1,7 @@
 //! The tables of a run, as columns and as files. `fullpipe_archive` and the components declare the tables.
 
 use crate::outcome::{CompletionRow, FigureRow, FlowRow, MeasuredLink, Outcome};
-use fullpipe_archive::{COMPLETIONS, Columns, FIGURES, FLOWS, HALVES, LINKS, SERIES};
+use fullpipe_archive::{COMPLETIONS, Columns, EVENTS, FIGURES, FLOWS, HALVES, LINKS, SERIES};
 use fullpipe_units::Instant;
 
 /// The tables by column. Each is built at its first use.
@@ -66,6 +66,9 @@ impl Outcome {
         let halves = crate::halves::rows(self);
         if !halves.is_empty() {
             tables.push((HALVES.file, HALVES.to_bytes(halves)));
+        }
+        if !self.scenario().events.is_empty() {
+            tables.push((EVENTS.file, EVENTS.to_bytes(event_records(self))));
         }
         tables.extend(self.access_files().map(|(file, bytes)| (file, bytes.to_vec())));
         if self.completion_rows().next().is_some() {
@@ -157,6 +160,28 @@ fn link_record(row: MeasuredLink<'_>) -> fullpipe_archive::LinkRow {
         mean_queue_packets: summary.mean_queue_packets(),
         mean_queue_bytes: summary.mean_queue_bytes(),
     }
+}
+
+fn event_records(outcome: &Outcome) -> Vec<fullpipe_archive::EventRow> {
+    let scenario = outcome.scenario();
+    let mut rows = Vec::new();
+    for (described, event) in scenario.events.iter().zip(outcome.events()) {
+        let own = fullpipe_archive::EventRow {
+            event: described.name.clone(),
+            met_s: event.met,
+            at_s: event.at,
+            ..fullpipe_archive::EventRow::default()
+        };
+        rows.push(own.clone());
+        let subject = described.subject.map(|subject| scenario.subject_name(subject)).unwrap_or_default();
+        rows.extend(event.values.iter().map(|(metric, value)| fullpipe_archive::EventRow {
+            subject: subject.clone(),
+            metric: metric.clone(),
+            value: *value,
+            ..own.clone()
+        }));
+    }
+    rows
 }
 
 fn figure_record(row: FigureRow<'_>) -> fullpipe_archive::FigureRow {

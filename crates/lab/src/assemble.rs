@@ -2,6 +2,7 @@
 
 use crate::capture::Captures;
 use crate::error::RunError;
+use crate::events::{self, EventWatcher};
 use crate::options::{InjectedFault, Options};
 use crate::plugins::Plugins;
 use crate::prepared::PreparedRun;
@@ -16,7 +17,7 @@ use fullpipe_network::{
 };
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
-use fullpipe_units::{FlowId, Instant, LinkId, NodeId, RandomStream};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, RandomStream};
 use fullpipe_workload::{Application, FlowContext};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -26,7 +27,23 @@ use std::sync::Arc;
 const MAX_FLOWS: u64 = 1 << 26;
 
 pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<PreparedRun, RunError> {
-    build(shared, options, plugins, false)
+    if !events::has_changes(&shared) {
+        return build(shared, options, plugins, false);
+    }
+    if !plugins.is_empty() {
+        return Err(RunError::PluginsWithEvents);
+    }
+    let without_times = Arc::new(shared.with_event_times(&[]));
+    let mut first = build(without_times, &options.without_output(), plugins, false)?;
+    // Passes with known times begin with the scenario as it is described.
+    first.unresolved = Some(Box::new((shared, options.clone())));
+    Ok(first)
+}
+
+/// Builds a scenario whose changes happen at these times.
+pub(crate) fn with_event_times(described: &Scenario, options: &Options, times: &[Option<Duration>]) -> PreparedRun {
+    let scenario = Arc::new(described.with_event_times(times));
+    build(scenario, options, Plugins::default(), false).expect("the first pass of the scenario could be built")
 }
 
 /// Builds a world for real time: all conversations have addresses and ports, and real hosts have no modeled processing
@@ -36,6 +53,9 @@ pub(crate) fn assemble_addressed(
     options: &Options,
     plugins: Plugins,
 ) -> Result<PreparedRun, RunError> {
+    if !shared.events.is_empty() {
+        return Err(RunError::EventsInRealTime);
+    }
     build(shared, options, plugins, true)
 }
 
@@ -125,7 +145,11 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     for link in probes.links() {
         network.observe_link(link);
     }
-    if probes.watches_losses() {
+    let events = EventWatcher::new(scenario);
+    for link in events.targets().filter_map(|target| target.link()) {
+        network.observe_link(link);
+    }
+    if probes.watches_losses() || events.targets().any(|target| target.reads_losses()) {
         network.set_chaining(false);
     }
     // Logs and other observers need the events of a medium in time order. In real time, packets may belong to no
@@ -164,7 +188,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         world.begin_watching();
     }
     world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::CongestionControl { flow, reason })?;
-    Ok(PreparedRun { world, network, probes, scenario: shared, recorder })
+    Ok(PreparedRun { world, network, probes, events, scenario: shared, recorder, unresolved: None })
 }
 
 /// Returns the scenario with the start times that `phase_jitter` determines. Base round-trip times depend on the

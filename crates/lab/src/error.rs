@@ -52,6 +52,10 @@ pub enum RunError {
         /// The most similar name, if any.
         nearest: Option<String>,
     },
+    /// The scenario has events, which require virtual time.
+    EventsInRealTime,
+    /// The scenario has events with changes, and the run has plug-ins.
+    PluginsWithEvents,
     /// The machine does not provide a resource that real time needs.
     System(String),
     /// A recording of arrivals cannot be replayed.
@@ -81,6 +85,13 @@ impl fmt::Display for RunError {
                 write!(formatter, "unknown {what} {found:?}")?;
                 nearest.iter().try_for_each(|name| write!(formatter, "; did you mean {name:?}?"))
             }
+            RunError::EventsInRealTime => {
+                formatter.write_str("[[event]] requires virtual time; real time supports `schedule` and `limits`")
+            }
+            RunError::PluginsWithEvents => formatter.write_str(
+                "a run with plug-ins cannot repeat itself, which an [[event]] with `set` requires; \
+                 use `schedule` and `limits` with times",
+            ),
             RunError::System(reason) => formatter.write_str(reason),
             RunError::Recording(reason) => write!(formatter, "cannot replay the recording: {reason}"),
             RunError::TooLarge { what, limit } => {

@@ -27,6 +27,7 @@ mod assemble;
 mod capture;
 pub mod cost;
 mod error;
+mod events;
 mod figures;
 mod gathered;
 mod halves;
@@ -49,6 +50,7 @@ mod witness;
 mod world;
 
 pub use error::RunError;
+pub use events::EventOutcome;
 pub use figures::{metric_names, metrics};
 pub use options::{CaptureOptions, FileAppender, InjectedFault, Options, QlogOptions, SampleOutput};
 pub use outcome::{

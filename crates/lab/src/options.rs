@@ -21,6 +21,13 @@ pub struct Options {
     pub samples: Option<SampleOutput>,
 }
 
+impl Options {
+    /// Returns the same options without output during the run.
+    pub(crate) fn without_output(&self) -> Options {
+        Options { capture: None, qlog: None, samples: None, ..self.clone() }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options { audit_packets: false, fusion: true, faults: Vec::new(), capture: None, qlog: None, samples: None }

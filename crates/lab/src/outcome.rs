@@ -1,6 +1,7 @@
 //! The result of a run before it is written. Rows are created on demand, so that a run of 100 000 flows needs no table
 //! of them.
 
+use crate::events::{EventOutcome, EventWatcher};
 use crate::figures;
 use crate::gathered::ColumnCache;
 use crate::probes::{Sampler, SeriesRow};
@@ -221,6 +222,7 @@ pub struct Outcome {
     pub(crate) played: BTreeMap<(usize, usize), ExternalEndpointResult>,
     /// In real time, the metrics that programs reported. The model then reports only the ends that it runs.
     told: Option<Vec<ProgramMetric>>,
+    events: Vec<EventOutcome>,
     pub(crate) gathered: ColumnCache,
 }
 
@@ -275,8 +277,19 @@ impl Outcome {
             captured,
             played: BTreeMap::new(),
             told: None,
+            events: Vec::new(),
             gathered: ColumnCache::default(),
         }
+    }
+
+    /// Adds what has happened of the scenario's events.
+    pub(crate) fn with_events(self, events: EventWatcher) -> Self {
+        Outcome { events: events.into_outcomes(), ..self }
+    }
+
+    /// Returns what has happened of each event of the scenario, in its order.
+    pub fn events(&self) -> &[EventOutcome] {
+        &self.events
     }
 
     /// Creates the outcome of a real-time run that ended at a wall-clock time. It includes the results of ends that the

@@ -139,6 +139,16 @@ impl Plugins {
         Plugins::default()
     }
 
+    /// Returns whether the set has no component.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Plugins { controls, schedulers, queues, workloads, observers } = self;
+        controls.is_empty()
+            && schedulers.is_empty()
+            && queues.is_empty()
+            && workloads.is_empty()
+            && observers.is_empty()
+    }
+
     /// Sets the congestion control of both ends of every connection of these flows, in place of the scenario's. The
     /// factory is called for each end of each connection. It is called once more per flow before the run, to get the
     /// control's name and requirements.

@@ -1,5 +1,8 @@
 //! A world that is ready to run, and its run in virtual time.
 
+use crate::assemble;
+use crate::events::{EventWatcher, new_change};
+use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::probes::Sampler;
 use crate::qlog::{LoggingWorld, QlogRecorder};
@@ -18,8 +21,11 @@ pub struct PreparedRun {
     pub(crate) world: World,
     pub(crate) network: Network<RunObserver>,
     pub(crate) probes: Sampler,
+    pub(crate) events: EventWatcher,
     pub(crate) scenario: Arc<Scenario>,
     pub(crate) recorder: Option<Box<QlogRecorder>>,
+    /// A scenario with changes whose times are not known, and its options. The world is then the first pass without them.
+    pub(crate) unresolved: Option<Box<(Arc<Scenario>, Options)>>,
 }
 
 impl PreparedRun {
@@ -35,32 +41,101 @@ impl PreparedRun {
 
     /// Runs the scenario to its end or until `stop` returns true. `stop` is called about a thousand times per run.
     /// Returns `None` if the run was stopped.
-    pub fn run_until(self, stop: impl Fn() -> bool) -> Option<Outcome> {
-        let PreparedRun { mut world, mut network, mut probes, scenario, mut recorder } = self;
+    pub fn run_until(mut self, stop: impl Fn() -> bool) -> Option<Outcome> {
+        let Some(unresolved) = self.unresolved.take() else { return self.run_pass(&stop, &[]).outcome() };
+        let (described, options) = *unresolved;
+        let mut times = vec![None; described.events.len()];
+        let mut pass = self;
+        loop {
+            match pass.run_pass(&stop, &times) {
+                PassEnd::Stopped => return None,
+                PassEnd::Outcome(_) => break,
+                PassEnd::NewChange(event, at) => times[event] = Some(at),
+            }
+            pass = assemble::with_event_times(&described, &options.without_output(), &times);
+        }
+        let last = assemble::with_event_times(&described, &options, &times);
+        last.run_pass(&stop, &times).outcome()
+    }
+
+    /// Runs to the end, or until the time of a change becomes known that is not among the known times.
+    fn run_pass(self, stop: &impl Fn() -> bool, known: &[Option<Duration>]) -> PassEnd {
+        let PreparedRun { mut world, mut network, mut probes, mut events, scenario, mut recorder, .. } = self;
         let end = Instant::ZERO.saturating_add(scenario.duration);
         let slice = (scenario.duration / 1000).max(Duration::from_nanos(1));
-        let mut slice_end = Instant::ZERO;
+        let (mut slice_end, mut checked) = (Instant::ZERO, Instant::ZERO);
         world.start(&mut network);
         // A run with a log has different hosts, so that runs without a log need no check.
-        let mut run = |world: &mut World, network: &mut Network<_>, until| match &mut recorder {
-            None => network.run(world, until, end),
-            Some(recorder) => network.run(&mut LoggingWorld { world, recorder }, until, end),
+        let run = |world: &mut World, network: &mut Network<_>, recorder: &mut Option<Box<QlogRecorder>>, until| {
+            match recorder {
+                None => network.run(world, until, end),
+                Some(recorder) => network.run(&mut LoggingWorld { world, recorder }, until, end),
+            }
         };
         loop {
             if stop() {
-                return None;
+                return PassEnd::Stopped;
             }
             slice_end = slice_end.saturating_add(slice).min(end);
-            while let Some(sample_at) = probes.next_at().filter(|at| *at <= slice_end) {
-                run(&mut world, &mut network, sample_at);
+            loop {
+                let sample_at = probes.next_at().filter(|at| *at <= slice_end);
+                if !events.is_empty() {
+                    // Conditions are checked after each event of the simulation.
+                    let next =
+                        [network.next_event_at(), events.next_at(&scenario, checked)].into_iter().flatten().min();
+                    if let Some(at) = next.filter(|at| *at <= sample_at.unwrap_or(slice_end)) {
+                        run(&mut world, &mut network, &mut recorder, at);
+                        checked = at;
+                        let noted = events.check(&scenario, at, &mut world, &mut network);
+                        if let Some(recorder) = &mut recorder {
+                            noted.iter().for_each(|(event, note)| recorder.note_event(at, *event, *note, &events));
+                        }
+                        if !noted.is_empty() {
+                            let found = events.due_times(&scenario);
+                            if let Some((event, at)) = new_change(&scenario, known, &found) {
+                                return PassEnd::NewChange(event, at);
+                            }
+                        }
+                        continue;
+                    }
+                }
+                let Some(sample_at) = sample_at else { break };
+                run(&mut world, &mut network, &mut recorder, sample_at);
                 probes.sample(sample_at, &mut world, &mut network);
             }
-            let left = run(&mut world, &mut network, slice_end);
-            if !left || slice_end == end {
+            let left = run(&mut world, &mut network, &mut recorder, slice_end);
+            let idle = !left && events.next_at(&scenario, checked).is_none_or(|at| at > end);
+            if idle || slice_end == end {
+                let found = events.due_times(&scenario);
+                let is_change = |event: &usize| scenario.events[*event].change.is_some();
+                let same = (0..known.len()).filter(is_change).all(|event| known[event] == found[event]);
+                assert!(same, "a pass must find the times of the earlier passes: {known:?}, {found:?}");
                 let logged = recorder.map_or(Ok(()), |recorder| recorder.finish(&mut world, &network));
                 let sampled = probes.finish();
-                return Some(Outcome::new(scenario, world, network, probes, !left).logged(logged).logged(sampled));
+                let outcome = Outcome::new(scenario, world, network, probes, !left).with_events(events);
+                return PassEnd::Outcome(Box::new(outcome.logged(logged).logged(sampled)));
             }
+        }
+    }
+}
+
+/// How a pass of a run ended.
+enum PassEnd {
+    /// The caller stopped it.
+    Stopped,
+    /// The time of this change has become known.
+    NewChange(usize, Duration),
+    /// It reached the end of the run.
+    Outcome(Box<Outcome>),
+}
+
+impl PassEnd {
+    /// Returns the outcome of a pass for which all changes were known.
+    fn outcome(self) -> Option<Outcome> {
+        match self {
+            PassEnd::Stopped => None,
+            PassEnd::Outcome(outcome) => Some(*outcome),
+            PassEnd::NewChange(..) => unreachable!("the last pass has the times of all changes"),
         }
     }
 }

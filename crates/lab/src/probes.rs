@@ -36,7 +36,7 @@ pub struct SeriesRow<'a> {
 
 /// The object and the metric that are sampled.
 #[derive(Debug)]
-enum Target {
+pub(crate) enum Target {
     /// Packets that an end of a flow sends.
     Flow((usize, usize), &'static ProbeMetric<FlowCounters>),
     /// Endpoint of a flow.
@@ -179,17 +179,12 @@ impl Sampler {
 
     /// Returns the links that must not be computed ahead.
     pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> {
-        self.channels.iter().filter_map(|channel| match channel.target {
-            Target::Link { link, .. } => Some(link),
-            _ => None,
-        })
+        self.channels.iter().filter_map(|channel| channel.target.link())
     }
 
     /// Returns whether a probe reads loss counters on a flow's path. Its links must then not be computed ahead.
     pub(crate) fn watches_losses(&self) -> bool {
-        self.channels
-            .iter()
-            .any(|c| matches!(c.target, Target::Flow(_, metric) if metric.declaration == metrics::DROPS))
+        self.channels.iter().any(|channel| channel.target.reads_losses())
     }
 
     /// Returns the time of the next sample.
@@ -288,6 +283,53 @@ impl Sampler {
 }
 
 impl Target {
+    /// Returns a metric of a flow or link that has a value at any time.
+    pub(crate) fn at_any_time(
+        scenario: &Scenario,
+        (subject, end): (ProbeSubject, usize),
+        name: &str,
+    ) -> Option<Target> {
+        match subject {
+            ProbeSubject::Flow(flow) => Target::of_flow((flow, end), name),
+            ProbeSubject::Link(link) => {
+                let described = &scenario.links[link];
+                let metric = ProbeMetric::find(&metrics::LINK, name)?;
+                let (rate, course) = (described.rate, described.course.clone());
+                Some(Target::Link { link: LinkId(link as u32), rate, course, metric })
+            }
+            ProbeSubject::Ethernet(_) | ProbeSubject::Station { .. } => None,
+        }
+    }
+
+    /// Returns the link that must not be computed ahead.
+    pub(crate) fn link(&self) -> Option<LinkId> {
+        match self {
+            Target::Link { link, .. } => Some(*link),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it reads loss counters on a flow's path. Its links must then not be computed ahead.
+    pub(crate) fn reads_losses(&self) -> bool {
+        matches!(self, Target::Flow(_, metric) if metric.declaration == metrics::DROPS)
+    }
+
+    /// Returns the current value of a metric that is not a mean over an interval; `None`: no value yet.
+    pub(crate) fn value_at(&self, now: Instant, world: &mut World, network: &mut Network<RunObserver>) -> Option<f64> {
+        let sample = match self {
+            Target::Endpoint(end, _) | Target::Control(end, _) => return self.of_endpoint(&world.report(*end)?),
+            &Target::Flow((flow, end), metric) => metric.sample(&sent_by(flow, end, world, network)),
+            Target::Link { link, rate, course, metric } => {
+                metric.sample(&link_report(*link, course.rate_at(now, *rate), network))
+            }
+            Target::Station { .. } => None,
+        };
+        match sample? {
+            Sample::Value(value) => Some(value),
+            Sample::TimeSum(_) | Sample::Bytes(_) => None,
+        }
+    }
+
     /// Returns the value in the report of an endpoint.
     fn of_endpoint(&self, report: &EndpointReport) -> Option<f64> {
         match self {
@@ -296,6 +338,21 @@ impl Target {
             _ => None,
         }
     }
+}
+
+/// Returns the counters of the packets that one end of a flow sends, over all its connections.
+fn sent_by(flow: usize, end: usize, world: &World, network: &Network<RunObserver>) -> FlowCounters {
+    let mut sum = FlowCounters::default();
+    let monitor = &network.observer.monitor;
+    world.conversations_of(flow).for_each(|conversation| {
+        sum.add(&monitor.flow(FlowId((2 * conversation + end) as u32)));
+    });
+    sum
+}
+
+fn link_report(link: LinkId, rate: Option<Rate>, network: &mut Network<RunObserver>) -> LinkReport {
+    let (counters, queue_bytes) = (network.link_counters(link), network.link_queue(link).1);
+    LinkReport { counters, queue_bytes, rate, waits: network.link_queue_delays(link) }
 }
 
 impl Channel {
@@ -309,14 +366,7 @@ impl Channel {
         last_report: &mut Option<((usize, usize), Option<EndpointReport>)>,
     ) -> Option<f64> {
         let sample = match &self.target {
-            &Target::Flow((flow, end), metric) => {
-                let mut sum = FlowCounters::default();
-                let monitor = &network.observer.monitor;
-                world.conversations_of(flow).for_each(|conversation| {
-                    sum.add(&monitor.flow(FlowId((2 * conversation + end) as u32)));
-                });
-                metric.sample(&sum)
-            }
+            &Target::Flow((flow, end), metric) => metric.sample(&sent_by(flow, end, world, network)),
             &Target::Endpoint(end, _) | &Target::Control(end, _) => {
                 let (_, report) = match last_report.take() {
                     Some(last) if last.0 == end => last_report.insert(last),
@@ -330,9 +380,7 @@ impl Channel {
             }
             &Target::Station { medium, station, way } => network.medium(medium).sample(&self.name, station, way),
             Target::Link { link, rate, course, metric } => {
-                let (link, rate) = (*link, course.rate_at(now, *rate));
-                let (counters, queue_bytes) = (network.link_counters(link), network.link_queue(link).1);
-                metric.sample(&LinkReport { counters, queue_bytes, rate, waits: network.link_queue_delays(link) })
+                metric.sample(&link_report(*link, course.rate_at(now, *rate), network))
             }
         };
         Some(match sample? {

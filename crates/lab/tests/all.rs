@@ -10,6 +10,7 @@ mod delays;
 mod determinism;
 mod directions;
 mod disciplines;
+mod events;
 mod faults;
 #[path = "../../schema/tests/least/mod.rs"]
 mod least;

@@ -162,6 +162,7 @@ fn flows() -> String {
     let flow = "congestion = 'dctcp'\n".to_owned() + &probe("link", "link1", &names(&LINK));
     let loss = "loss = { kind = 'bernoulli', probability = 0.001 }, ";
     chain(&(loss.to_owned() + link), &(flow + others)) + "[measurement]\nfrom = '100ms'\nlinks = ['*']\n"
+        + "[[event]]\nname = 'look'\nfrom = '200ms'\nwhen = { flow = 'bulk' }\nrecord = ['cwnd_bytes']\n"
 }
 
 /// UEs at the edge of two cells that attach, with excess traffic, all RLC modes, and one cell without HARQ.

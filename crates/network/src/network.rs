@@ -673,6 +673,11 @@ impl<O: Observer> Network<O> {
         self.now = self.now.max(to);
     }
 
+    /// Returns the time of the next event; `None` if no event is left.
+    pub fn next_event_at(&self) -> Option<Instant> {
+        self.calendar.peek().map(|(at, _)| at)
+    }
+
     /// Runs until no event is left or the clock would exceed `end`. `horizon` is the end of the whole run;
     /// nothing is computed beyond it. Returns whether any event is left.
     pub fn run(&mut self, hosts: &mut impl HostEndpoints<O>, end: Instant, horizon: Instant) -> bool {

@@ -73,6 +73,31 @@ impl LinkSchedule {
         Ok(LinkSchedule { steps: steps.into(), repeat })
     }
 
+    /// Inserts a step in order of time. With a step at the same time it is merged; its own values take precedence.
+    ///
+    /// ```
+    /// use fullpipe_network::{LinkSchedule, ScheduleStep};
+    /// use fullpipe_units::{Duration, Rate};
+    /// let at = |seconds, rate| ScheduleStep {
+    ///     at: Duration::from_secs(seconds),
+    ///     rate: Some(Rate::from_bits_per_second(rate)),
+    ///     delay: None,
+    /// };
+    /// let schedule = LinkSchedule::new(vec![at(1, 1000), at(5, 2000)], None).expect("times increase");
+    /// assert_eq!(schedule.with_step(at(3, 3000)).steps(), [at(1, 1000), at(3, 3000), at(5, 2000)]);
+    /// assert_eq!(schedule.with_step(at(5, 3000)).steps(), [at(1, 1000), at(5, 3000)]);
+    /// ```
+    #[must_use]
+    pub fn with_step(&self, step: ScheduleStep) -> LinkSchedule {
+        let mut steps = self.steps.to_vec();
+        let place = steps.partition_point(|other| other.at < step.at);
+        match steps.get_mut(place).filter(|other| other.at == step.at) {
+            Some(other) => (other.rate, other.delay) = (step.rate.or(other.rate), step.delay.or(other.delay)),
+            None => steps.insert(place, step),
+        }
+        LinkSchedule { steps: steps.into(), repeat: self.repeat }
+    }
+
     /// Returns its steps.
     pub fn steps(&self) -> &[ScheduleStep] {
         &self.steps

@@ -69,7 +69,7 @@ fn all_late(late: &[u64]) -> bool {
 /// A key, the name of its variant, its value, and a check of the resulting arrivals.
 type Case = (&'static str, &'static str, &'static str, fn(&[u64]) -> bool);
 
-const CASES: [Case; 16] = [
+const CASES: [Case; 17] = [
     ("loss", "none", "{ kind = 'none' }", |seen| seen == without(|_| false)),
     ("loss", "bernoulli", "{ kind = 'bernoulli', probability = 1.0 }", <[u64]>::is_empty),
     ("loss", "periodic", "{ kind = 'periodic', every = 6 }", |seen| seen == without(|n| n % 6 == 0)),
@@ -78,6 +78,10 @@ const CASES: [Case; 16] = [
         seen == without(|n| n % 2 == 0) || seen == without(|n| n % 2 == 1)
     }),
     ("loss", "droplist", "{ kind = 'droplist', frames = [5, 2] }", |seen| seen == without(|n| n == 2 || n == 5)),
+    // Transmissions end at 5, 6 and 7 ms.
+    ("loss_schedule", "", "[{ at = '5ms', probability = 1.0 }, { at = '8ms', probability = 0.0 }]", |seen| {
+        seen == without(|n| [5, 6, 7].contains(&n))
+    }),
     // Transmissions end in the hole at 5, 6 and 7 ms; frames that arrive in it were sent 10 ms earlier.
     (
         "blackholes",

@@ -674,6 +674,10 @@ impl Stream for Connection {
         buffer.saturating_sub(sending.held_bytes())
     }
 
+    fn unsent_bytes(&self) -> Option<u64> {
+        self.streams.get(self.selected).map(|stream| stream.sending.written - stream.sending.sent)
+    }
+
     fn write(&mut self, payload: Payload) -> u64 {
         let room = self.writable_bytes();
         let (now, selected) = (self.now, self.selected);

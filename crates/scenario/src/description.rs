@@ -4,9 +4,11 @@
 
 use fullpipe_network::access::AccessNetwork;
 pub use fullpipe_network::discipline::settings::Discipline;
-use fullpipe_network::impairment::Impairments;
+use fullpipe_network::impairment::{Impairments, LossStep};
 use fullpipe_network::routing::{Edge, RoutingTables};
-use fullpipe_network::{self as network, EthernetSpecification, LinkProfile, MediumDirection, NatSpecification};
+use fullpipe_network::{
+    self as network, EthernetSpecification, LinkProfile, LinkSchedule, MediumDirection, NatSpecification, ScheduleStep,
+};
 pub use fullpipe_quic::settings::{QuicStack, Settings as Quic};
 use fullpipe_schema::quantity::format_link_queue_limit;
 pub use fullpipe_tcp::Settings as Tcp;
@@ -16,7 +18,7 @@ pub use fullpipe_units::{BdpMultiple, LinkQueueLimit, QueueLimit};
 use fullpipe_units::{Duration, LinkId, NodeId, Rate, words};
 use fullpipe_wire::IpVersion;
 use fullpipe_workload::Protocol;
-pub use fullpipe_workload::Workload;
+pub use fullpipe_workload::{Workload, WriteLimit, WriteRate};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -53,6 +55,8 @@ pub struct Scenario {
     pub phase_jitter: f64,
     /// Metrics to sample.
     pub probes: Vec<Probe>,
+    /// Events at times that the run determines, in the order of the file.
+    pub events: Vec<Event>,
     /// Links to measure, and the start of the measured interval.
     pub measurement: Measurement,
     /// Handling of the wall clock in real time.
@@ -78,6 +82,18 @@ impl Scenario {
     /// Returns whether the end at `from` and the end at `to` of a flow send most of its data: see [`main_senders`].
     pub fn main_senders(&self, flow: usize) -> [bool; 2] {
         main_senders(&self.flows, flow)
+    }
+
+    /// Returns the name in `series.csv` of a subject, and of the end of a flow (0: `from`, 1: `to`).
+    pub fn subject_name(&self, (subject, end): (ProbeSubject, usize)) -> String {
+        match subject {
+            ProbeSubject::Flow(flow) => direction_name(&self.flows[flow].name, end),
+            ProbeSubject::Link(link) => self.links[link].name.clone(),
+            ProbeSubject::Ethernet(segment) => self.ethernets[segment].name.clone(),
+            ProbeSubject::Station { access, station, way } => {
+                station_name(&self.nodes[self.access[access].stations()[station].index()].name, way)
+            }
+        }
     }
 
     /// Returns the start and the end of the measured interval, to which rates, means and ratios apply. The end is that
@@ -366,14 +382,145 @@ pub struct Probe {
 impl Probe {
     /// Returns the name of the subject in `series.csv`.
     pub fn subject_name(&self, scenario: &Scenario) -> String {
-        match self.subject {
-            ProbeSubject::Flow(flow) => direction_name(&scenario.flows[flow].name, self.end),
-            ProbeSubject::Link(link) => scenario.links[link].name.clone(),
-            ProbeSubject::Ethernet(segment) => scenario.ethernets[segment].name.clone(),
-            ProbeSubject::Station { access, station, way } => {
-                station_name(&scenario.nodes[scenario.access[access].stations()[station].index()].name, way)
+        scenario.subject_name((self.subject, self.end))
+    }
+}
+
+/// An event at a time that the run determines.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Event {
+    /// Unique name.
+    pub name: String,
+    /// The flow or link of the condition and of the recorded metrics, and the end of a flow (0: `from`, 1: `to`).
+    pub subject: Option<(ProbeSubject, usize)>,
+    /// The condition; `None`: always met.
+    pub condition: Option<EventCondition>,
+    /// Earliest time at which the condition can be met.
+    pub from: Duration,
+    /// Index of an earlier event that must have happened before the condition can be met.
+    pub follows: Option<usize>,
+    /// Time from the condition to the event.
+    pub delay: EventDelay,
+    /// The change; `None`: the event only records.
+    pub change: Option<EventChange>,
+    /// Metrics of the subject whose values are recorded, as in `series.csv`.
+    pub records: Vec<String>,
+}
+
+/// The condition of an event: a metric of its subject, and the accepted values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventCondition {
+    /// Name of the metric, as in `series.csv`.
+    pub metric: String,
+    /// The accepted values.
+    pub test: EventTest,
+    /// Whether the condition must first be unmet.
+    pub entry: bool,
+}
+
+/// The values with which a condition is met.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum EventTest {
+    /// This number.
+    Is(f64),
+    /// Larger numbers.
+    Above(f64),
+    /// Smaller numbers.
+    Below(f64),
+}
+
+impl EventTest {
+    /// Returns whether a value is accepted.
+    pub fn accepts(self, value: f64) -> bool {
+        match self {
+            EventTest::Is(number) => value == number,
+            EventTest::Above(number) => value > number,
+            EventTest::Below(number) => value < number,
+        }
+    }
+}
+
+/// The time from a condition to its event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum EventDelay {
+    /// A fixed time.
+    Fixed(Duration),
+    /// A number of smoothed round-trip times of the subject, a flow, at the time of the condition.
+    RoundTrips(f64),
+}
+
+/// What an event changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum EventChange {
+    /// A direction of a link; `None`: unchanged.
+    Link {
+        /// Index into [`Scenario::links`].
+        link: usize,
+        /// The new rate; 0: an outage.
+        rate: Option<Rate>,
+        /// The new delay.
+        delay: Option<Duration>,
+        /// The new probability of additional random loss.
+        loss: Option<f64>,
+    },
+    /// The rate at which the application of a flow writes.
+    Writes {
+        /// Index into [`Scenario::flows`].
+        flow: usize,
+        /// The new rate.
+        rate: WriteRate,
+        /// Time after which the application is not limited again; `None`: to the end of the run.
+        duration: Option<Duration>,
+    },
+}
+
+impl Scenario {
+    /// Returns the scenario in which each event happens at a known time: its change is part of the schedules of links and
+    /// flows. An event without a time has no effect. The changed links and flows have schedules in any case, so that runs
+    /// are equal until the first time that differs.
+    #[must_use]
+    pub fn with_event_times(&self, times: &[Option<Duration>]) -> Scenario {
+        let mut scenario = self.clone();
+        for (number, event) in self.events.iter().enumerate() {
+            let at = times.get(number).copied().flatten();
+            match event.change {
+                Some(EventChange::Link { link, rate, delay, loss }) => {
+                    let link = &mut scenario.links[link];
+                    if rate.is_some() || delay.is_some() {
+                        // Without a time, a step at the end that changes nothing.
+                        let step = match at {
+                            Some(at) => ScheduleStep { at, rate, delay },
+                            None => ScheduleStep { at: self.duration, rate: None, delay: None },
+                        };
+                        link.course = match &link.course {
+                            LinkProfile::Steps(schedule) => LinkProfile::Steps(schedule.with_step(step)),
+                            _ => LinkSchedule::new(vec![step], None).map_or(LinkProfile::Constant, LinkProfile::Steps),
+                        };
+                    }
+                    if let Some(probability) = loss {
+                        link.impairments.insert_loss_step(match at {
+                            Some(at) => LossStep { at, probability },
+                            None => LossStep { at: Duration::from_nanos(u64::MAX), probability: 0.0 },
+                        });
+                    }
+                }
+                Some(EventChange::Writes { flow, rate, duration }) => {
+                    let flow = &mut scenario.flows[flow];
+                    let mut limits = Vec::new();
+                    if let Some(at) = at {
+                        limits.push(WriteLimit { at, rate });
+                        let until = duration.map(|time| at.saturating_add(time));
+                        limits.extend(until.map(|at| WriteLimit { at, rate: WriteRate::Unlimited }));
+                    }
+                    if let Some(workload) = flow.workload.with_more_write_limits(&limits) {
+                        flow.workload = workload;
+                    }
+                }
+                None => {}
             }
         }
+        scenario
     }
 }
 

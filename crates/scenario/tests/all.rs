@@ -1,6 +1,7 @@
 //! All tests of the crate in one binary, which reduces build and link time.
 
 mod declared_keys;
+mod events;
 mod files;
 mod former;
 mod hostile;

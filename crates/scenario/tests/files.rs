@@ -373,12 +373,12 @@ fn write_size_does_not_exceed_the_send_buffer() {
     let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\ntcp = {{ send_buffer = '10kB' }}\n");
     assert_eq!(
         good(&text).scenario.flows[0].workload.downcast_ref(),
-        Some(&BulkSpec { size_bytes: None, write_bytes: 10_000, random_content: false })
+        Some(&BulkSpec { size_bytes: None, write_bytes: 10_000, random_content: false, limits: None })
     );
     let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n");
     assert_eq!(
         good(&text).scenario.flows[0].workload.downcast_ref(),
-        Some(&BulkSpec { size_bytes: None, write_bytes: 65_536, random_content: false })
+        Some(&BulkSpec { size_bytes: None, write_bytes: 65_536, random_content: false, limits: None })
     );
 }
 

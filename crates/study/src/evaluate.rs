@@ -24,6 +24,10 @@ pub trait EvaluationContext {
     fn measured_series(&self, _subject: &str, _metric: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
+    /// Returns a time (`met_s`, `at_s`) or a recorded metric of an event.
+    fn event(&self, _event: &str, _value: &str) -> Option<f64> {
+        None
+    }
     /// Returns a figure of the lateness record.
     fn lateness(&self, _name: &str) -> Option<f64> {
         None
@@ -223,6 +227,7 @@ fn evaluate(node: &ExpressionNode, environment: &dyn EvaluationContext) -> Resul
             Value::Numbers(environment.series(subject, metric, *from_s, *to_s))
         }
         Operation::Measured { subject, metric } => Value::Numbers(environment.measured_series(subject, metric)),
+        Operation::Event { event, value } => Value::Numbers(vec![environment.event(event, value).and_then(finite)]),
         Operation::Lateness(name) => Value::Numbers(vec![environment.lateness(name).and_then(finite)]),
         Operation::Lookup(lookup) => Value::Numbers(environment.lookup(lookup)),
         Operation::Negate(inner) => Value::Numbers(each(numbers(inner, environment)?, |number| -number)),

@@ -11,6 +11,8 @@
 //!   directions, forward or reverse, and `FLOW.opposite` the others. `link_COLUMN["LINK"]` does the same with
 //!   `links.csv`, for the links that the scenario measures. `figure_NAME["FLOW"]` does the same with `figures.csv`, for
 //!   the application metrics that both ends of the flows report under this name.
+//! * `event("EVENT", "NAME")` is a time or a recorded metric of an event of the scenario, as in `events.csv`: `met_s`, `at_s`
+//!   or the name of a metric. It is missing if the event did not happen.
 //! * `lateness("NAME")` is a figure of the lateness record of a real-time run, such as `events.p90_s`; missing in
 //!   virtual time.
 //! * A missing value is an empty cell, a flow that does not exist, or a point that was not run. All results that are
@@ -138,7 +140,10 @@ impl Expression {
         let (mut found, mut only) = (Vec::new(), true);
         self.root.visit(&mut |node| match &node.operation {
             Operation::Column { column, .. } => found.push(column.as_str()),
-            Operation::Series { .. } | Operation::Measured { .. } | Operation::Lateness(_) => only = false,
+            Operation::Series { .. }
+            | Operation::Measured { .. }
+            | Operation::Event { .. }
+            | Operation::Lateness(_) => only = false,
             _ => {}
         });
         only.then_some(found)
@@ -200,6 +205,7 @@ impl ExpressionNode {
             | Operation::Column { .. }
             | Operation::Series { .. }
             | Operation::Measured { .. }
+            | Operation::Event { .. }
             | Operation::Lateness(_)
             | Operation::Lookup(_) => {}
         }
@@ -214,6 +220,7 @@ pub(crate) enum Operation {
     Column { column: String, pattern: String },
     Series { subject: String, metric: String, from_s: f64, to_s: f64 },
     Measured { subject: String, metric: String },
+    Event { event: String, value: String },
     Lateness(String),
     Lookup(Lookup),
     Negate(Box<ExpressionNode>),

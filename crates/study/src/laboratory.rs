@@ -1,6 +1,7 @@
 //! The laboratory of virtual time: runs scenarios of the `scenario` crate with the `lab` crate.
 
 use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
+use crate::tables::{EVENT_AT, EVENT_MET};
 use fullpipe_archive::json::NamedCounts;
 use fullpipe_archive::{AuditRecord, BdpLimitRecord, CellValue, ContentRecord, NatRecord, PacketCounts, RunRecord};
 use fullpipe_lab::cost::Cost;
@@ -131,6 +132,11 @@ impl Runner for VirtualTimeRunner {
             probe.metrics.iter().map(move |metric| (subject.clone(), metric.clone()))
         });
         let series = series.collect();
+        let events = described.events.iter().flat_map(|event| {
+            let recorded = [EVENT_MET, EVENT_AT].into_iter().chain(event.records.iter().map(String::as_str));
+            recorded.map(|value| (event.name.clone(), value.to_owned()))
+        });
+        let events = events.collect();
         let measured = loaded.scenario.measurement.links.iter();
         let links = measured.map(|link| loaded.scenario.links[*link].name.clone()).collect();
         let mut content = loaded.resolved.clone().into_bytes();
@@ -156,6 +162,7 @@ impl Runner for VirtualTimeRunner {
             links,
             hosts,
             series,
+            events,
             measured_interval,
             folder,
             cost,

@@ -296,6 +296,7 @@ enum Subject {
     Link,
     Host,
     Series,
+    Event,
 }
 
 impl EvaluationContext for Names<'_> {
@@ -332,6 +333,12 @@ impl EvaluationContext for Names<'_> {
     fn measured_series(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {
         self.series(subject, metric, 0.0, 0.0)
     }
+    fn event(&self, event: &str, value: &str) -> Option<f64> {
+        if !self.scenario.events.iter().any(|(of, what)| of == event && what == value) {
+            *self.unmatched.borrow_mut() = Some((Subject::Event, format!("{event}, {value}")));
+        }
+        Some(1.0)
+    }
     fn variable(&self, name: &str) -> Option<f64> {
         self.point.numbers.get(name).copied()
     }
@@ -343,12 +350,14 @@ fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> R
         let outcome = evaluate::evaluate_number(&metric.expression, &names);
         let series: Vec<String> =
             scenario.series.iter().map(|(subject, metric)| format!("{subject}, {metric}")).collect();
+        let events: Vec<String> = scenario.events.iter().map(|(event, value)| format!("{event}, {value}")).collect();
         let problem = match (names.unmatched.into_inner(), outcome) {
             (Some((subject, name)), _) => {
                 let (unknown, names) = match subject {
                     Subject::Flow => (format!("there is no flow {name:?}"), &scenario.flows),
                     Subject::Link => (format!("the scenario does not measure {name:?}"), &scenario.links),
                     Subject::Host => (format!("there is no host {name:?}"), &scenario.hosts),
+                    Subject::Event => (format!("no [[event]] of the scenario records {name:?}"), &events),
                     Subject::Series => (format!("no [[probe]] of the scenario samples {name:?}"), &series),
                 };
                 let near = nearest_name(&name, names.iter().map(String::as_str));

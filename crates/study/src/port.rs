@@ -43,6 +43,8 @@ pub struct ResolvedScenario {
     pub hosts: Vec<String>,
     /// The subjects and metrics of its probes, as in `series.csv`.
     pub series: Vec<(String, String)>,
+    /// The events and what they record: `met_s`, `at_s` and metrics.
+    pub events: Vec<(String, String)>,
     /// The measured interval: its start, and its end in a run with the full duration.
     pub measured_interval: (Duration, Duration),
     /// The folder of the files to which it refers.

@@ -362,6 +362,7 @@ mod tests {
             content: Vec::new(),
             flows: Vec::new(),
             main_flows: BTreeSet::new(),
+            events: Vec::new(),
             series: Vec::new(),
             measured_interval: Default::default(),
             cost,

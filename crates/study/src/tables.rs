@@ -7,7 +7,8 @@ use crate::expression::{figure_name, link_column};
 use crate::lateness;
 use crate::study::Metric;
 use fullpipe_archive::{
-    Columns, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, RecordError, SERIES, SeriesRow,
+    Columns, EVENTS, EventRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, RecordError,
+    SERIES, SeriesRow,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,12 @@ use std::io::Read;
 use std::path::Path;
 
 /// The files of a run that metrics use and that are read completely.
-pub(crate) const TABLES: [&str; 4] = [FLOWS.file, LINKS.file, HALVES.file, FIGURES.file];
+pub(crate) const TABLES: [&str; 5] = [FLOWS.file, LINKS.file, HALVES.file, EVENTS.file, FIGURES.file];
+
+/// The name of the time at which an event's condition was met, in expressions.
+pub(crate) const EVENT_MET: &str = "met_s";
+/// The name of the time of an event, in expressions.
+pub(crate) const EVENT_AT: &str = "at_s";
 
 /// The samples of one series in order of time: seconds and value.
 type Samples = Vec<(f64, f64)>;
@@ -29,6 +35,7 @@ pub(crate) struct MetricTables {
     flows: Columns,
     links: Columns,
     halves: Vec<HalfRow>,
+    events: Vec<EventRow>,
     figures: Vec<FigureRow>,
     /// The samples by subject, then by metric.
     series: BTreeMap<String, BTreeMap<String, Samples>>,
@@ -45,6 +52,8 @@ impl MetricTables {
             flows: FLOWS.read_columns(Path::new(FLOWS.file), flows)?,
             links: links.map_or(Ok(Columns::default()), |links| LINKS.read_columns(Path::new(LINKS.file), links))?,
             halves: halves.map_or(Ok(Vec::new()), |halves| HALVES.read(Path::new(HALVES.file), halves))?,
+            events: content(EVENTS.file)
+                .map_or(Ok(Vec::new()), |events| EVENTS.read(Path::new(EVENTS.file), events))?,
             figures: figures.map_or(Ok(Vec::new()), |figures| FIGURES.read(Path::new(FIGURES.file), figures))?,
             series: BTreeMap::new(),
         })
@@ -128,6 +137,14 @@ impl EvaluationContext for PointContext<'_> {
         let Some(&from_s) = from_s.ok().and_then(<[f64]>::first) else { return Vec::new() };
         // A sample covers the time before it.
         self.tables.samples(subject, metric, |time_s| time_s > from_s)
+    }
+    fn event(&self, event: &str, value: &str) -> Option<f64> {
+        let mut rows = self.tables.events.iter().filter(|row| row.event == event);
+        match value {
+            EVENT_MET => rows.next().and_then(|row| Some(row.met_s?.as_secs_f64())),
+            EVENT_AT => rows.next().and_then(|row| Some(row.at_s?.as_secs_f64())),
+            metric => rows.find(|row| row.metric == metric)?.value,
+        }
     }
     fn lateness(&self, name: &str) -> Option<f64> {
         lateness::figure(self.lateness?, name)

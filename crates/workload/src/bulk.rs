@@ -7,12 +7,14 @@ use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, Protocol, SocketTraffic, WorkloadComponent, WorkloadSettings};
 use crate::content::Content;
 use crate::demand::Demand;
+use crate::limited::{self, LimitedSender, WRITE_LIMIT, WriteLimit};
 use crate::sink::Sink;
 use bytes::Bytes;
 use fullpipe_schema::component::{Declaration, choices};
 use fullpipe_schema::{Choice, FieldKind, Value, keys};
 use fullpipe_transport::{Payload, TransportEvent};
 use fullpipe_units::ParameterError;
+use std::sync::Arc;
 
 pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -25,6 +27,10 @@ pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
             "write_size": FieldKind::size(1, 1 << 30), optional "64KiB, or the send buffer if that is smaller";
             /// Content of the payload.
             "content": FieldKind::Choice(&choices(&CONTENT)), default "none";
+            /// Times at which the application limits its rate, pauses or continues, for example
+            /// `[{ at = "5s", rate = "1Mbit/s" }, { at = "8s" }]`. Times must increase. The application then keeps less than two
+            /// writes unsent.
+            "limits": FieldKind::Tables(&WRITE_LIMIT), optional "none";
         }],
         ..Declaration::EMPTY
     },
@@ -32,10 +38,12 @@ pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
     write_key: Some("write_size"),
     on_sockets: true,
     read: |reader, _| {
+        let limits = reader.tree.get("limits").map(|value| limited::read(reader, value.tables())).transpose()?;
         Ok(Box::new(BulkSpec {
             size_bytes: reader.tree.get("size").map(Value::size),
             write_bytes: reader.tree.size("write_size"),
             random_content: reader.tree.choice_value("content", &CONTENT),
+            limits,
         }))
     },
     ..WorkloadComponent::EMPTY
@@ -56,6 +64,8 @@ pub struct BulkSpec {
     pub write_bytes: u64,
     /// Whether the payload is bytes of a random stream. Both ends then report its SHA-256.
     pub random_content: bool,
+    /// Limits of the application's rate, in order of time; `None`: it fills the send buffer.
+    pub limits: Option<Vec<WriteLimit>>,
 }
 
 impl WorkloadSettings for BulkSpec {
@@ -68,22 +78,49 @@ impl WorkloadSettings for BulkSpec {
     }
 
     fn demand(&self, _time_s: f64) -> Demand {
-        Demand::from_initiator(self.size_bytes.map_or(f64::INFINITY, |bytes| bytes as f64))
+        let demand = Demand::from_initiator(self.size_bytes.map_or(f64::INFINITY, |bytes| bytes as f64));
+        match &self.limits {
+            Some(limits) if !limits.is_empty() => {
+                demand.as_upper_bound("a bulk transfer with limits, counted without them")
+            }
+            _ => demand,
+        }
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
-        let bulk = BulkSender::new(self.size_bytes, self.write_bytes);
-        if !self.random_content {
-            return Ok(context.with_sink(bulk));
-        }
-        let sink = Sink::new(context.receiver_closes).with_digest();
-        Ok([Box::new(bulk.with_content(Content::of_flow(context.seed, context.flow))), Box::new(sink)])
+        let content = self.random_content.then(|| Content::of_flow(context.seed, context.flow));
+        let sink = Sink::new(context.receiver_closes);
+        let sink = if self.random_content { sink.with_digest() } else { sink };
+        let sender: Box<dyn Application> = match (&self.limits, content) {
+            (Some(limits), content) => {
+                Box::new(LimitedSender::new(self.size_bytes, self.write_bytes, limits.clone(), content))
+            }
+            (None, Some(content)) => Box::new(BulkSender::new(self.size_bytes, self.write_bytes).with_content(content)),
+            (None, None) => Box::new(BulkSender::new(self.size_bytes, self.write_bytes)),
+        };
+        Ok([sender, Box::new(sink)])
+    }
+
+    fn write_limits(&self) -> Option<&[WriteLimit]> {
+        Some(self.limits.as_deref().unwrap_or_default())
+    }
+
+    fn with_write_limits(&self, limits: Vec<WriteLimit>) -> Option<Arc<dyn WorkloadSettings>> {
+        Some(Arc::new(BulkSpec { limits: Some(limits), ..self.clone() }))
     }
 
     fn socket_traffic(&self) -> Option<SocketTraffic> {
-        let BulkSpec { size_bytes, write_bytes, random_content } = *self;
+        let BulkSpec { size_bytes, write_bytes, random_content, limits: None } = *self else { return None };
         Some(SocketTraffic::Bulk { size_bytes, write_bytes, has_content: random_content })
     }
+}
+
+/// Returns the payload of the next write.
+pub(crate) fn payload(content: &mut Option<Box<Content>>, bytes: u64) -> Payload {
+    let Some(content) = content else { return Payload::Length(bytes) };
+    let mut payload = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
+    content.fill(&mut payload);
+    Payload::Bytes(Bytes::from(payload))
 }
 
 /// The sender of a bulk transfer.
@@ -113,14 +150,6 @@ impl BulkSender {
         BulkSender { content: Some(Box::new(content)), ..self }
     }
 
-    /// Returns the payload of the next write.
-    fn payload(content: &mut Option<Box<Content>>, bytes: u64) -> Payload {
-        let Some(content) = content else { return Payload::Length(bytes) };
-        let mut payload = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
-        content.fill(&mut payload);
-        Payload::Bytes(Bytes::from(payload))
-    }
-
     fn fill(&mut self, io: &mut dyn Io) {
         let Some(id) = self.stream else { return };
         let Some(stream) = io.stream(id) else { return };
@@ -135,7 +164,7 @@ impl BulkSender {
         }
         while self.remaining_bytes > 0 {
             let next = self.write_bytes.min(self.remaining_bytes);
-            if stream.writable_bytes() < next || stream.write(Self::payload(&mut self.content, next)) != next {
+            if stream.writable_bytes() < next || stream.write(payload(&mut self.content, next)) != next {
                 return;
             }
             if self.remaining_bytes != u64::MAX {

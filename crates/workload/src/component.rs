@@ -4,6 +4,7 @@
 use crate::application::{Application, ApplicationMetric};
 use crate::content::Content;
 use crate::demand::Demand;
+use crate::limited::WriteLimit;
 use crate::sink::Sink;
 use fullpipe_schema::component::{self, Declaration, DynPartialEq, SettingsReader};
 use fullpipe_schema::{Field, FieldKind, Tree, Variant};
@@ -152,6 +153,16 @@ pub trait WorkloadSettings: DynPartialEq + fmt::Debug + Send + Sync {
         Demand::unlimited(self.senders()).as_upper_bound("a workload that does not state what it sends")
     }
 
+    /// The limits of the rate at which the initiator writes, in order of time. `None`: its rate cannot be limited.
+    fn write_limits(&self) -> Option<&[WriteLimit]> {
+        None
+    }
+
+    /// Returns the same settings with other limits; `None` if the rate cannot be limited.
+    fn with_write_limits(&self, _limits: Vec<WriteLimit>) -> Option<Arc<dyn WorkloadSettings>> {
+        None
+    }
+
     /// What a kernel socket sends in place of the initiator's application. `None`: a socket cannot replace it.
     fn socket_traffic(&self) -> Option<SocketTraffic> {
         None
@@ -174,6 +185,17 @@ impl Workload {
     /// The acceptor's port if the scenario sets none.
     pub fn default_port(&self) -> u16 {
         self.port().unwrap_or(self.component.port)
+    }
+
+    /// Returns the same workload with further limits of the rate at which the initiator writes. Each replaces a limit at the same
+    /// time. `None`: its rate cannot be limited.
+    pub fn with_more_write_limits(&self, more: &[WriteLimit]) -> Option<Workload> {
+        let mut limits = self.write_limits()?.to_vec();
+        for limit in more {
+            limits.retain(|other| other.at != limit.at);
+            limits.insert(limits.partition_point(|other| other.at < limit.at), *limit);
+        }
+        Some(Workload { component: self.component, settings: self.settings.with_write_limits(limits)? })
     }
 
     /// Returns the same workload with settings derived from its own.

@@ -18,6 +18,7 @@ mod demand;
 mod fetched;
 mod gaming;
 mod idle;
+mod limited;
 mod on_off;
 mod outlet;
 mod plan;
@@ -45,6 +46,7 @@ pub use fetched::DownloadSpec;
 pub use fullpipe_units::{Distribution, ParameterError};
 pub use gaming::{GamePackets, GamingEndpoint, GamingSpec};
 pub use idle::{IdleApplication, IdleSpec};
+pub use limited::{WriteLimit, WriteRate};
 pub use on_off::{OnOffSender, OnOffSpec};
 pub use poisson::{
     PoissonPacketsSender, PoissonPacketsSpec, PoissonTransfersAcceptor, PoissonTransfersInitiator, PoissonTransfersSpec,

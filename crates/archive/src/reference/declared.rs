@@ -9,6 +9,7 @@ pub fn run_table_references() -> Vec<TableReference> {
         crate::SERIES.reference(),
         crate::LINKS.reference(),
         crate::HALVES.reference(),
+        crate::EVENTS.reference(),
         crate::FIGURES.reference(),
         crate::COMPLETIONS.reference(),
     ]

@@ -6,6 +6,7 @@ use super::frames;
 use super::links::{self, LinkLog};
 use super::tcp;
 use super::words::TransportSide;
+use crate::events::{EventNote, EventWatcher};
 use crate::options::QlogOptions;
 use crate::outcome::direction_name;
 use crate::plugins::AnyObserver;
@@ -28,8 +29,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The schema of the events of links.
 const LINK_SCHEMA: &str = "urn:fullpipe:qlog:events:link-1";
+/// The schema of the events of the scenario.
+const SCENARIO_SCHEMA: &str = "urn:fullpipe:qlog:events:scenario-1";
 /// The name of the file.
 const FILE: &str = "run.sqlog";
+/// The schemas of all events; the last one only with events of the scenario.
+const SCHEMAS: [&str; 4] = [QUIC_EVENTS, tcp::SCHEMA, LINK_SCHEMA, SCENARIO_SCHEMA];
 /// Buffered bytes at which the recorder appends them to the file.
 const PIECE_BYTES: usize = 1 << 16;
 
@@ -95,7 +100,7 @@ impl QlogRecorder {
             title,
             description: &description,
             software: concat!("fullpipe ", env!("CARGO_PKG_VERSION")),
-            event_schemas: &[QUIC_EVENTS, tcp::SCHEMA, LINK_SCHEMA],
+            event_schemas: if scenario.events.is_empty() { &SCHEMAS[..3] } else { &SCHEMAS },
         });
         QlogRecorder {
             links: LinkLog::new(scenario),
@@ -130,6 +135,26 @@ impl QlogRecorder {
         links.finish(now, writer, |flow| name_of(world, scenario, flow));
         self.flush();
         self.failed
+    }
+
+    /// Writes that the condition of an event of the scenario was met, or that the event happened.
+    pub(crate) fn note_event(&mut self, at: Instant, event: usize, note: EventNote, events: &EventWatcher) {
+        let name = match note {
+            EventNote::Met => "scenario:condition_met",
+            EventNote::Happened => "scenario:event",
+        };
+        let described = &self.scenario.events[event];
+        let values = &events.outcome(event).values;
+        self.writer.write_event(at, "scenario", name, |data| {
+            data.text("name", &described.name);
+            if note == EventNote::Happened {
+                data.boolean("changes", described.change.is_some());
+                data.object("values", |out| {
+                    let known = values.iter().filter_map(|(metric, value)| Some((metric, (*value)?)));
+                    known.for_each(|(metric, value)| out.number(metric, value));
+                });
+            }
+        });
     }
 
     fn flush(&mut self) {

@@ -1,4 +1,4 @@
-//! Impairments of a link after transmission: loss, black holes, policers, corruption, duplication, jitter, reordering, aggregation.
+//! Impairments of a link after transmission: loss, loss schedules, black holes, policers, corruption, duplication, jitter, reordering, aggregation.
 //! Each kind has its own random streams, named after the link.
 //!
 //! Each kind is declared in its own file; a new one is a file and two lines here (a loss model: in `loss/mod.rs`).
@@ -19,6 +19,7 @@ pub mod duplication;
 pub mod held;
 pub mod jitter;
 pub mod loss;
+pub mod loss_schedule;
 pub mod payload_corruption;
 pub mod policer;
 pub mod reordering;
@@ -33,6 +34,7 @@ pub use loss::bernoulli::BernoulliLoss;
 pub use loss::droplist::Droplist;
 pub use loss::gilbert_elliott::GilbertElliott;
 pub use loss::periodic::PeriodicLoss;
+pub use loss_schedule::{LossSchedule, LossStep};
 pub use payload_corruption::PayloadCorruption;
 pub use policer::Policer;
 pub use reordering::Reordering;
@@ -53,6 +55,7 @@ use std::sync::Arc;
 /// All impairments, in the order of the reference page.
 pub const IMPAIRMENTS: &[&ImpairmentComponent] = &[
     &loss::LOSS,
+    &loss_schedule::LOSS_SCHEDULE,
     &blackhole::BLACKHOLES,
     &policer::POLICER,
     &corruption::CORRUPTION,
@@ -111,6 +114,21 @@ impl Impairments {
     /// Returns the settings of one type.
     pub fn settings_of<T: ImpairmentSettings>(&self) -> impl Iterator<Item = &T> {
         self.list.iter().filter_map(|settings| (&**settings as &dyn Any).downcast_ref())
+    }
+
+    /// Changes the probability of an additional random loss at a time, or adds such a loss.
+    pub fn insert_loss_step(&mut self, step: LossStep) {
+        let found = self.list.iter_mut().find_map(|settings| {
+            let schedule = (&**settings as &dyn Any).downcast_ref::<LossSchedule>()?.clone();
+            Some((settings, schedule))
+        });
+        match found {
+            Some((settings, mut schedule)) => {
+                schedule.insert(step);
+                *settings = Arc::new(schedule);
+            }
+            None => self.list.push(Arc::new(LossSchedule { steps: vec![step] })),
+        }
     }
 
     /// Returns the possible effects on frames that arrive.

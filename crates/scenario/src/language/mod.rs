@@ -26,6 +26,7 @@
 
 mod access;
 mod bdp;
+mod events;
 mod expect;
 mod fields;
 mod identity;
@@ -247,6 +248,7 @@ fn build(
     programs::figures(root, &mut programs, &flows.list, check);
     real_time::hosts(root, &mut network, &flows, &programs, check);
     let probes = probes::probes(root, &network, &flows, duration, check)?;
+    let events = events::events(root, &network, &flows, check);
     expect::check(root, &flows.list, check);
     let measurement = measurement::measurement(root, &network, duration, check);
     let network::Network { mut nodes, mut links, ethernets, access, .. } = network;
@@ -269,6 +271,7 @@ fn build(
         processing_jitter,
         phase_jitter,
         probes,
+        events,
         measurement,
         real_time: real_time::settings(root.table("real_time")),
         programs,

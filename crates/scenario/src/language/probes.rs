@@ -11,7 +11,7 @@ use crate::schema::{is_pattern, matches};
 use fullpipe_congestion::controls::CONTROLS;
 use fullpipe_network::access::{AccessNetworkComponent, StationDeclaration};
 use fullpipe_network::{MediumDirection, metrics};
-use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric};
+use fullpipe_schema::metric::{MetricDeclaration, MetricReader, ProbeMetric};
 use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::Duration;
 use std::collections::BTreeSet;
@@ -295,14 +295,7 @@ fn views<'a>(
     let direction = tree.optional_choice_value(DIRECTION_KEY, &DIRECTION);
     let end = match tree.get(END_KEY) {
         None => None,
-        Some(value) => Some(end_of(value.text(), flow, network).or_else(|| {
-            let hosts = [flow.from, flow.to].map(|node| network.nodes[node.index()].name.as_str());
-            let message = format!("unknown end {:?} of flow {}", value.text(), flow.name);
-            let names = [ENDS, hosts].concat();
-            let path = format!("{path}.{END_KEY}");
-            check.add_unknown_name(value.place, &path, message, value.text(), names.into_iter());
-            None
-        })?),
+        Some(value) => Some(given_end(value, flow, &format!("{path}.{END_KEY}"), network, check)?),
     };
     let only = |end: usize| [end == 0, end == 1];
     let main = || main_senders(&flows.list, index);
@@ -329,6 +322,34 @@ fn views<'a>(
     Some(of_end.filter(|(_, metrics)| !metrics.is_empty()).collect())
 }
 
+/// Returns the end of a flow that a value selects; `None` after an error.
+pub(super) fn given_end(
+    value: &Value,
+    flow: &Flow,
+    path: &str,
+    network: &Network,
+    check: &mut Diagnostics,
+) -> Option<usize> {
+    let end = end_of(value.text(), flow, network);
+    if end.is_none() {
+        let hosts = [flow.from, flow.to].map(|node| network.nodes[node.index()].name.as_str());
+        let message = format!("unknown end {:?} of flow {}", value.text(), flow.name);
+        let names = [ENDS, hosts].concat();
+        check.add_unknown_name(value.place, path, message, value.text(), names.into_iter());
+    }
+    end
+}
+
+/// Returns whether a metric of flows or links has a value at any time, and is not a mean over an interval.
+pub(super) fn has_value_at_any_time(name: &str) -> bool {
+    fn is_value<R>(metrics: &'static [ProbeMetric<R>], name: &str) -> Option<bool> {
+        ProbeMetric::find(metrics, name).map(|metric| matches!(metric.reading, MetricReader::Value(_)))
+    }
+    let declared = is_value(&ENDPOINT, name).or_else(|| is_value(&PROXY, name));
+    let declared = declared.or_else(|| is_value(&metrics::FLOW, name)).or_else(|| is_value(&metrics::LINK, name));
+    declared.unwrap_or_else(|| of_controls().iter().any(|metric| metric.name == name))
+}
+
 /// Returns the end of a flow that a text selects: a host by its name, or the role of an end.
 fn end_of(text: &str, flow: &Flow, network: &Network) -> Option<usize> {
     let hosts = [flow.from, flow.to].map(|node| network.nodes[node.index()].name.as_str());
@@ -336,7 +357,7 @@ fn end_of(text: &str, flow: &Flow, network: &Network) -> Option<usize> {
 }
 
 /// Returns the metrics of a subject, the kind of the subject, and a number for that kind.
-fn metrics_of(
+pub(super) fn metrics_of(
     subject: &ProbeSubject,
     network: &Network,
     flows: &FlowGroups,

@@ -371,8 +371,9 @@ impl Parser {
             }
             ("series", ExpressionPurpose::Metric) => return self.series(column),
             ("measured", ExpressionPurpose::Metric) => return self.measured(column),
+            ("event", ExpressionPurpose::Metric) => return self.event(column),
             ("lateness", ExpressionPurpose::Metric) => return self.lateness(column),
-            ("series" | "measured" | "lateness", ExpressionPurpose::Claim) => {
+            ("series" | "measured" | "event" | "lateness", ExpressionPurpose::Claim) => {
                 return Err(ExpressionError::new(column, format!("`{name}` sees one run and belongs in a metric")));
             }
             _ => {}
@@ -380,7 +381,7 @@ impl Parser {
         let Some((_, function, kind, fewest, most)) = FUNCTIONS.into_iter().find(|function| function.0 == name) else {
             let mut known: Vec<&str> = FUNCTIONS.iter().map(|function| function.0).collect();
             known.extend(match self.purpose {
-                ExpressionPurpose::Metric => ["series", "measured", "lateness"].as_slice(),
+                ExpressionPurpose::Metric => ["series", "measured", "event", "lateness"].as_slice(),
                 ExpressionPurpose::Claim => ["metric", "runs"].as_slice(),
             });
             let message = format!(
@@ -441,6 +442,15 @@ impl Parser {
         let metric = self.text("a metric's name in quotation marks")?;
         self.expect(")", "to end `measured`")?;
         Ok(ExpressionNode { column, kind: ValueKind::Number, operation: Operation::Measured { subject, metric } })
+    }
+
+    /// Parses `event("EVENT", "NAME")`.
+    fn event(&mut self, column: usize) -> Parsed {
+        let event = self.text("an event's name in quotation marks")?;
+        self.expect(",", "and `met_s`, `at_s` or a metric that it records")?;
+        let value = self.text("`met_s`, `at_s` or a metric's name in quotation marks")?;
+        self.expect(")", "to end `event`")?;
+        Ok(ExpressionNode { column, kind: ValueKind::Number, operation: Operation::Event { event, value } })
     }
 
     /// Parses `lateness("NAME")`.

@@ -95,6 +95,7 @@ impl Runner for Fake {
             flows,
             links: vec!["core".to_owned()],
             hosts: vec!["near".to_owned()],
+            events: Vec::new(),
             series: vec![("bulk".to_owned(), "cwnd_bytes".to_owned())],
             measured_interval: (Duration::ZERO, Duration::from_secs(10)),
             folder: None,
