@@ -260,6 +260,9 @@ pub(crate) struct StudyArguments {
     /// Number of parallel runs [default: the number of cores]; results do not depend on it
     #[arg(long)]
     pub(crate) jobs: Option<usize>,
+    /// Log the events at connections and queues of each run in virtual time in run.sqlog (qlog)
+    #[arg(long)]
+    pub(crate) qlog: bool,
     /// Shorten the study to at most 20 s on two cores; its records are marked
     #[arg(long)]
     pub(crate) quick: bool,

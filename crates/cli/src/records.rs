@@ -195,7 +195,8 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.unwrap_or(cores).max(1);
-    let run = RunOptions { audit: common.audit, resume: common.resume, ..RunOptions::default() };
+    let qlog = arguments.qlog;
+    let run = RunOptions { audit: common.audit, qlog, resume: common.resume, ..RunOptions::default() };
     let memory_bytes = if common.ignore_memory { None } else { memory_bytes() };
     let options = study::StudyOptions { jobs, run, memory_bytes };
     // `apply` tries the overrides one by one. Their hints are produced again when the points are resolved.

@@ -138,8 +138,8 @@ pub mod outcome {
     pub use fullpipe_archive::{Columns, UnknownColumn};
     pub use fullpipe_audit::{AuditReport, Failure, Rule, Subject};
     pub use fullpipe_lab::{
-        CompletionRow, ContentRow, DelayPercentiles, FigureRow, FlowRow, LinkRow, MeasuredLink, RunTotals, SeriesRow,
-        UnknownSeries,
+        CompletionRow, ContentRow, DelayPercentiles, EventOutcome, FigureRow, FlowRow, LinkRow, MeasuredLink,
+        RunTotals, SeriesRow, UnknownSeries,
     };
     pub use fullpipe_network::LinkCounters;
 }

@@ -87,10 +87,11 @@ impl EventWatcher {
 
     /// Returns the next time after `now` at which an event is due or can first be met.
     pub(crate) fn next_at(&self, scenario: &Scenario, now: Instant) -> Option<Instant> {
-        let times = self.events.iter().zip(&scenario.events).filter_map(|(event, described)| match event.due {
-            None => Some(Instant::ZERO.saturating_add(described.from)),
-            Some(due) => Some(due),
-        });
+        let times = self
+            .events
+            .iter()
+            .zip(&scenario.events)
+            .map(|(event, described)| event.due.unwrap_or_else(|| Instant::ZERO.saturating_add(described.from)));
         times.filter(|at| *at > now).min()
     }
 

@@ -161,7 +161,8 @@ fn flows() -> String {
                response = '10kB'\nexchanges = 3\n";
     let flow = "congestion = 'dctcp'\n".to_owned() + &probe("link", "link1", &names(&LINK));
     let loss = "loss = { kind = 'bernoulli', probability = 0.001 }, ";
-    chain(&(loss.to_owned() + link), &(flow + others)) + "[measurement]\nfrom = '100ms'\nlinks = ['*']\n"
+    chain(&(loss.to_owned() + link), &(flow + others))
+        + "[measurement]\nfrom = '100ms'\nlinks = ['*']\n"
         + "[[event]]\nname = 'look'\nfrom = '200ms'\nwhen = { flow = 'bulk' }\nrecord = ['cwnd_bytes']\n"
 }
 

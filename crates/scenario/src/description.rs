@@ -85,6 +85,7 @@ impl Scenario {
     }
 
     /// Returns the name in `series.csv` of a subject, and of the end of a flow (0: `from`, 1: `to`).
+    #[doc(hidden)]
     pub fn subject_name(&self, (subject, end): (ProbeSubject, usize)) -> String {
         match subject {
             ProbeSubject::Flow(flow) => direction_name(&self.flows[flow].name, end),
@@ -479,6 +480,7 @@ impl Scenario {
     /// Returns the scenario in which each event happens at a known time: its change is part of the schedules of links and
     /// flows. An event without a time has no effect. The changed links and flows have schedules in any case, so that runs
     /// are equal until the first time that differs.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_event_times(&self, times: &[Option<Duration>]) -> Scenario {
         let mut scenario = self.clone();

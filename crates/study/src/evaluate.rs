@@ -323,6 +323,12 @@ fn call(
         };
         return Ok(Value::Truths(vec![result]));
     }
+    if function == Function::Holds {
+        let truths = arguments.first().map_or(Ok(Vec::new()), |argument| truths(argument, environment))?;
+        return Ok(Value::Numbers(
+            truths.into_iter().map(|truth| truth.map(|truth| f64::from(u8::from(truth)))).collect(),
+        ));
+    }
     let mut lists = Vec::new();
     for argument in arguments {
         lists.push(numbers(argument, environment)?);
@@ -367,7 +373,7 @@ fn call(
             }
         }
         // Handled above.
-        Function::All | Function::Any => Vec::new(),
+        Function::All | Function::Any | Function::Holds => Vec::new(),
     }))
 }
 
@@ -424,6 +430,9 @@ mod tests {
         }
         fn series(&self, _: &str, _: &str, from_s: f64, to_s: f64) -> Vec<Option<f64>> {
             (0..10).map(f64::from).filter(|t| (from_s..=to_s).contains(t)).map(|t| Some(t * t)).collect()
+        }
+        fn event(&self, event: &str, value: &str) -> Option<f64> {
+            (event == "fall" && value == "at_s").then_some(2.5)
         }
         fn lateness(&self, name: &str) -> Option<f64> {
             (name == "events.p90_s").then_some(0.25)
@@ -515,6 +524,21 @@ mod tests {
     fn lateness_is_one_number_or_missing() {
         assert_eq!(metric("lateness('events.p90_s') * 4"), Some(1.0));
         assert_eq!(metric("lateness('own_drops')"), None);
+    }
+
+    #[test]
+    fn event_is_one_number_or_missing() {
+        assert_eq!(metric("event('fall', 'at_s') * 2"), Some(5.0));
+        assert_eq!(metric("event('rise', 'at_s')"), None);
+        assert_eq!(metric("count(present(event('rise', 'at_s')))"), Some(0.0));
+    }
+
+    #[test]
+    fn holds_turns_a_condition_into_one_or_zero_and_keeps_missing_values() {
+        assert_eq!(metric("holds(x == 7)"), Some(1.0));
+        assert_eq!(metric("holds(x == 8 or x < 0)"), Some(0.0));
+        assert_eq!(metric("holds(event('rise', 'at_s') > 1)"), None);
+        assert_eq!(metric("sum(holds(series('l', 'm', 1, 3) > 3))"), Some(2.0));
     }
 
     #[test]

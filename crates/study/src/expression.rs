@@ -135,6 +135,13 @@ impl Expression {
         found
     }
 
+    /// Returns whether the expression reads events of the scenario.
+    pub fn reads_events(&self) -> bool {
+        let mut found = false;
+        self.root.visit(&mut |node| found |= matches!(node.operation, Operation::Event { .. }));
+        found
+    }
+
     /// Returns the columns of flows and links that the expression reads; `None` if it also reads other data of a run.
     pub fn columns(&self) -> Option<Vec<&str>> {
         let (mut found, mut only) = (Vec::new(), true);
@@ -330,13 +337,14 @@ pub(crate) enum Function {
     Jain,
     Deviation,
     Part,
+    Holds,
 }
 
 /// Any number of arguments, in [`FUNCTIONS`].
 const MANY: usize = usize::MAX;
 
-/// Functions by name: the kind of their arguments and of their result, and the minimum and maximum number of arguments.
-pub(crate) const FUNCTIONS: [(&str, Function, ValueKind, usize, usize); 18] = [
+/// Functions by name: the kind of their arguments and of their result (`holds`: a number), and the minimum and maximum number of arguments.
+pub(crate) const FUNCTIONS: [(&str, Function, ValueKind, usize, usize); 19] = [
     ("abs", Function::Abs, ValueKind::Number, 1, 1),
     ("sqrt", Function::Sqrt, ValueKind::Number, 1, 1),
     ("log10", Function::Log10, ValueKind::Number, 1, 1),
@@ -355,4 +363,5 @@ pub(crate) const FUNCTIONS: [(&str, Function, ValueKind, usize, usize); 18] = [
     ("jain", Function::Jain, ValueKind::Number, 1, 1),
     ("deviation", Function::Deviation, ValueKind::Number, 1, 1),
     ("part", Function::Part, ValueKind::Number, 3, 3),
+    ("holds", Function::Holds, ValueKind::Boolean, 1, 1),
 ];

@@ -775,7 +775,14 @@ impl<'a> MeasuredValues<'a> {
                 }
             }
             (None, Ok(None)) => {
-                notes.push("cannot be told: a value that it needs is missing".to_owned());
+                let reads_event = |lookup: &&Lookup| {
+                    let mut metrics = self.study.metrics.iter();
+                    metrics.any(|metric| metric.name == lookup.metric && metric.expression.reads_events())
+                };
+                notes.push(match claim.expression.lookups().iter().any(reads_event) {
+                    true => "not exercised: an event that it needs did not happen, or a value is missing".to_owned(),
+                    false => "cannot be told: a value that it needs is missing".to_owned(),
+                });
                 notes.extend(doubts.of_left_out());
                 row.verdict = (doubts.left_out > 0).then_some(Verdict::Untrusted);
             }

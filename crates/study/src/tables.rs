@@ -281,6 +281,16 @@ mod tests {
         assert_eq!(value("figure_responses_1kB", "r1@b"), []);
         assert_eq!(value("figure_mean_response_1kB_s", "r*"), [Some(0.5)]);
         assert_eq!(value("figure_responses_1kB", "x"), []);
+        // An event's own row has its times; each further row has a recorded metric.
+        let events = b"event,met_s,at_s,subject,metric,value\nfall,1.5,2,,,\nfall,1.5,2,f,cwnd_bytes,9\nrise,,,,,\n";
+        files.insert(EVENTS.file, events.to_vec());
+        let tables = MetricTables::parse(&files).expect("three tables");
+        let event = |event, value| at(&tables).event(event, value);
+        assert_eq!(
+            [event("fall", "met_s"), event("fall", "at_s"), event("fall", "cwnd_bytes")],
+            [Some(1.5), Some(2.0), Some(9.0)]
+        );
+        assert_eq!([event("rise", "at_s"), event("fall", "srtt_s"), event("other", "at_s")], [None; 3]);
         files.insert(FIGURES.file, b"a,b\n1,2\n".to_vec());
         assert!(MetricTables::parse(&files).unwrap_err().to_string().contains("figures.csv"));
     }

@@ -151,7 +151,8 @@ fn bounds(expression: &str) -> Vec<f64> {
     numbers(&outside).into_iter().filter(|number| ![0.0, 1.0].contains(number) && !powers.contains(number)).collect()
 }
 
-/// The numbers in a claim's lookups: their conditions, and the settings, axes and scenarios of the experiments.
+/// The numbers in a claim's lookups: their conditions, the expressions of metrics that are 1 or 0, and the settings, axes and
+/// scenarios of the experiments.
 fn settings(study: &Study, claim: &Claim) -> Vec<f64> {
     let mut text = String::new();
     for lookup in claim.expression.lookups() {
@@ -160,6 +161,12 @@ fn settings(study: &Study, claim: &Claim) -> Vec<f64> {
                 Literal::Number(number) => text += &format!(" {number} "),
                 Literal::Text(label) => text += &format!(" {label} "),
             }
+        }
+        // A claim that a condition holds in all runs has its bounds in the metric.
+        let metric = study.metrics.iter().find(|metric| metric.name == lookup.metric);
+        let expression = metric.map_or("", |metric| metric.record.expression.as_str());
+        if expression.starts_with("holds(") {
+            text += &format!(" {expression} ");
         }
         let Some(experiment) = study.experiment(&lookup.experiment) else { continue };
         text += &format!(" {} ", experiment.text);

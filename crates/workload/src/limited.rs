@@ -172,9 +172,10 @@ impl LimitedSender {
             (Some((bytes, spacing)), _) => {
                 if self.due <= now {
                     let bytes = *bytes;
-                    // Writes between the due time and now would have found no room.
                     self.due = now.saturating_add(spacing.transmit(u32::try_from(bytes).unwrap_or(u32::MAX), false));
-                    self.write(bytes, io);
+                    if self.is_low(io) {
+                        self.write(bytes, io);
+                    }
                 }
                 wake_at = wake_at.min(self.due);
             }

@@ -1,5 +1,6 @@
 //! The records in a folder, read and checked. No record is trusted: an invalid field is an error with file and line.
 
+pub(crate) mod events;
 pub(crate) mod experience;
 pub(crate) mod flows;
 pub(crate) mod links;

@@ -3,6 +3,7 @@
 //! well-formed XML, so that a test can parse it.
 
 pub(crate) mod compare;
+mod events;
 mod expectations;
 mod experience;
 mod first;

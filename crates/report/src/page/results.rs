@@ -9,7 +9,7 @@ use crate::numbers::count;
 use crate::numbers::{exact, mean_and_interval, trimmed};
 use crate::page::published::{axis_field, axis_heading, experiments, unit_of};
 use crate::page::table::{Field, Heading, Table};
-use crate::page::{experience, links};
+use crate::page::{events, experience, links};
 use crate::plot::gather::{varying, word_for};
 use crate::totals::describe_total;
 use crate::unit::Unit;
@@ -54,6 +54,10 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
     }
     if let Some(table) = links::table(records)? {
         out.push_str("<h3>Links</h3>\n");
+        fold(&mut out, &table);
+    }
+    if let Some(table) = events::table(records)? {
+        out.push_str("<h3>Events</h3>\n");
         fold(&mut out, &table);
     }
     definitions(&mut out, records);

@@ -150,16 +150,14 @@ pub(super) fn events(root: &Tree, network: &Network, flows: &FlowGroups, check: 
         for (number, metric) in tree.list("record").iter().enumerate() {
             let path = format!("{path}.record.{number}");
             match subject {
-                Some((subject, _)) => {
-                    if is_metric(metric, &path, subject, network, flows, check) {
-                        records.push(metric.text().to_owned());
-                    }
+                Some((subject, _)) if is_metric(metric, &path, subject, network, flows, check) => {
+                    records.push(metric.text().to_owned());
                 }
                 None if when.is_none() => {
                     let expected = vec!["when = { flow = \"NAME\" } or when = { link = \"NAME\" }".to_owned()];
                     check.add_error(metric.place, &path, "the event has no flow or link to record", expected);
                 }
-                None => {}
+                _ => {}
             }
         }
         let has_flow = matches!(subject, Some((ProbeSubject::Flow(_), _)));

@@ -416,6 +416,7 @@ impl Parser {
             let message = format!("`{name}` takes {expected}, found {}", arguments.len());
             return Err(ExpressionError::new(column, message));
         }
+        let kind = if function == Function::Holds { ValueKind::Number } else { kind };
         Ok(ExpressionNode { column, kind, operation: Operation::Call(function, arguments) })
     }
 
