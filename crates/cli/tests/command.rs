@@ -170,7 +170,7 @@ fn invalid_usage_or_file_has_exit_status_2_and_a_message() {
         (vec!["run", "quick-start", "--pcap=much"], "expected 1 to 65535, or all"),
         (vec!["run", "quick-start", "--qlog", "--real-time"], "--qlog requires virtual time"),
         (vec!["run", "quick-start", "--qlog", "--replay", "a.pcapng"], "--qlog requires virtual time"),
-        (vec!["study", "run", "tcp-vs-udp", "--qlog"], "unexpected argument"),
+        (vec!["study", "run", "tcp-vs-udp", "--pcap"], "unexpected argument"),
         (vec!["run", "quick-start", "--real-time", "--sabotage", "premature-ack:1"], "requires virtual time"),
         (vec!["rnu"], "did you mean `run`"),
         (vec!["masque"], "Usage"),

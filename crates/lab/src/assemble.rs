@@ -5,7 +5,7 @@ use crate::error::RunError;
 use crate::events::{self, EventWatcher};
 use crate::options::{InjectedFault, Options};
 use crate::plugins::Plugins;
-use crate::prepared::PreparedRun;
+use crate::prepared::{PassBuilder, PreparedRun};
 use crate::probes::Sampler;
 use crate::qlog::QlogRecorder;
 use crate::starts;
@@ -17,7 +17,7 @@ use fullpipe_network::{
 };
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
-use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, RandomStream};
+use fullpipe_units::{FlowId, Instant, LinkId, NodeId, RandomStream};
 use fullpipe_workload::{Application, FlowContext};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -35,15 +35,14 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
     }
     let without_times = Arc::new(shared.with_event_times(&[]));
     let mut first = build(without_times, &options.without_output(), plugins, false)?;
-    // Passes with known times begin with the scenario as it is described.
-    first.unresolved = Some(Box::new((shared, options.clone())));
+    let options = options.clone();
+    first.passes = Some(PassBuilder(Box::new(move |times, has_output| {
+        let options = if has_output { options.clone() } else { options.without_output() };
+        // Passes with known times begin with the scenario as it is described.
+        let scenario = Arc::new(shared.with_event_times(times));
+        build(scenario, &options, Plugins::default(), false).expect("the first pass of the scenario could be built")
+    })));
     Ok(first)
-}
-
-/// Builds a scenario whose changes happen at these times.
-pub(crate) fn with_event_times(described: &Scenario, options: &Options, times: &[Option<Duration>]) -> PreparedRun {
-    let scenario = Arc::new(described.with_event_times(times));
-    build(scenario, options, Plugins::default(), false).expect("the first pass of the scenario could be built")
 }
 
 /// Builds a world for real time: all conversations have addresses and ports, and real hosts have no modeled processing
@@ -188,7 +187,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         world.begin_watching();
     }
     world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::CongestionControl { flow, reason })?;
-    Ok(PreparedRun { world, network, probes, events, scenario: shared, recorder, unresolved: None })
+    Ok(PreparedRun { world, network, probes, events, scenario: shared, recorder, passes: None })
 }
 
 /// Returns the scenario with the start times that `phase_jitter` determines. Base round-trip times depend on the

@@ -1,8 +1,6 @@
 //! A world that is ready to run, and its run in virtual time.
 
-use crate::assemble;
 use crate::events::{EventWatcher, new_change};
-use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::probes::Sampler;
 use crate::qlog::{LoggingWorld, QlogRecorder};
@@ -13,6 +11,7 @@ use fullpipe_archive::Warning;
 use fullpipe_network::Network;
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{Duration, Instant};
+use std::fmt;
 use std::sync::Arc;
 
 /// A world that has been built but has not run. Measurements of its run exclude the time of building.
@@ -24,8 +23,20 @@ pub struct PreparedRun {
     pub(crate) events: EventWatcher,
     pub(crate) scenario: Arc<Scenario>,
     pub(crate) recorder: Option<Box<QlogRecorder>>,
-    /// A scenario with changes whose times are not known, and its options. The world is then the first pass without them.
-    pub(crate) unresolved: Option<Box<(Arc<Scenario>, Options)>>,
+    /// The function that builds further passes of a scenario with changes whose times are not known. The world is then the
+    /// first pass, without them.
+    pub(crate) passes: Option<PassBuilder>,
+}
+
+/// Builds a pass of a scenario whose changes happen at these times, with or without output during the run.
+pub(crate) struct PassBuilder(pub(crate) Box<BuildPass>);
+
+type BuildPass = dyn Fn(&[Option<Duration>], bool) -> PreparedRun + Send;
+
+impl fmt::Debug for PassBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("PassBuilder")
+    }
 }
 
 impl PreparedRun {
@@ -42,9 +53,8 @@ impl PreparedRun {
     /// Runs the scenario to its end or until `stop` returns true. `stop` is called about a thousand times per run.
     /// Returns `None` if the run was stopped.
     pub fn run_until(mut self, stop: impl Fn() -> bool) -> Option<Outcome> {
-        let Some(unresolved) = self.unresolved.take() else { return self.run_pass(&stop, &[]).outcome() };
-        let (described, options) = *unresolved;
-        let mut times = vec![None; described.events.len()];
+        let Some(passes) = self.passes.take() else { return self.run_pass(&stop, &[]).outcome() };
+        let mut times = vec![None; self.scenario.events.len()];
         let mut pass = self;
         loop {
             match pass.run_pass(&stop, &times) {
@@ -52,10 +62,9 @@ impl PreparedRun {
                 PassEnd::Outcome(_) => break,
                 PassEnd::NewChange(event, at) => times[event] = Some(at),
             }
-            pass = assemble::with_event_times(&described, &options.without_output(), &times);
+            pass = (passes.0)(&times, false);
         }
-        let last = assemble::with_event_times(&described, &options, &times);
-        last.run_pass(&stop, &times).outcome()
+        (passes.0)(&times, true).run_pass(&stop, &times).outcome()
     }
 
     /// Runs to the end, or until the time of a change becomes known that is not among the known times.

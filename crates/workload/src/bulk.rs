@@ -5,14 +5,13 @@
 
 use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, Protocol, SocketTraffic, WorkloadComponent, WorkloadSettings};
-use crate::content::Content;
+use crate::content::{self, Content};
 use crate::demand::Demand;
 use crate::limited::{self, LimitedSender, WRITE_LIMIT, WriteLimit};
 use crate::sink::Sink;
-use bytes::Bytes;
 use fullpipe_schema::component::{Declaration, choices};
 use fullpipe_schema::{Choice, FieldKind, Value, keys};
-use fullpipe_transport::{Payload, TransportEvent};
+use fullpipe_transport::TransportEvent;
 use fullpipe_units::ParameterError;
 use std::sync::Arc;
 
@@ -115,14 +114,6 @@ impl WorkloadSettings for BulkSpec {
     }
 }
 
-/// Returns the payload of the next write.
-pub(crate) fn payload(content: &mut Option<Box<Content>>, bytes: u64) -> Payload {
-    let Some(content) = content else { return Payload::Length(bytes) };
-    let mut payload = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
-    content.fill(&mut payload);
-    Payload::Bytes(Bytes::from(payload))
-}
-
 /// The sender of a bulk transfer.
 #[derive(Debug)]
 pub struct BulkSender {
@@ -164,7 +155,7 @@ impl BulkSender {
         }
         while self.remaining_bytes > 0 {
             let next = self.write_bytes.min(self.remaining_bytes);
-            if stream.writable_bytes() < next || stream.write(payload(&mut self.content, next)) != next {
+            if stream.writable_bytes() < next || stream.write(content::payload(&mut self.content, next)) != next {
                 return;
             }
             if self.remaining_bytes != u64::MAX {

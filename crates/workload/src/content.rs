@@ -2,6 +2,8 @@
 //!
 //! The digests of both ends are equal exactly if the transport delivered all bytes, once and in order.
 
+use bytes::Bytes;
+use fullpipe_transport::Payload;
 use fullpipe_units::RandomStream;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -66,6 +68,14 @@ impl Content {
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
+}
+
+/// Returns the payload of the next write of an application: the next bytes of its content, or a length without content.
+pub(crate) fn payload(content: &mut Option<Box<Content>>, bytes: u64) -> Payload {
+    let Some(content) = content else { return Payload::Length(bytes) };
+    let mut payload = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
+    content.fill(&mut payload);
+    Payload::Bytes(Bytes::from(payload))
 }
 
 #[cfg(test)]

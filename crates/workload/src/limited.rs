@@ -5,8 +5,7 @@
 //! buffer holds. While the rate is limited, writes are evenly spaced; those that find no room are not made up for.
 
 use crate::application::{Application, Io, StreamId};
-use crate::bulk::payload;
-use crate::content::Content;
+use crate::content::{self, Content};
 use fullpipe_schema::component::{InvalidSettings, SettingsReader};
 use fullpipe_schema::{FieldKind, Table, Tree, keys};
 use fullpipe_transport::TransportEvent;
@@ -152,7 +151,7 @@ impl LimitedSender {
     fn write(&mut self, bytes: u64, io: &mut dyn Io) -> bool {
         let Some(stream) = self.stream.and_then(|id| io.stream(id)) else { return false };
         let next = self.remaining_bytes.map_or(bytes, |remaining| remaining.min(bytes));
-        if stream.writable_bytes() < next || stream.write(payload(&mut self.content, next)) != next {
+        if stream.writable_bytes() < next || stream.write(content::payload(&mut self.content, next)) != next {
             return false;
         }
         let Some(remaining) = &mut self.remaining_bytes else { return true };

@@ -2,7 +2,9 @@
 //! The keys of TCP are in `tcp`, those of flows in `traffic`, and those of probes in `probes`.
 
 use super::links;
-use super::{events, expect, identity, masque, measurement, nat, programs, quic, real_time, tcp, topology, traffic};
+use super::{
+    event_keys, expect, identity, masque, measurement, nat, programs, quic, real_time, tcp, topology, traffic,
+};
 use crate::schema::component::choices;
 use crate::schema::{Choice, Field, FieldKind, Table, keys};
 use fullpipe_network::discipline::table::DISCIPLINE;
@@ -67,7 +69,7 @@ pub(super) static SCENARIO: Table = Table {
             "program": FieldKind::Tables(&programs::PROGRAM), optional "none";
             PROBE;
             /// Changes at times that the run determines, and metrics recorded at such times.
-            "event": FieldKind::Tables(&events::EVENT), optional "none";
+            "event": FieldKind::Tables(&event_keys::EVENT), optional "none";
             /// The measured interval, and the links in `links.csv`.
             "measurement": FieldKind::Table(&measurement::MEASUREMENT), optional "the whole run; no links";
             /// Bounds on metrics of flows, for continuous integration. `fullpipe run` ends with exit status 4 if one is not met.
