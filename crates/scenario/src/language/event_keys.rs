@@ -65,11 +65,12 @@ static SET: Table = Table {
 
 pub(super) static EVENT: Table = Table {
     name: "event",
-    text: "An event happens once, at a time that the run determines: `after` the first time at which `when` is met. It changes a \
-           link or an application, records metrics, or both. Each event is a row of [`events.csv`](records.md#eventscsv), also if \
-           it does not happen. A condition is checked after every event of the simulation. An event without `set` does not change \
-           the run. The run is repeated from its start for each change, so its cost is multiplied by the number of changes plus \
-           one. Events require virtual time.",
+    text: "An event happens once, at a time that the run determines: `after` the first time at which `when` is met, and at least 1 ns later. \
+           It changes a link or an application, records metrics, or both. Each event is a row of \
+           [`events.csv`](records.md#eventscsv), also if it does not happen. A condition is checked after every event of the \
+           simulation; it does not see a value that lasts for no time. An event without `set` does not change the run. The run is \
+           repeated from its start for each change, so its cost is multiplied by the number of changes plus one. Events require \
+           virtual time.",
     fields: &[keys! {
         /// Its name, unique among events.
         "name": FieldKind::Name, required;
