@@ -289,9 +289,12 @@ fn udp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Parse
         stated => bytes.get(..usize::from(stated)).ok_or(ParseError::Transport)?,
     };
     let (&[a, b, c, d, _, _, e, f], payload) = datagram.split_first_chunk().ok_or(ParseError::Transport)?;
-    // UDP without a checksum is permitted only over IPv4 (RFC 768, RFC 8200 section 8.1).
-    if [e, f] != [0, 0] || addresses.0.is_ipv6() {
-        verify(addresses, protocol::UDP, datagram)?;
+    // Zero means that the sender computed no checksum, which is permitted only over IPv4 (RFC 768, RFC 8200 section
+    // 8.1). Over IPv6 zero is wrong even where the sum of the datagram agrees with it.
+    match ([e, f], addresses.0.is_ipv6()) {
+        ([0, 0], true) => return Err(ParseError::Checksum),
+        ([0, 0], false) => {}
+        _ => verify(addresses, protocol::UDP, datagram)?,
     }
     let ports = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
     Ok((ports, ParsedContent::Udp, payload))

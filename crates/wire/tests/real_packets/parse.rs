@@ -63,8 +63,10 @@ fn reference(bytes: &[u8]) -> Result<ParsedPacket<'_>, ParseError> {
         }
         (None, 17) => {
             let datagram = UdpSlice::from_slice(payload).map_err(|_| ParseError::Transport)?;
-            if datagram.checksum() != 0 || addresses.0.is_ipv6() {
-                check_sum(addresses, 17, datagram.slice())?;
+            match (datagram.checksum(), addresses.0.is_ipv6()) {
+                (0, true) => return Err(ParseError::Checksum),
+                (0, false) => {}
+                _ => check_sum(addresses, 17, datagram.slice())?,
             }
             let ports = (datagram.source_port(), datagram.destination_port());
             (ports, ParsedContent::Udp, &payload[8..datagram.slice().len()])
@@ -362,8 +364,23 @@ impl Arbitrary {
     }
 }
 
+/// The Internet checksum of this datagram is zero, which a sender transmits as 0xffff (RFC 768). The source port makes
+/// it so: the other words of the pseudo-header and the datagram are 0x2001, 0x0db8, 1 (source), 0x2001, 0x0db8, 2
+/// (destination), 8 (length), 17 (protocol), 9 (destination port) and 8 (length); their sum is 0x5b9f, and
+/// 0xffff - 0x5b9f = 0xa460.
+#[test]
+fn zero_udp_checksum_over_ipv6_is_rejected_even_if_the_sum_agrees() {
+    let host = |last| [&[0x20, 1, 0x0d, 0xb8][..], &[0; 11], &[last]].concat();
+    let packet = |checksum: [u8; 2]| {
+        let udp = [0xa4, 0x60, 0, 9, 0, 8, checksum[0], checksum[1]];
+        [&[0x60, 0, 0, 0, 0, 8, 17, 64][..], &host(1), &host(2), &udp].concat()
+    };
+    assert_eq!(parse(&packet([0, 0])), Err(ParseError::Checksum));
+    assert_eq!(parse(&packet([0xff, 0xff])).map(|found| found.source.port()), Ok(0xa460));
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_bytes_are_parsed_as_by_etherparse(mut bytes in vec(any::<u8>(), 0..120), version in 0..4_u8) {
