@@ -183,6 +183,8 @@ pub(crate) struct ExternalEndpointResult {
     pub(crate) congestion: Option<String>,
     /// The data that reached it.
     pub(crate) progress: Progress,
+    /// Payload bytes that reached it before the measured interval.
+    pub(crate) received_before_bytes: u64,
     /// SHA-256 of the data that it wrote or read, if the content is verified.
     pub(crate) digest: Option<String>,
 }
@@ -546,12 +548,11 @@ impl Outcome {
             .flatten();
         let measurement = &self.scenario.measurement;
         let measured_from = Instant::ZERO.saturating_add(measurement.from);
-        let before = self.probes.received_before(flow, 1 - end);
-        // The data that a real end had received at the start of the interval is unknown.
-        let known = !several && (receiver.is_none() || measurement.from.is_zero());
+        let before = receiver
+            .map_or_else(|| self.probes.received_before(flow, 1 - end), |receiver| receiver.received_before_bytes);
         let goodput_bps = if measurement.from.is_zero() {
             whole_goodput_bps
-        } else if known && progress.received_bytes > 0 && progress.completed.is_none_or(|at| at > measured_from) {
+        } else if !several && progress.received_bytes > 0 && progress.completed.is_none_or(|at| at > measured_from) {
             // A limited flow that receives nothing in the interval and is not complete is stalled until the end of the
             // run.
             let last = progress.last_received.filter(|at| limited && *at > measured_from).unwrap_or(self.ended);
@@ -560,7 +561,7 @@ impl Outcome {
         } else {
             None
         };
-        let measured_goodput_bps = (!several && receiver.is_none() && !measurement.links.is_empty())
+        let measured_goodput_bps = (!several && !measurement.links.is_empty())
             .then(|| rate_bps(progress.received_bytes.saturating_sub(before), measured_from, self.ended))
             .flatten();
         Some(FlowRow {

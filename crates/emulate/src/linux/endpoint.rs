@@ -78,6 +78,8 @@ pub enum EndpointRole {
         at: SocketAddr,
         /// Payload bytes after which it is complete, for transports without an end of stream.
         until_bytes: Option<u64>,
+        /// Start of the measured interval.
+        measured_from: Instant,
     },
 }
 
@@ -105,6 +107,8 @@ pub struct TcpInfoSample {
 pub struct KernelEndpointReport {
     /// Payload bytes received.
     pub received_bytes: u64,
+    /// Payload bytes received before the measured interval.
+    pub received_before_bytes: u64,
     /// Arrival of the last of them.
     pub last_received: Option<Instant>,
     /// Time at which all data had arrived.
@@ -290,9 +294,11 @@ impl Work<'_> {
             (Opened::Datagrams(socket), EndpointRole::Sender { to, sent, start, .. }) => {
                 self.send_datagrams(&socket, *to, sent, *start)
             }
-            (Opened::Listening(listener), EndpointRole::Receiver { .. }) => self.receive_stream(&listener),
-            (Opened::Datagrams(socket), EndpointRole::Receiver { until_bytes, .. }) => {
-                self.receive_datagrams(&socket, *until_bytes)
+            (Opened::Listening(listener), EndpointRole::Receiver { measured_from, .. }) => {
+                self.receive_stream(&listener, *measured_from)
+            }
+            (Opened::Datagrams(socket), EndpointRole::Receiver { until_bytes, measured_from, .. }) => {
+                self.receive_datagrams(&socket, *until_bytes, *measured_from)
             }
             (Opened::Connecting(_), EndpointRole::Receiver { .. })
             | (Opened::Listening(_), EndpointRole::Sender { .. }) => Ok(()),
@@ -427,12 +433,16 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn note_received(&mut self, bytes: usize) {
+    fn note_received(&mut self, bytes: usize, measured_from: Instant) {
+        let now = self.clock.now();
         self.report.received_bytes += bytes as u64;
-        self.report.last_received = Some(self.clock.now());
+        self.report.last_received = Some(now);
+        if now < measured_from {
+            self.report.received_before_bytes = self.report.received_bytes;
+        }
     }
 
-    fn receive_stream(&mut self, listener: &TcpListener) -> io::Result<()> {
+    fn receive_stream(&mut self, listener: &TcpListener, measured_from: Instant) -> io::Result<()> {
         while !wait_for(listener, PollFlags::IN)? {
             if self.stopped() {
                 return Ok(());
@@ -449,7 +459,7 @@ impl Work<'_> {
                     break;
                 }
                 Ok(read) => {
-                    self.note_received(read);
+                    self.note_received(read, measured_from);
                     if let Some(content) = &mut self.content {
                         content(&mut buffer[..read]);
                     }
@@ -461,11 +471,16 @@ impl Work<'_> {
         self.conclude(&stream)
     }
 
-    fn receive_datagrams(&mut self, socket: &UdpSocket, until_bytes: Option<u64>) -> io::Result<()> {
+    fn receive_datagrams(
+        &mut self,
+        socket: &UdpSocket,
+        until_bytes: Option<u64>,
+        measured_from: Instant,
+    ) -> io::Result<()> {
         let mut buffer = vec![0; 65_536];
         while !self.stopped() && until_bytes.is_none_or(|all| self.report.received_bytes < all) {
             match socket.recv(&mut buffer) {
-                Ok(read) => self.note_received(read),
+                Ok(read) => self.note_received(read, measured_from),
                 Err(error) if is_timeout(&error) => {}
                 Err(error) => return Err(error),
             }

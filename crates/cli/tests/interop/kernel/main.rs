@@ -146,3 +146,51 @@ fn linux_and_the_tcp_model_transfer_data_in_both_directions() {
     // in fifteen thousand.
     assert!((0..3).any(|_| exchange("kernel-and-model", "100MB", 100e6)), "ECN was not agreed on");
 }
+
+#[test]
+fn goodput_of_a_kernel_receiver_is_that_of_the_measured_interval() {
+    let folder = folder("kernel-measured");
+    // `steady` sends for the whole run, `ends` until 4 s. Both send 1000 bytes every 10 ms.
+    let scenario = r#"
+        duration = "6s"
+        [topology]
+        kind = "chain"
+        link = [{ rate = "10Mbit/s", delay = "10ms" }]
+        [measurement]
+        from = "3s"
+        [[flow]]
+        name = "steady"
+        from = "source"
+        to = "sink"
+        from_by = "kernel"
+        to_by = "kernel"
+        protocol = "udp"
+        workload = "constant-rate"
+        payload = "1000B"
+        interval = "10ms"
+        [[flow]]
+        name = "ends"
+        from = "source"
+        to = "sink"
+        from_by = "kernel"
+        to_by = "kernel"
+        protocol = "udp"
+        port = 5000
+        workload = "constant-rate"
+        payload = "1000B"
+        interval = "10ms"
+        packets = 400
+    "#;
+    let output = run(&folder, scenario);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let flows = std::fs::read_to_string(only_run(&folder).join("flows.csv")).expect("flows.csv");
+    // 1000 bytes per 10 ms are 800 kbit/s in each interval. Timers of the host move a few of 300 datagrams across its ends.
+    let steady = cell(&flows, "steady", "goodput_bps");
+    assert!((steady - 800e3).abs() < 16e3, "{steady}");
+    // Datagrams 300 to 399 arrive in the interval, and a limited flow's part of it ends with its last datagram.
+    let ends = cell(&flows, "ends", "measured_rx_packets");
+    assert!((ends - 100.0).abs() <= 3.0, "{ends}");
+    let goodput = cell(&flows, "ends", "goodput_bps");
+    assert!((goodput - 800e3).abs() < 24e3, "{goodput}");
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}

@@ -116,7 +116,7 @@ impl RunningKernelEndpoints {
             let told = |reason: String| format!("flow {}: {reason}", flow.name);
             let node = [flow.from, flow.to][end];
             let host = hosts.get(&node).ok_or_else(|| told("its host is no namespace".to_owned()))?;
-            let role = role(number, flow, end, directory).map_err(told)?;
+            let role = role(scenario, number, end, directory).map_err(told)?;
             let over = over(scenario, number, flow, end).map_err(told)?;
             let contents = contents(flow, end, scenario.seed);
             let given = Arc::clone(&clock);
@@ -165,10 +165,11 @@ impl RunningKernelEndpoints {
 impl KernelEndpointResult {
     /// Converts the results to those of an outcome.
     pub(crate) fn played(&self) -> ExternalEndpointResult {
-        let KernelEndpointReport { received_bytes, last_received, completed, .. } = self.report;
+        let KernelEndpointReport { received_bytes, received_before_bytes, last_received, completed, .. } = self.report;
         ExternalEndpointResult {
             congestion: self.congestion.clone(),
             progress: Progress { received_bytes, last_received, completed },
+            received_before_bytes,
             digest: self.digest.clone(),
         }
     }
@@ -216,12 +217,17 @@ fn total_bytes(flow: &Flow) -> Option<u64> {
     flow.workload.socket_traffic()?.total_bytes()
 }
 
-fn role(number: usize, flow: &Flow, end: usize, directory: &ConversationTable) -> Result<EndpointRole, String> {
+fn role(scenario: &Scenario, number: usize, end: usize, directory: &ConversationTable) -> Result<EndpointRole, String> {
+    let flow = &scenario.flows[number];
     // The ports are those of the model, so that the network can identify the flow.
     let ends = directory.endpoints(FlowId(2 * number as u32)).ok_or("it has no ports")?;
     let socket = |of: Endpoint| SocketAddr::new(directory.address(of.node, flow.ip), of.port);
     if end == 1 {
-        return Ok(EndpointRole::Receiver { at: socket(ends.destination), until_bytes: total_bytes(flow) });
+        return Ok(EndpointRole::Receiver {
+            at: socket(ends.destination),
+            until_bytes: total_bytes(flow),
+            measured_from: Instant::ZERO.saturating_add(scenario.measurement.from),
+        });
     }
     // The scenario's schema accepts no other workload here.
     let sent = match flow.workload.socket_traffic().ok_or("the kernel does not play its workload")? {
