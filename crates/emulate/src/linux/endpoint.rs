@@ -10,11 +10,12 @@ use fullpipe_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// Traffic of a flow.
@@ -76,6 +77,8 @@ pub enum EndpointRole {
     Receiver {
         /// Its address and port.
         at: SocketAddr,
+        /// Address of its sender, if several receivers share the port; otherwise it accepts any sender.
+        peer: Option<SocketAddr>,
         /// Payload bytes after which it is complete, for transports without an end of stream.
         until_bytes: Option<u64>,
         /// Start of the measured interval.
@@ -132,11 +135,71 @@ pub struct KernelEndpoint {
     thread: JoinHandle<KernelEndpointReport>,
 }
 
+/// The listening sockets of TCP receivers. Receivers at the same address and port share one.
+#[derive(Debug, Default)]
+pub struct KernelListeners(BTreeMap<SocketAddr, Arc<SharedListener>>);
+
+/// A listening socket, with the accepted connections that their receivers have not taken yet.
+#[derive(Debug)]
+struct SharedListener {
+    socket: TcpListener,
+    accepted: Mutex<BTreeMap<SocketAddr, TcpStream>>,
+}
+
+impl SharedListener {
+    /// Returns the connection of a peer, or any connection without one; `None` if it has not arrived within a `ROUND`.
+    fn accept(&self, peer: Option<SocketAddr>) -> io::Result<Option<TcpStream>> {
+        let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stream) = peer.and_then(|peer| accepted.remove(&peer)) {
+            return Ok(Some(stream));
+        }
+        match self.socket.accept() {
+            Ok((stream, from)) if peer.is_none_or(|peer| peer == from) => Ok(Some(stream)),
+            Ok((stream, from)) => {
+                accepted.insert(from, stream);
+                Ok(None)
+            }
+            Err(error) if is_timeout(&error) => {
+                drop(accepted);
+                wait_for(&self.socket, PollFlags::IN).map(|_| None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The clock of a run, for which endpoints wait until the run begins.
+#[derive(Debug, Default)]
+pub struct StartSignal {
+    clock: Mutex<Option<WallClock>>,
+    begun: Condvar,
+}
+
+impl StartSignal {
+    /// Starts all endpoints, with times relative to this clock.
+    pub fn begin(&self, clock: WallClock) {
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock);
+        self.begun.notify_all();
+    }
+
+    /// Waits for the clock. Returns `None` if the endpoint is asked to stop before the run begins.
+    fn wait(&self, asked: &AtomicBool) -> Option<WallClock> {
+        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        while clock.is_none() && !asked.load(Ordering::Relaxed) {
+            clock = self.begun.wait_timeout(clock, ROUND).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *clock
+    }
+}
+
 /// Callback that fills the next bytes of a sender, or checks the bytes that a receiver has read.
 pub type PayloadCallback = Box<dyn FnMut(&mut [u8]) + Send>;
 
 /// Timeout of blocking calls, after which the end of the run is checked.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// Connections that may wait to be accepted; the kernel reduces it to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
 
 /// The congestion controls currently available in this kernel's TCP, in the kernel's order.
 fn kernel_controls() -> Vec<String> {
@@ -156,25 +219,20 @@ impl KernelEndpoint {
         role: EndpointRole,
         over: &KernelTransport,
         content: Option<PayloadCallback>,
-        clock: impl Fn() -> Option<WallClock> + Send + 'static,
+        listeners: &mut KernelListeners,
+        signal: Arc<StartSignal>,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         // A socket belongs to the namespace in which it was opened, regardless of its user.
-        let opened = home.inside(host, || Opened::new(&role, over))??;
+        let opened = home.inside(host, || Opened::new(&role, over, listeners))??;
         let sample_every = match over {
             KernelTransport::Tcp(tcp) => tcp.sample_every,
             KernelTransport::Udp => None,
         };
         let thread = std::thread::Builder::new().name("kernel endpoint".to_owned()).spawn(move || {
             let mut report = KernelEndpointReport::default();
-            let clock = loop {
-                match clock() {
-                    Some(clock) => break clock,
-                    None if asked.load(Ordering::Relaxed) => return report,
-                    None => std::thread::sleep(std::time::Duration::from_micros(200)),
-                }
-            };
+            let Some(clock) = signal.wait(&asked) else { return report };
             let mut work = Work { clock, stop: &asked, report: &mut report, sample_every, content };
             if let Err(error) = work.run(opened, &role) {
                 report.failure = Some(error.to_string());
@@ -189,9 +247,14 @@ impl KernelEndpoint {
         self.thread.is_finished()
     }
 
+    /// Asks the endpoint to stop, without waiting for it.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
     /// Stops the endpoint and returns its report.
     pub fn finish(self) -> KernelEndpointReport {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
@@ -200,16 +263,27 @@ impl KernelEndpoint {
 #[derive(Debug)]
 enum Opened {
     Connecting(OwnedFd),
-    Listening(TcpListener),
+    Listening(Arc<SharedListener>),
     Datagrams(UdpSocket),
 }
 
 impl Opened {
-    fn new(role: &EndpointRole, over: &KernelTransport) -> io::Result<Self> {
+    fn new(role: &EndpointRole, over: &KernelTransport, listeners: &mut KernelListeners) -> io::Result<Self> {
         match (role, over) {
             (EndpointRole::Sender { from, .. }, KernelTransport::Udp) => Ok(Opened::Datagrams(UdpSocket::bind(from)?)),
-            (EndpointRole::Receiver { at, .. }, KernelTransport::Udp) => {
-                let socket = UdpSocket::bind(at)?;
+            (EndpointRole::Receiver { at, peer, .. }, KernelTransport::Udp) => {
+                let socket = match peer {
+                    None => UdpSocket::bind(at)?,
+                    // Of several sockets at one port, the kernel delivers a datagram to the one connected to its sender.
+                    Some(peer) => {
+                        let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+                        let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+                        sockopt::set_socket_reuseport(&socket, true)?;
+                        rustix::net::bind(&socket, at)?;
+                        rustix::net::connect(&socket, peer)?;
+                        UdpSocket::from(socket)
+                    }
+                };
                 socket.set_read_timeout(Some(ROUND))?;
                 Ok(Opened::Datagrams(socket))
             }
@@ -218,11 +292,17 @@ impl Opened {
                 rustix::net::bind(&socket, from)?;
                 Ok(Opened::Connecting(socket))
             }
-            (EndpointRole::Receiver { at, .. }, KernelTransport::Tcp(tcp)) => {
+            (EndpointRole::Receiver { at, peer, .. }, KernelTransport::Tcp(tcp)) => {
+                if let Some(listener) = peer.and_then(|_| listeners.0.get(at)) {
+                    return Ok(Opened::Listening(Arc::clone(listener)));
+                }
                 let socket = Self::tcp_socket(at.ip(), tcp)?;
                 rustix::net::bind(&socket, at)?;
-                rustix::net::listen(&socket, 16)?;
-                Ok(Opened::Listening(TcpListener::from(socket)))
+                rustix::net::listen(&socket, BACKLOG)?;
+                let listener = SharedListener { socket: TcpListener::from(socket), accepted: Mutex::default() };
+                let listener = Arc::new(listener);
+                listeners.0.insert(*at, Arc::clone(&listener));
+                Ok(Opened::Listening(listener))
             }
         }
     }
@@ -294,8 +374,8 @@ impl Work<'_> {
             (Opened::Datagrams(socket), EndpointRole::Sender { to, sent, start, .. }) => {
                 self.send_datagrams(&socket, *to, sent, *start)
             }
-            (Opened::Listening(listener), EndpointRole::Receiver { measured_from, .. }) => {
-                self.receive_stream(&listener, *measured_from)
+            (Opened::Listening(listener), EndpointRole::Receiver { peer, measured_from, .. }) => {
+                self.receive_stream(&listener, *peer, *measured_from)
             }
             (Opened::Datagrams(socket), EndpointRole::Receiver { until_bytes, measured_from, .. }) => {
                 self.receive_datagrams(&socket, *until_bytes, *measured_from)
@@ -442,13 +522,19 @@ impl Work<'_> {
         }
     }
 
-    fn receive_stream(&mut self, listener: &TcpListener, measured_from: Instant) -> io::Result<()> {
-        while !wait_for(listener, PollFlags::IN)? {
-            if self.stopped() {
-                return Ok(());
+    fn receive_stream(
+        &mut self,
+        listener: &SharedListener,
+        peer: Option<SocketAddr>,
+        measured_from: Instant,
+    ) -> io::Result<()> {
+        let mut stream = loop {
+            match listener.accept(peer)? {
+                Some(stream) => break stream,
+                None if self.stopped() => return Ok(()),
+                None => {}
             }
-        }
-        let (mut stream, _) = listener.accept()?;
+        };
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(ROUND))?;
         let mut buffer = vec![0; 256 << 10];

@@ -15,8 +15,8 @@ mod waiting;
 
 pub use clock::{ClockReading, WallClock, thread_cpu_time, unix_time_nanos};
 pub use endpoint::{
-    EndpointRole, KernelEndpoint, KernelEndpointReport, KernelTcp, KernelTransport, PayloadCallback, TcpInfoSample,
-    TrafficPattern,
+    EndpointRole, KernelEndpoint, KernelEndpointReport, KernelListeners, KernelTcp, KernelTransport, PayloadCallback,
+    StartSignal, TcpInfoSample, TrafficPattern,
 };
 pub use machine::LinuxMachine;
 pub use namespace::{

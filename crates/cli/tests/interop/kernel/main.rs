@@ -194,3 +194,55 @@ fn goodput_of_a_kernel_receiver_is_that_of_the_measured_interval() {
     assert!((goodput - 800e3).abs() < 24e3, "{goodput}");
     std::fs::remove_dir_all(&folder).expect("it is ours");
 }
+
+#[test]
+fn kernel_receivers_that_share_a_port_take_the_connections_of_their_own_senders() {
+    let folder = folder("kernel-group");
+    let scenario = r#"
+        duration = "4s"
+        [topology]
+        kind = "chain"
+        link = [{ rate = "100Mbit/s", delay = "10ms" }]
+        [[flow]]
+        name = "data"
+        from = "source"
+        to = "sink"
+        count = 20
+        from_by = "kernel"
+        to_by = "kernel"
+        workload = "bulk"
+        size = "200kB"
+        content = "random"
+        start_jitter = "200ms"
+        [[flow]]
+        name = "voice"
+        from = "source"
+        to = "sink"
+        count = 3
+        from_by = "kernel"
+        to_by = "kernel"
+        protocol = "udp"
+        workload = "constant-rate"
+        payload = "100B"
+        interval = "10ms"
+        packets = 100
+    "#;
+    let output = run(&folder, scenario);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let run = only_run(&folder);
+    let facts: Value = serde_json::from_slice(&std::fs::read(run.join("run.json")).expect("run.json")).expect("JSON");
+    // Each flow has random bytes of its own, so its receiver has read its own connection.
+    let content = facts["content"].as_array().expect("the flows");
+    let sent: std::collections::BTreeSet<_> = content.iter().map(|flow| flow["sent_sha256"].to_string()).collect();
+    assert_eq!(sent.len(), 20);
+    for flow in content {
+        assert_eq!(flow["sent_sha256"], flow["received_sha256"], "{flow}");
+    }
+    let flows = std::fs::read_to_string(run.join("flows.csv")).expect("flows.csv");
+    for voice in 1..=3 {
+        let goodput = cell(&flows, &format!("voice.{voice}"), "goodput_bps");
+        // 100 datagrams of 100 bytes in 0.99 to 1.02 s.
+        assert!((goodput - 80_000.0).abs() < 4000.0, "{voice}: {goodput}");
+    }
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}

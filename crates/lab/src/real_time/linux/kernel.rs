@@ -7,8 +7,8 @@ use crate::outcome::ExternalEndpointResult;
 use crate::probes::Sampler;
 use fullpipe_congestion::catalogue::linux_name;
 use fullpipe_emulate::{
-    EmulatorNamespace, EndpointRole, HostNamespace, KernelEndpoint, KernelEndpointReport, KernelTcp, KernelTransport,
-    TcpInfoSample, TrafficPattern, WallClock,
+    EmulatorNamespace, EndpointRole, HostNamespace, KernelEndpoint, KernelEndpointReport, KernelListeners, KernelTcp,
+    KernelTransport, StartSignal, TcpInfoSample, TrafficPattern, WallClock,
 };
 use fullpipe_network::Endpoint;
 use fullpipe_network::address::ConversationTable;
@@ -18,9 +18,9 @@ use fullpipe_tcp::{EcnFeedback, EcnMode};
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, nonzero_duration, nonzero_rate};
 use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_workload::{Content, Digest, Progress, SocketTraffic};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Index of a flow of the scenario, and which end (0: initiator).
 pub(crate) type FlowEnd = (usize, usize);
@@ -89,7 +89,7 @@ fn taking(contents: &Option<SharedContents>) -> Option<fullpipe_emulate::Payload
 #[derive(Debug)]
 pub(crate) struct RunningKernelEndpoints {
     ends: BTreeMap<FlowEnd, (KernelEndpoint, Option<SharedContents>)>,
-    clock: Arc<OnceLock<WallClock>>,
+    signal: Arc<StartSignal>,
     /// Whether the run contains only limited flows of these ends.
     bounded: bool,
 }
@@ -106,35 +106,33 @@ impl RunningKernelEndpoints {
         home: &EmulatorNamespace,
         hosts: &BTreeMap<NodeId, &HostNamespace>,
     ) -> Result<Self, String> {
-        let clock = Arc::new(OnceLock::new());
-        let mut ends = BTreeMap::new();
+        let signal = Arc::<StartSignal>::default();
+        let (mut ends, mut listeners) = (BTreeMap::new(), KernelListeners::default());
         let played: Vec<FlowEnd> =
             scenario.flows.iter().enumerate().flat_map(|(n, flow)| kernel_ends(n, flow)).collect();
         configure(scenario, &played, home, hosts)?;
+        let shared = shared_sockets(scenario, &played, directory);
         for (number, end) in played.into_iter().rev() {
             let flow = &scenario.flows[number];
             let told = |reason: String| format!("flow {}: {reason}", flow.name);
             let node = [flow.from, flow.to][end];
             let host = hosts.get(&node).ok_or_else(|| told("its host is no namespace".to_owned()))?;
-            let role = role(scenario, number, end, directory).map_err(told)?;
+            let role = role(scenario, number, end, directory, &shared).map_err(told)?;
             let over = over(scenario, number, flow, end).map_err(told)?;
             let contents = contents(flow, end, scenario.seed);
-            let given = Arc::clone(&clock);
-            let endpoint =
-                KernelEndpoint::start(home, host, role, &over, taking(&contents), move || given.get().copied())
-                    .map_err(|error| {
-                        told(format!("{} cannot be played by the kernel: {error}", ["from", "to"][end]))
-                    })?;
+            let given = Arc::clone(&signal);
+            let endpoint = KernelEndpoint::start(home, host, role, &over, taking(&contents), &mut listeners, given)
+                .map_err(|error| told(format!("{} cannot be played by the kernel: {error}", ["from", "to"][end])))?;
             ends.insert((number, end), (endpoint, contents));
         }
         let bounded =
             !ends.is_empty() && scenario.flows.iter().all(|flow| by_kernel(flow) && total_bytes(flow).is_some());
-        Ok(RunningKernelEndpoints { ends, clock, bounded })
+        Ok(RunningKernelEndpoints { ends, signal, bounded })
     }
 
     /// Starts the flows, with times relative to this clock.
     pub(crate) fn begin(&self, clock: WallClock) {
-        let _ = self.clock.set(clock);
+        self.signal.begin(clock);
     }
 
     /// Returns whether the whole run has nothing left to do.
@@ -144,6 +142,8 @@ impl RunningKernelEndpoints {
 
     /// Closes all ends and returns their results, in the order of the scenario.
     pub(crate) fn finish(self, scenario: &Scenario) -> BTreeMap<FlowEnd, KernelEndpointResult> {
+        // Each end notices the stop within some milliseconds, and all of them at the same time.
+        self.ends.values().for_each(|(endpoint, _)| endpoint.stop());
         let ends = self.ends.into_iter();
         ends.map(|((number, end), (endpoint, contents))| {
             let flow = &scenario.flows[number];
@@ -217,14 +217,42 @@ fn total_bytes(flow: &Flow) -> Option<u64> {
     flow.workload.socket_traffic()?.total_bytes()
 }
 
-fn role(scenario: &Scenario, number: usize, end: usize, directory: &ConversationTable) -> Result<EndpointRole, String> {
+/// Returns the transport protocols and addresses at which several kernel receivers listen.
+fn shared_sockets(
+    scenario: &Scenario,
+    played: &[FlowEnd],
+    directory: &ConversationTable,
+) -> BTreeSet<(&'static str, SocketAddr)> {
+    let (mut seen, mut shared) = (BTreeSet::new(), BTreeSet::new());
+    for &(number, _) in played.iter().filter(|(_, end)| *end == 1) {
+        let flow = &scenario.flows[number];
+        let Some(ends) = directory.endpoints(FlowId(2 * number as u32)) else { continue };
+        let at = SocketAddr::new(directory.address(ends.destination.node, flow.ip), ends.destination.port);
+        let socket = (flow.transport.protocol().name(), at);
+        if !seen.insert(socket) {
+            shared.insert(socket);
+        }
+    }
+    shared
+}
+
+fn role(
+    scenario: &Scenario,
+    number: usize,
+    end: usize,
+    directory: &ConversationTable,
+    shared: &BTreeSet<(&'static str, SocketAddr)>,
+) -> Result<EndpointRole, String> {
     let flow = &scenario.flows[number];
     // The ports are those of the model, so that the network can identify the flow.
     let ends = directory.endpoints(FlowId(2 * number as u32)).ok_or("it has no ports")?;
     let socket = |of: Endpoint| SocketAddr::new(directory.address(of.node, flow.ip), of.port);
     if end == 1 {
+        let at = socket(ends.destination);
+        let is_shared = shared.contains(&(flow.transport.protocol().name(), at));
         return Ok(EndpointRole::Receiver {
-            at: socket(ends.destination),
+            at,
+            peer: is_shared.then(|| socket(ends.source)),
             until_bytes: total_bytes(flow),
             measured_from: Instant::ZERO.saturating_add(scenario.measurement.from),
         });
