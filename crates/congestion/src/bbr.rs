@@ -5,6 +5,7 @@
 //! maximum is that of Linux `lib/win_minmax.c`: a sample counts until it is older than a given number of rounds. Linux keeps the
 //! three best samples and approximates the maximum; this filter computes it exactly.
 
+use crate::component::declare;
 use crate::control::WindowState;
 use crate::window::segment;
 use fullpipe_schema::metric::MetricDeclaration;
@@ -25,11 +26,6 @@ pub(crate) const VALUES: [MetricDeclaration; 8] = [
     declare("control_full_bw_reached", "", "1 after its start-up has reached the full bandwidth, 0 before (BBR)."),
     declare("control_round_count", "", "the round trips that it has counted (BBR)."),
 ];
-
-/// Declares a value.
-pub(crate) const fn declare(name: &'static str, unit: &'static str, text: &'static str) -> MetricDeclaration {
-    MetricDeclaration { name, unit, text }
-}
 
 /// Returns the values of both versions, followed by those of one; `N` is their number.
 pub(crate) const fn with_values<const N: usize>(own: &[MetricDeclaration]) -> [MetricDeclaration; N] {

@@ -29,6 +29,11 @@ impl ControlComponent {
     }
 }
 
+/// Declares a value for probes.
+pub(crate) const fn declare(name: &'static str, unit: &'static str, text: &'static str) -> MetricDeclaration {
+    MetricDeclaration { name, unit, text }
+}
+
 impl fmt::Debug for ControlComponent {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.declaration.fmt(formatter)

@@ -42,8 +42,8 @@ pub mod policer;
 
 use self::aggregation::Aggregation;
 use self::policer::PolicerDetector;
-use crate::bbr::{ProbeRttAppLimit, RoundCounter, WindowedMax, bytes_in, declare, four_segments, times, with_values};
-use crate::component::ControlComponent;
+use crate::bbr::{ProbeRttAppLimit, RoundCounter, WindowedMax, bytes_in, four_segments, times, with_values};
+use crate::component::{ControlComponent, declare};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
 };

@@ -56,8 +56,8 @@ pub mod model;
 use self::cycle::Cycle;
 use self::losses::LossBounds;
 use self::model::{Model, RateSample};
-use crate::bbr::{UNBOUNDED, declare, four_segments, times, with_values};
-use crate::component::ControlComponent;
+use crate::bbr::{UNBOUNDED, four_segments, times, with_values};
+use crate::component::{ControlComponent, declare};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
 };

@@ -11,6 +11,7 @@ pub mod highspeed;
 pub mod htcp;
 pub mod hybla;
 pub mod illinois;
+pub mod ledbat;
 pub mod linux_reno;
 pub mod newreno;
 pub mod scalable;
@@ -36,6 +37,7 @@ pub static CONTROLS: &[&ControlComponent] = &[
     &veno::VENO,
     &westwood::WESTWOOD,
     &yeah::YEAH,
+    &ledbat::LEDBAT,
     &dctcp::DCTCP,
     &bbr1::BBR1,
     &bbr3::BBR3,

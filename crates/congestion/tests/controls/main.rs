@@ -10,6 +10,7 @@ mod htcp;
 mod hybla;
 mod illinois;
 mod laws;
+mod ledbat;
 mod pipe;
 mod properties;
 mod reference;
