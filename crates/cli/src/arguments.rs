@@ -4,6 +4,7 @@ pub(crate) use crate::masque::arguments::{Http3Arguments, MasqueArguments};
 pub(crate) use crate::real_time::arguments::{DoctorArguments, ShellArguments, SimulatorArguments};
 pub(crate) use crate::tmix::arguments::TmixCommand;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fullpipe::study::Shard;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -165,6 +166,8 @@ pub(crate) enum StudyCommand {
     },
     /// Run a study: the name of an embedded one, or a file
     Run(StudyArguments),
+    /// Combine the folders of all shards of a study (`study run --shard I/N`) into that of the whole study
+    Merge(MergeArguments),
     /// Any other word, for the error message
     #[command(external_subcommand)]
     Unknown(Vec<OsString>),
@@ -266,4 +269,30 @@ pub(crate) struct StudyArguments {
     /// Shorten the study to at most 20 s on two cores; its records are marked
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Make only the runs of part I of N, without tables and report; `study merge` combines the folders of all parts
+    /// [default folder: fullpipe-out/NAME-shard-I-of-N]
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["json", "junit", "open"])]
+    pub(crate) shard: Option<Shard>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MergeArguments {
+    /// The folders of the shards, in any order
+    #[arg(required = true)]
+    pub(crate) folders: Vec<PathBuf>,
+    /// Folder for the records of the whole study
+    #[arg(long, required = true)]
+    pub(crate) out: PathBuf,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a JUnit XML file with a test case for each expectation (`[[expect]]`) and each claim
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// No progress on standard error
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Open the report in the browser
+    #[arg(long)]
+    pub(crate) open: bool,
 }

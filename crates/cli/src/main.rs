@@ -78,6 +78,7 @@ fn run(command: Command) -> Result<(), exit::Failure> {
         Command::Study { command } => match command {
             arguments::StudyCommand::List { json } => records::list_studies(json),
             arguments::StudyCommand::Run(run) => records::run_study(&run),
+            arguments::StudyCommand::Merge(merge) => records::merge_shards(merge),
             arguments::StudyCommand::Unknown(words) => Err(records::unknown_study_command(&words)),
         },
         Command::Report(arguments) => report::report(&arguments),

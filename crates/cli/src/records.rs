@@ -1,6 +1,6 @@
 //! The commands that write or read records: `run`, `study`, `report`, `check`.
 
-use crate::arguments::{CommonArguments, RunArguments, StudyArguments};
+use crate::arguments::{CommonArguments, MergeArguments, RunArguments, StudyArguments};
 use crate::exit::Failure;
 use crate::expectations;
 use crate::flow_table;
@@ -11,7 +11,9 @@ use crate::output::{self, print_line};
 use crate::progress::ProgressDisplay;
 use crate::real_time;
 use crate::sabotage;
-use fullpipe::archive::{Cell, Column, DELAY_COLUMNS, FlowSummaryRow, SummaryRow, Warning, describe_chance_verdicts};
+use fullpipe::archive::{
+    Cell, Column, DELAY_COLUMNS, FlowSummaryRow, StudyRecord, SummaryRow, Warning, describe_chance_verdicts,
+};
 use fullpipe::report::{self, Options as ReportOptions};
 use fullpipe::scenario::Override;
 use fullpipe::scenario::description::BdpLimit;
@@ -19,7 +21,7 @@ use fullpipe::scenario::schema::Hint;
 use fullpipe::study::study::SeedSource;
 use fullpipe::study::summary::SeedVerdicts;
 use fullpipe::study::{
-    self, EmbeddedStudy, FileSystem, ReplayRunner, RunOptions, Runner, ScenarioSource, Study, StudyError,
+    self, EmbeddedStudy, FileSystem, ReplayRunner, RunOptions, Runner, ScenarioSource, Shard, Study, StudyError,
     VirtualTimeRunner,
 };
 use fullpipe::units::Duration;
@@ -198,12 +200,83 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let qlog = arguments.qlog;
     let run = RunOptions { audit: common.audit, qlog, resume: common.resume, ..RunOptions::default() };
     let memory_bytes = if common.ignore_memory { None } else { memory_bytes() };
-    let options = study::StudyOptions { jobs, run, memory_bytes };
+    let options = study::StudyOptions { jobs, run, memory_bytes, ..study::StudyOptions::default() };
     // `apply` tries the overrides one by one. Their hints are produced again when the points are resolved.
     hints.take_hints();
-    let made = make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name));
+    let made = match arguments.shard {
+        Some(shard) => make_shard(&study, shard, &*laboratory, common, &options),
+        None => make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name)),
+    };
     show_hints(&hints.take_hints());
     made
+}
+
+/// Makes the runs of a shard, and prints how many there were.
+fn make_shard(
+    study: &Study,
+    shard: Shard,
+    laboratory: &dyn Runner,
+    common: &CommonArguments,
+    options: &study::StudyOptions,
+) -> Result<(), Failure> {
+    let name = format!("{}-shard-{}-of-{}", study.name, shard.index(), shard.count());
+    let folder = common.out.clone().unwrap_or_else(|| Path::new("fullpipe-out").join(name));
+    let stop = stop_flag()?;
+    end_if_blocked()?;
+    let begun_s = elapsed_seconds();
+    let mut progress = ProgressDisplay::new(common.quiet);
+    let outcome =
+        study::run_shard(study, shard, laboratory, &folder, &FileSystem::new(), options, &mut progress, &stop);
+    stop.store(true, Ordering::Relaxed);
+    progress.done();
+    let outcome = outcome.map_err(failure_of)?;
+    if !common.quiet {
+        eprintln!(
+            "shard {shard}: {} made, {} reused, of {} in the whole study, in {:.1} s; records in {}\n\
+             `fullpipe study merge` with the folders of all {} shards writes the tables and the report",
+            format_count(outcome.made as u64, "run"),
+            outcome.reused,
+            outcome.total,
+            elapsed_seconds() - begun_s,
+            folder.display(),
+            shard.count()
+        );
+    }
+    end_with(outcome.exit_status(), &outcome.failed, &outcome.untrusted)
+}
+
+/// Runs `fullpipe study merge`.
+pub(crate) fn merge_shards(arguments: MergeArguments) -> Result<(), Failure> {
+    let MergeArguments { folders, out, json, junit, quiet, open } = arguments;
+    let file = folders[0].join(StudyRecord::FILE);
+    if !file.is_file() {
+        return Err(Failure::usage(format!(
+            "{} has no {}; expected the folder of a shard (`fullpipe study run NAME --shard I/N`)",
+            folders[0].display(),
+            StudyRecord::FILE
+        )));
+    }
+    let study = study::load_file(&file).map_err(Failure::usage)?;
+    // The keys of real-time runs depend on the machine's laboratory. This must happen before a second thread exists.
+    let laboratory = real_time::laboratories(VirtualTimeRunner::new(BUILD), &study, quiet)?;
+    study::merge(&study, &*laboratory, &folders, &out, &FileSystem::new()).map_err(failure_of)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let run = RunOptions { resume: true, ..RunOptions::default() };
+    let options = study::StudyOptions { jobs: cores, run, only_reuse: true, ..study::StudyOptions::default() };
+    let common = CommonArguments {
+        set: Vec::new(),
+        seed: None,
+        out: None,
+        audit: false,
+        json,
+        junit,
+        quiet,
+        resume: true,
+        open,
+        ignore_memory: true,
+        sabotage: Vec::new(),
+    };
+    make(&study, &*laboratory, &common, &options, &out)
 }
 
 /// Returns a flag that is set by an interrupt or a termination request. The second request ends the program
@@ -332,20 +405,23 @@ fn make(
     if let (Some(built), true) = (&built, common.open) {
         open::open(&built.html);
     }
+    match outcome.exit_status() {
+        4 => Err(Failure::expectation(expectations::failures(&outcome.expectations))),
+        status => end_with(status, &outcome.failed, &outcome.untrusted),
+    }
+}
+
+/// Returns the result of a command with this exit status: 0, 1 if runs failed, or 3 if results are not trusted.
+fn end_with(status: u8, failed: &[(String, String)], untrusted: &[(String, String)]) -> Result<(), Failure> {
     let reasons = |list: &[(String, String)]| {
         let shown: Vec<String> = list.iter().take(20).map(|(run, why)| format!("\n  {run}: {why}")).collect();
         let more = list.len().saturating_sub(20);
         shown.concat() + &if more > 0 { format!("\n  and {more} more") } else { String::new() }
     };
-    match outcome.exit_status() {
+    match status {
         0 => Ok(()),
-        1 => Err(Failure::run(format!(
-            "{} failed:{}",
-            format_count(outcome.failed.len() as u64, "run"),
-            reasons(&outcome.failed)
-        ))),
-        4 => Err(Failure::expectation(expectations::failures(&outcome.expectations))),
-        _ => Err(Failure::untrusted(format!("results that cannot be trusted:{}", reasons(&outcome.untrusted)))),
+        1 => Err(Failure::run(format!("{} failed:{}", format_count(failed.len() as u64, "run"), reasons(failed)))),
+        _ => Err(Failure::untrusted(format!("results that cannot be trusted:{}", reasons(untrusted)))),
     }
 }
 
@@ -679,12 +755,12 @@ fn is_scenario(text: &str) -> bool {
 pub(crate) fn unknown_study_command(words: &[OsString]) -> Failure {
     let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let is_name = Path::new(&word).exists() || embedded::study_names().any(|name| name == word);
-    let near = || scenario::schema::nearest_name(&word, ["run", "list"]);
+    let near = || scenario::schema::nearest_name(&word, ["run", "list", "merge"]);
     let hint = match is_name {
         true => format!("; did you mean `fullpipe study run {word}`?"),
         false => near().map_or_else(String::new, |near| format!("; did you mean `fullpipe study {near}`?")),
     };
-    Failure::usage(format!("`fullpipe study` has no command `{word}`{hint} (there are: list, run)"))
+    Failure::usage(format!("`fullpipe study` has no command `{word}`{hint} (there are: list, merge, run)"))
 }
 
 /// Runs `fullpipe study list`.

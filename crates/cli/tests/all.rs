@@ -8,5 +8,6 @@ mod messages;
 mod report;
 mod schema;
 mod seeds;
+mod shards;
 mod tmix;
 mod tunnels;

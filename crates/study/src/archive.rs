@@ -14,6 +14,7 @@
 use crate::error::StudyError;
 use crate::files::{FileOperationError, FileSystem, UNFINISHED};
 use crate::port::{RunFileSink, RunOptions, RunRecords};
+use crate::shard::ShardRecord;
 use crate::tables::{MetricTables, TABLES, WantedSeries};
 use fullpipe_archive::{
     CPU, CpuRow, EXPECTATIONS, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord, RunRecord,
@@ -89,6 +90,7 @@ impl Archive {
                 Results::FILE,
                 ROBUSTNESS.file,
                 ROBUSTNESS_PAGE,
+                ShardRecord::FILE,
                 "report.html",
                 "plots",
             ] {
@@ -200,6 +202,19 @@ impl Archive {
         let of_metrics = |name: &String| TABLES.into_iter().find(|known| known == name);
         let tables = content.into_iter().filter_map(|(name, content)| Some((of_metrics(&name)?, content)));
         Ok(StoredRun { tables: tables.collect(), run })
+    }
+
+    /// Copies a finished run with its CPU time from another folder of records.
+    pub(crate) fn copy_run(&self, key: &str, from: &Archive) -> Result<(), FileOperationError> {
+        let unfinished = self.unfinished(key);
+        self.files.copy_folder(&from.run_folder(key), &unfinished)?;
+        self.files.publish(&unfinished, &self.run_folder(key), &[], true)?;
+        from.cpu_s(key).map_or(Ok(()), |cpu_s| self.note_cpu(key, cpu_s))
+    }
+
+    /// Reads a file of the folder; `None` if it does not exist.
+    pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FileOperationError> {
+        self.files.read(&self.folder.join(name))
     }
 
     /// Adds the CPU time of a run to `cpu.csv`; a run that is made again gets another row.

@@ -178,6 +178,16 @@ impl FileSystem {
         self.create_folder(unfinished)
     }
 
+    /// Copies the files of a folder to another, which is emptied before; without a sync.
+    pub(crate) fn copy_folder(&self, from: &Path, to: &Path) -> Result<(), FileOperationError> {
+        self.begin(to)?;
+        for name in self.names_in(from)? {
+            let (from, to) = (from.join(&name), to.join(&name));
+            self.step("copy", &from, FileOperation::Write(&to), || fs::copy(&from, &to))?;
+        }
+        Ok(())
+    }
+
     /// Appends to a file, which is created if it does not exist; without a sync.
     pub(crate) fn append(&self, path: &Path, content: &[u8]) -> Result<(), FileOperationError> {
         let open = || File::options().append(true).create(true).open(path);

@@ -14,6 +14,7 @@ use crate::single_metrics;
 use crate::study::{Experiment, Metric, SeedSource, Study};
 use crate::summary::{MeasuredValues, SeedVerdicts, cpu_of, row_to_json};
 use crate::sweep::{RunResult, StudyObserver, Sweep};
+use crate::tables::WantedSeries;
 use fullpipe_archive::{
     EXPECTATIONS, ExpectationRow, FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, RunRecord, SUMMARY,
     SummaryRow, Verdict, Warning, WarningKind,
@@ -33,11 +34,14 @@ pub struct StudyOptions {
     /// The memory of the machine in bytes, if known. A run that needs more is rejected before the first run. If the
     /// memory is not sufficient for `jobs` runs, fewer runs are made at once.
     pub memory_bytes: Option<u64>,
+    /// Whether all runs exist in the folder and none of the plan may be made, as after [`merge`](crate::shard::merge).
+    /// Runs with random starts, which the results of the others require, are still made.
+    pub only_reuse: bool,
 }
 
 impl Default for StudyOptions {
     fn default() -> Self {
-        StudyOptions { jobs: 1, run: RunOptions::default(), memory_bytes: None }
+        StudyOptions { jobs: 1, run: RunOptions::default(), memory_bytes: None, only_reuse: false }
     }
 }
 
@@ -110,22 +114,9 @@ pub fn run(
     if of_more_seeds.is_some() {
         plan = crate::plan::make_plan(study, laboratory)?;
     }
-    if let Some(reason) = plan.runs.iter().find_map(|run| run.scenario.unsupported.clone()) {
-        return Err(StudyError::Usage(reason));
-    }
-    let jobs = match options.memory_bytes {
-        Some(bytes) => cost::jobs_within(&plan, bytes, options.jobs)?,
-        None => options.jobs,
-    };
-    if jobs < options.jobs && plan.runs.len() > jobs {
-        progress.on_message(&format!(
-            "{jobs} of {} runs at a time: more need more memory than the machine has",
-            options.jobs
-        ));
-    }
+    let jobs = jobs_of(&plan, options, progress)?;
     let build = laboratory.build_identity();
     let archive = Archive::open(folder, &resolved_text(study, &build), files.clone())?;
-    let owned = |(subject, metric): (&str, &str)| (subject.to_owned(), metric.to_owned());
     let sweep = Sweep {
         study,
         plan: &plan,
@@ -133,7 +124,8 @@ pub fn run(
         archive: &archive,
         build: &build,
         options: options.run.clone(),
-        series: study.metrics.iter().flat_map(|metric| metric.expression.series()).map(owned).collect(),
+        series: wanted_series(study),
+        only_reuse: options.only_reuse,
     };
     let results = sweep.run(jobs, progress, stop)?;
     let mut measured = MeasuredValues::new(study, &plan, &results, |key| archive.digest(key));
@@ -146,7 +138,8 @@ pub fn run(
         None => None,
         Some(random_starts) => {
             let plan = with_random_starts(study, laboratory, &plan, &deterministic, &random_starts)?;
-            let sweep = Sweep { plan: &plan, options: options.run.clone(), series: sweep.series.clone(), ..sweep };
+            let (options, series) = (options.run.clone(), sweep.series.clone());
+            let sweep = Sweep { plan: &plan, options, series, only_reuse: false, ..sweep };
             let results = sweep.run(jobs, progress, stop)?;
             Some((plan, results))
         }
@@ -200,6 +193,35 @@ pub fn run(
     outcome.untrusted.extend(untrusted.map(|row| (row.name(), row.note.clone())));
     outcome.rows = rows;
     Ok(outcome)
+}
+
+/// Returns the number of simultaneous runs. Fails if this version does not support a scenario of the plan, or a run needs
+/// more memory than the machine has.
+pub(crate) fn jobs_of(
+    plan: &Plan,
+    options: &StudyOptions,
+    progress: &mut dyn StudyObserver,
+) -> Result<usize, StudyError> {
+    if let Some(reason) = plan.runs.iter().find_map(|run| run.scenario.unsupported.clone()) {
+        return Err(StudyError::Usage(reason));
+    }
+    let jobs = match options.memory_bytes {
+        Some(bytes) => cost::jobs_within(plan, bytes, options.jobs)?,
+        None => options.jobs,
+    };
+    if jobs < options.jobs && plan.runs.len() > jobs {
+        progress.on_message(&format!(
+            "{jobs} of {} runs at a time: more need more memory than the machine has",
+            options.jobs
+        ));
+    }
+    Ok(jobs)
+}
+
+/// Returns the samples that the metrics of a study need.
+pub(crate) fn wanted_series(study: &Study) -> WantedSeries {
+    let owned = |(subject, metric): (&str, &str)| (subject.to_owned(), metric.to_owned());
+    study.metrics.iter().flat_map(|metric| metric.expression.series()).map(owned).collect()
 }
 
 /// Returns the study with the seeds of the runs that the folder already has. This applies if a scenario is run on its

@@ -137,6 +137,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) options: RunOptions,
     /// The data of `series.csv` that metrics need.
     pub(crate) series: WantedSeries,
+    /// Whether every run exists, even if it fell behind real time, and none may be made.
+    pub(crate) only_reuse: bool,
 }
 
 impl Sweep<'_> {
@@ -241,13 +243,14 @@ impl Sweep<'_> {
 
     fn one(&self, run: &PlannedRun, options: &RunOptions, permit: Permit<'_>) -> Result<RunResult, Ended> {
         let machine = |refused: crate::files::FileOperationError| Ended::Machine(refused.to_string());
-        let laboratory = if run.real { self.laboratory.real_time_runner() } else { Some(self.laboratory) };
+        let by_clock = if run.real { self.laboratory.real_time_runner() } else { Some(self.laboratory) };
+        let laboratory = by_clock.or(self.only_reuse.then_some(self.laboratory));
         let Some(laboratory) = laboratory else {
             return Ok(RunResult::Failed("it takes the wall clock, which this laboratory does not have".to_owned()));
         };
         // A run with another seed of the same scenario is kept.
         let is_kept = matches!(self.study.seeds, SeedSource::Fixed(seed) if seed != run.seed);
-        let found = if is_kept {
+        let found = if is_kept || self.only_reuse {
             self.archive.find(&run.key, &RunOptions::default()).map_err(machine)?
         } else if options.resume || laboratory.is_repeatable() {
             self.archive.find(&run.key, options).map_err(machine)?
@@ -257,12 +260,15 @@ impl Sweep<'_> {
         // A run that fell behind supports no result, unless the experiment counts such runs. When it is repeated, the
         // machine may keep up.
         let enough = |finished: &StoredRun| {
-            is_kept || laboratory.is_repeatable() || !finished.is_late() || self.counts_late(run)
+            is_kept || self.only_reuse || laboratory.is_repeatable() || !finished.is_late() || self.counts_late(run)
         };
         if let Some(finished) = found.filter(enough)
             && let Ok(result) = self.values(run, &finished, true)
         {
             return Ok(result);
+        }
+        if self.only_reuse {
+            return Err(Ended::Wrong(format!("the run {} ({}) is missing", run.key, run.label)));
         }
         if run.real {
             self.archive.discard(&run.key).map_err(machine)?;

@@ -14,5 +14,6 @@ mod pages;
 mod publications;
 mod replications;
 mod settings;
+mod shards;
 mod sweep;
 mod tcp_vs_udp;
