@@ -2,27 +2,28 @@
 //!
 //! **Input from the stack**, and its use:
 //!
-//! * Each packet that was sent, acknowledged or lost, with its number. The adapter derives from it the state passed to
-//!   the controls ([`PacketState`]), delivery-rate samples, rounds and the round-trip time of the newest packet of a
-//!   batch, as the TCP model does.
-//! * The end of an acknowledgment's packets, *before* the losses that the same acknowledgment reveals. Our controls
-//!   process losses first, so the batch waits until the stack reads the window or reports a new event.
-//! * A congestion event with the sending time of its newest packet. It begins a recovery if that packet was sent after
-//!   the current recovery began (RFC 9002 section 7.3.2). The window is reduced to the threshold at once, as that
-//!   section allows. The recovery ends with the first acknowledgment of a packet sent after its beginning.
+//! * Each packet that was sent, acknowledged or lost, with its number. From these packets the adapter derives the state
+//!   passed to the controls ([`PacketState`]), delivery-rate samples, rounds and the round-trip time of the newest
+//!   packet of a batch, as the TCP model does.
+//! * The end of an acknowledgment's packets, *before* the losses that the same acknowledgment reveals. Fullpipe's
+//!   controls process losses first, so the batch waits until the stack reads the window or reports a new event.
+//! * A congestion event with the sending time of its newest packet. The event begins a recovery period if that packet
+//!   was sent after the current recovery period began (RFC 9002 section 7.3.2). The window is reduced to the threshold
+//!   at once, as that section allows. The recovery ends with the first acknowledgment of a packet sent after its
+//!   beginning.
 //! * Persistent congestion, and spurious congestion events.
-//! * Whether the application had no data to send. Otherwise window or pacer were the limit; RFC 9002 section 7.8 counts
-//!   both as using the window.
+//! * Whether the application had no data to send. Otherwise the window or the pacer was the limit; RFC 9002 section 7.8
+//!   counts both as using the window.
 //!
-//! **Missing input**, for which [`unsupported_reason`] rejects controls that need it: the number of marked packets (the stack
-//! reports only that there are new marks), and one-way delays. The stack always sends ECT(0). It also does not report
+//! **Missing input**, for which [`unsupported_reason`] rejects controls that need it: the number of marked packets (the
+//! stack reports only that there are new marks), and one-way delays. The stack always sends ECT(0). It reports neither
 //! probe timeouts, which reduce no window in QUIC, nor the delay that the peer added to an acknowledgment. Round-trip
 //! samples therefore contain this delay (at most 25 ms, for an acknowledgment of a single packet).
 //!
 //! **Output**: The stack sends while fewer bytes than the window are in flight, with a minimum window of two packets
-//! (RFC 9002 section 7.2). It applies a pacing rate with its own bursts (2 ms worth, 10 to 256 packets, at most 10 ms
-//! worth). The send quantum limits only the number of datagrams per call. Without a rate the stack paces 1.25 windows
-//! per smoothed round-trip time. It has no unpaced mode.
+//! (RFC 9002 section 7.2). It applies a pacing rate with its own bursts (2 ms of that rate, 10 to 256 packets, at most
+//! 10 ms of that rate). The send quantum limits only the number of datagrams per call. Without a rate the stack paces
+//! at 1.25 windows per smoothed round-trip time. It has no unpaced mode.
 //!
 //! Bytes are those of complete QUIC packets. The segment size passed to a control is the largest UDP payload of the
 //! path.
@@ -110,13 +111,13 @@ struct Sent {
     state: PacketState,
 }
 
-/// The packets that an acknowledgment has covered so far.
+/// The packets of one acknowledgment that the stack has reported so far.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     now: Instant,
     delivered: DeliveredPackets,
     lost_bytes: u64,
-    /// Of the acknowledged packets, the sending time and number of the one sent last.
+    /// Sending time and number of the acknowledged packet that was sent last.
     newest: (Instant, u64),
     prior_in_flight_bytes: u64,
     /// The stack's smoothed and minimum round-trip times before this acknowledgment.
@@ -124,7 +125,7 @@ struct Batch {
     min_rtt: Duration,
     app_limited: bool,
     rtt: Option<Duration>,
-    /// All packets of the acknowledgment were reported.
+    /// Whether the stack has reported all packets of the acknowledgment.
     complete: bool,
 }
 
@@ -140,8 +141,8 @@ struct Answer {
 
 struct Path {
     driver: Driver,
-    /// Latest result of [`congestion::Controller::metrics`]; `None` after a change of the control. The stack reads it
-    /// or the window about six times per datagram (`masque-1-datagram`).
+    /// Cached values of the control; `None` after a change. The stack reads these values about six
+    /// times per datagram (`masque-1-datagram`).
     answer: Option<Answer>,
     round_trips: RttStatistics,
     initial_window_bytes: u64,
@@ -187,7 +188,7 @@ impl Adapter {
         WeakAdapter(Arc::downgrade(&self.0))
     }
 
-    /// Locks the path. The stack drives a connection from one place at a time, so the lock is free.
+    /// Locks the path. Only one thread at a time drives a connection, so the lock is uncontended.
     fn path(&self) -> MutexGuard<'_, Path> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -226,8 +227,8 @@ impl Adapter {
 }
 
 impl Path {
-    /// Removes a packet from those in flight. The handshake's packet number spaces reuse numbers, so the size must
-    /// match, too.
+    /// Removes a packet from those in flight. The packet number spaces of the handshake use the same numbers, so the
+    /// size must match as well.
     fn take(&mut self, number: u64, bytes: u64) -> Option<PacketState> {
         let place = self.sent.iter().position(|sent| sent.number == number && sent.state.bytes == bytes)?;
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
@@ -268,14 +269,14 @@ impl Path {
         batch.newest = batch.newest.max((sent_at, number));
         match state {
             Some(state) => self.driver.on_delivered(now, &state, &mut batch.delivered),
-            // Its record was removed earlier: its bytes count, but there is no rate sample.
+            // The packet's record was removed earlier: its bytes count, but there is no rate sample.
             None => batch.delivered.bytes = batch.delivered.bytes.saturating_add(bytes),
         }
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight_bytes: u64, app_limited: bool, largest: Option<u64>) {
-        // The stack's count is authoritative: it excludes packets with discarded keys and lost path MTU probes without
-        // an event.
+        // The stack's count is authoritative: it excludes packets whose keys were discarded and lost path MTU probes,
+        // for which there is no event.
         self.in_flight_bytes = in_flight_bytes;
         if in_flight_bytes == 0 {
             self.sent.clear();
@@ -304,7 +305,7 @@ impl Path {
     }
 
     fn on_congestion(&mut self, now: Instant, sent_at: Instant, lost_bytes: u64, ecn: bool, persistent: bool) {
-        // Lost packets were removed earlier.
+        // The lost packets were already removed from those in flight.
         let in_flight_bytes = self.in_flight_bytes.saturating_add(lost_bytes);
         self.driver.on_congestion(&CongestionEvent { now, in_flight_bytes, lost_bytes, ecn, persistent }, sent_at);
     }
@@ -422,7 +423,7 @@ impl congestion::Controller for Adapter {
         self.change().on_packet_lost(from_std(now), u64::from(lost_bytes), pn);
     }
 
-    /// The stack does not report the time. It was at the latest event or shortly afterwards.
+    /// The stack does not report the time of this event, which is that of the latest event or shortly afterwards.
     fn on_spurious_congestion_event(&mut self) {
         let mut path = self.change();
         path.finish_batch();
@@ -615,7 +616,7 @@ mod tests {
         (0..6).for_each(|number| play.send(number, number));
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
         play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
-        // It was sent before the recovery began: no further reduction (RFC 9002 section 7.3.1).
+        // Packet 5 was sent before the recovery began: no further reduction (RFC 9002 section 7.3.2).
         play.adapter.change().on_packet_lost(at(31), MTU, 5);
         play.adapter.change().on_congestion(at(31), at(5), MTU, false, false);
         assert_eq!(play.adapter.window(), 5_000);
@@ -768,7 +769,8 @@ mod tests {
         play.ack(20, &[(0, 0)], 1_000);
         let first = play.last_ack();
         assert_eq!((first.smoothed_rtt, first.min_rtt, first.round_count), (RTT, RTT, 1));
-        // It is sent after a round trip. Its acknowledgment begins the second round; that of packet 1 begins none.
+        // Packet 2 is sent after a round trip. Its acknowledgment begins the second round; that of packet 1 begins
+        // none.
         play.send(21, 2);
         let estimates = [Duration::from_millis(25), Duration::from_millis(18)];
         play.adapter.path().on_ack(at(31), at(1), MTU, 1, estimates);

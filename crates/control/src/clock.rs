@@ -1,9 +1,10 @@
 //! Conversion between the stack's instants and Fullpipe's.
 //!
 //! The stack uses [`std::time::Instant`], which can be created only by adding to another instant. The machine's clock
-//! is therefore read once per process. A virtual instant is that reading plus its nanoseconds; for our controls, a real
-//! instant is the time since that reading. The stack and the controls use only differences of instants, which are
-//! exact. The reading therefore affects no result in virtual time, and runs in two processes are identical to the bit.
+//! is therefore read once per process. For the stack, a virtual instant is that reading plus its nanoseconds. For
+//! Fullpipe's controls, a real instant is the time since that reading. The stack and the controls use only differences
+//! of instants, which are exact. The reading therefore affects no result in virtual time, and runs in two processes are
+//! bit-identical.
 
 use fullpipe_units::{Duration, Instant};
 use std::sync::LazyLock;
@@ -14,8 +15,8 @@ use std::sync::LazyLock;
 )]
 static BASE: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
 
-/// Reads the machine's clock unless the process has already done so. Real instants before the reading convert to the
-/// beginning of time.
+/// Reads the machine's clock unless the process has already done so. Real instants before the reading convert to
+/// [`Instant::ZERO`].
 pub fn begin() {
     LazyLock::force(&BASE);
 }
@@ -25,8 +26,7 @@ pub fn to_std(at: Instant) -> std::time::Instant {
     *BASE + std::time::Duration::from_nanos(at.as_nanos())
 }
 
-/// Converts an instant of the stack. Instants before the beginning or after the end of time convert to that beginning
-/// or end.
+/// Converts an instant of the stack. Instants out of range convert to [`Instant::ZERO`] or [`Instant::NEVER`].
 pub fn from_std(at: std::time::Instant) -> Instant {
     Instant::from_nanos(saturating(at.saturating_duration_since(*BASE)))
 }
@@ -36,7 +36,7 @@ pub fn duration_from_std(span: std::time::Duration) -> Duration {
     Duration::from_nanos(saturating(span))
 }
 
-/// Converts to the stack's form of a duration.
+/// Converts to the stack's type of duration, [`std::time::Duration`].
 pub fn duration_to_std(span: Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(span.as_nanos())
 }

@@ -1,9 +1,9 @@
 //! Factory for the congestion controls of the stack's connections.
 //!
-//! **Model.** The stack calls its factory when a connection begins and when its path changes. The factory
-//! creates one of ours and wraps it into an [`Adapter`]. Some callers cannot access a connection, such as one of a
-//! proxy deep within HTTP/3. They observe it through objects passed to the factory: a listener for losses, the
-//! round-trip times, and [`LatestControl`], a weak reference to the latest control.
+//! **Model.** The stack calls its factory when a connection begins and when its path changes. The factory creates one
+//! of Fullpipe's controls and wraps it in an [`Adapter`]. Some callers cannot access a connection, such as a proxy's
+//! connection inside the HTTP/3 library. They observe it through objects passed to the factory: a listener for losses,
+//! the round-trip times, and [`LatestControl`], a weak reference to the latest control.
 
 use crate::adapter::WeakAdapter;
 use crate::{Adapter, ControlState, LossListener, RttStatistics, clock};
@@ -50,7 +50,7 @@ impl AdapterFactory {
     /// Creates a factory of controls with this initial window. Their connections record round-trip times in
     /// `round_trips`.
     pub fn new(maker: ControlFactory, initial_window_packets: u64, round_trips: RttStatistics) -> AdapterFactory {
-        // None of their packets is sent before their time begins.
+        // The clock is read before any of the connections sends a packet, so that no instant precedes the reading.
         clock::begin();
         AdapterFactory { maker, initial_window_packets, round_trips, losses: None, newest: LatestControl::default() }
     }

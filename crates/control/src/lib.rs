@@ -1,6 +1,7 @@
-//! Congestion control of the real QUIC stack (noq): Fullpipe's controls in place of its own ([`AdapterFactory`]), or none
-//! ([`NoCongestionControl`]), and the round-trip times of connections ([`RttStatistics`]). The crate works in virtual time and in
-//! real time, since the stack receives instants as arguments ([`clock`]).
+//! Congestion control for the real QUIC stack (noq): Fullpipe's controls in place of the stack's own
+//! ([`AdapterFactory`]), or none ([`NoCongestionControl`]), and the round-trip times of connections
+//! ([`RttStatistics`]). The crate works in virtual time and in real time, since the stack receives instants as
+//! arguments ([`clock`]).
 
 mod adapter;
 pub mod clock;

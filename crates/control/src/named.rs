@@ -1,4 +1,4 @@
-//! Creation of our congestion controls by name, with the defaults of QUIC.
+//! Creation of Fullpipe's congestion controls by name, with the defaults of QUIC.
 
 use crate::{Adapter, ControlFactory, NoCongestionControl, unsupported_reason};
 use fullpipe_congestion::catalogue::ControlOptions;
@@ -24,7 +24,7 @@ pub fn control_factory(
     Ok(Arc::new(move || source.create(ConnectionEnd { seed: seed(), connection: 0, initiator: true })))
 }
 
-/// Name of the control that drives a connection: one of ours, or `none`. Returns `None` for any other controller.
+/// Name of the control that drives a connection: one of Fullpipe's, or `none`. Returns `None` for any other controller.
 pub fn control_name(controller: Box<dyn Controller>) -> Option<&'static str> {
     let any = controller.into_any();
     match any.downcast_ref::<Adapter>() {

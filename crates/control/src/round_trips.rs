@@ -3,7 +3,7 @@
 use fullpipe_units::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Sum and count of the smoothed round-trip times at each acknowledged packet.
+/// Sum and count of the smoothed round-trip times, sampled at each acknowledged packet. Clones share the samples.
 #[derive(Clone, Debug, Default)]
 pub struct RttStatistics(Arc<Mutex<(u128, u64)>>);
 

@@ -1,21 +1,22 @@
 //! The pending-event set: a binary heap of 16-byte keys for the next milliseconds, and lists for later events.
 //!
-//! **Model.** Time is divided into spans of 2^22 ns (4.2 ms). Events of the current span are in the heap. Each of the next 1024 spans (4.3
-//! s)
-//! has an unordered list. Later events are in a second heap. When the current span is empty, the events of the next nonempty span move into
-//! the heap. A timer that does not expire soon (most do not) therefore adds no cost to other events. With one heap for everything, 20 000
-//! connections in TIME-WAIT or between requests make every arrival pass through 15 levels (17 % of the time of a Tmix run). The order is
-//! total, and it is the order of a single heap.
+//! **Model.** Time is divided into spans of 2^22 ns (4.2 ms). Events of the current span are in the heap. Each of the
+//! next 1024 spans (4.3 s) has an unordered list. Later events are in a second heap. When the current span is empty,
+//! the events of the next nonempty span move into the heap. A timer that does not expire soon (most do not) therefore
+//! adds no cost to other events. With a single heap for all events, 20 000 connections in TIME-WAIT or between requests
+//! make every arrival pass through 15 levels (17 % of the time of a Tmix run). The order is total, and equals that of a
+//! single heap.
 //!
-//! With lanes and lazy timers the heap stays small: tens of entries for one flow, a few per flow for thousands of flows. The kind of heap
-//! then makes no difference. A timing wheel for all events is slower (5.1 instead of 8.9 million packets per second on one flow).
+//! With lanes and lazy timers the heap stays small: tens of entries for one flow, a few per flow for thousands of
+//! flows. At these sizes the kind of heap does not affect speed. A timing wheel for all events is slower (5.1 instead
+//! of 8.9 million packets per second on one flow).
 
 use fullpipe_units::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// The kind of entity that an event belongs to. Events at the same instant are ordered by class, in this order.
+/// The kind of entity to which an event belongs. Events at the same instant are ordered by class, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum EventClass {
@@ -23,7 +24,7 @@ pub enum EventClass {
     Arrival = 0,
     /// A link has completed a transmission and can start the next.
     Departure = 1,
-    /// An event of a shared medium or of a station on it.
+    /// An event of a shared medium or of one of its stations.
     Medium = 2,
     /// A timer of a host's IP layer (reassembly, address resolution).
     Host = 3,
@@ -177,9 +178,9 @@ impl Calendar {
         self.near.peek().map(event_of)
     }
 
-    /// Returns an event that is due soon. Place 0 holds the earliest event, places 1 and 2 the candidates for the next one, and places 3 to
-    /// 6
-    /// the candidates for the two after that.
+    /// Returns the event at an index of the heap, which is due soon if the index is small. Index 0 holds the earliest
+    /// event, indices 1 and 2 the candidates for the next event, and indices 3 to 6 further candidates for the
+    /// events after it.
     #[inline(always)]
     pub fn upcoming(&self, place: usize) -> Option<EventId> {
         self.near.as_slice().get(place).map(|key| event_of(key).1)
@@ -194,16 +195,16 @@ impl Calendar {
         }
     }
 
-    /// Removes the earliest event. The next scheduled event takes its place in the heap: most events cause one more event, and a
-    /// replacement
-    /// is cheaper than a removal and an insertion. Until [`Calendar::complete_pop`], only `schedule` may be called.
+    /// Removes the earliest event. The next scheduled event takes its place in the heap: most events cause one more
+    /// event, and a replacement is cheaper than a removal and an insertion. Until [`Calendar::complete_pop`], only
+    /// `schedule` may be called.
     #[inline(always)]
     pub fn pop_deferred(&mut self) {
         debug_assert!(!self.taken && !self.near.is_empty(), "`take` needs a pending event");
         self.taken = true;
     }
 
-    /// Ends [`Calendar::pop_deferred`]: all events caused by the removed event have been scheduled.
+    /// Completes [`Calendar::pop_deferred`] after all events caused by the removed event have been scheduled.
     #[inline(always)]
     pub fn complete_pop(&mut self) {
         if std::mem::take(&mut self.taken) {
@@ -258,7 +259,8 @@ impl Calendar {
 impl Later {
     fn add(&mut self, at: Instant, event: EventId) {
         let span = span(at);
-        // The largest `Instant` can be in a span whose list was already emptied; it then waits until that list is used again.
+        // The span of the largest `Instant` can precede `first`; its event then stays in its list until that list is
+        // used again.
         if span.saturating_sub(self.first) >= SPANS {
             return self.far.push(key(at, event));
         }
@@ -343,7 +345,8 @@ mod tests {
 
     #[test]
     fn events_at_any_distance_are_returned_in_order() {
-        // The reference is a sorted list. Distances range from zero to a day: within a span, within the lists, and beyond them.
+        // The reference is a sorted list. Distances range from zero to a day: within a span, within the lists, and
+        // beyond them.
         let mut stream = RandomStream::new(2, "calendar", "test");
         for most in [1_000u64, 10_000_000, 3_000_000_000, 20_000_000_000, 86_400_000_000_000] {
             let mut calendar = Calendar::new();

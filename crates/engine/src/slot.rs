@@ -1,14 +1,14 @@
 //! A timer slot: at most one valid calendar entry for a timer that is re-armed for every packet.
 //!
-//! Most transport timers are postponed again and again and rarely expire. The owner stores the deadline in a plain field. The slot stores
-//! the time of its calendar entry, and only an earlier deadline makes a new entry. If the entry is due before the deadline, the owner
-//! re-arms the slot. An owner uses one slot for far timers and one for near timers: with a single slot, every near timer that expires
-//! schedules the far one again, and half of all timer events were then stale.
+//! Most transport timers are postponed repeatedly and rarely expire. The owner stores the deadline in a plain field.
+//! The slot stores the time of its calendar entry, and only an earlier deadline adds a new entry. If the entry is due
+//! before the deadline, the owner re-arms the slot. An owner uses one slot for far timers and one for near timers. With
+//! a single slot, every near timer that expired scheduled the far timer again, and half of all timer events were stale.
 
 use crate::{Calendar, EventId};
 use fullpipe_units::Instant;
 
-/// The time at which the calendar next calls a timer's owner.
+/// A timer with at most one valid entry in the calendar. Holds the time of that entry.
 #[derive(Clone, Copy, Debug)]
 pub struct TimerSlot {
     scheduled: Instant,
@@ -30,8 +30,8 @@ impl TimerSlot {
         }
     }
 
-    /// Handles a calendar entry that is due. Returns true if the entry is valid: the owner must then check its deadlines and arm the slot
-    /// again. Returns false if an entry for an earlier deadline has replaced it.
+    /// Handles a calendar entry that is due. Returns true if the entry is valid: the owner must then check its
+    /// deadlines and arm the slot again. Returns false if an entry for an earlier deadline has replaced it.
     #[inline(always)]
     pub fn on_wakeup(&mut self, now: Instant) -> bool {
         let live = self.scheduled == now;

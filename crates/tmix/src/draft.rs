@@ -1,10 +1,10 @@
-//! Builds a connection vector from its lines: checks their order and converts them to the canonical form.
+//! Builder of a connection vector from its lines, which checks their order and converts them to the canonical form.
 
 use crate::line::{MAX_ADUS, TraceLine};
 use crate::vector::{Adu, ConnectionKind, ConnectionVector, PerSide, Side};
 use fullpipe_units::Duration;
 
-/// The wait of a unit that follows without a wait. A wait of 0 marks the first unit.
+/// The wait of a unit that follows another without a stated wait. Waits of 0 mark the first unit.
 const LEAST: Duration = Duration::from_micros(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

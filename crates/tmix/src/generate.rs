@@ -1,22 +1,23 @@
 //! Synthetic traces that replace the suite's nine traces, which may not be redistributed.
 //!
-//! **Per connection** they follow the statistics of a published excerpt of a campus trace (1018 connections of 2005): sizes of
-//! units, exchanges, waits, round-trip times, shares of concurrent and of acceptor-first connections. Each quantity has the
-//! excerpt's percentiles and is independent of the others. One connection in ten has segments of 496 bytes (packets of 536), the
-//! others 1460 (draft-irtf-iccrg-tcpeval-01, section 2.3). Connections are sorted into the nine traces by round-trip time: the
-//! first trace has the shortest ninth, and so on.
+//! **Per connection** they follow the statistics of a published excerpt of a campus trace (1018 connections of 2005):
+//! sizes of units, exchanges, waits, round-trip times, shares of concurrent and of acceptor-first connections. Each
+//! quantity has the excerpt's percentiles and is independent of the others. One connection in ten has segments of 496
+//! bytes (packets of 536), the others 1460 (draft-irtf-iccrg-tcpeval-01, section 2.3). Connections are sorted into the
+//! nine traces by round-trip time: the first trace has the shortest ninth, and so on.
 //!
-//! **In total** the nine offer about 320 Mbit/s from acceptors to initiators and 35 Mbit/s in the opposite direction, including
-//! acknowledgments. The draft's load tables imply these numbers. They determine what the excerpt leaves open: the rate of
-//! connections, and the distribution of sizes beyond the 99th percentile.
+//! **In total** the nine traces offer about 320 Mbit/s from acceptors to initiators and 35 Mbit/s in the opposite
+//! direction, including acknowledgments. The draft's load tables imply these numbers. They determine the values that
+//! the excerpt does not state: the rate of connections, and the distribution of sizes beyond the 99th percentile.
 //!
-//! **Steady load.** With a heavy tail, a few transfers would determine the load of a run. Two measures avoid this. Tails are
-//! bounded Pareto: the acceptor's ends at the excerpt's largest unit, 8.83 MB; the initiator's, whose total is a tenth, at 500
-//! kB. And each second of a trace is stratified: it has as many connections as the rate requires, and their exchanges and sizes
-//! are drawn from equal strata of the distributions (Latin hypercube sampling). So each second has its share of large units. Each
-//! single value keeps its distribution, and starts within a second are as irregular as those of a Poisson process.
+//! **Steady load.** With a heavy tail, a few transfers would determine the load of a run. Two measures avoid this.
+//! First, tails are bounded Pareto: the acceptor's ends at the excerpt's largest unit, 8.83 MB; the initiator's, whose
+//! total is a tenth, ends at 500 kB. Second, each second of a trace is stratified: it has as many connections as the
+//! rate requires, and their exchanges and sizes are drawn from equal strata of the distributions (Latin hypercube
+//! sampling). So each second has its share of large units. Each single value keeps its distribution, and starts within
+//! a second are as irregular as those of a Poisson process.
 //!
-//! A second depends on (seed, trace, second) only.
+//! The content of a second depends only on the seed, the trace and the number of the second.
 
 use crate::error::Error;
 use crate::quantile::{ParetoTail, QuantileDistribution, strata, strata_by_rank};
@@ -24,13 +25,15 @@ use crate::trace::Trace;
 use crate::vector::{Adu, ConnectionKind, ConnectionVector, PerSide, Side};
 use fullpipe_units::{Duration, RandomStream};
 
-/// The suite's traces, from the shortest round-trip time to the longest. `r` precedes the acceptor's node, `s` the initiator's.
+/// The suite's traces, from the shortest round-trip time to the longest. `r` precedes the acceptor's node, `s` the
+/// initiator's.
 pub const TRACE_NAMES: [&str; 9] = ["r4s1", "r4s2", "r4s3", "r5s1", "r5s2", "r5s3", "r6s1", "r6s2", "r6s3"];
 
-/// Default length of a synthetic trace: 52 minutes, the shortest of the originals.
+/// Default length of a synthetic trace: 52 minutes, that of the shortest original trace.
 pub const DEFAULT_LENGTH: Duration = Duration::from_secs(3120);
 
-/// Connections per second of each of the nine traces: 320 Mbit/s at the mean size of the distributions below.
+/// Connections per second of each of the nine traces, which offer 320 Mbit/s at the mean size of the distributions
+/// below.
 const CONNECTIONS_PER_SECOND: f64 = 115.5;
 /// Microseconds per second.
 const SECOND_US: u64 = 1_000_000;
@@ -73,15 +76,15 @@ const LOSSY: f64 = 112.0 / 1018.0;
 const MOST_LOSS: f64 = 0.5;
 /// Share of connections with packets of 536 bytes.
 const SMALL_PACKETS: f64 = 0.1;
-/// Share of exchanges in which only one side sends. This value is an assumption: the excerpt has waits between units of one side,
-/// but its percentiles do not give the share.
+/// Share of exchanges in which only one side sends. This value is an assumption: the excerpt has waits between units of
+/// one side, but its percentiles do not determine the share.
 const ONE_SIDED: f64 = 0.08;
-/// Weight of the connection in the rank of a unit's size; the rest is specific to the unit. Units of one connection are similar,
-/// as the excerpt's bytes per connection show.
+/// Weight of the connection in the rank of a unit's size; the rest is specific to the unit. Units of one connection
+/// have similar sizes, as the excerpt's bytes per connection show.
 const LIKENESS: f64 = 0.9;
 /// Weight of the number of exchanges in the connection's part of the rank.
 const BUSY: f64 = 0.1;
-/// Largest receive windows and their cumulative shares: default buffers of hosts of that time.
+/// Cumulative shares of the largest receive windows, in bytes: default buffers of hosts in 2005.
 const WINDOWS: [(f64, u64); 5] = [(0.5, 65_535), (0.7, 64_240), (0.85, 17_520), (0.95, 32_768), (1.0, 8_760)];
 
 /// A synthetic trace that is generated second by second on request.
@@ -89,7 +92,7 @@ const WINDOWS: [(f64, u64); 5] = [(0.5, 65_535), (0.7, 64_240), (0.85, 17_520), 
 pub struct SyntheticTrace {
     seed: u64,
     name: String,
-    /// Index of the trace's ninth of the round-trip times.
+    /// Index of the trace's ninth of the round-trip times, from the shortest.
     rank: usize,
     length: Duration,
 }
@@ -109,8 +112,9 @@ pub struct TrafficEstimate {
     pub open_s: f64,
 }
 
-/// Mean activity of a connection by its age in seconds, in a network without delay: bytes and segments of initiator and acceptor,
-/// expired waits, seconds open. A test compares the table with generated connections.
+/// Mean cumulative activity of a connection by its age in seconds, in a network without delay: bytes of initiator and
+/// acceptor, segments of initiator and acceptor, expired waits, seconds open. A test compares the table with generated
+/// connections.
 const COURSE: [(f64, [f64; 6]); 14] = [
     (0.0, [885.0, 790.0, 1.44, 0.68, 0.00, 0.00]),
     (0.05, [1090.0, 7784.0, 1.79, 7.00, 0.87, 0.05]),
@@ -132,14 +136,14 @@ const COURSE: [(f64, [f64; 6]); 14] = [
 struct Plan {
     concurrent: bool,
     epochs: u64,
-    /// Fraction of connections with fewer exchanges.
+    /// Quantile of the number of exchanges.
     rank: f64,
     /// The sender of each unit.
     sides: Vec<Side>,
 }
 
 impl SyntheticTrace {
-    /// Returns the trace with this name, one of [`TRACE_NAMES`].
+    /// Returns the trace with this name, which is one of [`TRACE_NAMES`].
     ///
     /// # Errors
     /// If there is no such trace.
@@ -159,11 +163,12 @@ impl SyntheticTrace {
             .collect()
     }
 
-    /// Estimates the mean activity of the connections of any of the traces in the first `time_s` seconds of a run. Starts are
-    /// `scale` times as far apart as in the trace. The estimate is in closed form and generates no connection.
+    /// Estimates the mean activity of the connections of any one of the traces in the first `time_s` seconds of a run.
+    /// Starts are `scale` times as far apart as in the trace. The estimate is a closed form and generates no
+    /// connections.
     pub fn estimate_traffic(time_s: f64, scale: f64) -> TrafficEstimate {
         let connections = CONNECTIONS_PER_SECOND * time_s / scale;
-        // Starts are uniform over the time, so a mean connection has the mean activity over all ages.
+        // Starts are uniform over the run, so the expected activity of a connection is the mean over all ages.
         let mean = |value: usize| mean_over_ages(time_s, value) * connections;
         TrafficEstimate {
             connections,
@@ -179,8 +184,9 @@ impl SyntheticTrace {
         self.part_of_second(second, Duration::ZERO, Duration::MAX)
     }
 
-    /// Returns the connections of the second that start in [`from`, `to`). A bin of a shuffle begins and ends within seconds, and
-    /// another bin has the rest. For connections outside the interval, random numbers are drawn but no values computed.
+    /// Returns the connections of the second that start in [`from`, `to`). A bin of a shuffle can begin and end within
+    /// a second, and another bin contains the rest. For connections outside the interval, random numbers are drawn but
+    /// no values are computed.
     fn part_of_second(&self, second: u64, from: Duration, to: Duration) -> Vec<ConnectionVector> {
         let mut random = RandomStream::new(self.seed, &self.name, &format!("tmix second {second}"));
         // Each trace has a different phase, so that their extra connections do not all start in the same second.
@@ -307,10 +313,10 @@ fn plan(random: &mut RandomStream, rank: f64) -> Plan {
     Plan { concurrent, epochs: ConnectionVector::count_epochs(&bodies), rank, sides }
 }
 
-/// Sizes of all units of a second, drawn from strata.
+/// Sizes of all units of a second, as probabilities drawn from strata.
 struct Sizes {
     left: PerSide<std::vec::IntoIter<f64>>,
-    /// Whether the values of the present connection are used; if not, any value will do.
+    /// Whether the values of the current connection are used. If not, they are zero.
     wanted: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Connection vectors of Tmix: their formats, the load that they offer, their shuffle to a target load, and synthetic traces.
+//! Connection vectors of Tmix: their formats, the load that they offer, their shuffle to a target load, and synthetic
+//! traces.
 //!
 //! ```text
 //! text -> Reader -> ConnectionVector -> write

@@ -4,15 +4,15 @@ use crate::vector::{PerSide, Side};
 use fullpipe_units::Duration;
 use std::io::{self, BufRead};
 
-/// Longest line that is accepted, in bytes. The longest line of either format has less than 100.
+/// Longest line that is accepted, in bytes. The longest line of either format has fewer than 100.
 pub const MAX_LINE_BYTES: usize = 4096;
-/// Longest time in a trace, in microseconds: 115 days, a thousand times the length of a trace.
+/// Longest time in a trace, in microseconds: 115 days, a thousand times the length of a typical trace.
 pub const MAX_TIME_US: u64 = 10_000_000_000_000;
-/// Largest unit, in bytes: 1 TiB.
+/// Largest application data unit, in bytes: 1 TiB.
 pub const MAX_ADU_BYTES: u64 = 1 << 40;
 /// Largest receive window, in bytes: 1 GiB (RFC 7323, section 2.3).
 pub const MAX_WINDOW_BYTES: u64 = 1 << 30;
-/// Largest number of units or exchanges of one connection.
+/// Largest number of application data units or exchanges of one connection.
 pub const MAX_ADUS: u64 = 1_000_000;
 
 /// The content of one line.
@@ -55,8 +55,8 @@ pub(crate) fn looks_like_a_start(content: &[u8]) -> bool {
     matches!(word, Some(b"S" | b"C" | b"SEQ" | b"CONC"))
 }
 
-/// Reads one line without its end and without its comment into `content`. Returns the number of bytes consumed (0 at the end of
-/// the input) and whether the line was too long. The excess of a long line is skipped.
+/// Reads one line into `content`, without its line break and comment. Returns the number of bytes consumed (0 at the
+/// end of the input) and whether the line was too long. The excess of a long line is skipped.
 pub(crate) fn read_line(input: &mut impl BufRead, content: &mut Vec<u8>) -> io::Result<(u64, bool)> {
     content.clear();
     let mut taken = 0u64;
@@ -148,7 +148,7 @@ pub(crate) fn parse(content: &[u8]) -> Result<Option<TraceLine>, String> {
     }
 }
 
-/// Quotes text for a message: without control characters, at most 60 characters of it.
+/// Quotes at most 60 characters of a text for a message, with control characters escaped.
 fn shown(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {

@@ -1,10 +1,10 @@
 //! The load that connections offer to a link, estimated without simulating them.
 //!
-//! Each unit is a burst of its bytes plus a header per segment. The burst is sent at the time that follows if every connection
-//! had a fixed share of the link and the network no delay. The opposite direction carries the acknowledgments. Each side's first
-//! burst includes the segments that open and close the connection. This is the reference suite's estimate
-//! (draft-irtf-iccrg-tcpeval-01, section 2.3, and its authors' implementation). It is accurate for the mean load, not for the
-//! load at an instant.
+//! Each unit is a burst of its bytes plus a header per segment. The time of the burst assumes that every connection has
+//! a fixed share of the link and that the network has no delay. The opposite direction carries the acknowledgments.
+//! Each side's first burst includes the segments that open and close the connection. This is the reference suite's
+//! estimate (draft-irtf-iccrg-tcpeval-01, section 2.3, and its authors' implementation). The estimate is accurate for
+//! the mean load, not for the load at an instant.
 
 use crate::vector::{ConnectionVector, Side};
 use fullpipe_units::Duration;
@@ -20,7 +20,7 @@ pub enum LoadDirection {
     Both,
 }
 
-/// Overhead of a unit's bytes on the link.
+/// Overhead of headers and acknowledgments on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
     /// Segment size in bytes if the trace does not state one.
@@ -32,13 +32,14 @@ pub struct Overhead {
 }
 
 impl Default for Overhead {
-    /// Segments of 1460 bytes, headers of 40 bytes, and an acknowledgment for every second segment (RFC 1122, section 4.2.3.2).
+    /// Segments of 1460 bytes, headers of 40 bytes, and an acknowledgment for every second segment (RFC 1122,
+    /// section 4.2.3.2).
     fn default() -> Self {
         Overhead { mss_bytes: 1460, header_bytes: 40, segments_per_ack: 2 }
     }
 }
 
-/// Bits that a burst puts on the link in its own direction and in the opposite one.
+/// Bits that a burst sends over the link in its own direction and in the opposite direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
     /// Start of the burst, on the clock of the connection's `start`.
@@ -113,7 +114,7 @@ pub fn estimate(connection: &ConnectionVector, overhead: &Overhead, share_bps: f
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bins {
     width: Duration,
-    /// Bits that a link carries in one bin: the largest part of a burst in one bin.
+    /// Bits that a link carries in one bin, which is the largest part of a burst in one bin.
     most: u64,
     bits: Vec<u64>,
     direction: LoadDirection,
@@ -126,8 +127,8 @@ impl Bins {
         Bins { width: width.max(Duration::from_nanos(1)), most, bits: vec![0; count], direction }
     }
 
-    /// Adds the bursts of a connection. A burst longer than a bin continues in the following bins. Bits beyond the last bin are
-    /// not counted.
+    /// Adds the bursts of a connection. A burst longer than a bin continues in the following bins. Bits beyond the last
+    /// bin are not counted.
     pub fn add(&mut self, estimate: &Estimate) {
         for burst in &estimate.bursts {
             let mut rest = burst.bits_in_direction(self.direction);
@@ -155,7 +156,7 @@ impl Bins {
     }
 }
 
-/// Whether the means of `parts` equal parts of `values` differ by at most this fraction of the largest mean.
+/// Whether the means of `parts` equal parts of `values` differ by at most the fraction `tolerance` of the largest mean.
 fn parts_agree(values: &[f64], parts: usize, tolerance: f64) -> bool {
     if values.len() < parts {
         return false;
@@ -170,14 +171,15 @@ fn parts_agree(values: &[f64], parts: usize, tolerance: f64) -> bool {
     most - least <= tolerance * most
 }
 
-/// Whether a load or a throughput is steady: its halves agree (draft, section 3), and so do its thirds, since a load that rises
-/// and falls again has equal halves.
+/// Whether a load or a throughput is steady: the means of its halves agree (draft, section 3), and so do those of its
+/// thirds, since a load that rises and falls again has equal halves.
 pub fn is_steady(values: &[f64], tolerance: f64) -> bool {
     parts_agree(values, 2, tolerance) && parts_agree(values, 3, tolerance)
 }
 
-/// Returns the first index from which the remaining values are steady: the end of the warm-up. `None` if the values never become
-/// steady. It applies to loads and, with values measured in a run, to throughput (tolerance 5 %) and queue length (20 %).
+/// Returns the first index from which the remaining values are steady: the end of the warm-up. `None` if the values
+/// never become steady. The values are loads or, if measured in a run, throughput (tolerance 5 %) or queue lengths
+/// (20 %).
 pub fn find_steady_start(values: &[f64], tolerance: f64) -> Option<usize> {
     (0..values.len()).find(|first| is_steady(&values[*first..], tolerance))
 }

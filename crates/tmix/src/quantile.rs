@@ -1,5 +1,5 @@
-//! Distributions given by a few percentiles. Between percentiles the logarithm of the value is linear in the probability. A
-//! bounded Pareto tail follows the last.
+//! Distributions given by a few percentiles. Between percentiles the logarithm of the value is linear in the
+//! probability. A bounded Pareto tail can follow the last percentile.
 
 use fullpipe_units::{RandomStream, math};
 
@@ -47,8 +47,8 @@ impl QuantileDistribution {
     }
 }
 
-/// Draws `count` probabilities, one from each of `count` equal strata, in random order. Each one is uniform, and their sum hardly
-/// varies.
+/// Draws `count` probabilities, one from each of `count` equal strata, in random order. Each is uniform, and their sum
+/// has a small variance.
 pub(crate) fn strata(random: &mut RandomStream, count: usize) -> Vec<f64> {
     let mut drawn: Vec<f64> = (0..count).map(|stratum| (stratum as f64 + random.uniform()) / count as f64).collect();
     for place in 1..count {
@@ -57,7 +57,8 @@ pub(crate) fn strata(random: &mut RandomStream, count: usize) -> Vec<f64> {
     drawn
 }
 
-/// Draws as [`strata`] does, but in the order of the keys, which are at least 0: the largest key gets the highest stratum.
+/// Draws as [`strata`] does, but in the order of the keys, which are at least 0: the largest key gets the highest
+/// stratum.
 pub(crate) fn strata_by_rank(random: &mut RandomStream, keys: &[f64]) -> Vec<f64> {
     // Keys are not negative, so their bit patterns have the same order. Of equal keys the earlier comes first.
     let mut order: Vec<(u64, usize)> = keys.iter().enumerate().map(|(place, key)| (key.to_bits(), place)).collect();

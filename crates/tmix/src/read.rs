@@ -1,16 +1,16 @@
 //! Reads connection vectors one by one, in the original format, the alternate format and mixtures of both.
 //!
-//! Either header (`SEQ`, `CONC`; `S`, `C`) can precede either style of body. Header lines can be in any order, each at most once,
-//! before the body. `#` starts a comment; blank lines are ignored. The original style is converted to the canonical form by the
-//! rules of the format:
+//! Either header (`SEQ`, `CONC`; `S`, `C`) can precede either style of body. Header lines can be in any order, each at
+//! most once, before the body. `#` starts a comment; blank lines are ignored. The original style is converted to the
+//! canonical form by the rules of the format:
 //!
-//! * a wait between two units of one side is a send-wait of that side; between units of different sides it is a receive-wait of
-//!   the second side;
+//! * a wait between two units of one side is a send-wait of that side; between units of different sides it is a
+//!   receive-wait of the second side;
 //! * a wait of 0, or no wait, becomes 1 us, since two waits of 0 mark the first unit;
 //! * a wait after the last unit is the wait of its sender before the close; without it the close follows after 1 us;
 //! * in a concurrent connection `t>` and `t<` are the send-wait of the side's next unit or close.
 //!
-//! Memory is bounded by one connection: lines are limited to [`MAX_LINE_BYTES`], connections to [`crate::MOST_ADUS`].
+//! Memory is bounded by one connection: lines are limited to [`MAX_LINE_BYTES`], connections to [`crate::MAX_ADUS`].
 
 use crate::draft::VectorBuilder;
 use crate::error::Error;
@@ -78,7 +78,7 @@ impl<R: BufRead> TraceReader<R> {
         }
     }
 
-    /// With `true`, the reader skips and counts malformed connections. Only an input error is returned then.
+    /// Sets whether the reader skips and counts malformed connections. If so, it returns only input errors.
     #[must_use]
     pub fn skip_malformed(mut self, skip: bool) -> Self {
         self.skip_bad = skip;
@@ -137,8 +137,8 @@ impl<R: BufRead> TraceReader<R> {
         }
     }
 
-    /// Returns one connection or its error, and `None` at the end of the input. The first line of the next connection stays
-    /// pending.
+    /// Returns one connection or its error, and `None` at the end of the input. The first line of the next connection
+    /// stays pending.
     fn connection(&mut self) -> Result<Option<ConnectionVector>, Error> {
         let first = match self.pending.take() {
             Some(pending) => Some(pending),

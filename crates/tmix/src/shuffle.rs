@@ -1,11 +1,11 @@
-//! Schedules a trace: splits it into bins, shuffles the bins, scales time, and prefills the network.
+//! The schedule of a trace: it splits the trace into bins, shuffles the bins, scales time, and prefills the network.
 //!
-//! * The trace is split into bins of `bin / scale` of trace time. A Fisher-Yates shuffle with a random stream of (seed, trace
-//!   name) orders them, and the run uses the first bins of that order. Connections keep their positions within a bin, and their
-//!   bodies do not change. The shuffle removes the trend over the hour and keeps the local structure.
+//! * The trace is split into bins of `bin / scale` of trace time. A Fisher-Yates shuffle with a random stream of (seed,
+//!   trace name) orders them, and the run uses the first bins of that order. Connections keep their positions within a
+//!   bin, and their bodies do not change. The shuffle removes the trend over the hour and keeps the local structure.
 //! * Run time is `scale` times trace time.
-//! * During the prefill only long-lived connections are kept: those that a network in equilibrium would contain. Their starts are
-//!   compressed into the last `interval` of the prefill, so that they fill it at the requested load.
+//! * During the prefill only long-lived connections are kept, which a network in equilibrium would contain. Their
+//!   starts are compressed into the last `interval` of the prefill, so that they fill it at the requested load.
 //!
 //! Source: draft-irtf-iccrg-tcpeval-01, sections 2.3 and 3.
 
@@ -58,7 +58,7 @@ impl Prefill {
     }
 }
 
-/// How the connections of a run are derived from a trace.
+/// The parameters by which the connections of a run are derived from a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
     /// Run time over trace time.

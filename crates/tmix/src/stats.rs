@@ -1,14 +1,14 @@
 //! Statistics of a trace, computed in one pass with constant memory.
 //!
-//! Percentiles come from histograms with three significant digits; counts, sums and extremes are exact. Waits are those of the
-//! canonical form, including closes. Exchanges are those of sequential connections.
+//! Percentiles come from histograms with three significant digits; counts, sums and extremes are exact. Waits are those
+//! of the canonical form, including those of closes. Only sequential connections have exchanges.
 
 use crate::load::{self, LoadDirection, Overhead};
 use crate::vector::{Adu, ConnectionKind, ConnectionVector, Side};
 use fullpipe_units::Duration;
 use hdrhistogram::Histogram;
 
-/// Larger values are counted as this one.
+/// Larger values are counted as this value.
 const LARGEST: u64 = 1 << 50;
 
 /// A distribution of whole numbers.
@@ -68,9 +68,9 @@ pub struct Statistics {
     pub lossy: u64,
     /// The largest loss, as a fraction of the packets.
     pub greatest_loss: f64,
-    /// Connections with segments of less than 1000 bytes.
+    /// Connections with a maximum segment size of less than 1000 bytes.
     pub small_segments: u64,
-    /// Connections that start before the preceding connection of the file.
+    /// Connections that start before the latest start of the preceding connections of the file.
     pub out_of_order: u64,
     /// The earliest start.
     pub first_start: Option<Duration>,

@@ -1,11 +1,13 @@
-//! Searches the scale at which traces offer the target load, the length of the run, and the interval in which the load is steady.
+//! Search for the scale at which traces offer the target load, the length of the run, and the interval in which the
+//! load is steady.
 //!
-//! For a given scale, the bins of all traces are taken in their shuffled order and their load is estimated. The run ends when its
-//! last two thirds have been steady for five consecutive bins: halves agree, as the draft requires, and so do thirds. The load of
-//! the scale is the mean after the warm-up. Until loads on both sides of the target are known, the scale changes by half of the
-//! relative error. Then the search bisects. The load is random and need not fall with every step of the scale. A load that
-//! contradicts the known bounds is a failure; so is an unbalanced run. After five failures the search restarts from the present
-//! scale; after five restarts it ends without a result.
+//! For a given scale, the search takes the bins of all traces in their shuffled order and estimates their load. The run
+//! ends when its last two thirds have been steady for five consecutive bins: the means of halves agree, as the draft
+//! requires, and so do those of thirds. The load of the scale is the mean after the warm-up. Until loads on both sides
+//! of the target are known, the scale changes by half of the relative error. Then the search bisects. The load is
+//! random and need not fall with every increase of the scale. A load that contradicts the known bounds is a failure; so
+//! is an unbalanced run. After five failures the search restarts from the current scale; after five restarts it ends
+//! without a result.
 //!
 //! Source: draft-irtf-iccrg-tcpeval-01, sections 2.3 and 3, and the behavior of its authors' implementation.
 
@@ -21,10 +23,11 @@ const AGREEMENTS: u32 = 5;
 const PATIENCE: u32 = 5;
 /// Smallest effective change of the scale.
 const LEAST_CHANGE: f64 = 1e-10;
-/// Number of open connections per source and second of round-trip time at scale 1. The reference divides the link among them.
+/// Number of open connections per source and second of round-trip time at scale 1. The reference suite divides the link
+/// among them.
 const ALIVE: f64 = 500.0;
 
-/// The requirements for the traces of one experiment.
+/// The requirements for the traffic of one experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExperimentSpec {
     /// Rate of the central link in the direction for which the load is defined.
@@ -37,9 +40,10 @@ pub struct ExperimentSpec {
     pub max_rtt: Duration,
     /// Length of a bin in run time (`b`).
     pub bin: Duration,
-    /// Time before which only long-lived connections start (`prefill_t`); 0 for no prefill.
+    /// Length of the prefill, in which only long-lived connections start (`prefill_t`); 0 for no prefill.
     pub prefill: Duration,
-    /// Factor for the time into which prefill connections are compressed (`prefill_si`); 1 unless the experiment defines one.
+    /// Factor for the time into which the starts of prefill connections are compressed (`prefill_si`); 1 unless the
+    /// experiment defines one.
     pub prefill_correction: f64,
     /// Order of the bins.
     pub order: BinOrder,
@@ -58,8 +62,9 @@ pub struct ExperimentSpec {
 }
 
 impl ExperimentSpec {
-    /// Returns the draft's rules: bins of 500 Mbit, a prefill of 1.5 times the load in percent times the longest round-trip time,
-    /// traces of 3000 s, 5 % between halves, 2 % of the load. The load is counted towards the initiators.
+    /// Returns the draft's requirements: bins of 500 Mbit, a prefill of 1.5 times the load in percent times the longest
+    /// round-trip time, traces of 3000 s, and tolerances of 5 % between halves and 2 % of the load. The load is counted
+    /// towards the initiators.
     pub fn draft(capacity: Rate, load: f64, max_rtt: Duration, seed: u64) -> Self {
         let bin = Duration::from_secs_f64(500e6 / capacity.bits_per_second() as f64);
         ExperimentSpec {
@@ -122,7 +127,7 @@ impl ExperimentSpec {
         let seconds = bits as f64 / (self.capacity_bps() * self.load) * self.prefill_correction;
         let interval = Duration::from_secs_f64(seconds);
         schedule.duration = duration;
-        // If the connections need more time than there is, the warm-up replaces the prefill.
+        // If the connections need more time than the prefill has, the warm-up replaces the prefill.
         schedule.prefill = if interval > prefill.time { Prefill::NONE } else { Prefill { interval, ..prefill } };
         Ok(schedule)
     }
@@ -164,7 +169,7 @@ struct Tried {
     bins: Vec<f64>,
 }
 
-/// Searches the scale. `tell` is called for each scale that is tried.
+/// Searches for the scale. The function calls `tell` for each scale that it tries.
 ///
 /// # Errors
 /// If the requirements are invalid, a trace cannot be read, or no scale reaches the target load.
@@ -270,12 +275,12 @@ fn try_scale<T: Trace>(suite: &ExperimentSpec, scale: f64, traces: &mut [T]) -> 
     Ok(Tried { attempt, schedule, steady, bins: loads })
 }
 
-/// Index of the first bin of the last two thirds, without the prefill.
+/// Index of the first bin of the last two thirds, or of the first bin after the prefill if that is later.
 fn judged_from(count: usize, prefill: usize) -> usize {
     count.div_ceil(3).max(prefill).min(count)
 }
 
-/// Index of the first bin after the warm-up, at the latest the first of the last two thirds.
+/// Index of the first bin after the warm-up, at the latest the first bin of the last two thirds.
 fn counted_from(loads: &[f64], prefill: usize, tolerance: f64) -> usize {
     let latest = judged_from(loads.len(), prefill);
     let prefill = prefill.min(latest);
@@ -293,9 +298,9 @@ fn plan(suite: &ExperimentSpec, tried: Tried) -> ExperimentPlan {
 /// The state of the search: the known bounds of the scale.
 #[derive(Clone, Copy, Debug, Default)]
 struct Search {
-    /// The scale is too small: too much load.
+    /// A scale that is too small: the load is too high.
     low: Option<f64>,
-    /// The scale is too large: too little load.
+    /// A scale that is too large: the load is too low.
     high: Option<f64>,
     troubles: u32,
     beginnings: u32,

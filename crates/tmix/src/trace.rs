@@ -1,8 +1,9 @@
-//! Traces with random access by time: a trace returns the connections that start in an interval, for intervals in any order.
+//! Traces with random access by time: a trace returns the connections that start in an interval, and accepts intervals
+//! in any order.
 //!
-//! Random access is required because a shuffle visits the bins of a trace in random order. A file is read once from start to end,
-//! which validates it and builds an index of 16 bytes per connection. After that, an interval costs the reading of its own text.
-//! So a trace of hundreds of megabytes requires a few megabytes of memory.
+//! Random access is required because a shuffle visits the bins of a trace in random order. A file is read once from
+//! start to end, which validates it and builds an index of 16 bytes per connection. After that, only the text of an
+//! interval is read again. So a trace of hundreds of megabytes requires a few megabytes of memory.
 
 use crate::error::Error;
 use crate::read::TraceReader;
@@ -115,7 +116,7 @@ pub struct IndexedTrace {
     name: String,
     file: String,
     input: BufReader<File>,
-    /// Present offset in `input`.
+    /// Current offset in `input`.
     position: u64,
     /// Start and offset of each connection, in order of start.
     index: Vec<(Duration, u64)>,
@@ -124,8 +125,8 @@ pub struct IndexedTrace {
 }
 
 impl IndexedTrace {
-    /// Reads the file once and indexes it. The name of the trace is the file name without its extension. With `skip_bad`,
-    /// malformed connections are skipped and counted.
+    /// Reads the file once and indexes it. The name of the trace is the file name without its extension. With
+    /// `skip_bad`, malformed connections are skipped and counted.
     ///
     /// # Errors
     /// If the file cannot be read, or a connection is malformed and `skip_bad` is false.
@@ -178,7 +179,7 @@ impl Trace for IndexedTrace {
         &self.name
     }
 
-    /// The first whole second after the last start. A file does not state for how long no connection followed it.
+    /// The first whole second after the last start, because a file does not state the length of the trace.
     fn length(&self) -> Duration {
         self.index.last().map_or(Duration::ZERO, |(start, _)| Duration::from_secs(start.as_nanos() / 1_000_000_000 + 1))
     }

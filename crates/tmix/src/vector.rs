@@ -1,10 +1,11 @@
-//! A connection vector: what the two ends of one TCP connection of a trace sent, without the effects of the network.
+//! A connection vector: the data that the two ends of one TCP connection of a trace sent, without the effects of the
+//! network.
 //!
-//! The body has one form, that of the alternate format: a list of application data units (ADUs), each with its sender and one
-//! wait. In a *sequential* connection the sides take turns. A side sends its next unit `receive_wait` after it has received all
-//! of the peer's preceding unit, or `send_wait` after it has sent its own preceding unit. The first unit is sent when the
-//! connection is open. In a *concurrent* connection each side sends its units independently of the other, `send_wait` after its
-//! preceding unit. A unit of size 0 closes its side.
+//! The body has the form of the alternate format: a list of application data units (ADUs), each with its sender and one
+//! wait. In a *sequential* connection the sides take turns. A side sends its next unit `receive_wait` after it has
+//! received all of the peer's preceding unit, or `send_wait` after it has sent its own preceding unit. The first unit
+//! is sent when the connection is established. In a *concurrent* connection each side sends its units independently of
+//! the other, `send_wait` after its preceding unit. A unit of size 0 closes its side.
 //!
 //! Source: Weigle et al., "Tmix: A Tool for Generating Realistic TCP Application Workloads in ns-2", CCR 36(3), 2006.
 
@@ -82,7 +83,7 @@ impl Adu {
 pub enum ConnectionKind {
     /// The sides take turns.
     Sequential {
-        /// Number of exchanges: at most one unit of the initiator, then at most one of the acceptor.
+        /// Number of exchanges. An exchange has at most one unit of the initiator, then at most one of the acceptor.
         epochs: u64,
     },
     /// Each side sends independently.
@@ -95,7 +96,7 @@ pub enum ConnectionKind {
 /// One connection of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionVector {
-    /// Time at which the connection opens, from the start of the trace or, once scheduled, of the run.
+    /// Time at which the connection opens, since the start of the trace or, once scheduled, since the start of the run.
     pub start: Duration,
     /// Sequential or concurrent.
     pub kind: ConnectionKind,
@@ -124,7 +125,7 @@ impl ConnectionVector {
         self.body.iter().filter(|adu| adu.side == side).map(|adu| adu.size_bytes).sum()
     }
 
-    /// Counts the exchanges of a body. A unit that cannot continue the present exchange begins a new one.
+    /// Counts the exchanges of a body. A unit that cannot continue the current exchange begins a new one.
     pub fn count_epochs(body: &[Adu]) -> u64 {
         let mut last = None;
         let mut epochs = 0;

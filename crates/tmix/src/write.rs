@@ -1,7 +1,7 @@
-//! Writes connection vectors in the original or the alternate format. It is the inverse of the reader.
+//! Writer of connection vectors in the original or the alternate format, the inverse of the reader.
 //!
-//! Times are rounded to microseconds; a positive wait stays positive. The original format cannot express every body: there a unit
-//! always waits for the preceding unit, whichever side sent it.
+//! Times are rounded to microseconds; a positive wait stays positive. The original format cannot express every body,
+//! because in it a unit always waits for the preceding unit, whichever side sent it.
 
 use crate::error::Error;
 use crate::vector::{Adu, ConnectionKind, ConnectionVector, PerSide, Side};
@@ -24,7 +24,7 @@ fn micros(duration: Duration) -> u64 {
     rounded.max(u64::from(nanoseconds > 0))
 }
 
-/// Writes one connection. Errors contain the name `file`.
+/// Writes one connection. Error messages contain the name `file`.
 ///
 /// # Errors
 /// If the output fails, or the format cannot express the connection.

@@ -28,12 +28,13 @@ fn small_trace_has_the_statistics_computed_by_hand() {
     assert_eq!((found.connection_bytes.quantile(0.0), found.connection_bytes.max()), (30, 4_200));
     assert_eq!((found.epochs.mean(), found.epochs.max()), (1.5, 2));
     assert_eq!(found.rtt_us.mean(), 40_000.0);
-    // The sequential connection has three. The closes are send-waits: 500, 100 and 200, and 1 for the missing wait.
+    // The sequential connection has three receive-waits. The closes have send-waits: 500, 100 and 200, and 1 for the
+    // missing wait.
     assert_eq!((found.receive_wait_us.count(), found.receive_wait_us.max()), (3, 20));
     assert_eq!((found.send_wait_us.count(), found.send_wait_us.mean()), (4, 801.0 / 4.0));
-    // Towards acceptors over 2 s: 220 bytes in 2 + 1 segments, and 2 more for each of two openings. Acknowledgments of the
-    // opposite direction: 1000 bytes in segments of 496 are 3 segments (2 acknowledgments), 3000 bytes are 7 (4), 10 and 40 bytes
-    // are 1 each.
+    // Towards acceptors over 2 s: 220 bytes in 2 + 1 segments, and 2 more for each of two openings. Acknowledgments of
+    // the opposite direction: 1000 bytes in segments of 496 are 3 segments (2 acknowledgments), 3000 bytes are 7 (4),
+    // 10 and 40 bytes are 1 each.
     let forward = 8 * (220 + 40 * (2 + 1 + 2 + 2) + 40 * (2 + 4 + 1 + 1));
     assert_eq!(found.offered_bps()[0], f64::from(forward) / 2.0);
 }

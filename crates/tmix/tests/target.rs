@@ -75,7 +75,7 @@ fn run_carries_the_bits_that_the_plan_counts() {
     assert!((found / expected - 1.0).abs() < 0.01, "{found}, not {expected}");
     let begin = plan.schedule.prefill.time - plan.schedule.prefill.interval;
     assert!(early.iter().all(|one| one.start >= begin));
-    // Only the long-lived connections are kept, which are few.
+    // Only the few long-lived connections are kept.
     let seconds = plan.schedule.prefill.time.as_secs_f64();
     let usual = all.len() as f64 / plan.schedule.duration.as_secs_f64() * seconds;
     assert!((early.len() as f64) < 0.5 * usual, "{} of {usual}", early.len());
@@ -97,8 +97,8 @@ fn search_is_deterministic_and_reports_its_steps() {
 
 #[test]
 fn loads_towards_acceptors_and_on_a_shared_medium_reach_their_targets() {
-    // The satellite link has 4 Mbit/s towards the acceptors, in bins of 125 s; the draft's scale is 15.0. The nominal 6 Mbit/s of
-    // the wireless link carry both directions: (320 + 35) / (0.6 x 6) = 98.6.
+    // The satellite link has 4 Mbit/s towards the acceptors, in bins of 125 s; the draft's scale is 15.0. The nominal
+    // 6 Mbit/s of the wireless link carry both directions: (320 + 35) / (0.6 x 6) = 98.6.
     let mut satellite = ExperimentSpec::draft(Rate::from_megabits_per_second(4), 0.6, Duration::from_millis(3608), 1);
     satellite.direction = LoadDirection::Forward;
     satellite.minimum_bins = 24;
@@ -122,7 +122,7 @@ fn given_scale_has_a_computed_prefill_and_recorded_order_at_scale_1_is_the_trace
     let played: Vec<_> =
         schedule.schedule_trace(&mut traces[4]).expect("it can be").map(|one| one.expect("it is made")).collect();
     assert_eq!(played, [traces[4].connections_in_second(0), traces[4].connections_in_second(1)].concat());
-    // At half of the target load the same connections need twice the time, which is more than there is: no prefill.
+    // At half of the target load the same connections need twice the time, which exceeds the prefill's: no prefill.
     let light = ExperimentSpec { load: 0.1, prefill: Duration::from_secs(30), ..suite };
     let schedule = light.schedule(1.0, duration, &mut traces).expect("it can be scheduled");
     assert_eq!(schedule.prefill, Prefill::NONE);

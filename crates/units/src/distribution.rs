@@ -1,15 +1,16 @@
 //! Distributions of random sizes and times for traffic models.
 //!
-//! A sample is drawn by inverse transform: the quantile function is applied to a uniform number in [0, 1) from the caller's
-//! random stream. Each sample thus uses one number of the stream, whatever the distribution, and two models with the same
-//! seed use common random numbers. Mean and quantile are closed forms (Johnson, Kotz and Balakrishnan, Continuous Univariate
-//! Distributions, 2nd edition 1994). `normal.rs` contains the normal quantile for the log-normal distribution.
+//! A sample is drawn by inverse transform: the quantile function is applied to a uniform number in [0, 1) from the
+//! caller's random stream. Each sample thus uses one number of the stream for every distribution, and two models with
+//! the same seed use common random numbers. Mean and quantile are closed forms (Johnson, Kotz and Balakrishnan,
+//! Continuous Univariate Distributions, 2nd edition 1994). `normal.rs` contains the normal quantile for the log-normal
+//! distribution.
 
 use crate::{Duration, RandomStream, math};
 use crate::{ParameterError, normal};
 
-/// The upper limit of sizes (2^50 bytes). A distribution without a finite mean could otherwise return a size that overflows
-/// counters.
+/// The largest size that [`Distribution::sample_bytes`] returns (2^50 bytes). A distribution without a finite mean
+/// could otherwise return a size that overflows counters.
 const MAX_SAMPLE_BYTES: f64 = (1u64 << 50) as f64;
 
 /// The Euler-Mascheroni constant, which is the mean of the standard Gumbel distribution.
@@ -65,8 +66,8 @@ pub enum Distribution {
         /// The scale.
         scale: f64,
     },
-    /// Largest extreme value (Gumbel): P(X <= x) = exp(-exp(-(x - location) / scale)). Its values can be negative; as a size
-    /// or a time they become the smallest possible value.
+    /// Largest extreme value (Gumbel): P(X <= x) = exp(-exp(-(x - location) / scale)). Its values can be negative; as a
+    /// size or a time they become the smallest possible value.
     ExtremeValue {
         /// The mode (`a` in traffic models).
         location: f64,
@@ -122,7 +123,7 @@ impl Distribution {
         if holds { Ok(()) } else { Err(ParameterError(rule.into())) }
     }
 
-    /// The value that a sample does not exceed with this probability, from 0 to below 1.
+    /// The value that a sample does not exceed with this probability, which is at least 0 and less than 1.
     pub fn quantile(&self, probability: f64) -> f64 {
         let above = 1.0 - probability;
         match *self {

@@ -1,8 +1,8 @@
-//! The error for an invalid description, such as that of a workload.
+//! The error for invalid parameters, such as those of a workload.
 
 use std::fmt;
 
-/// The rule that a description violates, as a sentence: the condition that must hold.
+/// The rule that the parameters violate, as a sentence that states the condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterError(pub String);
 
@@ -15,7 +15,7 @@ impl ParameterError {
         if holds { Ok(()) } else { Err(ParameterError(rule.into())) }
     }
 
-    /// Adds the name of the field before the rule.
+    /// Prepends the name of the field to the rule.
     #[must_use]
     pub fn in_field(self, field: &str) -> ParameterError {
         ParameterError(format!("{field}: {}", self.0))

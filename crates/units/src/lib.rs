@@ -1,8 +1,8 @@
-//! Types and functions that all crates use: instants, durations, rates, identifiers, named random streams, distributions,
-//! and mathematical functions with the same bits on every machine.
+//! Types and functions that all crates use: instants, durations, rates, identifiers, named random streams,
+//! distributions, and mathematical functions with bit-identical results on every machine.
 //!
-//! Time is a `u64` count of nanoseconds since the start of the run (up to 584 years). Bytes are plain `u64` in names that
-//! end in `_bytes`. No code here reads a clock.
+//! Time is a `u64` count of nanoseconds since the start of the run (up to 584 years). Bytes are plain `u64` in names
+//! that end in `_bytes`. No code here reads a clock.
 
 pub mod codepoint;
 pub mod distribution;

@@ -1,6 +1,6 @@
-//! Elementary functions from a pinned pure-Rust library, so that results have the same bits on every machine.
+//! Mathematical functions from a pinned pure-Rust library, so that results are bit-identical on every machine.
 //!
-//! The functions of the standard library call those of the platform, which differ in the last bit. The clippy lint
+//! The functions of the standard library call those of the platform, which can differ in the last bit. The clippy lint
 //! `disallowed-methods` forbids them in the workspace. IEEE 754 defines the square root exactly, so `f64::sqrt` is
 //! permitted.
 

@@ -57,7 +57,7 @@ impl BdpMultiple {
         self.0
     }
 
-    /// This multiple of `rate` × `round_trip` in bytes, rounded down once.
+    /// This multiple of `rate` × `round_trip` in bytes, rounded down; at most [`u64::MAX`].
     ///
     /// ```
     /// use fullpipe_units::{BdpMultiple, Duration, Rate};

@@ -1,8 +1,8 @@
-//! Named random streams. A stream depends only on (seed, name of the entity, purpose), so another host or another order of
-//! creation changes no other stream.
+//! Named random streams. A stream depends only on the seed, the name of the entity and the purpose, so an additional
+//! host or another order of creation changes no other stream.
 //!
-//! The key is SHA-256 of the three fields with their lengths, so that ("ab", "c") and ("a", "bc") differ. The generator is
-//! xoshiro256++ (Blackman and Vigna 2019).
+//! The key is SHA-256 of the three fields with their lengths, so that ("ab", "c") and ("a", "bc") differ. The generator
+//! is xoshiro256++ (Blackman and Vigna 2019).
 //!
 //! [`count_draws`] counts the numbers drawn from each stream, which shows whether a run is deterministic.
 
@@ -20,9 +20,9 @@ thread_local! {
     static COUNTERS: RefCell<Option<BTreeMap<String, Arc<AtomicU64>>>> = const { RefCell::new(None) };
 }
 
-/// Calls `run` and returns its result with the number of draws from each stream that it created on this thread. The name of
-/// a stream is "ENTITY: PURPOSE" with `#` in place of each number, and streams with equal names are counted together.
-/// Streams without draws are omitted.
+/// Calls `run` and returns its result with the number of draws from each stream that it created on this thread. The
+/// name of a stream is "ENTITY: PURPOSE" with `#` in place of each number, and streams with equal names are counted
+/// together. Streams without draws are omitted.
 ///
 /// ```
 /// use fullpipe_units::{RandomStream, random::count_draws};
@@ -79,8 +79,8 @@ fn key(seed: u64, parts: &[&str]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The seed of replication `run` of a study. It is equal at all points of a sweep, so that points are compared with common
-/// random numbers.
+/// The seed of replication `run` of a study. It is the same at all points of a sweep, so that points are compared with
+/// common random numbers.
 pub fn derive_run_seed(study_seed: u64, run: u64) -> u64 {
     let bytes = key(study_seed, &["run", &run.to_string()]);
     let mut low = [0; 8];
@@ -89,7 +89,7 @@ pub fn derive_run_seed(study_seed: u64, run: u64) -> u64 {
     u64::from_le_bytes(low) >> 11
 }
 
-/// An identifier for `entity` in the run with `seed`, such as an initial sequence number or the seed of another stream. It
+/// A number for `entity` in the run with `seed`, such as an initial sequence number or the seed of another stream. It
 /// is the first 64 bits of the stream. It is not counted as a draw, because it does not affect the timing of the run.
 pub fn derive_number(seed: u64, entity: &str, purpose: &str) -> u64 {
     Xoshiro256PlusPlus::from_seed(key(seed, &[entity, purpose])).next_u64()
@@ -106,7 +106,7 @@ impl RandomStream {
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         if let Some(draws) = &self.draws {
-            // A load and a store instead of an atomic addition: only one thread draws, and the addition costs more.
+            // A load and a store replace an atomic addition, which costs more: only one thread draws from the stream.
             draws.store(draws.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
         self.generator.next_u64()
@@ -124,8 +124,8 @@ impl RandomStream {
         low + (high - low) * self.uniform()
     }
 
-    /// A uniform integer in 0, 1, ... bound - 1; 0 if the bound is 0. The bias of the multiplication (Lemire 2019, without
-    /// rejection) is below bound / 2^64.
+    /// A uniform integer in 0, 1, ... bound - 1; 0 if the bound is 0. The bias of the multiplication (Lemire 2019,
+    /// without rejection) is below bound / 2^64.
     #[inline]
     pub fn uniform_below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
@@ -202,7 +202,8 @@ mod tests {
         for _ in 0..5000 {
             seen[stream.uniform_below(5) as usize] += 1;
         }
-        // Binomial(5000, 1/5): mean 1000, standard deviation 28. The bounds are five standard deviations on either side.
+        // Binomial(5000, 1/5): mean 1000, standard deviation 28. The bounds are five standard deviations on either
+        // side.
         assert!(seen.iter().all(|n| (860..1140).contains(n)), "{seen:?}");
         assert_eq!(stream.uniform_below(0), 0);
     }

@@ -62,11 +62,12 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Converts packet sizes to transmission times at one rate. It carries the remaining fraction of a nanosecond to the next
-/// packet. The sum for n packets is thus the true time rounded down, without an error that grows with n.
+/// Converts packet sizes to transmission times at one rate. It carries the remaining fraction of a nanosecond to the
+/// next packet. The sum for n back-to-back packets is thus the exact time rounded down, without an error that grows
+/// with n.
 ///
-/// It caches the division of the last size, because on most links nearly all packets have one or two sizes. In the scenario
-/// `udp-5hop`, a 64-bit division per hop costs more than the other arithmetic of the hop.
+/// It caches the division for the last size, because on most links nearly all packets have one or two sizes. In the
+/// scenario `udp-5hop`, a 64-bit division per hop costs more than the other arithmetic of the hop.
 #[derive(Clone, Debug)]
 pub struct Transmitter {
     rate: u64,
@@ -78,7 +79,7 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// A transmitter at `rate` without a carried fraction. The rate must not be zero.
+    /// A transmitter at `rate` without a carried fraction.
     ///
     /// # Panics
     /// If the rate is zero. Scenarios with such a link are rejected before the network is built.
@@ -127,8 +128,8 @@ mod tests {
 
     #[test]
     fn back_to_back_packets_of_one_size_take_the_exact_total_time() {
-        // 1502 bytes at 7 Mbit/s: 12016/7e6 s = 1 716 571.428571... ns. One thousand back to back take 1 716 571 428.57 ns.
-        // Rounding each down would lose 428 ns; rounding each up would add 571 ns.
+        // 1502 bytes at 7 Mbit/s: 12016/7e6 s = 1 716 571.428571... ns. One thousand packets back to back take
+        // 1 716 571 428.57 ns. Rounding each down would lose 428 ns; rounding each up would add 571 ns.
         let mut transmitter = Transmitter::new(Rate::from_megabits_per_second(7));
         let mut sum = 0;
         for n in 0..1000 {
@@ -152,8 +153,8 @@ mod tests {
     #[test]
     fn the_carried_fraction_is_discarded_when_the_link_is_idle() {
         let mut transmitter = Transmitter::new(Rate::from_bits_per_second(3_000_000_000));
-        // One byte at 3 Gbit/s takes 2.67 ns: 2 ns and a carried 0.67 ns. The second byte then takes 3 ns, or 2 ns after an
-        // idle period.
+        // One byte at 3 Gbit/s takes 2.67 ns: 2 ns and a carried 0.67 ns. The second byte then takes 3 ns, or 2 ns
+        // after an idle period.
         assert_eq!(transmitter.transmit(1, true).as_nanos(), 2);
         assert_eq!(transmitter.transmit(1, false).as_nanos(), 3);
         assert_eq!(transmitter.transmit(1, true).as_nanos(), 2);

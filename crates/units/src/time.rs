@@ -16,7 +16,7 @@ pub struct Duration(u64);
 impl Instant {
     /// The start of the run.
     pub const ZERO: Instant = Instant(0);
-    /// Later than all possible events; the value of a timer that is not armed.
+    /// An instant later than all events; the value of a timer that is not armed.
     pub const NEVER: Instant = Instant(u64::MAX);
 
     /// The instant this number of nanoseconds after the start of the run.
@@ -56,7 +56,7 @@ impl Instant {
 }
 
 impl Duration {
-    /// Zero time.
+    /// A duration of zero.
     pub const ZERO: Duration = Duration(0);
     /// The longest duration.
     pub const MAX: Duration = Duration(u64::MAX);
@@ -82,9 +82,10 @@ impl Duration {
         Duration(seconds * 1_000_000_000)
     }
 
-    /// A duration from seconds, rounded to the nearest nanosecond; zero if negative or not a number, [`Duration::MAX`] if too long.
+    /// A duration from seconds, rounded to the nearest nanosecond; zero if negative or not a number, [`Duration::MAX`]
+    /// if too long.
     pub fn from_secs_f64(seconds: f64) -> Self {
-        // `as` saturates and sends NaN to 0.
+        // `as` saturates and converts NaN to 0.
         Duration((seconds * 1e9).round() as u64)
     }
 

@@ -1,8 +1,8 @@
 //! Formats quantities for people: few digits, and a unit with a suitable prefix. Records contain exact values in their
 //! columns.
 
-/// Formats a value in its unit with four significant digits. The units `bit/s`, `s` and `bytes` get the prefix that suits
-/// the value.
+/// Formats a value in its unit with four significant digits. The units `bit/s`, `s` and `bytes` get the prefix that
+/// suits the value.
 pub fn format_quantity(value: f64, unit: &str) -> String {
     format_with_digits(value, unit, 4)
 }
@@ -36,7 +36,8 @@ pub fn format_with_digits(value: f64, unit: &str, digits: i32) -> String {
     }
 }
 
-/// Formats a time in nanoseconds with every digit: `219.797607 ms`. Such times are for failures that concern one nanosecond.
+/// Formats a time in nanoseconds with every digit: `219.797607 ms`. This is for failures in which a single nanosecond
+/// matters.
 pub fn format_exact_time(nanoseconds: u64) -> String {
     exact(u128::from(nanoseconds), &[("s", 9), ("ms", 6), ("us", 3), ("ns", 0)])
 }
@@ -57,15 +58,15 @@ pub fn format_exact_bytes(number: impl Into<i128>) -> String {
     }
 }
 
-/// Formats a number of things with the singular `noun`: `1 frame`, `2 frames`.
+/// Formats a count with its unit. `noun` is the singular; the plural ends in `s`: `1 frame`, `2 frames`.
 pub fn format_count(number: impl Into<i128>, noun: &str) -> String {
     let number = number.into();
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 
-/// Formats a value with the first unit that is not larger, or else the last. The units have powers of ten, in descending
-/// order.
+/// Formats a value with the first unit that is not larger than it, or else the last unit. Each unit has an exponent of
+/// ten; the exponents descend.
 fn exact(value: u128, units: &[(&str, u32)]) -> String {
     let suits = |(_, exponent): &&(&str, u32)| value >= 10_u128.pow(*exponent);
     let Some(&(unit, exponent)) = units.iter().find(suits).or(units.last()) else { return value.to_string() };
