@@ -1,10 +1,11 @@
 //! Spurious reductions: detection and undo.
 //!
-//! **Model.** A reduction because of losses opens an episode, which the next reduction closes. Within an episode three signs, each with
-//! its own setting, show that nothing was lost, only delayed:
+//! **Model.** A reduction because of losses opens an episode, which the next reduction closes. Within an episode four signs show that nothing was lost, only delayed:
 //!
 //! * *timestamps* (Eifel, RFC 3522): the acknowledgment of a retransmitted segment echoes a timestamp older than the first
 //!   retransmission, so the original arrived;
+//! * *no retransmission* (with the setting for timestamps; Linux since 6.12): the cumulative acknowledgment advances in fast recovery
+//!   before any segment has been retransmitted, so the original of the first segment marked lost arrived;
 //! * *duplicate reports* (RFC 2883; as Linux): every retransmission of the episode was reported as a duplicate. This may happen after the
 //!   end of the recovery;
 //! * *F-RTO* (RFC 5682, with SACK): after a timeout, only the first segment is retransmitted. Once its acknowledgment advances, new data
@@ -138,6 +139,13 @@ impl Sender {
             let late = reports.advanced && arrival.acknowledged > start && timestamp_before(echoed, sent);
             needless |= late && recovering && episode.by_timestamps;
         }
+        // The first outstanding segment is marked lost in fast recovery.
+        let is_first_send = episode.first.is_none() && episode.unreported == 0;
+        needless |= self.phase == RecoveryPhase::FastRecovery
+            && is_first_send
+            && episode.by_timestamps
+            && reports.advanced
+            && self.sack;
         needless |= self.phase == RecoveryPhase::Loss && episode.frto != Frto::Off && reports.original;
         if needless {
             return self.undo(now, reports.widened);
