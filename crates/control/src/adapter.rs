@@ -45,7 +45,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub fn unsupported_reason(control: &dyn Controller) -> Option<String> {
     let ControlRequirements { ecn_counts, one_way_delay, .. } = control.requirements();
     let missing = if ecn_counts {
-        "counts of congestion marks, and the QUIC stack tells only that there are new ones"
+        "counts of congestion marks, and the QUIC stack reports only that there are new ones"
     } else if one_way_delay {
         "one-way delays, which the QUIC stack does not measure"
     } else {

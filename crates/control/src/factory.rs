@@ -21,7 +21,7 @@ pub struct LatestControl(Arc<Mutex<WeakAdapter>>);
 
 impl fmt::Debug for LatestControl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Newest")
+        formatter.write_str("LatestControl")
     }
 }
 

@@ -174,7 +174,7 @@ impl Calendar {
     /// Returns the earliest pending event.
     #[inline(always)]
     pub fn peek(&self) -> Option<(Instant, EventId)> {
-        debug_assert!(!self.taken, "`settle` must be called before `next`");
+        debug_assert!(!self.taken, "`complete_pop` must be called before `peek`");
         self.near.peek().map(event_of)
     }
 
@@ -200,7 +200,7 @@ impl Calendar {
     /// `schedule` may be called.
     #[inline(always)]
     pub fn pop_deferred(&mut self) {
-        debug_assert!(!self.taken && !self.near.is_empty(), "`take` needs a pending event");
+        debug_assert!(!self.taken && !self.near.is_empty(), "`pop_deferred` needs a pending event");
         self.taken = true;
     }
 

@@ -21,7 +21,7 @@
 //! * Operators from the lowest precedence to the highest: `or`, `and`, `not`, comparisons (which chain: `1 < x <= 2`),
 //!   `+` and `-`, `*` and `/`, unary `-`, `^` (right-associative).
 //! * A bare name is the value of an axis or a parameter.
-//! * A claim is judged by bootstrap resamples of the replications (`verdict.rs`). It therefore compares means, medians
+//! * A claim is judged by bootstrap resamples of the replications (crate `verdict`). It therefore compares means, medians
 //!   and deviations over runs. Ends of intervals and extremes over runs are rejected.
 //!
 //! Every evaluation ends without a panic: there are no loops and no definitions, and the depth is limited. Errors state

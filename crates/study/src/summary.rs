@@ -1,5 +1,5 @@
 //! Computes `results.csv` and `summary.csv`: the values of the runs and the published values, with verdicts by the
-//! rules of `verdict.rs`.
+//! rules of the crate `verdict`.
 //!
 //! * A point is deterministic if its runs drew no random number: it has one value and no interval.
 //! * A value that differs is `explained` if a variant that changes one assumption matches the published values of its

@@ -151,7 +151,8 @@ pub struct Config {
     pub dsack: bool,
     /// Undo a reduction if D-SACK reports every retransmission of the episode as unnecessary (as Linux).
     pub dsack_undo: bool,
-    /// Undo a reduction when an echoed timestamp shows that an original has arrived (RFC 3522, RFC 4015).
+    /// Undo a reduction when an original has arrived: an echoed timestamp shows it (RFC 3522, RFC 4015), or nothing has been
+    /// retransmitted yet (Linux since 6.12).
     pub eifel: bool,
     /// After a timeout, send new data first to detect whether the timeout was spurious (F-RTO, RFC 5682), if SACK is negotiated.
     pub frto: bool,
@@ -408,7 +409,7 @@ pub(crate) static KEYS: [SettingKey<Config>; 40] = setting_keys! {
     /// Whether a window reduction is undone when D-SACK reports that all retransmissions were spurious, as in Linux.
     "dsack_undo": FieldKind::Boolean, optional BY_PRESET => at!(dsack_undo);
     /// Whether a window reduction is undone when an echoed timestamp shows that the original segment arrived (RFC 3522,
-    /// RFC 4015).
+    /// RFC 4015), or when it arrived before any retransmission was sent.
     "eifel": FieldKind::Boolean, optional BY_PRESET => at!(eifel);
     /// Whether spurious retransmission timeouts are detected by sending new data after the first retransmission (F-RTO,
     /// RFC 5682).

@@ -1,6 +1,7 @@
 //! Spurious reductions: detection and undo.
 //!
-//! **Model.** A reduction because of losses opens an episode, which the next reduction closes. Within an episode four signs show that nothing was lost, only delayed:
+//! **Model.** A reduction because of losses opens an episode, which the next reduction closes. Within an episode four signs show that
+//! nothing was lost, only delayed:
 //!
 //! * *timestamps* (Eifel, RFC 3522): the acknowledgment of a retransmitted segment echoes a timestamp older than the first
 //!   retransmission, so the original arrived;

@@ -186,6 +186,35 @@ fn old_timestamp_in_fast_recovery_undoes_the_reduction() {
 }
 
 #[test]
+fn original_that_arrives_before_any_retransmission_undoes_the_reduction() {
+    for (eifel, expected) in [(true, 1), (false, 0)] {
+        let mut script = full(Config { eifel, ..config(RACK) });
+        script.advance(ms(100));
+        sack(&mut script, 0, &[(1, 4)]);
+        assert!(script.connection.inspect().in_recovery);
+        // A small window or pacing holds the retransmission back, and the acknowledgment of the original arrives. It echoes the
+        // timestamp of a later segment.
+        script.advance(ms(1));
+        sack(&mut script, 4, &[]);
+        assert_eq!(undone(&script), expected);
+        assert_eq!(script.connection.inspect().in_recovery, !eifel);
+        if eifel {
+            assert_eq!(window(&script), (11_000, u64::MAX));
+            assert_eq!(sent(&mut script)[0], 10, "nothing is retransmitted");
+        }
+    }
+}
+
+#[test]
+fn advance_after_a_retransmission_shows_nothing() {
+    // As above, but segment 0 was retransmitted before the acknowledgment advances, which may be the retransmission's.
+    let mut script = late(Config { eifel: true, ..config(RACK) });
+    script.advance(ms(100));
+    sack(&mut script, 1, &[]);
+    assert_eq!(undone(&script), 0);
+}
+
+#[test]
 fn timestamp_of_the_retransmission_confirms_the_reduction() {
     let mut script = late(Config { eifel: true, ..config(RACK) });
     script.advance(ms(100));

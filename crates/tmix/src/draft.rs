@@ -168,7 +168,7 @@ impl VectorBuilder {
                 return Err("a close before any ADU".to_string());
             }
             (true, true) => self.waits(adu.side, Duration::ZERO),
-            _ if self.body.is_empty() => return Err("the first ADU waits for nothing; expected 0 0".to_string()),
+            _ if self.body.is_empty() => return Err("the first ADU has a wait; expected 0 0".to_string()),
             _ => (adu.send_wait, adu.receive_wait),
         };
         if !waits.0.is_zero() && !self.sent.get(adu.side) {
@@ -215,7 +215,7 @@ impl VectorBuilder {
             let found = self.body.iter().filter(|adu| adu.side == side).count() as u64;
             let declared = *declared.get(side);
             if found != declared {
-                return Err(format!("the connection has {found} ADUs of the {name}, its first line says {declared}"));
+                return Err(format!("the connection has {found} ADUs of the {name}, its first line declares {declared}"));
             }
         }
         if self.body.is_empty() {

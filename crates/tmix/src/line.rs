@@ -90,7 +90,7 @@ pub(crate) fn read_line(input: &mut impl BufRead, content: &mut Vec<u8>) -> io::
 
 /// Parses a line; `None` if it is blank.
 pub(crate) fn parse(content: &[u8]) -> Result<Option<TraceLine>, String> {
-    let text = std::str::from_utf8(content).map_err(|_| "this is not text".to_string())?;
+    let text = std::str::from_utf8(content).map_err(|_| "the line is not valid UTF-8".to_string())?;
     let mut words = Words { words: text.split_ascii_whitespace(), text };
     let Some(first) = words.words.next() else {
         return Ok(None);
@@ -136,7 +136,7 @@ pub(crate) fn parse(content: &[u8]) -> Result<Option<TraceLine>, String> {
         },
         _ => {
             return Err(format!(
-                "{} is no line of a connection vector; expected SEQ, CONC, S, C, m, w, r, l, >, <, t, c>, c<, t>, t<, \
+                "{} is not a line type of a connection vector; expected SEQ, CONC, S, C, m, w, r, l, >, <, t, c>, c<, t>, t<, \
                  I or A",
                 shown(first)
             ));
@@ -144,7 +144,7 @@ pub(crate) fn parse(content: &[u8]) -> Result<Option<TraceLine>, String> {
     };
     match words.words.next() {
         None => Ok(Some(line)),
-        Some(more) => Err(format!("{} is one word too many in {}", shown(more), shown(text.trim()))),
+        Some(more) => Err(format!("unexpected word {} in {}", shown(more), shown(text.trim()))),
     }
 }
 

@@ -88,7 +88,7 @@ impl Schedule {
         let total = length.as_nanos().div_ceil(width.as_nanos());
         if total > MOST_BINS {
             return Err(Error::Unsatisfiable(format!(
-                "a scale of {} and bins of {} cut the trace {} into {total} bins; more than {MOST_BINS} make no sense",
+                "a scale of {} and bins of {} split the trace {} into {total} bins; the maximum is {MOST_BINS}",
                 self.scale,
                 self.bin,
                 trace.name()

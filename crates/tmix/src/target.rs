@@ -194,7 +194,7 @@ pub fn find_scale<T: Trace>(
                  more tolerance or another seed may help",
                 suite.load * 100.0,
                 tried.attempt.load * 100.0,
-                if tried.attempt.balanced { "" } else { " without balance" },
+                if tried.attempt.balanced { "" } else { " and is not steady" },
             ))
         })?;
     }
@@ -235,7 +235,7 @@ fn first_scale<T: Trace>(suite: &ExperimentSpec, traces: &mut [T]) -> Result<f64
         }
     }
     if bps == 0.0 {
-        return Err(Error::Unsatisfiable("the traces have no connections to speak of".to_string()));
+        return Err(Error::Unsatisfiable("the traces offer no load in the direction of the experiment".to_string()));
     }
     Ok(bps / (suite.capacity_bps() * suite.load))
 }

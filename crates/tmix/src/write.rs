@@ -48,11 +48,11 @@ fn expressible(connection: &ConnectionVector) -> Result<(), &'static str> {
     }
     for (before, adu) in connection.body.iter().zip(connection.body.iter().skip(1)) {
         if adu.is_close() && adu.side != before.side {
-            return Err("the original format lets the last sender close; here the other side does");
+            return Err("in the original format the last sender closes; in this body the other side closes");
         }
         if (adu.side == before.side) != adu.receive_wait.is_zero() {
             return Err(
-                "the original format lets an ADU wait for the one before it; here one waits for an earlier one",
+                "in the original format an ADU waits for the preceding ADU; in this body one waits for an earlier ADU",
             );
         }
     }

@@ -109,7 +109,7 @@ fn errors_state_file_line_and_reason() {
         ("SEQ 99999999999999999999 1 1 2\n> 10\n", 1, "found \"99999999999999999999\""),
         ("SEQ 1 0 1 2\n> 10\n", 1, "number of epochs: expected a whole number from 1"),
         ("SEQ 1 1 1\n> 10\n", 1, "has no second id"),
-        ("SEQ 1 1 1 2 3\n> 10\n", 1, "one word too many"),
+        ("SEQ 1 1 1 2 3\n> 10\n", 1, "unexpected word"),
         ("SEQ 1 1 1 2\n> ten\n", 2, "size (bytes): expected a whole number from 1 to 1099511627776, found \"ten\""),
         ("SEQ 1 1 1 2\n> 0\n", 2, "size (bytes)"),
         ("SEQ 1 1 1 2\n> 1099511627777\n", 2, "size (bytes)"),
@@ -130,16 +130,16 @@ fn errors_state_file_line_and_reason() {
         ("CONC 1 1 1 1 2\nI 0 0 1\nI 1 0 0\nI 5 0 1\n", 4, "after this side's close"),
         ("CONC 1 1 1 1 2\nt> 1\nt> 1\n", 3, "two waits of one side"),
         ("CONC 1 0 0 1 2\n", 1, "has no ADU"),
-        ("S 1 1 1 2\nI 5 0 1\n", 2, "the first ADU waits for nothing"),
+        ("S 1 1 1 2\nI 5 0 1\n", 2, "the first ADU has a wait"),
         ("S 1 1 1 2\nI 0 0 0\n", 2, "a close before any ADU"),
         ("S 1 1 1 2\nI 0 0 1\nA 5 5 1\n", 3, "both waits"),
         ("S 1 1 1 2\nI 0 0 1\nA 5 0 1\n", 3, "a send-wait of a side that has sent nothing"),
         ("S 1 1 1 2\nI 0 0 1\nI 0 5 1\n", 3, "a receive-wait before the peer"),
         ("S 1 1 1 2\nI 0 0 1\nI 5 0 0\nI 5 0 1\n", 4, "an ADU after the close"),
-        ("SEQ 1 1 1 2\nhello\n", 2, "\"hello\" is no line of a connection vector"),
+        ("SEQ 1 1 1 2\nhello\n", 2, "\"hello\" is not a line type of a connection vector"),
         // Truncated: the first line declares more units.
         ("SEQ 1 3 1 2\n> 1\nt 5\n< 1\n", 1, "2 ADUs, too few for its 3 epochs"),
-        ("CONC 1 1 1 1 2\nc> 1\n", 1, "0 ADUs of the acceptor, its first line says 1"),
+        ("CONC 1 1 1 1 2\nc> 1\n", 1, "0 ADUs of the acceptor, its first line declares 1"),
         ("SEQ 1 1 1 2\n", 1, "too few"),
     ] {
         let found = refusal(text);
@@ -183,7 +183,7 @@ fn bytes_that_are_not_text_are_rejected() {
     let mut bytes = b"SEQ 1 1 1 2\n> 10\n".to_vec();
     bytes.extend([0xff, 0xfe, 0x00, b'\n']);
     let error = TraceReader::new(&bytes[..], "trace").find_map(Result::err).expect("the bytes are rejected");
-    assert_eq!(error.to_string(), "trace:3: this is not text");
+    assert_eq!(error.to_string(), "trace:3: the line is not valid UTF-8");
 }
 
 #[test]

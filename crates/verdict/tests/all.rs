@@ -208,7 +208,7 @@ fn the_error_rates_are_within_their_bounds_and_as_documented() {
     assert!(
         text.contains(&table),
         "docs/verdicts.md differs from the simulation; write its table anew with\n    \
-         FULLPIPE_UPDATE=1 cargo test -p fullpipe-study --test all verdicts\n{table}"
+         FULLPIPE_UPDATE=1 cargo test -p fullpipe-verdict --test all\n{table}"
     );
 }
 
