@@ -8,6 +8,7 @@ use super::namespace::{EmulatorNamespace, HostNamespace, OWN_NAME, ProgramNamesp
 use super::output::Output;
 use super::sys;
 use fullpipe_units::{Duration, Instant};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
 use std::io;
@@ -322,7 +323,13 @@ impl Keeper<'_> {
             }
             Err(error) => {
                 let what = entry.settings.command.first().map_or("", String::as_str);
-                let failure = format!("program {:?}: {what:?} cannot be started: {error}", entry.settings.name);
+                let reason = match error.raw_os_error() {
+                    Some(number) if number == Errno::NOENT.raw_os_error() && !what.contains('/') => {
+                        "there is no such program in PATH; install it, or correct `command`".to_owned()
+                    }
+                    _ => error.to_string(),
+                };
+                let failure = format!("program {:?}: {what:?} cannot be started: {reason}", entry.settings.name);
                 entry.over = Some(Over::never("not started", Some(failure)));
             }
         }

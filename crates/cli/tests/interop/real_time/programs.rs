@@ -47,7 +47,7 @@ fn missing_program_is_named() {
     let bench = Bench::new("missing", User::Nobody);
     run(&bench, &hosts().entry("program", "name = 'probe', host = 'left', command = ['no-such-program']"))
         .ended_with(1)
-        .said("program \"probe\": \"no-such-program\" cannot be started: No such file or directory");
+        .said("program \"probe\": \"no-such-program\" cannot be started: there is no such program in PATH");
 }
 
 #[test]
