@@ -1,8 +1,9 @@
-//! Access networks as components: what a component declares, and the settings of one access network in a scenario.
+//! Access networks as components: the declaration of a component, and the settings of one access network in a scenario.
 //!
-//! An access network is a star: stations are connected to a hub by a [`Medium`], which the component implements. The
-//! component declares its table of a scenario file, converts the checked keys to [`AccessNetworkSettings`], builds the
-//! medium from them, and declares the metrics and tables that the medium reports. All other code uses these traits.
+//! An access network is a star in which a [`Medium`] connects the stations to a hub. The component implements the
+//! medium. It declares its table of a scenario file, converts the checked keys to [`AccessNetworkSettings`] and builds
+//! the medium from these. It also declares the metrics and tables that the medium reports. All other code uses these
+//! traits.
 
 use crate::medium::{Medium, MediumDirection};
 use fullpipe_archive::reference::TableReference;
@@ -19,19 +20,20 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A kind of access network.
+/// A component that provides one kind of access network.
 pub struct AccessNetworkComponent {
-    /// Its name is the key of its tables in a scenario file, an array of tables; its keys are those of `table`.
+    /// The declaration. Its name is the key of an array of tables in a scenario file; its keys are those of `table`.
     pub declaration: Declaration,
     /// The keys of one access network, including `name`.
     pub table: &'static Table,
-    /// The terms for its stations.
+    /// The terms for the stations.
     pub station: StationDeclaration,
-    /// The metrics that probes can sample per station and direction; they use the declarations of [`crate::metrics`] where these apply.
+    /// The metrics that probes can sample per station and direction. Where possible, they use the declarations of
+    /// [`crate::metrics`].
     pub metrics: fn() -> Vec<&'static MetricDeclaration>,
-    /// The values that its keys select by name, for the lists of the command line.
+    /// The values that keys select by name, for the lists of the command line.
     pub choices: &'static [ChoiceList],
-    /// The tables that its media add to the records of a run.
+    /// The tables that the medium adds to the records of a run.
     pub tables: fn() -> Vec<TableReference>,
     /// Fills in defaults that depend on other keys.
     pub fill: fn(&mut Tree),
@@ -45,14 +47,14 @@ impl fmt::Debug for AccessNetworkComponent {
     }
 }
 
-/// Values that a key of an access network selects by name, as a part of one of the program's lists.
+/// Values that a key of an access network selects by name; they are a part of one of the command line's lists.
 #[derive(Clone, Copy, Debug)]
 pub struct ChoiceList {
-    /// The list: `schedulers` or `channels`.
+    /// Name of the list: `schedulers` or `channels`.
     pub list: &'static str,
     /// The kind of these values in the list.
     pub kind: &'static str,
-    /// Their declarations.
+    /// Declarations of the values.
     pub declarations: fn() -> Vec<&'static Declaration>,
 }
 
@@ -82,7 +84,7 @@ pub trait AccessNetworkSettings: DynPartialEq + fmt::Debug + Send + Sync {
     /// Returns the size of the largest IP packet in bytes.
     fn mtu_bytes(&self) -> u32;
 
-    /// Returns the promise of a direction, which the auditor checks.
+    /// Returns the bounds of a direction, which the auditor checks.
     fn bounds(&self, way: MediumDirection) -> DirectionBounds;
 
     /// Returns the estimated cost of the medium in a run of this duration.
@@ -90,15 +92,15 @@ pub trait AccessNetworkSettings: DynPartialEq + fmt::Debug + Send + Sync {
         MediumCost::default_estimate(self.stations().len(), duration)
     }
 
-    /// Returns the files that its keys name, each once.
+    /// Returns the files that the keys name, each once.
     fn files(&self) -> Vec<&Path> {
         Vec::new()
     }
 
-    /// Builds the medium. Its random numbers are from streams of this seed.
+    /// Builds the medium. Its random streams use this seed.
     ///
     /// # Errors
-    /// A sentence that states which settings are impossible.
+    /// If the settings are impossible; the error is a sentence that states which ones.
     fn build(&self, seed: u64) -> Result<Box<dyn Medium>, String>;
 }
 
@@ -117,27 +119,27 @@ impl dyn AccessNetworkSettings {
         format!("{}.{}", self.name(), way.name())
     }
 
-    /// Returns whether a node is its hub or a station.
+    /// Returns whether a node is the hub or a station.
     pub fn contains_node(&self, node: NodeId) -> bool {
         self.hub() == node || self.stations().contains(&node)
     }
 }
 
-/// The promise of one direction of a medium.
+/// The bounds that one direction of a medium must not exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectionBounds {
-    /// Maximum bits delivered per second; 0: no limit.
+    /// Maximum rate of delivery in bit/s; 0 means no limit.
     pub rate_bps: u64,
-    /// Minimum time that a packet takes.
+    /// Minimum delay of a packet.
     pub least_delay: Duration,
 }
 
-/// The estimated cost of a medium, in addition to that of the packets that it carries.
+/// The estimated cost of a medium, in addition to the cost of the packets that it carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MediumCost {
     /// Number of events of the medium.
     pub events: f64,
-    /// CPU time of an event, relative to that of the arrival of a TCP segment in the benchmark `tcp-1`.
+    /// CPU time per event, relative to that of the arrival of a TCP segment in the benchmark `tcp-1`.
     pub weight: f64,
     /// Memory in bytes.
     pub bytes: f64,
@@ -146,7 +148,8 @@ pub struct MediumCost {
 }
 
 impl MediumCost {
-    /// Returns the cost of a medium that does not state its own: an event every millisecond, whose cost grows with the number of stations.
+    /// Returns the cost of a medium that does not state its own. The estimate assumes two events per millisecond, whose
+    /// cost grows with the number of stations.
     pub fn default_estimate(stations: usize, duration: Duration) -> MediumCost {
         let stations = stations as f64;
         let bound = Some("a medium that does not state its cost");
@@ -170,7 +173,7 @@ impl fmt::Debug for AccessContext<'_> {
 
 /// The hosts and routers of a scenario.
 pub trait NodeLookup {
-    /// Returns their number; node numbers start at 0.
+    /// Returns the number of nodes; node numbers start at 0.
     fn count(&self) -> usize;
 
     /// Returns the name of a node.
@@ -190,7 +193,7 @@ fn names(nodes: &dyn NodeLookup) -> impl ExactSizeIterator<Item = &str> + Clone 
     (0..nodes.count()).map(|number| nodes.name(NodeId(number as u32)))
 }
 
-/// Returns the node with this name, or reports an error with the nearest name.
+/// Returns the node with this name. If there is none, reports an error with the nearest name.
 pub fn find_node(
     name: &str,
     place: SourceLocation,
@@ -217,10 +220,11 @@ impl AccessContext<'_> {
         find_node(text, place, &path, self.nodes, reader.check).ok_or(InvalidSettings)
     }
 
-    /// Returns the nodes that a key selects, in order of their numbers: one by its name, or all hosts that match a pattern.
+    /// Returns the nodes that a key selects, in order of their numbers: one node by its name, or all hosts that match a
+    /// pattern.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the key selects no node.
     pub fn find_matching(
         &self,
         reader: &mut SettingsReader<'_, '_>,
@@ -244,7 +248,7 @@ impl AccessContext<'_> {
         Ok(found)
     }
 
-    /// Registers a node as a station of this kind of access network; `key` of the table names it.
+    /// Registers a node, which `key` of the table names, as a station of this kind of access network.
     ///
     /// # Errors
     /// If it is already a station.

@@ -1,9 +1,10 @@
-//! Addresses and ports, which captures and NATs use. Routing uses node numbers instead.
+//! Addresses and ports, which captures and NATs use; routing uses node numbers instead.
 //!
-//! The n-th node has the IPv4 address 10.0.0.0 + n + 1 (RFC 1918) and the IPv6 address fd66:756c:6c70:: + n + 1 (a unique
-//! local address, RFC 4193; the 40 bits of the global identifier are "fullp" in ASCII). The initiator of a conversation uses the
-//! next port of its host, from 49152 on (the dynamic range, RFC 6335 section 6), and after 65535 from 1024 on. This is one counter per
-//! host (RFC 6056 section 3.3.1). A port is reused only after 64 512 conversations of a host.
+//! The n-th node has the IPv4 address 10.0.0.0 + n + 1 (RFC 1918) and the IPv6 address fd66:756c:6c70:: + n + 1 (a
+//! unique local address, RFC 4193; the 40 bits of the global identifier are "fullp" in ASCII). The initiator of a
+//! conversation uses the next port of its host, starting at 49152 (the dynamic range, RFC 6335 section 6) and
+//! continuing at 1024 after 65535. Each host has one counter (RFC 6056 section 3.3.1). A host reuses a port only after
+//! 64 512 conversations.
 
 use fullpipe_units::{FlowId, NodeId};
 use fullpipe_wire::IpVersion;
@@ -49,7 +50,7 @@ pub fn ip(node: NodeId, version: IpVersion) -> IpAddr {
     }
 }
 
-/// A port at a node.
+/// A node and a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
     /// The node.
@@ -59,7 +60,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Returns its address and port.
+    /// Returns the address and port of this endpoint.
     pub fn socket_address(self, version: IpVersion) -> SocketAddr {
         SocketAddr::new(ip(self.node, version), self.port)
     }
@@ -68,9 +69,9 @@ impl Endpoint {
 /// The two endpoints of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointPair {
-    /// The sender of the flow's direction.
+    /// The endpoint that sends in this direction.
     pub source: Endpoint,
-    /// The receiver.
+    /// The endpoint that receives in this direction.
     pub destination: Endpoint,
 }
 
@@ -81,21 +82,22 @@ impl EndpointPair {
     }
 }
 
-/// The endpoints of each flow. Only captures and NATs use it, so it is empty in networks without them.
+/// The endpoints of each flow. Only captures and NATs use this table, so it is empty in networks without them.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationTable {
     /// Endpoints of the forward direction, by number of the conversation.
     conversations: Vec<Option<EndpointPair>>,
     /// Number of conversations that each host has initiated.
     begun: BTreeMap<NodeId, u32>,
-    /// Numbers of the conversations by their endpoints; filled at the first search.
+    /// Numbers of the conversations by their endpoints; built by the first call of [`ConversationTable::find`].
     by_ends: Option<BTreeMap<EndpointPair, usize>>,
-    /// Addresses that differ from those of the node's number.
+    /// Addresses that replace those derived from the node number.
     addresses: BTreeMap<NodeId, Vec<IpAddr>>,
 }
 
 impl ConversationTable {
-    /// Adds a conversation from `initiator`, which uses its next port, to `acceptor`. `flow` is either of its directions.
+    /// Adds a conversation from `initiator`, which uses its next port, to `acceptor`. `flow` is either of its
+    /// directions.
     pub fn add_with_next_port(&mut self, flow: FlowId, initiator: NodeId, acceptor: Endpoint) {
         let begun = self.begun.entry(initiator).or_default();
         let source = Endpoint { node: initiator, port: client_port(*begun) };
@@ -136,7 +138,7 @@ impl ConversationTable {
         forward.or_else(|| by_ends.get(&ends.reverse()).map(|number| flow(number).reverse()))
     }
 
-    /// Replaces the address of a node, one for each version.
+    /// Replaces the IPv4 or IPv6 address of a node.
     pub fn set_address(&mut self, node: NodeId, address: IpAddr) {
         let addresses = self.addresses.entry(node).or_default();
         addresses.retain(|other| other.is_ipv4() != address.is_ipv4());
@@ -149,7 +151,8 @@ impl ConversationTable {
         own.copied().find(|own| own.is_ipv4() == (version == IpVersion::V4)).unwrap_or_else(|| ip(node, version))
     }
 
-    /// Returns source and destination of a flow's packets from the perspective of the source; `None` for an unknown flow.
+    /// Returns the source and destination of a flow's packets, before any NAT translates them; `None` for an unknown
+    /// flow.
     pub fn endpoints(&self, flow: FlowId) -> Option<EndpointPair> {
         let forward = (*self.conversations.get(flow.index() / 2)?)?;
         Some(if flow.is_forward() { forward } else { forward.reverse() })

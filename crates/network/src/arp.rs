@@ -1,15 +1,16 @@
-//! Address resolution on a shared segment (RFC 826): the neighbor entries of each station, and the packets that wait for them.
+//! Address resolution on a shared segment (ARP, RFC 826): the neighbor entries of each station, and the packets that
+//! wait for them.
 //!
-//! The model. If a station has a packet for an unknown neighbor, it queues the packet, at most `pending_packets`
-//! per neighbor; further packets are dropped at once. The request is delayed (by a fixed time per station, or by a random time
-//! per resolution, so that stations that start together do not send requests together) and broadcast. The neighbor replies at
-//! once by unicast. When the reply arrives, the waiting packets are sent in order. Without a reply, the station repeats the
-//! request, without further delay, every `reply_timeout`. After `max_requests` requests the waiting packets are dropped, and the
-//! next packet starts a new resolution.
+//! If a station has a packet for an unknown neighbor, it queues the packet, at most `pending_packets` per neighbor;
+//! further packets are dropped immediately. The station broadcasts a request after a delay, which is fixed per station
+//! or random per resolution. The random delay prevents stations that start together from sending requests together. The
+//! neighbor replies immediately by unicast. When the reply arrives, the waiting packets are sent in order. Without a
+//! reply, the station repeats the request, without further delay, every `reply_timeout`. After `max_requests` requests
+//! the waiting packets are dropped, and the next packet starts a new resolution.
 //!
-//! There are two simplifications, both as in the simulator whose study we reproduce. RFC 826 allows a station that receives a request
-//! to learn the sender's address from it; here it sends its own request later. And entries do not expire: a run of
-//! the study is shorter than the usual lifetime of several minutes.
+//! There are two simplifications, both as in the simulator whose study we reproduce. First, RFC 826 allows a station
+//! that receives a request to learn the sender's address from it; here the station sends its own request later. Second,
+//! entries do not expire, because a run of the study is shorter than the usual lifetime of several minutes.
 
 use crate::packet::PacketHandle;
 use fullpipe_units::{Duration, Instant, RandomStream};
@@ -18,15 +19,15 @@ use std::collections::BTreeMap;
 /// Settings of address resolution on one segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArpSpecification {
-    /// Whether addresses must be resolved; otherwise all are known from the start.
+    /// Whether addresses must be resolved; otherwise all addresses are known from the start.
     pub enabled: bool,
     /// Maximum number of packets that wait for one address.
     pub pending_packets: u32,
-    /// The first request of a resolution is delayed by a random time from 0 to this value, exclusive...
+    /// Maximum, exclusive, of the random delay of the first request of a resolution.
     pub request_jitter: Duration,
-    /// ...rounded down to a multiple of this value; 0: not rounded.
+    /// Granularity of the random delay, which is rounded down to a multiple of this value; 0 means no rounding.
     pub request_jitter_step: Duration,
-    /// Fixed delays instead of random ones: one per station, in order; further stations use random delays.
+    /// Fixed delays instead of random ones, one per station, in order; further stations use random delays.
     pub fixed_delays: Vec<Duration>,
     /// Time to wait for a reply before the request is repeated.
     pub reply_timeout: Duration,
@@ -34,14 +35,14 @@ pub struct ArpSpecification {
     pub max_requests: u32,
 }
 
-/// The outcome of a lookup for a packet to a neighbor.
+/// The outcome of looking up a neighbor for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResolutionStatus {
     /// The address is known, and the packet can be sent.
     Resolved,
-    /// The packet waits.
+    /// The packet waits for the address.
     Pending,
-    /// Too many packets wait already.
+    /// The packet must be dropped, because too many packets wait already.
     QueueFull,
 }
 
@@ -69,7 +70,8 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// Returns a resolver without entries. `stream` is the station's own, for the delays of its requests.
+    /// Returns a resolver without entries. The delays of requests are drawn from `stream`, which must be the station's
+    /// own.
     pub(crate) fn new(fixed_delay: Option<Duration>, stream: RandomStream) -> Self {
         Resolver { fixed_delay, stream, entries: BTreeMap::new() }
     }
@@ -100,7 +102,7 @@ impl Resolver {
         }
     }
 
-    /// Processes a reply of `neighbour`; returns the packets that waited for it, in order.
+    /// Processes a reply from `neighbour`; returns the packets that waited for this neighbor, in order.
     pub(crate) fn answered(&mut self, neighbour: u32) -> Vec<PacketHandle> {
         match self.entries.insert(neighbour, Entry::Known) {
             Some(Entry::Asking { waiting, .. }) => waiting,
@@ -108,7 +110,7 @@ impl Resolver {
         }
     }
 
-    /// Returns the next resolution that is due at `now` (in order of neighbors), and its action.
+    /// Returns the next resolution that is due at `now` (in order of the neighbors' numbers), and its action.
     pub(crate) fn next_due(
         &mut self,
         specification: &ArpSpecification,
@@ -219,7 +221,8 @@ mod tests {
 
     #[test]
     fn random_delays_are_uniform_over_the_steps() {
-        // Ten steps of 1 ms: Binomial(10 000, 1/10) each: mean 1000, standard deviation 30; five standard deviations on either side.
+        // Ten steps of 1 ms: Binomial(10 000, 1/10) each: mean 1000, standard deviation 30; five standard deviations on
+        // either side.
         let (specification, mut resolver) = (specification(), resolver(None));
         let mut seen = [0u32; 10];
         for neighbour in 0..10_000 {

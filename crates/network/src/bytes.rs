@@ -1,8 +1,8 @@
-//! A captured packet as bytes, for captures and for real programs at the edge.
+//! Serialization of a captured packet, for capture files and for real programs.
 //!
-//! The payload of a packet of the QUIC model is written as zeros. TCP segments, packets of the QUIC model and datagrams of a
-//! real stack have "don't fragment" set. Other UDP datagrams do not, because routers of the model may fragment them.
-//! A packet of a real program is written with its own bytes and the changes made on its path.
+//! The payload of a packet of the QUIC model is written as zeros. "Don't fragment" is set on TCP segments, packets of
+//! the QUIC model and datagrams of a real stack. It is not set on other UDP datagrams, because routers of the model may
+//! fragment them. A packet of a real program is written with its own bytes and the changes made on its path.
 
 use crate::network::HOP_LIMIT;
 use crate::packet::PacketContent;

@@ -1,11 +1,12 @@
-//! Chains of links that are computed at once.
+//! Chains of links that are computed together, with one event per packet.
 //!
-//! If all packets of a link are from one other link, they arrive in the order in which they entered that link. The second link can then be
-//! booked at the same moment as the first, so a chain of links costs one event per packet. [`Network::finalize`] decides this once before the
-//! run, from the declared conversations. It applies to drop-tail links that keep the order and the number of their packets, even if
-//! their rate and delay change over time (see [`crate::special`]). The counters of such a link are ahead of the clock. Therefore a
-//! link with a probe is never computed ahead ([`Network::observe_link`]), and nothing is computed beyond the end of
-//! the run. Simultaneous events are ordered by entity and not by insertion, so results are the same with and without chains
+//! If a link receives packets from only one other link, they arrive in the order in which they entered that link. The
+//! second link can then be computed together with the first, so a chain of links costs one event per packet.
+//! [`Network::finalize`] finds the chains once before the run, from the declared conversations. Chains consist of
+//! drop-tail links that keep the order and the number of their packets, even if their rate and delay change over time
+//! (see [`crate::special`]). The counters of a link that is computed ahead are ahead of the clock. Therefore a link
+//! with a probe is never computed ahead ([`Network::observe_link`]), and nothing is computed beyond the end of the run.
+//! Simultaneous events are ordered by entity and not by insertion, so results are the same with and without chains
 //! (`tests/fusion.rs`).
 
 use crate::link::{Link, NO_LINK, NextLinkMode};
@@ -17,7 +18,8 @@ use fullpipe_units::{Instant, LinkId, NodeId};
 use std::collections::BTreeSet;
 
 impl<O: Observer> Network<O> {
-    /// Finds the chains. A link is fed by what precedes it on the path of some conversation: another link, or a host's transport.
+    /// Finds the chains. The feeders of a link are the hops before it on the paths of all conversations: other links,
+    /// or a host's transport.
     pub(crate) fn find_chains(&mut self) {
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
@@ -26,7 +28,7 @@ impl<O: Observer> Network<O> {
             Several,
         }
         let mut feeders = vec![Feeder::Unused; self.links.len()];
-        // The successors of each link: other links, or `None` if the next hop cannot be booked at once.
+        // The successors of each link: other links, or `None` if the next hop is not a link.
         let mut followers: Vec<BTreeSet<Option<LinkId>>> = vec![BTreeSet::new(); self.links.len()];
         let pairs: Vec<(NodeId, NodeId)> = self.conversations.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
         for (from, to) in pairs {
@@ -49,7 +51,7 @@ impl<O: Observer> Network<O> {
                     (Some(before), Feeder::Only(same)) if same == before => Feeder::Only(same),
                     _ => Feeder::Several,
                 };
-                // Which packets pass a NAT depends on time.
+                // Which packets pass a NAT depends on time, so a chain ends there.
                 previous = (!self.translates(self.links[link.index()].to)).then_some(link);
             }
         }
@@ -127,7 +129,7 @@ impl<O: Observer> Network<O> {
         paths().all(only_down).then_some(feeder)
     }
 
-    /// Returns the link on which a packet continues, if it is booked together with `link`.
+    /// Returns the link on which a packet continues, if that link is computed together with `link`.
     pub(crate) fn chained(&self, link: LinkId, destination: NodeId, arrival: Instant) -> Option<LinkId> {
         let in_time = arrival <= self.horizon;
         let next = self.links[link.index()].beyond(link, destination, &self.nodes, &self.feeders);
@@ -136,7 +138,7 @@ impl<O: Observer> Network<O> {
 }
 
 impl Link {
-    /// Returns the link on which a packet continues, if it is booked together with this one, whose number is `link`.
+    /// Returns the link on which a packet continues, if it is computed together with this one, whose number is `link`.
     #[inline(always)]
     pub(crate) fn beyond(
         &self,

@@ -1,23 +1,27 @@
 //! Shared Ethernet: several stations on one segment, half or full duplex.
 //!
-//! **Half duplex.** The segment is one medium. It is idle, or occupied by a frame from the start of its transmission until
-//! the frame has reached all stations, a propagation delay after its end. A station with a frame senses the medium. If the medium is idle,
-//! the station transmits. Otherwise it backs off: before retry k it waits floor(U[1, 2^min(k, ceiling) - 1)) slots, at most 1000
-//! (k = 1: one slot; k = 2: one or two), and senses again. After `max_retries` it drops the frame. Success resets k
-//! to 0. Sensing is exact and immediate, so frames never collide: contention only causes waiting.
+//! **Half duplex.** The segment is one medium. A frame occupies the medium from the start of its transmission until it
+//! has reached all stations, one propagation delay after the end of its transmission. A station with a frame senses the
+//! medium. If the medium is idle, the station transmits. Otherwise it backs off: before retry k it waits floor(U[1,
+//! 2^min(k, ceiling) - 1)) slots, at most 1000 (k = 1: one slot; k = 2: one or two), and then senses again. After
+//! `max_retries` it drops the frame. Success resets k to 0. Sensing is exact and immediate, so frames never collide;
+//! contention only causes delay.
 //!
 //! **Full duplex.** Each station has its own channel to all others, so no station occupies the channel of another.
 //!
-//! **Both.** After its own frame a station waits for the interframe gap (IEEE 802.3: 96 bit times). It then takes the next
-//! frame from its interface (device queue, refilled from the discipline) and tries to transmit it. An idle station tries as soon as a
-//! frame arrives. A frame is the IP packet with framing, padded to the smallest frame; there is no preamble.
+//! **Both.** After its own frame a station waits for the interframe gap (IEEE 802.3: 96 bit times). It then takes the
+//! next frame from its interface (device queue, refilled from the discipline) and tries to transmit it. An idle station
+//! tries as soon as a frame arrives. A frame consists of the IP packet and the framing, padded to the minimum frame
+//! size; there is no preamble.
 //!
-//! **Order at one instant.** First a frame is received by all stations, and packets sent in response are processed
-//! (they find the medium occupied and back off). Then the medium becomes idle. Then the stations whose gap or back-off ends now
-//! sense the medium, in order of their numbers. The event identities define this order, not the order of insertion.
+//! **Order at one instant.** First, all stations receive the frame, and packets sent in response are processed (their
+//! stations sense an occupied medium and back off). Then the medium becomes idle. Finally, the stations whose gap or
+//! back-off ends now sense the medium, in order of their numbers. The event identities define this order, not the order
+//! of insertion.
 //!
-//! **Identity.** Half duplex: one [`LinkId`] for the medium. Full duplex: one for each station, whose frames then obey
-//! every rule of a point-to-point link. They follow those of the links: see [`Network::ethernet_link`].
+//! **Identity.** With half duplex, the medium has one [`LinkId`]. With full duplex, each station has one, and its
+//! frames obey every rule of a point-to-point link. These identities follow those of the links; see
+//! [`Network::ethernet_link`].
 
 use crate::arp::{ArpSpecification, ResolutionAction, ResolutionStatus, Resolver};
 use crate::discipline::settings::{Discipline, DisciplineContext};
@@ -34,17 +38,17 @@ use fullpipe_wire::IpVersion;
 use fullpipe_wire::frame::ARP_BYTES;
 use std::collections::BTreeMap;
 
-/// The flow of address resolution frames.
+/// The flow of ARP frames.
 pub const ARP_FLOW: FlowId = FlowId(u32::MAX);
 
 /// Maximum number of slots of one back-off.
 const MAX_BACKOFF_SLOTS: u64 = 1000;
 
-/// Medium events from this number on belong to stations, those below to channels: at one instant frames are received
-/// before stations sense the medium.
+/// First number of the medium events of stations; those of channels are lower. At one instant, frames are therefore
+/// received before stations sense the medium.
 pub(crate) const STATION_EVENTS: u32 = 1 << 27;
 
-/// The specification of a segment.
+/// The specification of a shared Ethernet segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EthernetSpecification {
     /// The name, unique among links and segments.
@@ -55,13 +59,13 @@ pub struct EthernetSpecification {
     pub rate: Rate,
     /// Propagation delay between any two stations.
     pub delay: Duration,
-    /// Whether stations share the medium.
+    /// Whether all stations share one medium.
     pub half_duplex: bool,
-    /// Largest IP packet in bytes.
+    /// Size of the largest IP packet in bytes.
     pub mtu_bytes: u32,
     /// Bytes that framing adds to an IP packet.
     pub framing_bytes: u32,
-    /// Smallest frame in bytes; shorter frames are padded.
+    /// Minimum frame size in bytes; shorter frames are padded.
     pub min_frame_bytes: u32,
     /// Bit times that a station waits after its own frame.
     pub interframe_gap_bits: u32,
@@ -84,7 +88,7 @@ pub struct EthernetSpecification {
 pub struct EthernetContext<'a> {
     /// Seed of the random streams.
     pub seed: u64,
-    /// Names of the attached nodes, in order, which name the random streams.
+    /// Names of the attached nodes, in order, after which the random streams are named.
     pub hosts: &'a [&'a str],
     /// Bands of the flows that have a `priority`, in both directions.
     pub bands: &'a BTreeMap<FlowId, usize>,
@@ -109,11 +113,11 @@ pub struct StationCounters {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No frame to transmit.
+    /// The station has no frame to transmit.
     Rest,
-    /// Waiting before it senses the medium again.
+    /// The station waits before it senses the medium again.
     BackOff,
-    /// Transmitting, or in the gap after a frame.
+    /// The station transmits, or waits for the gap after a frame.
     Busy,
 }
 
@@ -141,7 +145,7 @@ struct Channel {
     counters: LinkCounters,
 }
 
-/// One segment.
+/// A segment with its state.
 #[derive(Debug)]
 pub(crate) struct Segment {
     stations: Vec<Station>,
@@ -242,13 +246,13 @@ impl Segment {
         self.stations[station as usize].node
     }
 
-    /// Returns the packets and bytes that wait at a station, including the frame that waits for the medium.
+    /// Returns the number of packets and bytes that wait at a station, including the frame that waits for the medium.
     fn waiting(&self, station: &Station) -> (u64, u64) {
         let current = station.current.map_or(0, |queued| u64::from(queued.wire_bytes));
         (station.interface.packets() + u64::from(station.current.is_some()), station.interface.bytes() + current)
     }
 
-    /// Returns, for each channel, the frames and bytes that wait for it at all its stations.
+    /// Returns, for each channel, the number of frames and bytes that wait for it at all its stations.
     pub(crate) fn queued(&self) -> Vec<(u64, u64)> {
         let mut queued = vec![(0, 0); self.channels.len()];
         for (number, station) in self.stations.iter().enumerate() {
@@ -260,7 +264,7 @@ impl Segment {
         queued
     }
 
-    /// Returns propagation delay, framing and rate, which determine the least time of a packet.
+    /// Returns the propagation delay, the framing and the rate, which determine the minimum delay of a packet.
     pub(crate) fn minimum(&self) -> (Duration, u32, Rate) {
         (self.delay, self.framing_bytes, self.channels[0].transmitter.rate())
     }
@@ -277,7 +281,7 @@ impl<O: Observer> Network<O> {
     /// Adds a segment and returns its number. A node can be on several segments, once on each.
     ///
     /// # Panics
-    /// If there is no host, the rate is zero, or the context does not name each host. A description with such a segment is
+    /// If there is no host, the rate is zero, or the context does not name each host. Scenarios with such a segment are
     /// rejected before the network is built.
     pub fn add_ethernet(&mut self, specification: &EthernetSpecification, context: EthernetContext<'_>) -> u32 {
         assert!(!specification.hosts.is_empty(), "a segment needs at least one station");
@@ -300,14 +304,14 @@ impl<O: Observer> Network<O> {
         segment
     }
 
-    /// Returns the identity of a segment's medium (half duplex) or of its first station's channel (full duplex). Valid after the last
-    /// [`Network::add_link`].
+    /// Returns the identity of a segment's medium (half duplex) or of its first station's channel (full duplex). Valid
+    /// after the last [`Network::add_link`].
     pub fn ethernet_link(&self, segment: u32) -> LinkId {
         self.channel_link(segment, 0)
     }
 
-    /// Returns the identity of the channel on which a station transmits: the segment's medium (half duplex) or its own channel (full
-    /// duplex). Valid after the last [`Network::add_link`].
+    /// Returns the identity of the channel on which a station transmits: the segment's medium (half duplex) or its own
+    /// channel (full duplex). Valid after the last [`Network::add_link`].
     pub fn station_link(&self, segment: u32, station: u32) -> LinkId {
         self.channel_link(segment, self.segments[segment as usize].channel_of(station))
     }
@@ -328,7 +332,8 @@ impl<O: Observer> Network<O> {
         LinkId(self.links.len() as u32 + first + channel as u32)
     }
 
-    /// Returns the packets and bytes that wait at a station now, including the frame that waits for the medium.
+    /// Returns the number of packets and bytes that wait at a station now, including the frame that waits for the
+    /// medium.
     pub fn station_queue(&self, segment: u32, station: u32) -> (u64, u64) {
         let segment = &self.segments[segment as usize];
         segment.waiting(&segment.stations[station as usize])
@@ -345,13 +350,13 @@ impl<O: Observer> Network<O> {
         self.segments[segment as usize].channels[channel as usize].counters
     }
 
-    /// Counts a mark on a channel.
+    /// Counts a packet that was marked on a channel.
     pub(crate) fn channel_marked(&mut self, link: LinkId) {
         let (segment, channel) = self.channels[link.index() - self.links.len()];
         self.segments[segment as usize].channels[channel as usize].counters.marks += 1;
     }
 
-    /// Returns the packets and bytes that wait for a channel, by its identity.
+    /// Returns the number of packets and bytes that wait for a channel, by its identity.
     pub(crate) fn channel_queue(&self, link: LinkId) -> (u64, u64) {
         let (segment, channel) = self.channels[link.index() - self.links.len()];
         self.segments[segment as usize].queued()[channel as usize]
@@ -402,7 +407,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Processes the resolutions of a station that are due.
+    /// Processes the address resolutions of a station that are due.
     pub(crate) fn resolutions_due(&mut self, number: u32) {
         let now = self.now;
         let (segment, from) = self.stations[number as usize];
@@ -489,7 +494,7 @@ impl<O: Observer> Network<O> {
         self.dropped = std::mem::take(dropped);
     }
 
-    /// Starts an attempt to transmit by an idle station, or at the end of its gap or back-off.
+    /// Starts an attempt to transmit, for an idle station or at the end of its gap or back-off.
     fn serve(&mut self, segment: u32, from: u32) {
         let now = self.now;
         loop {
@@ -536,7 +541,8 @@ impl<O: Observer> Network<O> {
         let s = &mut self.segments[segment as usize];
         let number = s.channel_of(from);
         let channel = &mut s.channels[number];
-        // Fractions of a nanosecond are always carried over, so that alternating stations do not exceed the rate.
+        // Fractions of a nanosecond are always carried over to the next frame, so that alternating stations do not
+        // exceed the rate.
         let finish = now + channel.transmitter.transmit(wire_bytes, false);
         let arrival = finish.saturating_add(s.delay);
         channel.occupied = true;

@@ -7,10 +7,11 @@ use fullpipe_record::Observer;
 use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{LinkId, Rate};
 
-/// A fault.
+/// A fault that can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The link transmits one percent too fast; on a medium with a hub, one frame in a hundred takes no time.
+    /// The link transmits one percent too fast. On a medium with a hub, one frame in a hundred arrives when it is
+    /// offered.
     FastLink(LinkId),
     /// The link drops every `every`-th packet without a report.
     SilentDrop {

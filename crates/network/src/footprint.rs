@@ -1,4 +1,4 @@
-//! Memory of the parts of a network, for the estimated cost of a scenario.
+//! Memory sizes of the parts of a network, for the estimated cost of a scenario.
 
 use crate::link::Link;
 use crate::network::Node;
@@ -7,18 +7,18 @@ use crate::queue::QueuedPacket;
 use crate::routing::Edge;
 use fullpipe_units::{Instant, NodeId};
 
-/// A node, with the header of its list of edges.
+/// Bytes of a node, with the header of its list of edges.
 pub const NODE_BYTES: usize = size_of::<Node>() + size_of::<Vec<Edge>>();
-/// One direction of a link, with its entry in the list of its node.
+/// Bytes of one direction of a link, with its entries in the lists of sources and edges.
 pub const LINK_BYTES: usize = size_of::<Link>() + size_of::<NodeId>() + size_of::<Edge>();
-/// A packet in the arena, with its entry in the list of free slots.
+/// Bytes of a packet in the arena, with its entry in the list of free slots.
 pub const PACKET_BYTES: usize = size_of::<Packet>() + size_of::<u32>();
-/// A packet on a link.
+/// Bytes of a packet in flight on a link.
 pub const IN_FLIGHT_PACKET_BYTES: usize = size_of::<(Instant, InFlightPacket)>();
-/// A packet in the queue of a link: the start of its transmission, or its entry in a discipline.
+/// Bytes of a packet in the queue of a link: the start of its transmission, or its entry in a discipline.
 pub const QUEUED_PACKET_BYTES: usize = {
     let (start, queued) = (size_of::<(Instant, u32)>(), size_of::<QueuedPacket>());
     if start > queued { start } else { queued }
 };
-/// A route of a router to a node.
+/// Bytes of a router's route to a node.
 pub const ROUTE_BYTES: usize = size_of::<u32>();

@@ -1,17 +1,19 @@
-//! Fragmentation of IPv4 (RFC 791 section 3.2) and IPv6 packets (RFC 8200 section 4.5), and reassembly with a list of holes (RFC 815).
+//! Fragmentation of IPv4 packets (RFC 791 section 3.2) and IPv6 packets (RFC 8200 section 4.5), and reassembly with a
+//! list of holes (RFC 815).
 //!
 //! A UDP packet larger than a link's MTU is split into fragments, each with its own header; all but the last carry a
-//! multiple of eight bytes. A fragment that exceeds a smaller MTU is fragmented again. TCP sets "don't fragment": a segment
-//! that is too large is dropped. Fragments are forwarded, queued and dropped like packets. The whole packet stays in the
-//! arena, keeps the instant at which it was sent, and ends when its last fragment has ended. If all fragments arrived, it is delivered at
-//! that instant. Otherwise it is dropped, with time, place and reason of the fragment that was dropped first. Its
-//! end is reported only then, so that the report does not depend on whether links were computed ahead.
+//! multiple of eight bytes. A fragment that exceeds a smaller MTU is fragmented again. TCP sets "don't fragment": a
+//! segment that is too large is dropped. Fragments are forwarded, queued and dropped like packets. The whole packet
+//! stays in the arena, keeps its send time, and ends when its last fragment has ended. If all fragments arrived, the
+//! packet is delivered at that instant. Otherwise it is dropped, with the time, link and reason of the fragment that
+//! was dropped first. The drop is reported only when all fragments have ended, so that the report does not depend on
+//! whether links were computed ahead.
 //!
-//! IPv6 packets are fragmented by their source only, to the MTU of its own link; each fragment has eight more bytes of header.
-//! Routers drop IPv6 packets that are too large.
+//! Only the source fragments IPv6 packets, to the MTU of its own link. The header of each fragment is eight bytes
+//! longer. Routers drop IPv6 packets that are too large.
 //!
-//! No reassembly timer is needed, because the end of each fragment is known here. (A real receiver would keep the other fragments
-//! of such a packet for about 30 s and would not deliver them either.)
+//! No reassembly timer is needed, because the network knows when each fragment has ended. (A real receiver would keep
+//! the fragments of an incomplete packet for about 30 s and would not deliver them either.)
 
 use crate::network::{HostEndpoints, Network};
 use crate::packet::{Packet, PacketContent, PacketHandle, SideDataHandle};
@@ -21,7 +23,7 @@ use fullpipe_units::{EcnCodepoint, Instant, LinkId, NodeId};
 use fullpipe_wire::IpVersion;
 use std::collections::BTreeMap;
 
-/// The first failure of a fragmented packet; ordered by time.
+/// The drop of a fragment: time, link and reason, ordered by time.
 type Failure = (Instant, Option<LinkId>, DropReason);
 
 /// A packet with fragments in flight.
@@ -29,15 +31,15 @@ type Failure = (Instant, Option<LinkId>, DropReason);
 struct Whole {
     /// Number of fragments that have neither arrived nor been dropped.
     outstanding: u32,
-    /// Ranges that have not arrived; the end is exclusive.
+    /// Byte ranges that have not arrived; their ends are exclusive.
     holes: Vec<(u32, u32)>,
     failure: Option<Failure>,
-    /// The common Identification field of its fragments.
+    /// The Identification field, which all fragments share.
     identification: u32,
 }
 
 impl Whole {
-    /// Fills `start..end`; the `last` fragment sets the end of the packet.
+    /// Marks the bytes `start..end` as arrived; the `last` fragment sets the end of the packet.
     fn fill(&mut self, start: u32, end: u32, last: bool) {
         let mut holes = Vec::with_capacity(self.holes.len() + 1);
         for &(from, to) in &self.holes {
@@ -66,8 +68,8 @@ impl Fragments {
 
 mod real;
 
-/// Returns the payloads of the fragments of `payload_bytes` that fit an MTU, as (offset, length); `None` if the MTU has no room for a
-/// header and eight bytes. The last fragment may fill the MTU to the last byte.
+/// Splits `payload_bytes` into fragments that fit the MTU, each as (offset, length). Returns `None` if the MTU is too
+/// small for a header and eight bytes. The last fragment may fill the MTU completely.
 fn cut(payload_bytes: u32, mtu_bytes: u32, header_bytes: u32) -> Option<impl Iterator<Item = (u32, u32)>> {
     let room = mtu_bytes.saturating_sub(header_bytes);
     let full = room / 8 * 8;
@@ -84,7 +86,7 @@ fn cut(payload_bytes: u32, mtu_bytes: u32, header_bytes: u32) -> Option<impl Ite
 }
 
 impl<O: Observer> Network<O> {
-    /// Fragments a packet that is too large for `link`, at `node`, and passes the fragments to `forward`, in order.
+    /// Fragments, at `node`, a packet that is too large for `link`, and passes the fragments to `forward` in order.
     pub(crate) fn fragment(
         &mut self,
         at: Instant,
@@ -105,7 +107,7 @@ impl<O: Observer> Network<O> {
         }
         let header_bytes = packet.version.fragment_header_bytes();
         let pieces = match packet.content {
-            // Bytes of a real stack, which probes the path MTU (RFC 9000 section 14: must not be fragmented).
+            // A real QUIC stack probes the path MTU (RFC 9000 section 14: must not be fragmented).
             PacketContent::Udp { .. } if !packet.payload.is_none() => None,
             PacketContent::Quic(_) => None,
             PacketContent::Udp { .. } | PacketContent::Fragment { .. }
@@ -157,7 +159,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Processes the arrival of a fragment at its destination host; the last one completes the packet.
+    /// Processes the arrival of a fragment at its destination host; the last fragment completes the packet.
     #[inline(never)]
     pub(crate) fn receive_fragment(&mut self, hosts: &mut impl HostEndpoints<O>, node: NodeId, handle: PacketHandle) {
         let packet = *self.arena.get(handle);
@@ -208,7 +210,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Counts the end of a fragment; returns true if it was the last one and the whole packet has arrived.
+    /// Counts the end of a fragment; returns true if this was the last fragment and the whole packet has arrived.
     fn end_fragment(&mut self, handle: PacketHandle, whole: PacketHandle, failure: Option<Failure>) -> bool {
         self.arena.release(handle);
         let Some(state) = self.fragments.wholes.get_mut(&whole) else { return false };

@@ -1,9 +1,10 @@
-//! The simulated network as plain values: packets, links, queues, loss, shared Ethernet, media with a hub, routing.
+//! The simulated network: packets, links, queues, loss, shared Ethernet, media with a hub, and routing.
 //!
-//! [`Network`] owns links, packets and the calendar; the endpoints at hosts implement [`HostEndpoints`]. [`Network::send`] records the send time of
-//! a packet and routes it to a link. The link's queue, transmitter and propagation delay determine its arrival. A router
-//! forwards it, and its destination host receives it by [`HostEndpoints::receive`]. If every link of a chain is
-//! fed by one link only, the whole chain is computed when the packet enters it (see [`chain`]).
+//! [`Network`] owns the links, the packets and the event calendar. The endpoints at hosts implement [`HostEndpoints`].
+//! [`Network::send`] records the send time of a packet and routes it to a link. The link's queue, transmitter and
+//! propagation delay determine its arrival. Routers forward the packet, and its destination host receives it through
+//! [`HostEndpoints::receive`]. If only one link feeds each link of a chain, the whole chain is computed when the packet
+//! enters the chain (see [`chain`]).
 
 pub mod access;
 pub mod address;

@@ -1,14 +1,15 @@
-//! A point-to-point link, one direction: queue, transmitter, propagation, loss.
+//! One direction of a point-to-point link: queue, transmitter, propagation and loss.
 //!
-//! A link has two forms. With drop-tail alone, the departure of a packet is known when it arrives: its transmission starts when the
-//! transmitter becomes free and ends a transmission time later. So one event (the arrival) is sufficient for queueing, transmission and
-//! propagation; the queue is a list of future start times. With a discipline above the device queue, the outcome of a packet
-//! is open until its transmission starts, and each departure is an event of its own.
+//! A link has two forms. With drop-tail alone, the departure of a packet is known when the packet arrives: its
+//! transmission starts when the transmitter becomes free and ends one transmission time later. Therefore one event (the
+//! arrival at the far end) is sufficient for queueing, transmission and propagation, and the queue is a list of future
+//! start times. With a discipline above the device queue, the outcome of a packet is unknown until its transmission
+//! starts, and each departure is a separate event.
 //!
 //! Rates and delays that change, delivery opportunities and impairments are in [`crate::special`].
 //!
-//! The packet in transmission does not count against the queue's limit. A packet whose transmission starts at the
-//! instant at which another arrives has left the queue.
+//! The packet in transmission does not count against the queue's limit. A packet whose transmission starts when another
+//! packet arrives has already left the queue.
 
 use crate::impairment::FrameModels;
 use crate::loss::LossModel;
@@ -21,21 +22,21 @@ use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{Duration, Instant, LinkId, NodeId, Rate};
 use std::collections::VecDeque;
 
-/// A delay of a link in a file; the sum of a million of them is below 2^64 ns.
+/// The range of a link's delay in a scenario file; the sum of a million such delays is below 2^64 ns.
 pub const DELAY: FieldKind = FieldKind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) };
 
 /// The specification of one direction of a link.
 #[derive(Debug)]
 pub struct LinkSpecification {
-    /// Node at which it starts.
+    /// Node at which the link starts.
     pub from: NodeId,
-    /// Node at which it ends.
+    /// Node at which the link ends.
     pub to: NodeId,
     /// Rate of the link.
     pub rate: Rate,
     /// Propagation delay of the link.
     pub delay: Duration,
-    /// Largest IP packet in bytes; more than 65 535, the maximum of IP, is treated as 65 535.
+    /// Size of the largest IP packet in bytes; values above 65 535, the maximum of IP, are treated as 65 535.
     pub mtu_bytes: u32,
     /// Bytes that framing adds to an IP packet, at most 65 535.
     pub framing_bytes: u32,
@@ -51,10 +52,10 @@ pub struct LinkSpecification {
     pub impairments: Option<Box<FrameModels>>,
 }
 
-/// The packets and bytes that wait, computed from their start times.
+/// The packets that wait for transmission, with their start times.
 ///
-/// Packets whose transmission has started are removed only when the exact number is needed: when a limit would be exceeded, when
-/// memory must grow, and when the count is read.
+/// Packets whose transmission has started are removed only when a limit would be exceeded, when memory must grow, or
+/// when the backlog is read.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     starts: VecDeque<(Instant, u32)>,
@@ -65,7 +66,7 @@ impl Backlog {
     /// Adds a packet that arrives at `at` and waits until `start`, if the limit permits.
     #[inline(always)]
     pub(crate) fn admit(&mut self, at: Instant, start: Instant, wire_bytes: u32, limit: Limit) -> bool {
-        // The backlog of a link without limit is not read ([`Link::observe`]).
+        // The backlog of a link without a limit is never read ([`Link::observe`]).
         if limit == Limit::Unlimited {
             return true;
         }
@@ -102,7 +103,7 @@ impl Backlog {
     }
 }
 
-/// State of a link with a discipline: departures are events.
+/// State of a link with a discipline, whose departures are events.
 #[derive(Debug)]
 pub(crate) struct EventDrivenState {
     pub(crate) interface: InterfaceQueue,
@@ -133,8 +134,8 @@ pub struct LinkCounters {
 
 /// One direction of a link.
 ///
-/// The fields are in order of use: a frame that finds the link idle uses the first two cache lines. With
-/// 10 000 flows on their own links, this limits the speed (4 lines instead of 2: 10 % slower).
+/// The fields are in order of use: a frame on an idle link uses only the first two cache lines. With 10 000 flows on
+/// separate links, this limits the speed (runs are 10 % slower with 4 lines instead of 2).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link {
@@ -142,12 +143,12 @@ pub struct Link {
     pub(crate) busy_until: Instant,
     pub(crate) delay: Duration,
     pub(crate) to: NodeId,
-    /// The next link, if [`NextLinkMode::Link`] states that all packets continue there at once; otherwise [`NO_LINK`].
+    /// The next link with [`NextLinkMode::Link`]; otherwise [`NO_LINK`].
     pub(crate) next: LinkId,
     // Second cache line.
     pub(crate) framing_bytes: u16,
     pub(crate) mtu_bytes: u16,
-    /// Largest IP packet for the fast path: the MTU, or 0 if no packet may take it.
+    /// Size of the largest IP packet for the fast path: the MTU, or 0 if no packet may take the fast path.
     pub(crate) plain_bytes: u16,
     /// Whether the far end forwards packets.
     pub(crate) to_router: bool,
@@ -155,7 +156,8 @@ pub struct Link {
     pub(crate) onward: NextLinkMode,
     pub(crate) frames: u64,
     pub(crate) flight: DelayLine<InFlightPacket>,
-    /// Not next to `frames`: the compiler would add to both with one vector instruction and six to prepare it.
+    /// Not next to `frames`, because the compiler would then update both with one vector instruction, which needs six
+    /// more to prepare.
     pub(crate) bytes: u64,
     pub(crate) extras: Option<Box<OptionalState>>,
     // Fields that only a busy link needs.
@@ -164,39 +166,40 @@ pub struct Link {
     pub(crate) queue_delay_sum: Duration,
 }
 
-// Scenarios with 10 000 hosts have tens of thousands of links.
+// The size matters, because scenarios with 10 000 hosts have tens of thousands of links.
 const _: () = assert!(size_of::<Link>() == 192, "a link must fill three cache lines");
 
 /// The times of a frame on a plain link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransmissionTimes {
-    /// When transmission of its first bit starts.
+    /// When the transmission of the first bit starts.
     pub(crate) start: Instant,
-    /// When transmission of its last bit ends.
+    /// When the transmission of the last bit ends.
     pub(crate) finish: Instant,
-    /// When its last bit arrives.
+    /// When the last bit arrives.
     pub(crate) arrival: Instant,
 }
 
-/// What happens to a packet at the far end of a link. [`crate::chain`] decides it for the whole run.
+/// What happens to a packet at the far end of a link. [`crate::chain`] determines the mode once for the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextLinkMode {
-    /// Its arrival is an event.
+    /// The arrival of the packet is an event.
     Event,
-    /// It is booked at once on the next link, the only one that packets of declared conversations use.
+    /// The next link, the only one that packets of declared conversations use, is computed together with this one.
     Link,
-    /// It is booked at once on the next link, which depends on its destination.
+    /// The next link, which depends on the packet's destination, is computed together with this one.
     ByDestination,
-    /// The same if this link is the only feeder of the next link; otherwise its arrival is an event.
+    /// The next link is computed together with this one if this one is its only feeder; otherwise the arrival is an
+    /// event.
     IfSingleSource,
-    /// It enters a medium with a hub, and waits in `flight` to be offered.
+    /// The packet enters a medium with a hub, and waits in `flight` until it is offered.
     Hub,
 }
 
-/// The number that means no link.
+/// The number that represents no link.
 pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
 
-/// State that few links have.
+/// State that only few links have.
 #[derive(Debug, Default)]
 pub(crate) struct OptionalState {
     pub(crate) loss: Option<LossModel>,
@@ -269,14 +272,14 @@ impl Link {
         Some(TransmissionTimes { start, finish, arrival: finish + self.delay })
     }
 
-    /// Returns the rare state for counting; most links never drop a frame.
+    /// Returns the optional state, for counters. It is created on first use, because most links never drop a frame.
     #[cold]
     #[inline(never)]
     pub(crate) fn counted(&mut self) -> &mut OptionalState {
         self.extras.get_or_insert_default()
     }
 
-    /// Declares that the queue will be read: packets are then counted even without a limit.
+    /// Declares that the queue will be read, so that packets are counted even without a limit.
     pub(crate) fn observe(&mut self) {
         if self.limit == Limit::Unlimited {
             self.limit = Limit::Packets(u64::MAX);
@@ -299,23 +302,23 @@ impl Link {
         self.extras.as_ref()?.driven.as_ref()
     }
 
-    /// Returns the state that few links have.
+    /// Returns the state of a link with a varying rate or delay, or with impairments.
     pub(crate) fn special(&self) -> Option<&VariableLinkState> {
         self.extras.as_ref()?.special.as_deref()
     }
 
-    /// Returns whether its impairments let the next link be booked together with it.
+    /// Returns whether the impairments permit computing the next link together with this one.
     pub(crate) fn permits_chains(&self) -> bool {
         self.special().is_none_or(VariableLinkState::permits_chains)
     }
 
-    /// Returns whether a frame can depart at the instant of its arrival. Then the order of events at one instant depends
-    /// on their causes, and the link is not computed ahead.
+    /// Returns whether a frame can depart at the instant of its arrival. The order of events at one instant then
+    /// depends on their causes, so the link must not be computed ahead.
     pub(crate) fn may_take_no_time(&self) -> bool {
         self.special().is_some_and(VariableLinkState::has_trace)
     }
 
-    /// Returns the least delay, and the least nanoseconds per byte.
+    /// Returns the minimum propagation delay, and the minimum transmission time in nanoseconds per byte.
     pub(crate) fn minimum(&self) -> (Duration, f64) {
         let rate = self.transmitter.rate();
         match self.special() {
@@ -324,7 +327,7 @@ impl Link {
         }
     }
 
-    /// Returns the counters. Those of a link that is computed ahead are of a later instant; see [`crate::network`].
+    /// Returns the counters. If the link is computed ahead, they apply to a later instant; see [`crate::chain`].
     pub fn counters(&self) -> LinkCounters {
         LinkCounters {
             frames: self.frames,
@@ -338,7 +341,7 @@ impl Link {
         }
     }
 
-    /// Returns the packets and bytes that wait at `now` (without the packet in transmission).
+    /// Returns the number of packets and bytes that wait at `now` (without the packet in transmission).
     pub fn queue(&mut self, now: Instant) -> (u64, u64) {
         match self.driven() {
             Some(driven) => (driven.interface.packets(), driven.interface.bytes()),
@@ -349,8 +352,8 @@ impl Link {
         }
     }
 
-    /// Returns the frames and bytes that were offered and reported neither as transmitted nor as dropped. A link without a
-    /// discipline reports a transmission when the frame arrives.
+    /// Returns the number of frames and bytes that were offered but reported neither as transmitted nor as dropped. A
+    /// link without a discipline reports a transmission when the frame arrives.
     pub(crate) fn queued(&self) -> (u64, u64) {
         let (frames, bytes) = self.special().map_or((0, 0), |special| special.stuck);
         self.driven()
@@ -371,8 +374,8 @@ mod tests {
         ]
     }
 
-    /// A frame arrives each microsecond and waits for half a microsecond, at a link whose queue is counted and has no limit: at most one
-    /// frame waits at a time.
+    /// A frame arrives each microsecond and waits for half a microsecond, at a link whose queue is counted and has no
+    /// limit: at most one frame waits at a time.
     #[test]
     fn a_backlog_without_a_limit_does_not_grow_with_departed_frames() {
         let mut backlog = Backlog::default();

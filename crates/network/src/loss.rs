@@ -1,4 +1,4 @@
-//! Loss of frames after transmission.
+//! Models of the loss of frames after transmission.
 
 use fullpipe_units::RandomStream;
 
@@ -9,10 +9,11 @@ pub enum LossModel {
     Bernoulli {
         /// Probability of loss.
         probability: f64,
-        /// The link's own random stream.
+        /// The random stream, which must be the link's own.
         stream: RandomStream,
     },
-    /// Frames with transport payload are counted; number `next` is lost, and then every `every`-th after it.
+    /// Frames with transport payload are counted. Frame number `next` is lost, and then every `every`-th frame after
+    /// it.
     Periodic {
         /// Number of frames from one loss to the next.
         every: u64,

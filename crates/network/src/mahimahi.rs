@@ -1,11 +1,11 @@
 //! Traces of delivery opportunities in the format of mahimahi (Netravali et al., USENIX ATC 2015; `mm-link`).
 //!
-//! A trace is a list of whole milliseconds, one per line, in nondecreasing order. At each of them the link can deliver up to
-//! 1504 bytes, of one frame or of several; the last frame can continue at the next opportunity. Bytes of an opportunity
-//! that no frame used are lost. After its last line the trace repeats, shifted by that line's
-//! time. (mahimahi counts 1500 bytes of IP and 4 of its tunnel's header: framing of 4 bytes.)
+//! A trace is a list of whole milliseconds, one per line, in nondecreasing order. At each of these times the link can
+//! deliver up to 1504 bytes, from one or more frames; the last frame can continue at the next opportunity. Unused bytes
+//! of an opportunity are lost. After its last line the trace repeats, shifted by that line's time. (mahimahi counts
+//! 1500 bytes of IP and 4 bytes of its tunnel header, which corresponds to framing of 4 bytes.)
 //!
-//! A frame that arrives exactly at an opportunity can use its remaining bytes.
+//! A frame that arrives exactly at an opportunity can use the remaining bytes of that opportunity.
 
 use fullpipe_units::{Duration, Instant, Rate};
 use std::fmt;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Bytes on the wire that one opportunity delivers.
 pub const OPPORTUNITY_BYTES: u32 = 1504;
 
-/// A trace; see the module documentation.
+/// A trace of delivery opportunities; see the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
     /// Times in milliseconds; the last one is not zero.
@@ -24,14 +24,14 @@ pub struct DeliveryTrace {
 /// Largest time in a trace: 31 years.
 const MAX_MS: u64 = 1_000_000_000_000;
 
-/// The reason why a text is not a trace.
+/// The reason why a text is not a valid trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceError {
     /// This line (counted from 1) is not a whole number of milliseconds from 0 to 10^12.
     InvalidTime {
         /// Number of the line.
         line: usize,
-        /// Its text, truncated to a few characters.
+        /// Text of the line, truncated to a few characters.
         text: String,
     },
     /// The time in this line is before that in the previous line.
@@ -69,7 +69,7 @@ impl DeliveryTrace {
     /// Reads a trace and skips empty lines.
     ///
     /// # Errors
-    /// With the number of the line.
+    /// If the text is not a valid trace; the error contains the line number.
     ///
     /// ```
     /// use fullpipe_network::mahimahi::{DeliveryTrace, TraceError};
@@ -130,7 +130,7 @@ pub(crate) struct TraceCursor {
     round: u64,
     /// The current or next opportunity.
     next: usize,
-    /// Bytes that it can still deliver.
+    /// Bytes that this opportunity can still deliver.
     left: u32,
     /// Bytes per opportunity.
     bytes: u32,
@@ -147,7 +147,7 @@ impl TraceCursor {
         self.left = self.bytes;
     }
 
-    /// Returns the time of the opportunity; [`u64::MAX`] if it exceeds the range of time.
+    /// Returns the time of the opportunity in nanoseconds; [`u64::MAX`] if it exceeds the range of time.
     fn at(&self) -> u64 {
         self.round.saturating_add(self.trace.opportunities[self.next] * NANOSECONDS_PER_MS)
     }
@@ -161,12 +161,13 @@ impl TraceCursor {
         }
     }
 
-    /// Returns the first opportunity at `at` or later that has bytes left. Earlier ones are lost.
+    /// Returns the time of the first opportunity at `at` or later that has bytes left. Earlier ones are lost.
     pub(crate) fn seek(&mut self, at: Instant) -> Instant {
         let at = at.as_nanos();
         if self.at() < at {
             let rounds = (at - self.round) / self.trace.period().as_nanos();
-            // The last opportunity of a repetition coincides with the start of the next one, so one repetition is left.
+            // The last opportunity of a repetition coincides with the start of the next one, so the last repetition is
+            // not skipped.
             if rounds > 1 {
                 self.round += (rounds - 1) * self.trace.period().as_nanos();
                 (self.next, self.left) = (0, self.bytes);
@@ -178,7 +179,8 @@ impl TraceCursor {
         Instant::from_nanos(self.at())
     }
 
-    /// Delivers a frame whose first byte departs at the opportunity just sought; returns when its last byte departs.
+    /// Delivers a frame whose first byte departs at the opportunity that [`Self::seek`] returned; returns when its last
+    /// byte departs.
     pub(crate) fn deliver(&mut self, wire_bytes: u32) -> Instant {
         let mut bytes = wire_bytes;
         loop {
@@ -258,7 +260,8 @@ mod tests {
         let mut trace = TraceCursor::new(DeliveryTrace::parse("1\n2\n2\n5\n").unwrap());
         assert_eq!((trace.seek(ms(0)), trace.deliver(504)), (ms(1), ms(1)));
         assert_eq!((trace.seek(ms(0)), trace.deliver(1000)), (ms(1), ms(1)));
-        // The first one is used up. 3008 bytes both depart at 2 ms; 1505 bytes use the one at 5 and one byte of the one at 6.
+        // The first one is used up. 3008 bytes both depart at 2 ms; 1505 bytes use the one at 5 and one byte of the one
+        // at 6.
         assert_eq!((trace.seek(ms(0)), trace.deliver(3008)), (ms(2), ms(2)));
         assert_eq!((trace.seek(ms(2)), trace.deliver(1505)), (ms(5), ms(6)));
         assert_eq!((trace.seek(ms(6)), trace.deliver(1503)), (ms(6), ms(6)));
@@ -269,7 +272,8 @@ mod tests {
     fn unused_opportunities_are_lost_and_repetitions_are_skipped_at_once() {
         let mut trace = TraceCursor::new(DeliveryTrace::parse("1\n2\n2\n5\n").unwrap());
         assert_eq!((trace.seek(ms(0)), trace.deliver(4)), (ms(1), ms(1)));
-        // Two at 2 ms; if the frame arrives a nanosecond later, the 1500 remaining bytes of the opportunity at 1 ms are lost.
+        // Two at 2 ms; if the frame arrives a nanosecond later, the 1500 remaining bytes of the opportunity at 1 ms are
+        // lost.
         assert_eq!(trace.seek(Instant::from_nanos(1_000_001)), ms(2));
         // Repetition number 2 x 10^8 starts at 10^9 ms, which is the last opportunity of the previous one.
         assert_eq!(trace.seek(ms(1_000_000_000)), ms(1_000_000_000));

@@ -1,22 +1,24 @@
-//! A medium that is modeled outside this crate: a hub, its stations, and a [`Medium`] that decides the outcome of each frame.
+//! A medium that is modeled outside this crate: a hub, its stations, and a [`Medium`] that determines the outcome of
+//! each frame.
 //!
-//! Links and shared Ethernet are models of this crate. A radio access network is not: its schedulers, transport blocks and
-//! retransmissions are independent of networks. [`Medium`] is the interface between the two: a frame is offered, time passes,
-//! the outcome of a frame is reported.
+//! Links and shared Ethernet are modeled in this crate. A radio access network is not, because its schedulers,
+//! transport blocks and retransmissions do not depend on the rest of the network. [`Medium`] is the interface between
+//! the two: the network offers frames and wakes the medium, and the medium reports the outcome of each frame.
 //!
-//! **Topology.** A star: each station is connected with the hub only. If the hub is a router, it forwards packets between
-//! stations. There are two directions, [`MediumDirection::Downlink`] from the hub and [`MediumDirection::Uplink`] to it. Observers see each direction as one link
-//! ([`Network::medium_link`]). A frame is queued there from when it is offered until its outcome. The medium does not report how
-//! long a frame was on the air, so its transmission starts, ends and arrives at one instant.
+//! **Topology.** The topology is a star: each station is connected to the hub only. If the hub is a router, it forwards
+//! packets between stations. There are two directions, [`MediumDirection::Downlink`] from the hub and
+//! [`MediumDirection::Uplink`] to the hub. Observers see each direction as one link ([`Network::medium_link`]). A frame
+//! counts as queued from the time when it is offered until its outcome. The medium does not report the transmission
+//! time of a frame, so its transmission starts and ends at the instant of its arrival.
 //!
-//! **Deferred offers.** If a single link feeds the downlink, its packets need no event each. They stay in the link's lane and are
-//! offered with their arrival times when the medium is woken, when another frame is offered, or at the latest at
-//! [`Medium::offer_deadline`]. As for links that are computed ahead, [`Network::finalize`] decides this once, and never for a direction
-//! that is observed.
+//! **Deferred offers.** If a single link feeds the downlink, its packets need no separate events. They stay in flight
+//! on that link until the medium is woken, until another frame is offered, or at the latest until
+//! [`Medium::offer_deadline`]. Then they are offered with their arrival times. As for links that are computed ahead,
+//! [`Network::finalize`] decides once whether offers are deferred. Offers in an observed direction are never deferred.
 //!
-//! **Order at one instant.** A medium that is due at an instant is woken before any frame is offered at that instant, in whatever
-//! order the events occur: a frame that arrives exactly at the beginning of a subframe is too late for it. Frames that arrive at
-//! one instant do so in the order in which the medium reported them.
+//! **Order at one instant.** A medium that is due at an instant is woken before any frame is offered then, regardless
+//! of the order of the events. A frame that arrives exactly at the beginning of a subframe is therefore too late for
+//! that subframe. Frames that arrive at one instant do so in the order in which the medium reported them.
 
 use crate::link::{LinkCounters, NO_LINK};
 use crate::network::{HostEndpoints, Network};
@@ -32,8 +34,8 @@ use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// First event number of these media in the class of medium events; shared Ethernet uses the numbers below, and those above for
-/// its stations.
+/// First event number of these media in the class [`EventClass::Medium`]. Shared Ethernet uses lower numbers for its
+/// channels and higher numbers for its stations.
 pub(crate) const FIRST_EVENT: u32 = 1 << 26;
 
 /// A direction of a medium.
@@ -49,7 +51,7 @@ impl MediumDirection {
     /// Both directions, in the order of their numbers.
     pub const ALL: [MediumDirection; 2] = [MediumDirection::Downlink, MediumDirection::Uplink];
 
-    /// Returns its name in records and links.
+    /// Returns the name of the direction in records and links.
     pub const fn name(self) -> &'static str {
         match self {
             MediumDirection::Downlink => "downlink",
@@ -61,17 +63,17 @@ impl MediumDirection {
 /// A frame that is offered to a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediumFrame {
-    /// Identifies the frame; returned in [`CompletedFrame::token`].
+    /// Identifies the frame; the medium returns this value in [`CompletedFrame::token`].
     pub token: u64,
     /// Direction of the frame.
     pub way: MediumDirection,
-    /// Its destination or source station.
+    /// The destination station (downlink) or the source station (uplink).
     pub station: u32,
-    /// The flow of its packet.
+    /// The flow of the packet.
     pub flow: FlowId,
     /// Size of the IP packet in bytes.
     pub ip_bytes: u32,
-    /// The fields of its headers, if the medium reads them and the flow has ports; for a fragment, those of the whole packet.
+    /// The header fields, if the medium reads them and the flow is known; for a fragment, those of the whole packet.
     /// Addresses are those at the station.
     pub envelope: Option<HeaderFields>,
 }
@@ -79,20 +81,20 @@ pub struct MediumFrame {
 /// The outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediumOutcome {
-    /// It arrived.
+    /// The frame arrived.
     Delivered,
-    /// A buffer had no room for it.
+    /// A buffer had no room for the frame.
     BufferFull,
-    /// It was lost on the radio channel.
+    /// The frame was lost on the radio channel.
     Lost,
 }
 
 /// A frame with a known outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletedFrame {
-    /// Identifies the frame.
+    /// The value of [`MediumFrame::token`].
     pub token: u64,
-    /// Time of the outcome; not before the medium reports it.
+    /// Time of the outcome; not before the time at which the medium reports it.
     pub at: Instant,
     /// The outcome.
     pub fate: MediumOutcome,
@@ -100,42 +102,45 @@ pub struct CompletedFrame {
 
 /// The model of a medium.
 pub trait Medium: fmt::Debug + Send {
-    /// Offers a frame. The medium has been woken if it was due by now. A frame from the hub may be offered late (see
-    /// [`Medium::offer_deadline`]), but before any later event is reported.
+    /// Offers a frame. If the medium was due by now, it has already been woken. A frame from the hub may be offered
+    /// late (see [`Medium::offer_deadline`]), but before any later event is reported.
     fn offer(&mut self, now: Instant, frame: MediumFrame);
 
-    /// Returns the latest time for offering a frame that arrives at the hub at `at`. Before this time the frame changes neither
-    /// [`Medium::next_wakeup`] nor any outcome, so it may wait and be offered together with others.
+    /// Returns the latest time for offering a frame that arrives at the hub at `at`. Before this time the frame affects
+    /// neither [`Medium::next_wakeup`] nor any outcome, so the frame may be offered later, together with others.
     fn offer_deadline(&self, at: Instant) -> Instant {
         at
     }
 
-    /// Returns whether it reads [`MediumFrame::envelope`].
+    /// Returns whether the medium reads [`MediumFrame::envelope`].
     fn reads_headers(&self) -> bool {
         false
     }
 
-    /// Returns when it is due to be woken next, later than the last wakeup; [`Instant::NEVER`] if it has no work.
+    /// Returns when the medium must be woken next, which is later than the last wakeup; [`Instant::NEVER`] if it has no
+    /// work.
     fn next_wakeup(&self) -> Instant;
 
     /// Advances the medium to `now`, which is no later than [`Medium::next_wakeup`].
     fn wake(&mut self, now: Instant);
 
-    /// Appends the frames whose outcome became known in the last `offer` or `wake`; called after each of them.
+    /// Appends the frames whose outcome became known in the last `offer` or `wake`. Called after each `offer` and each
+    /// `wake`.
     fn drain_outcomes(&mut self, fates: &mut VecDeque<CompletedFrame>);
 
-    /// Returns the current value of a metric that the medium's component declares, for a station and a direction; `None` if there is no
-    /// value, or none yet.
+    /// Returns the current value of a metric that the medium's component declares, for a station and a direction;
+    /// `None` if there is no value (yet).
     fn sample(&self, _metric: &str, _station: u32, _way: MediumDirection) -> Option<Sample> {
         None
     }
 
-    /// Returns the conditions that make the results of a run ending at `end` suspicious. Before the run, only conditions known by then.
+    /// Returns the conditions that make the results of a run that ends at `end` suspicious. Before the run, these are
+    /// only the conditions that are already known.
     fn warnings(&self, _end: Instant) -> Vec<Warning> {
         Vec::new()
     }
 
-    /// Appends its rows to the tables of the run.
+    /// Appends the rows of the medium to the tables of the run.
     fn record(&self, _tables: &mut Tables) {}
 }
 
@@ -146,15 +151,15 @@ pub struct MediumSpecification {
     pub hub: NodeId,
     /// The stations, in order of their numbers.
     pub stations: Vec<NodeId>,
-    /// Largest IP packet in bytes.
+    /// Size of the largest IP packet in bytes.
     pub mtu_bytes: u32,
-    /// Least delay of a frame, downlink and uplink.
+    /// Minimum delay of a frame, downlink and uplink.
     pub least_delays: [Duration; 2],
     /// The model.
     pub machine: Box<dyn Medium>,
 }
 
-/// A frame in a medium.
+/// A frame that is in a medium.
 #[derive(Clone, Copy, Debug)]
 struct Inside {
     offered: Instant,
@@ -173,26 +178,26 @@ pub(crate) struct HubMedium {
     machine: Box<dyn Medium>,
     /// Frames by their token, which is the index of their packet in the arena.
     inside: Vec<Inside>,
-    /// The link in whose lane packets for the hub wait to be offered; [`NO_LINK`] if they do not wait.
+    /// The link on which packets for the downlink wait to be offered; [`NO_LINK`] if offers are not deferred.
     pub(crate) feeder: LinkId,
-    /// The latest time for offering the first of them.
+    /// The latest time for offering the first of these packets.
     offer_by: Instant,
-    /// When the medium is due to be woken.
+    /// When the medium must be woken.
     due: Instant,
     /// Known outcomes that are still in the future, in order of time.
     fates: VecDeque<CompletedFrame>,
     slot: TimerSlot,
     counters: [LinkCounters; 2],
-    /// Times in the medium of each station's delivered packets, in each direction.
+    /// Sojourn times of each station's delivered packets, in each direction.
     stays: [Vec<TimeSum>; 2],
-    /// Frames and bytes in each direction.
+    /// Number of frames and bytes in the medium, in each direction.
     waiting: [(u64, u64); 2],
-    /// Count of frames for an injected fault, with which every hundredth frame arrives at once.
+    /// Count of frames for an injected fault that makes every hundredth frame arrive when it is offered.
     exceeds: [Option<u64>; 2],
 }
 
 impl HubMedium {
-    /// Returns the node at which a frame in this direction arrives.
+    /// Returns the node at which a frame from or to a station arrives.
     pub(crate) fn end(&self, way: MediumDirection, station: u32) -> NodeId {
         match way {
             MediumDirection::Downlink => self.stations[station as usize],
@@ -207,7 +212,7 @@ impl HubMedium {
         }
     }
 
-    /// Fetches outcomes and the next wakeup from the medium.
+    /// Fetches the outcomes and the time of the next wakeup from the medium.
     #[inline]
     fn listen(&mut self, now: Instant) {
         let known = self.fates.len();
@@ -218,7 +223,7 @@ impl HubMedium {
         }
     }
 
-    /// Sorts the outcomes from this index on by time. They are nearly always in order.
+    /// Sorts the outcomes from this index on by time. They are nearly always in order already.
     #[inline(never)]
     fn put_in_order(&mut self, from: usize, now: Instant) {
         debug_assert!(
@@ -278,7 +283,7 @@ impl HubMedium {
         frame
     }
 
-    /// Returns whether an injected fault makes this frame arrive at once.
+    /// Returns whether an injected fault makes this frame arrive when it is offered.
     fn exceeds(&mut self, way: MediumDirection) -> bool {
         self.exceeds[way as usize].as_mut().is_some_and(|count| {
             *count += 1;
@@ -327,12 +332,13 @@ impl<O: Observer> Network<O> {
         &*self.media[usize::from(medium)].machine
     }
 
-    /// Returns the times in a medium of a station's packets that were delivered by now.
+    /// Returns the sojourn times, in a medium, of a station's packets that have been delivered by now.
     pub fn station_sojourn_times(&self, medium: u16, station: u32, way: MediumDirection) -> TimeSum {
         self.media[usize::from(medium)].stays[way as usize][station as usize]
     }
 
-    /// Returns the identity of a direction of a medium. Valid after the last [`Network::add_link`] and [`Network::add_ethernet`].
+    /// Returns the identity of a direction of a medium. Valid after the last [`Network::add_link`] and
+    /// [`Network::add_ethernet`].
     pub fn medium_link(&self, medium: u16, way: MediumDirection) -> LinkId {
         LinkId((self.links.len() + self.channels.len() + 2 * usize::from(medium) + way as usize) as u32)
     }
@@ -343,17 +349,19 @@ impl<O: Observer> Network<O> {
         Some((self.media.get(number / 2)?, number % 2))
     }
 
-    /// Returns the counters of a direction of a medium, by its identity: frames delivered and dropped by now.
+    /// Returns the counters of a direction of a medium, by its identity, of the frames delivered and dropped by now.
     pub(crate) fn way_counters(&self, link: LinkId) -> Option<LinkCounters> {
         self.way_of(link).map(|(star, way)| star.counters[way])
     }
 
-    /// Returns the frames and bytes in a direction of a medium, by its identity, that are neither delivered nor dropped.
+    /// Returns the number of frames and bytes in a direction of a medium, by its identity, that are neither delivered
+    /// nor dropped yet.
     pub(crate) fn way_queue(&self, link: LinkId) -> Option<(u64, u64)> {
         self.way_of(link).map(|(star, way)| star.waiting[way])
     }
 
-    /// Injects a fault into a direction: every hundredth frame arrives when it is offered. Returns false if no medium has this link.
+    /// Injects a fault into a direction: every hundredth frame arrives when it is offered. Returns false if no medium
+    /// has this link.
     pub(crate) fn exceed_medium(&mut self, link: LinkId) -> bool {
         let first = self.links.len() + self.channels.len();
         let Some(number) = link.index().checked_sub(first) else { return false };
@@ -362,12 +370,13 @@ impl<O: Observer> Network<O> {
         true
     }
 
-    /// Returns the frames and bytes in each direction of each medium.
+    /// Returns the number of frames and bytes in each direction of each medium.
     pub(crate) fn held_by_media(&self) -> impl Iterator<Item = (u64, u64)> {
         self.media.iter().flat_map(|star| star.waiting)
     }
 
-    /// Sends a packet into a medium. (Fragmentation is a separate function, because inlined it saves and restores all registers.)
+    /// Sends a packet into a medium. (Fragmentation is a separate function, because if inlined, it would save and
+    /// restore all registers.)
     #[inline]
     pub(crate) fn send_on_medium(&mut self, medium: u16, way: MediumDirection, station: u32, handle: PacketHandle) {
         if self.arena.get(handle).ip_bytes > self.media[usize::from(medium)].mtu_bytes {
@@ -416,7 +425,8 @@ impl<O: Observer> Network<O> {
         self.arm_medium(medium);
     }
 
-    /// Registers the first packet in the lane of a link that feeds a hub. (An event per packet cost 200 instructions.)
+    /// Registers the first packet in flight on a link that feeds a hub. (An event per packet would cost 200
+    /// instructions.)
     #[inline(never)]
     pub(crate) fn await_offer(&mut self, link: LinkId) {
         let first = self.links[link.index()].flight.next_due();
@@ -429,7 +439,8 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Offers packets that have arrived by now. Those that arrive exactly at a wakeup are offered after it.
+    /// Offers the packets that have arrived by now. Packets that arrive exactly at a wakeup are offered after the
+    /// wakeup.
     #[inline(always)]
     fn offer_coming(&mut self, medium: u16) {
         let feeder = self.media[usize::from(medium)].feeder;
@@ -464,7 +475,7 @@ impl<O: Observer> Network<O> {
         star.listen(now);
     }
 
-    /// Offers all packets that have arrived when the clock stops.
+    /// Offers all packets that have arrived by the time at which the clock stops.
     pub(crate) fn offer_all_that_came(&mut self) {
         for medium in 0..self.media.len() as u16 {
             self.offer_coming(medium);
@@ -480,7 +491,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Processes a wakeup of a medium or outcomes that are due.
+    /// Processes the wakeup of a medium and the outcomes that are due.
     #[cold]
     #[inline(never)]
     pub(crate) fn medium_due(&mut self, hosts: &mut impl HostEndpoints<O>, medium: u16) {
@@ -491,7 +502,7 @@ impl<O: Observer> Network<O> {
         }
         self.offer_coming(medium);
         self.media[usize::from(medium)].wake(now);
-        // A receiver can send at once, and the medium can drop that packet at once.
+        // A receiver can send a packet immediately, and the medium can drop that packet immediately.
         loop {
             let star = &mut self.media[usize::from(medium)];
             let Some(&CompletedFrame { token, fate, .. }) = star.fates.front().filter(|fated| fated.at <= now) else {

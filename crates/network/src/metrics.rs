@@ -1,5 +1,5 @@
-//! The metrics of links, shared segments and packets of flows that probes sample. A new metric needs only an entry here. Stations of
-//! access networks use the same declarations.
+//! The metrics of links, shared segments and flows that probes sample. A new metric needs only an entry here. Stations
+//! of access networks use the same declarations.
 
 use crate::link::LinkCounters;
 use fullpipe_record::FlowCounters;
@@ -9,13 +9,13 @@ use fullpipe_units::Rate;
 /// The state of a direction of a link, or of a shared segment, at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkReport {
-    /// Counters since the start.
+    /// Counters since the start of the run.
     pub counters: LinkCounters,
     /// Bytes in the queue.
     pub queue_bytes: u64,
-    /// The current rate; `None`: an outage.
+    /// The current rate; `None` during an outage.
     pub rate: Option<Rate>,
-    /// For a link whose rate varies: the waiting times of the frames whose transmission has started.
+    /// The waiting times of the frames whose transmission has started; only for a link whose rate varies.
     pub waits: Option<TimeSum>,
 }
 
@@ -30,11 +30,11 @@ pub const DELAY: MetricDeclaration = MetricDeclaration {
     text: "mean one-way delay of the packets received since the last sample; no sample if there are none.",
 };
 
-/// Packets or frames lost since the start.
+/// Packets or frames lost since the start of the run.
 pub const DROPS: MetricDeclaration =
     MetricDeclaration { name: "drops", unit: "", text: "packets or frames lost since the start." };
 
-/// Packets marked since the start.
+/// Packets marked since the start of the run.
 pub const MARKS: MetricDeclaration = MetricDeclaration {
     name: "marks",
     unit: "",

@@ -1,7 +1,7 @@
-//! The network as a whole: routes packets, drives links, and owns the calendar.
+//! The network as a whole, which routes packets, drives links, and owns the event calendar.
 //!
-//! **Fragments.** A packet larger than a link's MTU is sent as fragments (RFC 791 section 3.2); the whole packet
-//! stays in the arena until its last fragment has arrived or was dropped (see [`crate::fragment`]).
+//! **Fragments.** A packet larger than a link's MTU is sent as fragments (RFC 791 section 3.2); the whole packet stays
+//! in the arena until its last fragment has arrived or been dropped (see [`crate::fragment`]).
 
 use crate::address::ConversationTable;
 use crate::ethernet::Segment;
@@ -23,32 +23,32 @@ use fullpipe_schema::metric::TimeSum;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The host endpoints: receive packets and timers, and send through [`Network`].
+/// The endpoints at hosts, which receive packets and timer events, and send through [`Network`].
 pub trait HostEndpoints<O: Observer> {
-    /// Called when a whole packet has arrived at `node`. The callee releases it.
+    /// Called when a whole packet has arrived at `node`. The implementation releases the packet.
     fn receive(&mut self, network: &mut Network<O>, node: NodeId, packet: PacketHandle);
 
     /// Called when a timer that was added to [`Network::calendar`] expires.
     fn on_timer(&mut self, network: &mut Network<O>, event: EventId);
 
-    /// Called before a packet of this flow arrives, so that the hosts can prefetch its endpoint.
+    /// Called before a packet of this flow arrives, so that the implementation can prefetch the flow's endpoint.
     #[inline(always)]
     fn prefetch(&self, _flow: FlowId) {}
 
-    /// Called when a fragment of a real packet has arrived at `node`; the network releases it. Returns true if the node receives
-    /// individual fragments instead of the whole packet.
+    /// Called when a fragment of a real packet has arrived at `node`. The network releases the fragment. Returns true
+    /// if the node receives individual fragments instead of the whole packet.
     fn receive_fragment(&mut self, _network: &mut Network<O>, _node: NodeId, _fragment: PacketHandle) -> bool {
         false
     }
 
-    /// Called when a packet of a host in [`Network::enable_notifications`] has ended at a router.
+    /// Called when a packet from a host in [`Network::enable_notifications`] has ended at a router.
     fn on_notification(&mut self, _network: &mut Network<O>, _notice: SourceNotification) {}
 }
 
 /// Initial time to live and hop limit of hosts.
 pub(crate) const HOP_LIMIT: u8 = 64;
 
-/// With more links than this, the state of links and flows exceeds a cache of 2 MB.
+/// Number of links above which the state of links and flows exceeds a cache of 2 MB.
 const MOST_LINKS_IN_CACHES: usize = 1000;
 
 /// A node: packets end at hosts, and routers forward them.
@@ -61,10 +61,10 @@ pub(crate) struct Node {
 /// The packets in the network at the end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RemainingPackets {
-    /// Frames, and their bytes on the wire, that were offered and neither transmitted nor dropped. The entries are per link, then per
-    /// shared medium (or station's channel), then per direction of a medium with a hub.
+    /// Number of frames, and their bytes on the wire, that were offered and neither transmitted nor dropped. The
+    /// entries are per link, then per shared medium (or station's channel), then per direction of a medium with a hub.
     pub queued_per_link: Vec<(u64, u64)>,
-    /// Per flow: whole packets that wait or are in flight, and their bytes.
+    /// Number of whole packets per flow that are queued or in flight, and their bytes.
     pub packets_per_flow: BTreeMap<FlowId, (u64, u64)>,
 }
 
@@ -84,7 +84,8 @@ pub struct Network<O> {
     pub(crate) links: Vec<Link>,
     /// The node at which each link starts.
     link_sources: Vec<NodeId>,
-    /// The only feeder of each link with which it may be booked, otherwise [`crate::link::NO_LINK`]; empty without chains.
+    /// The only feeder of each link, if both are computed together; otherwise [`crate::link::NO_LINK`]. Empty without
+    /// chains.
     pub(crate) feeders: Vec<LinkId>,
     pub(crate) segments: Vec<Segment>,
     /// Segment and channel number of each channel of all segments.
@@ -104,16 +105,17 @@ pub struct Network<O> {
     pub(crate) conversations: BTreeSet<(NodeId, NodeId)>,
     pub(crate) observed: BTreeSet<LinkId>,
     pub(crate) fuse: bool,
-    /// Whether packets of undeclared conversations can occur.
+    /// Whether packets may belong to undeclared conversations.
     pub(crate) undeclared: bool,
     pub(crate) silent_drop: Option<Box<SilentDrop>>,
-    /// Processing jitter by node, up to the last node that has it; empty if none has.
+    /// Processing jitter by node, up to the last node that has one; empty if no node has one.
     pub(crate) processing: Vec<Option<Box<Processing>>>,
-    /// Whether there is a tap: then arrivals take the slow path. Determined when the run starts, like the next field.
+    /// Whether there is a tap, so that arrivals take the slow path. Determined when the run starts, like the next two
+    /// fields.
     tapped: bool,
-    /// Whether there is a tap or processing jitter: then sending takes the slow path.
+    /// Whether there is a tap or processing jitter, so that sending takes the slow path.
     attentive: bool,
-    /// Whether the state of links and flows exceeds the caches, so that prefetching is useful. Determined when the run starts.
+    /// Whether the state of links and flows exceeds the caches, so that prefetching is useful.
     exceeds_caches: bool,
     pub(crate) dropped: Vec<QueuedPacket>,
     events: u64,
@@ -157,7 +159,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Adds a node.
+    /// Adds a node: a router or a host.
     pub fn add_node(&mut self, router: bool) -> NodeId {
         self.nodes.push(Node { router, routes: Routes::Default(NextHop::None) });
         self.edges.push(Vec::new());
@@ -172,15 +174,15 @@ impl<O: Observer> Network<O> {
         if let Some((rebinding, stream)) =
             specification.impairments.as_ref().and_then(|models| models.rebinding.as_ref())
         {
-            // The first of its directions names its random stream.
+            // The direction of the link that is added first provides the random stream.
             self.rebinders.entry(rebinding.number).or_insert_with(|| Rebinder::new(*rebinding, stream.clone()));
         }
         self.links.push(Link::new(specification));
         id
     }
 
-    /// Declares that the two nodes can send to each other. Chains are computed at once only if every declared
-    /// conversation permits it, so all conversations must be declared.
+    /// Declares that the two nodes can send to each other. Links are chained only if every declared conversation
+    /// permits it, so all conversations must be declared.
     pub fn declare_conversation(&mut self, a: NodeId, b: NodeId) {
         self.conversations.insert((a.min(b), a.max(b)));
     }
@@ -195,13 +197,13 @@ impl<O: Observer> Network<O> {
         self.observed.insert(link);
     }
 
-    /// Declares that packets of undeclared conversations can occur, such as packets to a router: each router then routes every packet
-    /// by its destination.
+    /// Declares that packets may belong to undeclared conversations, such as packets to a router. Each router then
+    /// routes every packet by its destination.
     pub fn allow_undeclared(&mut self) {
         self.undeclared = true;
     }
 
-    /// Disables (or enables) the computation of chains at once: results are the same, but slower.
+    /// Enables or disables the computation of whole chains. Without it, results are the same, but runs are slower.
     pub fn set_chaining(&mut self, on: bool) {
         self.fuse = on;
     }
@@ -220,7 +222,7 @@ impl<O: Observer> Network<O> {
         for link in &mut self.links {
             link.to_router = self.nodes[link.to.index()].router;
         }
-        // A vector that grew by doubling can be half empty: 5 MB with the 40 000 links of `tcp-10k`.
+        // A vector that grew by doubling can be half empty, which wastes 5 MB with the 40 000 links of `tcp-10k`.
         self.links.shrink_to_fit();
         self.link_sources.shrink_to_fit();
         self.nodes.shrink_to_fit();
@@ -253,7 +255,7 @@ impl<O: Observer> Network<O> {
         hops
     }
 
-    /// Returns the node at which a hop ends.
+    /// Returns the node at which a hop ends; `None` for no route or an address translation.
     pub fn hop_destination(&self, hop: NextHop) -> Option<NodeId> {
         match hop {
             NextHop::None | NextHop::Translation => None,
@@ -299,7 +301,8 @@ impl<O: Observer> Network<O> {
         self.links.get(link.index()).map_or_else(other, |link| link.counters())
     }
 
-    /// Returns the packets and bytes that wait at a link now. The link must be declared with [`Network::observe_link`].
+    /// Returns the number of packets and bytes in the queue of a link now. The link must be declared with
+    /// [`Network::observe_link`].
     pub fn link_queue(&mut self, link: LinkId) -> (u64, u64) {
         let now = self.now;
         match self.links.get_mut(link.index()) {
@@ -308,14 +311,14 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Returns the waiting times of the frames whose transmission on a link has started; `None` if its rate is constant. The link must be
-    /// declared with [`Network::observe_link`].
+    /// Returns the waiting times of the frames whose transmission on a link has started; `None` if its rate is
+    /// constant. The link must be declared with [`Network::observe_link`].
     pub fn link_queue_delays(&mut self, link: LinkId) -> Option<TimeSum> {
         let now = self.now;
         self.links.get_mut(link.index())?.special_mut()?.waits(now)
     }
 
-    /// Sends a packet from a host, now.
+    /// Sends a packet from a host now.
     #[inline(always)]
     pub fn send(&mut self, from: NodeId, packet: &Packet) {
         let (handle, slot) = self.arena.claim();
@@ -323,8 +326,8 @@ impl<O: Observer> Network<O> {
         self.send_filled(from, handle);
     }
 
-    /// Sends TCP segments from a host, now, that differ only in their sequence numbers: `first`, and others whose number
-    /// increases by `step_bytes` each. They have no side data.
+    /// Sends TCP segments from a host now. The sequence number of `first` increases by `step_bytes` for each further
+    /// segment. The segments must have no side data.
     #[inline(always)]
     pub fn send_burst(&mut self, from: NodeId, first: &Packet, segments: u32, step_bytes: u32) {
         debug_assert!(first.options.is_none() && first.payload.is_none(), "segments of a burst must have no side data");
@@ -357,8 +360,8 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Sends a packet from a host, now, that the caller has written to the slot from [`Arena::claim`]: all
-    /// fields, with `sent` equal to [`Network::now`].
+    /// Sends, from a host now, a packet that the caller has written to the slot from [`Arena::claim`]. The caller must
+    /// set all fields, with `sent` equal to [`Network::now`].
     #[inline(always)]
     pub fn send_filled(&mut self, from: NodeId, handle: PacketHandle) {
         let packet = self.arena.get(handle);
@@ -396,8 +399,9 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Returns whether a packet of a host may be booked before it departs: its links have no other feeder. As in
-    /// [`Network::find_chains`], their departures are not events and they are not observed during the run.
+    /// Returns whether links can be computed before a packet of this host departs. A host's links have no other feeder.
+    /// As in [`Network::find_chains`], their departures must not be events, and they must not be observed during the
+    /// run.
     pub(crate) fn may_send_ahead(&self, node: NodeId) -> bool {
         let ahead = |edge: &Edge| match edge.by {
             NextHop::Link(link) => {
@@ -428,7 +432,8 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// (Media are handled first and separately: the other cases need registers whose saving took 28 instructions.)
+    /// Routes a packet whose next hop is not a link. Media have a separate function, because saving the registers that
+    /// the other cases need took 28 instructions.
     #[cold]
     pub(crate) fn route_elsewhere(&mut self, node: NodeId, attachment: NextHop, handle: PacketHandle) {
         match attachment {
@@ -464,7 +469,7 @@ impl<O: Observer> Network<O> {
         self.nodes[node.index()].router
     }
 
-    /// Ends a packet before its destination.
+    /// Drops a packet or a fragment.
     pub(crate) fn drop_packet(&mut self, at: Instant, handle: PacketHandle, link: Option<LinkId>, reason: DropReason) {
         let packet = *self.arena.get(handle);
         if let PacketContent::Fragment { .. } = packet.content {
@@ -474,9 +479,9 @@ impl<O: Observer> Network<O> {
         self.arena.release(handle);
     }
 
-    /// Processes the arrival of a packet at a link's queue at `at` (now, or later if a chain is being computed). As a separate
-    /// function it saves fewer registers, but the calls cost more: 1.5 % more instructions in `tcp-1`, 3 % in `tcp-100` and 5 %
-    /// in `udp-5hop`.
+    /// Processes the arrival of a packet at a link's queue at `at` (now, or later if a chain is being computed). A
+    /// separate function would save fewer registers, but the calls cost more: 1.5 % more instructions in `tcp-1`, 3 %
+    /// in `tcp-100` and 5 % in `udp-5hop`.
     #[inline(always)]
     fn enqueue(&mut self, mut link: LinkId, mut at: Instant, packet: InFlightPacket) {
         let InFlightPacket { handle, destination, flow, ip_bytes } = packet;
@@ -522,8 +527,8 @@ impl<O: Observer> Network<O> {
         self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
     }
 
-    /// Handles the less frequent cases of a link: oversized packets, queue disciplines, loss models, special links, faults. Returns
-    /// the next link and the arrival time at it, if that is to be booked at once.
+    /// Handles the less frequent cases of a link: oversized packets, queue disciplines, loss models, special links,
+    /// faults. Returns the next link and the arrival time there, if that link is computed together with this one.
     #[inline(never)]
     fn enqueue_with_care(&mut self, link: LinkId, at: Instant, handle: PacketHandle) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
@@ -562,8 +567,8 @@ impl<O: Observer> Network<O> {
         None
     }
 
-    /// Does the work of [`Self::enqueue`] for a plain link with a loss model, or with a fault that does not drop this packet. The
-    /// loss model would cost all other links 16 instructions per packet of `tcp-1` there.
+    /// Does the work of [`Self::enqueue`] for a plain link with a loss model, or with a fault that does not drop this
+    /// packet. In [`Self::enqueue`], the loss model would cost all other links 16 instructions per packet of `tcp-1`.
     fn enqueue_with_loss(&mut self, link: LinkId, at: Instant, handle: PacketHandle) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
         let packet = self.arena.in_flight(handle);
@@ -607,7 +612,7 @@ impl<O: Observer> Network<O> {
         self.dropped = std::mem::take(dropped);
     }
 
-    /// Starts the next transmission of a link with a discipline when the transmitter becomes free.
+    /// Starts the next transmission of a link with a discipline when the transmitter is free.
     fn depart(&mut self, link: LinkId) {
         let now = self.now;
         let mut dropped = std::mem::take(&mut self.dropped);
@@ -616,7 +621,7 @@ impl<O: Observer> Network<O> {
         let chance = if special { l.first_chance(now) } else { now };
         let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else { return };
         if chance > now {
-            // Not before the next opportunity of a trace.
+            // Transmission cannot start before the next opportunity of the trace.
             driven.transmitting = driven.interface.packets() > 0;
             if driven.transmitting && !chance.is_never() {
                 self.calendar.schedule(chance, EventId::new(EventClass::Departure, link.0));
@@ -663,8 +668,8 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Advances the clock to `to`; no event may be pending until then. For callers that send at times of their own, after
-    /// [`Network::run`] up to that time. If the clock is already later, it does not change.
+    /// Advances the clock to `to`; no event may be pending until then. It is intended for callers that choose their own
+    /// send times, after [`Network::run`] up to that time. If the clock is already later, it does not change.
     pub fn advance(&mut self, to: Instant) {
         debug_assert!(
             self.calendar.peek().is_none_or(|(at, _)| at > to),
@@ -678,7 +683,7 @@ impl<O: Observer> Network<O> {
         self.calendar.peek().map(|(at, _)| at)
     }
 
-    /// Runs until no event is left or the clock would exceed `end`. `horizon` is the end of the whole run;
+    /// Processes events until none is left or the clock would exceed `end`. `horizon` is the end of the whole run;
     /// nothing is computed beyond it. Returns whether any event is left.
     pub fn run(&mut self, hosts: &mut impl HostEndpoints<O>, end: Instant, horizon: Instant) -> bool {
         self.horizon = horizon;
@@ -694,7 +699,7 @@ impl<O: Observer> Network<O> {
             debug_assert!(at >= self.now, "time must not decrease");
             self.now = at;
             self.events += 1;
-            // Most events are arrivals. In one match with the others they would need a jump table.
+            // Most events are arrivals. A single match over all classes would compile to a jump table.
             if event.class() == EventClass::Arrival {
                 self.arrival_due(hosts, event);
             } else {
@@ -736,9 +741,9 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Prefetches the data of the next events: all data of the next arrival; for the following ones the head of the lane, which contains
-    /// the
-    /// packet; and for those after them the link. Prefetching everything one event earlier was slower.
+    /// Prefetches the data of the next events. For the next arrival, these are all data; for the following arrivals,
+    /// the head of the delay line, which contains the packet; for later ones, the link. Prefetching everything one
+    /// event earlier was slower.
     #[inline(never)]
     fn prefetch_next(&self, hosts: &impl HostEndpoints<O>) {
         let arrival = |place| {
@@ -801,8 +806,9 @@ impl<O: Observer> Network<O> {
         self.arrive_at_host(hosts, node, handle, self.arena.get(handle).flow);
     }
 
-    /// `flow` is the packet's flow. With thousands of flows, both the packet and the counters of its flow are outside the cache. With the
-    /// flow as an argument, the processor can fetch them in parallel.
+    /// Processes the arrival of a packet of `flow` at a host. With thousands of flows, neither the packet nor the
+    /// counters of its flow are in the cache. Because the flow is an argument, the processor can fetch both in
+    /// parallel.
     #[inline(always)]
     fn arrive_at_host(&mut self, hosts: &mut impl HostEndpoints<O>, node: NodeId, handle: PacketHandle, flow: FlowId) {
         let packet = self.arena.get(handle);
@@ -832,7 +838,7 @@ impl<O: Observer> Network<O> {
         hosts.receive(self, node, handle);
     }
 
-    /// Writes a queue's mark into the packet when it departs.
+    /// Writes the CE mark of a queue into the packet when the packet departs.
     #[inline]
     pub(crate) fn note_mark(&mut self, link: LinkId, frame: &QueuedPacket) {
         if frame.marked {
@@ -846,7 +852,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Returns the packets that wait or are in flight.
+    /// Returns the packets that are queued or in flight.
     pub fn remaining_packets(&self) -> RemainingPackets {
         let mut remaining = RemainingPackets::default();
         for link in &self.links {
@@ -864,14 +870,16 @@ impl<O: Observer> Network<O> {
         remaining
     }
 
-    /// Frees the memory of all packets at the end of a run, after the call of [`Network::remaining_packets`]; counters are kept.
+    /// Frees the memory of all packets at the end of a run, after [`Network::remaining_packets`] has been called;
+    /// counters are kept.
     pub fn release_packets(&mut self) {
         self.arena = Arena::default();
         self.links.iter_mut().for_each(Link::release_packets);
     }
 
-    /// Returns the time that an otherwise empty network needs for a packet: a fixed part, and nanoseconds per IP byte. Padding is not
-    /// counted. It applies to packets that no MTU on the path fragments, because fragments are transmitted in parallel.
+    /// Returns the one-way delay of a packet in an otherwise empty network: a fixed part, and nanoseconds per IP byte.
+    /// Padding is not included. The delay applies to packets that are not fragmented, because links transmit fragments
+    /// in parallel.
     pub fn minimum_delay(&self, from: NodeId, to: NodeId) -> (Duration, f64) {
         let mut fixed = Duration::ZERO;
         let mut per_byte = 0.0;

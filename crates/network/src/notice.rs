@@ -1,9 +1,9 @@
-//! Notices of packets that end at routers, so that ICMP errors and replies can be sent for real packets.
+//! Notices of packets that end at routers, which let the host endpoints send ICMP errors and replies for real packets.
 //!
 //! A packet that a router cannot forward, or that is addressed to the router, ends there. If its source is in
-//! [`Network::enable_notifications`], the host endpoints receive a [`SourceNotification`] at that instant. It contains the bytes of the
-//! packet as its source sent them, except for the decremented hop limit and a CE mark. The host endpoints choose the
-//! content and the rate of replies. Networks without real hosts have no cost for this.
+//! [`Network::enable_notifications`], the host endpoints receive a [`SourceNotification`] at that instant. It contains
+//! the bytes of the packet as its source sent them, except for the decremented hop limit and a CE mark. The host
+//! endpoints choose the content and the rate of replies. Networks without real hosts incur no cost.
 
 use crate::network::{HOP_LIMIT, HostEndpoints, Network};
 use crate::packet::{Packet, PacketContent, PacketDisposition, PacketHandle};
@@ -13,15 +13,16 @@ use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_wire::{IcmpError, IpVersion, Unreachable, protocol, rewrite};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The event at which notices are delivered: of the class [`EventClass::Host`], below those of hosts' processing.
+/// Number of the event at which notices are delivered: of the class [`EventClass::Host`], below those of
+/// [`crate::processing`].
 pub(crate) const EVENT: u32 = crate::processing::FIRST_EVENT - 1;
 
 /// The reason why a packet has ended at a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotificationReason {
-    /// It cannot be forwarded.
+    /// The router cannot forward the packet.
     Error(IcmpError),
-    /// It is addressed to the router itself.
+    /// The packet is addressed to the router itself.
     Delivered,
 }
 
@@ -38,9 +39,9 @@ pub struct SourceNotification {
     pub flow: FlowId,
     /// The IP version of the packet.
     pub version: IpVersion,
-    /// The number of its transport protocol.
+    /// The IP protocol number of the packet.
     pub protocol: u8,
-    /// The bytes of the packet.
+    /// The bytes of the packet as its source sent them, except for the hop limit and a CE mark.
     pub bytes: Vec<u8>,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct PendingNotifications {
 }
 
 impl<O: Observer> Network<O> {
-    /// Enables notices of the ends of these hosts' packets ([`HostEndpoints::on_notification`]).
+    /// Enables notices for packets of these hosts that end at routers ([`HostEndpoints::on_notification`]).
     pub fn enable_notifications(&mut self, sources: impl IntoIterator<Item = NodeId>) {
         self.notices = Some(Box::new(PendingNotifications {
             sources: sources.into_iter().collect(),
@@ -62,7 +63,7 @@ impl<O: Observer> Network<O> {
         }));
     }
 
-    /// Ends a packet that has arrived at a router that is its destination or has no route for it.
+    /// Ends a packet at a router that is its destination or cannot forward it.
     #[cold]
     pub(crate) fn end_at_router(&mut self, node: NodeId, handle: PacketHandle) {
         let Some(handle) = self.whole_at(handle) else { return };
@@ -84,7 +85,7 @@ impl<O: Observer> Network<O> {
         self.drop_packet(self.now, handle, None, DropReason::Unreachable);
     }
 
-    /// Adds a notice of a packet that ends at a router, now or, if links are computed ahead, later.
+    /// Adds a notice of a packet that ends at a router at `at`, which is later than now if links are computed ahead.
     #[cold]
     pub(crate) fn notify(&mut self, at: Instant, handle: PacketHandle, node: NodeId, reason: NotificationReason) {
         let flow = self.arena.get(handle).flow;
@@ -100,7 +101,8 @@ impl<O: Observer> Network<O> {
         self.calendar.schedule(at, EventId::new(EventClass::Host, EVENT));
     }
 
-    /// Returns a notice with the packet as its source sent it, when it ends at `node`; `None` if the source would not recognize it.
+    /// Returns a notice of a packet that ends at `node`, with the bytes that its source sent; `None` if the source
+    /// would not recognize them.
     pub fn notification_for(
         &self,
         handle: PacketHandle,
@@ -126,7 +128,7 @@ impl<O: Observer> Network<O> {
             PacketContent::Udp { .. } | PacketContent::Quic(_) => protocol::UDP,
         };
         let mut bytes = Vec::new();
-        // At its source the packet is unchanged.
+        // The packet as seen at its source, where it is unchanged.
         self.packet_at(source, handle)?.write(usize::MAX, &mut bytes).ok()?;
         rewrite::decrement_hop_limit(&mut bytes, self.routers_passed(packet, node).min(usize::from(HOP_LIMIT)) as u8)
             .ok()?;
@@ -137,7 +139,7 @@ impl<O: Observer> Network<O> {
     pub(crate) fn routers_passed(&self, packet: &Packet, node: NodeId) -> usize {
         let Some(ends) = self.directory.endpoints(packet.flow) else { return 0 };
         let hops = match packet.content {
-            // Through the router to whose address it was sent.
+            // The packet passed the router to whose address it was sent.
             PacketContent::RawIp { origin, purpose: PacketDisposition::AlreadyTranslated, .. } => {
                 let via = ends.destination.node;
                 self.path(origin, via).len() + self.path(via, node).len()

@@ -1,5 +1,6 @@
-//! Packets: small plain values of one cache line. In a model, a payload is a length. Payload bytes exist only if a real program
-//! or a real stack is at one end; they are in a side table.
+//! Packets, each of which fills one cache line, and the arena that contains them. The payload of a model's packet is
+//! only a length. Payload bytes exist only if a real program or a real stack is at one end; they are stored in a side
+//! table.
 
 use crate::selection::{FrameInfo, is_version_negotiation};
 use bytes::Bytes;
@@ -21,23 +22,22 @@ pub enum PacketContent {
     },
     /// A UDP datagram of the QUIC model.
     Quic(QuicHeader),
-    /// A packet of a real program; its side data [`Packet::payload`] are the bytes of the whole IP packet.
+    /// A packet of a real program; its side data [`Packet::payload`] contain the bytes of the whole IP packet.
     RawIp {
-        /// Bytes above the transport's header, as far as the protocol is known.
+        /// Number of bytes after the transport header, if the protocol is known.
         payload_bytes: u32,
-        /// Number of the transport protocol.
+        /// IP protocol number.
         protocol: u8,
         /// Flags of a TCP segment, otherwise 0.
         flags: u16,
-        /// Whether routers must not fragment it.
+        /// Whether routers must not fragment the packet.
         dont_fragment: bool,
-        /// The node at which it entered the network.
+        /// The node at which the packet entered the network.
         origin: NodeId,
-        /// For an ICMP error of a real host, if known: the flow in whose direction it is sent (opposite to that of the packet that it
-        /// quotes),
-        /// and the protocol number of that packet.
+        /// For an ICMP error of a real host, if known: the flow of the opposite direction to the quoted packet, and the
+        /// protocol number of the quoted packet.
         about: Option<(FlowId, u8)>,
-        /// What the destination does with it.
+        /// What the destination does with the packet.
         purpose: PacketDisposition,
     },
     /// A fragment of another packet, which stays in the arena until the outcome is known.
@@ -49,9 +49,9 @@ pub enum PacketContent {
         /// Whether this is the last fragment.
         last: bool,
     },
-    /// A frame of address resolution on a shared segment; hosts never receive it.
+    /// An ARP frame on a shared segment; host endpoints never receive it.
     Arp {
-        /// Whether it is a request, which is broadcast, or a reply.
+        /// Whether the frame is a request, which is broadcast; otherwise it is a reply.
         request: bool,
     },
 }
@@ -62,11 +62,11 @@ pub enum PacketDisposition {
     /// Deliver it to the node to which it is addressed.
     #[default]
     Deliver,
-    /// Its hop limit reaches zero at the router that is its destination here.
+    /// The hop limit of the packet reaches zero at the router that is its [`Packet::destination`].
     HopLimitExceeded,
-    /// The router that is its destination here has no route for it.
+    /// The router that is the [`Packet::destination`] has no route for the packet.
     NoRoute,
-    /// A NAT has written its final addresses into its bytes: no translation is left.
+    /// A NAT has written the final addresses into the bytes of the packet; no further translation is needed.
     AlreadyTranslated,
 }
 
@@ -74,7 +74,7 @@ pub enum PacketDisposition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketHandle(pub(crate) u32);
 
-/// The index of a packet's side data (TCP options, payload bytes); [`SideDataHandle::NONE`] without side data.
+/// The index of a packet's side data (TCP options or payload bytes); [`SideDataHandle::NONE`] if there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SideDataHandle(u32);
 
@@ -82,7 +82,7 @@ impl SideDataHandle {
     /// No side data.
     pub const NONE: SideDataHandle = SideDataHandle(u32::MAX);
 
-    /// Marks the side data of a packet of the QUIC model, which has a separate table.
+    /// The bit that marks side data in the separate table for packets of the QUIC model.
     const QUIC: u32 = 1 << 31;
 
     /// Returns whether there is no side data.
@@ -91,7 +91,7 @@ impl SideDataHandle {
         self.0 == u32::MAX
     }
 
-    /// Returns its index among the datagrams of the QUIC model, if it is one.
+    /// Returns the index among the datagrams of the QUIC model, if the side data are such a datagram.
     fn of_quic(self) -> Option<usize> {
         (!self.is_none() && self.0 & SideDataHandle::QUIC != 0).then_some((self.0 & !SideDataHandle::QUIC) as usize)
     }
@@ -101,9 +101,9 @@ impl SideDataHandle {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Packet {
-    /// When its source passed it to the network; [`crate::Network::send`] sets it.
+    /// When the source passed the packet to the network; [`crate::Network::send`] sets this time.
     pub sent: Instant,
-    /// Its content.
+    /// The content.
     pub content: PacketContent,
     /// The flow (interned five-tuple) to which it belongs.
     pub flow: FlowId,
@@ -115,11 +115,11 @@ pub struct Packet {
     pub options: SideDataHandle,
     /// Side data with the payload bytes, if there are any.
     pub payload: SideDataHandle,
-    /// Its ECN codepoint.
+    /// The ECN codepoint.
     pub codepoint: EcnCodepoint,
-    /// Its IP version.
+    /// The IP version.
     pub version: IpVersion,
-    /// Whether bits were flipped in transit; the checksums of the destination detect it.
+    /// Whether bits were flipped in transit; the checksum at the destination detects this.
     pub corrupted: bool,
 }
 
@@ -143,7 +143,7 @@ impl Packet {
         }
     }
 
-    /// Returns the TCP header for writing; a packet of another kind becomes a TCP segment.
+    /// Returns a mutable reference to the TCP header; a packet of another kind becomes a TCP segment.
     #[inline(always)]
     pub fn tcp_header(&mut self) -> &mut TcpHeader {
         if !matches!(self.content, PacketContent::Tcp(_)) {
@@ -163,7 +163,8 @@ impl Packet {
         }
     }
 
-    /// A separate function, so that [`Packet::view`] compares instead of using a jump table: three instructions per packet, twice.
+    /// Returns the payload size of the less frequent kinds of packets. Because this is a separate function,
+    /// [`Packet::view`] needs no jump table, which saves three instructions per packet, twice.
     #[cold]
     #[inline(never)]
     fn other_payload_bytes(&self) -> u32 {
@@ -181,13 +182,15 @@ impl Packet {
         self.ip_bytes - self.version.header_bytes() - UDP_HEADER_BYTES
     }
 
-    /// Returns the same for a datagram of the QUIC model; a datagram with only an acknowledgment counts as empty, as for TCP.
+    /// Returns the payload bytes of a datagram of the QUIC model; a datagram with only an acknowledgment counts as
+    /// empty, as for TCP.
     #[inline(always)]
     fn quic_payload_bytes(&self) -> u32 {
         if self.has_payload() { self.udp_payload_bytes() } else { 0 }
     }
 
-    /// Returns the header of the QUIC model for writing; a packet of another kind becomes a datagram of the QUIC model.
+    /// Returns a mutable reference to the header of the QUIC model; a packet of another kind becomes a datagram of the
+    /// QUIC model.
     #[inline(always)]
     pub fn quic_header(&mut self) -> &mut QuicHeader {
         if !matches!(self.content, PacketContent::Quic(_)) {
@@ -220,12 +223,12 @@ impl Packet {
         PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, codepoint: self.codepoint, tcp }
     }
 
-    /// Returns the number of payload bytes of the whole packet that a fragment carries.
+    /// Returns the number of bytes of the whole packet's payload that a fragment carries.
     pub fn fragment_bytes(&self) -> u32 {
         self.ip_bytes - self.version.fragment_header_bytes()
     }
 
-    /// Returns whether it carries transport payload (a loss droplist counts only such packets).
+    /// Returns whether the packet carries transport payload.
     #[inline(always)]
     pub fn has_payload(&self) -> bool {
         match &self.content {
@@ -238,8 +241,8 @@ impl Packet {
     }
 }
 
-/// A packet in flight, with the fields that routers and links need. They then do not read the packet's own cache line, which
-/// with 10 000 flows would be a cache miss per hop.
+/// A packet in flight, with the fields that routers and links need. They therefore do not read the packet's own cache
+/// line, which with 10 000 flows would cause a cache miss per hop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlightPacket {
     pub(crate) handle: PacketHandle,
@@ -251,8 +254,8 @@ pub(crate) struct InFlightPacket {
 /// Maximum number of unused datagrams of the QUIC model whose memory is kept.
 const SPARE_DATAGRAMS: usize = 1024;
 
-/// All packets in the network and their side data. Slots are reused, so after the start of a run
-/// no memory is allocated.
+/// All packets in the network and their side data. Slots are reused, so that the arena allocates no memory after the
+/// start of a run.
 #[derive(Debug, Default)]
 pub struct Arena {
     packets: Vec<Packet>,
@@ -278,8 +281,8 @@ impl Arena {
         }
     }
 
-    /// Takes a free slot, to which the caller writes a packet. Writing the fields in place saves 30 instructions per packet
-    /// compared with building it elsewhere and storing it.
+    /// Claims a free slot, to which the caller writes a packet. Writing the fields in place saves 30 instructions per
+    /// packet compared with building it elsewhere and storing it.
     #[inline(always)]
     pub fn claim(&mut self) -> (PacketHandle, &mut Packet) {
         let index = match self.free.pop() {
@@ -306,13 +309,13 @@ impl Arena {
         self.free.push(handle.0);
     }
 
-    /// Removes a packet; its side data stays.
+    /// Removes a packet but keeps its side data.
     pub(crate) fn take(&mut self, handle: PacketHandle) -> Packet {
         self.free.push(handle.0);
         self.packets[handle.0 as usize]
     }
 
-    /// Returns a packet as links forward it.
+    /// Returns the fields of a packet that links need.
     #[inline(always)]
     pub(crate) fn in_flight(&self, handle: PacketHandle) -> InFlightPacket {
         let packet = self.get(handle);
@@ -325,13 +328,13 @@ impl Arena {
         &self.packets[handle.0 as usize]
     }
 
-    /// Returns the packet for writing.
+    /// Returns a mutable reference to the packet.
     #[inline(always)]
     pub fn get_mut(&mut self, handle: PacketHandle) -> &mut Packet {
         &mut self.packets[handle.0 as usize]
     }
 
-    /// Stores a copy of a packet, with its own side data.
+    /// Stores a copy of a packet, with a copy of its side data.
     #[cold]
     pub fn duplicate(&mut self, handle: PacketHandle) -> PacketHandle {
         let mut packet = *self.get(handle);
@@ -367,7 +370,8 @@ impl Arena {
 
     fn release_payload(&mut self, side: SideDataHandle) {
         if let Some(index) = side.of_quic() {
-            // The next datagram uses the memory of this one, but the memory of only a limited number of unused datagrams is kept.
+            // The next datagram reuses the memory of this one. Memory is kept only for a limited number of unused
+            // datagrams.
             if self.free_datagrams.len() >= SPARE_DATAGRAMS {
                 self.datagrams[index] = QuicDatagram::default();
             }
@@ -378,7 +382,8 @@ impl Arena {
         }
     }
 
-    /// Stores a datagram of the QUIC model. Also returns an unused one, whose memory can be reused.
+    /// Stores a datagram of the QUIC model and returns its handle. Also returns an unused datagram, whose memory can be
+    /// reused.
     pub fn store_datagram(&mut self, datagram: QuicDatagram) -> (SideDataHandle, QuicDatagram) {
         if let Some(index) = self.free_datagrams.pop() {
             let old = std::mem::replace(&mut self.datagrams[index as usize], datagram);
@@ -412,7 +417,7 @@ impl Arena {
         if side.is_none() { None } else { self.options.get(side.0 as usize) }
     }
 
-    /// Stores payload bytes.
+    /// Stores payload bytes, if there are any.
     pub fn store_payload(&mut self, bytes: Option<Bytes>) -> SideDataHandle {
         let Some(bytes) = bytes else { return SideDataHandle::NONE };
         if let Some(index) = self.free_payloads.pop() {
@@ -462,7 +467,7 @@ impl Arena {
         if side.is_none() { None } else { self.payloads.get(side.0 as usize)?.as_ref() }
     }
 
-    /// Removes and returns the stored payload bytes of a packet that has arrived. A clone would allocate, and would prevent the receiver
+    /// Removes and returns the stored payload bytes of a packet that has arrived. A clone would prevent the receiver
     /// from using the bytes in place.
     #[inline]
     pub fn take_payload(&mut self, side: SideDataHandle) -> Option<Bytes> {

@@ -1,13 +1,14 @@
-//! Processing jitter of a host: a random time before a packet departs, up to a limit, without reordering.
+//! Processing jitter of a host: a random time, up to a limit, before each packet departs, without reordering.
 //!
-//! Deterministic drop-tail networks have phase effects: which of several flows loses packets depends on the relative timing of their
-//! packets, and the smallest change shifts all rates. Floyd and Jacobson (1991, "On traffic
-//! phase effects in packet-switched gateways", section 4) remove them by a random processing time at the source, uniform
-//! up to the transmission time of one packet at the bottleneck. A packet that is sent at t departs at t + U, but
-//! not before packets sent earlier. It counts as sent when it departs.
+//! Deterministic drop-tail networks have phase effects: the relative timing of packets determines which flow loses
+//! packets, and a small change of timing can shift all rates. Floyd and Jacobson (1991, "On traffic phase effects in
+//! packet-switched gateways", section 4) remove them by a random processing time at the source. It is uniform between
+//! zero and the transmission time of one packet at the bottleneck. A packet that is sent at t departs at t + U, but
+//! never before packets sent earlier. Its send time is the time of its departure.
 //!
-//! The departure time is known when the packet is sent. If links are computed ahead anyway, the host's link is booked at that
-//! time, and the packet costs no event; the chains of [`crate::network`] determine when this does not change results.
+//! The departure time is known when the packet is sent. If links are computed ahead anyway, the host's link is computed
+//! for that time when the packet is sent, without a further event. The chains of [`crate::chain`] determine when this
+//! does not change results.
 
 use crate::network::Network;
 use crate::packet::{Packet, PacketHandle};
@@ -23,21 +24,21 @@ pub(crate) struct Processing {
     stream: RandomStream,
     held: DelayLine<Packet>,
     last: Instant,
-    /// Whether the host's links are booked ahead; determined with the first packet.
+    /// Whether the host's links are computed ahead; `None` until the first packet is sent.
     ahead: Option<bool>,
 }
 
 /// When a packet that a host has sent departs.
 pub(crate) enum Departure {
-    /// At once.
+    /// Immediately.
     Now,
-    /// At this time, and the link is to be booked at once.
+    /// At this time; the link is computed immediately.
     Ahead(Instant),
-    /// By an event; the packet was removed from the arena.
+    /// At a later event; the packet was removed from the arena.
     Later,
 }
 
-/// Events of the class [`EventClass::Host`] from this number on belong to a node's processing.
+/// First number of the events of the class [`EventClass::Host`] that end the processing of a packet.
 pub(crate) const FIRST_EVENT: u32 = 1 << 27;
 
 impl<O: Observer> Network<O> {
@@ -52,7 +53,7 @@ impl<O: Observer> Network<O> {
         self.processing[node.index()] = Some(Box::new(processing));
     }
 
-    /// Draws the processing time of a packet at its source.
+    /// Draws the processing time of a packet at its source, and returns when the packet departs.
     #[inline(never)]
     pub(crate) fn processing_time(&mut self, from: NodeId, handle: PacketHandle) -> Departure {
         let Some(Some(processing)) = self.processing.get_mut(from.index()) else { return Departure::Now };
@@ -63,7 +64,7 @@ impl<O: Observer> Network<O> {
             Some(ahead) => ahead,
             None => self.decide_ahead(from),
         };
-        // Nothing is computed beyond the end of the run, or for a destination without a link.
+        // Nothing is computed beyond the end of the run, or if the next hop is not a link.
         let destination = self.arena.get(handle).destination;
         if ahead && at <= self.horizon && matches!(self.toward(from, destination), NextHop::Link(_)) {
             return Departure::Ahead(at);

@@ -1,9 +1,9 @@
-//! Queues: limits, the drop-tail queue, and a discipline above a device queue with backpressure.
+//! Queue limits, the drop-tail queue, and the combination of a queue discipline and a device queue with backpressure.
 //!
-//! An [`InterfaceQueue`] precedes a transmitter: optionally a queue discipline, then the device queue.
-//! Without a discipline the device queue drops packets that exceed its limit. With a discipline, the device queue accepts only packets for
-//! which it has room. The others wait in the discipline, which selects the packets to drop (as in ns-3's traffic control and Linux's qdisc
-//! over a driver ring).
+//! An [`InterfaceQueue`] precedes a transmitter. It consists of an optional queue discipline and the device queue.
+//! Without a discipline, the device queue drops packets that exceed its limit. With a discipline, the device queue
+//! accepts only packets for which it has room. The others wait in the discipline, which selects the packets to drop (as
+//! in the traffic control layer of ns-3, and in Linux qdiscs above a driver ring).
 
 use crate::packet::{Packet, PacketContent, PacketHandle};
 use fullpipe_record::{DropReason, Protocol};
@@ -23,12 +23,12 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Returns a limit in time as the bytes that a link transmits in that time.
+    /// Returns a limit of the bytes that a link of this rate transmits in `time`.
     pub fn from_duration(time: Duration, rate: Rate) -> Limit {
         Limit::Bytes(rate.bytes_in(time))
     }
 
-    /// Returns a configured limit at a link of this rate.
+    /// Converts a configured limit for a link of this rate.
     pub fn from_queue_limit(limit: QueueLimit, rate: Rate) -> Limit {
         match limit {
             QueueLimit::Packets(packets) => Limit::Packets(u64::from(packets)),
@@ -38,7 +38,7 @@ impl Limit {
         }
     }
 
-    /// Returns whether a packet of `wire_bytes` fits in addition to the queued packets and bytes.
+    /// Returns whether a packet of `wire_bytes` fits in a queue that contains this number of packets and bytes.
     #[inline(always)]
     pub fn admits(self, packets: u64, bytes: u64, wire_bytes: u32) -> bool {
         match self {
@@ -54,29 +54,29 @@ impl Limit {
 pub struct QueuedPacket {
     /// The packet.
     pub handle: PacketHandle,
-    /// Its size on the wire in bytes.
+    /// Size on the wire in bytes.
     pub wire_bytes: u32,
-    /// Its size at the IP layer in bytes.
+    /// Size at the IP layer in bytes.
     pub ip_bytes: u32,
-    /// Equal for packets that a fair queue treats as one flow.
+    /// The key of the flow: equal for packets that a fair queue treats as one flow.
     pub key: u64,
-    /// When it arrived.
+    /// When the packet arrived.
     pub since: Instant,
-    /// Its ECN codepoint. A discipline marks it with [`QueuedPacket::mark`].
+    /// ECN codepoint. A discipline marks the packet with [`QueuedPacket::mark`].
     pub codepoint: EcnCodepoint,
-    /// Whether the discipline has marked it.
+    /// Whether the discipline has marked the packet.
     pub marked: bool,
-    /// Whether the discipline dropped it although there was room (it is then one of the dropped packets).
+    /// Whether the discipline dropped the packet although there was room.
     pub early: bool,
-    /// Its transport protocol; fragments count as UDP.
+    /// Transport protocol; fragments count as UDP.
     pub protocol: Protocol,
 }
 
 impl QueuedPacket {
     /// Returns a packet that arrives at `since`.
     ///
-    /// Its key is the flow, determined by addresses, protocol and ports. Fragments after the first have no ports: all of
-    /// them to one destination have the same key.
+    /// Its key is the flow, which is determined by addresses, protocol and ports. Fragments after the first have no
+    /// ports, so all such fragments to one destination have the same key.
     #[doc(hidden)]
     #[inline]
     pub fn new(handle: PacketHandle, packet: &Packet, wire_bytes: u32, since: Instant) -> Self {
@@ -98,8 +98,8 @@ impl QueuedPacket {
         }
     }
 
-    /// Sets CE ("congestion experienced") if the packet is ECN-capable, and returns whether it is (a packet that already has CE
-    /// counts as marked again).
+    /// Sets CE ("congestion experienced") if the packet is ECN-capable, and returns whether it is. A packet that
+    /// already has CE counts as marked again.
     #[inline]
     pub fn mark(&mut self) -> bool {
         let capable = self.codepoint.is_ecn_capable();
@@ -110,25 +110,26 @@ impl QueuedPacket {
         capable
     }
 
-    /// Returns the packet as one that a discipline drops although there is room.
+    /// Returns the packet with [`QueuedPacket::early`] set.
     #[inline]
     pub(crate) fn dropped_early(self) -> Self {
         QueuedPacket { early: true, ..self }
     }
 
-    /// Returns the reason why it was dropped at a queue.
+    /// Returns the reason why the packet was dropped at a queue.
     pub(crate) fn drop_reason(&self) -> DropReason {
         if self.early { DropReason::QueueDiscipline } else { DropReason::QueueFull }
     }
 }
 
-/// A queue discipline. It can refuse an arriving packet if there is no room. Other packets that it drops, at an arrival or at a
-/// departure, are appended to `dropped`, with [`QueuedPacket::early`] set if there was room for them.
+/// A queue discipline. It can reject an arriving packet if there is no room. It appends all other packets that it
+/// drops, at an arrival or a departure, to `dropped`. It sets [`QueuedPacket::early`] in those for which there was
+/// room.
 pub trait QueueDiscipline: fmt::Debug + Send {
-    /// Returns the name with which scenarios select it.
+    /// Returns the name with which scenarios select the discipline.
     fn name(&self) -> &'static str;
 
-    /// Accepts a packet, or refuses it.
+    /// Adds a packet to the queue, or returns it as an error if there is no room.
     fn enqueue(
         &mut self,
         now: Instant,
@@ -139,14 +140,14 @@ pub trait QueueDiscipline: fmt::Debug + Send {
     /// Removes and returns the next packet to transmit.
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket>;
 
-    /// Returns the number of packets in the queue.
+    /// Returns the number of packets in all queues of the discipline.
     fn packets(&self) -> u64;
 
-    /// Returns the number of bytes in the queue.
+    /// Returns the number of bytes in all queues of the discipline.
     fn bytes(&self) -> u64;
 }
 
-/// First in, first out; refuses packets that exceed the limit.
+/// A first-in, first-out queue that rejects packets that exceed its limit.
 #[derive(Debug)]
 pub struct Fifo {
     limit: Limit,
@@ -200,7 +201,7 @@ impl QueueDiscipline for Fifo {
     }
 }
 
-/// The discipline (if any) and the device queue of one transmitter.
+/// The queue discipline, if there is one, and the device queue of one transmitter.
 #[derive(Debug)]
 pub struct InterfaceQueue {
     discipline: Option<Box<dyn QueueDiscipline>>,
@@ -209,12 +210,13 @@ pub struct InterfaceQueue {
 }
 
 impl InterfaceQueue {
-    /// Returns an empty interface. The device queue takes a packet from the discipline when it has room for one of `largest_bytes`.
+    /// Returns an empty interface queue. The device queue takes a packet from the discipline when it has room for
+    /// `largest_bytes`.
     pub fn new(discipline: Option<Box<dyn QueueDiscipline>>, device_limit: Limit, largest_bytes: u32) -> Self {
         InterfaceQueue { discipline, device: Fifo::new(device_limit), largest_bytes }
     }
 
-    /// Accepts a packet, or refuses it.
+    /// Adds a packet to the queue, or returns it as an error if there is no room.
     pub fn enqueue(
         &mut self,
         now: Instant,
@@ -235,7 +237,8 @@ impl InterfaceQueue {
     pub fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let next = self.device.dequeue(now, dropped);
         self.refill(now, dropped);
-        // If the device queue is too small for one packet, packets pass directly from the discipline.
+        // If the device queue is too small for one packet, packets pass directly from the discipline to the
+        // transmitter.
         next.or_else(|| self.discipline.as_mut()?.dequeue(now, dropped))
     }
 
@@ -293,7 +296,8 @@ mod tests {
 
     #[test]
     fn a_discipline_queues_packets_that_the_device_cannot_accept() {
-        // A device queue of 2 under a discipline of 3 packets: five of seven arrivals fit while the transmitter is busy.
+        // A device queue of 2 under a discipline of 3 packets: five of seven arrivals fit while the transmitter is
+        // busy.
         let mut interface = InterfaceQueue::new(Some(Box::new(Fifo::new(Limit::Packets(3)))), Limit::Packets(2), 100);
         let mut dropped = Vec::new();
         let refused: Vec<u32> = (0..7)

@@ -1,19 +1,20 @@
-//! NAT rebinding: a NAT that changes its mappings during conversations (RFC 9000 section 9 describes the reaction of QUIC), for
-//! UDP over IPv4 and IPv6.
+//! NAT rebinding, for UDP over IPv4 and IPv6: a NAT changes its mappings during conversations (RFC 9000 section 9
+//! describes the reaction of QUIC).
 //!
-//! The NAT is at the ends of a link, one side of which is inside. An outbound datagram gets its mapping's port, and address, when
-//! it arrives at the far end. An inbound datagram needs a mapping that is valid when it arrives; it then gets the inside address and
-//! port, and otherwise it is dropped. At first each endpoint is mapped to itself. At each rebinding every endpoint gets a random unused
-//! port from 1 to 65 535. If addresses change too, the last byte of the inside address is replaced by another
-//! from 1 to 254. The previous mappings are invalid. An endpoint that appears later keeps its port if that is free. This is the
-//! behavior of quic-network-simulator's `rebind`.
+//! The NAT is at the ends of a link, one of which is inside. It translates the source of an outbound datagram when the
+//! datagram arrives at the far end. An inbound datagram needs a mapping that is valid when the datagram arrives. It
+//! then gets the inside address and port; without a mapping it is dropped. Initially each endpoint is mapped to itself.
+//! At each rebinding every endpoint gets a random unused port from 1 to 65 535. If addresses change too, the last byte
+//! of the inside address is replaced by another value from 1 to 254. The previous mappings become invalid. An endpoint
+//! that appears later keeps its port if that port is free. This is the behavior of quic-network-simulator's `rebind`.
 //!
-//! Mappings are functions of time, because links are booked ahead: a datagram that arrives at the far end 15 ms from now can use later
-//! mappings than one at the near end that is booked after it. So the mappings of all times that can still occur are stored.
+//! Mappings are functions of time, because links are computed ahead. A datagram that arrives at the far end 15 ms from
+//! now can use later mappings than one at the near end that is processed after it. The NAT therefore stores all
+//! mappings that can still be used.
 //!
-//! Datagrams of model endpoints have no bytes, so the mapping itself is not visible. The remaining effect is that an inbound datagram
-//! is dropped if it was sent to an old mapping, that is, before the first datagram with the current mapping had
-//! arrived outside.
+//! Datagrams of model endpoints have no bytes, so the mapping itself is not visible. The remaining effect is that the
+//! NAT drops inbound datagrams that were sent to an old mapping. These are the datagrams sent before the first datagram
+//! with the current mapping arrived outside.
 
 use crate::network::Network;
 use crate::packet::{PacketContent, PacketHandle};
@@ -26,8 +27,8 @@ use fullpipe_wire::{AddressTranslation, PacketSummary, protocol};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of endpoints that one NAT maps; datagrams of further endpoints are dropped. It is half of the ports, so that a free
-/// one is found quickly.
+/// Maximum number of endpoints that one NAT maps; datagrams of further endpoints are dropped. The limit is half of the
+/// ports, so that a free port is found quickly.
 const MAX_ENDPOINTS: usize = 32_768;
 
 /// The key of a link that enables rebinding.
@@ -52,7 +53,7 @@ static TABLE: Table = Table {
     ..Table::EMPTY
 };
 
-/// The sides of the two directions.
+/// The rebinding directions of the link's forward and reverse directions, by the inside end.
 static INSIDE: [(Choice, [RebindingDirection; 2]); 2] = [
     (
         Choice::new("from", "the end at `from` of the link."),
@@ -61,7 +62,7 @@ static INSIDE: [(Choice, [RebindingDirection; 2]); 2] = [
     (Choice::new("to", "the end at `to` of the link."), [RebindingDirection::Inbound, RebindingDirection::Outbound]),
 ];
 
-/// The direction of datagrams over a direction of a link.
+/// Whether the datagrams of a direction of a link are outbound or inbound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RebindingDirection {
     /// From inside to outside.
@@ -70,16 +71,16 @@ pub enum RebindingDirection {
     Inbound,
 }
 
-/// A rebinding NAT at a direction of a link. Both directions have one with the same number and times.
+/// A rebinding NAT at a direction of a link. The NAT of both directions has the same number and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rebinding {
     /// Number of the NAT in the network.
     pub number: u32,
-    /// The direction.
+    /// Whether this direction is outbound or inbound.
     pub side: RebindingDirection,
     /// Time of the first rebinding, since the start of the run.
     pub first: Duration,
-    /// Interval of the following rebindings; 0: there are none.
+    /// Interval between further rebindings; 0 if there are none.
     pub every: Duration,
     /// Whether the outside address also changes.
     pub address: bool,
@@ -107,7 +108,7 @@ impl Rebinding {
     }
 }
 
-/// The mappings between two rebindings.
+/// The mappings of one round, that is, between two rebindings.
 #[derive(Clone, Debug, Default)]
 struct Mappings {
     outside: BTreeMap<SocketAddr, SocketAddr>,
@@ -142,11 +143,11 @@ impl Mappings {
 pub(crate) struct Rebinder {
     rebinding: Rebinding,
     stream: RandomStream,
-    /// Mappings by round, as far as they can still be used.
+    /// The mappings by round, for all rounds that can still be used.
     rounds: BTreeMap<u64, Mappings>,
     /// Inside hosts by each of their current and former outside addresses.
     hosts: BTreeMap<IpAddr, NodeId>,
-    /// For conversations of the model: when the first datagram of each round arrived outside.
+    /// When the first datagram of each conversation of the model arrived outside in each round.
     model: BTreeMap<(usize, u64), Instant>,
 }
 
@@ -161,10 +162,12 @@ impl Rebinder {
         }
     }
 
-    /// Creates the mappings of a round from the latest earlier ones, if they do not exist; removes those before `now`.
+    /// Creates the mappings of a round from the latest earlier ones, if they do not exist. Removes mappings that are no
+    /// longer needed at `now`.
     fn advance(&mut self, now: Instant, round: u64) {
         if !self.rounds.contains_key(&round) {
-            // Skipped rounds had no datagrams. They would only have drawn more random numbers, which has no visible effect.
+            // Skipped rounds had no datagrams. They would only have drawn more random numbers, without a visible
+            // effect.
             let before = self.rounds.range(..round).next_back().map(|(_, mappings)| mappings.clone());
             let mappings = self.rebound(&before.unwrap_or_default());
             self.rounds.insert(round, mappings);
@@ -193,7 +196,8 @@ impl Rebinder {
         new
     }
 
-    /// Returns the inside address with a different last byte from 1 to 254, which equals neither its own nor the previous one.
+    /// Returns the inside address with a random last byte from 1 to 254; the result equals neither the inside nor the
+    /// previous outside address.
     fn another_address(&mut self, own: IpAddr, old: IpAddr) -> IpAddr {
         loop {
             let last = 1 + self.stream.uniform_below(254) as u8;
@@ -235,7 +239,7 @@ impl Rebinder {
         self.rounds.get(&round)?.inside.get(&outside).copied()
     }
 
-    /// Returns whether a datagram of the model passes.
+    /// Returns whether the NAT forwards a datagram of the model.
     fn model(&mut self, now: Instant, arrival: Instant, sent: Instant, flow: FlowId, side: RebindingDirection) -> bool {
         let round = self.rebinding.round(arrival);
         let key = (flow.index() / 2, round);
@@ -287,13 +291,13 @@ impl<O: Observer> Network<O> {
         if let PacketContent::Quic(header) = &packet.content {
             let passes = rebinder.model(now, arrival, packet.sent, packet.flow, rebinding.side);
             if rebinding.side == RebindingDirection::Outbound {
-                // The far end only detects that the mapping has changed.
+                // The receiver only detects that the mapping has changed.
                 let path = header.path.wrapping_add(rebinding.round(arrival) as u8);
                 self.arena.get_mut(handle).quic_header().path = path;
             }
             return passes;
         }
-        // Ports are in the whole packet.
+        // Only the whole packet contains the ports.
         let whole = match packet.content {
             PacketContent::Fragment { whole, .. } => self.arena.get(whole),
             _ => &packet,
@@ -319,9 +323,8 @@ impl<O: Observer> Network<O> {
 }
 
 impl Rebinder {
-    /// Returns the translation of a real program's datagram; `None` if it is dropped. A datagram that entered as a fragment has no ports
-    /// and
-    /// is dropped.
+    /// Returns the translation of a real program's datagram; `None` if it is dropped. A datagram that entered as a
+    /// fragment has no ports and is dropped.
     fn translation(
         &mut self,
         side: RebindingDirection,
@@ -443,7 +446,8 @@ mod tests {
         rebinder.outward(at(0), at(0), inside, HOST);
         let ports = (1..=20_000).map(|ms| rebinder.outward(at(ms), at(ms), inside, HOST).unwrap().port());
         let mean = ports.map(f64::from).sum::<f64>() / 2e4;
-        // Uniform from 1 to 65 535: mean 32 768, standard deviation 18 918; five standard errors of the mean of 20 000 are 669.
+        // Uniform from 1 to 65 535: mean 32 768, standard deviation 18 918; five standard errors of the mean of 20 000
+        // are 669.
         assert!((mean - 32_768.0).abs() < 669.0, "{mean}");
     }
 

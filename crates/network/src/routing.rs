@@ -1,7 +1,7 @@
-//! Static routes with the fewest hops; of equal routes, the one over the link declared first.
+//! Static routes with the fewest hops. Among equal routes, the one over the link declared first is used.
 //!
-//! A host with one attachment needs no table: it sends everything to the router there. Every other node has, for each node
-//! of the network, the link toward it, computed by one breadth-first search per such node.
+//! A host with one edge, to a router, needs no table and sends all packets to that router. Every other node has a table
+//! of the next hops toward all nodes, which is computed by one breadth-first search per table.
 
 use crate::medium::MediumDirection;
 use fullpipe_units::{LinkId, NodeId};
@@ -12,33 +12,34 @@ use std::collections::VecDeque;
 pub enum NextHop {
     /// A point-to-point link.
     Link(LinkId),
-    /// A station of a shared segment: number of the segment, number of the station.
+    /// A station on a shared segment.
     Station {
-        /// The segment.
+        /// The number of the segment.
         segment: u32,
-        /// The station on the segment.
+        /// The number of the station on the segment.
         station: u32,
     },
     /// A direction of a medium with a hub.
     Medium {
-        /// The medium.
+        /// The number of the medium.
         medium: u16,
         /// The direction, from the hub or to it.
         way: MediumDirection,
-        /// The station at the other end.
+        /// The number of the station.
         station: u32,
     },
-    /// The node's own address translation, after which the next hop is determined. [`crate::Network::path`] contains the next hops
-    /// after the translation instead.
+    /// The node's own address translation, after which the next hop is determined. [`crate::Network::path`] contains
+    /// the next hops after the translation instead.
     Translation,
     /// No route.
     None,
 }
 
-/// The routes of one node in compact form: with 20 000 hosts, those of most hosts are not in the cache when they are needed.
+/// The routes of one node in compact form. With 20 000 hosts, the routes of most hosts are not in the cache when they
+/// are needed.
 #[derive(Clone, Debug)]
 pub(crate) enum Routes {
-    /// All packets use this hop, to a router that drops packets to unreachable destinations.
+    /// All packets use this hop. It leads to a router that drops packets to unreachable destinations.
     Default(NextHop),
     /// Only this neighbor, a host, can be reached.
     Neighbor(NodeId, NextHop),
@@ -48,7 +49,7 @@ pub(crate) enum Routes {
     AfterNat(Box<Routes>),
 }
 
-/// Next hops by destination, four bytes each: with 20 000 hosts a table of [`NextHop`]s exceeds the cache.
+/// Next hops by destination, four bytes each. With 20 000 hosts, a table of [`NextHop`]s would exceed the cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ForwardingTable {
     /// The number of a link, or [`STATION`] plus an index into `stations`, or [`NO_WAY`].
@@ -88,7 +89,8 @@ impl ForwardingTable {
 impl Routes {
     #[inline(always)]
     pub(crate) fn toward(&self, destination: NodeId) -> NextHop {
-        // Two comparisons. A match over all kinds is a jump table and takes six instructions more per hop.
+        // Two comparisons are faster than a match over all variants, which compiles to a jump table with six more
+        // instructions per hop.
         if let Routes::Table(table) = self {
             return table.toward(destination);
         }
@@ -125,13 +127,13 @@ pub struct Edge {
     pub by: NextHop,
 }
 
-/// The routes of a network that is not built; they are the same as those of [`crate::Network`] once it is built.
+/// The routes of a network that has not been built yet; they equal those of the built [`crate::Network`].
 #[derive(Clone, Debug)]
 pub struct RoutingTables(Vec<Routes>);
 
 impl RoutingTables {
-    /// Computes the routes of all nodes from their edges: links, then segments, then media, each in order of declaration.
-    /// `forwards[n]` states whether node n forwards packets.
+    /// Computes the routes of all nodes from their edges: links, then segments, then media, each in order of
+    /// declaration. `forwards[n]` states whether node n forwards packets.
     pub fn new(edges: &[Vec<Edge>], forwards: &[bool]) -> Self {
         RoutingTables(compute(edges, forwards))
     }
@@ -149,8 +151,8 @@ pub(crate) fn compute(edges: &[Vec<Edge>], forwards: &[bool]) -> Vec<Routes> {
         .map(|node| match edges[node].as_slice() {
             [] => Routes::Default(NextHop::None),
             [only] if !forwards[only.to.index()] => Routes::Neighbor(only.to, only.by),
-            // A neighbor that has a default route itself could return packets to unreachable destinations forever; so could
-            // a router that is itself the destination.
+            // A neighbor with a default route could return packets to unreachable destinations forever. A router that
+            // is itself the destination could do so too.
             [only] if !forwards[node] && edges[only.to.index()].len() > 1 => Routes::Default(only.by),
             _ => Routes::Table(Box::new(ForwardingTable::new(&table(node, edges, forwards)))),
         })

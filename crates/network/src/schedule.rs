@@ -1,29 +1,30 @@
-//! Rate and delay that change over time: a list of steps, with exact transmission times across them.
+//! Rate and delay that change over time in steps, with exact transmission times across the steps.
 //!
-//! A step sets the rate, the delay or both from its instant on; other values stay unchanged. Rate 0 is an outage. A
-//! schedule can repeat; the values at the end of one period then apply until the first step of the next.
+//! A step sets the rate, the delay or both from its time on; other values stay unchanged. Rate 0 is an outage. A
+//! schedule can repeat; the values at the end of one period then apply until the first step of the next period.
 //!
-//! **Rate.** A frame of b bytes that starts at s ends at the first instant at which the integral of the rate since s
-//! reaches 8 b bits, rounded down to whole nanoseconds. A frame in transmission continues at the new rate, and waits during an
-//! outage. In units of 10^-9 bit, a rate of r bit/s is r units per nanosecond, and all numbers are integers. The part of a
-//! frame that is not sent at the whole nanosecond before its end is added to the next frame. So any number of back-to-back frames
-//! ends at the time of the integral. A frame whose transmission never ends stays in transmission.
+//! **Rate.** A frame of b bytes that starts at s ends when the integral of the rate since s reaches 8 b bits, rounded
+//! down to whole nanoseconds. A frame in transmission continues at the new rate, and waits during an outage. In units
+//! of 10^-9 bit, a rate of r bit/s is r units per nanosecond, and all numbers are integers. The part of a frame that is
+//! not sent by the whole nanosecond before its end is added to the next frame. Rounding errors of back-to-back frames
+//! therefore do not accumulate. A frame whose transmission never ends stays in transmission.
 //!
-//! **Delay.** A frame has the delay at the time when its last bit departs. It does not overtake: if the delay decreases,
-//! it arrives together with the previous frame (unless the link may reorder, see [`crate::impairment`]).
+//! **Delay.** The delay of a frame is that at the time when its last bit departs. Frames do not overtake each other: if
+//! the delay decreases, a frame arrives no earlier than the previous one (unless the link may reorder, see
+//! [`crate::impairment`]).
 
 use fullpipe_units::{Duration, Instant, Rate};
 use std::fmt;
 use std::sync::Arc;
 
-/// One change of rate or delay.
+/// One change of the rate, the delay or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScheduleStep {
     /// Time since the start of the run, or of the period.
     pub at: Duration,
-    /// The rate from then on, 0 for an outage; `None`: unchanged.
+    /// The rate from then on, 0 for an outage; `None` if unchanged.
     pub rate: Option<Rate>,
-    /// The propagation delay from then on; `None`: unchanged.
+    /// The propagation delay from then on; `None` if unchanged.
     pub delay: Option<Duration>,
 }
 
@@ -41,7 +42,7 @@ pub enum ScheduleError {
     Empty,
     /// This step (counted from 0) is not later than the previous one.
     NotIncreasing(usize),
-    /// The period is not longer than the time of its last step.
+    /// The period ends before or at its last step.
     PeriodTooShort,
 }
 
@@ -58,10 +59,10 @@ impl fmt::Display for ScheduleError {
 impl std::error::Error for ScheduleError {}
 
 impl LinkSchedule {
-    /// Returns a schedule of these steps, which repeats every `repeat` if that is given.
+    /// Returns a schedule of these steps, which repeats with the period `repeat` if that is given.
     ///
     /// # Errors
-    /// If there is no step, if times do not increase, or if a period ends before or at its last step.
+    /// If there is no step, if the times do not increase, or if the period ends before or at the last step.
     pub fn new(steps: Vec<ScheduleStep>, repeat: Option<Duration>) -> Result<LinkSchedule, ScheduleError> {
         let last = steps.last().ok_or(ScheduleError::Empty)?;
         if repeat.is_some_and(|round| round <= last.at) {
@@ -73,7 +74,8 @@ impl LinkSchedule {
         Ok(LinkSchedule { steps: steps.into(), repeat })
     }
 
-    /// Inserts a step in order of time. With a step at the same time it is merged; its own values take precedence.
+    /// Returns the schedule with an additional step in order of time. If there is a step at the same time, both are
+    /// merged, and the values of the new step take precedence.
     ///
     /// ```
     /// use fullpipe_network::{LinkSchedule, ScheduleStep};
@@ -98,7 +100,7 @@ impl LinkSchedule {
         LinkSchedule { steps: steps.into(), repeat: self.repeat }
     }
 
-    /// Returns its steps.
+    /// Returns the steps, in order of time.
     pub fn steps(&self) -> &[ScheduleStep] {
         &self.steps
     }
@@ -114,9 +116,9 @@ impl LinkSchedule {
         self.steps[..taken].iter().rev().chain(before.iter().rev()).find_map(|step| step.rate)
     }
 
-    /// Returns the mean rate of a link that has `rate` before the first step: over a period if the schedule repeats, otherwise over a run
-    /// of
-    /// length `run`. The first period counts like the others, which start with the rate at the end of the previous one.
+    /// Returns the mean rate of a link that has `rate` before the first step: over a period if the schedule repeats,
+    /// otherwise over a run of length `run`. The first period counts like the others, which start with the rate at the
+    /// end of the previous one.
     pub fn mean_rate(&self, rate: Rate, run: Duration) -> Rate {
         let (begin, span) = self.repeat.map_or((Duration::ZERO, run), |round| (round, round));
         let mut at = Duration::ZERO;
@@ -139,7 +141,7 @@ impl LinkSchedule {
 /// Units in a byte: 8 bits of 10^9 units each.
 const UNITS_PER_BYTE: u128 = 8_000_000_000;
 
-/// The position of a link in its schedule. Instants must be requested in order.
+/// The position of a link in its schedule. Requests must be in order of time.
 #[derive(Clone, Debug)]
 pub(crate) struct ScheduleCursor {
     schedule: LinkSchedule,
@@ -151,7 +153,7 @@ pub(crate) struct ScheduleCursor {
     settled: bool,
     rate: u64,
     delay: Duration,
-    /// Units of the last frame that were left at its end, rounded down.
+    /// Units of the last frame that were left at its end, which is rounded down.
     carry: u128,
     /// Percentage by which rates are exceeded (an injected fault).
     too_fast: u64,
@@ -217,7 +219,7 @@ impl ScheduleCursor {
     fn advance(&mut self, at: u64) {
         while self.boundary() <= at && self.boundary() < u64::MAX {
             if let (true, 0, Some(round)) = (self.settled, self.next, self.schedule.repeat) {
-                // Whole periods change nothing: values at the end of a period are those at its start.
+                // Whole periods have no effect, because the values at the end of a period equal those at its start.
                 let rounds = (at - self.round) / round.as_nanos();
                 self.round += rounds * round.as_nanos();
                 if rounds > 0 {
@@ -228,7 +230,7 @@ impl ScheduleCursor {
         }
     }
 
-    /// Returns the units in a period, from any starting point.
+    /// Returns the number of units in a period, which does not depend on its starting point.
     fn units_per_round(&self, round: Duration) -> u128 {
         let mut rest = self.clone();
         let end = self.round.saturating_add(round.as_nanos()).saturating_add(self.offset());
@@ -250,8 +252,8 @@ impl ScheduleCursor {
         self.next.checked_sub(1).map_or(0, |last| self.schedule.steps[last].at.as_nanos())
     }
 
-    /// Returns the end of a frame that starts at `start`, and the delay that it then has; `None` if it never ends. `idle`: the
-    /// remainder of the previous frame was part of an earlier busy period and is discarded.
+    /// Returns when a frame that starts at `start` ends, and its delay; `None` if it never ends. If `idle` is true, the
+    /// link was idle before, and the remainder of the previous frame is discarded.
     pub(crate) fn transmit(&mut self, start: Instant, wire_bytes: u32, idle: bool) -> Option<(Instant, Duration)> {
         let mut at = start.as_nanos();
         self.advance(at);
@@ -314,7 +316,8 @@ mod tests {
         // 400 bytes until 400 us, nothing until 1 ms, 600 bytes at 16 Mbit/s (0.5 us each): 1.3 ms.
         let mut table = table(vec![step(400_000, 0), step(1_000_000, 16_000_000), step(1_400_000, 0)], None);
         assert_eq!(end(&mut table, 0, 1000, true), Some(1_300_000));
-        // 200 more bytes use the last 100 us to the last bit; the frame ends as the outage starts. One more byte never ends.
+        // 200 more bytes use the last 100 us to the last bit; the frame ends as the outage starts. One more byte never
+        // ends.
         let mut same = table.clone();
         assert_eq!(end(&mut table, 1_300_000, 199, false), Some(1_399_500));
         assert_eq!(end(&mut same, 1_300_000, 201, false), None);
@@ -322,9 +325,9 @@ mod tests {
 
     #[test]
     fn fractions_of_nanoseconds_are_carried_across_a_step() {
-        // 3 bit/ns: a byte in 2.667 ns. Three bytes end at 2.667, 5.333, 8. From 4 ns on 7 bit/ns. Until 4 ns 12 bits are sent; the last 4
-        // bits
-        // of the second byte take 4/7: 4.571; the third ends 12/7 after 4: 5.714; the fourth 20/7 after: 6.857.
+        // 3 bit/ns: a byte in 2.667 ns. Three bytes end at 2.667, 5.333, 8. From 4 ns on 7 bit/ns. Until 4 ns 12 bits
+        // are sent; the last 4 bits of the second byte take 4/7: 4.571; the third ends 12/7 after 4: 5.714; the fourth
+        // 20/7 after: 6.857.
         let fast = |table: &mut ScheduleCursor| table.rate = 3_000_000_000;
         let mut one = table(vec![step(1_000_000, 1)], None);
         fast(&mut one);
@@ -373,13 +376,14 @@ mod tests {
 
     #[test]
     fn periods_repeat_any_number_of_times() {
-        // Each 1 ms: 8 Mbit/s for 0.25 ms (250 bytes), 4 Mbit/s for 0.5 ms (250 bytes), an outage for 0.25 ms: 500 bytes
-        // per period. The first period starts with the link's own 8 Mbit/s, and so do the others, because of the step at 0.
+        // Each 1 ms: 8 Mbit/s for 0.25 ms (250 bytes), 4 Mbit/s for 0.5 ms (250 bytes), an outage for 0.25 ms: 500
+        // bytes per period. The first period starts with the link's own 8 Mbit/s, and so do the others, because of the
+        // step at 0.
         let steps = || vec![step(0, 8_000_000), step(250_000, 4_000_000), step(750_000, 0)];
         let mut table = table(steps(), Some(1_000_000));
         assert_eq!(end(&mut table, 0, 500 * 3 + 100, true), Some(3_100_000));
-        // A million periods, without counting them one by one: 500 million bytes from 3.1 ms on, after the 150 bytes that are left
-        // of the third period's first step.
+        // A million periods, without counting them one by one: 500 million bytes from 3.1 ms on, after the 150 bytes
+        // that are left of the third period's first step.
         let mut later = table.clone();
         assert_eq!(end(&mut later, 3_100_000, 500_000_000, false), Some(1_000_003_100_000));
         assert_eq!(end(&mut table, 7_000_000_000_800_000, 1, true), Some(7_000_000_001_001_000));

@@ -1,8 +1,9 @@
-//! Random selection of frames, with a maximum number in succession, and optionally of one protocol.
+//! Random selection of frames, with a maximum burst length, optionally of one protocol only.
 //!
-//! The selection is that of quic-network-simulator's `drop-rate` and `corrupt-rate` (its README, and the behavior of its
-//! models). If as many successive frames as the limit were selected, the next one is not; otherwise it is selected with the
-//! probability. A frame that is not selected ends the burst. Frames of other protocols are ignored and do not end it.
+//! The selection is that of quic-network-simulator's `drop-rate` and `corrupt-rate` (its README, and the behavior of
+//! its models). Each frame is selected with the given probability, unless the preceding burst of selected frames has
+//! the maximum length. A frame that is not selected ends the burst. Frames of other protocols are ignored and do not
+//! end the burst.
 
 use fullpipe_schema::component::choices;
 use fullpipe_schema::{Choice, Field, FieldKind, Tree, Value};
@@ -28,7 +29,7 @@ pub(crate) const PROTOCOL: Field = Field::default(
     "Which frames are counted and can be lost.",
 );
 
-/// Which frames a model selects from.
+/// Which frames a model considers for selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FrameFilter {
     /// All frames.
@@ -43,7 +44,7 @@ pub enum FrameFilter {
 pub struct FrameSelection {
     /// Probability per frame.
     pub probability: f64,
-    /// Maximum number of successive frames; `None`: no limit.
+    /// Maximum number of successive selected frames; `None` means no limit.
     pub largest_burst: Option<u64>,
     /// Which frames are considered; others are never selected.
     pub frames: FrameFilter,
@@ -56,9 +57,9 @@ pub struct FrameInfo {
     pub wire_bytes: u32,
     /// Whether the frame carries transport payload.
     pub has_payload: bool,
-    /// Whether it is a UDP datagram or a fragment of one.
+    /// Whether the frame is a UDP datagram or a fragment of one.
     pub is_udp: bool,
-    /// Whether it is a QUIC version negotiation packet, if its bytes are available.
+    /// Whether the frame is known to be a QUIC Version Negotiation packet; false if its bytes are not available.
     pub is_version_negotiation: bool,
 }
 
@@ -97,7 +98,7 @@ impl FrameSelector {
         FrameSelector { selection, stream, in_succession: 0 }
     }
 
-    /// Returns whether the next frame is selected. If `spared` is true, it is not.
+    /// Returns whether the next frame is selected. A frame with `spared` is never selected.
     pub(crate) fn chooses(&mut self, frame: &FrameInfo, spared: bool) -> bool {
         if !self.selection.frames.include(frame) {
             return false;
@@ -109,8 +110,8 @@ impl FrameSelector {
     }
 }
 
-/// Returns whether a UDP payload is a QUIC version negotiation packet by the simulator's rule: more than five bytes, of which
-/// the second to the fifth, the version, are zero.
+/// Returns whether a UDP payload is a QUIC Version Negotiation packet by the rule of quic-network-simulator: it has
+/// more than five bytes, and the version (the second to the fifth byte) is zero.
 pub(crate) fn is_version_negotiation(payload: &[u8]) -> bool {
     payload.len() > 5 && payload[1..5] == [0; 4]
 }
@@ -156,10 +157,11 @@ mod tests {
         assert_eq!(next, [true, true, false]);
     }
 
-    /// With p and at most b in succession, a cycle has k selected frames and one that is not, where k is geometric up to b with mean
-    /// p + ... + p^b. For p = 1/2, b = 2: 3/4 of 7/4 are selected, that is 3/7 = 0.42857. Per cycle the variance of k is
-    /// 1/4 + 4/4 - 9/16 = 11/16. That of the fraction, by the delta method, is Var(k - 3/7 (k + 1)) / (n / (7/4) x (7/4)^2) =
-    /// (16/49 x 11/16) / (7/4 n) = 0.1283 / n: five standard deviations of 100 000 frames are 0.0057.
+    /// With p and at most b in succession, a cycle has k selected frames and one that is not, where k is geometric up
+    /// to b with mean p + ... + p^b. For p = 1/2, b = 2: 3/4 of 7/4 are selected, that is 3/7 = 0.42857. Per cycle the
+    /// variance of k is 1/4 + 4/4 - 9/16 = 11/16. That of the fraction, by the delta method, is Var(k - 3/7 (k + 1)) /
+    /// (n / (7/4) x (7/4)^2) = (16/49 x 11/16) / (7/4 n) = 0.1283 / n: five standard deviations of 100 000 frames are
+    /// 0.0057.
     #[test]
     fn a_maximum_burst_lowers_the_fraction_as_computed() {
         let mut selector = selector(0.5, Some(2));

@@ -1,9 +1,9 @@
-//! Special links: rate and delay over time, delivery opportunities, impairments.
+//! Special links, whose rate and delay change over time, or which have delivery opportunities or impairments.
 //!
-//! They have the same two forms as other links (see [`crate::link`]): future rates and delays are known, so without a
-//! discipline a frame's departure is known when it arrives. If frames can overtake each other or arrive twice, the next
-//! link cannot be booked ahead. The special link itself can be booked ahead (except a link with a trace, see
-//! `Link::may_take_no_time`).
+//! They have the same two forms as other links (see [`crate::link`]). Future rates and delays are known, so without a
+//! discipline a frame's departure is known when the frame arrives. If frames can overtake each other or arrive twice,
+//! the next link cannot be computed ahead. The special link itself can be computed ahead (except a link with a trace,
+//! see `Link::may_take_no_time`).
 
 use crate::impairment::FrameModels;
 use crate::impairment::held::HoldOutcome;
@@ -31,8 +31,8 @@ pub enum LinkProfile {
     Constant,
     /// Rate and delay change in steps.
     Steps(LinkSchedule),
-    /// Frames depart at a trace's opportunities. The delay is constant, and the link's rate is used only for queue limits in
-    /// time.
+    /// Frames depart at the opportunities of a trace. The delay is constant, and the link's rate is used only for queue
+    /// limits in time.
     Trace(DeliveryTrace),
 }
 
@@ -46,8 +46,8 @@ impl LinkProfile {
         }
     }
 
-    /// Returns the rate at an instant of a link whose own rate is `rate`; a trace has its mean rate at all times. `None` during
-    /// an outage.
+    /// Returns the rate at `at` of a link whose own rate is `rate`; `None` during an outage. For a trace, this is the
+    /// mean rate at all times.
     pub fn rate_at(&self, at: Instant, rate: Rate) -> Option<Rate> {
         let now = match self {
             LinkProfile::Constant => rate,
@@ -57,8 +57,8 @@ impl LinkProfile {
         (now.bits_per_second() > 0).then_some(now)
     }
 
-    /// Returns the mean rate, including outages, of a link whose own rate is `rate`: over one period if the course repeats, otherwise over
-    /// a run of length `run`.
+    /// Returns the mean rate, including outages, of a link whose own rate is `rate`: over one period if the profile
+    /// repeats, otherwise over a run of length `run`.
     pub fn mean_rate(&self, rate: Rate, run: Duration) -> Rate {
         match self {
             LinkProfile::Constant => rate,
@@ -79,7 +79,7 @@ enum Pace {
 /// The waiting times of frames before the start of their transmission.
 #[derive(Debug, Default)]
 struct Waits {
-    /// Those of frames whose transmission has started.
+    /// Waiting times of frames whose transmission has started.
     over: TimeSum,
     /// Start and waiting time of frames whose transmission has not started.
     to_come: VecDeque<(Instant, Duration)>,
@@ -95,7 +95,7 @@ impl Waits {
     }
 
     fn push(&mut self, offered: Instant, start: Instant) {
-        // A queue discipline returns a frame when its transmission starts, long after it was offered.
+        // With a discipline, this is called when transmission starts, long after the frame was offered.
         self.settle(offered);
         self.to_come.push_back((start, start - offered));
     }
@@ -106,11 +106,12 @@ impl Waits {
 pub(crate) struct VariableLinkState {
     pace: Pace,
     impairments: Option<Box<FrameModels>>,
-    /// The waiting times of frames; only if the rate varies.
+    /// The waiting times of frames; `None` if the rate is constant.
     waits: Option<Waits>,
     /// Latest arrival of frames that keep their order.
     last_arrival: Instant,
-    /// Frames in flight on a link on which they can overtake, or are held: by arrival, then in order of transmission.
+    /// Frames in flight on a link on which frames can overtake or are held, by arrival time, then in order of
+    /// transmission.
     disordered: BTreeMap<(Instant, u64), InFlightPacket>,
     transmitted: u64,
     /// Frames and bytes that are never transmitted, because an outage does not end.
@@ -149,7 +150,7 @@ impl VariableLinkState {
         }))
     }
 
-    /// Returns whether the next link may be booked together with this one.
+    /// Returns whether the next link may be computed together with this one.
     pub(crate) fn permits_chains(&self) -> bool {
         self.impairments.as_ref().is_none_or(|models| models.effects().permit_chains())
     }
@@ -161,12 +162,12 @@ impl VariableLinkState {
         Some(waits.over)
     }
 
-    /// Returns whether frames depart at a trace's opportunities.
+    /// Returns whether frames depart at the opportunities of a trace.
     pub(crate) fn has_trace(&self) -> bool {
         matches!(self.pace, Pace::Trace(_))
     }
 
-    /// Exceeds the declared rate by one percent; returns false if the rate is constant.
+    /// Exceeds the declared rate by one percent from now on. Returns false if the rate is constant.
     pub(crate) fn exceed(&mut self) -> bool {
         match &mut self.pace {
             Pace::Constant => return false,
@@ -176,7 +177,8 @@ impl VariableLinkState {
         true
     }
 
-    /// Returns the least delay, and the least nanoseconds per byte, of a link with this rate and delay.
+    /// Returns the minimum propagation delay, and the minimum transmission time in nanoseconds per byte, of a link with
+    /// this rate and delay.
     pub(crate) fn minimum(&self, rate: Rate, delay: Duration) -> (Duration, f64) {
         let per_byte = |rate: Rate| 8e9 / rate.bits_per_second() as f64;
         match &self.pace {
@@ -199,13 +201,13 @@ impl Link {
         self.extras.as_mut()?.special.as_deref_mut()
     }
 
-    /// Returns the rebinding NAT at its end, if there is one.
+    /// Returns the rebinding NAT at the end of the link, if there is one.
     fn rebinding(&self) -> Option<Rebinding> {
         let (rebinding, _) = self.extras.as_ref()?.special.as_ref()?.impairments.as_ref()?.rebinding.as_ref()?;
         Some(*rebinding)
     }
 
-    /// Exceeds the declared rate by one percent; returns false if its rate is constant.
+    /// Exceeds the declared rate by one percent from now on; returns false if the rate is constant.
     pub(crate) fn exceed(&mut self) -> bool {
         self.special_mut().is_some_and(VariableLinkState::exceed)
     }
@@ -218,7 +220,7 @@ impl Link {
         }
     }
 
-    /// Transmits a frame from `start` on; returns `None` if that never ends.
+    /// Transmits a frame from `start` on; returns `None` if the transmission never ends.
     fn pass(&mut self, start: Instant, wire_bytes: u32, idle: bool) -> Option<Passage> {
         let delay = self.delay;
         let constant = match self.special_mut() {
@@ -253,8 +255,8 @@ impl Link {
 }
 
 impl<O: Observer> Network<O> {
-    /// Processes the arrival of a frame at a special link without a discipline. Returns the next link and the arrival time at it, if
-    /// that is to be booked at once.
+    /// Processes the arrival of a frame at a special link without a discipline. Returns the next link and the arrival
+    /// time there, if that link is computed together with this one.
     pub(crate) fn book(&mut self, link: LinkId, at: Instant, handle: PacketHandle) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
         let wire_bytes = self.arena.get(handle).ip_bytes + u32::from(l.framing_bytes);
@@ -271,11 +273,11 @@ impl<O: Observer> Network<O> {
         self.pass_frame(link, handle, wire_bytes, at, start, idle)
     }
 
-    /// Starts the next frame of a special link with a discipline, now.
+    /// Starts the transmission of the next frame of a special link with a discipline now.
     pub(crate) fn pass_queued(&mut self, link: LinkId, frame: &QueuedPacket) {
         let now = self.now;
         let idle = self.links[link.index()].busy_until < now;
-        // Its transmission is reported by events: the next link is not booked.
+        // The departures of a link with a discipline are events, so the next link is not computed here.
         self.pass_frame(link, frame.handle, frame.wire_bytes, frame.since, now, idle);
         let free = self.links[link.index()].busy_until;
         if !free.is_never() {
@@ -347,13 +349,13 @@ impl<O: Observer> Network<O> {
         let copy = if outcome.copied { self.copy(link, handle, arrival) } else { None };
         let next = self.travel(link, handle, arrival);
         if let Some(copy) = copy {
-            // No link after one that makes copies is booked ahead.
+            // A link after one that makes copies is never computed ahead.
             self.travel(link, copy, arrival);
         }
         next
     }
 
-    /// Flips bits; returns true if the link drops the frame.
+    /// Marks a packet as corrupted by bit errors, or drops it; returns true if the link drops the frame.
     fn corrupt(&mut self, link: LinkId, handle: PacketHandle, arrival: Instant, detection: ErrorDetection) -> bool {
         if let Some(special) = self.links[link.index()].special_mut() {
             special.corrupted += 1;
@@ -404,7 +406,8 @@ impl<O: Observer> Network<O> {
         Some(copy)
     }
 
-    /// Puts a frame in flight on a link, or returns the next link if that is to be booked at once.
+    /// Puts a frame in flight on a link, or returns the next link and the arrival time there if that link is computed
+    /// together with this one.
     fn travel(&mut self, link: LinkId, handle: PacketHandle, arrival: Instant) -> Option<(LinkId, Instant)> {
         let packet = self.arena.in_flight(handle);
         let event = EventId::new(EventClass::Arrival, link.0);
@@ -416,7 +419,8 @@ impl<O: Observer> Network<O> {
             && let Some(models) = &mut special.impairments
             && (models.effects().reorders || models.held.is_some())
         {
-            // Each frame has its own event. If it is released before that, another event delivers it, and that one has no effect.
+            // Each frame has its own event. If the frame is released earlier, another event delivers it, and its own
+            // event has no effect.
             let number = special.transmitted;
             special.transmitted += 1;
             let mut arrives = arrival;
@@ -441,7 +445,8 @@ impl<O: Observer> Network<O> {
         None
     }
 
-    /// Returns the frame that arrives now over a link on which frames can overtake or are held; `None` if it has arrived before.
+    /// Returns the frame that arrives now over a link on which frames can overtake or are held; `None` if the frame has
+    /// already arrived.
     #[cold]
     pub(crate) fn overtaken(&mut self, link: LinkId) -> Option<InFlightPacket> {
         let now = self.now;
@@ -450,7 +455,7 @@ impl<O: Observer> Network<O> {
         (arrival <= now).then(|| first.remove())
     }
 
-    /// Drops a packet whose flipped bits a host's checksum detects.
+    /// Drops a packet whose bit errors the destination host's checksum detects.
     #[cold]
     pub(crate) fn refuse_corrupted(&mut self, handle: PacketHandle) {
         self.drop_packet(self.now, handle, None, DropReason::Corruption);

@@ -1,7 +1,7 @@
-//! Taps for captures, which receive packets with all headers as they leave and reach hosts.
+//! Taps, which receive packets with all headers as the packets leave and reach hosts, for captures.
 //!
-//! A packet that its own host fragments leaves as fragments. Fragments that arrive at a host are captured one by one, as
-//! they arrive, instead of the reassembled packet.
+//! If the source host fragments a packet, the tap receives the fragments. At the destination host it also receives each
+//! fragment on arrival, instead of the reassembled packet.
 
 use crate::address::EndpointPair;
 use crate::network::{HOP_LIMIT, Network};
@@ -23,16 +23,17 @@ pub enum CaptureDirection {
     Inbound,
 }
 
-/// Receives whole packets at hosts. It returns nothing, so it cannot change a run.
+/// Receives packets with all headers at hosts. Its methods return nothing during the run, so a tap cannot change the
+/// run.
 pub trait Tap: std::fmt::Debug + Send {
-    /// A packet passed the interface of `node`.
+    /// Called when a packet or a fragment passes the interface of `node`.
     fn on_packet(&mut self, now: Instant, node: NodeId, direction: CaptureDirection, captured: &CapturedPacket<'_>);
 
-    /// A host's transport has passed a packet to the network at `node`. The packet is whole, before fragmentation, and is reported
-    /// even if it is dropped later.
+    /// Called when a host's transport has passed a packet to the network at `node`, before fragmentation and even if
+    /// the packet is dropped later.
     fn on_host_send(&mut self, _now: Instant, _node: NodeId, _captured: &CapturedPacket<'_>) {}
 
-    /// The run has ended.
+    /// Called when the run has ended.
     ///
     /// # Errors
     /// The first error of the run.
@@ -59,18 +60,18 @@ impl Tap for (Box<dyn Tap>, Box<dyn Tap>) {
     }
 }
 
-/// A packet with all its data.
+/// A packet, with its side data and its header fields.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedPacket<'a> {
     /// The packet.
     pub packet: &'a Packet,
-    /// The whole packet of which it is a fragment; otherwise the packet itself.
+    /// The whole packet if `packet` is a fragment; otherwise the packet itself.
     pub whole: &'a Packet,
     /// Options of a TCP segment.
     pub options: Option<&'a SegmentOptions>,
-    /// Payload bytes of the whole packet, if there are any; otherwise the payload is only a length.
+    /// Payload bytes of the fragment or of the whole packet; `None` if only the payload's length is modeled.
     pub payload: Option<&'a Bytes>,
-    /// The packets of a datagram of the QUIC model that stores them separately.
+    /// The packets of a datagram of the QUIC model, if they are stored separately.
     pub datagram: Option<&'a QuicDatagram>,
     /// The header fields that the packet does not contain.
     pub envelope: HeaderFields,
@@ -79,23 +80,23 @@ pub struct CapturedPacket<'a> {
 /// The header fields that a [`Packet`] does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderFields {
-    /// Addresses and ports as seen at this host: outside a NAT, the translated ones.
+    /// Nodes and ports of both endpoints as seen at this host; outside a NAT, they are translated.
     pub ends: EndpointPair,
     /// Address of the source, as seen at this host.
     pub source: IpAddr,
-    /// Address of the destination.
+    /// Address of the destination, as seen at this host.
     pub destination: IpAddr,
-    /// Whether these addresses and ports differ from those at the source.
+    /// Whether these addresses and ports differ from the untranslated ones.
     pub translated: bool,
-    /// Remaining time to live or hop limit, of 64.
+    /// Remaining time to live or hop limit; the initial value is 64.
     pub hop_limit: u8,
-    /// Identification field; IPv4 uses the lower 16 bits, and IPv6 only fragments.
+    /// Identification field. IPv4 uses the lower 16 bits; in IPv6, only fragments have the field.
     pub identification: u32,
 }
 
 impl<O: Observer> Network<O> {
-    /// Passes a packet that its source sends to the tap, unless the MTU of the first link is too small. Then its fragments
-    /// are passed when they are made, or nothing leaves the host.
+    /// Passes a packet to the tap when its source sends it. If it exceeds the MTU of the first hop, its fragments are
+    /// passed when they are created instead; if it must not be fragmented, nothing leaves the host.
     #[cold]
     pub(crate) fn capture_sent(&mut self, from: NodeId, handle: PacketHandle) {
         let Some(mut tap) = self.tap.take() else { return };
@@ -115,7 +116,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Passes a packet to the tap, if its flow is known to the directory.
+    /// Passes a packet to the tap, if the directory contains its flow.
     #[cold]
     pub(crate) fn capture(&mut self, node: NodeId, direction: CaptureDirection, handle: PacketHandle) {
         let Some(mut tap) = self.tap.take() else { return };
@@ -157,9 +158,8 @@ impl<O: Observer> Network<O> {
             IpVersion::V4 if !is_settled => self.translators.seen_at(node, ends, self.translated_as(whole)),
             _ => ends,
         };
-        // Packets that are not fragmented have an Identification that distinguishes them from the previous and next packets and is the same
-        // at
-        // both ends.
+        // The Identification of an unfragmented packet is the same at both ends and distinguishes the packet from the
+        // previous and next ones.
         let sent = packet.sent.as_nanos();
         let distinct = (sent ^ sent >> 16) as u32 ^ packet.flow.0.rotate_left(16).wrapping_mul(0x9E37_79B1);
         HeaderFields {

@@ -1,12 +1,13 @@
 //! CoDel (RFC 8289), which drops packets based on their sojourn time and not on the queue length.
 //!
-//! If every packet of the last `interval` waited longer than `target`, one packet is dropped at departure. While this continues,
-//! the next packet is dropped after interval / sqrt(n), where n counts the drops, until a packet has waited less than `target`. A queue
-//! of no more than one full packet has no drops. Names and steps are those of RFC 8289 section 5.
+//! If every packet of the last `interval` waited at least `target`, one packet is dropped at departure. While this
+//! continues, the next packet is dropped after interval / sqrt(n), where n counts the drops, until a packet has waited
+//! less than `target`. No packet is dropped if at most one full packet remains in the queue. Names and steps are those
+//! of RFC 8289 section 5.
 //!
-//! With ECN, an ECN-capable packet is marked and sent instead, which counts as a drop. With a CE threshold
-//! (RFC 8290 section 5.2.7), an ECN-capable packet that waited longer than the threshold is also marked, independently of the control
-//! law. DCTCP requires this signal.
+//! With ECN, an ECN-capable packet is marked and sent instead of being dropped; the mark counts as a drop. With a CE
+//! threshold (RFC 8290 section 5.2.7), an ECN-capable packet that waited longer than the threshold is also marked,
+//! independently of the control law. DCTCP requires this signal.
 
 use super::settings::{
     DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, LIMIT_KEY, LinkParameters,
@@ -19,12 +20,13 @@ use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Settings of CoDel. The default is that of RFC 8289, without ECN.
+/// Settings of CoDel. The defaults are those of RFC 8289, without ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDelSpecification {
     /// Acceptable standing sojourn time (RFC 8289 section 4.3: 5 ms).
     pub target: Duration,
-    /// Time for which the sojourn time must exceed the target, about a round-trip time (RFC 8289 section 4.2: 100 ms).
+    /// Time for which the sojourn time must exceed the target; about one round-trip time (RFC 8289 section 4.2: 100
+    /// ms).
     pub interval: Duration,
     /// Size of a full packet at the IP layer, in bytes.
     pub mtu_bytes: u32,
@@ -68,7 +70,7 @@ pub(super) const CE_THRESHOLD: Field = Field::optional(
     "Sojourn time above which every ECN-capable packet is marked, independent of CoDel (for DCTCP).",
 );
 
-/// Keys of the control law.
+/// The keys of the control law.
 pub(super) const KEYS: &[Field] = &[
     Field::default("target", FieldKind::DURATION, "5ms", "Acceptable standing queueing delay."),
     Field::default(
@@ -92,7 +94,7 @@ impl CoDelSpecification {
     }
 }
 
-/// Settings of a queue with CoDel.
+/// Settings of the CoDel discipline: a queue limit and the control law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitedCoDelSpecification {
     /// Limit of the queue.
@@ -122,7 +124,7 @@ impl DisciplineSettings for LimitedCoDelSpecification {
 /// The control law, separate from the queue that it controls.
 #[derive(Debug, Default)]
 struct ControlLaw {
-    /// The time at which the sojourn time will have exceeded the target for an interval.
+    /// When the sojourn time will have exceeded the target for an interval; `None` while it is below the target.
     first_above: Option<Instant>,
     dropping: bool,
     drop_next: Instant,
@@ -131,7 +133,8 @@ struct ControlLaw {
 }
 
 impl ControlLaw {
-    /// Returns whether the sojourn time has exceeded the target for long enough to drop this packet; `left_bytes` wait behind it.
+    /// Returns whether the sojourn time has exceeded the target for long enough to drop this packet; `left_bytes`
+    /// remain in the queue.
     fn stands(&mut self, now: Instant, packet: &QueuedPacket, left_bytes: u64, settings: &CoDelSpecification) -> bool {
         if now.saturating_since(packet.since) < settings.target || left_bytes <= u64::from(settings.mtu_bytes) {
             self.first_above = None;
@@ -149,7 +152,7 @@ impl ControlLaw {
     /// Starts a series of drops or marks.
     fn begin(&mut self, now: Instant, interval: Duration) {
         self.dropping = true;
-        // Soon after the previous series, the control law continues near its previous count.
+        // Soon after the previous series, the control law resumes near the previous count.
         let delta = self.count - self.last_count;
         let recent = now.saturating_since(self.drop_next) < interval.saturating_mul(16);
         self.count = if delta > 1 && recent { delta } else { 1 };
@@ -190,7 +193,7 @@ impl CoDelQueue {
         self.wire_bytes
     }
 
-    /// Removes the head without the control law.
+    /// Removes the head of the queue without applying the control law.
     pub(crate) fn pop(&mut self) -> Option<QueuedPacket> {
         let packet = self.queue.pop_front()?;
         self.ip_bytes -= u64::from(packet.ip_bytes);
@@ -198,7 +201,7 @@ impl CoDelQueue {
         Some(packet)
     }
 
-    /// Removes the head and returns whether the control law permits to drop it.
+    /// Removes the head of the queue and returns whether the control law permits dropping it.
     fn examine(&mut self, now: Instant, settings: &CoDelSpecification) -> Option<(QueuedPacket, bool)> {
         let Some(packet) = self.pop() else {
             self.law.first_above = None;
@@ -208,7 +211,7 @@ impl CoDelQueue {
         Some((packet, stands))
     }
 
-    /// Removes the next packet to send; packets dropped before it are appended to `dropped`.
+    /// Removes and returns the next packet to send; appends the packets dropped before it to `dropped`.
     pub(crate) fn dequeue(
         &mut self,
         now: Instant,
@@ -267,7 +270,7 @@ impl CoDelQueue {
     }
 }
 
-/// The discipline: one queue with CoDel. A packet that would exceed the limit is refused.
+/// The CoDel queue discipline, which rejects packets that would exceed its limit.
 #[derive(Debug)]
 pub struct CoDel {
     settings: CoDelSpecification,
@@ -277,7 +280,7 @@ pub struct CoDel {
 }
 
 impl CoDel {
-    /// Returns an empty discipline. (The limit in Linux is 1000 packets.)
+    /// Returns an empty discipline. (The default limit in Linux is 1000 packets.)
     pub fn new(limit: Limit, settings: CoDelSpecification) -> Self {
         CoDel { settings, limit, queue: CoDelQueue::default(), wire_bytes: 0 }
     }
@@ -371,8 +374,9 @@ mod tests {
 
     #[test]
     fn drop_times_follow_the_inverse_square_root() {
-        // The sojourn time reaches 5 ms at 5 ms and has exceeded it for 100 ms at 105: first drop. Then 100 ms / sqrt(n) later:
-        // 105 + 100 = 205, + 70.71 = 275.71, + 57.74 = 333.45, + 50 = 383.45; each at the next whole millisecond.
+        // The sojourn time reaches 5 ms at 5 ms and has exceeded it for 100 ms at 105: first drop. Then 100 ms /
+        // sqrt(n) later: 105 + 100 = 205, + 70.71 = 275.71, + 57.74 = 333.45, + 50 = 383.45; each at the next whole
+        // millisecond.
         assert_eq!(drops(&SETTINGS), [105, 205, 276, 334, 384]);
     }
 
@@ -411,10 +415,10 @@ mod tests {
     #[test]
     fn a_series_that_restarts_soon_continues_at_the_previous_count() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        // Three drops by 280 ms (see above). Then one packet that did not wait, and a standing queue again from 285 on, so the next drop is
-        // at
-        // 385. Two of the three drops were made by the control law, so it continues with 2 and drops 100 / sqrt(2) = 70.71 ms later, at
-        // 455.71. After a pause of 16 intervals it starts with 1: 100 ms later.
+        // Three drops by 280 ms (see above). Then one packet that did not wait, and a standing queue again from 285 on,
+        // so the next drop is at
+        // 385. Two of the three drops were made by the control law, so it continues with 2 and drops 100 / sqrt(2) =
+        //      70.71 ms later, at 455.71. After a pause of 16 intervals it starts with 1: 100 ms later.
         for (pause_ms, expected) in [(0, [385, 456]), (2000, [2385, 2485])] {
             let mut queue = CoDelQueue::default();
             let mut dropped = Vec::new();

@@ -1,21 +1,24 @@
 //! DualPI2, the dual-queue coupled AQM for low latency, low loss and scalable throughput (RFC 9332, appendix A).
 //!
-//! Packets with ECT(1) or CE enter the low-latency queue L, all others the classic queue C; both share one limit. Every update
-//! interval, a proportional-integral controller changes a base probability p' according to the longer delay of the two queues:
+//! Packets with ECT(1) or CE enter the low-latency queue L; all others enter the classic queue C. Both queues share one
+//! limit. In every update interval, a proportional-integral controller changes a base probability p' according to the
+//! longer delay of the two queues:
 //!
 //! p' += alpha (delay - target) + beta (delay - previous delay).
 //!
-//! Classic packets are dropped (or marked) with probability p'^2, since the rate of Reno and CUBIC varies with the inverse square root.
-//! Low-latency packets are marked with the larger of two probabilities. One is k p' (the coupling, which gives both kinds of flow equal
-//! rates). The other is that of their own queue: a ramp over the sojourn time. When k p' reaches 1, marks cannot signal more: then L also
-//! drops with p'^2, and ECN-capable packets in C are dropped as well.
+//! Classic packets are dropped (or marked) with probability p'^2, because the rates of Reno and CUBIC are proportional
+//! to the inverse square root of the probability. Low-latency packets are marked with the larger of two probabilities.
+//! One is the coupled probability k p', which gives both kinds of flow equal rates. The other is that of their own
+//! queue, a ramp over the sojourn time. When k p' reaches 1, marks cannot signal more congestion. L then also drops
+//! packets with probability p'^2, and ECN-capable packets in C are dropped as well.
 //!
-//! No random numbers are used: each queue sums the probabilities and acts whenever the sum exceeds one.
+//! No random numbers are used: each queue sums the probabilities and drops or marks a packet whenever the sum exceeds
+//! one.
 //!
-//! The delay of a queue is the sojourn time of its head. For the ramp, the departing packet is still the head, and counts
-//! as one of the queue's packets. When both queues hold packets, the scheduler prefers L but prevents starvation of C. Its weighted
-//! round robin is by bytes. The credit changes only while both queues hold packets, and is reset in favor of L when both are empty, as in
-//! Linux.
+//! The delay of a queue is the sojourn time of its head. For the ramp, the departing packet is still the head, and
+//! counts as one of the queue's packets. When both queues hold packets, the scheduler prefers L but prevents starvation
+//! of C. The weighted round robin counts bytes. The credit changes only while both queues hold packets, and is reset in
+//! favor of L when both are empty, as in Linux.
 
 use super::periodic::PeriodicTimer;
 use super::settings::{
@@ -28,28 +31,30 @@ use fullpipe_units::{Duration, EcnCodepoint, Instant, Rate};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The scheduler: selects the queue that is served when both hold packets (RFC 9332 section 4.2.2).
+/// The scheduler, which selects the queue that is served when both hold packets (RFC 9332 section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DualPi2Scheduler {
-    /// Bytes in proportion to the weights, although the coupled signal usually determines the rates (RFC 9332: 1 to 15).
+    /// Serves bytes in proportion to the weights (RFC 9332: 1 to 15). The coupled signal usually determines the rates.
     WeightedRoundRobin {
         /// Weight of the classic queue.
         classic_weight: u32,
         /// Weight of the low-latency queue.
         l4s_weight: u32,
     },
-    /// The packet that has waited longest; `shift` is added to the sojourn time of low-latency packets (RFC 9332: 50 ms).
+    /// Serves the packet that has waited longest; `shift` is added to the sojourn time of low-latency packets (RFC
+    /// 9332: 50 ms).
     TimeShiftedFifo {
         /// Time added to the sojourn time of low-latency packets.
         shift: Duration,
     },
 }
 
-/// Settings of DualPI2. The default is that of RFC 9332, except for the limit, which depends on the rate
+/// Settings of DualPI2. The defaults are those of RFC 9332, except for the limit, which depends on the rate
 /// ([`DualPi2Specification::for_path`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Specification {
-    /// Limit of both queues together. A packet is accepted if there is room for `max_packet_bytes` (RFC 9332: 250 ms of bytes).
+    /// Limit of both queues together. A packet is accepted if there is room for `max_packet_bytes` (RFC 9332: 250 ms of
+    /// bytes).
     pub limit: Limit,
     /// Size of the largest packet on the wire, in bytes.
     pub max_packet_bytes: u32,
@@ -65,7 +70,7 @@ pub struct DualPi2Specification {
     pub beta: f64,
     /// Sojourn time above which low-latency packets are marked with increasing probability (minTh: 800 us).
     pub ramp_start: Duration,
-    /// Length of the ramp, at the end of which all are marked (range: 400 us); zero makes it a step.
+    /// Length of the ramp, beyond which all low-latency packets are marked (range: 400 us); zero makes the ramp a step.
     pub ramp_range: Duration,
     /// The low-latency queue marks by its own ramp only if it holds more packets than this (Th_len: 1).
     pub ramp_min_packets: u64,
@@ -83,7 +88,8 @@ impl Default for DualPi2Specification {
 }
 
 impl DualPi2Specification {
-    /// Returns the values that RFC 9332 figure 2 derives from the link's rate, the target delay and the longest expected round-trip time.
+    /// Returns the settings that RFC 9332 figure 2 derives from the link's rate, the target delay and the longest
+    /// expected round-trip time.
     pub fn for_path(rate: Rate, target: Duration, longest_round_trip: Duration) -> Self {
         Self::derived(Limit::from_duration(Duration::from_millis(250), rate), target, longest_round_trip)
     }
@@ -176,7 +182,7 @@ impl DisciplineSettings for DualPi2Specification {
 struct Lane {
     queue: VecDeque<QueuedPacket>,
     bytes: u64,
-    /// Sum of probabilities that has not yet caused an action.
+    /// Sum of probabilities that has not yet caused a mark or a drop.
     count: f64,
 }
 
@@ -197,7 +203,7 @@ impl Lane {
         self.queue.front().map_or(Duration::ZERO, |head| now.saturating_since(head.since))
     }
 
-    /// Returns true in the given proportion of calls, evenly spread.
+    /// Returns true in a fraction `likelihood` of calls, evenly spaced.
     fn recurs(&mut self, likelihood: f64) -> bool {
         self.count += likelihood;
         let due = self.count > 1.0;
@@ -218,7 +224,7 @@ pub struct DualPi2 {
     base: f64,
     previous_delay: f64,
     updates: PeriodicTimer,
-    /// Credit of C in the round robin, in bytes times weights; C can be served when it is positive.
+    /// Credit of C in the round robin, in bytes times weights; C can be served when the credit is positive.
     credit: i64,
 }
 
@@ -251,7 +257,7 @@ impl DualPi2 {
             self.base = (self.base + change).clamp(0.0, 1.0);
             self.previous_delay = delay;
             if self.base == 0.0 && self.is_empty() {
-                // Nothing changes before a packet arrives.
+                // Updates have no effect before a packet arrives.
                 self.updates.skip(now);
             }
         }
@@ -282,7 +288,8 @@ impl DualPi2 {
         }
     }
 
-    /// Returns the marking probability of L's own ramp for its head: 0 up to the start of the ramp, 1 from its end on.
+    /// Returns the marking probability of L's own ramp for its head: 0 up to the start of the ramp, and 1 from its end
+    /// on.
     fn native_probability(&self, now: Instant) -> f64 {
         let DualPi2Specification { ramp_start, ramp_range, ramp_min_packets, .. } = self.settings;
         let delay = self.l4s.delay(now);
@@ -297,7 +304,7 @@ impl DualPi2 {
         }
     }
 
-    /// Removes the head of L; `None` if it was dropped.
+    /// Removes the head of L; returns `None` if the packet was dropped.
     fn take_l4s(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let native = self.native_probability(now);
         let mut packet = self.l4s.pop()?;
@@ -318,7 +325,7 @@ impl DualPi2 {
         Some(packet)
     }
 
-    /// Removes the head of C; `None` if it was dropped.
+    /// Removes the head of C; returns `None` if the packet was dropped.
     fn take_classic(&mut self, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let mut packet = self.classic.pop()?;
         let probability = self.base * self.base;

@@ -1,14 +1,16 @@
-//! FQ-CoDel (RFC 8290): a queue per flow, each with CoDel, served by deficit round robin with priority for new flows.
+//! FQ-CoDel (RFC 8290), with one CoDel queue per flow, served by deficit round robin with priority for new flows.
 //!
 //! A flow that becomes active gets a credit of `quantum_bytes` and enters the list of new flows, which is served before
-//! the list of old flows. A flow without credit gets another quantum and moves to the end of the old list. A new flow whose queue becomes
-//! empty moves to the old list (if there are old flows; otherwise it is removed at once, as in Linux). An old flow whose queue becomes
-//! empty is removed. Sizes are those of the IP layer. When all queues together exceed the limits, half of the bytes of the longest queue
-//! are dropped from its head, at most 64 packets. As in the simulator whose study we reproduce, the queue of a flow
-//! also refuses packets beyond `limit`, so a single flow has tail drops.
+//! the list of old flows. A flow without credit gets another quantum and moves to the end of the old list. A new flow
+//! whose queue becomes empty moves to the old list (if there are old flows; otherwise it is removed immediately, as in
+//! Linux). An old flow whose queue becomes empty is removed. Sizes are those of the IP layer. When all queues together
+//! exceed the limits, half of the bytes of the longest queue are dropped from its head, at most 64 packets. As in the
+//! simulator whose study we reproduce, the queue of each flow also rejects packets beyond `limit`, so a single flow has
+//! tail drops.
 //!
-//! Flows are distinguished exactly (RFC 8290 hashes them onto 1024 queues). Fragments after the first have no ports. Those to one
-//! destination form a flow of their own, so the first fragment and the others of a packet are in different queues.
+//! Flows are distinguished exactly (RFC 8290 hashes them onto 1024 queues). Fragments after the first have no ports.
+//! All such fragments to one destination form a separate flow, so the first fragment and the other fragments of a
+//! packet are in different queues.
 
 use super::codel::{self, CE_THRESHOLD, CoDelQueue, CoDelSpecification};
 use super::settings::{
@@ -24,12 +26,12 @@ use std::sync::Arc;
 /// Maximum number of packets dropped at once from the longest queue (RFC 8290 section 4.1).
 const DROP_BATCH: usize = 64;
 
-/// Settings of FQ-CoDel. The default is that of RFC 8290, for an MTU of 1500 bytes.
+/// Settings of FQ-CoDel. The defaults are those of RFC 8290 for an MTU of 1500 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqCoDelSpecification {
     /// Limit of all queues together, and of each queue (RFC 8290 section 5.2.3: 10 240 packets).
     pub limit: Limit,
-    /// Limit of all queues together in bytes on the wire, if any (Linux: 32 MB of memory).
+    /// Limit of all queues together in bytes on the wire; `None` means no limit (Linux: 32 MB of memory).
     pub limit_bytes: Option<u64>,
     /// Credit of a flow per round, in bytes at the IP layer (RFC 8290: one MTU).
     pub quantum_bytes: u32,
@@ -49,7 +51,7 @@ impl Default for FqCoDelSpecification {
     }
 }
 
-/// The former key of the limit, from when not all disciplines had the same key.
+/// The former key of the limit, before all disciplines had the same key.
 const LIMIT_PACKETS: &[FormerKey] = &[FormerKey {
     key: "limit_packets",
     value: |content| match content {
@@ -156,7 +158,7 @@ impl FqCoDel {
 
     /// Drops packets from the head of the longest queue.
     fn relieve(&mut self, dropped: &mut Vec<QueuedPacket>) {
-        // The first of the queues with the most bytes.
+        // The first of the queues that hold the most bytes.
         let fattest = (0..self.flows.len()).rev().max_by_key(|&index| self.flows[index].queue.ip_bytes());
         let Some(flow) = fattest.map(|index| &mut self.flows[index]) else { return };
         let enough = flow.queue.ip_bytes() / 2;
@@ -215,7 +217,7 @@ impl QueueDiscipline for FqCoDel {
             let index = *list.front()?;
             let flow = &mut self.flows[index];
             if flow.credit <= 0 {
-                // A quantum of zero would never end.
+                // With a quantum of zero, this loop would never end.
                 flow.credit += i64::from(self.settings.quantum_bytes.max(1));
                 list.pop_front();
                 self.old_flows.push_back(index);
@@ -324,7 +326,8 @@ mod tests {
         // The queue of flow 2 was empty, so it is in the old list: flow 1 uses up its quantum first.
         queue.enqueue(Instant::ZERO, packet(9, 2, 100), &mut dropped).unwrap();
         assert_eq!(drain(&mut queue, 3), [1, 2, 1]);
-        // Empty again, flow 2 is removed when it is served next (after flow 1's quantum of three), and is new after that.
+        // Empty again, flow 2 is removed when it is served next (after flow 1's quantum of three), and is new after
+        // that.
         assert_eq!(drain(&mut queue, 3), [1, 1, 1]);
         queue.enqueue(Instant::ZERO, packet(9, 2, 100), &mut dropped).unwrap();
         assert_eq!(drain(&mut queue, 2), [2, 1]);

@@ -1,4 +1,4 @@
-//! The components `fifo` and `none`: first in, first out, and the device queue alone. The queue is [`Fifo`].
+//! The components `fifo` (a first-in, first-out queue) and `none` (the device queue alone); the queue is [`Fifo`].
 
 use super::settings::{
     Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT_KEY, QueueCapacity,

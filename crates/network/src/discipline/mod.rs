@@ -1,9 +1,10 @@
-//! Queue disciplines, which select the packet that departs next and the packets that are marked or dropped before that.
+//! Queue disciplines, which select the packet that departs next and the packets that are marked or dropped.
 //!
 //! Each discipline implements [`crate::QueueDiscipline`] and is built from a plain specification, which implements
-//! [`DisciplineSettings`](settings::DisciplineSettings). Its file declares its keys; a new discipline is a file and two lines here. Sizes
-//! are bytes on the wire unless the text states that they are those of the IP layer. Periodic updates are executed at the next arrival or
-//! departure, with the state at the instants when they were due. Results do not depend on when a discipline is inspected.
+//! [`DisciplineSettings`](settings::DisciplineSettings). Its file declares its keys. To add a discipline, add a file
+//! and two lines here. Sizes are in bytes on the wire unless the documentation states that they apply to the IP layer.
+//! Periodic updates are executed at the next arrival or departure, with the state at the instants when they were due.
+//! Results do not depend on when a discipline is inspected.
 //! | discipline | decides | by | source |
 //! |---|---|---|---|
 //! | [`Red`] | at arrival | the average queue | Floyd and Jacobson 1993; Floyd, Gummadi and Shenker 2001 |
@@ -37,7 +38,8 @@ use fullpipe_schema::component::{Catalog, variants};
 use fullpipe_schema::{Table, Variants};
 use settings::{Discipline, DisciplineComponent, LinkParameters};
 
-/// All disciplines except strict priority, which contains the others, in the order of lists and of the reference page.
+/// All disciplines except strict priority, which contains the others, in the order of the reference page and of the
+/// program's lists.
 const IN_BANDS: &[&DisciplineComponent] = &[
     &fifo::NONE,
     &fifo::FIFO,

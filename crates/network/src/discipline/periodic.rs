@@ -2,7 +2,7 @@
 
 use fullpipe_units::{Duration, Instant};
 
-/// Instants at a fixed interval.
+/// The instants of periodic updates, at a fixed interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeriodicTimer {
     next: Instant,
@@ -10,13 +10,14 @@ pub(super) struct PeriodicTimer {
 }
 
 impl PeriodicTimer {
-    /// The first instant is one interval after `start`. An interval of zero is treated as one nanosecond.
+    /// Returns a timer whose first instant is one interval after `start`. An interval of zero is treated as one
+    /// nanosecond.
     pub(super) fn after(start: Instant, interval: Duration) -> Self {
         let interval = interval.max(Duration::from_nanos(1));
         PeriodicTimer { next: start.saturating_add(interval), interval }
     }
 
-    /// Returns the earliest instant not later than `now` that was not returned yet.
+    /// Returns the earliest instant, no later than `now`, that has not been returned yet.
     pub(super) fn due(&mut self, now: Instant) -> Option<Instant> {
         if self.next > now || self.next.is_never() {
             return None;

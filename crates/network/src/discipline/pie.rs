@@ -1,21 +1,21 @@
 //! PIE, proportional integral controller enhanced (RFC 8033).
 //!
-//! An arriving packet is dropped (or, while the probability is small, marked) with a probability that a
-//! proportional-integral controller updates every update interval from the queue's delay:
+//! An arriving packet is dropped (or, while the probability is small, marked) with a probability p. A
+//! proportional-integral controller updates p in every update interval from the queue's delay:
 //!
 //! p += scale(p) (alpha (delay - target) + beta (delay - previous delay)),
 //!
-//! where the scale decreases with p, because by TCP's throughput law, small probabilities have more effect. Without congestion p
-//! decays by 2 % per update. Bursts at an idle queue are accepted for `max_burst`. No packet is dropped if the queue has up to two packets,
-//! or if its delay was below half the target while p is small.
+//! where scale(p) is smaller for small p, because TCP's throughput is more sensitive to small probabilities. Without
+//! congestion, p decays by 2 % per update. Bursts at an idle queue are accepted for `max_burst`. No packet is dropped
+//! if the queue holds at most two packets, or if its delay was below half the target while p is small.
 //!
-//! Optional as in the RFC: marking, estimation of the delay from the departure rate instead of timestamps,
-//! derandomized drops, limited increases, and deactivation until a third of the buffer is filled.
+//! As in the RFC, the following features are optional: marking, estimation of the delay from the departure rate instead
+//! of timestamps, derandomized drops, limited increases, and deactivation until a third of the buffer is filled.
 //!
-//! Where sections 4 and 5 differ from the listings of the appendices, the sections apply: the burst allowance is checked before
-//! the random drop; p decays when both delays are zero (4.2); PIE is deactivated when both are below half the target
-//! (5.3), but not while a third of the buffer is filled, which would activate it at once. An empty queue has delay zero, whatever the
-//! sojourn time of the last packet was.
+//! Where sections 4 and 5 differ from the listings of the appendices, the sections apply. The burst allowance is
+//! checked before the random drop. p decays when both delays are zero (4.2). PIE is deactivated when both delays are
+//! below half the target (5.3). It is not deactivated while a third of the buffer is filled, because it would be
+//! activated again immediately. An empty queue has delay zero, regardless of the sojourn time of the last packet.
 
 use super::periodic::PeriodicTimer;
 use super::settings::{
@@ -39,7 +39,7 @@ pub enum PieDelayEstimator {
     },
 }
 
-/// Settings of PIE. The default is that of RFC 8033, with timestamps, derandomization and limited increases.
+/// Settings of PIE. The defaults are those of RFC 8033, with timestamps, derandomization and limited increases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieSpecification {
     /// Limit of the queue (TAIL_DROP).
@@ -54,7 +54,8 @@ pub struct PieSpecification {
     pub beta: f64,
     /// Time for which a burst is accepted without drops (MAX_BURST: 150 ms).
     pub max_burst: Duration,
-    /// Typical packet size on the wire in bytes (MEAN_PKTSIZE); a queue of up to two such packets has no drops.
+    /// Typical packet size on the wire in bytes (MEAN_PKTSIZE); no packet is dropped from a queue of at most two such
+    /// packets.
     pub mean_packet_bytes: u32,
     /// How the delay is measured.
     pub delay: PieDelayEstimator,
@@ -64,7 +65,7 @@ pub struct PieSpecification {
     pub ecn_limit: f64,
     /// Whether drops that are too close together or too far apart are avoided (section 5.4).
     pub derandomise: bool,
-    /// Whether the probability rises by at most 0.02 per update when it is 0.1 or more (section 5.5).
+    /// Whether the probability increases by at most 0.02 per update when it is 0.1 or more (section 5.5).
     pub cap_increase: bool,
     /// Whether PIE is inactive until a third of the limit is filled, and again after congestion (section 5.3).
     pub activation: bool,
@@ -95,12 +96,12 @@ impl Default for PieSpecification {
 struct DepartureRate {
     /// Start of a measurement and the bytes that have departed since.
     running: Option<(Instant, u64)>,
-    /// Smoothed time in which the threshold's bytes depart, in seconds; 0 before the first measurement.
+    /// Smoothed time in seconds in which `threshold_bytes` depart; 0 before the first measurement.
     average_seconds: f64,
 }
 
 impl DepartureRate {
-    /// Processes the departure of a packet; `left_bytes` remain.
+    /// Processes the departure of a packet; `left_bytes` remain in the queue.
     fn departed(&mut self, now: Instant, packet: &QueuedPacket, left_bytes: u64, threshold_bytes: u32) {
         let threshold = u64::from(threshold_bytes);
         if let Some((start, bytes)) = &mut self.running {
@@ -122,7 +123,7 @@ static DELAYS: [(Choice, PieDelayEstimator); 2] = named! {
     /// the measured sojourn time of packets.
     "timestamps" => PieDelayEstimator::Timestamps;
     /// queue length divided by the measured departure rate (section 5.2).
-    "departure-rate" => // DQ_THRESHOLD of RFC 8033 section 5.2, 16 KiB.
+    "departure-rate" => // DQ_THRESHOLD of RFC 8033 section 5.2: 16 KiB.
         PieDelayEstimator::DepartureRate { threshold_bytes: 16_384 };
 };
 
@@ -205,7 +206,7 @@ pub struct Pie {
 }
 
 impl Pie {
-    /// Returns an empty discipline; `stream` selects the packets that are dropped.
+    /// Returns an empty discipline. Random numbers from `stream` select the packets that are dropped.
     pub fn new(settings: PieSpecification, stream: RandomStream) -> Self {
         Pie {
             queue: Fifo::new(settings.limit),
@@ -236,7 +237,7 @@ impl Pie {
             self.update();
             let at_rest = self.probability == 0.0 && self.burst_allowance.is_zero() && self.previous_delay == 0.0;
             if at_rest {
-                // Nothing changes before a packet arrives or departs.
+                // Updates have no effect before a packet arrives or departs.
                 self.updates.skip(now);
             }
         }

@@ -1,19 +1,20 @@
-//! RED, random early detection (Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
+//! Random early detection (RED; Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
 //! IEEE/ACM Transactions on Networking 1(4), 1993), with the "gentle" slope (Floyd, 2000) and Adaptive RED (Floyd,
 //! Gummadi and Shenker, "Adaptive RED", 2001).
 //!
-//! Each arrival updates an exponentially weighted average of the queue with weight w_q. An arrival at an empty queue first lets the average
-//! decay for the idle time, as if typical packets had arrived at an empty queue at the link's rate. Below the
-//! lower threshold no packet is dropped. Between the thresholds the probability p_b rises linearly to max_p. To spread
-//! the drops evenly, packet number `count` since the last drop is dropped with p_b / (1 - count p_b), so the
-//! distance between drops is uniform instead of geometric. Above the upper threshold all packets are
-//! dropped. With the gentle slope, the probability instead rises from max_p to 1 at twice the threshold.
+//! Each arrival updates an exponentially weighted moving average of the queue length with weight w_q. When a packet
+//! arrives at an empty queue, the average first decays, as if typical packets had arrived at the link's rate during the
+//! idle time. Below the lower threshold no packet is dropped. Between the thresholds the probability p_b rises linearly
+//! to max_p. To spread the drops evenly, packet number `count` since the last drop is dropped with probability p_b /
+//! (1 - count p_b). The distance between drops then has a uniform instead of a geometric distribution. Above the upper
+//! threshold all packets are dropped. With the gentle slope, the probability instead rises from max_p to 1 at twice the
+//! threshold.
 //!
-//! With ECN, ECN-capable packets that are selected between the thresholds are marked; above, all selected packets are dropped
-//! (RFC 3168 section 7 reserves drops for flows that ignore marks).
+//! With ECN, ECN-capable packets that are selected between the thresholds are marked. Above the upper threshold, all
+//! selected packets are dropped (RFC 3168 section 7 reserves drops for flows that ignore marks).
 //!
-//! Adaptive RED changes max_p at regular intervals to keep the average in the middle fifth between
-//! the thresholds: it increases max_p additively and decreases it multiplicatively.
+//! Adaptive RED changes max_p at regular intervals to keep the average in the middle fifth of the range between the
+//! thresholds. It increases max_p additively and decreases it multiplicatively.
 
 use super::periodic::PeriodicTimer;
 use super::settings::{
@@ -36,7 +37,7 @@ pub enum RedUnit {
     Bytes,
 }
 
-/// How Adaptive RED changes the maximum probability. The default is that of the paper, section 4.
+/// How Adaptive RED changes the maximum probability. The defaults are those of section 4 of the paper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveRedSpecification {
     /// Time between adaptations.
@@ -45,9 +46,9 @@ pub struct AdaptiveRedSpecification {
     pub increase: f64,
     /// Factor of a decrease (beta).
     pub decrease: f64,
-    /// Smallest maximum probability.
+    /// Lower bound of the maximum probability.
     pub lowest: f64,
-    /// Largest maximum probability.
+    /// Upper bound of the maximum probability.
     pub highest: f64,
 }
 
@@ -76,9 +77,10 @@ pub struct RedSpecification {
     pub max_threshold: f64,
     /// Probability at the upper threshold (max_p).
     pub max_probability: f64,
-    /// Weight of the current queue in the average (w_q).
+    /// Weight of the current queue length in the average (w_q).
     pub weight: f64,
-    /// Whether the probability rises linearly to 1 between the upper threshold and twice the threshold, instead of in one step.
+    /// Whether the probability rises linearly to 1 between the upper threshold and twice the upper threshold, instead
+    /// of in one step.
     pub gentle: bool,
     /// Size on the wire of a typical packet in bytes, which determines the decay of the average of an idle queue.
     pub mean_packet_bytes: u32,
@@ -88,12 +90,13 @@ pub struct RedSpecification {
     pub rate: Rate,
     /// Whether ECN-capable packets are marked instead of dropped while the average is below the upper threshold.
     pub ecn: bool,
-    /// Settings of Adaptive RED; `None`: the maximum probability is constant.
+    /// Settings of Adaptive RED; `None` if the maximum probability is constant.
     pub adaptive: Option<AdaptiveRedSpecification>,
 }
 
 impl RedSpecification {
-    /// Returns RED in packets as its authors recommend (Floyd 1997): 5 and 15 packets, 0.1, w_q 0.002, gentle.
+    /// Returns the recommended settings of RED in packets (Floyd 1997): thresholds of 5 and 15 packets, max_p 0.1, w_q
+    /// 0.002, gentle.
     pub fn recommended(limit: Limit, rate: Rate) -> Self {
         RedSpecification {
             limit,
@@ -111,9 +114,9 @@ impl RedSpecification {
         }
     }
 
-    /// Returns Adaptive RED with all other settings derived from rate and target delay (section 5 of the paper). The lower threshold is
-    /// half of what departs in the target delay, at least 5 packets. The upper threshold is three times that. w_q = 1 - exp(-1/C),
-    /// where C is the rate in packets per second.
+    /// Returns settings of Adaptive RED that are derived from the rate and the target delay (section 5 of the paper).
+    /// The lower threshold is half the number of packets that depart in the target delay, at least 5 packets. The upper
+    /// threshold is three times that. w_q = 1 - exp(-1/C), where C is the rate in packets per second.
     pub fn adaptive(limit: Limit, rate: Rate, target_delay: Duration) -> Self {
         let base = Self::recommended(limit, rate);
         let packets_per_second = rate.bits_per_second() as f64 / (8.0 * f64::from(base.mean_packet_bytes));
@@ -138,7 +141,8 @@ pub(super) static RED: DisciplineComponent = Component {
             LIMIT;
             /// Lower threshold: average queue length below which no packet is dropped.
             "min": FieldKind::LinkQueueLimit, default "5packets";
-            /// Upper threshold: average queue length at which the drop probability is `max_probability`, in the unit of `min`.
+            /// Upper threshold: average queue length at which the drop probability is `max_probability`, in the unit of
+            /// `min`.
             "max": FieldKind::LinkQueueLimit, default "15packets";
             /// Drop probability at `max`.
             "max_probability": FieldKind::PROBABILITY, default "0.1";
@@ -228,23 +232,23 @@ pub struct Red {
     average: f64,
     /// When the queue became empty.
     empty_since: Option<Instant>,
-    /// Packets accepted since the last drop; `None` while the average is below the thresholds.
+    /// Number of packets accepted since the last drop; `None` while the average is below the lower threshold.
     spared: Option<u64>,
     max_probability: f64,
     adaptations: Option<PeriodicTimer>,
 }
 
-/// The outcome of an arriving packet.
+/// The decision about an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Take,
-    /// Mark it if it is ECN-capable, otherwise drop it.
+    /// Mark the packet if it is ECN-capable, otherwise drop it.
     Signal,
     Drop,
 }
 
 impl Red {
-    /// Returns an empty discipline; `stream` selects the packets that are dropped.
+    /// Returns an empty discipline. Random numbers from `stream` select the packets that are dropped.
     pub fn new(settings: RedSpecification, stream: RandomStream) -> Self {
         Red {
             queue: Fifo::new(settings.limit),
@@ -258,7 +262,7 @@ impl Red {
         }
     }
 
-    /// Returns the average queue, as of the last arrival.
+    /// Returns the average queue length, as of the last arrival.
     pub fn average(&self) -> f64 {
         self.average
     }
@@ -303,7 +307,7 @@ impl Red {
         }
     }
 
-    /// Returns the probability p_b for the average, before drops are spread.
+    /// Returns the probability p_b at the current average, before drops are spread evenly.
     fn base_probability(&self, packet: &QueuedPacket) -> f64 {
         let RedSpecification { min_threshold, max_threshold, .. } = self.settings;
         let probability = if self.average < max_threshold {
@@ -328,7 +332,7 @@ impl Red {
             self.spared = Some(0);
             return Verdict::Drop;
         }
-        // For the first packet above the threshold, no packet was accepted before it.
+        // The count starts at the first packet above the lower threshold.
         let spared = self.spared.map_or(0, |spared| spared + 1);
         self.spared = Some(spared);
         let base = self.base_probability(packet);
@@ -365,7 +369,7 @@ impl QueueDiscipline for Red {
             Verdict::Drop => false,
         };
         if !taken {
-            // The average of an empty queue decays from the last arrival on.
+            // The average of an empty queue decays from the last arrival, even if that packet was dropped.
             if self.empty_since.is_some() {
                 self.empty_since = Some(now);
             }

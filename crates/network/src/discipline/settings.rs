@@ -1,5 +1,5 @@
-//! The settings of a queue discipline in a scenario: the trait for settings, the contexts for reading and building them, and the keys
-//! that several disciplines share.
+//! The trait for the settings of a queue discipline in a scenario, the contexts for reading and building them, and the
+//! keys that several disciplines share.
 
 use crate::queue::{Limit, QueueDiscipline};
 use fullpipe_schema::component::{Component, DynPartialEq, SettingsReader};
@@ -18,15 +18,16 @@ pub trait DisciplineSettings: DynPartialEq + fmt::Debug + Send + Sync {
     /// Returns an empty discipline with these settings.
     fn build(&self, context: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline>;
 
-    /// Returns the capacity, which the auditor checks.
+    /// Returns the capacity of the discipline, which the auditor checks.
     fn capacity(&self) -> QueueCapacity;
 
-    /// Returns whether the order of departures can differ from the order of arrivals: because packets overtake others, or
-    /// because packets are dropped from the front, where an observer of sizes cannot identify the dropped packet.
+    /// Returns whether the order of departures can differ from the order of arrivals. The reason can be that packets
+    /// overtake others, or that packets are dropped from the head, because an observer that receives only sizes cannot
+    /// identify the dropped packet.
     fn reorders(&self) -> bool;
 
-    /// Returns whether it only drops packets that exceed its limit. Such a queue adds to the device queue below it. Any other discipline
-    /// cannot act on packets that wait in the device queue.
+    /// Returns whether the discipline only drops packets that exceed its limit. The capacity of such a discipline adds
+    /// to that of the device queue below it. Any other discipline cannot control packets that wait in the device queue.
     fn is_drop_tail(&self) -> bool {
         false
     }
@@ -41,15 +42,16 @@ impl PartialEq for dyn DisciplineSettings {
     }
 }
 
-/// A discipline as a component; `None` is the device queue alone.
+/// A discipline as a component; the setting `None` means the device queue alone.
 pub type DisciplineComponent = Component<Option<Discipline>, LinkParameters>;
 
-/// The link that a discipline serves.
+/// The parameters of the link on which a discipline is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkParameters {
     /// The rate of the link.
     pub rate: Rate,
-    /// Rate and round-trip time of a bandwidth-delay product; used only for keys that state a multiple of one.
+    /// Rate and round-trip time of the bandwidth-delay product, used only for keys that state a multiple of this
+    /// product.
     pub bdp: (Rate, Duration),
     /// Largest IP packet in bytes.
     pub mtu_bytes: u32,
@@ -63,7 +65,7 @@ impl LinkParameters {
         self.mtu_bytes.saturating_add(self.framing_bytes)
     }
 
-    /// Returns the limit that a key states.
+    /// Returns the limit that a key sets.
     pub(super) fn limit(self, reader: &SettingsReader<'_, '_>, key: &str) -> Limit {
         Limit::from_queue_limit(self.resolve_limit(reader.tree.link_queue_limit(key)), self.rate)
     }
@@ -96,17 +98,17 @@ impl DisciplineContext<'_> {
     }
 }
 
-/// The capacity of a queue in packets and in bytes on the wire, if limited.
+/// The capacity of a queue in packets and in bytes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueCapacity {
-    /// Maximum number of packets.
+    /// Maximum number of packets; `None` means no limit.
     pub packets: Option<u64>,
-    /// Maximum number of bytes.
+    /// Maximum number of bytes; `None` means no limit.
     pub bytes: Option<u64>,
 }
 
 impl QueueCapacity {
-    /// The capacity of a missing queue.
+    /// The capacity of a queue that does not exist.
     pub const NOTHING: QueueCapacity = QueueCapacity { packets: Some(0), bytes: Some(0) };
 
     /// Returns the capacity of a queue with this limit.
@@ -118,13 +120,14 @@ impl QueueCapacity {
         }
     }
 
-    /// Returns the capacity of a queue that has both of these limits.
+    /// Returns the capacity of a queue to which both limits apply.
     pub fn intersect(self, other: Self) -> Self {
         let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
         QueueCapacity { packets: least(self.packets, other.packets), bytes: least(self.bytes, other.bytes) }
     }
 
-    /// Returns the capacity of two queues together. Limits in the same unit add up; limits in different units do not limit the sum.
+    /// Returns the capacity of two queues together. Limits in the same unit add up; limits in different units do not
+    /// limit the sum.
     pub fn combine(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         QueueCapacity { packets: sum(self.packets, other.packets), bytes: sum(self.bytes, other.bytes) }
@@ -132,13 +135,13 @@ impl QueueCapacity {
 }
 
 pub(super) const TARGET: FieldKind = FieldKind::duration(Duration::from_nanos(1), Duration::from_secs(1000));
-/// The key for the limit of every discipline, so that an axis over it applies to all of them.
+/// The key for the limit, which all disciplines share, so that an axis over this key applies to all of them.
 pub const LIMIT_KEY: &str = "limit";
 pub(super) const LIMIT: Field = limit("1000packets");
 pub(super) const ECN_OFF: Field = ecn("false");
 pub(super) const ECN_ON: Field = ecn("true");
 
-/// Returns the key for a limit with this default.
+/// Returns the field [`LIMIT_KEY`] with this default.
 pub(super) const fn limit(default: &'static str) -> Field {
     Field::default(LIMIT_KEY, FieldKind::LinkQueueLimit, default, "Limit of the discipline's queue.")
 }

@@ -1,4 +1,4 @@
-//! Drop-tail with a marking threshold: marks ECN-capable packets while the queue exceeds a threshold (Alizadeh et al., "Data Center
+//! A drop-tail queue that marks ECN-capable packets while the queue exceeds a threshold (Alizadeh et al., "Data Center
 //! TCP (DCTCP)", SIGCOMM 2010, section 3.1; RFC 8257).
 
 use super::settings::{DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT, LIMIT_KEY, QueueCapacity};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 /// The threshold of the step marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepThreshold {
-    /// Marks a packet that arrives when more packets than this wait.
+    /// A packet is marked if more packets than this wait when it arrives.
     Packets(u64),
-    /// Marks a packet that arrives when more bytes on the wire than this wait.
+    /// A packet is marked if more bytes on the wire than this wait when it arrives.
     Bytes(u64),
-    /// Marks a packet that has waited longer than this.
+    /// A packet is marked if it has waited longer than this when it departs.
     Delay(Duration),
 }
 
@@ -26,12 +26,12 @@ pub struct StepMarkerSpecification {
     pub limit: Limit,
     /// The marking threshold (K).
     pub threshold: StepThreshold,
-    /// Whether packets that are not ECN-capable are dropped above the threshold, as with RED with equal thresholds.
+    /// Whether packets that are not ECN-capable are dropped above the threshold, as in RED with equal thresholds.
     pub drops_incapable: bool,
 }
 
 impl Default for StepMarkerSpecification {
-    /// The paper's setting: 65 packets, for 10 Gbit/s.
+    /// Returns the threshold of the paper for 10 Gbit/s: 65 packets.
     fn default() -> Self {
         StepMarkerSpecification {
             limit: Limit::Packets(1000),
@@ -49,7 +49,8 @@ pub(super) static STEP: DisciplineComponent = Component {
         text: "drop-tail that marks all packets above a threshold (DCTCP, RFC 8257).",
         fields: &[keys! {
             LIMIT;
-            /// Queue length above which arriving packets are marked; a time is the sojourn time above which they are marked.
+            /// Queue length above which arriving packets are marked; a time is the sojourn time above which they are
+            /// marked.
             "threshold": FieldKind::LinkQueueLimit, default "65packets";
             /// Whether packets that are not ECN-capable are dropped above the threshold.
             "drops_incapable": FieldKind::Boolean, default "false";

@@ -1,5 +1,5 @@
-//! Strict priority: several bands, each with its own discipline. A band is served only if no earlier band has a packet to
-//! send.
+//! Strict priority among several bands, each with its own discipline. A band is served only if no earlier band has a
+//! packet to send.
 
 use super::settings::{
     Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT_KEY, LinkParameters, QueueCapacity,
@@ -36,7 +36,7 @@ pub enum Classifier {
     },
     /// By size at the IP layer.
     Size {
-        /// Largest size of each band but the last, in increasing order.
+        /// Maximum packet size of each band except the last, in bytes, in increasing order.
         largest_bytes: Vec<u32>,
     },
     /// By flow; each direction of a conversation is a separate flow.
@@ -77,7 +77,7 @@ const MOST_BANDS: usize = 64;
 /// How a scenario assigns packets to bands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BandClassifier {
-    /// By the flow's `priority`; flows without one use the last band.
+    /// By the flow's `priority`; flows without a priority use the last band.
     Flow,
     /// UDP and fragments use the first band, TCP the second.
     Protocol,
@@ -85,7 +85,7 @@ pub enum BandClassifier {
     Ecn,
     /// By size at the IP layer.
     Size {
-        /// Largest size of each band but the last, in increasing order.
+        /// Maximum packet size of each band except the last, in bytes, in increasing order.
         largest_bytes: Vec<u32>,
     },
 }
@@ -201,12 +201,12 @@ pub struct StrictPriority {
 }
 
 impl StrictPriority {
-    /// Returns the discipline with bands in order of service. Without bands, it refuses every packet.
+    /// Returns the discipline with bands in order of service. Without bands, it rejects every packet.
     pub fn new(classifier: Classifier, bands: Vec<Box<dyn QueueDiscipline>>) -> Self {
         StrictPriority { classifier, limit: Limit::Unlimited, bands }
     }
 
-    /// Adds a limit of all bands together.
+    /// Sets a limit of all bands together.
     #[must_use]
     pub fn with_limit(self, limit: Limit) -> Self {
         StrictPriority { limit, ..self }

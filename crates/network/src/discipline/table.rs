@@ -1,4 +1,4 @@
-//! The table `discipline` of a link or station: all queue disciplines.
+//! The table `discipline` of a link or station, which selects one of all queue disciplines.
 
 use super::settings::{Discipline, DisciplineComponent, LinkParameters};
 use super::strict_priority::PRIORITY;

@@ -1,5 +1,5 @@
-//! Fragments of real packets. Each has the bytes that the fragmenting router produced, and the receiver gets them one by
-//! one on arrival. Only the records use the arrival of the whole packet.
+//! Fragmentation of real packets. Each fragment has the bytes that the fragmenting node produced, and the receiver gets
+//! each fragment when it arrives. Only the records use the arrival of the whole packet.
 
 use super::Whole;
 use crate::network::{HostEndpoints, Network};
@@ -11,13 +11,13 @@ use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Instant, LinkId, NodeId};
 use fullpipe_wire::{IcmpError, IpVersion, PacketSummary, fragments};
 
-/// Returns where the payload of a packet, or of a fragment, starts and ends in the payload of its whole packet.
+/// Returns the byte range of a packet's or fragment's payload within the payload of its whole packet.
 fn extent(bytes: &[u8]) -> Option<(u32, u32)> {
     let summary = PacketSummary::parse(bytes).ok()?;
     let fragment = summary.fragment.map_or((0, 0), |fragment| (fragment.offset_bytes, 8));
     let header_bytes = match summary.version {
         IpVersion::V4 => u32::from(bytes.first()? & 0xf) * 4,
-        // Only packets fragmented by their source, which have no other extension headers.
+        // Only packets that their source fragmented, which have no other extension headers.
         IpVersion::V6 => summary.version.header_bytes() + fragment.1,
     };
     Some((fragment.0, fragment.0 + summary.total_bytes.checked_sub(header_bytes)?))
@@ -33,7 +33,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Drops a packet that is too large for a link and must not be fragmented.
+    /// Drops a packet that is too large for a link and must not be fragmented, with a notice.
     #[cold]
     pub(super) fn refuse_too_big(&mut self, at: Instant, handle: PacketHandle, node: NodeId, limit: (u32, LinkId)) {
         let (mtu_bytes, link) = limit;
@@ -132,7 +132,8 @@ impl<O: Observer> Network<O> {
         hosts.receive(self, node, whole);
     }
 
-    /// Returns what has arrived at its destination: a packet itself, or with the last real fragment of a packet, the packet.
+    /// Returns the packet that has arrived: an unfragmented packet itself, or the whole packet when its last real
+    /// fragment has arrived.
     pub(crate) fn whole_at(&mut self, handle: PacketHandle) -> Option<PacketHandle> {
         let PacketContent::Fragment { whole, .. } = self.arena.get(handle).content else { return Some(handle) };
         let Some((begin, end)) = self.real_bytes(handle).and_then(|bytes| extent(bytes)) else { return Some(handle) };

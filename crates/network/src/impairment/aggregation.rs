@@ -1,12 +1,13 @@
-//! Aggregation: frames that arrive in bursts, as over Wi-Fi, cable upstreams, cellular grants, and interrupt coalescing.
+//! Aggregation: frames that arrive in bursts, as over Wi-Fi, cable upstreams, cellular grants, and interrupt
+//! coalescing.
 //!
-//! A frame at the end of the link is held, and the frames of a burst arrive together, in order. A burst is released
+//! The link holds frames at its end, and the frames of a burst arrive together, in order. A burst is released
 //!
 //! * at each multiple of `interval` since the start of the run (netem's `slot` with a constant distance), or
 //! * when `frames` frames are held, or when its first frame has been held for `timeout` (`rx-frames` and `rx-usecs` of
 //!   `ethtool(8)`).
 //!
-//! Loss and the other impairments come before: lost frames do not count.
+//! Loss and the other impairments are applied first, so lost frames are not counted.
 
 use super::held::HeldBurst;
 use super::settings::{
@@ -58,13 +59,13 @@ static TABLE: Table = Table {
 /// Frames that arrive in bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregation {
-    /// They are held until the next multiple of this time since the start of the run.
+    /// Frames are held until the next multiple of this time since the start of the run.
     Interval(Duration),
-    /// They are held until there are enough.
+    /// Frames are held until a burst is complete or a timeout expires.
     Frames {
-        /// Number of frames of a burst.
+        /// Number of frames in a burst.
         frames: u64,
-        /// Longest time that a frame is held.
+        /// Maximum time for which a frame is held.
         timeout: Duration,
     },
 }

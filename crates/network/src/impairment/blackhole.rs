@@ -26,7 +26,7 @@ pub(super) static BLACKHOLES: ImpairmentComponent = ImpairmentComponent {
     },
 };
 
-/// Names for whether arrivals are lost instead of departures.
+/// The names that select whether arrivals (true) or departures are lost.
 static LOST: [(Choice, bool); 2] = [
     (Choice::new("departures", "frames whose transmission ends in the interval."), false),
     (Choice::new("arrivals", "frames that would arrive in the interval."), true),
@@ -45,16 +45,16 @@ static BLACKHOLE: Table = Table {
     ..Table::EMPTY
 };
 
-/// A time interval in which every frame that is transmitted, or that arrives, is lost; it can repeat.
+/// A time interval, optionally repeated, in which every frame that is transmitted, or that arrives, is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blackhole {
-    /// Start, since the start of the run.
+    /// Start of the interval, since the start of the run.
     pub from: Duration,
-    /// End, exclusive.
+    /// End of the interval, exclusive.
     pub until: Duration,
-    /// Time from one start to the next; 0: it does not repeat.
+    /// Time from one start to the next; 0 if the interval does not repeat.
     pub period: Duration,
-    /// Number of intervals if it repeats; 0: no limit.
+    /// Number of repeated intervals; 0 means no limit.
     pub times: u64,
     /// Whether frames that arrive in the interval are lost, instead of those whose transmission ends in it.
     pub of_arrivals: bool,
@@ -82,7 +82,7 @@ impl Blackhole {
         }
     }
 
-    /// Returns whether it removes a frame whose transmission ended at `finish` and which arrives at `arrival`.
+    /// Returns whether it removes a frame whose transmission ended at `finish` and that would arrive at `arrival`.
     fn takes(&self, finish: Instant, arrival: Instant) -> bool {
         let at = if self.of_arrivals { arrival } else { finish }.saturating_since(Instant::ZERO);
         if at < self.from {

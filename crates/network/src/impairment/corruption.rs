@@ -43,10 +43,10 @@ static TABLE: Table = Table {
     ..Table::EMPTY
 };
 
-/// Bit errors.
+/// Bit errors in transmitted frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Corruption {
-    /// The error probability.
+    /// The error probability, per frame or per bit.
     pub errors: ErrorRate,
     /// Whether a corrupted frame is forwarded and dropped by the transport checksum of its destination host; otherwise
     /// the far end of the link drops it (frame check sequence).
@@ -56,9 +56,9 @@ pub struct Corruption {
 /// The error probability, per frame or per bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ErrorRate {
-    /// Each frame with this probability.
+    /// Each frame is corrupted with this probability.
     PerFrame(f64),
-    /// Each bit on the wire, independently, with this probability.
+    /// Each bit on the wire is flipped with this probability, independently of the others.
     PerBit(f64),
 }
 

@@ -1,4 +1,4 @@
-//! Duplication: frames that arrive twice.
+//! Duplication, which makes frames arrive twice.
 
 use super::settings::{
     Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentEffects, ImpairmentModel, ImpairmentSettings,

@@ -1,32 +1,33 @@
-//! The frames that a link with [`super::Aggregation`] by number holds, and when they are released.
+//! The burst of frames that a link with [`super::Aggregation::Frames`] holds, and the time of its release.
 
 use fullpipe_units::{Duration, Instant};
 
-/// The burst whose release is not known yet.
+/// The current burst, whose release time is not known yet.
 #[derive(Debug)]
 pub struct HeldBurst {
     frames: u64,
     timeout: Duration,
-    /// Frames in the burst.
+    /// Number of frames in the burst.
     held: u64,
-    /// When they are released if no further frame arrives.
+    /// When the frames are released if no further frame arrives.
     due: Instant,
-    /// Latest arrival of these frames at the end of the link.
+    /// Latest time at which one of these frames reached the end of the link.
     latest: Instant,
 }
 
-/// What happens with a frame at the end of a link that holds frames.
+/// The outcome of a frame at the end of a link that holds frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldOutcome {
-    /// It is held until this time, unless the burst is completed earlier.
+    /// The frame is held until this time, unless the burst is completed earlier.
     Held(Instant),
-    /// It completes the burst: it arrives at `at`, and the `earlier` frames before it, which were held until `due`, as well.
+    /// The frame completes the burst. It arrives at `at`, together with the `earlier` frames, which were held until
+    /// `due`.
     Released {
-        /// When all of them arrive.
+        /// When all frames of the burst arrive.
         at: Instant,
         /// Number of frames that were held.
         earlier: u64,
-        /// When those would have been released.
+        /// When the held frames would have been released.
         due: Instant,
     },
 }
@@ -37,10 +38,10 @@ impl HeldBurst {
         HeldBurst { frames, timeout, held: 0, due: Instant::ZERO, latest: Instant::ZERO }
     }
 
-    /// Processes the next frame, which is at the end of the link at `arrival`.
+    /// Processes the next frame, which reaches the end of the link at `arrival`.
     pub(crate) fn add(&mut self, arrival: Instant) -> HoldOutcome {
         if self.held > 0 && arrival > self.due {
-            // The timeout releases the burst before this frame is there.
+            // The timeout has released the burst before this frame arrives.
             self.held = 0;
         }
         if self.held == 0 {

@@ -75,19 +75,19 @@ const MEAN: Field = Field::required("mean", DELAY, "Mean.");
 pub struct Jitter {
     /// The distribution.
     pub distribution: JitterDistribution,
-    /// Whether frames keep their order; otherwise frames with less jitter overtake others.
+    /// Whether frames keep their order; otherwise frames with less jitter may overtake others.
     pub in_order: bool,
 }
 
 /// Distribution of a [`Jitter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JitterDistribution {
-    /// Uniform in [0, max).
+    /// Uniform distribution in [0, max).
     Uniform {
         /// The maximum, exclusive.
         max: Duration,
     },
-    /// Normal (Box and Muller 1958); negative values become 0.
+    /// Normal distribution (Box and Muller 1958); negative values become 0.
     Normal {
         /// Mean of the distribution.
         mean: Duration,
@@ -107,7 +107,7 @@ impl JitterDistribution {
             JitterDistribution::Uniform { max } => stream.uniform_duration(max),
             JitterDistribution::Exponential { mean } => Duration::from_secs_f64(stream.exponential(mean.as_secs_f64())),
             JitterDistribution::Normal { mean, deviation } => {
-                // Two uniform numbers give one normal number; the second one would have to be stored.
+                // The Box-Muller transform yields two normal numbers; using only one avoids storing the other.
                 let radius = (-2.0 * math::ln(1.0 - stream.uniform())).sqrt();
                 let angle = std::f64::consts::TAU * stream.uniform();
                 Duration::from_secs_f64(mean.as_secs_f64() + deviation.as_secs_f64() * radius * math::cos(angle))

@@ -1,7 +1,8 @@
-//! Loss schedule: independent loss whose probability changes at given times.
+//! A loss schedule: independent loss whose probability changes at given times.
 //!
-//! It is a Bernoulli model (`crate::loss`) in addition to the link's other models. The probability is that of the last step
-//! before or at the end of the frame's transmission, and 0 before the first step. While it is 0, no random number is drawn.
+//! It is a Bernoulli model (`crate::loss`) in addition to the link's other models. Each frame is lost with the
+//! probability of the last step before or at the end of its transmission. Before the first step, the probability is 0.
+//! While the probability is 0, no random number is drawn.
 
 use super::settings::{ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, ImpairmentStage};
 use fullpipe_schema::{Field, FieldKind, Table, keys};
@@ -44,7 +45,7 @@ static STEP: Table = Table {
     ..Table::EMPTY
 };
 
-/// A probability of loss, from a time on.
+/// A probability of loss that applies from a given time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossStep {
     /// Time since the start of the run.
@@ -70,7 +71,7 @@ pub struct LossSchedule {
 }
 
 impl LossSchedule {
-    /// Inserts a step in order of time. It replaces a step at the same time.
+    /// Inserts a step in order of time. The step replaces any existing step at the same time.
     pub fn insert(&mut self, step: LossStep) {
         let place = self.steps.partition_point(|other| other.at < step.at);
         match self.steps.get_mut(place).filter(|other| other.at == step.at) {

@@ -1,16 +1,19 @@
-//! Impairments of a link after transmission: loss, loss schedules, black holes, policers, corruption, duplication, jitter, reordering, aggregation.
-//! Each kind has its own random streams, named after the link.
+//! Impairments of a link after transmission: loss, loss schedules, black holes, policers, corruption, duplication,
+//! jitter, reordering and aggregation. Each kind has its own random streams, named after the link.
 //!
-//! Each kind is declared in its own file; a new one is a file and two lines here (a loss model: in `loss/mod.rs`).
+//! Each kind is declared in its own file. To add a kind, add a file and two lines here; for a loss model, add the lines
+//! in `loss/mod.rs`.
 //!
-//! Every transmitted frame passes every kind, even if an earlier kind has removed it. So the effect of one kind on the n-th
-//! frame does not depend on the others. A frame is lost if any kind removes it. A frame that is not lost can be corrupted; a frame that
-//! arrives can arrive twice.
+//! Every kind processes every transmitted frame, even if an earlier kind has removed the frame. Therefore the effect of
+//! one kind on the n-th frame does not depend on the others. A frame is lost if any kind removes it. A frame that is
+//! not lost can be corrupted, and a frame that arrives can arrive twice.
 //!
-//! **Order.** Frames keep their order unless the link has [`Reordering`] or a [`Jitter`] that is not `in_order`: a frame
-//! that would overtake arrives together with the previous one. The extra delay of reordering is added afterwards.
+//! **Order.** Frames keep their order unless the link has [`Reordering`] or a [`Jitter`] that is not `in_order`: a
+//! frame that would overtake the previous frame arrives together with it. The extra delay of reordering is added
+//! afterwards.
 //!
-//! **Copies** arrive at the same time as the original, after it. Fragments of a larger packet are not copied.
+//! **Copies** arrive at the same time as the original frame and are processed after it. Fragments of a larger packet
+//! are not copied.
 
 pub mod aggregation;
 pub mod blackhole;
@@ -66,7 +69,7 @@ pub const IMPAIRMENTS: &[&ImpairmentComponent] = &[
     &aggregation::AGGREGATION,
 ];
 
-/// Their keys in the table of a direction of a link.
+/// The keys of all impairments in the table of a direction of a link.
 pub static KEYS: [Field; IMPAIRMENTS.len()] = {
     let mut keys = [IMPAIRMENTS[0].field; IMPAIRMENTS.len()];
     let mut n = 0;
@@ -77,7 +80,7 @@ pub static KEYS: [Field; IMPAIRMENTS.len()] = {
     keys
 };
 
-/// Numbers of frames, limited so that they stay far from 2^64.
+/// A frame number, limited so that sums stay far below 2^64.
 const FRAME_NUMBER: FieldKind = FieldKind::Integer { min: 1, max: 1_000_000_000_000_000 };
 
 /// Fills in defaults in the table of a direction of a link.
@@ -90,13 +93,13 @@ pub fn fill(direction: &mut Tree) {
 pub struct Impairments {
     /// The settings of the impairments.
     pub list: Vec<Impairment>,
-    /// How a rebinding NAT changes the datagrams of this direction.
+    /// The rebinding NAT that translates the datagrams of this direction, if there is one.
     pub rebinding: Option<Rebinding>,
 }
 
 impl Impairments {
-    /// Converts the checked keys of a direction. Keys that contradict each other are reported as errors of the reader and give no
-    /// settings.
+    /// Converts the checked keys of a direction. Keys that contradict each other are reported as errors to the reader
+    /// and add no settings.
     pub fn read(reader: &mut SettingsReader<'_, '_>) -> Self {
         let tree = reader.tree;
         let given = IMPAIRMENTS.iter().filter_map(|component| Some((component, tree.get(component.field.key)?)));
@@ -116,7 +119,7 @@ impl Impairments {
         self.list.iter().filter_map(|settings| (&**settings as &dyn Any).downcast_ref())
     }
 
-    /// Changes the probability of an additional random loss at a time, or adds such a loss.
+    /// Inserts a step in the [`LossSchedule`], which is added if there is none.
     pub fn insert_loss_step(&mut self, step: LossStep) {
         let found = self.list.iter_mut().find_map(|settings| {
             let schedule = (&**settings as &dyn Any).downcast_ref::<LossSchedule>()?.clone();
@@ -136,8 +139,8 @@ impl Impairments {
         self.list.iter().fold(ImpairmentEffects::default(), |effects, settings| effects.union(settings.effects()))
     }
 
-    /// Builds the models of a direction with this name: the loss that a link without other models computes, and the other models, if
-    /// there are any.
+    /// Builds the models of the direction with this name: the loss model of a link without other models, and all other
+    /// models, if there are any.
     pub fn build(&self, seed: u64, link: &str) -> (Option<LossModel>, Option<Box<FrameModels>>) {
         let context = ImpairmentContext { seed, link };
         let (mut loss, mut held) = (None, None);
@@ -182,9 +185,9 @@ impl FrameModels {
         self.effects
     }
 
-    /// Processes the next frame; `last` is the latest arrival of frames that keep their order.
+    /// Processes the next frame; `last` is the latest arrival of the frames that keep their order.
     pub(crate) fn process(&mut self, frame: &FrameInfo, last: &mut Instant, outcome: &mut FrameOutcome) {
-        // All models are called for every frame, without a shortcut.
+        // All models are called for every frame, even if the frame is already lost.
         let mut in_order = false;
         for (stage, model) in &mut self.models {
             if !in_order && *stage > ImpairmentStage::Transmission {
@@ -198,7 +201,8 @@ impl FrameModels {
         }
     }
 
-    /// Returns which byte of a payload of this length changes, and the number that is added to it.
+    /// Returns the position of the byte that changes in a payload of this length, and the number that is added to the
+    /// byte.
     pub(crate) fn damage(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
         self.models.iter_mut().find_map(|(_, model)| model.corrupt_payload(payload_bytes))
     }

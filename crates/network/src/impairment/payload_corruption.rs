@@ -47,19 +47,20 @@ static TABLE: Table = Table {
     ..Table::EMPTY
 };
 
-/// Corruption of one byte of a UDP datagram's payload without a checksum error: the checksum is updated, so the receiver accepts
-/// the datagram, and only the protection of its content (QUIC packet protection) can detect the change.
+/// Corruption of one byte of a UDP datagram's payload without a checksum error. The checksum is updated, so the
+/// receiver accepts the datagram. Only the protection of the content (such as QUIC packet protection) can detect the
+/// change.
 ///
-/// In a datagram of a real program, one byte at a uniformly random position among the first `window_bytes` of its payload is
-/// replaced by a uniformly random other value. The payload of the model has no bytes. Such a datagram, and a fragment, arrives
-/// as if bits were flipped, and its receiver drops it.
+/// In a datagram of a real program, one byte at a uniformly random position among the first `window_bytes` of the
+/// payload is replaced by another, uniformly random value. Datagrams of the model have no payload bytes. They, and all
+/// fragments, arrive as if bits were flipped, and the receiver drops them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PayloadCorruption {
-    /// Which datagrams are selected: only UDP datagrams, regardless of its `frames`.
+    /// Which datagrams are selected. Only UDP datagrams are selected, regardless of its `frames`.
     pub selection: FrameSelection,
-    /// Number of payload bytes from the start in which the byte can be.
+    /// Number of bytes from the start of the payload among which the corrupted byte is selected.
     pub window_bytes: u32,
-    /// Whether QUIC version negotiation packets (RFC 8999 section 6) are never selected, and end a burst.
+    /// Whether QUIC Version Negotiation packets (RFC 8999 section 6) are never selected, and end a burst.
     pub spare_version_negotiation: bool,
     /// Whether the corrupted datagram is forwarded; otherwise the far end of the link drops it.
     pub delivered: bool,
@@ -97,7 +98,7 @@ impl FrameModel for PayloadCorruptor {
         }
     }
 
-    /// Returns a position in the window and an addend that is not zero.
+    /// Returns a random position in the window and a nonzero addend.
     fn corrupt_payload(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
         let window = payload_bytes.min(self.corruption.window_bytes as usize);
         if window == 0 {
@@ -131,7 +132,8 @@ mod tests {
             places[place] += 1;
             changes[usize::from(change)] += 1;
         }
-        // Binomial: mean 1000, standard deviation 31.3; of the changes, mean 200, standard deviation 14.1. The bounds are six of them.
+        // Binomial: mean 1000, standard deviation 31.3; of the changes, mean 200, standard deviation 14.1. The bounds
+        // are six of them.
         assert!(places.iter().all(|count| (812..1188).contains(count)), "{places:?}");
         assert_eq!(changes[0], 0);
         assert!(changes[1..].iter().all(|count| (115..285).contains(count)), "{changes:?}");

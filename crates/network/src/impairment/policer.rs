@@ -1,8 +1,8 @@
-//! Policer: a token bucket that drops the frames that exceed it, without a queue.
+//! A policer: a token bucket, without a queue, that drops nonconforming frames.
 //!
-//! It is the single-rate policer of Linux (`tc-police(8)`: `rate`, `burst`, action drop), which is the meter of RFC 2697 with one
-//! bucket. The bucket starts full, with `burst` bytes. It fills at `rate` up to `burst`. A frame takes its bytes on the
-//! wire. If the bucket holds fewer, the frame is lost and takes nothing.
+//! It is the single-rate policer of Linux (`tc-police(8)`: `rate`, `burst`, action drop), which is the meter of RFC
+//! 2697 with one bucket. The bucket initially holds `burst` bytes and is refilled at `rate` up to `burst`. Each frame
+//! consumes its number of bytes on the wire. If the bucket holds fewer bytes, the frame is dropped and consumes none.
 
 use super::settings::{ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, ImpairmentStage};
 use fullpipe_schema::{Field, FieldKind, Table, keys};
@@ -37,7 +37,7 @@ static TABLE: Table = Table {
     ..Table::EMPTY
 };
 
-/// A token bucket that drops the frames that exceed it.
+/// A token bucket that drops nonconforming frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policer {
     /// Rate at which the bucket fills.
@@ -46,7 +46,7 @@ pub struct Policer {
     pub burst_bytes: u64,
 }
 
-/// Tokens per bit: the bucket fills by `rate` tokens per nanosecond, exactly.
+/// Tokens per bit, chosen so that the bucket gains exactly `rate` tokens per nanosecond.
 const TOKENS_PER_BIT: u128 = 1_000_000_000;
 
 /// The bucket of a [`Policer`].

@@ -1,4 +1,4 @@
-//! Reordering: frames that arrive later than frames that departed after them.
+//! Reordering, which makes frames arrive later than frames that departed after them.
 
 use super::settings::{
     ImpairmentComponent, ImpairmentContext, ImpairmentEffects, ImpairmentModel, ImpairmentSettings, ImpairmentStage,
@@ -74,21 +74,22 @@ pub static KINDS: Catalog<Reordering, ()> = Catalog { key: "kind", components: &
 /// Frames that arrive out of order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reordering {
-    /// Each frame arrives `extra` later with this probability; others overtake it.
+    /// Each frame arrives `extra` later with this probability, so that others overtake it.
     Late {
         /// Probability per frame.
         probability: f64,
         /// Additional delay of these frames.
         extra: Duration,
     },
-    /// As netem's `reorder`: all frames arrive `extra` later, except that after `gap` - 1 such frames, each frame has this
-    /// probability of immediate delivery, which lets it overtake; then the count restarts. (A `gap` of 0 is treated as 1.)
+    /// The behavior of netem's `reorder`: frames arrive `extra` later. After `gap` - 1 such frames, each frame is
+    /// delivered without this delay with the given probability, so that it overtakes others; then the count restarts.
+    /// (A `gap` of 0 is treated as 1.)
     Early {
-        /// Probability of immediate delivery of a frame, once `gap` - 1 frames were delayed.
+        /// Probability that a frame is not delayed, after `gap` - 1 delayed frames.
         probability: f64,
-        /// Distance of frames that can overtake.
+        /// Minimum distance between frames that are not delayed.
         gap: u64,
-        /// Additional delay of the other frames.
+        /// Additional delay of the delayed frames.
         extra: Duration,
     },
 }

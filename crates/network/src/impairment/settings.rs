@@ -1,5 +1,4 @@
-//! The settings of an impairment in a scenario: the trait for settings, the model that is built from them, and the declaration
-//! of an impairment.
+//! The declaration of an impairment, the trait for its settings in a scenario, and the model that is built from them.
 
 use super::held::HeldBurst;
 use crate::loss::LossModel;
@@ -14,17 +13,17 @@ use std::sync::Arc;
 /// An impairment as a component.
 #[derive(Debug)]
 pub struct ImpairmentComponent {
-    /// The key of a direction of a link that enables it.
+    /// The key of a direction of a link that enables the impairment.
     pub field: Field,
     /// Fills in defaults in the table of the direction.
     pub fill: fn(&mut Tree),
-    /// Converts the value of the key to settings, one or several. The reader is that of the direction.
+    /// Converts the value of the key to one or several settings. The reader is that of the direction.
     pub read: fn(&mut SettingsReader<'_, '_>, &Value) -> Result<Vec<Impairment>, InvalidSettings>,
 }
 
 /// The settings of an impairment.
 pub trait ImpairmentSettings: DynPartialEq + fmt::Debug + Send + Sync {
-    /// Builds the model in its state at the start of a run.
+    /// Builds the model in its initial state.
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel;
 
     /// Returns the possible effects on frames other than loss and corruption.
@@ -58,21 +57,21 @@ impl ImpairmentContext<'_> {
     }
 }
 
-/// The possible effects on frames that arrive. The auditor does not permit others.
+/// The possible effects on frames that arrive. The auditor reports any other effect as a violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairmentEffects {
-    /// They can arrive later than the link's delay.
+    /// Frames can arrive later than after the link's delay.
     pub delays: bool,
-    /// They can overtake each other.
+    /// Frames can overtake each other.
     pub reorders: bool,
-    /// They can arrive more than once.
+    /// Frames can arrive more than once.
     pub duplicates: bool,
-    /// When they arrive can depend on later frames.
+    /// The arrival times of frames can depend on later frames.
     pub holds: bool,
 }
 
 impl ImpairmentEffects {
-    /// Returns the effects of two impairments together.
+    /// Returns the combined effects of two impairments.
     pub fn union(self, other: Self) -> Self {
         ImpairmentEffects {
             delays: self.delays || other.delays,
@@ -82,8 +81,8 @@ impl ImpairmentEffects {
         }
     }
 
-    /// Returns whether frames can be booked on the next link when they are booked on this one: their arrival is then known, and
-    /// each arrives at most once, and in order.
+    /// Returns whether the next link can be computed together with this one: the arrival of each frame is then known,
+    /// and frames arrive at most once and in order.
     pub fn permit_chains(self) -> bool {
         !self.reorders && !self.duplicates && !self.holds
     }
@@ -92,16 +91,16 @@ impl ImpairmentEffects {
 /// A model with its state.
 #[derive(Debug)]
 pub enum ImpairmentModel {
-    /// Loss that a link without other models computes.
+    /// Loss, which links without other models compute themselves.
     Loss(LossModel),
     /// Any other model, with its stage.
     Frames(ImpairmentStage, Box<dyn FrameModel>),
-    /// Bursts of frames whose arrival depends on later frames.
+    /// Bursts of frames whose arrival times depend on later frames.
     Hold(HeldBurst),
 }
 
 impl ImpairmentModel {
-    /// Returns a model of a stage. It is called for every frame, in order, including lost frames.
+    /// Returns a model of a stage. `process` is called for every frame, in order, including lost frames.
     pub fn new(stage: ImpairmentStage, process: impl FnMut(&FrameInfo, &mut FrameOutcome) + Send + 'static) -> Self {
         ImpairmentModel::Frames(stage, Box::new(process))
     }
@@ -114,17 +113,17 @@ pub enum ImpairmentStage {
     Transmission,
     /// After the link has restored the order.
     Reordering,
-    /// When the time of arrival is known.
+    /// When the arrival time is known.
     Arrival,
 }
 
-/// The effect of an impairment on frames: a function with its state, or a type if it changes payloads.
+/// The effect of an impairment on frames: a closure, or a type of its own if the impairment changes payloads.
 pub trait FrameModel: Send {
-    /// Processes the next frame. It is called for every frame, in order, including lost frames.
+    /// Processes the next frame. The link calls this method for every frame, in order, including lost frames.
     fn process(&mut self, frame: &FrameInfo, outcome: &mut FrameOutcome);
 
-    /// Returns the position of a byte in a payload of this length and the number that is added to it modulo 256, if this model changes
-    /// payloads. It is called for frames with [`FrameOutcome::damaged`].
+    /// Returns the position of a byte in a payload of this length and the number that is added to it modulo 256; `None`
+    /// if this model does not change payloads. The link calls this method for frames with [`FrameOutcome::damaged`].
     fn corrupt_payload(&mut self, _payload_bytes: usize) -> Option<(usize, u8)> {
         None
     }
@@ -145,21 +144,21 @@ impl fmt::Debug for dyn FrameModel {
 /// The outcome of a transmitted frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameOutcome {
-    /// When its transmission ended.
+    /// When the transmission of the frame ended.
     pub finish: Instant,
     /// When the frame arrives.
     pub arrival: Instant,
-    /// Whether it can arrive before the previous frame.
+    /// Whether the frame can arrive before the previous frame.
     pub overtakes: bool,
-    /// Whether it is lost.
+    /// Whether the frame is lost.
     pub lost: bool,
-    /// Whether a policer drops it.
+    /// Whether a policer drops the frame.
     pub policed: bool,
-    /// If bits are flipped: where the frame is dropped.
+    /// Where the frame is dropped, if bits are flipped.
     pub corrupted: Option<ErrorDetection>,
-    /// If a byte of its payload is changed: where the frame is dropped.
+    /// Where the frame is dropped, if a byte of its payload is changed.
     pub damaged: Option<ErrorDetection>,
-    /// Whether it arrives twice.
+    /// Whether the frame arrives twice.
     pub copied: bool,
 }
 

@@ -1,13 +1,15 @@
-//! Packets of real hosts that are addressed to the outside address of a NAT.
+//! Translation of packets that real hosts send to the outside address of a NAT.
 //!
-//! When such a packet arrives at the router, its port is looked up in the NAT's mappings, and then in those of every NAT nested
-//! behind it. All of them apply their filters at that instant. The new addresses are written into the packet's bytes, because
-//! the packet belongs to a conversation with the router. For a packet from outside, the destination becomes the inside
-//! endpoint. For a packet from inside (hairpinning), the source also becomes the router's address with the port of the sender's
-//! mapping, which is created as for any other outbound packet: RFC 4787 REQ-9 requires "external source address and port".
+//! When such a packet arrives at the router, its port is looked up in the NAT's mappings, and then in those of every
+//! NAT nested inside it. All of them apply their filters at that instant. The new addresses are written into the
+//! packet's bytes, because the packet belongs to a conversation with the router. For a packet from outside, the
+//! destination becomes the inside endpoint. For a packet from inside (hairpinning), the source also becomes the
+//! router's address with the port of the sender's mapping. RFC 4787 REQ-9 requires this "external source address and
+//! port". The mapping is created as for any other outbound packet.
 //!
-//! An ICMP error about such a packet, and the packet that it quotes, are translated in reverse, so that the sender of the quoted
-//! packet sees only the router's address (RFC 5508 REQ-7). An echo request is for the router itself.
+//! An ICMP error about such a packet, and the packet that it quotes, are translated in reverse. The sender of the
+//! quoted packet therefore sees only the router's address (RFC 5508 REQ-7). An echo request is delivered to the router
+//! itself.
 
 use super::session::Side;
 use super::translate::{NatTransport, PacketKind, Translators};
@@ -21,7 +23,7 @@ use fullpipe_units::{Instant, NodeId};
 use fullpipe_wire::{AddressTranslation, IcmpError, IpVersion, PacketSummary, Transport, quoted_packet};
 use std::net::SocketAddr;
 
-/// The NATs on the path inwards, by number, each with the endpoint inside it.
+/// The inbound path through nested NATs: the number of each NAT, with the endpoint to which it translates the packet.
 type Way = Vec<(usize, Endpoint)>;
 
 /// The endpoints of a packet after translation.
@@ -31,7 +33,8 @@ struct Settled {
 }
 
 impl Translators {
-    /// Returns the path to the endpoint that currently has an outside port; `None` if the port has no mapping.
+    /// Returns the path to the endpoint to which an outside port is currently mapped; `None` if the port has no
+    /// mapping.
     pub(super) fn inward(&self, now: Instant, outside: Endpoint, transport: NatTransport) -> Option<Way> {
         let mut way = Way::new();
         let mut found = outside;
@@ -61,7 +64,8 @@ impl Translators {
         self.translators[number].counters.unsolicited += 1;
     }
 
-    /// Translates a packet from `source` to `outside`, the address of the NAT with this number; `None` if it is dropped.
+    /// Translates a packet from `source` to `outside`, the address of the NAT with this number; returns `None` if the
+    /// packet is dropped.
     fn settle(
         &mut self,
         now: Instant,
@@ -75,7 +79,7 @@ impl Translators {
         };
         let destination = way.last()?.1;
         let source = if transport == NatTransport::Echo && self.contains(number, source.node) {
-            // An echo reply has the identifier of its destination and none of its source.
+            // An echo reply contains the identifier of its destination only.
             Endpoint { node: outside.node, port: 0 }
         } else if self.contains(number, source.node) {
             let inside = self.seen(source, transport, |other| other < number);
@@ -89,8 +93,9 @@ impl Translators {
         self.let_in(now, &way, source, transport, PacketKind::Packet).then_some(Settled { source, destination })
     }
 
-    /// Translates an ICMP error to the address of the NAT with this number; `None` if it is dropped. The error quotes a packet
-    /// from `outside` to `receiver`. If the receiver is outside, another node may have sent the error.
+    /// Translates an ICMP error that was sent to the address of the NAT with this number; returns `None` if the error
+    /// is dropped. The error quotes a packet from `outside` to `receiver`. If the receiver is outside, another node may
+    /// have sent the error.
     fn settle_error(
         &mut self,
         now: Instant,
@@ -152,7 +157,7 @@ impl<O: Observer> Network<O> {
         self.route_elsewhere(router, attachment, handle);
     }
 
-    /// Returns the endpoints of a packet after translation, and its bytes; `None` if it is dropped.
+    /// Returns the endpoints and the bytes of a packet after translation; `None` if it is dropped.
     fn settled(
         &mut self,
         router: NodeId,

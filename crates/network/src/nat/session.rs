@@ -1,7 +1,8 @@
 //! The lifetime of a session between one inside endpoint and one outside endpoint.
 //!
-//! TCP follows the state machine of RFC 6146 section 3.5.2.2, which RFC 7857 section 2.1 applies to all NATs, with two additions. A reset
-//! also ends a half-closed connection (RFC 7857 section 2.2), and a SYN reopens a closed one, as for hosts that reuse a port.
+//! TCP sessions follow the state machine of RFC 6146 section 3.5.2.2, which RFC 7857 section 2.1 applies to all NATs.
+//! There are two additions. A reset also ends a half-closed connection (RFC 7857 section 2.2). A SYN reopens a closed
+//! connection, because hosts may reuse a port.
 
 use super::NatSpecification;
 use fullpipe_units::{Duration, Instant};
@@ -16,7 +17,7 @@ pub(super) enum Side {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// UDP, which has no states.
+    /// A UDP session, which has no further states.
     Datagrams,
     /// A SYN arrived from this side.
     Opening(Side),
@@ -25,7 +26,8 @@ enum State {
     HalfClosed(Side),
     /// FINs arrived from both sides. Further packets do not extend the session.
     Closing,
-    /// A reset arrived. If it was forged, the next packet shows it.
+    /// A reset arrived. It may be forged, so a later segment that is neither a reset nor a new SYN reestablishes the
+    /// session.
     Reset,
 }
 
@@ -37,12 +39,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Returns a UDP session; the first packet counts, whichever side it is from.
+    /// Returns a UDP session. Its first packet starts the timeout, whether it is from inside or outside.
     pub(super) fn udp(now: Instant, rules: &NatSpecification) -> Self {
         Session { state: State::Datagrams, expires: now.saturating_add(rules.udp_timeout) }
     }
 
-    /// Returns a TCP session that a SYN starts.
+    /// Returns a TCP session that a SYN from `side` starts.
     pub(super) fn tcp(now: Instant, side: Side, rules: &NatSpecification) -> Self {
         Session { state: State::Opening(side), expires: now.saturating_add(rules.tcp_transitory_timeout) }
     }
@@ -58,7 +60,7 @@ impl Session {
         }
     }
 
-    /// Changes the state and returns its lifetime from now on; `None` if the lifetime is unchanged.
+    /// Changes the state and returns the time from now until the session expires; `None` if that is unchanged.
     fn segment(&mut self, side: Side, bits: u16, rules: &NatSpecification) -> Option<Duration> {
         let has = |flag| bits & flag != 0;
         let (established, transitory) = (rules.tcp_established_timeout, rules.tcp_transitory_timeout);
@@ -123,7 +125,8 @@ mod tests {
         assert_eq!(after(&[(100, Inside, FIN), (200, Inside, FIN)]), 7640);
         assert_eq!(after(&[(100, Inside, FIN), (200, Outside, FIN), (201, Inside, ACK)]), 440);
         assert_eq!(after(&[(100, Outside, FIN), (200, Inside, FIN)]), 440);
-        // A reset starts the short timeout; a second one does not extend it. A packet after it shows that it was forged.
+        // A reset starts the short timeout; a second one does not extend it. A packet after it shows that it was
+        // forged.
         assert_eq!(after(&[(100, Outside, RST), (150, Outside, RST)]), 340);
         assert_eq!(after(&[(100, Outside, RST), (150, Inside, ACK)]), 7590);
         assert_eq!(after(&[(100, Inside, FIN), (150, Outside, RST)]), 390);

@@ -1,7 +1,7 @@
 //! The mappings of one protocol: inside endpoints, their outside ports, and their sessions with outside endpoints.
 //!
-//! No timer removes a mapping. A mapping whose lifetime is over counts as removed. It is removed when its endpoint, its port
-//! or its host's limit is checked, or when no port is free.
+//! No timer removes a mapping. An expired mapping has no effect. It is removed when its endpoint, its port or its
+//! host's limit is checked, or when no port is free.
 
 use super::session::{Session, Side};
 use super::{NatFilter, NatSpecification, PortAllocation};
@@ -10,14 +10,14 @@ use fullpipe_units::{Instant, NodeId, RandomStream};
 use fullpipe_wire::tcp::flags;
 use std::collections::BTreeMap;
 
-/// The reason why a packet must not pass.
+/// The reason why a NAT drops a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NatDropReason {
     /// No port is free, or the host has reached its limit.
     NoFreePort,
-    /// A TCP segment from inside that opens no connection and belongs to none.
+    /// The packet is a TCP segment from inside that neither opens a connection nor has a mapping.
     NoSession,
-    /// A packet from outside without a mapping, or one that the filter rejects.
+    /// The packet is from outside, and there is no mapping or the filter rejects the packet.
     Unsolicited,
 }
 
@@ -27,7 +27,7 @@ struct Mapping {
     port: u16,
     /// When the last of its sessions expires.
     expires: Instant,
-    /// Sessions by outside endpoint; expired ones can be among them.
+    /// Sessions by outside endpoint, possibly including expired ones.
     sessions: BTreeMap<Endpoint, Session>,
 }
 
@@ -35,7 +35,7 @@ struct Mapping {
 #[derive(Clone, Copy, Debug)]
 enum Port {
     Mapped(Endpoint),
-    /// Its mapping has expired; it is free from this instant on.
+    /// The port's mapping has expired, and the port is free from this instant on.
     Resting(Instant),
 }
 
@@ -61,7 +61,7 @@ impl Mapping {
     }
 
     fn begin(&mut self, now: Instant, remote: Endpoint, session: Session) {
-        // The amortized cost is low, and expired sessions never outnumber the others.
+        // Removing expired sessions only at these sizes keeps the amortized cost low.
         if self.sessions.len().is_power_of_two() {
             self.sessions.retain(|_, session| session.expires > now);
         }
@@ -69,7 +69,7 @@ impl Mapping {
         self.sessions.insert(remote, session);
     }
 
-    /// Processes a packet that passes: refreshes or creates its session.
+    /// Refreshes or creates the session of a packet that passes.
     fn pass(&mut self, now: Instant, side: Side, remote: Endpoint, flags: Option<u16>, rules: &NatSpecification) {
         if let Some(session) = self.session(now, remote) {
             let before = session.expires;
@@ -87,7 +87,8 @@ impl Mapping {
                 self.begin(now, remote, Session::udp(now, rules));
             }
             Some(bits) if bits & flags::SYN != 0 => self.begin(now, remote, Session::tcp(now, side, rules)),
-            // TCP: a segment passes if there is a mapping, and creates no session (RFC 6146 section 3.5.2.2).
+            // A TCP segment without SYN passes if there is a mapping, but creates no session (RFC 6146 section
+            // 3.5.2.2).
             _ => {}
         }
     }
@@ -106,13 +107,13 @@ impl Mapping {
 }
 
 impl MappingTable {
-    /// Returns the outside port of an inside endpoint. An expired port is returned until it is replaced, because packets that passed
-    /// before still carry it.
+    /// Returns the outside port of an inside endpoint. The port of an expired mapping is returned until it is replaced,
+    /// because packets that passed earlier still carry this port.
     pub(super) fn port(&self, inside: Endpoint) -> Option<u16> {
         self.mappings.get(&inside).map(|mapping| mapping.port)
     }
 
-    /// Returns the inside endpoint that has this outside port now.
+    /// Returns the inside endpoint to which this outside port is mapped now.
     pub(super) fn inside(&self, port: u16, now: Instant) -> Option<Endpoint> {
         match self.ports.get(&port)? {
             Port::Mapped(inside) => self.mappings.get(inside).filter(|mapping| mapping.expires > now).map(|_| *inside),
@@ -149,8 +150,8 @@ impl MappingTable {
         Ok(mapping.port)
     }
 
-    /// Checks an ICMP error about packets between an inside endpoint and `remote`. It passes under the same conditions as these packets
-    /// and refreshes nothing (RFC 5508 REQ-6).
+    /// Checks an ICMP error about packets between an inside endpoint and `remote`. The error passes under the same
+    /// conditions as these packets and refreshes no mapping (RFC 5508 REQ-6).
     pub(super) fn error(
         &self,
         now: Instant,
@@ -250,7 +251,7 @@ impl MappingTable {
         Some(found)
     }
 
-    /// Removes a mapping whose lifetime is over.
+    /// Removes the mapping of an inside endpoint if it has expired.
     fn end_if_over(&mut self, now: Instant, inside: Endpoint, rules: &NatSpecification) {
         if self.mappings.get(&inside).is_some_and(|mapping| mapping.expires <= now) {
             self.end(inside, rules);
@@ -266,7 +267,7 @@ impl MappingTable {
         }
     }
 
-    /// Removes a mapping; its port is not reused for a time from when the mapping expired.
+    /// Removes a mapping. Its port is not reused until [`NatSpecification::port_rest`] after the mapping expired.
     fn end(&mut self, inside: Endpoint, rules: &NatSpecification) {
         let Some(mapping) = self.mappings.remove(&inside) else { return };
         let until = mapping.expires.saturating_add(rules.port_rest);
@@ -277,7 +278,7 @@ impl MappingTable {
         }
     }
 
-    /// Removes all expired mappings and ports.
+    /// Removes all expired mappings, and frees all ports that may be reused.
     fn sweep(&mut self, now: Instant, rules: &NatSpecification) {
         let over = self.mappings.iter().filter(|(_, mapping)| mapping.expires <= now);
         let over: Vec<Endpoint> = over.map(|(inside, _)| *inside).collect();
@@ -294,7 +295,7 @@ impl MappingTable {
     }
 }
 
-/// Returns the first port from `from` to `to` that is free or whose state is over.
+/// Returns the first port from `from` to `to` that is unused, or for which `over` returns true.
 fn gap(ports: &BTreeMap<u16, Port>, from: u16, to: u16, over: impl Fn(&Port) -> bool) -> Option<u16> {
     let mut candidate = from;
     for (taken, port) in ports.range(from..=to) {
@@ -495,7 +496,8 @@ mod tests {
         let mut table = MappingTable::default();
         let mut send = |second, node| table.outbound(at(second), host(node, 9), SERVER, None, &rules, &mut random());
         assert_eq!(send(0, 1), Ok(7));
-        // Expired at 120 s, free at 240 s. This also applies to its former endpoint, whose packet reveals the expiration.
+        // Expired at 120 s, free at 240 s. This also applies to its former endpoint, whose packet reveals the
+        // expiration.
         assert_eq!(send(130, 2), Err(NatDropReason::NoFreePort));
         assert_eq!(send(140, 1), Err(NatDropReason::NoFreePort));
         assert_eq!(send(239, 2), Err(NatDropReason::NoFreePort));

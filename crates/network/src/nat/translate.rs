@@ -1,4 +1,4 @@
-//! The NATs of a network: which NATs a packet passes, and its endpoints as seen at each host.
+//! The NATs of a network: which of them a packet passes, and its endpoints as seen at each host.
 
 use super::NatSpecification;
 use super::session::Side;
@@ -18,13 +18,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct NatCounters {
     /// Mappings created.
     pub mappings: u64,
-    /// Mappings expired.
+    /// Mappings that have expired.
     pub expired: u64,
     /// Packets from inside dropped because no port was free or the host had reached its limit.
     pub exhausted: u64,
     /// TCP segments from inside dropped because they opened no connection and had no mapping.
     pub unopened: u64,
-    /// Packets from outside dropped because there was no mapping, or its filter rejected them.
+    /// Packets from outside dropped because there was no mapping or the filter rejected them.
     pub unsolicited: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct NatCounters {
 #[derive(Debug)]
 pub(super) struct Translator {
     rules: NatSpecification,
-    /// The random stream for ports.
+    /// The random stream from which ports are drawn.
     random: RandomStream,
     inside: BTreeSet<NodeId>,
     udp: MappingTable,
@@ -42,17 +42,17 @@ pub(super) struct Translator {
     pub(super) counters: NatCounters,
 }
 
-/// Whether a packet belongs to its conversation itself, or is an ICMP error about it.
+/// Whether a packet belongs to a conversation, or is an ICMP error about one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketKind {
     Packet,
     Error,
 }
 
-/// The transport of a packet, as far as a NAT distinguishes it.
+/// The transport protocols that a NAT distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NatTransport {
-    /// UDP, and other protocols with the same mappings.
+    /// UDP, and all other protocols, which share its mappings.
     Udp,
     /// A TCP segment with these flags.
     Tcp(u16),
@@ -61,7 +61,7 @@ pub(crate) enum NatTransport {
 }
 
 impl NatTransport {
-    /// Returns the transport of a protocol's packets; the flags of a TCP segment are unknown.
+    /// Returns the transport of a protocol number; the flags of TCP are 0, because they are unknown.
     pub(super) fn of(protocol: u8) -> NatTransport {
         match protocol {
             protocol::TCP => NatTransport::Tcp(0),
@@ -123,7 +123,7 @@ pub(crate) struct Translators {
     /// The NATs; a nested one precedes the one outside it.
     pub(super) translators: Vec<Translator>,
     pub(super) at: BTreeMap<NodeId, usize>,
-    /// The NATs around each host, from the innermost one.
+    /// The NATs around each host, innermost first.
     around: BTreeMap<NodeId, Vec<usize>>,
 }
 
@@ -159,7 +159,7 @@ impl Translators {
         self.translators[number].inside.contains(&host)
     }
 
-    /// Returns an endpoint as seen outside those of its NATs for which `between` returns true.
+    /// Returns an endpoint as translated by those NATs around it for which `between` returns true.
     pub(super) fn seen(
         &self,
         endpoint: Endpoint,
@@ -213,7 +213,7 @@ impl Translators {
 }
 
 impl<O: Observer> Network<O> {
-    /// Makes a router a NAT; `random` provides the ports of [`PortAllocation::Random`](super::PortAllocation).
+    /// Makes a router a NAT; ports of [`PortAllocation::Random`](super::PortAllocation) are drawn from `random`.
     /// Conversations across it must be added to [`Network::directory`].
     pub fn add_nat(&mut self, specification: NatSpecification, random: RandomStream) {
         self.translators.add(specification, random);
@@ -224,8 +224,8 @@ impl<O: Observer> Network<O> {
         self.translators.counters(router, self.now())
     }
 
-    /// Returns a NAT and two nodes whose declared conversation should pass it but does not, if there is one. Must be called
-    /// after [`Network::finalize`].
+    /// Returns a NAT and two nodes whose declared conversation should pass this NAT but does not, if there is such a
+    /// conversation. Must be called after [`Network::finalize`].
     pub fn find_bypassed_nat(&self) -> Option<(NodeId, NodeId, NodeId)> {
         let ways = self.declared_pairs().flat_map(|(a, b)| [(a, b), (b, a)]);
         for (from, to) in ways {
@@ -235,7 +235,7 @@ impl<O: Observer> Network<O> {
                 at = self.hop_destination(hop).unwrap_or(at);
                 passed.insert(at);
             }
-            // Only hosts are inside or outside.
+            // Only hosts can be inside or outside a NAT.
             let are_hosts = !self.is_router(from) && !self.is_router(to);
             for translator in self.translators.translators.iter().filter(|_| are_hosts) {
                 let router = translator.rules.router;
@@ -285,7 +285,8 @@ impl<O: Observer> Network<O> {
         self.route_elsewhere(router, attachment, handle);
     }
 
-    /// Returns whether a packet is an ICMP error whose subject is unknown because it does not quote a packet.
+    /// Returns whether a packet is an ICMP error. Without a known quoted packet, such an error belongs to no
+    /// conversation.
     fn is_error(&self, handle: PacketHandle) -> bool {
         let packet = self.arena.get(handle);
         let PacketContent::RawIp { protocol: protocol::ICMP, .. } = packet.content else { return false };
@@ -293,7 +294,7 @@ impl<O: Observer> Network<O> {
         summary.is_some_and(|summary| summary.transport == Transport::IcmpError)
     }
 
-    /// Returns the transport as which a NAT treats a packet.
+    /// Returns the transport whose mappings a NAT uses for a packet.
     pub(crate) fn translated_as(&self, handle: PacketHandle) -> NatTransport {
         match &self.arena.get(handle).content {
             PacketContent::Tcp(header) => NatTransport::Tcp(header.flags),
@@ -320,8 +321,8 @@ impl<O: Observer> Network<O> {
         self.translators.at.get(&router).is_some_and(|number| self.translators.contains(*number, host))
     }
 
-    /// Returns the host inside the NAT at `router` whose packets of this protocol currently leave from `port`, with its own port, through
-    /// all nested NATs; `None` if there is none.
+    /// Returns the endpoint inside the NAT at `router` to which `port` is currently mapped for this protocol, through
+    /// all nested NATs. Returns `None` if there is none.
     pub fn endpoint_behind_nat(&self, router: NodeId, protocol: u8, port: u16) -> Option<Endpoint> {
         let way = self.translators.inward(self.now, Endpoint { node: router, port }, NatTransport::of(protocol))?;
         way.last().map(|(_, inside)| *inside)

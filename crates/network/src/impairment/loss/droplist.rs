@@ -1,4 +1,4 @@
-//! Loss of frames by their numbers.
+//! A droplist: loss of the frames with given numbers.
 
 use super::super::FRAME_NUMBER;
 use super::super::settings::{Impairment, ImpairmentContext, ImpairmentModel, ImpairmentSettings, ImpairmentStage};
@@ -26,14 +26,14 @@ pub(super) static DROPLIST: LossComponent = choice_component(
     },
 );
 
-/// Loss of frames by their number on the link, from 1.
+/// Loss of the frames with given numbers on the link; the first frame has number 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Droplist {
     /// Whether only frames with transport payload are counted.
     pub data_only: bool,
     /// Which frames are counted.
     pub frames: FrameFilter,
-    /// Numbers, in any order.
+    /// Numbers of the lost frames, in any order.
     pub numbers: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Loss in bursts by a chain of two states (Gilbert 1960, Elliott 1963).
+//! Loss in bursts, modeled as a Markov chain of two states (Gilbert 1960, Elliott 1963).
 
 use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings, ImpairmentStage};
 use super::LossComponent;
@@ -35,8 +35,8 @@ pub(super) static GILBERT_ELLIOTT: LossComponent = choice_component(
     },
 );
 
-/// Loss by a chain of two states (Gilbert 1960, Elliott 1963). Each frame is lost with the probability of the current state; then
-/// the state can change. The first state is drawn from the stationary distribution.
+/// Loss by a Markov chain of two states (Gilbert 1960, Elliott 1963). Each frame is lost with the loss probability of
+/// the current state; then the state can change. The initial state is drawn from the stationary distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// Probability, per frame, of a transition from the good state to the bad state.
@@ -62,10 +62,11 @@ impl GilbertElliott {
         (1.0 - bad) * self.loss_good + bad * self.loss_bad
     }
 
-    /// Returns the mean number of consecutively lost frames; 0 if no frame is ever lost, infinite if all are.
+    /// Returns the mean number of consecutively lost frames: 0 if no frame is ever lost, infinite if all frames are
+    /// lost.
     ///
-    /// Each burst has one first frame, so the mean is P(lost) / P(lost and the previous frame not lost). If no frame is lost in the good
-    /// state and all frames are lost in the bad state, it is 1 / r.
+    /// Each burst has one first frame, so the mean is P(lost) / P(lost and the previous frame not lost). If no frame is
+    /// lost in the good state and all frames are lost in the bad state, it is 1 / r.
     pub fn mean_burst(&self) -> f64 {
         let loss = self.mean_loss();
         if loss <= 0.0 {

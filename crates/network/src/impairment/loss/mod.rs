@@ -1,5 +1,5 @@
-//! Loss models, which a scenario selects by name. Each model is declared in its own file; a new model is a
-//! file and two lines here.
+//! Loss models, which a scenario selects by name. Each model is declared in its own file. To add a model, add a file
+//! and two lines here.
 
 pub mod bernoulli;
 pub mod droplist;
@@ -10,13 +10,13 @@ use super::settings::{Impairment, ImpairmentComponent};
 use fullpipe_schema::component::{Catalog, Component, choice_component, variants};
 use fullpipe_schema::{Field, FieldKind, Table, Tree, ValueData, Variants};
 
-/// A loss model as a component; `None`: no loss.
+/// A loss model as a component; the setting `None` means no loss.
 pub type LossComponent = Component<Option<Impairment>, ()>;
 
 const ALL: &[&LossComponent] =
     &[&NONE, &bernoulli::BERNOULLI, &periodic::PERIODIC, &gilbert_elliott::GILBERT_ELLIOTT, &droplist::DROPLIST];
 
-/// All loss models, in the order of lists and of the reference page.
+/// All loss models, in the order of the reference page and of the program's lists.
 pub static LOSSES: Catalog<Option<Impairment>, ()> = Catalog { key: "kind", components: &[ALL] };
 
 /// The table that selects a loss model.

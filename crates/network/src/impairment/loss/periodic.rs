@@ -1,4 +1,4 @@
-//! Periodic loss: one frame in every `every`.
+//! Periodic loss of every `every`-th frame.
 
 use super::super::FRAME_NUMBER;
 use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings};
@@ -28,8 +28,8 @@ pub(super) fn fill(loss: &mut Tree) {
     }
 }
 
-/// Loss of frame number `offset` and then of every `every`-th frame (the first frame is number 1). Frames without transport
-/// payload are not counted and never lost.
+/// Loss of frame number `offset` and then of every `every`-th frame (the first frame has number 1). Frames without
+/// transport payload are neither counted nor lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeriodicLoss {
     /// Number of frames from one loss to the next; 0 is treated as 1.
