@@ -39,7 +39,7 @@ pub enum Rule {
     /// Packet by packet: the waiting packets and bytes do not exceed the limit of the queue.
     QueueLimit,
     /// Packet by packet: each packet that is delivered or dropped was sent with the same fields, and each delivered
-    /// packet at the reported send time.
+    /// packet was sent at the reported time.
     Origin,
     /// Packet by packet: each packet that is offered to a link was sent, or arrived over the previous link, at that
     /// time.
