@@ -84,9 +84,9 @@ pub enum RateProfile {
     },
 }
 
-/// The maximum number of packets and bytes that may wait at a link in all queues of one sender together (with a
-/// discipline above a device queue: the sum of both limits). The frame in transmission does not count. On a shared
-/// medium, each flow is assumed to have its own sender.
+/// The maximum number of packets and bytes that may wait at a link, in all queues of one sender together. With a
+/// discipline above a device queue, this is the sum of both limits. The frame in transmission does not count. On a
+/// shared medium, each flow is assumed to have its own sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredQueueLimit {
     /// Maximum number of packets; `None` means no limit.

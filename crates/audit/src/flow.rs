@@ -6,11 +6,11 @@
 //!
 //! **Sequence numbers** (RFC 9293 section 3.4: modulo 2^32, compared by their signed difference). `sent_end` and
 //! `delivered_end` are the highest ends of segments with content that were sent and delivered. An acknowledgment from
-//! the other side must be between the initial sequence number and `delivered_end`, so nothing is acknowledged that was
-//! not sent or has not arrived. (Checking for holes below an acknowledgment would require more than constant state; see
-//! [`PacketAuditor`](crate::PacketAuditor).) A SYN sets the initial sequence number; a later SYN with another number
-//! sets it again. If the start of a conversation was not observed, its numbers begin with the first observed segment,
-//! and any older number is accepted.
+//! the other side must be between the initial sequence number and `delivered_end`. Therefore nothing may be
+//! acknowledged that was not sent or has not arrived. (Checking for holes below an acknowledgment would require more
+//! than constant state; see [`PacketAuditor`](crate::PacketAuditor).) A SYN sets the initial sequence number; a later
+//! SYN with another number sets it again. If the start of a conversation was not observed, its numbers begin with the
+//! first observed segment, and any older number is accepted.
 
 use crate::balance::TrafficBalance;
 use crate::declared::MinimumPathDelay;

@@ -1,12 +1,11 @@
 //! The audit of one link, with constant state in half a cache line and a check of each frame.
 //!
-//! **Rate.** A link that sends frames back to back counts whole nanoseconds, so the transmission time of one frame can
-//! seem up to one nanosecond too short. (A frame of 64 bytes at 10 Gbit/s takes only 51.2 ns.) The auditor therefore
-//! has its own clock of the busy period, in units of 2^-20 ns. A frame must not end before the exact end, rounded down,
-//! of all frames sent since the link was last idle. `owed` is the difference between the exact end and the end of the
-//! last frame. It is below one nanosecond, and zero after the link was idle. If a link is too fast by a fraction f of
-//! its rate, each frame ends too early by f times its transmission time. The auditor reports this when the sum reaches
-//! one nanosecond.
+//! **Rate.** A link counts whole nanoseconds, so the transmission time of a back-to-back frame can seem up to one
+//! nanosecond too short. (A frame of 64 bytes at 10 Gbit/s takes only 51.2 ns.) The auditor therefore has its own clock
+//! of the busy period, in units of 2^-20 ns. A frame must not end before the exact end, rounded down, of all frames
+//! sent since the link was last idle. `owed` is the difference between the exact end and the end of the last frame. It
+//! is below one nanosecond, and zero after the link was idle. If a link is too fast by a fraction f of its rate, each
+//! frame ends too early by f times its transmission time. The auditor reports this when the sum reaches one nanosecond.
 //!
 //! **Two functions.** [`LinkState::accepts`] accepts the ordinary frames of ordinary links in a few instructions. All
 //! other frames are passed to [`LinkState::judge`], which handles every medium and reports failures.

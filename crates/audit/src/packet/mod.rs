@@ -1,6 +1,6 @@
-//! The auditor that follows every packet (`--audit`). It checks the order and the limit of queues, the origin of each
-//! packet, its path from hop to hop, holes below acknowledgments, and published times. Its state grows with the number
-//! of packets in flight, and its cost is several times that of the run.
+//! The auditor that follows every packet (`--audit`). It checks the order and the limit of queues, the origin and the
+//! path of each packet, holes below acknowledgments, and published times. Its state grows with the number of packets in
+//! flight, and its cost is several times that of the run.
 //!
 //! It runs in addition to [`Auditor`](crate::Auditor) and does not repeat its checks.
 

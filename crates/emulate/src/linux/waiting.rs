@@ -1,8 +1,8 @@
 //! Waiting for the next deadline or frame, by sleeping until shortly before the deadline and then spinning.
 //!
-//! A sleeping thread wakes some tens of microseconds late, whereas a spinning thread is on time. As measured in
-//! docs/real-time.md, with a timer slack of 1 ns, sleeping until 60 us before the deadline and then spinning has a
-//! median lateness of 0.1 us. This uses 3-8 % of a core at 1000 deadlines per second.
+//! A sleeping thread wakes some tens of microseconds late, whereas a spinning thread is on time. With a timer slack of
+//! 1 ns, sleeping until 60 us before the deadline and then spinning has a median lateness of 0.1 us. This uses 3-8 % of
+//! a core at 1000 deadlines per second (measured in docs/real-time.md).
 
 use fullpipe_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
