@@ -1,4 +1,5 @@
-//! The streaming auditor, which checks every run with constant state per link and flow, at a few nanoseconds per event.
+//! The streaming auditor, which checks every run with constant state per link and flow, at a cost of a few nanoseconds
+//! per event.
 
 use crate::declared::{DeclaredFlow, DeclaredLink, MinimumPathDelay};
 use crate::flow::{self, FinalFlowState, FlowDetails, FlowState};
@@ -10,20 +11,20 @@ use std::collections::BTreeMap;
 
 /// The state of the network at the end of a run.
 pub trait FinalState {
-    /// Returns what still waits at a link.
+    /// Returns the frames and bytes that still wait at a link.
     fn link(&self, link: LinkId) -> FinalLinkState;
 
-    /// Returns what is still in flight of a flow, and its counters in the records.
+    /// Returns the packets and bytes of a flow that are still in flight, and the flow's counters in the records.
     fn flow(&self, flow: FlowId) -> FinalFlowState;
 
-    /// Returns the name of the flow, for failures.
+    /// Returns the name of the flow, for failure messages.
     fn flow_name(&self, _flow: FlowId) -> String {
         String::new()
     }
 }
 
-/// Checks every run: no packet is faster than its links, no link exceeds its rate, packets and bytes are conserved, and nothing is
-/// acknowledged that was not sent.
+/// The auditor that checks every run: no packet is faster than its links, no link exceeds its rate, packets and bytes
+/// are conserved, and nothing is acknowledged that was not sent.
 ///
 /// ```
 /// use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, FinalFlowState, FinalLinkState, FinalState, MediumAccess};
@@ -62,20 +63,21 @@ pub struct Auditor {
     links: Vec<LinkState>,
     /// The directions of each conversation; the numbers of its two flows are adjacent.
     pairs: Vec<Pair>,
-    /// Promises of paths, which several flows can share. The first one is for undeclared flows.
+    /// Minimum delays of paths, which several flows can share. The first entry is for undeclared flows.
     paths: Vec<MinimumPathDelay>,
     checked: Checked,
     details: Box<Details>,
 }
 
-/// Both directions of a conversation, in one cache line: with thousands of flows, each additional line is a cache miss.
+/// Both directions of a conversation, in one cache line. With thousands of flows, each additional line causes a cache
+/// miss.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 struct Pair([FlowState; 2]);
 
 const _: () = assert!(size_of::<Pair>() == 64, "a pair must fill one cache line");
 
-/// The number of checked events.
+/// Numbers of checked events.
 #[derive(Clone, Copy, Debug, Default)]
 struct Checked {
     frames: u64,
@@ -84,7 +86,7 @@ struct Checked {
     acknowledgements: u64,
 }
 
-/// State that ordinary events do not use.
+/// State that is not used by most events.
 #[derive(Clone, Debug, Default)]
 struct Details {
     links: Vec<LinkDetails>,
@@ -106,13 +108,13 @@ impl Auditor {
         }
     }
 
-    /// Returns the state of both directions of a flow, for a prefetch.
+    /// Returns the state of both directions of a flow, for prefetching.
     #[inline(always)]
     pub fn state_of_flow(&self, flow: FlowId) -> Option<&impl Sized> {
         self.pairs.get(flow.index() / 2)
     }
 
-    /// Returns the state of a link, for a prefetch.
+    /// Returns the state of a link, for prefetching.
     #[inline(always)]
     pub fn state_of_link(&self, link: LinkId) -> Option<&impl Sized> {
         self.links.get(link.index())
@@ -139,12 +141,12 @@ impl Auditor {
         self.pairs.reserve(flows.div_ceil(2).saturating_sub(self.pairs.len()));
     }
 
-    /// Returns the number of transmissions of declared links so far.
+    /// Returns the number of transmissions over declared links so far.
     pub fn transmissions(&self) -> u64 {
         self.checked.frames
     }
 
-    /// Compares the balances with the state at the end of the run and returns the verdict.
+    /// Compares the balances with the state at the end of the run, and returns the verdict.
     pub fn finish(&mut self, end: &impl FinalState) -> AuditReport {
         let details = &mut *self.details;
         let log = &mut details.log;
@@ -201,7 +203,7 @@ impl Auditor {
     }
 }
 
-/// Index of the promise for undeclared flows.
+/// Index of the minimum path delay for undeclared flows.
 const UNDECLARED: u32 = 0;
 
 #[cold]

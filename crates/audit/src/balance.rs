@@ -1,31 +1,31 @@
-//! Packets and bytes in one number: 2^30 for a packet, 1 for a byte, modulo 2^64.
+//! The combination of a packet count and a byte count in one number: 2^30 per packet plus 1 per byte, modulo 2^64.
 //!
-//! A link and a flow have several events per packet, and each event would change two counters. One number halves this cost without losing
-//! information that the checks need. A *balance* (arrivals minus departures) is compared with the remainder and must not be negative.
-//! *Totals* wrap, but they are only compared with totals that should be equal. Packets and bytes are separated only for messages about
-//! differences, which are exact up to half a gibibyte.
+//! Links and flows have several events per packet, and each event would change two counters. One number halves this
+//! cost without losing information that the checks need. A *balance* (arrivals minus departures) must not be negative,
+//! and must equal the remainder at the end. *Totals* wrap, but they are only compared with totals that should be equal.
+//! Packets and bytes are separated only for failure messages; this is exact for differences up to half a gibibyte.
 
-/// Packets and bytes, modulo 2^64; see the module documentation.
+/// A packet count and a byte count, modulo 2^64; see the module documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TrafficBalance(u64);
 
-/// Chosen so that the 2^30 of a packet fits into an immediate operand.
+/// Number of bits for bytes, chosen so that the 2^30 of a packet fits into an immediate operand.
 const BYTE_BITS: u32 = 30;
 
 impl TrafficBalance {
-    /// Returns the amount of one packet of this size.
+    /// Returns the value of one packet of this size.
     #[inline(always)]
     pub(crate) fn packet(bytes: u32) -> TrafficBalance {
         TrafficBalance(u64::from(bytes) + (1 << BYTE_BITS))
     }
 
-    /// Returns the amount of a number of packets of this size.
+    /// Returns the value of `number` packets of this size.
     #[inline(always)]
     pub(crate) fn packets(number: u32, bytes: u32) -> TrafficBalance {
         TrafficBalance(TrafficBalance::packet(bytes).0.wrapping_mul(u64::from(number)))
     }
 
-    /// Returns the amount of a number of packets with a total number of bytes.
+    /// Returns the value of this number of packets with this total number of bytes.
     pub(crate) fn of(packets: u64, bytes: u64) -> TrafficBalance {
         TrafficBalance((packets << BYTE_BITS).wrapping_add(bytes))
     }
@@ -56,7 +56,7 @@ impl TrafficBalance {
         (self.0 as i64) < 0
     }
 
-    /// Returns a balance, or the difference of two totals, as packets and bytes.
+    /// Separates a balance, or the difference of two totals, into packets and bytes.
     pub(crate) fn parts(self) -> (i64, i64) {
         let unused = u64::BITS - BYTE_BITS;
         let bytes = ((self.0 << unused) as i64) >> unused;

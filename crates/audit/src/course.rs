@@ -1,12 +1,12 @@
-//! The maximum that a link may transmit between two instants if its rate is not constant.
+//! The audit of a link whose rate is not constant: the maximum number of bytes between two instants.
 //!
-//! Both kinds of limit are sums from the start of the run, so any interval is a difference of two sums: bits for rate steps, bytes for
-//! delivery
-//! opportunities. (Bits are counted in units of 10^-9 bit: a rate of r bit/s is r units per nanosecond.)
+//! Limits are cumulative sums from the start of the run, so the limit of any interval is the difference of two sums:
+//! bits for rate steps, opportunities for delivery traces. (Bits are counted in units of 10^-9 bit, so a rate of r
+//! bit/s is r units per nanosecond.)
 //!
-//! A busy period begins with a frame that does not start when the previous one ended. From then on, the sum of all bytes must not exceed
-//! what
-//! was declared up to the end of each frame. Clocks count whole nanoseconds, so an end may be up to one nanosecond too early.
+//! A busy period begins with a frame that does not start when the previous one ended. From then on, the sum of all
+//! bytes must not exceed the declared limit up to the end of each frame. Clocks count whole nanoseconds, so the end of
+//! a frame may be up to one nanosecond too early.
 
 use crate::declared::RateProfile;
 use fullpipe_units::words;
@@ -21,7 +21,7 @@ pub(crate) struct RateProfileChecker {
 }
 
 impl RateProfileChecker {
-    /// Returns `None` if the rate is constant.
+    /// Returns a checker; `None` if the rate is constant.
     pub(crate) fn new(course: &RateProfile) -> Option<Self> {
         let varies = *course != RateProfile::Constant;
         varies.then(|| RateProfileChecker { promise: course.clone(), since: 0, busy_until: None, bytes: 0 })
@@ -71,9 +71,9 @@ fn too_many(most: u128, since: u64, finish: u64, found: u128) -> String {
     format!("expected at most {} from {since} to {finish}, found {}", bytes(most), bytes(found))
 }
 
-/// Returns the units of 10^-9 bit from the start of the run to `until`.
+/// Returns the limit, in units of 10^-9 bit, from the start of the run to `until`.
 fn units_before(until: u64, first_bps: u64, steps: &[(u64, u64)], repeat_ns: Option<u64>) -> u128 {
-    // One period that begins with a given rate: the sum of each rate times its duration.
+    // The sum of each rate times its duration, in one period that begins with a given rate.
     let round = |begin_bps: u64, length: u64| {
         let mut units = 0;
         let (mut at, mut rate) = (0, begin_bps);
@@ -96,7 +96,8 @@ fn units_before(until: u64, first_bps: u64, steps: &[(u64, u64)], repeat_ns: Opt
 /// Returns the number of opportunities before `until`, from the start of the run.
 fn opportunities_before(until: u64, at_ns: &[u64]) -> u128 {
     let Some(&length) = at_ns.last().filter(|length| **length > 0) else { return 0 };
-    // Counts those of the period that contains `until`, and of the previous one, whose last opportunity is when this period begins.
+    // Counts the opportunities in the period that contains `until`, and in the previous one, whose last opportunity is
+    // at the start of this period.
     let rounds = until / length;
     let in_round = |rest: u64| at_ns.partition_point(|at| *at < rest) as u128;
     let whole = at_ns.len() as u128 * u128::from(rounds.saturating_sub(1));
@@ -110,8 +111,8 @@ mod tests {
 
     #[test]
     fn sums_match_a_calculation_by_hand() {
-        // 2 units per ns, 5 from 10 ns on, 0 from 20 ns on, repeated after 25 ns. The first period has 2 x 10 + 5 x 10 = 70;
-        // the second begins with rate 0 and has 50.
+        // 2 units per ns, 5 from 10 ns on, 0 from 20 ns on, repeated after 25 ns. The first period has 2 x 10 + 5 x 10
+        // = 70; the second begins with rate 0 and has 50.
         let units = |until| units_before(until, 2, &[(10, 5), (20, 0)], Some(25));
         assert_eq!([0, 4, 10, 12, 25, 35, 36, 60].map(units), [0, 8, 20, 30, 70, 70, 75, 120]);
         assert_eq!(units_before(100, 2, &[(10, 5)], None), 20 + 450);

@@ -1,7 +1,7 @@
-//! The declared properties of a run as plain values. They and the events are the only input of the auditor.
+//! The declared properties of a run, which together with the events are the only input of the auditor.
 //!
-//! The terms are those of the scenario. The simulator supplies no derived numbers: this module computes the times that follow from a
-//! declaration (the transmission time of a frame, the least time on a path).
+//! The terms are those of the scenario. The simulator supplies no derived numbers: this module computes the times that
+//! follow from a declaration (the transmission time of a frame, and the minimum delay of a path).
 
 use fullpipe_units::LinkId;
 
@@ -12,52 +12,53 @@ pub struct DeclaredLink {
     pub name: String,
     /// The kind of link.
     pub medium: MediumAccess,
-    /// Rate in bits per second; 0 declares no rate, and no rate is checked.
+    /// Rate in bits per second; 0 means that no rate is declared or checked.
     pub rate_bps: u64,
-    /// Propagation delay in nanoseconds, the same for every frame; for [`MediumAccess::Scheduled`], the minimum of the total time.
+    /// Propagation delay in nanoseconds, the same for every frame. For [`MediumAccess::Scheduled`], the minimum time
+    /// from offer to arrival.
     pub delay_ns: u64,
-    /// Whether a frame can take longer than `delay_ns` (jitter). It can never take less.
+    /// Whether the propagation delay of a frame can exceed `delay_ns` (jitter). It is never less.
     pub delay_varies: bool,
     /// Bytes that framing adds to each IP packet on the wire.
     pub framing_bytes: u32,
-    /// Smallest frame on the wire, including framing; 0 if there is no minimum. Shorter frames are padded. On a link with a minimum (an
-    /// Ethernet), a sender may delay a packet until address resolution is complete.
+    /// Minimum frame size on the wire in bytes, including framing; 0 if there is no minimum. Shorter frames are padded.
+    /// On a link with a minimum (an Ethernet), a sender may delay a packet until address resolution is complete.
     pub min_frame_bytes: u32,
     /// Largest IP packet in one frame, in bytes.
     pub mtu_bytes: u32,
-    /// Properties of the link that are not constant or not in order. `rate_bps` is then the highest rate and `delay_ns` the smallest delay.
+    /// Deviations from a constant rate and from in-order delivery. If there are any, `rate_bps` is the highest rate and
+    /// `delay_ns` is the minimum delay.
     pub varies: LinkVariation,
-    /// Limit of the queue; only [`PacketAuditor`](crate::PacketAuditor) checks it. `None`: no limit.
+    /// Limit of the queue, which only [`PacketAuditor`](crate::PacketAuditor) checks; `None` means no limit.
     pub queue: Option<DeclaredQueueLimit>,
 }
 
-/// The rule that determines which sender may transmit at which time.
+/// The access rule, which determines when each sender may transmit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediumAccess {
-    /// One sender, which transmits one frame after another.
+    /// One sender transmits one frame after another.
     PointToPoint,
-    /// Several stations share one medium, which is busy until a frame has reached the far end. (In full duplex, each station has a medium
-    /// of
-    /// its own, which is a point-to-point link.)
+    /// Several stations share one medium, which is busy until a frame has reached the far end. (With full duplex, each
+    /// station has a separate medium, which is a point-to-point link.)
     HalfDuplex,
-    /// A scheduler decides which station transmits and when (a radio cell). Frames share transmissions, and frames of different stations
-    /// overtake each other. Only the offer and the arrival of a frame are reported. `delay_ns` is the least time between the two.
-    /// `rate_bps` limits what has arrived since the medium was last empty.
+    /// A scheduler decides which station transmits and when (a radio cell). Frames share transmissions, and frames of
+    /// different stations overtake each other. Only the offer and the arrival of a frame are reported. `delay_ns` is
+    /// the minimum time between the two. `rate_bps` limits the rate of arrivals since the medium was last empty.
     Scheduled,
 }
 
-/// Deviations of a link from a constant rate and from one in-order delivery per frame.
+/// Deviations of a link from a constant rate and from one in-order arrival per frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkVariation {
     /// The rate over time.
     pub course: RateProfile,
-    /// Frames can overtake each other.
+    /// Whether frames can overtake each other.
     pub reorders: bool,
-    /// Frames can arrive twice.
+    /// Whether frames can arrive twice.
     pub duplicates: bool,
 }
 
-/// The maximum that a link may transmit, over time.
+/// The maximum rate of a link over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RateProfile {
     /// The rate is constant.
@@ -67,48 +68,52 @@ pub enum RateProfile {
     Steps {
         /// Rate in bits per second before the first step.
         first_bps: u64,
-        /// Time of each step since the start of the run (or of a period) in nanoseconds, and the rate from then on; in order of time.
+        /// Time of each step since the start of the run (or of a period) in nanoseconds, and the rate in bits per
+        /// second from then on. The steps are in order of time.
         steps: Vec<(u64, u64)>,
-        /// Nanoseconds after which the steps repeat. Each period begins with the rate at the end of the previous one.
+        /// Period in nanoseconds with which the steps repeat, if any. Each period begins with the rate at the end of
+        /// the previous one.
         repeat_ns: Option<u64>,
     },
-    /// Bytes may depart at certain instants only.
+    /// Bytes may depart only at certain instants.
     Opportunities {
-        /// Instants in nanoseconds, in order. They repeat, shifted by the last one, which is not zero.
+        /// The instants in nanoseconds, in order. The list repeats, shifted by the last instant, which is not zero.
         at_ns: Vec<u64>,
-        /// Bytes per opportunity.
+        /// Maximum number of bytes at each instant.
         bytes: u32,
     },
 }
 
-/// The maximum that may wait at a link, in all stages of one sender together (with a discipline above a device queue: the sum of both
-/// limits). The frame in transmission does not count. On a shared medium, each flow is assumed to have its own sender.
+/// The maximum number of packets and bytes that may wait at a link, in all queues of one sender together. With a
+/// discipline above a device queue, this is the sum of both limits. The frame in transmission does not count. On a
+/// shared medium, each flow is assumed to have its own sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredQueueLimit {
-    /// Maximum number of packets.
+    /// Maximum number of packets; `None` means no limit.
     pub packets: Option<u64>,
-    /// Maximum number of bytes on the wire.
+    /// Maximum number of bytes on the wire; `None` means no limit.
     pub bytes: Option<u64>,
 }
 
 /// One direction of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredFlow {
-    /// All links that its packets pass, in order, each once. Empty: the path is unknown and not checked.
+    /// All links that the packets of this direction pass, in order, each once. If the list is empty, the path is
+    /// unknown and not checked.
     pub path: Vec<LinkId>,
-    /// Whether its packets are IPv6 packets, which only their source fragments (RFC 8200 section 5).
+    /// Whether the packets are IPv6 packets, which only their source may fragment (RFC 8200 section 5).
     pub ipv6: bool,
 }
 
-/// Binary digits of a nanosecond in the auditor's arithmetic: 2^-20 ns, which gives the time of a byte at 100 Gbit/s (0.08 ns) to
-/// one part in 80 000.
+/// Number of fractional bits of a nanosecond in the auditor's arithmetic. The resolution of 2^-20 ns represents the
+/// time of a byte at 100 Gbit/s (0.08 ns) to one part in 80 000.
 pub(crate) const FRACTION_BITS: u32 = 20;
 
 /// Largest IP packet in bytes (RFC 791).
 const MAX_IP_BYTES: u64 = 65_535;
 
-/// Returns the time of one byte at a rate in 2^-20 ns, rounded down (in favor of the link), and whether it is not a whole number of
-/// nanoseconds.
+/// Returns the time of one byte at a rate in units of 2^-20 ns, rounded down (in favor of the link). Also returns
+/// whether the exact time is not a whole number of nanoseconds.
 fn byte_time(rate_bps: u64) -> (u64, bool) {
     const BITS_TIMES_NANOSECONDS: u64 = 8_000_000_000;
     if rate_bps == 0 {
@@ -124,40 +129,43 @@ impl DeclaredLink {
         self.mtu_bytes.saturating_add(self.framing_bytes).max(self.min_frame_bytes)
     }
 
-    /// Returns the time of one byte in 2^-20 ns, bounded so that a whole frame stays below 2^63. With frames of 1500 bytes the bound
-    /// affects
-    /// only rates below 2 bit/s, which are checked as if they were faster.
+    /// Returns the time of one byte in units of 2^-20 ns, bounded so that the time of a whole frame stays below 2^63
+    /// units. With frames of 1500 bytes the bound affects only rates below 2 bit/s, which are checked as if they were
+    /// higher.
     pub(crate) fn byte_time(&self) -> u64 {
         byte_time(self.rate_bps).0.min((u64::MAX >> 1) / u64::from(self.max_wire_bytes().max(1)))
     }
 }
 
-/// The least time that a packet needs over a path of store-and-forward links.
+/// The minimum delay of a packet over a path of store-and-forward links.
 ///
-/// For a packet of b bytes it is `fixed_ns` + `fixed_fraction` + b x `byte_time`. A fragmented packet does not wait for its last byte at
-/// every link. It still needs the propagation delays, and the time of all its bytes at the slowest link.
+/// For a packet of b bytes, this is `fixed_ns` + `fixed_fraction` + b x `byte_time`. Fragments are transmitted in
+/// parallel on several links. The minimum delay of a fragmented packet is therefore the sum of the propagation delays
+/// and the time of all its bytes on the slowest link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MinimumPathDelay {
     /// Signed, because the allowance for rounding can exceed the fixed time.
     fixed_ns: i64,
-    /// The fraction of `fixed_ns` in 2^-20 ns.
+    /// The fractional part of `fixed_ns`, in units of 2^-20 ns.
     fixed_fraction: u64,
-    /// 2^-20 ns per byte at the IP layer, summed over the links.
+    /// Time per byte at the IP layer in units of 2^-20 ns, summed over the links.
     byte_time: u64,
     propagation_ns: u64,
     slowest_byte_time: u64,
-    /// Larger packets are fragmented on the path.
+    /// The smallest MTU of the links; larger packets are fragmented on the path.
     mtu_bytes: u32,
 }
 
 impl MinimumPathDelay {
-    /// Returns the promise of a path; `link` returns the declaration of a link. A link without declaration adds nothing.
+    /// Returns the minimum delay of a path; `link` returns the declaration of a link. A link without a declaration adds
+    /// no time.
     pub(crate) fn over<'a>(path: &[LinkId], link: impl Fn(LinkId) -> Option<&'a DeclaredLink>) -> MinimumPathDelay {
         let mut promise = MinimumPathDelay { mtu_bytes: u32::MAX, ..MinimumPathDelay::default() };
         let mut framing = 0u64;
         let mut inexact_links = 0u64;
         for link in path.iter().filter_map(|&id| link(id)) {
-            // At an opportunity a frame departs at once. On a scheduled medium, the least delay includes the transmission.
+            // At an opportunity, a frame departs without a transmission time. On a scheduled medium, the minimum delay
+            // includes the transmission.
             let at_once = matches!(link.varies.course, RateProfile::Opportunities { .. })
                 || link.medium == MediumAccess::Scheduled;
             let (exact, inexact) = byte_time(if at_once { 0 } else { link.rate_bps });
@@ -171,28 +179,31 @@ impl MinimumPathDelay {
         let bound = (u64::MAX >> 1) / MAX_IP_BYTES;
         promise.byte_time = promise.byte_time.min(bound);
         promise.slowest_byte_time = promise.slowest_byte_time.min(bound);
-        // Clocks count whole nanoseconds. Each link whose byte time is not an integer can lose less than one of them to rounding: k such
-        // links take more than their sum - k, which is at least the sum rounded down - (k - 1).
+        // Clocks count whole nanoseconds. On each link whose byte time is not an integer, rounding can reduce the time
+        // by less than one nanosecond. The time on k such links is therefore more than the exact sum - k, that is, at
+        // least the sum rounded down - (k - 1).
         let whole = promise.propagation_ns.saturating_add(framing >> FRACTION_BITS).min(u64::MAX >> 2);
         promise.fixed_ns = whole as i64 - inexact_links.saturating_sub(1) as i64;
         promise.fixed_fraction = framing & ((1 << FRACTION_BITS) - 1);
         promise
     }
 
-    /// Returns the least time of an unfragmented packet; negative if the allowance for rounding exceeds it.
+    /// Returns the minimum delay of an unfragmented packet in nanoseconds; negative if the allowance for rounding
+    /// exceeds the delay.
     #[inline(always)]
     pub(crate) fn least_ns(&self, ip_bytes: u32) -> i64 {
         let bytes = self.byte_time.wrapping_mul(u64::from(ip_bytes)).wrapping_add(self.fixed_fraction);
         self.fixed_ns.wrapping_add((bytes >> FRACTION_BITS) as i64)
     }
 
-    /// Returns the least time of any packet.
+    /// Returns the minimum delay of any packet in nanoseconds, fragmented or not.
     pub(crate) fn least_ns_of_any(&self, ip_bytes: u32) -> u64 {
         if ip_bytes <= self.mtu_bytes {
             return self.least_ns(ip_bytes).max(0) as u64;
         }
         let slowest = self.slowest_byte_time.saturating_mul(u64::from(ip_bytes)) >> FRACTION_BITS;
-        // Each fragment can lose part of a nanosecond to rounding; an IP header has at most 60 bytes.
+        // For each fragment, rounding can reduce the time by a fraction of a nanosecond. An IP header has at most 60
+        // bytes.
         let fragments = ip_bytes.div_ceil(self.mtu_bytes.saturating_sub(60).max(8));
         self.propagation_ns.saturating_add(slowest.saturating_sub(u64::from(fragments)))
     }

@@ -1,13 +1,16 @@
-//! The audit of one direction of a conversation: constant state in half a cache line (both directions fill one).
+//! The audit of one direction of a conversation, with constant state in half a cache line (both directions fill one
+//! line).
 //!
-//! **Conservation.** Deliveries and drops never exceed what was sent. After the run, the difference must be in flight.
+//! **Conservation.** Delivered and dropped packets never exceed sent packets. After the run, the difference must be in
+//! flight.
 //!
 //! **Sequence numbers** (RFC 9293 section 3.4: modulo 2^32, compared by their signed difference). `sent_end` and
 //! `delivered_end` are the highest ends of segments with content that were sent and delivered. An acknowledgment from
-//! the other side must lie between the first number of the conversation and `delivered_end`, so nothing is acknowledged
-//! that was not sent or has not arrived. (To check whether holes below it are filled takes more than constant state; see
-//! [`PacketAuditor`](crate::PacketAuditor).) A SYN sets the first number; a later SYN with another number sets it again.
-//! If the start of a conversation was not observed, its numbers begin with the first observed segment, and any older number is accepted.
+//! the other side must be between the initial sequence number and `delivered_end`. Therefore nothing may be
+//! acknowledged that was not sent or has not arrived. (Checking for holes below an acknowledgment would require more
+//! than constant state; see [`PacketAuditor`](crate::PacketAuditor).) A SYN sets the initial sequence number; a later
+//! SYN with another number sets it again. If the start of a conversation was not observed, its numbers begin with the
+//! first observed segment, and any older number is accepted.
 
 use crate::balance::TrafficBalance;
 use crate::declared::MinimumPathDelay;
@@ -20,18 +23,19 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(32))]
 pub(crate) struct FlowState {
-    /// Sent minus delivered and dropped.
+    /// Packets and bytes sent, minus those delivered and dropped.
     in_flight: TrafficBalance,
     delivered: TrafficBalance,
-    /// Index of the promise of the path.
+    /// Index of the minimum delay of the path.
     pub(crate) path: u32,
     sent_end: u32,
     delivered_end: u32,
-    /// How far an acknowledgment may lie before `delivered_end`: to the first number, at most `WINDOW`.
+    /// Maximum distance of an acknowledgment below `delivered_end`: down to the initial sequence number, but at most
+    /// `WINDOW`.
     delivered_span: u32,
 }
 
-/// If two numbers are further apart than this, their order is undefined.
+/// Maximum distance of two sequence numbers whose order is defined.
 const WINDOW: u32 = i32::MAX as u32;
 
 /// The dropped packets of a flow.
@@ -41,14 +45,14 @@ pub(crate) struct DropTotals {
     amount: TrafficBalance,
 }
 
-/// State that few flows need.
+/// State that only few flows need.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowDetails {
     /// Drops by flow, up to the highest flow with a drop.
     dropped: Vec<DropTotals>,
-    /// Copies that links made of a flow's packets; they are in flight in addition to what was sent.
+    /// Copies that links made of a flow's packets; they are in flight in addition to the sent packets.
     copies: BTreeMap<FlowId, TrafficBalance>,
-    /// End of a SYN that a later SYN with another number replaced; it can still be in flight.
+    /// End of a SYN that a later SYN with another number replaced; the earlier SYN can still be in flight.
     replaced_syn_ends: BTreeMap<FlowId, u32>,
 }
 
@@ -58,7 +62,7 @@ impl FlowDetails {
     }
 }
 
-/// Counters of a flow as published in the records.
+/// The counters of a flow as published in the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublishedCounters {
     /// Packets sent.
@@ -75,7 +79,7 @@ pub struct PublishedCounters {
     pub times: PublishedTimes,
 }
 
-/// Times of a flow as published in the records.
+/// The times of a flow as published in the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublishedTimes {
     /// Sum of the delays of received packets, in nanoseconds.
@@ -115,28 +119,29 @@ impl From<&FlowCounters> for PublishedCounters {
 /// The state of a flow at the end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FinalFlowState {
-    /// Packets sent and neither delivered nor dropped: in a queue, on a link, or in reassembly. They must be counted where they are.
-    /// A difference of counters would prove nothing.
+    /// Packets that were sent but neither delivered nor dropped: in a queue, on a link, or in reassembly. They must be
+    /// counted in the network itself; a difference of counters would make the check meaningless.
     pub in_flight_packets: u64,
-    /// Their bytes at the IP layer.
+    /// Bytes of these packets at the IP layer.
     pub in_flight_bytes: u64,
     /// The counters of the flow in the records, if it has any.
     pub published: Option<PublishedCounters>,
 }
 
-/// Returns how far `a` lies after `b` modulo 2^32; negative if it lies before.
+/// Returns the distance of `a` after `b` modulo 2^32; negative if `a` is before `b`.
 #[inline(always)]
 fn distance(a: u32, b: u32) -> i32 {
     a.wrapping_sub(b) as i32
 }
 
-/// Returns whether a segment occupies sequence numbers. Other segments do not show what was sent.
+/// Returns whether a segment occupies sequence numbers.
 #[inline(always)]
 fn has_content(tcp: &TcpView) -> bool {
     tcp.sequence_end != tcp.sequence
 }
 
-/// Counts a packet that `pair[side]` sent and accepts an ordinary segment. Returns false if `judge_sent` must check it.
+/// Counts a packet that `pair[side]` sent, and accepts an ordinary segment. Returns false if `judge_sent` must check
+/// the segment.
 #[inline(always)]
 pub(crate) fn accepts_sent(pair: &mut [FlowState; 2], side: usize, packet: &PacketView) -> bool {
     let flow = &mut pair[side & 1];
@@ -149,8 +154,9 @@ pub(crate) fn accepts_sent(pair: &mut [FlowState; 2], side: usize, packet: &Pack
     true
 }
 
-/// Does for the segments of a burst what [`accepts_sent`] does for each, if they are ordinary and new: all have the same
-/// acknowledgment, and the last one has the highest end. Otherwise counts nothing and returns false; each must then be processed alone.
+/// Does for all segments of a burst what [`accepts_sent`] does for each, if they are ordinary and new: all have the
+/// same acknowledgment, and the last one has the highest end. Otherwise, counts nothing and returns false; each segment
+/// must then be processed separately.
 #[inline(always)]
 pub(crate) fn accepts_sent_burst(
     pair: &mut [FlowState; 2],
@@ -194,7 +200,7 @@ pub(crate) fn judge_sent(
     let other = &mut pair[side ^ 1];
     let silent = other.sent(other_flow, details) == TrafficBalance::default();
     if !other.has_begun() && !tcp.syn && (first || !silent) {
-        // The start was not observed: the numbers of the other side begin with the acknowledged number.
+        // The start was not observed, so the numbers of the other side begin with the acknowledged number.
         other.begin_at(tcp.acknowledgement, tcp.acknowledgement, WINDOW);
         return;
     }
@@ -214,28 +220,30 @@ pub(crate) fn judge_sent(
 }
 
 impl FlowState {
-    /// Returns the total of sent packets.
+    /// Returns the total of sent packets and bytes.
     fn sent(&self, flow: FlowId, details: &FlowDetails) -> TrafficBalance {
         let copies = details.copies.get(&flow).copied().unwrap_or_default();
         self.in_flight.plus(self.delivered).plus(details.dropped(flow).amount).minus(copies)
     }
 
-    /// Returns whether the numbers have begun. (They are never all zero: after a SYN, `sent_end` is ahead of the first number.)
+    /// Returns whether sequence numbers have been set. (They are never all zero: after a SYN, `sent_end` is ahead of
+    /// the initial number.)
     fn has_begun(&self) -> bool {
         (self.sent_end, self.delivered_end, self.delivered_span) != (0, 0, 0)
     }
 
-    /// Begins the numbers at `first`; everything before `sent_end` has been sent and nothing delivered.
+    /// Sets the sequence numbers to begin at `first`; all numbers before `sent_end` have been sent, and none has been
+    /// delivered.
     fn begin_at(&mut self, first: u32, sent_end: u32, delivered_span: u32) {
         self.sent_end = sent_end;
         self.delivered_end = first;
         self.delivered_span = delivered_span;
     }
 
-    /// Processes a segment that can begin the numbers: a SYN, or the first observed segment.
+    /// Processes a segment that may set the sequence numbers: a SYN, or the first observed segment.
     fn begin(&mut self, flow: FlowId, tcp: &TcpView, details: &mut FlowDetails) {
         if tcp.syn {
-            // The first number is the lowest number that may be acknowledged.
+            // The initial sequence number is the lowest number that may be acknowledged.
             let initial = self.delivered_end.wrapping_sub(self.delivered_span);
             let begun = self.has_begun();
             if !begun || tcp.sequence != initial {
@@ -260,7 +268,7 @@ impl FlowState {
     /// Returns whether an acknowledgment covers only delivered numbers.
     #[inline(always)]
     fn was_delivered(&self, acknowledgement: u32) -> bool {
-        // Modulo 2^32, a number that lies ahead is very far behind.
+        // Modulo 2^32, a number ahead of `delivered_end` is very far behind it.
         self.delivered_end.wrapping_sub(acknowledgement) <= self.delivered_span
     }
 
@@ -273,7 +281,7 @@ impl FlowState {
         }
     }
 
-    /// Counts a delivered packet. Returns false if `judge_delivered` must check it.
+    /// Counts a delivered packet. Returns false if `judge_delivered` must check the packet.
     #[inline(always)]
     pub(crate) fn accepts_delivered(
         &mut self,
@@ -285,7 +293,7 @@ impl FlowState {
         let amount = TrafficBalance::packet(packet.ip_bytes);
         self.in_flight.subtract(amount);
         self.delivered.add(amount);
-        // Signed: the delay of a packet that arrives before it was sent is negative.
+        // Signed, because the delay of a packet that arrives before it was sent is negative.
         let delay_ns = now.as_nanos().wrapping_sub(sent.as_nanos()) as i64;
         let right = delay_ns >= path.least_ns(packet.ip_bytes) && !self.in_flight.is_negative();
         if let Some(tcp) = &packet.tcp
@@ -374,7 +382,7 @@ impl FlowState {
         self.judge_balance(packet.flow, now, log);
     }
 
-    /// Counts a copy that a link made: one more packet is in flight that the source did not send.
+    /// Counts a copy that a link made, that is, a packet in flight that the source did not send.
     pub(crate) fn duplicated(&mut self, packet: &PacketView, details: &mut FlowDetails) {
         let amount = TrafficBalance::packet(packet.ip_bytes);
         self.in_flight.add(amount);
@@ -425,7 +433,7 @@ impl FlowState {
         dropped.packets
     }
 
-    /// Returns whether any event had this flow.
+    /// Returns whether any event of this flow was reported.
     pub(crate) fn was_seen(&self, flow: FlowId, details: &FlowDetails) -> bool {
         let nothing = TrafficBalance::default();
         (self.in_flight, self.delivered) != (nothing, nothing) || details.dropped(flow).packets > 0

@@ -1,13 +1,13 @@
 //! An independent check of every run, based on the events that observers receive.
 //!
-//! The auditor receives declarations ([`DeclaredLink`], [`DeclaredFlow`]) and the events of a run ([`fullpipe_record::Observer`]). It
-//! shares
-//! no code with the model that it checks: it computes transmission times and counts packets itself. There are two auditors. [`Auditor`]
-//! checks every run, including benchmarks, with constant state per link and flow. [`PacketAuditor`] follows every packet (`--audit`), at a
-//! cost several times that of the run. Each returns a [`AuditReport`].
+//! The auditor receives declarations ([`DeclaredLink`], [`DeclaredFlow`]) and the events of a run
+//! ([`fullpipe_record::Observer`]). It shares no code with the model that it checks: it computes transmission times and
+//! counts packets itself. There are two auditors. [`Auditor`] checks every run, including benchmarks, with constant
+//! state per link and flow. [`PacketAuditor`] follows every packet (`--audit`), at a cost several times that of the
+//! run. Each auditor returns an [`AuditReport`].
 //!
-//! A passed audit means that the reported events obey the rules in [`Rule`]. It does not mean that everything was reported: the audit
-//! cannot detect a packet that is missing in all events, all counters and the state at the end.
+//! A passed audit means that the reported events obey the rules in [`Rule`]. It does not mean that all events were
+//! reported: the audit cannot detect a packet that is missing from all events, all counters and the final state.
 
 mod auditor;
 mod balance;

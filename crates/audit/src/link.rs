@@ -1,13 +1,14 @@
-//! The audit of one link: constant state in half a cache line, and a check of each frame.
+//! The audit of one link, with constant state in half a cache line and a check of each frame.
 //!
-//! **Rate.** A link that sends frames back to back counts whole nanoseconds, so one frame can seem up to a nanosecond too short. A frame of
-//! 64 bytes at 10 Gbit/s takes only 51.2 ns. The auditor therefore has its own clock of the busy period in 2^-20 ns. A frame must not end
-//! before the exact end, rounded down, of everything sent since the link was last idle. `owed` is the difference between the exact end and
-//! the end of the last frame. It is below one nanosecond, and zero after an idle nanosecond. If a link is too fast by a fraction f of its
-//! rate, each frame ends too early by f of its transmission time. The auditor reports this when the sum reaches one nanosecond.
+//! **Rate.** A link counts whole nanoseconds, so the transmission time of a back-to-back frame can seem up to one
+//! nanosecond too short. (A frame of 64 bytes at 10 Gbit/s takes only 51.2 ns.) The auditor therefore has its own clock
+//! of the busy period, in units of 2^-20 ns. A frame must not end before the exact end, rounded down, of all frames
+//! sent since the link was last idle. `owed` is the difference between the exact end and the end of the last frame. It
+//! is below one nanosecond, and zero after the link was idle. If a link is too fast by a fraction f of its rate, each
+//! frame ends too early by f times its transmission time. The auditor reports this when the sum reaches one nanosecond.
 //!
-//! **Two functions.** [`LinkState::accepts`] accepts the ordinary frames of ordinary links in a few instructions. All other frames are
-//! passed to [`LinkState::judge`], which handles every medium and writes the failure.
+//! **Two functions.** [`LinkState::accepts`] accepts the ordinary frames of ordinary links in a few instructions. All
+//! other frames are passed to [`LinkState::judge`], which handles every medium and reports failures.
 
 use crate::balance::TrafficBalance;
 use crate::course::RateProfileChecker;
@@ -18,42 +19,44 @@ use fullpipe_units::words::{self, format_exact_time};
 use fullpipe_units::{Instant, LinkId};
 use std::sync::Arc;
 
-/// The state that every frame changes or is compared with.
+/// The state that every frame uses.
 #[derive(Clone, Debug)]
 #[repr(C, align(32))]
 pub(crate) struct LinkState {
-    /// The earliest start of the next frame; [`u64::MAX`] for links that are not ordinary, so that `judge` checks all their frames.
+    /// The earliest start of the next frame; [`u64::MAX`] for links that are not ordinary, so that `judge` checks all
+    /// their frames.
     free_from: u64,
-    /// Frames and bytes that arrived, minus those that were transmitted or dropped.
+    /// Frames and bytes offered to the link, minus those that were transmitted or dropped.
     waiting: TrafficBalance,
-    /// Time of a byte in 2^-20 ns.
+    /// Time of a byte in units of 2^-20 ns.
     byte_time: u64,
     delay_ns: u32,
-    /// The exact end of the last frame minus its reported end, in 2^-20 ns; below 2^20.
+    /// The exact end of the last frame minus its reported end, in units of 2^-20 ns; below 2^20.
     owed: u32,
 }
 
-/// State that is seldom needed.
+/// State that is rarely needed.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkDetails {
     pub(crate) name: Box<str>,
-    /// The declaration without the name. Links with equal declarations share it: a dumbbell of 10 000 hosts has 40 000 links of two kinds.
+    /// The declaration without the name. Links with equal declarations share one: a dumbbell of 10 000 hosts has 40 000
+    /// links with two different declarations.
     pub(crate) declared: Arc<DeclaredLink>,
-    /// Whether `accepts` may accept its frames.
+    /// Whether `accepts` may accept the frames of this link.
     ordinary: bool,
     /// The earliest start of the next frame, for links that are not ordinary.
     free_from: u64,
-    /// The limit over time; `None` if the rate is constant.
+    /// The rate limit over time; `None` if the rate is constant.
     course: Option<Box<RateProfileChecker>>,
     last_arrival: u64,
-    /// What has arrived, for a scheduled medium.
+    /// The busy period of a scheduled medium.
     busy: Busy,
 }
 
-/// What has arrived since a medium was last empty.
+/// The busy period of a scheduled medium, since it was last empty.
 #[derive(Clone, Copy, Debug)]
 struct Busy {
-    /// The earliest time at which any of it was offered; all of it was transmitted since then.
+    /// The earliest time at which one of these frames was offered; all of them were transmitted since then.
     from: u64,
     bytes: u64,
 }
@@ -65,13 +68,13 @@ const AT_REST: Busy = Busy { from: u64::MAX, bytes: 0 };
 pub struct FinalLinkState {
     /// Frames that were offered and reported neither as transmitted nor as dropped.
     pub queued_frames: u64,
-    /// Their bytes on the wire.
+    /// Bytes of these frames on the wire.
     pub queued_bytes: u64,
 }
 
 const FRACTION_MASK: u64 = (1 << FRACTION_BITS) - 1;
 
-/// Maximum number of declarations that are compared with that of the next link.
+/// Maximum number of known declarations with which that of the next link is compared.
 const KINDS_COMPARED: usize = 8;
 
 impl LinkDetails {
@@ -88,7 +91,7 @@ impl LinkDetails {
             });
             LinkDetails::new(name, declared)
         });
-        // Allocates exactly this capacity: collecting in place would keep the memory of the declarations.
+        // Allocates exactly this capacity, because collecting in place would keep the memory of the declarations.
         let mut all = Vec::with_capacity(details.len());
         all.extend(details);
         all
@@ -120,23 +123,24 @@ impl LinkState {
         self.waiting.add(TrafficBalance::packet(wire_bytes));
     }
 
-    /// Counts a frame, and accepts it if it obeys every rule of a point-to-point link with a constant delay (below 4 s). Otherwise it
-    /// changes nothing else and returns false; `judge` must then check the frame.
+    /// Counts a frame, and accepts the frame if it obeys every rule of a point-to-point link with a constant delay
+    /// (below 4 s). Otherwise, changes nothing else and returns false; `judge` must then check the frame.
     #[inline(always)]
     pub(crate) fn accepts(&mut self, frame: &Transmission) -> bool {
         self.waiting.subtract(TrafficBalance::packet(frame.wire_bytes));
         self.accepts_passed(frame)
     }
 
-    /// Does the same for a frame that arrives and departs at once, which does not change the amount that waits. (To add and subtract it
-    /// took 80 of 2960 instructions per data packet.)
+    /// Does the same as [`LinkState::accepts`] for a frame whose offer and transmission are reported together, which
+    /// leaves the waiting amount unchanged. (Adding and subtracting the frame took 80 of 2960 instructions per data
+    /// packet.)
     #[inline(always)]
     pub(crate) fn accepts_passed(&mut self, frame: &Transmission) -> bool {
         let (start, finish) = (frame.start.as_nanos(), frame.finish.as_nanos());
         let owed = if start == self.free_from { u64::from(self.owed) } else { 0 };
         let needed = u64::from(frame.wire_bytes).wrapping_mul(self.byte_time).wrapping_add(owed);
         let needed_ns = (needed >> FRACTION_BITS) as i64;
-        // Signed: the transmission time of a frame that ends before it starts is negative.
+        // Signed, because the transmission time of a frame that ends before it starts is negative.
         let taken_ns = finish.wrapping_sub(start) as i64;
         if start < self.free_from
             || frame.offered > frame.start
@@ -151,12 +155,13 @@ impl LinkState {
         true
     }
 
-    /// Checks any frame on any medium against each rule. (The frame is passed by value: a reference would keep the one in the
-    /// hot path in memory instead of in registers.)
+    /// Checks any frame on any medium against each rule. (The frame is passed by value, because a reference would force
+    /// the hot path to keep its frame in memory instead of in registers.)
     #[cold]
     #[inline(never)]
     pub(crate) fn judge(&mut self, frame: Transmission, details: &mut LinkDetails, log: &mut FailureLog) {
-        // Each frame of such a medium is checked here, in 65 instructions; a common function for all media would take 85.
+        // All frames of scheduled media are checked here, in 65 instructions per frame. A common function for all media
+        // would take 85.
         if details.declared.medium == MediumAccess::Scheduled {
             return self.judge_scheduled(&frame, details, log);
         }
@@ -249,7 +254,7 @@ impl LinkState {
         busy.from = busy.from.min(offered);
         busy.bytes += u64::from(frame.wire_bytes);
         let elapsed = arrival.saturating_sub(busy.from);
-        // Compares the bits that arrived times 10^9 with bits per second times nanoseconds.
+        // Compares the number of bits that arrived, times 10^9, with bits per second times nanoseconds.
         let able = u128::from(rate) * u128::from(elapsed);
         if rate > 0 && u128::from(busy.bytes) * 8_000_000_000 > able {
             let (found, most) = (busy.bytes, able / 8_000_000_000);
@@ -282,7 +287,7 @@ impl LinkState {
         }
     }
 
-    /// Checks the rate of one frame, including what the busy period owes.
+    /// Checks the rate of one frame, including the difference owed by earlier frames of the busy period.
     fn judge_rate(
         &mut self,
         frame: &Transmission,
@@ -291,7 +296,7 @@ impl LinkState {
         fail: &mut dyn FnMut(Rule, &dyn Fn() -> String),
     ) {
         let (start, finish) = (frame.start.as_nanos(), frame.finish.as_nanos());
-        // Stations of a shared medium do not share fractions of a nanosecond, so each frame is checked alone.
+        // Stations of a shared medium do not share fractions of a nanosecond, so each frame is checked separately.
         let together = declared.medium == MediumAccess::PointToPoint && back_to_back;
         let owed = if together { u64::from(self.owed) } else { 0 };
         let needed = u64::from(frame.wire_bytes).saturating_mul(self.byte_time).saturating_add(owed);
@@ -316,7 +321,8 @@ impl LinkState {
     /// Counts a frame that was dropped before it was transmitted.
     pub(crate) fn dropped(&mut self, link: LinkId, wire_bytes: u32, log: &mut FailureLog) {
         self.waiting.subtract(TrafficBalance::packet(wire_bytes));
-        // Drop events at a link's queue have no time here; the last known time is when the link becomes free.
+        // Drop events at a link's queue have no time here. The last known time is the time at which the link becomes
+        // free.
         let at = if self.free_from == u64::MAX { 0 } else { self.free_from };
         self.judge_balance(link, Instant::from_nanos(at), log);
     }

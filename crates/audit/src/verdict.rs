@@ -1,4 +1,4 @@
-//! The verdict of the auditor: how often each rule was checked, and the first failure of each rule and subject with
+//! The verdict of the auditor: how often each rule was checked, and the first failure of each rule and subject, with
 //! the expected and the found value.
 
 use fullpipe_units::{FlowId, Instant, LinkId, words};
@@ -10,13 +10,15 @@ use std::fmt;
 pub enum Rule {
     /// Every event has a declared link and a declared flow.
     Declaration,
-    /// A frame starts no earlier than it arrives, and ends after it starts.
+    /// The transmission of a frame starts no earlier than the frame arrives at the queue, and ends no earlier than it
+    /// starts.
     FrameOrder,
-    /// No frame starts before the previous one has departed (on a shared medium: has arrived).
+    /// The transmission of a frame does not start before the previous frame has departed (on a shared medium: has
+    /// arrived).
     Overlap,
     /// No link exceeds its rate.
     LinkRate,
-    /// No frame arrives before its propagation delay has passed, nor later if the delay is constant.
+    /// No frame arrives before its propagation delay has elapsed, or later if the delay is constant.
     Propagation,
     /// Frames and bytes offered to a link = transmitted + dropped + still queued.
     LinkConservation,
@@ -34,11 +36,13 @@ pub enum Rule {
     FrameSize,
     /// Packet by packet: frames depart from a queue in order of arrival.
     QueueOrder,
-    /// Packet by packet: the packets and bytes that wait do not exceed the limit of the queue.
+    /// Packet by packet: the waiting packets and bytes do not exceed the limit of the queue.
     QueueLimit,
-    /// Packet by packet: each packet that is delivered or dropped was sent, with these bytes at that time.
+    /// Packet by packet: each packet that is delivered or dropped was sent with the same fields, and each delivered
+    /// packet was sent at the reported time.
     Origin,
-    /// Packet by packet: each packet that is offered to a link was sent, or arrived over the previous link, at that time.
+    /// Packet by packet: each packet that is offered to a link was sent, or arrived over the previous link, at that
+    /// time.
     Hops,
     /// Packet by packet: nothing is acknowledged before all bytes below it were delivered.
     AcknowledgedHole,
@@ -75,7 +79,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A link or a flow that broke a rule.
+/// A link or a flow that violated a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A link or a shared medium.
@@ -97,17 +101,17 @@ impl fmt::Display for Subject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The rule.
+    /// The rule that was violated.
     pub rule: Rule,
-    /// The subject.
+    /// The link or flow that violated the rule.
     pub subject: Subject,
     /// The name of the subject.
     pub name: String,
     /// The time of the first violation; [`Instant::NEVER`] if it was found after the run.
     pub at: Instant,
-    /// One sentence: what was expected and what was found.
+    /// One sentence that states what was expected and what was found.
     pub message: String,
-    /// How often this subject broke this rule, including the first time.
+    /// Number of violations of this rule by this subject, including the first one.
     pub count: u64,
 }
 
@@ -137,15 +141,15 @@ pub struct AuditReport {
     pub checks: Vec<(Rule, u64)>,
     /// The first failure of each rule and subject, in the order of [`Rule`], then of the subject.
     pub failures: Vec<Failure>,
-    /// Number of failures of further subjects, which are only counted; see [`MAX_FAILURES_KEPT`].
+    /// Number of failures of further pairs of rule and subject, which are only counted; see [`MAX_FAILURES_KEPT`].
     pub failures_not_kept: u64,
 }
 
-/// Maximum number of pairs of rule and subject that are kept with their message.
+/// Maximum number of pairs of rule and subject whose first failure is kept with its message.
 pub const MAX_FAILURES_KEPT: usize = 100;
 
 impl AuditReport {
-    /// Returns whether no rule was broken.
+    /// Returns whether no rule was violated.
     pub fn passed(&self) -> bool {
         self.failures.is_empty() && self.failures_not_kept == 0
     }
@@ -155,7 +159,7 @@ impl AuditReport {
         self.checks.iter().map(|(_, count)| count).sum()
     }
 
-    /// Returns how often rules were broken.
+    /// Returns the number of violations of all rules.
     pub fn failures_found(&self) -> u64 {
         self.failures.iter().map(|failure| failure.count).fold(self.failures_not_kept, u64::saturating_add)
     }
@@ -193,7 +197,7 @@ impl fmt::Display for AuditReport {
     }
 }
 
-/// Collects failures: the first of each rule and subject with a message, the others as a count.
+/// Collects failures: the first failure of each rule and subject with a message, the others as a count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FailureLog {
     kept: BTreeMap<(Rule, Subject), Failure>,
@@ -201,7 +205,7 @@ pub(crate) struct FailureLog {
 }
 
 impl FailureLog {
-    /// Adds a failure; `message` is called only for the first of its rule and subject.
+    /// Adds a failure; `message` is called only for the first failure of the rule and subject.
     pub(crate) fn note(&mut self, rule: Rule, subject: Subject, at: Instant, message: impl FnOnce() -> String) {
         if let Some(failure) = self.kept.get_mut(&(rule, subject)) {
             failure.count = failure.count.saturating_add(1);

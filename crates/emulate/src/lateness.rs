@@ -1,32 +1,34 @@
-//! Statistics of a real-time run's lateness, and the verdict that follows from them.
+//! Statistics of the lateness of a real-time run, and the verdict that follows from them.
 //!
 //! Five quantities are recorded:
 //!
 //! * **Events**: at each wakeup, how long after its due time the first due event of the model was processed.
-//! * **Subframes**: how long after its beginning each subframe of an access network was processed.
+//! * **Subframes**: how long after its start each subframe of an access network was processed.
 //! * **Packets**: how long after its due time each packet was passed to the kernel.
-//! * **Arrivals**: how far the model's clock was ahead of the timestamp of a packet from a real host; zero if it was not.
-//! * **Stalls**: gaps in the emulator's own loop.
+//! * **Arrivals**: how far the model's clock was ahead of the timestamp of each packet from a real host; zero if it was
+//!   not ahead.
+//! * **Stalls**: gaps between iterations of the emulator's own loop.
 //!
-//! Frames that the kernel drops between hosts and the emulator are losses that the described network does not have. A single
-//! one therefore makes the verdict "late".
+//! Frames that the kernel drops between hosts and the emulator are losses that are not part of the scenario. A single
+//! such drop therefore makes the verdict "late".
 
 use fullpipe_units::Duration;
 use hdrhistogram::Histogram;
 
-/// Limits of lateness, above which the verdict of a run is "late".
+/// The limits of lateness, above which the verdict of a run is "late".
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatenessLimits {
-    /// An event, subframe, packet or arrival more than this late counts as late.
+    /// Lateness above which an event, subframe, packet or arrival counts as late.
     pub late_after: Duration,
-    /// Largest permitted share of late values, for each of the four kinds.
+    /// Maximum permitted fraction of late values, for each of these four kinds.
     pub late_share: f64,
-    /// A gap in the emulator's loop longer than this is a stall. A single stall makes the verdict "late".
+    /// Length above which a gap in the emulator's loop is a stall. A single stall makes the verdict "late".
     pub stall_after: Duration,
 }
 
 impl Default for LatenessLimits {
-    /// 1 ms, one percent, 25 ms: the hypervisor of a shared machine occasionally deschedules an idle guest for 20 ms.
+    /// Returns limits of 1 ms, 1 % and 25 ms. The last limit tolerates that the hypervisor of a shared machine
+    /// occasionally deschedules an idle guest for 20 ms.
     fn default() -> Self {
         LatenessLimits {
             late_after: Duration::from_millis(1),
@@ -36,7 +38,7 @@ impl Default for LatenessLimits {
     }
 }
 
-/// Counts and quantiles of a distribution, in nanoseconds.
+/// The counts and quantiles of a distribution of lateness, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LatenessSummary {
     /// Number of values.
@@ -56,7 +58,7 @@ pub struct LatenessSummary {
 }
 
 impl LatenessSummary {
-    /// Share of late values; 0 if there are no values.
+    /// Returns the fraction of late values; 0 if there are no values.
     pub fn late_share(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.late as f64 / self.count as f64 }
     }
@@ -65,7 +67,7 @@ impl LatenessSummary {
 /// Whether a run was on time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimingResult {
-    /// Why the run was late; empty if it was on time.
+    /// The reasons why the run was late; empty if it was on time.
     pub reasons: Vec<String>,
 }
 
@@ -84,7 +86,7 @@ pub struct Lateness {
     subframes: Histogram<u64>,
     packets: Histogram<u64>,
     arrivals: Histogram<u64>,
-    /// Gaps in the loop that were longer than [`LatenessLimits::stall_after`].
+    /// The first gaps in the loop that were longer than [`LatenessLimits::stall_after`].
     stalls: Vec<Duration>,
     /// Number of stalls beyond those stored.
     further_stalls: u64,
@@ -92,19 +94,19 @@ pub struct Lateness {
     worked: Duration,
 }
 
-/// Largest recorded lateness, one hour; longer ones are recorded as this.
+/// Maximum recorded lateness: one hour. Larger values are recorded as this value.
 const LONGEST_NANOS: u64 = 3_600_000_000_000;
 
 /// Maximum number of stalls that are stored individually.
 const STALLS_KEPT: usize = 1000;
 
 fn histogram() -> Histogram<u64> {
-    // Three significant digits: 0.1 % of a value.
+    // Three significant digits, that is, a resolution of 0.1 % of a value.
     Histogram::new_with_bounds(1, LONGEST_NANOS, 3).expect("the constant bounds are valid")
 }
 
 impl Lateness {
-    /// Creates a record without values.
+    /// Returns a record without values.
     pub fn new(limits: LatenessLimits) -> Self {
         Lateness {
             limits,
@@ -119,32 +121,32 @@ impl Lateness {
         }
     }
 
-    /// The limits of this run.
+    /// Returns the limits of this run.
     pub fn limits(&self) -> LatenessLimits {
         self.limits
     }
 
-    /// Records the lateness of an event for which the emulator woke.
+    /// Records the lateness of the first event that was due at a wakeup.
     pub fn record_event(&mut self, by: Duration) {
         self.events.saturating_record(by.as_nanos());
     }
 
-    /// Records the time from the beginning of a subframe until it was processed.
+    /// Records the time from the start of a subframe until it was processed.
     pub fn record_subframe(&mut self, by: Duration) {
         self.subframes.saturating_record(by.as_nanos());
     }
 
-    /// Records the lateness of a packet when it was passed to the kernel.
+    /// Records how long after its due time a packet was passed to the kernel.
     pub fn record_packet(&mut self, by: Duration) {
         self.packets.saturating_record(by.as_nanos());
     }
 
-    /// Records how far the model's clock was ahead of a packet from a real host.
+    /// Records how far the model's clock was ahead of the timestamp of a packet from a real host.
     pub fn record_arrival(&mut self, by: Duration) {
         self.arrivals.saturating_record(by.as_nanos());
     }
 
-    /// Records a gap of the loop. Returns whether it is a stall.
+    /// Records a gap in the loop. Returns whether the gap is a stall.
     pub fn record_gap(&mut self, by: Duration) -> bool {
         let stalled = by > self.limits.stall_after;
         if stalled && self.stalls.len() < STALLS_KEPT {
@@ -155,7 +157,7 @@ impl Lateness {
         stalled
     }
 
-    /// Adds frames that the kernel dropped between hosts and the emulator since the last call.
+    /// Adds the number of frames that the kernel dropped between hosts and the emulator since the last call.
     pub fn add_drops(&mut self, frames: u64) {
         self.dropped += frames;
     }
@@ -178,47 +180,47 @@ impl Lateness {
         }
     }
 
-    /// Lateness of events.
+    /// Returns the lateness of events.
     pub fn events(&self) -> LatenessSummary {
         self.spread(&self.events)
     }
 
-    /// Lateness of subframes.
+    /// Returns the lateness of subframes.
     pub fn subframes(&self) -> LatenessSummary {
         self.spread(&self.subframes)
     }
 
-    /// Lateness of packets to real hosts.
+    /// Returns the lateness of packets to real hosts.
     pub fn packets(&self) -> LatenessSummary {
         self.spread(&self.packets)
     }
 
-    /// Lateness of packets from real hosts.
+    /// Returns the lateness of packets from real hosts.
     pub fn arrivals(&self) -> LatenessSummary {
         self.spread(&self.arrivals)
     }
 
-    /// The first 1000 stalls, in order.
+    /// Returns the first 1000 stalls, in order.
     pub fn stalls(&self) -> &[Duration] {
         &self.stalls
     }
 
-    /// Number of stalls.
+    /// Returns the number of stalls.
     pub fn stall_count(&self) -> u64 {
         self.stalls.len() as u64 + self.further_stalls
     }
 
-    /// Frames dropped between hosts and the emulator.
+    /// Returns the number of frames dropped between hosts and the emulator.
     pub fn drops(&self) -> u64 {
         self.dropped
     }
 
-    /// Total time for which the loop was busy; it waited for the rest of the run.
+    /// Returns the total time for which the loop was busy; the loop waited for the rest of the run.
     pub fn busy_time(&self) -> Duration {
         self.worked
     }
 
-    /// The verdict of the run.
+    /// Returns the verdict of the run.
     pub fn result(&self) -> TimingResult {
         let mut reasons = Vec::new();
         let limit = self.limits.late_after;

@@ -1,5 +1,5 @@
 //! The interface between a machine and the driver of a real-time run: a clock, ports, and waiting. Tests run the same
-//! driver on a simulated machine, which determines time and frames.
+//! driver on a simulated machine, which provides the time and the frames.
 
 use bytes::Bytes;
 use fullpipe_units::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::io;
 pub struct Arrival {
     /// Index of the port.
     pub port: usize,
-    /// Arrival time; never before that of an earlier frame of the same port.
+    /// Arrival time, which is never before that of an earlier frame at the same port.
     pub at: Instant,
     /// The frame.
     pub bytes: Bytes,
@@ -18,7 +18,7 @@ pub struct Arrival {
 
 /// A machine for real-time runs.
 pub trait Machine {
-    /// Time since the beginning of the run.
+    /// Returns the time since the start of the run.
     fn now(&self) -> Instant;
 
     /// Waits until `deadline` or until frames arrive, whichever is first.
@@ -27,7 +27,7 @@ pub trait Machine {
     /// Returns the machine's error.
     fn wait(&mut self, deadline: Instant) -> io::Result<()>;
 
-    /// Appends the received frames, in order of arrival at each port.
+    /// Appends the received frames; the frames of each port are in order of arrival.
     ///
     /// # Errors
     /// Returns the machine's error.
@@ -45,12 +45,12 @@ pub trait Machine {
     /// Sets the clock back by `by`, as if it had been stopped for that long.
     fn set_clock_back(&mut self, by: Duration);
 
-    /// Frames that the machine has lost in either direction since the last call.
+    /// Returns the number of frames that the machine has dropped in either direction since the last call.
     ///
     /// # Errors
     /// Returns the machine's error.
     fn take_drops(&mut self) -> io::Result<u64>;
 
-    /// Whether the run should end early: the real programs have finished, or one has failed.
+    /// Returns whether the run should end early, because all real programs have finished or one has failed.
     fn is_done(&self) -> bool;
 }

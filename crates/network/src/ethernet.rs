@@ -1,11 +1,11 @@
 //! Shared Ethernet: several stations on one segment, half or full duplex.
 //!
-//! **Half duplex.** The segment is one medium. A frame occupies the medium from the start of its transmission until it
-//! has reached all stations, one propagation delay after the end of its transmission. A station with a frame senses the
-//! medium. If the medium is idle, the station transmits. Otherwise it backs off: before retry k it waits floor(U[1,
-//! 2^min(k, ceiling) - 1)) slots, at most 1000 (k = 1: one slot; k = 2: one or two), and then senses again. After
-//! `max_retries` it drops the frame. Success resets k to 0. Sensing is exact and immediate, so frames never collide;
-//! contention only causes delay.
+//! **Half duplex.** The segment is one medium. A frame occupies the medium from the start of its transmission until one
+//! propagation delay after the end. It has then reached all stations. A station with a frame senses the medium. If the
+//! medium is idle, the station transmits. Otherwise it backs off: before retry k it waits floor(U[1, 2^min(k,
+//! ceiling) - 1)) slots, at most 1000 (k = 1: one slot; k = 2: one or two), and then senses again. After `max_retries`
+//! it drops the frame. Success resets k to 0. Sensing is exact and immediate, so frames never collide; contention only
+//! causes delay.
 //!
 //! **Full duplex.** Each station has its own channel to all others, so no station occupies the channel of another.
 //!

@@ -16,9 +16,9 @@
 //! [`Medium::offer_deadline`]. Then they are offered with their arrival times. As for links that are computed ahead,
 //! [`Network::finalize`] decides once whether offers are deferred. Offers in an observed direction are never deferred.
 //!
-//! **Order at one instant.** A medium that is due at an instant is woken before any frame is offered then, regardless
-//! of the order of the events. A frame that arrives exactly at the beginning of a subframe is therefore too late for
-//! that subframe. Frames that arrive at one instant do so in the order in which the medium reported them.
+//! **Order at one instant.** A medium that is due is woken before any frame is offered at that instant, regardless of
+//! the order of events. A frame that arrives exactly at the beginning of a subframe is therefore too late for that
+//! subframe. Frames that arrive at one instant do so in the order in which the medium reported them.
 
 use crate::link::{LinkCounters, NO_LINK};
 use crate::network::{HostEndpoints, Network};

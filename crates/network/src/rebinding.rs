@@ -8,9 +8,9 @@
 //! of the inside address is replaced by another value from 1 to 254. The previous mappings become invalid. An endpoint
 //! that appears later keeps its port if that port is free. This is the behavior of quic-network-simulator's `rebind`.
 //!
-//! Mappings are functions of time, because links are computed ahead. A datagram that arrives at the far end 15 ms from
-//! now can use later mappings than one at the near end that is processed after it. The NAT therefore stores all
-//! mappings that can still be used.
+//! Mappings are functions of time, because links are computed ahead. A datagram that arrives at the far end in 15 ms
+//! can use later mappings than a datagram that is processed after it. The NAT therefore stores all mappings that can
+//! still be used.
 //!
 //! Datagrams of model endpoints have no bytes, so the mapping itself is not visible. The remaining effect is that the
 //! NAT drops inbound datagrams that were sent to an old mapping. These are the datagrams sent before the first datagram

@@ -3,7 +3,7 @@
 //! A step sets the rate, the delay or both from its time on; other values stay unchanged. Rate 0 is an outage. A
 //! schedule can repeat; the values at the end of one period then apply until the first step of the next period.
 //!
-//! **Rate.** A frame of b bytes that starts at s ends when the integral of the rate since s reaches 8 b bits, rounded
+//! **Rate.** A frame of b bytes ends when the integral of the rate since its start reaches 8 b bits. The end is rounded
 //! down to whole nanoseconds. A frame in transmission continues at the new rate, and waits during an outage. In units
 //! of 10^-9 bit, a rate of r bit/s is r units per nanosecond, and all numbers are integers. The part of a frame that is
 //! not sent by the whole nanosecond before its end is added to the next frame. Rounding errors of back-to-back frames

@@ -406,8 +406,8 @@ impl<O: Observer> Network<O> {
         Some(copy)
     }
 
-    /// Puts a frame in flight on a link, or returns the next link and the arrival time there if that link is computed
-    /// together with this one.
+    /// Puts a frame in flight on a link. If the next link is computed together with this one, returns that link and the
+    /// arrival time there instead.
     fn travel(&mut self, link: LinkId, handle: PacketHandle, arrival: Instant) -> Option<(LinkId, Instant)> {
         let packet = self.arena.in_flight(handle);
         let event = EventId::new(EventClass::Arrival, link.0);

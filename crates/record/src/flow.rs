@@ -1,8 +1,9 @@
 //! Flow counters with the definitions of ns-3's FlowMonitor (Carneiro, Fortuna, Ricardo 2009).
 //!
-//! Packets and bytes are counted at the IP layer. A packet counts as sent when its source passes it to IP, before address resolution and
-//! fragmentation. It counts as received when its destination has all of it. Delay is the difference between these times. Jitter is the
-//! sum of |d(i) - d(i-1)| over packets in order of reception.
+//! Packets and bytes are counted at the IP layer. A packet counts as sent when its source passes it to IP, before
+//! address resolution and fragmentation. It counts as received when its destination has received the whole packet. The
+//! delay is the difference between these times. The jitter sum is the sum of |d(i) - d(i-1)| over packets in order of
+//! reception.
 
 use crate::histogram::DelayHistogram;
 use crate::observer::{DropReason, Observer, PacketView};
@@ -42,7 +43,7 @@ pub struct FlowCounters {
 }
 
 impl FlowCounters {
-    /// Adds the counters of another flow. The last delay is that of the flow that received a packet last.
+    /// Adds the counters of another flow. The last delay is that of the packet that was received last.
     pub fn add(&mut self, other: &FlowCounters) {
         if other.tx_packets > 0 {
             self.first_tx = if self.tx_packets > 0 { self.first_tx.min(other.first_tx) } else { other.first_tx };
@@ -66,8 +67,8 @@ impl FlowCounters {
 
 /// The counters of a flow.
 ///
-/// They fill two cache lines: a received packet changes both, and a sent packet the second. With thousands of flows, each
-/// additional line is a cache miss.
+/// The counters fill two cache lines. A received packet changes both lines; a sent packet changes only the second. With
+/// thousands of flows, each additional line causes a cache miss.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 struct Counted {
@@ -80,7 +81,7 @@ struct Counted {
     last_rx: Instant,
     marked_packets: u64,
     // Second cache line.
-    /// Delays of the packets received in the measured interval.
+    /// Delays of the packets that were received in the measured interval.
     delays: DelayHistogram,
     tx_packets: u64,
     tx_bytes: u64,
@@ -120,8 +121,8 @@ pub struct FlowMonitor {
     duplicates: Vec<u64>,
     /// Start of the measured interval.
     measured_from: Instant,
-    /// Packets dropped before the measured interval, by flow. Links that are computed ahead report drops early, so
-    /// the time of a drop is used, not the time of the report.
+    /// Packets dropped before the measured interval, by flow. Links that are computed ahead report drops early, so the
+    /// time of the drop is used, not the time of the report.
     lost_before: BTreeMap<FlowId, u64>,
 }
 
@@ -139,8 +140,8 @@ impl FlowMonitor {
         self.measured_from = from;
     }
 
-    /// Returns the counters of a flow for the measured interval. `earlier` holds its counters at the start of the interval. Times and the
-    /// last delay cover the whole run.
+    /// Returns the counters of a flow for the measured interval. `earlier` contains the flow's counters at the start of
+    /// the interval. Times and the last delay apply to the whole run.
     pub fn measured_counters(&self, flow: FlowId, earlier: &FlowCounters) -> FlowCounters {
         let whole = self.flow(flow);
         FlowCounters {
@@ -156,25 +157,26 @@ impl FlowMonitor {
         }
     }
 
-    /// Allocates state for flows below `count`. A packet of a flow with a higher number is a bug of the caller.
+    /// Allocates state for the flows below `count`. Flows with higher numbers must not send packets.
     pub fn reserve_flows(&mut self, count: usize) {
         if count > self.flows.len() {
             self.flows.resize(count, Counted::default());
         }
     }
 
-    /// Returns the number of copies of a flow's packets that links made. Received + lost + in flight = sent + copies.
+    /// Returns the number of copies that links made of a flow's packets. The counters obey: received + lost + in flight
+    /// = sent + copies.
     pub fn duplicates(&self, flow: FlowId) -> u64 {
         self.duplicates.get(flow.index()).copied().unwrap_or_default()
     }
 
-    /// Returns the state of a flow, for a prefetch.
+    /// Returns the state of a flow, for prefetching.
     #[inline(always)]
     pub fn state(&self, flow: FlowId) -> Option<&impl Sized> {
         self.flows.get(flow.index())
     }
 
-    /// Returns the counters of a flow; all are zero if it never sent.
+    /// Returns the counters of a flow; all counters are zero if the flow never sent a packet.
     pub fn flow(&self, flow: FlowId) -> FlowCounters {
         let lost_packets = self.lost.get(flow.index()).copied().unwrap_or_default();
         self.flows.get(flow.index()).map(|flow| flow.counters(lost_packets)).unwrap_or_default()
@@ -242,7 +244,7 @@ impl Observer for FlowMonitor {
     }
 }
 
-/// Increments the count of a flow.
+/// Increments the entry of a flow in `numbers`.
 fn count(numbers: &mut Vec<u64>, flow: FlowId) {
     if flow.index() >= numbers.len() {
         numbers.resize(flow.index() + 1, 0);
@@ -303,7 +305,8 @@ mod tests {
         let mut monitor = FlowMonitor::new();
         monitor.reserve_flows(1);
         monitor.measure_from(Instant::from_nanos(18));
-        // The delays are 15, 8 and 2. The packet with 15 arrives a nanosecond before the interval, and the one with 8 at its start.
+        // The delays are 15, 8 and 2. The packet with 15 arrives a nanosecond before the interval, and the one with 8
+        // at its start.
         for (sent, received) in [(2, 17), (10, 18), (20, 22)] {
             monitor.on_delivered(Instant::from_nanos(received), &packet(), Instant::from_nanos(sent));
         }

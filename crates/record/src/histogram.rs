@@ -1,35 +1,36 @@
-//! A histogram of delays, from which percentiles are read.
+//! A histogram of delays, from which percentiles are computed.
 //!
-//! Each power of two has 64 classes, so the width of a class is at most 1/64 of its delays. A percentile is the upper end of its class,
-//! limited to the longest delay. It is never too small and at most 1/64 too large. If all delays are equal, percentiles are exact.
+//! Each power of two has 64 classes, so the width of a class is at most 1/64 of its delays. A percentile is the upper
+//! end of its class, limited to the longest delay. A percentile is never too small and is at most 1/64 too large. If
+//! all delays are equal, percentiles are exact.
 //!
-//! A run has one histogram per direction of each flow. The delays of a flow span a few powers of two, so counts are stored only for the
-//! classes between the smallest and the largest, in blocks of 16. The first packets of equal delay need no block, so idle connections have
-//! none.
+//! A run has one histogram per direction of each flow. The delays of a flow span only a few powers of two. Counts are
+//! therefore stored only for the classes between the smallest and the largest delay, in blocks of 16. A few delays of
+//! one class need no block, so idle connections allocate none.
 
 use fullpipe_units::Duration;
 
-/// Classes per power of two, as a power of two.
+/// Binary logarithm of the number of classes per power of two.
 const CLASS_BITS: u32 = 6;
-/// Classes per block, as a power of two: the counts of a block fill a cache line.
+/// Binary logarithm of the number of classes per block; the counts of a block fill a cache line.
 const BLOCK_BITS: u32 = 4;
 /// Number of delays of one class that are counted without a block.
 const WITHOUT_BLOCK: u32 = 8;
 
-/// Numbers of delays by class.
+/// A histogram of delays: the number of delays in each class.
 #[derive(Clone, Debug, Default)]
 pub struct DelayHistogram {
     /// Counts of the classes from `first` on; empty while `only` is sufficient.
     counts: Box<[u32]>,
-    /// The class of the first count, or the only class.
+    /// The class of the first count, or the only class if there are no blocks.
     first: u32,
-    /// Number of delays of the only class, while there are no blocks.
+    /// Number of delays in the only class, if there are no blocks.
     only: u32,
     longest: Duration,
 }
 
 impl DelayHistogram {
-    /// Counts a delay. A class counts up to 2^32 - 1 delays.
+    /// Counts a delay. The count of a class saturates at 2^32 - 1.
     #[inline(always)]
     pub fn add(&mut self, delay: Duration) {
         let class = class_of(delay);
@@ -82,7 +83,8 @@ impl DelayHistogram {
         counts.zip(self.first..).map(|(count, class)| (class, *count)).filter(|(_, count)| *count > 0)
     }
 
-    /// Returns the smallest delay that at least `percent` % of all delays do not exceed. `None` if the histogram is empty.
+    /// Returns the smallest delay that at least `percent` % of all delays do not exceed. `None` if the histogram is
+    /// empty.
     pub fn percentile(&self, percent: u64) -> Option<Duration> {
         let total: u128 = self.classes().map(|(_, count)| u128::from(count)).sum();
         let rank = (total * u128::from(percent)).div_ceil(100);
@@ -96,7 +98,8 @@ impl DelayHistogram {
     }
 }
 
-/// Returns the class of a delay. Below 64 every nanosecond is a class; above, the seven most significant bits select the class.
+/// Returns the class of a delay. Below 64 ns, every nanosecond is a separate class; above, the seven most significant
+/// bits select the class.
 #[inline(always)]
 fn class_of(delay: Duration) -> u32 {
     let nanoseconds = delay.as_nanos();

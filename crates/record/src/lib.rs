@@ -1,7 +1,7 @@
-//! The events that a run reports, and the records that are made of them.
+//! The events that a run reports, and the records that are created from them.
 //!
-//! The network reports events only to an [`Observer`]: flow counters, series and the auditor are observers. An observer returns nothing,
-//! so it cannot change a run.
+//! The network reports events only to an [`Observer`]; flow counters, time series and the auditor are observers. An
+//! observer returns no data to the network, so it cannot change a run.
 
 pub mod flow;
 pub mod histogram;

@@ -1,22 +1,21 @@
-//! Counters of links within a window of a run: from an instant, before which the run has not settled, to its end.
+//! Counters of links within a window of a run, from the end of the warm-up to the end of the run.
 //!
-//! Each event has an instant and counts if the instant lies in the window, both ends included. A packet arrives when it reaches the queue.
-//! It departs when its first bit is transmitted, which is when it leaves the queue. It is dropped when the queue or its discipline drops
-//! it.
-//! So in every window
+//! An event counts if its time is in the window, both ends included. A packet arrives when it reaches the queue. It
+//! departs when its first bit is transmitted, which is when it leaves the queue. It is dropped when the queue or its
+//! discipline drops it. Therefore in every window
 //!
 //! ```text
 //! waiting at its start + arrivals = departed + dropped + waiting at its end
 //! ```
 //!
-//! A packet that arrived before the window and departs in it is not counted as an arrival. It is counted as departed, with its whole delay.
-//! A packet that still waits at the end has no delay yet.
+//! A packet that arrived before the window and departs in it is not counted as an arrival. It is counted as departed,
+//! with its whole delay. The delay of a packet that still waits at the end is not counted.
 //!
-//! Two quantities are integrated over the window: the length of the queue in packets and bytes, and the busy time of the transmitter.
-//! The integral is that of the queue itself, not the sum of delays. By Little's law both agree if no packet waits across an end of
-//! the window.
+//! Two quantities are integrated over the window: the length of the queue in packets and bytes, and the busy time of
+//! the transmitter. The integral is computed from the queue length itself, not from the delays. By Little's law both
+//! agree if no packet waits at the start or the end of the window.
 //!
-//! Bytes are bytes on the wire, including framing. The packet in transmission does not wait.
+//! Bytes are counted on the wire, including framing. The packet in transmission does not count as waiting.
 
 use crate::histogram::DelayHistogram;
 use crate::observer::{DropReason, Observer, PacketView, Transmission};
@@ -39,7 +38,7 @@ impl TrafficVolume {
         self.bytes += u64::from(wire_bytes);
     }
 
-    /// Removes a packet. A packet that was not announced changes nothing; the auditor reports such packets.
+    /// Removes a packet. The counts never become negative; the auditor reports packets that were not added before.
     fn take(&mut self, wire_bytes: u32) {
         self.packets = self.packets.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(u64::from(wire_bytes));
@@ -68,13 +67,13 @@ pub struct LinkSummary {
     pub marked_packets: u64,
     /// Sum over departed packets of the time from arrival to departure, in nanoseconds.
     pub delay_sum_ns: u128,
-    /// The delay that half of the departed packets do not exceed; see [`LinkSummary::delay_p99`].
+    /// The delay that half of the departed packets do not exceed; at most 1/64 too large. `None` if no packet departed.
     pub delay_p50: Option<Duration>,
-    /// The delay that 99 % of the departed packets do not exceed; up to 1/64 too large.
+    /// The delay that 99 % of the departed packets do not exceed; at most 1/64 too large. `None` if no packet departed.
     pub delay_p99: Option<Duration>,
-    /// Integral of the number of waiting packets over time, in packet nanoseconds.
+    /// Integral of the number of waiting packets over time, in packets times nanoseconds.
     pub packet_ns: u128,
-    /// Integral of the number of waiting bytes over time, in byte nanoseconds.
+    /// Integral of the number of waiting bytes over time, in bytes times nanoseconds.
     pub byte_ns: u128,
     /// Time in which the transmitter was busy.
     pub busy: Duration,
@@ -96,27 +95,29 @@ impl LinkSummary {
         ratio(self.marked_packets as f64, self.arrivals.packets as f64)
     }
 
-    /// Returns the departed bits per second; `None` if the window has no length, as for the following methods.
+    /// Returns the departed bits per second; `None` if the length of the window is zero.
     pub fn throughput_bps(&self) -> Option<f64> {
         ratio(self.departed.bytes as f64 * 8e9, self.measured_duration().as_nanos() as f64)
     }
 
-    /// Returns the fraction of the window in which the transmitter was busy.
+    /// Returns the fraction of the window in which the transmitter was busy; `None` if the length of the window is
+    /// zero.
     pub fn utilization(&self) -> Option<f64> {
         ratio(self.busy.as_nanos() as f64, self.measured_duration().as_nanos() as f64)
     }
 
-    /// Returns the mean time from arrival to departure of the departed packets, in seconds; `None` if no packet departed.
+    /// Returns the mean time from arrival to departure of the departed packets, in seconds; `None` if no packet
+    /// departed.
     pub fn mean_queue_delay_s(&self) -> Option<f64> {
         ratio(self.delay_sum_ns as f64, self.departed.packets as f64 * 1e9)
     }
 
-    /// Returns the time average of the number of waiting packets.
+    /// Returns the time average of the number of waiting packets; `None` if the length of the window is zero.
     pub fn mean_queue_packets(&self) -> Option<f64> {
         ratio(self.packet_ns as f64, self.measured_duration().as_nanos() as f64)
     }
 
-    /// Returns the time average of the number of waiting bytes.
+    /// Returns the time average of the number of waiting bytes; `None` if the length of the window is zero.
     pub fn mean_queue_bytes(&self) -> Option<f64> {
         ratio(self.byte_ns as f64, self.measured_duration().as_nanos() as f64)
     }
@@ -143,7 +144,7 @@ struct Watch {
     waiting: TrafficVolume,
     /// Whether the window has started and `summary.waiting_first` is set.
     begun: bool,
-    /// Packets whose departure was reported before it happens, in order.
+    /// Packets whose departure was reported ahead of time, in order.
     ahead: VecDeque<Departure>,
     /// When the transmission of the last departed packet ends.
     busy_until: Instant,
@@ -165,7 +166,7 @@ impl Watch {
         }
     }
 
-    /// Advances the time with an unchanged queue. Returns whether events at `to` count.
+    /// Advances the time with an unchanged queue. Returns whether events at `to` are in the window.
     fn pass_to(&mut self, to: Instant) -> bool {
         let to = to.max(self.now);
         let counts = to >= self.summary.from;
@@ -182,7 +183,7 @@ impl Watch {
         counts
     }
 
-    /// Advances the time, with all departures until then.
+    /// Advances the time and processes all departures until then. Returns whether events at `to` are in the window.
     fn advance(&mut self, to: Instant) -> bool {
         while let Some(departure) = self.ahead.front().copied().filter(|departure| departure.start <= to) {
             self.ahead.pop_front();
@@ -247,8 +248,9 @@ impl LinkMonitor {
         LinkMonitor { watches: links.into_iter().map(|link| Watch::new(link, from)).collect() }
     }
 
-    /// Returns the summary of each link, in the order of [`LinkMonitor::new`], for a run that ended at `to`. Events that were reported with
-    /// a later time still belong to the run (for example a packet that is lost after the last arrival).
+    /// Returns the summary of each link, in the order of [`LinkMonitor::new`], for a run that ended at `to`. Events
+    /// that were reported with a later time still belong to the run, such as a packet that is lost after the last
+    /// arrival.
     pub fn summaries(&self, to: Instant) -> impl Iterator<Item = (LinkId, LinkSummary)> {
         self.watches.iter().map(move |watch| (watch.link, watch.summary(to)))
     }
@@ -283,7 +285,7 @@ impl Observer for LinkMonitor {
         if let Some(watch) = self.watch(frame.link) {
             let Transmission { offered, start, finish, wire_bytes, .. } = *frame;
             watch.ahead.push_back(Departure { offered, start, finish, wire_bytes });
-            // With a discipline the transmission starts now.
+            // With a discipline, the transmission starts now.
             watch.advance(watch.now);
         }
     }
@@ -310,7 +312,8 @@ mod tests {
         LinkMonitor::new([LINK], at(from))
     }
 
-    /// Four packets arrive at once and start at 0, 1, 2 and 3 ms; a fifth packet, at 1.2 ms, is dropped because the queue is full.
+    /// Four packets arrive at once and start at 0, 1, 2 and 3 ms; a fifth packet, at 1.2 ms, is dropped because the
+    /// queue is full.
     fn four(from: u64, to: u64) -> LinkSummary {
         let mut monitor = monitor(from);
         (0..4).for_each(|number| monitor.on_passed(&frame(0, number * MS)));
@@ -343,7 +346,8 @@ mod tests {
 
     #[test]
     fn events_before_the_window_do_not_count() {
-        // At 1.5 ms two packets wait: both for half a millisecond, then the last one for another. The transmitter is busy from 1.5 to 4 ms.
+        // At 1.5 ms two packets wait: both for half a millisecond, then the last one for another. The transmitter is
+        // busy from 1.5 to 4 ms.
         let late = four(1_500_000, 5 * MS);
         assert_eq!(
             (late.waiting_first, late.arrivals),

@@ -1,7 +1,8 @@
 //! The events that the network reports during a run.
 //!
-//! The time of an event can be later than the simulation's clock, by up to a packet's transit time through a chain of links that was
-//! computed at once. Within one link and within the arrivals of one flow, times are in order.
+//! The time of an event can be later than the simulation's clock. The difference is at most a packet's transit time
+//! through a chain of links that is computed ahead. The times of the events of one link, and of the arrivals of one
+//! flow, are in order.
 
 use fullpipe_units::{EcnCodepoint, FlowId, Instant, LinkId};
 
@@ -20,33 +21,33 @@ pub enum Protocol {
 pub enum DropReason {
     /// The queue was full.
     QueueFull,
-    /// A queue discipline dropped it although there was room (active queue management).
+    /// A queue discipline dropped the packet although there was room (active queue management).
     QueueDiscipline,
-    /// The link's loss model removed it.
+    /// The link's loss model removed the packet.
     Loss,
-    /// It exceeded the token bucket of the link's policer.
+    /// The packet exceeded the token bucket of the link's policer.
     Policer,
-    /// Bits were flipped, and the link's frame check or the destination's checksum detected it.
+    /// Bits were flipped, and the link's frame check sequence or the destination's checksum detected the error.
     Corruption,
-    /// It was waiting for address resolution, and the queue for that was full.
+    /// The queue for packets that wait for address resolution was full, or the resolution failed.
     AddressResolution,
-    /// The shared medium was busy at every attempt to transmit it.
+    /// The shared medium was busy at every attempt to transmit the frame.
     Collision,
-    /// All its transmissions on the radio channel failed.
+    /// All transmissions of the packet on the radio channel failed.
     Radio,
-    /// It exceeded the link's MTU and must not be fragmented.
+    /// The packet exceeded the link's MTU and must not be fragmented.
     PacketTooBig,
-    /// Reassembly timed out because a fragment was missing.
+    /// Reassembly failed because a fragment was missing.
     Reassembly,
-    /// A NAT had no mapping for it and could not or must not create one.
+    /// A NAT had no mapping for the packet and could not or must not create one.
     Nat,
-    /// There was no route, or no endpoint at its destination.
+    /// There was no route, or no endpoint at the destination.
     Unreachable,
 }
 
 impl DropReason {
-    /// Returns whether a link drops a packet for this reason after it has transmitted it. The packet is then reported as transmitted
-    /// as well.
+    /// Returns whether a link drops a packet for this reason after its transmission. The packet is then reported as
+    /// transmitted as well.
     pub fn is_after_transmission(self) -> bool {
         matches!(self, DropReason::Loss | DropReason::Policer | DropReason::Corruption)
     }
@@ -83,7 +84,7 @@ pub struct PacketView {
 }
 
 impl PacketView {
-    /// Increases the sequence numbers of a TCP segment.
+    /// Increases the sequence numbers of a TCP segment by `bytes`.
     #[inline(always)]
     pub fn advance_sequence(&mut self, bytes: u32) {
         if let Some(tcp) = &mut self.tcp {
@@ -112,7 +113,7 @@ pub struct Transmission {
     pub arrival: Instant,
 }
 
-/// Receives the events of a run. By default, all methods do nothing.
+/// Receives the events of a run. By default, the methods ignore all events.
 pub trait Observer {
     /// Called before packets of a flow are reported, so that an observer can prefetch the state of the flow.
     #[inline(always)]
@@ -122,50 +123,56 @@ pub trait Observer {
     #[inline(always)]
     fn prefetch_link(&self, _link: LinkId) {}
 
-    /// The source passed a packet to the network.
+    /// Called when the source has passed a packet to the network.
     #[inline(always)]
     fn on_sent(&mut self, _now: Instant, _packet: &PacketView) {}
 
-    /// The source passed `packets` TCP segments (at least one) to the network that differ only in their sequence
-    /// numbers: `first`, and others whose number increases by `step_bytes` each. Returns whether the observer has processed all of them, as
-    /// [`Observer::on_sent`] would one by one. Otherwise each is reported by that method, before it arrives at its first link.
+    /// Called when the source has passed a burst of `packets` TCP segments (at least one) to the network. The sequence
+    /// number of `first` increases by `step_bytes` for each further segment. Returns whether the observer has processed
+    /// the whole burst, as [`Observer::on_sent`] would have processed each segment. Otherwise that method reports each
+    /// segment before it arrives at its first link.
     #[inline(always)]
     fn on_sent_burst(&mut self, _now: Instant, _first: &PacketView, _packets: u32, _step_bytes: u32) -> bool {
         false
     }
 
-    /// A whole packet arrived at its destination host; `sent` is the time at which it was passed to the network.
+    /// Called when a whole packet has arrived at its destination host; `sent` is the time at which the source passed it
+    /// to the network.
     #[inline(always)]
     fn on_delivered(&mut self, _now: Instant, _packet: &PacketView, _sent: Instant) {}
 
-    /// A packet was dropped, on `link` if it was dropped on a link. The drop of a fragment drops its packet.
+    /// Called when a packet has been dropped; `link` is the link on which it was dropped, if any. If a fragment is
+    /// dropped, its whole packet is reported.
     #[inline(always)]
     fn on_dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {}
 
-    /// A frame arrived at a link's queue; it will be transmitted or dropped. For one link, `now` of this method, of
-    /// [`Observer::on_link_dropped`] and of [`Observer::on_marked`] never decreases.
+    /// Called when a frame has arrived at a link's queue; it will be transmitted or dropped. For one link, the time of
+    /// this method, of [`Observer::on_link_dropped`] and of [`Observer::on_marked`] never decreases.
     #[inline(always)]
     fn on_offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
 
-    /// A frame was dropped before it was transmitted: at a link's queue, on a busy medium, or on a radio channel. A frame that a loss
-    /// model removes has been transmitted; only [`Observer::on_dropped`] reports it.
+    /// Called when a frame has been dropped before its transmission: at a link's queue, on a busy medium, or on a radio
+    /// channel. A frame that a loss model removes has been transmitted, and only [`Observer::on_dropped`] reports it.
     #[inline(always)]
     fn on_link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
 
-    /// A link's queue discipline set CE ("congestion experienced") on a packet that it transmits now; `packet` already has it.
+    /// Called when a link transmits a packet on which its queue discipline has set CE ("congestion experienced");
+    /// `packet` contains this codepoint.
     #[inline(always)]
     fn on_marked(&mut self, _now: Instant, _packet: &PacketView, _link: LinkId) {}
 
-    /// A link made a copy of a packet, which arrives at the far end at `arrival`. One more packet of the flow is then in flight.
+    /// Called when a link has made a copy of a packet, which arrives at the far end at `arrival`. One more packet of
+    /// the flow is then in flight.
     #[inline(always)]
     fn on_duplicated(&mut self, _arrival: Instant, _packet: &PacketView, _link: LinkId) {}
 
-    /// A frame was transmitted.
+    /// Called when the times of a frame's transmission are known.
     #[inline(always)]
     fn on_transmitted(&mut self, _transmission: &Transmission) {}
 
-    /// A frame arrived at a link's queue, and the times of its transmission are known at once. Combines [`Observer::on_offered`] and
-    /// [`Observer::on_transmitted`], for observers that can process both in one step at lower cost.
+    /// Called when a frame has arrived at a link's queue and the times of its transmission are already known. Combines
+    /// [`Observer::on_offered`] and [`Observer::on_transmitted`], for observers that can process both in one step at
+    /// lower cost.
     #[inline(always)]
     fn on_passed(&mut self, transmission: &Transmission) {
         self.on_offered(transmission.offered, transmission.link, transmission.wire_bytes);
@@ -173,7 +180,7 @@ pub trait Observer {
     }
 }
 
-/// The observer that ignores all events.
+/// An observer that ignores all events.
 impl Observer for () {}
 
 /// Defines methods that report an event to both observers of a pair.

@@ -1,21 +1,22 @@
-//! The path of a flow, hop by hop. A packet that is offered to the first link was sent at that time. A packet that is offered to another
-//! link arrived over the previous one at that time. A packet that is delivered arrived over the last link.
+//! The audit of the path of a flow, hop by hop. A packet that is offered to the first link must have been sent at that
+//! time. A packet that is offered to another link must have arrived over the previous link at that time. A packet that
+//! is delivered must have arrived over the last link.
 //!
-//! The size of a packet follows from its frame, except where short frames are padded. A packet that exceeds a link's MTU is forwarded in
-//! fragments, each with its own headers (RFC 791: 20 bytes; RFC 8200: 40 and 8, and only at the source). On an Ethernet (a shared medium,
-//! or
-//! a link with a smallest frame) a packet can be offered after it arrived, because the address of its next hop must be resolved.
+//! The size of a packet follows from that of its frame, except where short frames are padded. A packet that exceeds a
+//! link's MTU is forwarded in fragments, each with its own headers (RFC 791: 20 bytes; RFC 8200: 40 and 8 bytes, and
+//! only at the source). On an Ethernet (a shared medium, or a link with a minimum frame size) a packet can be offered
+//! later than it arrived, because the next hop must be resolved.
 
 use crate::declared::{DeclaredFlow, DeclaredLink, MediumAccess};
 use fullpipe_record::Transmission;
 use fullpipe_units::LinkId;
 use std::collections::VecDeque;
 
-/// Maximum number of packets stored per hop. Dropped packets stay stored until a later one passes. Beyond this number, the hop is no
-/// longer checked.
+/// Maximum number of packets stored per hop. Dropped packets stay stored until a later packet is forwarded. Beyond this
+/// number, the hop is no longer checked.
 const MAX_REMEMBERED: usize = 1 << 20;
 
-/// Sizes of headers in bytes.
+/// Header sizes in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Headers {
     whole_bytes: u32,
@@ -30,7 +31,7 @@ const IPV6: Headers = Headers { whole_bytes: 40, piece_bytes: 48 };
 struct Came {
     at: u64,
     size: Size,
-    /// Payload of which no fragment has been forwarded yet.
+    /// Payload bytes that have not been forwarded in fragments yet.
     left_bytes: u32,
 }
 
@@ -38,7 +39,7 @@ struct Came {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     bytes: u32,
-    /// The packet can be smaller, because its frame was padded.
+    /// Whether the packet can be smaller, because its frame was padded.
     padded: bool,
 }
 
@@ -62,18 +63,18 @@ impl Size {
     }
 }
 
-/// One node of the path, with the packets that arrived and were not forwarded.
+/// One node of the path, with the packets that arrived there and have not been forwarded.
 #[derive(Clone, Debug, Default)]
 struct Place {
     came: VecDeque<Came>,
     given_up: bool,
 }
 
-/// The path of one flow.
+/// Checks the path of one flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HopChecker {
     path: Vec<LinkId>,
-    /// The source, followed by the far end of each link.
+    /// The source of the flow, followed by the far end of each link.
     places: Vec<Place>,
     ipv6: bool,
     pub(crate) checks: u64,
@@ -84,14 +85,14 @@ pub(crate) struct HopChecker {
 pub(crate) enum UnknownOrigin {
     /// The link is not on the path of the flow.
     LinkNotOnPath,
-    /// No such packet arrived at the node before the link at that time.
+    /// No such packet arrived at that time at the node where the link starts, or at the destination.
     NoMatchingArrival,
 }
 
 impl HopChecker {
     pub(crate) fn new(declared: &DeclaredFlow) -> Self {
         let DeclaredFlow { path, ipv6 } = declared;
-        // A path without links is unknown.
+        // An empty path means that the path is unknown.
         let places = if path.is_empty() { 0 } else { path.len() + 1 };
         HopChecker { path: path.clone(), places: vec![Place::default(); places], ipv6: *ipv6, checks: 0 }
     }
@@ -150,13 +151,14 @@ impl Place {
         }
         if !self.given_up {
             let left_bytes = size.bytes.saturating_sub(headers.whole_bytes);
-            // If frames overtake each other, one that is reported later can arrive earlier.
+            // If frames overtake each other, a frame that is reported later can arrive earlier.
             let place = self.came.partition_point(|came| came.at <= at);
             self.came.insert(place, Came { at, size, left_bytes });
         }
     }
 
-    /// Removes a packet that is forwarded over `link`, or a fragment of one. Returns false if no such packet arrived.
+    /// Removes a packet that is forwarded over `link`, or a fragment of a packet. Returns false if no such packet
+    /// arrived.
     fn goes_on(
         &mut self,
         offered: u64,
@@ -170,7 +172,7 @@ impl Place {
         }
         let waits = link.medium == MediumAccess::HalfDuplex || link.min_frame_bytes > 0;
         if !waits && in_order {
-            // Packets that arrived before and were not forwarded were dropped.
+            // Packets that arrived earlier and have not been forwarded were dropped.
             while self.came.front().is_some_and(|came| came.at < offered) {
                 self.came.pop_front();
             }
@@ -198,7 +200,7 @@ impl Place {
         true
     }
 
-    /// Removes a packet that is delivered. Returns false if nothing arrived that could complete it.
+    /// Removes a packet that is delivered. Returns false if no packet or last fragment arrived that could complete it.
     fn ends(&mut self, now: u64, ip_bytes: u32) -> bool {
         if self.given_up {
             return true;

@@ -1,5 +1,6 @@
-//! The auditor of every packet (`--audit`). It checks the order and limit of queues, the origin of each packet, its path from hop to hop,
-//! holes below acknowledgments, and published times. Its state grows with the packets in flight; its cost is several times that of the run.
+//! The auditor that follows every packet (`--audit`). It checks the order and the limit of queues, the origin and the
+//! path of each packet, holes below acknowledgments, and published times. Its state grows with the number of packets in
+//! flight, and its cost is several times that of the run.
 //!
 //! It runs in addition to [`Auditor`](crate::Auditor) and does not repeat its checks.
 
@@ -20,8 +21,9 @@ use stream::SequenceChecker;
 
 /// Checks every packet of a run.
 ///
-/// It checks hops of flows with a known [`path`](DeclaredFlow::path), limits of links with a [`queue`](DeclaredLink::queue), and the
-/// order of queues without [`allow_reordering`](Self::allow_reordering).
+/// It checks the hops of flows with a known [`path`](DeclaredFlow::path), and the limits of links with a
+/// [`queue`](DeclaredLink::queue). It checks the order of all queues except those with
+/// [`allow_reordering`](Self::allow_reordering).
 #[derive(Clone, Debug)]
 pub struct PacketAuditor {
     declared: Vec<DeclaredLink>,
@@ -57,7 +59,7 @@ impl PacketAuditor {
 
     /// Declares a flow, at any time before its first packet.
     pub fn add_flow(&mut self, flow: FlowId, declared: &DeclaredFlow) {
-        // Both directions of a conversation have an entry, declared or not.
+        // Both directions of a conversation have an entry, even if only one is declared.
         let needed = (flow.index() | 1) + 1;
         if needed > self.flows.len() {
             self.flows.resize_with(needed, FlowWatch::default);
@@ -65,15 +67,15 @@ impl PacketAuditor {
         self.flows[flow.index()].hops = HopChecker::new(declared);
     }
 
-    /// Declares that the queue discipline of a link may reorder frames or drop any of them, as a fair queue does. The order and the limit
-    /// of its queue are then not checked. Must be called before the first frame.
+    /// Declares that the queue discipline of a link may reorder frames or drop any of them, as a fair queue does. The
+    /// order and the limit of its queue are then not checked. Must be called before the first frame.
     pub fn allow_reordering(&mut self, link: LinkId) {
         if let Some(queue) = self.queues.get_mut(link.index()) {
             queue.in_order = false;
         }
     }
 
-    /// Compares the published times and returns the verdict.
+    /// Compares the published times with those computed from the events, and returns the verdict.
     pub fn finish(&mut self, end: &impl FinalState) -> AuditReport {
         let (mut order, mut limit, mut origin, mut hops, mut published) = (0, 0, 0, 0, 0);
         for queue in &self.queues {
@@ -118,7 +120,7 @@ impl PacketAuditor {
     #[cold]
     #[inline(never)]
     fn judge_sent(&mut self, now: Instant, packet: &PacketView) {
-        // The other auditor reports events of undeclared flows and links.
+        // [`Auditor`](crate::Auditor) reports events of undeclared flows and links.
         let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
         flow.origin.sent(now, packet);
         flow.hops.sent(now.as_nanos(), packet.ip_bytes);
@@ -197,8 +199,8 @@ impl PacketAuditor {
     }
 }
 
-// Ordinary runs do not have this auditor. Its code is kept out of the hot path, and arguments are copied so that the caller's values can
-// stay in registers.
+// Most runs do not use this auditor. Its code is kept out of the hot path, and arguments are copied so that the
+// caller's values can stay in registers.
 impl Observer for PacketAuditor {
     fn on_duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
         self.judge_duplicated(arrival, packet, link);

@@ -1,5 +1,5 @@
-//! The origin of the packets of a flow: each packet that is delivered or dropped was sent with the same fields at that time, and only once.
-//! The times that the records publish are computed again.
+//! The audit of the origin of a flow's packets: each packet that is delivered or dropped was sent with the same fields,
+//! and is delivered only once. The auditor also computes the published times independently.
 
 use crate::flow::PublishedTimes;
 use crate::verdict::{FailureLog, Rule, Subject};
@@ -7,7 +7,7 @@ use fullpipe_record::PacketView;
 use fullpipe_units::{FlowId, Instant, words};
 use std::collections::BTreeMap;
 
-/// All properties of a packet that observers receive.
+/// The fields of a packet by which sent and delivered packets are matched.
 type Likeness = (u32, u32, Option<(u32, u32, u32, bool, bool)>);
 
 fn likeness(packet: &PacketView) -> Likeness {
@@ -24,15 +24,15 @@ fn describe(packet: &PacketView) -> String {
     }
 }
 
-/// Packets with the same properties that were sent and not delivered.
+/// The packets with the same fields that were sent but not delivered.
 #[derive(Clone, Debug, Default)]
 struct Outstanding {
-    /// Number of packets by time of sending.
+    /// Number of packets by send time.
     sent: BTreeMap<u64, u32>,
     total: u64,
-    /// Number of them that were dropped; which ones is not reported.
+    /// Number of these packets that were dropped. Drop events do not identify the send time of the packet.
     dropped: u64,
-    /// Number of them that are copies, which have the send time of an earlier packet.
+    /// Number of these packets that are copies, which have the send time of an earlier packet.
     copies: u64,
 }
 
@@ -85,7 +85,7 @@ impl OriginChecker {
         self.times.last_rx = now;
     }
 
-    /// Removes a packet. Returns false if it is not stored.
+    /// Removes a packet. Returns false if no such packet is outstanding.
     fn take(&mut self, packet: &PacketView, sent: Instant) -> bool {
         let Some(like) = self.outstanding.get_mut(&likeness(packet)) else { return false };
         if like.total == like.dropped {
@@ -106,7 +106,7 @@ impl OriginChecker {
         true
     }
 
-    /// Removes the entry if only dropped packets are left in it.
+    /// Removes the entry of a packet if only dropped packets are left in the entry.
     fn forget(&mut self, packet: &PacketView) {
         let key = likeness(packet);
         if self.outstanding.get(&key).is_some_and(|like| like.total == like.dropped) {
@@ -128,7 +128,7 @@ impl OriginChecker {
         }
     }
 
-    /// Compares the published times.
+    /// Compares the published times with those computed from the events.
     pub(crate) fn finish(&self, flow: FlowId, published: &PublishedTimes, log: &mut FailureLog) {
         let (own, other) = (&self.times, published);
         for (what, expected, found) in [

@@ -1,9 +1,10 @@
-//! The queue of a link, frame by frame: its order and its limit.
+//! The audit of a link's queue, frame by frame: its order and its limit.
 //!
-//! Events of a link can be reported when a frame arrives or when it departs, ahead of the clock or not. Only the order of the events
-//! of one link and their times are used here. In a queue that keeps order, the frames that wait when a frame arrives are those that were
-//! reported before it and start later, and the frame itself unless it starts at once. A frame that starts at the instant at
-//! which another arrives does not wait anymore.
+//! Transmissions can be reported when a frame arrives or when it departs, possibly ahead of the clock. Only the times
+//! of the events of one link and their order are used here. Consider the arrival of a frame at a queue that keeps
+//! order. The waiting frames are then those that were reported before this frame and start later than it arrives. The
+//! frame itself also waits, unless it starts immediately. A frame that starts at the instant at which another arrives
+//! does not wait anymore.
 
 use crate::declared::{DeclaredLink, DeclaredQueueLimit, MediumAccess};
 use crate::verdict::{FailureLog, Rule, Subject};
@@ -17,28 +18,27 @@ const MAX_REMEMBERED: usize = 1 << 20;
 /// The frames that one sender has transmitted.
 #[derive(Clone, Debug, Default)]
 struct Sender {
-    /// Start and bytes of the frames that may have waited when the last one arrived, in order.
+    /// Start time and bytes of the frames that waited when the last frame arrived, in order.
     waiting: VecDeque<(u64, u32)>,
     waiting_bytes: u64,
     last_offered: u64,
 }
 
-/// The queue of one link, or its queues.
+/// Checks the queue of one link, or the queues of all stations of a shared medium.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueChecker {
     link: LinkId,
     promise: DeclaredQueueLimit,
-    /// Whether frames depart in order of arrival and only frames that arrive at a full queue are dropped.
+    /// Whether the order and the limit of the queue are checked.
     pub(crate) in_order: bool,
-    /// Whether the link is a shared medium, whose stations have their own queues, distinguished by flow.
+    /// Whether the link is a shared medium. Its stations have separate queues, which are distinguished by flow.
     shared: bool,
     senders: BTreeMap<FlowId, Sender>,
-    /// Bytes of the frames that arrived and neither departed nor were dropped, in order of arrival. Not used on a shared medium, where
-    /// events
-    /// do not name the station to which a frame was offered.
+    /// Bytes of the frames that arrived but were neither transmitted nor dropped, in order of arrival. Not used on a
+    /// shared medium, where events do not identify the station to which a frame was offered.
     came: VecDeque<u32>,
     given_up: bool,
-    /// When the last frame started, for failures without a time of their own.
+    /// When the last frame started, for failures of events without a time.
     last_start: Instant,
     pub(crate) order_checks: u64,
     pub(crate) limit_checks: u64,
@@ -60,7 +60,7 @@ impl QueueChecker {
         }
     }
 
-    /// Returns whether every frame can be identified by the order of arrival.
+    /// Returns whether every frame can be identified by its order of arrival.
     fn follows(&self) -> bool {
         self.in_order && !self.shared && !self.given_up
     }
@@ -81,7 +81,8 @@ impl QueueChecker {
         if !self.follows() {
             return;
         }
-        // Drop-tail: the frame that arrived last. A frame that a later stage of the queue drops is identified by its size.
+        // Drop-tail drops the frame that arrived last. A frame that a later stage of the queue drops is identified by
+        // its size.
         match self.came.iter().rposition(|bytes| *bytes == wire_bytes) {
             Some(position) => {
                 self.came.remove(position);
@@ -119,7 +120,7 @@ impl QueueChecker {
         }
         let sender = if self.shared { frame.flow } else { FlowId::default() };
         if self.shared && frame.flow == FlowId(u32::MAX) {
-            // Frames without a flow (address resolution) can be from any station.
+            // Frames without a flow (ARP) can be from any station.
             return;
         }
         self.senders.entry(sender).or_default().transmitted(frame, self.promise, self.shared, subject, log);
@@ -160,7 +161,7 @@ impl Sender {
             self.waiting.push_back((start, frame.wire_bytes));
             self.waiting_bytes += u64::from(frame.wire_bytes);
         }
-        // The first frame at a shared medium has left the queue: it waits in the transmitter for the medium.
+        // The first frame at a shared medium has left the queue and waits in the transmitter for the medium.
         let first = if shared { self.waiting.front().map_or(0, |(_, bytes)| u64::from(*bytes)) } else { 0 };
         let packets = self.waiting.len() as u64 - u64::from(shared);
         let bytes = self.waiting_bytes - first;

@@ -1,27 +1,28 @@
-//! The sequence numbers of a TCP flow, range by range: everything below an acknowledgment must have arrived.
+//! The audit of the sequence numbers of a TCP flow, range by range: all numbers below an acknowledgment must have
+//! arrived.
 //!
-//! The auditor with constant state stores only the highest delivered number. This module stores all delivered ranges, so it
-//! detects an acknowledgment that covers a hole. Numbers are extended to 64 bits around the end of what arrived
-//! without a hole (RFC 9293 section 3.4: modulo 2^32).
+//! The streaming auditor stores only the highest delivered number. This module stores all delivered ranges, so it
+//! detects an acknowledgment that covers a hole. Sequence numbers are modulo 2^32 (RFC 9293 section 3.4). They are
+//! extended to 64 bits relative to the first number that has not arrived.
 
 use fullpipe_record::TcpView;
 use std::collections::BTreeMap;
 
-/// The ranges of one flow's numbers that have arrived.
+/// The ranges of one flow's sequence numbers that have arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SequenceChecker {
     begun: bool,
-    /// The first number, as on the wire.
+    /// The initial sequence number, as on the wire.
     initial: u32,
-    /// Everything before this number has arrived; the low 32 bits are as on the wire.
+    /// All numbers before this one have arrived; the low 32 bits are as on the wire.
     complete: u64,
-    /// Ranges above it, by start, with their ends.
+    /// Start and end of the ranges above `complete` that have arrived.
     beyond: BTreeMap<u64, u64>,
-    /// End of a SYN that another SYN replaced; it can still arrive and be acknowledged.
+    /// End of a SYN that another SYN replaced; the earlier SYN can still arrive and be acknowledged.
     replaced_syn_end: Option<u32>,
 }
 
-/// Start of the extended numbers, far from zero so that numbers slightly below the first one do not become negative.
+/// Offset of the extended numbers, which prevents numbers slightly below the initial one from becoming negative.
 const EPOCH: u64 = 1 << 32;
 
 impl SequenceChecker {
@@ -67,7 +68,8 @@ impl SequenceChecker {
         }
     }
 
-    /// Returns whether the other side may acknowledge this number; the error is the highest number that it may acknowledge.
+    /// Checks whether the other side may acknowledge this number; the error is the highest number that it may
+    /// acknowledge.
     pub(crate) fn judge(&self, acknowledgement: u32) -> Result<(), u32> {
         let judged = self.begun && self.replaced_syn_end != Some(acknowledgement);
         if judged && self.unwrap(acknowledgement) > self.complete { Err(self.complete as u32) } else { Ok(()) }

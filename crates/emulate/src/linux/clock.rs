@@ -1,6 +1,7 @@
-//! The wall clock for the model: [`Instant`]s since the beginning of the run, from the machine's monotonic clock.
+//! The wall clock of a real-time run, which converts the machine's monotonic clock to [`Instant`]s since the start of
+//! the run.
 //!
-//! The kernel timestamps arrivals with another clock, which may be set during a run. Therefore only the age of a
+//! The kernel timestamps arrivals with another clock, which may be adjusted during a run. Therefore only the age of a
 //! timestamp is used: both clocks are read in sequence, and the age is subtracted from the monotonic time.
 
 use fullpipe_units::{Duration, Instant};
@@ -11,17 +12,18 @@ fn nanos(clock: ClockId) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
-/// Time of the clock of arrival timestamps, in nanoseconds since 1970. It is for captures and never for the model.
+/// Returns the time of the clock of arrival timestamps, in nanoseconds since 1970. It is used for captures and never
+/// for the model.
 pub fn unix_time_nanos() -> u64 {
     nanos(ClockId::Realtime)
 }
 
-/// CPU time of the calling thread.
+/// Returns the CPU time of the calling thread.
 pub fn thread_cpu_time() -> Duration {
     Duration::from_nanos(nanos(ClockId::ThreadCPUTime))
 }
 
-/// A clock that started at some moment and can be held back.
+/// A clock that measures the time since its start and can be set back.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
     epoch_nanos: u64,
@@ -33,7 +35,7 @@ impl WallClock {
         WallClock { epoch_nanos: nanos(ClockId::Monotonic) }
     }
 
-    /// Time since the start.
+    /// Returns the time since the start.
     pub fn now(&self) -> Instant {
         Instant::from_nanos(nanos(ClockId::Monotonic).saturating_sub(self.epoch_nanos))
     }
@@ -50,7 +52,7 @@ impl WallClock {
     }
 }
 
-/// Both clocks at one moment.
+/// The times of both clocks at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockReading {
     /// Time of the run.
@@ -60,7 +62,7 @@ pub struct ClockReading {
 }
 
 impl ClockReading {
-    /// Time of arrival of a frame with this timestamp. A missing timestamp or one in the future counts as now.
+    /// Returns the arrival time of a frame with this timestamp. A missing timestamp or one in the future counts as now.
     pub fn instant_of(&self, stamp_nanos: Option<u64>) -> Instant {
         let age = stamp_nanos.map_or(0, |stamp| self.wall_nanos.saturating_sub(stamp));
         Instant::from_nanos(self.now.as_nanos().saturating_sub(age))

@@ -1,4 +1,4 @@
-//! Checks of this machine's suitability for real time, with advice where it falls short.
+//! Checks of this machine's suitability for real-time runs, with advice for each problem.
 
 use super::namespace::{EmulatorNamespace, HostSettings, NamespaceError, enter_user_namespace, namespace_restrictions};
 use super::port::PacketPort;
@@ -7,19 +7,19 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU64;
 
-/// Severity of a finding for real time.
+/// The severity of a finding for real-time runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckStatus {
     /// No problem.
     Good,
-    /// Real time works, but not optimally.
+    /// Real-time runs work, but not optimally.
     Warning,
-    /// Real time does not work.
+    /// Real-time runs do not work.
     Bad,
 }
 
 impl CheckStatus {
-    /// The severity as a word.
+    /// Returns the name of the severity.
     pub fn name(self) -> &'static str {
         match self {
             CheckStatus::Good => "good",
@@ -29,16 +29,16 @@ impl CheckStatus {
     }
 }
 
-/// Result of one check.
+/// The result of one check.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// Subject of the check, in a few words.
     pub subject: &'static str,
     /// Severity.
     pub state: CheckStatus,
-    /// The finding, as a sentence.
+    /// Description of the finding.
     pub found: String,
-    /// What to do about it.
+    /// Advice for solving the problem, if there is one.
     pub advice: Option<String>,
 }
 
@@ -56,8 +56,8 @@ impl Finding {
     }
 }
 
-/// Runs all checks and enters new namespaces in the process, so it must be called before the program has a second
-/// thread. Returns a network namespace if real time is possible.
+/// Runs all checks. This enters new namespaces, so it must be called before the process has a second thread. Returns a
+/// network namespace if real-time runs are possible.
 pub fn run_checks() -> (Vec<Finding>, Option<EmulatorNamespace>) {
     let mut findings =
         vec![processors(), load(), clock(), timer_slack(), scheduling(), congestion_controls(), buffers()];
@@ -81,7 +81,8 @@ fn read(file: &str) -> Option<String> {
     fs::read_to_string(file).ok().map(|text| text.trim().to_owned())
 }
 
-/// The superuser's access does not show whether other users have access.
+/// Checks the settings for ordinary users and enters the namespaces. Both steps are needed, because the superuser's
+/// access does not show whether other users have access.
 fn namespaces(findings: &mut Vec<Finding>) -> Result<EmulatorNamespace, NamespaceError> {
     let subject = "user namespaces";
     findings.push(match namespace_restrictions().as_slice() {
@@ -135,7 +136,7 @@ fn load() -> Finding {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let load = read("/proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
     match load {
-        // The emulator needs one processor.
+        // The emulator needs one processor for itself.
         Some(load) if load > count as f64 - 0.5 => Finding::warning(
             "load",
             format!("{load:.2} in the last minute, on {count} processors"),
@@ -150,7 +151,7 @@ fn clock() -> Finding {
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let offered = read("/sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
     match source.as_deref() {
-        // These clock sources are read without entering the kernel. Others take a microsecond or more, twice per
+        // These clock sources can be read without a system call. Reading others takes a microsecond or more, twice per
         // packet.
         Some(fast @ ("tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page")) => {
             Finding::good("clock source", fast)
@@ -186,7 +187,7 @@ fn scheduling() -> Finding {
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"));
     let limited = limit.and_then(|line| line.split_whitespace().next()).is_some_and(|soft| soft != "0");
     let found = if capable || limited { "SCHED_FIFO is allowed" } else { "SCHED_FIFO is not allowed to this user" };
-    // It is not needed, and with two processors it would deprive the programs of CPU time.
+    // Real-time scheduling is not needed. With two processors, it would deprive the programs of CPU time.
     Finding::good("scheduling", format!("{found}; Fullpipe does without"))
 }
 
@@ -208,7 +209,7 @@ fn congestion_controls() -> Finding {
     )
 }
 
-/// Bytes for 40 ms at 1 Gbit/s, with the kernel's overhead for small packets.
+/// Sufficient buffer size for 40 ms at 1 Gbit/s, including the kernel's overhead for small packets.
 const GOOD_BUFFER_BYTES: u64 = 8 << 20;
 
 fn buffers() -> Finding {

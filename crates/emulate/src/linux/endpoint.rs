@@ -1,7 +1,8 @@
-//! Traffic by kernel endpoints: flows of the scenario whose ends are sockets of this machine's kernel at real hosts.
+//! Kernel endpoints, which send and receive flows of the scenario with sockets of this machine's kernel at real hosts.
 //!
-//! Each end is a thread with one connection or socket, opened in its host's network namespace. `TCP_INFO` (tcp(7))
-//! samples the state of the sender's TCP. The payload is zeros unless a [`PayloadCallback`] fills it.
+//! Each endpoint is a thread with one connection or socket, which is opened in its host's network namespace. The state
+//! of the sender's TCP is sampled with `TCP_INFO` (tcp(7)). The payload consists of zeros unless a [`PayloadCallback`]
+//! fills it.
 
 use super::clock::WallClock;
 use super::namespace::{EmulatorNamespace, HostNamespace};
@@ -18,10 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Traffic of a flow.
+/// The traffic of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficPattern {
-    /// As much as TCP accepts, up to a size.
+    /// As many bytes as TCP accepts, up to a total size.
     Bulk {
         /// Total bytes; `None` sends until the run ends.
         size_bytes: Option<u64>,
@@ -30,56 +31,56 @@ pub enum TrafficPattern {
     },
     /// Datagrams or writes of equal size at a constant interval.
     Periodic {
-        /// Payload of each, in bytes.
+        /// Payload of each datagram or write, in bytes.
         payload_bytes: usize,
-        /// Time between the beginnings of two.
+        /// Time from the start of one datagram or write to the start of the next.
         interval: Duration,
         /// Number of datagrams or writes; `None` sends until the run ends.
         count: Option<u64>,
     },
 }
 
-/// Transport of a flow.
+/// The transport protocol of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelTransport {
-    /// Datagrams.
+    /// UDP datagrams.
     Udp,
     /// One TCP connection.
     Tcp(KernelTcp),
 }
 
-/// Settings of a kernel connection.
+/// Settings of a TCP connection of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelTcp {
-    /// The kernel's name of the congestion control.
+    /// The kernel's name for the congestion control algorithm.
     pub congestion: String,
-    /// Whether the kernel paces the connection regardless of the congestion control.
+    /// Whether the kernel paces the connection, regardless of the congestion control.
     pub paced: bool,
-    /// Interval between samples of the sender; `None` disables sampling.
+    /// Interval between samples of the sender's state; `None` disables sampling.
     pub sample_every: Option<Duration>,
 }
 
-/// Role of a kernel endpoint.
+/// The role of a kernel endpoint.
 #[derive(Clone, Debug)]
 pub enum EndpointRole {
-    /// The initiator, which sends.
+    /// The endpoint that initiates the conversation and sends.
     Sender {
-        /// Its own address and port.
+        /// Address and port of this endpoint.
         from: SocketAddr,
         /// Address and port of the receiver.
         to: SocketAddr,
-        /// Its traffic.
+        /// The traffic to send.
         sent: TrafficPattern,
-        /// Start time.
+        /// Start time of the flow.
         start: Instant,
     },
-    /// The acceptor, which receives.
+    /// The endpoint that accepts the conversation and receives.
     Receiver {
-        /// Its address and port.
+        /// Address and port of this receiver.
         at: SocketAddr,
         /// Address of its sender, if several receivers share the port; otherwise it accepts any sender.
         peer: Option<SocketAddr>,
-        /// Payload bytes after which it is complete, for transports without an end of stream.
+        /// Number of payload bytes after which the flow is complete, for transports without an end of stream.
         until_bytes: Option<u64>,
         /// Start of the measured interval.
         measured_from: Instant,
@@ -97,7 +98,7 @@ pub struct TcpInfoSample {
     pub cwnd_bytes: u64,
     /// Slow-start threshold, in bytes; `None` while there is none.
     pub ssthresh_bytes: Option<u64>,
-    /// Bytes sent and neither acknowledged nor declared lost.
+    /// Bytes sent but neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
     /// Pacing rate in bits per second; zero without pacing.
     pub pacing_bps: u64,
@@ -105,26 +106,26 @@ pub struct TcpInfoSample {
     pub delivery_bps: u64,
 }
 
-/// Result of a kernel endpoint.
+/// The result of a kernel endpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelEndpointReport {
-    /// Payload bytes received.
+    /// Number of payload bytes received.
     pub received_bytes: u64,
     /// Payload bytes received before the measured interval.
     pub received_before_bytes: u64,
-    /// Arrival of the last of them.
+    /// Arrival time of the last received bytes.
     pub last_received: Option<Instant>,
-    /// Time at which all data had arrived.
+    /// Time at which all data had been received.
     pub completed: Option<Instant>,
-    /// Segments that the kernel retransmitted; `None` without a connection.
+    /// Number of segments that the kernel retransmitted; `None` without a connection.
     pub retransmitted_segments: Option<u64>,
-    /// How often the kernel, as sender, detected reordering on the path; `None` without a connection.
+    /// Number of times that the kernel, as the sender, detected reordering on the path; `None` without a connection.
     pub reorderings_seen: Option<u64>,
-    /// Negotiated options; `None` without a connection.
+    /// Negotiated TCP options; `None` without a connection.
     pub negotiated: Option<NegotiatedOptions>,
-    /// Samples of the sender.
+    /// Samples of the sender's TCP state.
     pub samples: Vec<TcpInfoSample>,
-    /// Description of a failure.
+    /// Description of the failure, if the endpoint failed.
     pub failure: Option<String>,
 }
 
@@ -192,27 +193,27 @@ impl StartSignal {
     }
 }
 
-/// Callback that fills the next bytes of a sender, or checks the bytes that a receiver has read.
+/// A callback that fills the next bytes of a sender, or checks the bytes that a receiver has read.
 pub type PayloadCallback = Box<dyn FnMut(&mut [u8]) + Send>;
 
-/// Timeout of blocking calls, after which the end of the run is checked.
+/// Timeout of blocking calls, after which the endpoint checks whether the run has ended.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Connections that may wait to be accepted; the kernel reduces it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// The congestion controls currently available in this kernel's TCP, in the kernel's order.
+/// Returns the congestion control algorithms currently available in this kernel's TCP, in the kernel's order.
 fn kernel_controls() -> Vec<String> {
     let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     list.split_whitespace().map(str::to_owned).collect()
 }
 
 impl KernelEndpoint {
-    /// Starts an endpoint in a host's namespace. A receiver is listening when this returns; a sender waits for the
-    /// clock.
+    /// Starts an endpoint in a host's namespace. A receiver is already listening when this function returns; a sender
+    /// waits until `clock` returns a clock.
     ///
     /// # Errors
-    /// Returns the kernel's error: unknown congestion control, no permission to use it, or port in use.
+    /// Returns the kernel's error: unknown congestion control, missing permission to use it, or port in use.
     pub fn start(
         home: &EmulatorNamespace,
         host: &HostNamespace,
@@ -224,7 +225,7 @@ impl KernelEndpoint {
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
-        // A socket belongs to the namespace in which it was opened, regardless of its user.
+        // A socket belongs to the namespace in which it was opened, regardless of the thread that uses it.
         let opened = home.inside(host, || Opened::new(&role, over, listeners))??;
         let sample_every = match over {
             KernelTransport::Tcp(tcp) => tcp.sample_every,
@@ -242,7 +243,7 @@ impl KernelEndpoint {
         Ok(KernelEndpoint { stop, thread })
     }
 
-    /// Whether the endpoint has finished.
+    /// Returns whether the endpoint has finished.
     pub fn is_done(&self) -> bool {
         self.thread.is_finished()
     }
@@ -307,7 +308,7 @@ impl Opened {
         }
     }
 
-    /// The socket is nonblocking.
+    /// Returns a nonblocking TCP socket with these settings.
     fn tcp_socket(address: IpAddr, tcp: &KernelTcp) -> io::Result<OwnedFd> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
@@ -318,7 +319,7 @@ impl Opened {
                 tcp.congestion
             ))
         })?;
-        // Nagle's algorithm is off in the model, too.
+        // Nagle's algorithm is also off in the model.
         sockopt::set_tcp_nodelay(&socket, true)?;
         if tcp.paced {
             sys::pace(socket.as_fd())?;
@@ -331,7 +332,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Waits for a socket, at most one `ROUND`. Returns whether the awaited condition has occurred.
+/// Waits for a condition of a socket, at most one `ROUND`. Returns whether the condition has occurred.
 fn wait_for(socket: impl AsFd, what: PollFlags) -> io::Result<bool> {
     let timeout = Timespec { tv_sec: 0, tv_nsec: ROUND.as_nanos() as i64 };
     match poll(&mut [PollFd::new(&socket, what)], Some(&timeout)) {
@@ -349,7 +350,7 @@ struct Work<'a> {
     content: Option<PayloadCallback>,
 }
 
-/// Sleeps until an instant of the run. Returns `false` if the run ends before.
+/// Sleeps until an instant of the run. Returns false if `over` returns true before that.
 fn sleep_until(clock: WallClock, at: Instant, over: impl Fn() -> bool) -> bool {
     while !over() {
         let left = std::time::Duration::from_nanos(at.saturating_since(clock.now()).as_nanos());
@@ -416,7 +417,7 @@ impl Work<'_> {
         result
     }
 
-    /// Sends over a stream that is being connected, and waits until the peer has acknowledged all data.
+    /// Sends over a stream that is still connecting, and waits until the peer has acknowledged all data.
     fn send_over(&mut self, mut stream: &TcpStream, sent: &TrafficPattern, start: Instant) -> io::Result<()> {
         while !self.stopped() && !wait_for(stream, PollFlags::OUT)? {}
         if let Some(error) = stream.take_error()? {
@@ -442,7 +443,7 @@ impl Work<'_> {
             return Ok(());
         }
         stream.shutdown(std::net::Shutdown::Write)?;
-        // The peer may keep its direction open indefinitely, so complete acknowledgment is sufficient.
+        // The peer may keep its direction open indefinitely, so this waits only until all data are acknowledged.
         stream.set_read_timeout(Some(ROUND))?;
         while !self.stopped() && !sys::tcp_info(stream.as_fd())?.all_acknowledged {
             match stream.read(&mut [0; 64]) {
@@ -503,7 +504,7 @@ impl Work<'_> {
         while left > 0 && sleep_until(self.clock, at, || self.stopped()) {
             match socket.send_to(&payload, to) {
                 Ok(_) => {}
-                // The path's queue is full, or the network reports a closed port. The next datagram may arrive.
+                // A queue on the path is full, or the network has reported a closed port. The next datagram may arrive.
                 Err(error) if is_timeout(&error) || error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error) => return Err(error),
             }
@@ -589,7 +590,7 @@ fn samples(stream: &TcpStream, clock: WallClock, every: Duration, over: impl Fn(
         if !sleep_until(clock, at, &over) {
             return samples;
         }
-        // A connection that has ended in the meantime gives no sample.
+        // A connection that has ended in the meantime yields no sample.
         samples.extend(sys::tcp_info(stream.as_fd()).ok().map(|info| info.sample(clock.now())));
     }
 }

@@ -1,4 +1,4 @@
-//! This Linux machine as the machine of a real-time run.
+//! The implementation of [`Machine`] for this Linux machine.
 
 use super::clock::WallClock;
 use super::port::Port;
@@ -10,13 +10,13 @@ use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::io;
 
-/// A Linux machine with ports to real hosts and the programs that run on these hosts.
+/// A Linux machine with ports to real hosts, and with the programs that run at these hosts.
 #[derive(Debug)]
 pub struct LinuxMachine {
     clock: WallClock,
     ports: Vec<Box<dyn Port>>,
     programs: Option<Programs>,
-    /// Arrival of the last frame of each port.
+    /// Arrival time of the last frame of each port.
     last: Vec<Instant>,
     ready: Vec<bool>,
     outgoing: Vec<VecDeque<Vec<u8>>>,
@@ -24,8 +24,8 @@ pub struct LinuxMachine {
 }
 
 impl LinuxMachine {
-    /// Creates a machine with a running clock. The calling thread is set to exact wakeups, so it should be the thread
-    /// that drives the run.
+    /// Creates a machine with a running clock. Sets the timer slack of the calling thread to its minimum, so the caller
+    /// should be the thread that drives the run.
     pub fn new(clock: WallClock, ports: Vec<Box<dyn Port>>, programs: Option<Programs>) -> Self {
         waiting::ask_for_exact_wakeups();
         let count = ports.len();
@@ -40,7 +40,7 @@ impl LinuxMachine {
         }
     }
 
-    /// Returns the programs, which must be ended after the run.
+    /// Returns the programs, which the caller must end with [`Programs::finish`] after the run.
     pub fn into_programs(self) -> Option<Programs> {
         self.programs
     }
@@ -70,7 +70,7 @@ impl Machine for LinuxMachine {
             });
             match received {
                 Ok(_) => {}
-                // The host has set its interface down and may set it up again.
+                // The host has set its interface down and may set the interface up again.
                 Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {}
                 Err(error) => return Err(error),
             }

@@ -1,8 +1,9 @@
-//! Measurement of a path between two hosts with kernel sockets: round-trip times, one-way delays, packet loss. It is
-//! for benchmarks and calibration and not part of any run.
+//! Measurement of a path between two hosts with kernel sockets: round-trip times, one-way delays, and packet loss. It
+//! is used for benchmarks and calibration and is not part of any run.
 //!
-//! A one-way delay is the time from just before the send call to the kernel's arrival timestamp at the receiver, by one
-//! clock. It includes the time of the kernel and of the interfaces, which a measurement of a direct pair shows.
+//! A one-way delay is the time from just before the send call to the kernel's arrival timestamp at the receiver,
+//! measured by one clock. It includes the time spent in the kernel and the interfaces, which can be measured with a
+//! direct pair of hosts.
 
 use super::namespace::{EmulatorNamespace, HostNamespace};
 use super::sys::{self, BATCH, ReceivedMetadata, Receiver};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Current time of the clock of arrival timestamps, in nanoseconds.
+/// Returns the current time of the clock of arrival timestamps, in nanoseconds since 1970.
 fn now_nanos() -> u64 {
     let time = clock_gettime(ClockId::Realtime);
     u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
@@ -40,7 +41,7 @@ pub struct PathEndpoint<'a> {
 
 const PORT: u16 = 9;
 
-/// How long the last packets may take to arrive.
+/// Maximum time to wait for the last packets.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(300);
 
 fn sockets(
@@ -68,12 +69,12 @@ impl<T> Measurement<T> {
         Ok(Measurement { thread: std::thread::Builder::new().name("measurement".to_owned()).spawn(work)? })
     }
 
-    /// Whether the measurement has finished.
+    /// Returns whether the measurement has finished.
     pub fn is_done(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Waits for the result.
+    /// Waits for the result of the measurement and returns it.
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -82,8 +83,8 @@ impl<T> Measurement<T> {
     }
 }
 
-/// Measures round-trip times to a host that echoes datagrams. It sends `count` small datagrams, each `interval` after
-/// the previous echo. The result has the times in order, without lost datagrams.
+/// Measures round-trip times to a host that echoes datagrams. Sends `count` small datagrams, each `interval` after the
+/// previous echo or timeout. The result contains the round-trip times in order, without those of lost datagrams.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -103,7 +104,7 @@ pub fn measure_round_trips(
         let mut bytes = [0; 64];
         while !asked.load(Ordering::Relaxed) {
             if let Ok((length, peer)) = receiver.recv_from(&mut bytes) {
-                // An echo that cannot be sent counts as lost.
+                // An echo that cannot be sent counts as lost at the sender.
                 let _ = receiver.send_to(&bytes[..length], peer);
             }
         }
@@ -129,19 +130,19 @@ pub fn measure_round_trips(
     })
 }
 
-/// Result of a stream of datagrams.
+/// The result of a measurement with a stream of datagrams.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramMeasurement {
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     pub sent: u64,
-    /// Datagrams that the sender's kernel rejected.
+    /// Number of datagrams that the sender's kernel rejected.
     pub refused: u64,
-    /// Sending and arrival times of received datagrams in nanoseconds since 1970, in order of arrival.
+    /// Send and arrival times of the received datagrams in nanoseconds since 1970, in order of arrival.
     pub arrived: Vec<(u64, u64)>,
 }
 
 impl DatagramMeasurement {
-    /// The one-way delays, sorted.
+    /// Returns the one-way delays in ascending order.
     pub fn delays(&self) -> Vec<Duration> {
         let mut delays: Vec<Duration> =
             self.arrived.iter().map(|(sent, arrived)| Duration::from_nanos(arrived.saturating_sub(*sent))).collect();
@@ -149,7 +150,8 @@ impl DatagramMeasurement {
         delays
     }
 
-    /// Datagrams per second between the first and the last arrival.
+    /// Returns the rate of arrivals between the first and the last one, in datagrams per second; 0 with fewer than two
+    /// arrivals.
     pub fn arrivals_per_second(&self) -> f64 {
         match (self.arrived.first(), self.arrived.last()) {
             (Some((_, first)), Some((_, last))) if last > first => {
@@ -160,8 +162,8 @@ impl DatagramMeasurement {
     }
 }
 
-/// Sends `count` datagrams with `payload_bytes` (at least 8), one per `interval`. Datagrams delayed by a long sleep are
-/// sent at once.
+/// Sends `count` datagrams of `payload_bytes` (at least 8), one per `interval`. If the sender wakes late, it sends the
+/// overdue datagrams immediately.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -216,13 +218,14 @@ fn take_all(receiver: &UdpSocket, over: &AtomicBool) -> io::Result<Vec<(u64, u64
             if over.load(Ordering::Relaxed) {
                 return Ok(arrived);
             }
-            // The timestamps are the kernel's, so reading late has no effect and leaves CPU time to others.
+            // The kernel sets the timestamps, so late reads do not affect the result and leave CPU time to other
+            // threads.
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 }
 
-/// The quantile of sorted values at this share; zero if there are no values.
+/// Returns the quantile `share` (0 to 1) of sorted values; zero if there are no values.
 pub fn quantile(sorted: &[Duration], share: f64) -> Duration {
     let last = sorted.len().saturating_sub(1);
     sorted.get(((sorted.len() as f64 * share) as usize).min(last)).copied().unwrap_or(Duration::ZERO)

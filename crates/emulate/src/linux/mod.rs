@@ -1,4 +1,4 @@
-//! Real-time support for Linux: namespaces, sockets, programs and the clock. It needs the feature `real-time`.
+//! Real-time support for Linux: namespaces, sockets, programs and the clock. It requires the feature `real-time`.
 
 mod clock;
 pub mod doctor;

@@ -1,16 +1,17 @@
-//! Namespaces that the program creates itself, without sudo, setuid or a container: user_namespaces(7),
+//! Namespaces that Fullpipe creates itself, without sudo, setuid or a container: user_namespaces(7),
 //! network_namespaces(7), pid_namespaces(7), mount_namespaces(7).
 //!
-//! [`enter_user_namespace`] moves the program to a user namespace in which it may configure networks. The machine's own network cannot
-//! be changed from there. [`EmulatorNamespace`] is the network namespace of the emulator's ends, [`HostNamespace`] that of a host.
-//! Only file descriptors refer to both, so they and their interfaces disappear with the process.
+//! [`enter_user_namespace`] moves the process to a user namespace in which it may configure networks. The machine's own
+//! network cannot be changed from there. [`EmulatorNamespace`] is the network namespace of the emulator's ends of all
+//! interfaces; [`HostNamespace`] is that of a host. Only file descriptors refer to these namespaces, so the namespaces
+//! and their interfaces disappear with the process.
 //!
-//! Programs run in separate process and mount namespaces, which belong to the thread that starts them ([`ProgramNamespaces`]).
-//! Process 1 there does nothing. When the thread ends for any reason, the kernel kills process 1 and with it every
-//! process of the namespace. So no cleanup is needed.
+//! Programs run in separate PID and mount namespaces, which belong to the thread that starts the programs
+//! ([`ProgramNamespaces`]). Process 1 of the PID namespace is idle. When the thread ends for any reason, the kernel
+//! kills process 1 and with it every process of the namespace. Therefore no cleanup is needed.
 //!
-//! The rights of an ordinary user are limited to the user namespace. The superuser needs no user namespace and uses
-//! none, so that the real-time scheduling classes remain available.
+//! For an ordinary user, the capabilities are limited to the user namespace. For the superuser, no user namespace is
+//! needed or created, so that the real-time scheduling policies remain available.
 
 use super::netlink::{MacAddress, Netlink, VethEnd, index_of};
 use super::port::TunPort;
@@ -32,14 +33,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Reason why the program cannot create namespaces on this machine.
+/// The reason why Fullpipe cannot create namespaces on this machine.
 #[derive(Debug)]
 pub struct NamespaceError {
     /// The operation that failed.
     pub what: &'static str,
-    /// Returns the kernel's error.
+    /// The kernel's error.
     pub error: io::Error,
-    /// What to do about it.
+    /// How to permit namespaces on this machine.
     pub advice: String,
 }
 
@@ -73,7 +74,7 @@ const SWITCHES: [Switch; 3] = [
     Switch { file: "/proc/sys/user/max_user_namespaces", forbids: "0", allow: "sysctl user.max_user_namespaces=10000" },
 ];
 
-/// The settings that forbid user namespaces to ordinary users, as commands that would permit them.
+/// Returns commands that permit user namespaces to ordinary users, one for each setting that currently forbids them.
 pub fn namespace_restrictions() -> Vec<&'static str> {
     let forbids = |switch: &Switch| fs::read_to_string(switch.file).is_ok_and(|value| value.trim() == switch.forbids);
     SWITCHES.iter().filter(|switch| forbids(switch)).map(|switch| switch.allow).collect()
@@ -88,15 +89,15 @@ fn advice() -> String {
     }
 }
 
-/// Enters a new user namespace, unless the user is the superuser. It must be called before the program has a second
+/// Enters a new user namespace, unless the user is the superuser. Must be called before the process has a second
 /// thread.
 ///
 /// # Errors
-/// If the machine forbids it.
+/// If the machine forbids namespaces.
 pub fn enter_user_namespace() -> Result<(), NamespaceError> {
     let refused = |what| move |error| NamespaceError { what, error, advice: advice() };
     let (user, group) = (geteuid(), getegid());
-    // In a container the superuser may lack the required rights and is then treated as an ordinary user.
+    // In a container, the superuser may lack the required capabilities and is then treated as an ordinary user.
     if user.is_root() && sys::unshare(UnshareFlags::NEWNS).is_ok() {
         return Ok(());
     }
@@ -113,10 +114,10 @@ pub fn enter_user_namespace() -> Result<(), NamespaceError> {
 #[derive(Debug)]
 pub struct EmulatorNamespace {
     network: OwnedFd,
-    /// The program's previous network namespace; `None` if it has not changed.
+    /// The previous network namespace of the process; `None` if it has not changed.
     machine: Option<OwnedFd>,
-    /// Number of interfaces created so far. Interfaces disappear slightly later than their hosts, so names are never
-    /// reused.
+    /// Number of interfaces created so far. Names are never reused, because interfaces disappear slightly later than
+    /// their hosts.
     interfaces: AtomicU32,
 }
 
@@ -129,10 +130,11 @@ fn go_to(network: &OwnedFd) -> io::Result<()> {
 }
 
 impl EmulatorNamespace {
-    /// Enters a new network namespace. It must be called after [`enter_user_namespace`], in the thread that will open the ports.
+    /// Enters a new network namespace. Must be called after [`enter_user_namespace`], in the thread that will open the
+    /// ports.
     ///
     /// # Errors
-    /// If the machine forbids it.
+    /// If the machine forbids namespaces.
     pub fn new() -> Result<Self, NamespaceError> {
         let make = || {
             let machine = network_namespace()?;
@@ -148,7 +150,7 @@ impl EmulatorNamespace {
         make().map_err(refused)
     }
 
-    /// Uses the current network namespace, for interfaces of this machine that represent hosts.
+    /// Returns the current network namespace, for interfaces of this machine that represent hosts.
     ///
     /// # Errors
     /// If the namespace cannot be opened.
@@ -156,8 +158,8 @@ impl EmulatorNamespace {
         Ok(EmulatorNamespace { network: network_namespace()?, machine: None, interfaces: AtomicU32::new(0) })
     }
 
-    /// Runs `work` on the calling thread in the program's previous network namespace. This needs superuser rights
-    /// there. Sockets that `work` opens belong to this machine's interfaces.
+    /// Runs `work` on the calling thread in the previous network namespace of the process, which requires superuser
+    /// rights there. Sockets that `work` opens belong to this machine's network.
     ///
     /// # Errors
     /// Returns the kernel's error, or that of `work`.
@@ -169,7 +171,7 @@ impl EmulatorNamespace {
         result
     }
 
-    /// Runs `work` on the calling thread in a host's network namespace. Sockets that it opens belong to the host.
+    /// Runs `work` on the calling thread in a host's network namespace. Sockets that `work` opens belong to the host.
     pub(crate) fn inside<T>(&self, host: &HostNamespace, work: impl FnOnce() -> T) -> io::Result<T> {
         go_to(&host.network)?;
         let result = work();
@@ -180,7 +182,7 @@ impl EmulatorNamespace {
     /// Sets kernel settings (files below `/proc/sys`) in a host's namespace, unless they already have these values.
     ///
     /// # Errors
-    /// Returns the kernel's error, with the setting.
+    /// Returns the kernel's error, with the name of the setting.
     pub fn configure_host(&self, host: &HostNamespace, settings: &[(&str, String)]) -> io::Result<()> {
         let set = |(key, value): &(&str, String)| {
             let file = Path::new("/proc/sys").join(key);
@@ -194,15 +196,14 @@ impl EmulatorNamespace {
         self.inside(host, || settings.iter().try_for_each(set))?
     }
 
-    /// A second reference to the same namespace.
+    /// Returns a second reference to the same namespace.
     pub(crate) fn clone(&self) -> io::Result<Self> {
         let machine = self.machine.as_ref().map(OwnedFd::try_clone).transpose()?;
         Ok(EmulatorNamespace { network: self.network.try_clone()?, machine, interfaces: AtomicU32::new(0) })
     }
 
-    /// Creates the network namespace of a host and connects it to this one by a pair of interfaces. The host's
-    /// interface `eth0` carries all its traffic to other hosts. The other end is in this namespace, and its name is
-    /// returned.
+    /// Creates the network namespace of a host and connects it to this one by a veth pair. The host's interface `eth0`
+    /// carries all its traffic to other hosts. Also returns the name of the other end, which is in this namespace.
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -225,7 +226,8 @@ impl EmulatorNamespace {
         Ok((host, outer))
     }
 
-    /// Creates the network namespace of a host whose `eth0` is a TUN interface, and the port that is its other end.
+    /// Creates the network namespace of a host whose `eth0` is a TUN interface. Also returns the port that is the other
+    /// end of this interface.
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -243,8 +245,8 @@ impl EmulatorNamespace {
         made
     }
 
-    /// Creates two hosts connected by a pair of interfaces, without an emulator: a baseline for measurements of this
-    /// machine.
+    /// Creates two hosts that a veth pair connects directly, without an emulator, as a baseline for measurements of
+    /// this machine.
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -268,22 +270,22 @@ impl EmulatorNamespace {
     }
 }
 
-/// Process and mount namespaces of the calling thread, in which programs are started.
+/// The PID and mount namespaces of the calling thread, in which programs are started.
 ///
-/// The value cannot leave its thread.
+/// The type is not `Send`, because the namespaces belong to the thread.
 #[derive(Debug)]
 pub(crate) struct ProgramNamespaces {
     home: OwnedFd,
-    /// A folder with one file, the link `fullpipe` to this executable.
+    /// A directory that contains only the symbolic link `fullpipe` to this executable.
     own_name: OwnedFd,
-    /// The file of this executable, found before `/proc` is that of the programs.
+    /// The path of this executable, determined before `/proc` is replaced by that of the programs.
     pub(crate) executable: Option<PathBuf>,
     first: sys::InitProcess,
     of_this_thread: PhantomData<*const ()>,
 }
 
 impl ProgramNamespaces {
-    /// Creates the namespaces. Programs can resolve these names through `/etc/hosts`.
+    /// Creates the namespaces. Programs can resolve `names` through `/etc/hosts`.
     pub(crate) fn new(home: &EmulatorNamespace, names: &[(IpAddr, String)]) -> io::Result<Self> {
         sys::unshare(UnshareFlags::NEWNS)?;
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
@@ -299,21 +301,22 @@ impl ProgramNamespaces {
         })
     }
 
-    /// The folders in which programs are searched: first one in which `fullpipe` is this executable, whatever its file is
-    /// called, then the executable's own, then those of the environment.
+    /// Returns the directories in which programs are searched. The first one contains a link named `fullpipe` to this
+    /// executable, regardless of the executable's file name. The executable's own directory and the `PATH` of the
+    /// environment follow.
     pub(crate) fn search_path(&self) -> OsString {
-        // In `/proc` of the programs, or in that of this process where the kernel allows no other.
+        // In the `/proc` of the programs, or in that of this process if the kernel does not permit another mount.
         let by_descriptor =
             [1, std::process::id()].map(|process| format!("/proc/{process}/fd/{}", self.own_name.as_raw_fd()));
         let own_folder = self.executable.as_ref().and_then(|own| Some(own.parent()?.to_owned()));
         let others = env::var_os("PATH").unwrap_or_default();
         let folders = by_descriptor.into_iter().map(PathBuf::from).chain(own_folder).chain(env::split_paths(&others));
-        // A folder with a colon in its name cannot be in a path.
+        // A directory with a colon in its name cannot be part of `PATH`.
         env::join_paths(folders).unwrap_or(others)
     }
 
-    /// Starts a program at a host: in its network namespace and with its host name (uts_namespaces(7)), which resolves
-    /// to its address.
+    /// Starts a program at a host, in the host's network namespace and with its host name (uts_namespaces(7)), which
+    /// resolves to its address.
     pub(crate) fn spawn(&self, host: &HostNamespace, command: &mut Command) -> io::Result<Child> {
         sys::unshare(UnshareFlags::NEWUTS)?;
         let name = host.name.as_bytes();
@@ -330,23 +333,23 @@ impl ProgramNamespaces {
     }
 }
 
-/// The kernel's limit (sethostname(2)).
+/// Maximum length of a host name in the kernel (sethostname(2)).
 const MAX_HOST_NAME_BYTES: usize = 64;
 
-/// Makes names known: in the mount namespace of this thread, `/etc/hosts` has these names from now on. There are no name
-/// servers, since none can be reached: a query for another name fails at once, instead of after a time-out. Returns a folder
-/// with the link `fullpipe` to this executable.
+/// Replaces `/etc/hosts` in the mount namespace of this thread by a file with these names. Also replaces
+/// `/etc/resolv.conf` by an empty file, because no name server is reachable: a query for another name then fails
+/// immediately instead of after a timeout. Returns a directory with the symbolic link `fullpipe` to this executable.
 fn make_files(names: &[(IpAddr, String)]) -> io::Result<OwnedFd> {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     names.iter().for_each(|(address, name)| text += &format!("{address} {name}\n"));
-    // The files are in a separate, detached file system, which exists while a file of it is mounted.
+    // The files are in a separate, detached file system, which exists while one of its files is mounted or open.
     let place = Path::new("/tmp");
     mount("fullpipe", place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None::<&std::ffi::CStr>)?;
     let put = |name: &str, text: &str, over: &str| {
         let file = place.join(name);
         fs::write(&file, text)?;
         match mount_bind(&file, over) {
-            // A machine without this file needs no replacement.
+            // On a machine without this file, no replacement is needed.
             Err(rustix::io::Errno::NOENT) => Ok(()),
             other => Ok(other?),
         }
@@ -357,7 +360,7 @@ fn make_files(names: &[(IpAddr, String)]) -> io::Result<OwnedFd> {
     own_name
 }
 
-/// Makes a folder with the link `fullpipe` to this executable.
+/// Creates a directory with the symbolic link `fullpipe` to this executable.
 fn own_name(folder: &Path) -> io::Result<OwnedFd> {
     fs::create_dir(folder)?;
     symlink(env::current_exe()?, folder.join(OWN_NAME))?;
@@ -367,19 +370,20 @@ fn own_name(folder: &Path) -> io::Result<OwnedFd> {
 /// The name by which programs of a scenario start this executable.
 pub(crate) const OWN_NAME: &str = "fullpipe";
 
-/// The gateway that hosts send everything to, whatever their addresses: link-local, so that it is nobody else's.
+/// The IPv4 gateway of all hosts, regardless of their addresses. It is link-local, so that no host has the same
+/// address.
 const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
-/// The IPv6 gateway.
+/// The IPv6 gateway of all hosts.
 const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 
 /// Settings of a host's namespace.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
-    /// Host name that its programs see.
+    /// Host name as seen by the programs at the host.
     pub name: String,
     /// Addresses of the host.
     pub addresses: Vec<IpAddr>,
-    /// MAC address of its interface.
+    /// MAC address of the host's interface.
     pub mac: MacAddress,
     /// MAC address of the emulator's end.
     pub gateway_mac: MacAddress,
@@ -387,14 +391,15 @@ pub struct HostSettings {
     pub mtu_bytes: u32,
 }
 
-/// Kernel settings in a host's namespace, so that runs do not depend on the distribution's defaults or on earlier runs.
-/// Settings that the kernel does not have are skipped.
+/// Kernel settings in a host's namespace, which make runs independent of the distribution's defaults and of earlier
+/// runs. Settings that the kernel does not have are skipped.
 const SETTINGS: [(&str, &str); 6] = [
-    // Metrics of one connection are not saved for the next.
+    // Metrics of one connection are not saved for the next one.
     ("net/ipv4/tcp_no_metrics_save", "1"),
     // All users may ping.
     ("net/ipv4/ping_group_range", "0 0"),
-    // No router solicitations, and router advertisements are ignored: all settings are made here.
+    // No router solicitations are sent, and router advertisements are ignored, because all settings are configured
+    // here.
     ("net/ipv6/conf/eth0/accept_ra", "0"),
     ("net/ipv6/conf/eth0/router_solicitations", "0"),
     ("net/ipv6/conf/eth0/dad_transmits", "0"),
@@ -403,14 +408,15 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 impl HostSettings {
-    /// Applies the settings in the namespace of the host, which has an interface `eth0`, with or without Ethernet.
+    /// Applies the settings in the namespace of the host; `ethernet` states whether the interface `eth0` has Ethernet
+    /// headers.
     fn apply(&self, ethernet: bool) -> io::Result<()> {
         let mut netlink = Netlink::open()?;
         netlink.set_up(index_of("lo")?)?;
         for (key, value) in SETTINGS {
             match fs::write(Path::new("/proc/sys").join(key), value) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                // In a container, /proc/sys may be read-only; the defaults then apply.
+                // In a container, `/proc/sys` may be read-only; the defaults then apply.
                 Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
@@ -439,7 +445,7 @@ impl HostSettings {
     }
 }
 
-/// The network namespace of a host. It exists as long as this value or a program in it.
+/// The network namespace of a host. It exists as long as this value or a program in the namespace exists.
 #[derive(Debug)]
 pub struct HostNamespace {
     name: String,
@@ -448,24 +454,24 @@ pub struct HostNamespace {
     sockets: [fs::File; 4],
 }
 
-/// Socket states in those tables.
+/// Socket states in these tables.
 const LISTEN: &str = "0A";
 const UNCONNECTED: &str = "07";
 
 impl HostNamespace {
-    /// The network namespace of the calling thread.
+    /// Returns the network namespace of the calling thread.
     fn here(name: &str, network: OwnedFd) -> io::Result<Self> {
         let table = |name: &str| fs::File::open(Path::new("/proc/thread-self/net").join(name));
         let sockets = [table("tcp")?, table("tcp6")?, table("udp")?, table("udp6")?];
         Ok(HostNamespace { name: name.to_owned(), network, sockets })
     }
 
-    /// Whether a TCP socket listens on this port.
+    /// Returns whether a TCP socket listens on this port.
     pub(crate) fn listens(&self, port: u16) -> bool {
         self.sockets[..2].iter().any(|table| has_socket(table, port, LISTEN))
     }
 
-    /// Whether a UDP socket is bound to this port.
+    /// Returns whether a UDP socket is bound to this port.
     pub(crate) fn has_udp_socket(&self, port: u16) -> bool {
         self.sockets[2..].iter().any(|table| has_socket(table, port, UNCONNECTED))
     }
@@ -480,10 +486,10 @@ fn has_socket(table: &fs::File, port: u16, state: &str) -> bool {
     })
 }
 
-/// Maximum number of bytes read from a table: 7000 sockets.
+/// Maximum number of bytes read from a table, which is sufficient for 7000 sockets.
 const MAX_TABLE_BYTES: usize = 1 << 20;
 
-/// Reads a kernel file completely. The kernel returns at most a page per read, regardless of the buffer size.
+/// Reads a kernel file completely. The kernel returns at most one page per read, regardless of the buffer size.
 fn whole(file: &fs::File) -> String {
     let mut bytes = Vec::new();
     let mut page = [0; 4096];

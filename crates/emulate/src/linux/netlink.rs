@@ -1,9 +1,10 @@
-//! Interfaces, addresses and routes through rtnetlink(7): encoding of the six requests that hosts need.
+//! Configuration of interfaces, addresses and routes through rtnetlink(7), with the encoding of the six requests that
+//! hosts need.
 //!
-//! A request is a header (netlink(7)), a fixed part that depends on its type, and attributes (type, length, value). All
-//! are in the byte order of the machine and padded to four bytes. The kernel acknowledges each request. A [`Netlink`]
-//! belongs to the network namespace in which it was opened, even if its user enters another one.
-//! was opened, also if its user changes to another one.
+//! A request consists of a header (netlink(7)), a fixed part that depends on its type, and attributes (type, length,
+//! value). All parts are in the byte order of the machine and padded to four bytes. The kernel acknowledges each
+//! request. A [`Netlink`] belongs to the network namespace in which it was opened, even if its thread enters another
+//! one.
 
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
@@ -32,16 +33,16 @@ pub(crate) struct VethEnd<'a> {
 }
 
 const HEADER_BYTES: usize = 16;
-/// More than the length of any response to a request of this file; a response includes the request.
+/// Size of the response buffer, which exceeds any response to a request of this file; a response includes the request.
 const ANSWER_BYTES: usize = 8192;
 
-/// The kind of interface that has two ends, and the attribute type of the other end (linux/veth.h).
+/// The interface kind `veth`, and the attribute type of the other end of the pair (linux/veth.h).
 const VETH: &[u8] = b"veth";
 const VETH_INFO_PEER: u16 = 1;
-/// The gateway is on the link, regardless of the prefixes (linux/rtnetlink.h).
+/// Route flag: the gateway is on the link, regardless of the prefixes (linux/rtnetlink.h).
 const RTNH_F_ONLINK: u32 = 4;
 
-/// A request without its header, which depends on the sequence number.
+/// A request without its header, which contains the sequence number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Request {
     message_type: u16,
@@ -54,7 +55,7 @@ impl Request {
         Request { message_type, flags: (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16, body }
     }
 
-    /// A request that creates an object and fails if it exists.
+    /// Returns a request that creates an object and fails if the object exists.
     fn creating(message_type: u16, body: Vec<u8>) -> Request {
         Request::new(message_type, libc::NLM_F_CREATE | libc::NLM_F_EXCL, body)
     }
@@ -65,7 +66,7 @@ impl Request {
         bytes.extend(self.message_type.to_ne_bytes());
         bytes.extend(self.flags.to_ne_bytes());
         bytes.extend(sequence.to_ne_bytes());
-        // Port 0 is the kernel.
+        // The port ID 0 identifies the kernel.
         bytes.extend([0; 4]);
         bytes.extend(&self.body);
         bytes
@@ -141,7 +142,7 @@ fn set_mtu(interface: u32, mtu_bytes: u32) -> Request {
     Request::new(libc::RTM_SETLINK, 0, body)
 }
 
-/// Builds a `struct ifaddrmsg` with the address.
+/// Builds a `struct ifaddrmsg` with the address attributes.
 fn new_address(interface: u32, address: IpAddr, prefix: u8) -> Request {
     let flags = if address.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
     let mut body = vec![family(address), prefix, flags, libc::RT_SCOPE_UNIVERSE];
@@ -151,7 +152,7 @@ fn new_address(interface: u32, address: IpAddr, prefix: u8) -> Request {
     Request::creating(libc::RTM_NEWADDR, body)
 }
 
-/// Builds a `struct rtmsg` for all destinations (prefix length 0), with the interface and the gateway.
+/// Builds a `struct rtmsg` for the default route (prefix length 0), with the interface and the gateway.
 fn new_default_route(interface: u32, gateway: IpAddr) -> Request {
     let mut body = vec![family(gateway), 0, 0, 0];
     body.extend([libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST]);
@@ -161,7 +162,7 @@ fn new_default_route(interface: u32, gateway: IpAddr) -> Request {
     Request::creating(libc::RTM_NEWROUTE, body)
 }
 
-/// Builds a `struct ndmsg` with both addresses.
+/// Builds a `struct ndmsg` with the IP address and the MAC address of the neighbor.
 fn new_neighbour(interface: u32, address: IpAddr, mac: MacAddress) -> Request {
     let mut body = vec![family(address), 0, 0, 0];
     body.extend(interface.to_ne_bytes());
@@ -172,12 +173,12 @@ fn new_neighbour(interface: u32, address: IpAddr, mac: MacAddress) -> Request {
     Request::creating(libc::RTM_NEWNEIGH, body)
 }
 
-/// Reads a 32-bit number from a response.
+/// Returns the four bytes at an offset of a response.
 fn number(answer: &[u8], offset: usize) -> Option<[u8; 4]> {
     answer.get(offset..)?.first_chunk().copied()
 }
 
-/// Result of the request with this sequence number; `None` if the response belongs to another request.
+/// Returns the result of the request with this sequence number; `None` if the response belongs to another request.
 fn confirmed(answer: &[u8], sequence: u32) -> Option<io::Result<()>> {
     let unclear = || io::Error::other(format!("the kernel's answer over netlink is unclear: {answer:02x?}"));
     let Some(answered) = number(answer, 8) else { return Some(Err(unclear())) };
@@ -197,7 +198,7 @@ impl Netlink {
     pub(crate) fn open() -> io::Result<Self> {
         // Protocol 0 is NETLINK_ROUTE.
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-        // The kernel chooses the port of a socket that is bound to port 0.
+        // The kernel selects the port ID of a socket that is bound to port ID 0.
         bind(&socket, &SocketAddrNetlink::new(0, 0))?;
         connect(&socket, &SocketAddrNetlink::new(0, 0))?;
         Ok(Netlink { socket, sequence: 0 })
@@ -215,7 +216,7 @@ impl Netlink {
         }
     }
 
-    /// Creates a pair of connected interfaces: one end here, the other in another namespace.
+    /// Creates a veth pair, with one end in this namespace and the other in `namespace`.
     pub(crate) fn add_veth(
         &mut self,
         here: &VethEnd<'_>,
@@ -235,7 +236,7 @@ impl Netlink {
         self.request(&set_mtu(interface, mtu_bytes))
     }
 
-    /// Adds an address to an interface. An IPv6 address is usable at once, without duplicate address detection.
+    /// Adds an address to an interface. An IPv6 address is usable immediately, without duplicate address detection.
     pub(crate) fn add_address(&mut self, interface: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
         self.request(&new_address(interface, address, prefix))
     }
@@ -251,7 +252,7 @@ impl Netlink {
     }
 }
 
-/// The index of an interface in the current network namespace.
+/// Returns the index of an interface in the current network namespace.
 pub(crate) fn index_of(name: &str) -> io::Result<u32> {
     let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
     Ok(rustix::net::netdevice::name_to_index(&socket, name)?)

@@ -1,8 +1,8 @@
 //! The output of a program, read from a pipe while it runs, with bounded memory.
 //!
-//! The beginning and the end are kept, since programs typically report their configuration at the beginning and their
-//! errors at the end. The omitted bytes in between are counted. A program that prints faster than [`ROUND_BYTES`] per
-//! round waits, as on a terminal.
+//! The beginning and the end are kept, because programs typically report their configuration at the beginning and their
+//! errors at the end. The omitted bytes in between are counted. A program that prints more than [`ROUND_BYTES`] per
+//! round blocks, as on a slow terminal.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -11,13 +11,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
-/// Bytes kept from the beginning, and the same number from the end.
+/// Maximum number of bytes kept from the beginning, and from the end.
 pub(crate) const KEPT_BYTES: usize = 1 << 20;
 
-/// Maximum number of bytes read per call, so that a program with much output does not block the others.
+/// Maximum number of bytes read per call of [`Output::read`], so that a program with much output does not delay the
+/// others.
 const ROUND_BYTES: usize = 256 << 10;
 
-/// Output of one stream.
+/// The output of a program on one stream.
 #[derive(Debug)]
 pub(crate) struct Output {
     pipe: File,
@@ -33,11 +34,11 @@ struct Kept {
     left_out: u64,
 }
 
-/// A text to search for.
+/// A text to search for in the output.
 #[derive(Debug)]
 struct Wanted {
     text: Vec<u8>,
-    /// The last bytes before the next input, one byte fewer than the text.
+    /// The last bytes before the next input, at most one byte fewer than the text.
     before: Vec<u8>,
     seen: bool,
 }
@@ -52,11 +53,12 @@ impl Output {
         Ok((Output { pipe: File::from(reader), kept: Kept::default(), wanted }, writer))
     }
 
-    /// Reads the available bytes, at most one round. Returns whether that was all.
+    /// Reads the available bytes, at most [`ROUND_BYTES`]. Returns whether all available bytes were read.
     pub(crate) fn read(&mut self) -> bool {
         let mut buffer = [0; 16 << 10];
         for _ in 0..ROUND_BYTES / buffer.len() {
-            // No data is an error, and no writer is the end of file. In both cases there is no more data now.
+            // An empty pipe causes an error, and a pipe without a writer an end of file. In both cases there is no more
+            // data now.
             let Ok(count @ 1..) = self.pipe.read(&mut buffer) else { return true };
             if let Some(wanted) = &mut self.wanted {
                 wanted.look_at(&buffer[..count]);
@@ -66,8 +68,8 @@ impl Output {
         false
     }
 
-    /// Reads the bytes that an ended program left in the pipe. Its descendants may still write to it, but this does not
-    /// wait for them: a pipe holds at most a few rounds.
+    /// Reads the bytes that an ended program left in the pipe, which holds at most a few rounds. Descendants of the
+    /// program may still write to the pipe, but this method does not wait for them.
     pub(crate) fn read_rest(&mut self) {
         for _ in 0..8 {
             if self.read() {
@@ -76,12 +78,12 @@ impl Output {
         }
     }
 
-    /// Whether the wanted text was printed.
+    /// Returns whether the wanted text was printed.
     pub(crate) fn has_wanted(&self) -> bool {
         self.wanted.as_ref().is_some_and(|wanted| wanted.seen)
     }
 
-    /// The kept bytes, with a note in place of omitted ones.
+    /// Returns the kept bytes, with a note in place of the omitted ones.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.kept.into_bytes()
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A received frame.
+/// A frame that a port has received.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedFrame<'a> {
     /// The frame, from the Ethernet header on.
@@ -20,19 +20,19 @@ pub struct ReceivedFrame<'a> {
 /// Counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
-    /// Frames received.
+    /// Number of frames received.
     pub received: u64,
-    /// Frames sent.
+    /// Number of frames sent.
     pub sent: u64,
-    /// Frames that the kernel dropped because they were not read in time.
+    /// Number of frames that the kernel dropped because they were not read in time.
     pub receive_drops: u64,
-    /// Frames that the kernel rejected.
+    /// Number of frames that the kernel rejected.
     pub send_drops: u64,
 }
 
-/// A connection to real hosts.
+/// A port, through which frames are exchanged with real hosts.
 pub trait Port: std::fmt::Debug {
-    /// File descriptor to wait on.
+    /// Returns the file descriptor to wait on.
     fn fd(&self) -> BorrowedFd<'_>;
 
     /// Passes received frames to `take`, at most one batch. Returns the number of frames. Never blocks.
@@ -44,7 +44,7 @@ pub trait Port: std::fmt::Debug {
     /// Sends frames in order. Frames that the kernel does not accept are discarded and counted. Never blocks.
     fn send(&mut self, frames: &mut VecDeque<Vec<u8>>);
 
-    /// The counters since the beginning.
+    /// Returns the counters since the port was opened.
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -67,7 +67,7 @@ impl PacketPort {
     /// Opens a packet socket on an interface of the current network namespace.
     ///
     /// # Errors
-    /// If there is no such interface, or no permission.
+    /// If there is no such interface, or if permission is denied.
     pub fn open(interface: &str) -> io::Result<Self> {
         let told = |error: io::Error| io::Error::new(error.kind(), format!("interface {interface}: {error}"));
         let socket = index_of(interface).and_then(|index| sys::packet_socket(index, BUFFER_BYTES)).map_err(told)?;
@@ -80,7 +80,7 @@ impl PacketPort {
     }
 }
 
-/// The MAC address of an interface of the current network namespace.
+/// Returns the MAC address of an interface of the current network namespace.
 ///
 /// # Errors
 /// If there is no such interface.
@@ -110,7 +110,7 @@ impl Port for PacketPort {
             self.counters.sent += sent as u64;
             frames.drain(..sent);
             if error.is_some() {
-                // The emulator never waits for one host while frames to others are due.
+                // The emulator never waits for one host, because frames to other hosts may be due.
                 frames.pop_front();
                 self.counters.send_drops += 1;
             }
@@ -123,7 +123,8 @@ impl Port for PacketPort {
     }
 }
 
-/// A TUN device, which carries IP packets. The driver receives them with an Ethernet header, as from other ports.
+/// A TUN device, which carries IP packets. The driver receives these packets with an Ethernet header, as from other
+/// ports.
 #[derive(Debug)]
 pub struct TunPort {
     device: OwnedFd,

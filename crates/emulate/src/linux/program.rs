@@ -1,7 +1,8 @@
-//! Real programs at hosts: started in order, each when the preceding ones are ready, and ended with the run.
+//! Real programs at hosts, which are started in order, each when the programs before it are ready, and ended with the
+//! run.
 //!
-//! A separate thread supervises them, so that the thread that moves packets never waits for a program. Their output is
-//! kept in bounded memory. If the run is killed, no files remain.
+//! A separate thread supervises the programs, so that the thread that moves packets never waits for a program. The
+//! output of programs is kept in bounded memory. If the run is killed, no files remain.
 
 use super::clock::WallClock;
 use super::namespace::{EmulatorNamespace, HostNamespace, OWN_NAME, ProgramNamespaces};
@@ -20,33 +21,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-/// Condition under which programs that depend on this one may start.
+/// The condition under which programs that depend on this one may start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// As soon as it was started.
+    /// The program has been started.
     Started,
-    /// When a TCP socket of its host listens on this port.
+    /// A TCP socket of the program's host listens on this port.
     TcpPort(u16),
-    /// When a UDP socket of its host is bound to this port.
+    /// A UDP socket of the program's host is bound to this port.
     UdpPort(u16),
-    /// When it has printed this text to standard output or standard error.
+    /// The program has printed this text to standard output or standard error.
     Output(String),
-    /// When it has exited without failure.
+    /// The program has exited without failure.
     Exit,
 }
 
 /// Settings of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramSettings {
-    /// Its name in messages and logs.
+    /// Name in messages and logs.
     pub name: String,
-    /// Index of its host.
+    /// Index of the host at which the program runs.
     pub host: usize,
-    /// The program and its arguments; at least the program.
+    /// The program and its arguments; must contain at least the program.
     pub command: Vec<String>,
     /// Environment variables in addition to those of Fullpipe.
     pub environment: Vec<(String, String)>,
-    /// Its working directory; `None` selects that of Fullpipe.
+    /// Working directory; `None` selects that of Fullpipe.
     pub folder: Option<PathBuf>,
     /// Indices of the programs that must be ready first.
     pub after: Vec<usize>,
@@ -54,32 +55,35 @@ pub struct ProgramSettings {
     pub readiness: Readiness,
     /// Time limit for becoming ready.
     pub ready_within: Duration,
-    /// Earliest start, in the time of the run.
+    /// Earliest start time since the start of the run.
     pub start: Instant,
-    /// Time limit for a program that is not in the background. Beyond it, the program is ended and has failed.
+    /// Time limit for a program that is not in the background. When it is exceeded, the program is killed and counts as
+    /// failed.
     pub timeout: Duration,
-    /// Whether it runs in the background: it is ended with the run and does not determine the end.
+    /// Whether the program runs in the background. Such a program is ended with the run and does not determine the end
+    /// of the run.
     pub background: bool,
     /// Expected exit status of a program that is not in the background.
     pub exit_status: i32,
-    /// Whether it has Fullpipe's terminal and standard streams and runs in the foreground. At most one program can.
+    /// Whether the program uses Fullpipe's terminal and standard streams and runs in the foreground. At most one
+    /// program can do so.
     pub terminal: bool,
 }
 
-/// Result of a program.
+/// The result of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramOutcome {
     /// Name of the program.
     pub name: String,
-    /// Its exit status, or "signal 9", or why it was never started.
+    /// How the program ended: its exit status, its signal (such as "signal 9"), or why it was never started.
     pub how: String,
-    /// Why this is a failure of the run; `None` if it is not.
+    /// Why the run has failed because of this program; `None` if the program did not fail.
     pub failure: Option<String>,
     /// Start time.
     pub started: Option<Instant>,
-    /// Time at which the end was noticed.
+    /// Time at which the end of the program was detected.
     pub ended: Option<Instant>,
-    /// Standard output. If it exceeds 2 MiB, a note replaces its middle.
+    /// Standard output. If it exceeds 2 MiB, a note replaces the bytes in the middle.
     pub output: Vec<u8>,
     /// Standard error, with the same limit.
     pub errors: Vec<u8>,
@@ -94,18 +98,18 @@ pub struct Programs {
     thread: JoinHandle<Vec<ProgramOutcome>>,
 }
 
-/// Interval at which the programs are checked.
+/// Interval between checks of the programs.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// Time between the request to end and the kill of a program.
+/// Time from the termination signal (SIGTERM) until a program is killed (SIGKILL).
 const GRACE: Duration = Duration::from_secs(2);
 
 impl Programs {
-    /// Prepares the programs of a run, which start with [`Programs::begin`]. `hosts` are the namespaces to which
-    /// [`ProgramSettings::host`] refers. Programs can resolve the hosts' `names`.
+    /// Prepares the programs of a run, which start with [`Programs::begin`]. [`ProgramSettings::host`] is an index into
+    /// `hosts`. Programs can resolve the hosts' `names`.
     ///
     /// # Errors
-    /// If the kernel does not permit namespaces for them.
+    /// If the kernel does not permit namespaces for the programs.
     pub fn prepare(
         home: &EmulatorNamespace,
         hosts: Arc<Vec<HostNamespace>>,
@@ -118,7 +122,7 @@ impl Programs {
         let (made, is_made) = mpsc::channel();
         let (begin, begins) = mpsc::channel();
         let thread = std::thread::Builder::new().name("programs".to_owned()).spawn(move || {
-            // The namespaces belong to this thread.
+            // The namespaces belong to this thread, so they are created here.
             let nursery = match ProgramNamespaces::new(&home, &names) {
                 Ok(nursery) => nursery,
                 Err(error) => {
@@ -141,13 +145,13 @@ impl Programs {
         Ok(Programs { stop, done, begin, thread })
     }
 
-    /// Starts the programs. The run uses this clock.
+    /// Starts the programs; `clock` is the clock of the run.
     pub fn begin(&self, clock: WallClock) {
         // If the thread has ended, it has panicked; `finish` resumes the panic.
         let _ = self.begin.send(clock);
     }
 
-    /// Whether all programs that are not in the background have ended, or one has failed.
+    /// Returns whether all programs that are not in the background have ended, or one program has failed.
     pub fn is_done(&self) -> bool {
         self.done.load(Ordering::Relaxed)
     }
@@ -156,12 +160,12 @@ impl Programs {
     pub fn finish(self) -> Vec<ProgramOutcome> {
         drop(self.begin);
         self.stop.store(true, Ordering::Relaxed);
-        // The thread panics only because of a bug in this crate; the panic is resumed.
+        // The thread panics only because of a bug in this crate; the panic is resumed here.
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// One program.
+/// A program with its state.
 #[derive(Debug)]
 struct Entry {
     settings: ProgramSettings,
@@ -203,7 +207,7 @@ fn tell(status: ExitStatus) -> String {
     }
 }
 
-/// The last lines of a program's output, for a message.
+/// Returns the last lines of a program's output, for a message.
 fn last_lines(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -242,7 +246,7 @@ impl Entry {
         }
     }
 
-    /// Kills the program and waits for it, which takes no noticeable time.
+    /// Kills the program and waits for its end, which takes a negligible time.
     fn end_at_once(&mut self, now: Instant, failure: Option<String>) {
         self.kill(Signal::KILL);
         let status = self.running.as_mut().and_then(|running| running.child.wait().ok());
@@ -349,7 +353,7 @@ impl Keeper<'_> {
         };
         let (output, to_output) = Output::new(wanted)?;
         let (errors, to_errors) = Output::new(wanted)?;
-        // Even if the scenario has a `PATH` of its own.
+        // The name `fullpipe` refers to this executable even if the scenario sets `PATH`.
         let own = own.filter(|_| program == OWN_NAME);
         let mut command = own.map_or_else(|| Command::new(program), Command::new);
         command
@@ -359,12 +363,12 @@ impl Keeper<'_> {
         if settings.terminal {
             sys::start_in_foreground(&mut command);
         } else {
-            // A separate process group: an interrupt from the terminal goes to Fullpipe only, which then ends the
-            // programs.
+            // The program has a separate process group, so an interrupt from the terminal reaches only Fullpipe, which
+            // then ends the programs.
             command.stdin(Stdio::null()).stdout(to_output).stderr(to_errors).process_group(0);
         }
         if let Some(folder) = &settings.folder {
-            // Otherwise the error would be attributed to the program.
+            // Without this check, the error would be attributed to the program.
             if !folder.is_dir() {
                 let what = format!("there is no folder {}", folder.display());
                 return Err(io::Error::new(io::ErrorKind::NotFound, what));
@@ -385,8 +389,8 @@ impl Keeper<'_> {
             let early = entry.settings.background && !entry.ready;
             let failure = match (entry.settings.background, expected) {
                 (false, true) => None,
-                // The exit status does not matter, but the end was not requested: the scenario does not describe a
-                // server that crashes.
+                // A background program may exit with any status, but must not be killed by a signal before the run
+                // ends.
                 (true, _) if !early => {
                     status.signal().map(|_| format!("in the background ended with {} before the run did", tell(status)))
                 }
@@ -407,10 +411,10 @@ impl Keeper<'_> {
         }
     }
 
-    /// Asks all programs to end, and then kills the remaining ones.
+    /// Sends a termination signal to all programs, and kills those that are still running after [`GRACE`].
     fn end_all(&mut self) {
         let asked = self.clock.now();
-        // After one failure, ending the other programs is not a failure of theirs.
+        // After one program has failed, the other programs do not count as failed because they are ended.
         let all_well = self.entries.iter().all(|entry| entry.over.as_ref().is_none_or(|over| over.failure.is_none()));
         let failed = |entry: &Entry, what: &str| (all_well && !entry.settings.background).then(|| what.to_owned());
         for number in 0..self.entries.len() {
@@ -423,10 +427,10 @@ impl Keeper<'_> {
             let now = self.clock.now();
             let patience = now.saturating_since(asked) < GRACE;
             for entry in &mut self.entries {
-                // A background program that is still running is fine; the others should have ended by themselves.
+                // Background programs may still be running; all others should have ended by themselves.
                 let late = failed(entry, "still ran when the run ended");
                 let Some(running) = &mut entry.running else { continue };
-                // A program that prints while it ends must not wait for a reader.
+                // Reads the output, so that a program that prints while it ends does not block.
                 running.output.read();
                 running.errors.read();
                 match running.child.try_wait() {
@@ -439,7 +443,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// The run has ended before the program's start time.
+    /// Returns the result of a program that was not started before the run ended; `None` if it was started.
     fn never_started(&self, number: usize, all_well: bool) -> Option<Over> {
         let entry = &self.entries[number];
         if entry.running.is_some() || entry.over.is_some() {

@@ -1,5 +1,5 @@
 //! System calls for which no library has a safe function: packet sockets with arrival timestamps, batches of packets,
-//! an interface's offloads, namespaces. All `unsafe` code of this crate is in this file.
+//! interface offloads, and namespaces. All `unsafe` code of this crate is in this file.
 //!
 //! Sources: packet(7), recvmmsg(2), sendmmsg(2), socket(7), unshare(2), the kernel's `ethtool.h` and `if_packet.h`.
 
@@ -23,7 +23,8 @@ pub(crate) const FRAME_BYTES: usize = 65_536 + 18;
 /// # Errors
 /// Returns the kernel's error.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // The danger of this call is a separate descriptor table of the thread, which other threads would not expect.
+    // This call would be unsafe if it gave the thread a separate descriptor table, which other threads would not
+    // expect.
     assert!(!flags.contains(UnshareFlags::FILES), "the descriptor table must stay shared");
     // SAFETY: the assertion above excludes a separate descriptor table.
     Ok(unsafe { unshare_unsafe(flags) }?)
@@ -47,14 +48,14 @@ fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -
     check(result).map(|_| ())
 }
 
-/// Opens a socket that receives all frames of an interface of the current network namespace with their arrival
-/// timestamps. It does not receive the frames that it sends.
+/// Opens a socket that receives all frames of an interface of the current network namespace, with their arrival
+/// timestamps. The socket does not receive the frames that it sends.
 ///
 /// # Errors
-/// Returns the kernel's error: no permission (`CAP_NET_RAW`), or no such interface.
+/// Returns the kernel's error: missing permission (`CAP_NET_RAW`), or no such interface.
 pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<OwnedFd> {
     let protocol = (libc::ETH_P_ALL as u16).to_be();
-    // SAFETY: no memory is involved; a descriptor that is not negative is new and owned by us.
+    // SAFETY: no memory is involved; a nonnegative descriptor is new and owned by this function.
     let socket = unsafe {
         let socket =
             check(libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0))?;
@@ -69,7 +70,8 @@ pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<Own
     if set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &buffer_bytes).is_err() {
         set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &buffer_bytes)?;
     }
-    // SAFETY: all-zero bytes are a valid address, which is then filled in; the kernel reads it and keeps no pointer.
+    // SAFETY: all-zero bytes are a valid address, which is then filled in; the kernel reads the address and keeps no
+    // pointer to it.
     unsafe {
         let mut address: libc::sockaddr_ll = zeroed();
         address.sll_family = libc::AF_PACKET as u16;
@@ -85,10 +87,10 @@ pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<Own
 }
 
 /// Creates a TUN interface with this name in the current network namespace. Packets sent to the interface can be read
-/// from the descriptor, one IP packet per read. Packets written to the descriptor arrive from the interface.
+/// from the descriptor, one IP packet per read. The interface receives packets that are written to the descriptor.
 ///
 /// # Errors
-/// Returns the kernel's error; opening `/dev/net/tun` may not be permitted.
+/// Returns the kernel's error; for example, opening `/dev/net/tun` may not be permitted.
 pub(crate) fn tun(name: &str) -> io::Result<OwnedFd> {
     const TUNSETIFF: u64 = 0x4004_54ca;
     const TUN_WITHOUT_HEADER: libc::c_short = 0x0001 | 0x1000;
@@ -97,7 +99,7 @@ pub(crate) fn tun(name: &str) -> io::Result<OwnedFd> {
     }
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC;
     let device = rustix::fs::open("/dev/net/tun", flags, rustix::fs::Mode::empty())?;
-    // SAFETY: an all-zero request is valid; its name stays terminated; the kernel keeps no pointer to it.
+    // SAFETY: an all-zero request is valid; its name stays null-terminated; the kernel keeps no pointer to the request.
     unsafe {
         let mut request: libc::ifreq = zeroed();
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
@@ -109,7 +111,7 @@ pub(crate) fn tun(name: &str) -> io::Result<OwnedFd> {
     Ok(device)
 }
 
-/// Enables the kernel's timestamps of received frames.
+/// Enables the kernel's timestamps of received frames on a socket.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -118,7 +120,7 @@ pub(crate) fn ask_for_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
 }
 
-/// Sets the size of a socket's receive buffer. Without privileges, the system's limit applies.
+/// Sets the size of a socket's receive buffer. Without privileges, the kernel limits the size to `rmem_max`.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -127,7 +129,7 @@ pub(crate) fn ask_for_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<(
         .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))
 }
 
-/// Frames that a packet socket has dropped since the last call.
+/// Returns the number of frames that a packet socket has dropped since the last call.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -147,7 +149,7 @@ pub(crate) fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
     }
 }
 
-/// One received frame in a [`Receiver`].
+/// The metadata of a received frame in a [`Receiver`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceivedMetadata {
     /// Number of bytes received.
@@ -177,16 +179,16 @@ impl Receiver {
         Receiver { frames: vec![0; BATCH * FRAME_BYTES].into_boxed_slice() }
     }
 
-    /// The bytes of the n-th frame of the last batch.
+    /// Returns the bytes of the n-th frame of the last batch.
     pub(crate) fn frame(&self, number: usize, bytes: usize) -> &[u8] {
         let begin = number * FRAME_BYTES;
         &self.frames[begin..begin + bytes.min(FRAME_BYTES)]
     }
 
-    /// Receives the available frames, at most [`BATCH`]; never blocks. Returns their number.
+    /// Receives the available frames, at most [`BATCH`], and returns their number. Never blocks.
     ///
     /// # Errors
-    /// Returns the kernel's error, except that no frame is available.
+    /// Returns the kernel's error; it is not an error if no frame is available.
     pub(crate) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -227,12 +229,12 @@ impl Receiver {
     }
 }
 
-/// The arrival timestamp among a message's control messages.
+/// Returns the arrival timestamp from the control messages of a message, if there is one.
 ///
 /// # Safety
 /// The kernel must have filled in the header, and its control buffer must still exist.
 unsafe fn stamp(header: &libc::msghdr) -> Option<u64> {
-    // SAFETY: the macros traverse the control buffer within the length that the kernel wrote; a timespec there may be
+    // SAFETY: the macros traverse the control buffer within the length that the kernel wrote; the timespec may be
     // unaligned, so it is copied.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
@@ -247,8 +249,8 @@ unsafe fn stamp(header: &libc::msghdr) -> Option<u64> {
     }
 }
 
-/// Sends frames, at most [`BATCH`], without blocking. Returns the number of frames sent; an error refers to the next
-/// frame.
+/// Sends frames, at most [`BATCH`], without blocking. Returns the number of frames sent, and the error of the next
+/// frame, if any.
 pub(crate) fn send(socket: BorrowedFd<'_>, frames: &[Vec<u8>]) -> (usize, Option<io::Error>) {
     let frames = &frames[..frames.len().min(BATCH)];
     if frames.is_empty() {
@@ -266,7 +268,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, frames: &[Vec<u8>]) -> (usize, Option
             header.msg_hdr.msg_iovlen = 1;
         }
         match check(libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), frames.len() as u32, libc::MSG_DONTWAIT)) {
-            // The reason for sending fewer frames is reported by the next call.
+            // If fewer frames are sent, the next call reports the reason.
             Ok(count) => (count as usize, None),
             Err(error) => (0, Some(error)),
         }
@@ -274,7 +276,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, frames: &[Vec<u8>]) -> (usize, Option
 }
 
 /// Disables an interface's transmit checksum offload (`ETHTOOL_STXCSUM`), which also disables segmentation offload. The
-/// interface then sends packets as they would appear on a wire. It must be in the current network namespace.
+/// interface then sends packets as they would appear on a wire. The interface must be in the current network namespace.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -289,8 +291,8 @@ pub(crate) fn switch_transmit_checksum_offload_off(interface: &str) -> io::Resul
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "an interface's name has at most 15 bytes"));
     }
     let mut value = Value { command: ETHTOOL_STXCSUM, data: 0 };
-    // SAFETY: an all-zero request is valid; its name stays terminated; the kernel reads the value behind the pointer
-    // only during the call. The descriptor is new and owned by us.
+    // SAFETY: an all-zero request is valid; its name stays null-terminated; the kernel reads the value behind the
+    // pointer only during the call. The descriptor is new and owned by this function.
     unsafe {
         let socket = check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
         let socket = OwnedFd::from_raw_fd(socket);
@@ -304,7 +306,7 @@ pub(crate) fn switch_transmit_checksum_offload_off(interface: &str) -> io::Resul
     Ok(())
 }
 
-/// The MAC address of an interface of the current network namespace.
+/// Returns the MAC address of an interface of the current network namespace.
 ///
 /// # Errors
 /// If there is no such interface.
@@ -312,8 +314,8 @@ pub(crate) fn hardware_address(interface: &str) -> io::Result<[u8; 6]> {
     if interface.len() >= libc::IFNAMSIZ {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "an interface's name has at most 15 bytes"));
     }
-    // SAFETY: an all-zero request is valid; its name stays terminated; the kernel fills in the address, for which any
-    // bytes are valid. The descriptor is new and owned by us.
+    // SAFETY: an all-zero request is valid; its name stays null-terminated; the kernel fills in the address, for which
+    // any bytes are valid. The descriptor is new and owned by this function.
     unsafe {
         let socket = check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
         let socket = OwnedFd::from_raw_fd(socket);
@@ -343,7 +345,7 @@ pub struct NegotiatedOptions {
     pub ecn: bool,
 }
 
-/// State of a connection in the kernel's TCP.
+/// The state of a connection in the kernel's TCP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TcpInfo {
     pub(crate) smoothed_rtt_micros: u32,
@@ -352,9 +354,9 @@ pub(crate) struct TcpInfo {
     pub(crate) in_flight_segments: u32,
     pub(crate) mss_bytes: u32,
     pub(crate) retransmitted_segments: u64,
-    /// How often the sender has detected reordered segments.
+    /// Number of times that the sender has detected reordering.
     pub(crate) reorderings_seen: u64,
-    /// `None` before the first rate.
+    /// Pacing rate; `None` before the first one is set.
     pub(crate) pacing_bytes_per_second: Option<u64>,
     pub(crate) delivery_bytes_per_second: u64,
     /// Whether the peer has acknowledged all data, including the end of the stream.
@@ -367,7 +369,7 @@ pub(crate) struct TcpInfo {
 /// # Errors
 /// Returns the kernel's error.
 pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
-    // SAFETY: all-zero bytes are valid; the kernel writes at most the size of the structure, an older kernel less.
+    // SAFETY: all-zero bytes are valid; the kernel writes at most the size of the structure (older kernels write less).
     let info = unsafe {
         let mut info: libc::tcp_info = zeroed();
         let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -375,9 +377,9 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         check(libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, place, &mut length))?;
         info
     };
-    /// The kernel's threshold before the first reduction.
+    /// The kernel's slow-start threshold before the first reduction.
     const INFINITE: u32 = 0x7fff_ffff;
-    /// The kernel's numbers of the states (RFC 9293 section 3.3.2) in which our FIN is acknowledged: FIN-WAIT-2,
+    /// The kernel's numbers of the states (RFC 9293 section 3.3.2) in which the sent FIN is acknowledged: FIN-WAIT-2,
     /// TIME-WAIT, CLOSED.
     const ACKNOWLEDGED: [u8; 3] = [5, 6, 7];
     /// Option bits from linux/tcp.h.
@@ -386,7 +388,7 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     const WINDOW_SCALING: u8 = 4;
     const ECN: u8 = 8;
     let has = |option: u8| info.tcpi_options & option != 0;
-    // RFC 6675's pipe, as the kernel computes it.
+    // The variable `pipe` of RFC 6675, as the kernel computes it.
     let gone = info.tcpi_sacked.saturating_add(info.tcpi_lost);
     Ok(TcpInfo {
         smoothed_rtt_micros: info.tcpi_rtt,
@@ -408,8 +410,8 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     })
 }
 
-/// Enables TCP pacing of a connection at the rate of its congestion control, by setting a maximum rate that is never
-/// reached.
+/// Enables TCP pacing of a connection at the rate of its congestion control, by setting a maximum rate that the
+/// connection never reaches.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -418,36 +420,36 @@ pub(crate) fn pace(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &most)
 }
 
-/// Process 1 of the process namespace that contains the children of the calling thread.
+/// Process 1 of the PID namespace that contains the children of the calling thread.
 #[derive(Debug)]
 pub(crate) struct InitProcess {
     process: libc::pid_t,
-    /// Process 1 reads the other end of this pipe and detects whether its parent is still alive.
+    /// The write end of a pipe. Process 1 polls the read end to detect whether its parent still exists.
     _alive: OwnedFd,
 }
 
 impl InitProcess {
-    /// Starts it: a process that waits for its death, and is killed when the calling thread ends. It mounts `/proc` anew, in
-    /// the mount namespace of the calling thread, where the kernel allows that. It keeps one descriptor open, which the
-    /// processes of its namespace find below `/proc/1/fd`.
+    /// Starts process 1, which is idle until it is killed; the kernel kills it when the calling thread ends. If the
+    /// kernel permits, the process mounts a new `/proc` in the mount namespace of the calling thread. It keeps the
+    /// descriptor `kept` open, which the processes of its namespace can access below `/proc/1/fd`.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub(crate) fn start(kept: BorrowedFd<'_>) -> io::Result<InitProcess> {
         let kept = kept.as_raw_fd();
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        // SAFETY: the child of a program with several threads may make only calls that are safe in a signal handler: it
-        // makes system calls with constants and nothing else, and never returns.
+        // SAFETY: the child of a multithreaded process may call only async-signal-safe functions. This child only makes
+        // system calls with constants, and never returns.
         unsafe {
             let process = check(libc::fork())?;
             if process == 0 {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                // Orphaned processes become its children; their exit status is discarded.
+                // Orphaned processes become children of process 1; their exit status is discarded.
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);
                 libc::close(writer.as_raw_fd());
                 let mut poll = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
                 if libc::poll(&mut poll, 1, 0) != 0 {
-                    // The parent has died before its death could kill this process.
+                    // The parent ended before `PR_SET_PDEATHSIG` took effect.
                     libc::_exit(0);
                 }
                 let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
@@ -466,7 +468,7 @@ impl InitProcess {
 
     /// Kills process 1, and with it all processes of its namespace.
     pub(crate) fn kill(self) {
-        // SAFETY: no memory is involved; the process is our child and has not been waited for, so its number is not
+        // SAFETY: no memory is involved; the process is a child that has not been waited for, so its PID has not been
         // reused.
         unsafe {
             libc::kill(self.process, libc::SIGKILL);
@@ -475,10 +477,11 @@ impl InitProcess {
     }
 }
 
-/// Makes a program start in the foreground of the terminal, if standard input is one.
+/// Makes a program start in the foreground of the terminal, if standard input is a terminal.
 pub(crate) fn start_in_foreground(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt;
-    // SAFETY: before the program, the child makes only system calls without memory, which are safe in a signal handler.
+    // SAFETY: before the program starts, the child makes only async-signal-safe system calls, which access no memory of
+    // the parent.
     unsafe {
         command.pre_exec(|| {
             libc::setpgid(0, 0);
@@ -488,7 +491,7 @@ pub(crate) fn start_in_foreground(command: &mut std::process::Command) {
     }
 }
 
-/// Returns the terminal from an ended program to this process.
+/// Makes this process the foreground process of the terminal again, after a program has ended.
 pub(crate) fn return_to_foreground() {
     // SAFETY: no memory is involved.
     unsafe { take_terminal(libc::getpgrp()) }
@@ -497,11 +500,11 @@ pub(crate) fn return_to_foreground() {
 /// Makes a process group the foreground group of the terminal at standard input. Has no effect without a terminal.
 ///
 /// # Safety
-/// There are no requirements; the function makes system calls with its own signal mask.
+/// There are no requirements; the function only makes system calls and changes its own signal mask temporarily.
 unsafe fn take_terminal(group: libc::pid_t) {
     // SAFETY: the masks are on this stack; all other arguments are numbers.
     unsafe {
-        // A process in the background would be stopped by this call.
+        // Without this mask, the call would stop a process in the background.
         let mut stop: libc::sigset_t = zeroed();
         let mut before: libc::sigset_t = zeroed();
         libc::sigemptyset(&mut stop);

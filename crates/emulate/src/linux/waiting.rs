@@ -1,8 +1,8 @@
-//! Waiting for the next deadline or frame: sleeps until shortly before the deadline, then spins.
+//! Waiting for the next deadline or frame, by sleeping until shortly before the deadline and then spinning.
 //!
-//! A sleeping thread wakes some tens of microseconds late, but a spinning one is on time. Measured (docs/real-time.md):
-//! with a timer slack of 1 ns, sleeping until 60 us before the deadline and then spinning has a median lateness of 0.1
-//! us. It takes 3-8 % of a core at 1000 deadlines per second.
+//! A sleeping thread wakes some tens of microseconds late, whereas a spinning thread is on time. With a timer slack of
+//! 1 ns, sleeping until 60 us before the deadline and then spinning has a median lateness of 0.1 us. This uses 3-8 % of
+//! a core at 1000 deadlines per second (measured in docs/real-time.md).
 
 use fullpipe_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,12 +18,13 @@ pub const SPIN_DURATION: Duration = Duration::from_nanos(60_000);
 
 /// Sets the timer slack of the calling thread to its minimum.
 pub(crate) fn ask_for_exact_wakeups() {
-    // No kernel with timer slack rejects this; otherwise wakeups are less exact, as the lateness shows.
+    // No kernel with timer slack rejects this call. On other kernels, wakeups are less exact, which the recorded
+    // lateness shows.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Waits until `deadline` or until a port has frames, whichever is first. Returns which ports have frames; all false at
-/// the deadline.
+/// Waits until `deadline` or until a port has frames, whichever is first. Sets `ready` to which ports have frames; all
+/// entries are false at the deadline.
 ///
 /// # Errors
 /// Returns the kernel's error.

@@ -1,12 +1,12 @@
 //! FQ-CoDel (RFC 8290), with one CoDel queue per flow, served by deficit round robin with priority for new flows.
 //!
-//! A flow that becomes active gets a credit of `quantum_bytes` and enters the list of new flows, which is served before
-//! the list of old flows. A flow without credit gets another quantum and moves to the end of the old list. A new flow
-//! whose queue becomes empty moves to the old list (if there are old flows; otherwise it is removed immediately, as in
-//! Linux). An old flow whose queue becomes empty is removed. Sizes are those of the IP layer. When all queues together
-//! exceed the limits, half of the bytes of the longest queue are dropped from its head, at most 64 packets. As in the
-//! simulator whose study we reproduce, the queue of each flow also rejects packets beyond `limit`, so a single flow has
-//! tail drops.
+//! A flow that becomes active gets a credit of `quantum_bytes` and enters the list of new flows. This list is served
+//! before the list of old flows. A flow without credit gets another quantum and moves to the end of the old list. A new
+//! flow whose queue becomes empty moves to the old list (if there are old flows; otherwise it is removed immediately,
+//! as in Linux). An old flow whose queue becomes empty is removed. Sizes are those of the IP layer. When all queues
+//! together exceed the limits, half of the bytes of the longest queue are dropped from its head, at most 64 packets. As
+//! in the simulator whose study we reproduce, the queue of each flow also rejects packets beyond `limit`, so a single
+//! flow has tail drops.
 //!
 //! Flows are distinguished exactly (RFC 8290 hashes them onto 1024 queues). Fragments after the first have no ports.
 //! All such fragments to one destination form a separate flow, so the first fragment and the other fragments of a

@@ -21,9 +21,9 @@ pub trait DisciplineSettings: DynPartialEq + fmt::Debug + Send + Sync {
     /// Returns the capacity of the discipline, which the auditor checks.
     fn capacity(&self) -> QueueCapacity;
 
-    /// Returns whether the order of departures can differ from the order of arrivals. The reason can be that packets
-    /// overtake others, or that packets are dropped from the head, because an observer that receives only sizes cannot
-    /// identify the dropped packet.
+    /// Returns whether the order of departures can differ from the order of arrivals. This is the case if packets can
+    /// overtake others. It is also the case if packets are dropped from the head, because an observer that receives
+    /// only sizes cannot identify the dropped packet.
     fn reorders(&self) -> bool;
 
     /// Returns whether the discipline only drops packets that exceed its limit. The capacity of such a discipline adds

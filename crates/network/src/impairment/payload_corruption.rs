@@ -51,9 +51,9 @@ static TABLE: Table = Table {
 /// receiver accepts the datagram. Only the protection of the content (such as QUIC packet protection) can detect the
 /// change.
 ///
-/// In a datagram of a real program, one byte at a uniformly random position among the first `window_bytes` of the
-/// payload is replaced by another, uniformly random value. Datagrams of the model have no payload bytes. They, and all
-/// fragments, arrive as if bits were flipped, and the receiver drops them.
+/// In a datagram of a real program, one byte among the first `window_bytes` of the payload is replaced by another
+/// value. Its position and its new value are uniformly random. Datagrams of the model have no payload bytes. They, and
+/// all fragments, arrive as if bits were flipped, and the receiver drops them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PayloadCorruption {
     /// Which datagrams are selected. Only UDP datagrams are selected, regardless of its `frames`.

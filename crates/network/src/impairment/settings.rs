@@ -117,7 +117,7 @@ pub enum ImpairmentStage {
     Arrival,
 }
 
-/// The effect of an impairment on frames: a closure, or a type of its own if the impairment changes payloads.
+/// The effect of an impairment on frames: a closure, or a separate type if the impairment changes payloads.
 pub trait FrameModel: Send {
     /// Processes the next frame. The link calls this method for every frame, in order, including lost frames.
     fn process(&mut self, frame: &FrameInfo, outcome: &mut FrameOutcome);

@@ -6,9 +6,9 @@
 //! and in the next NAT's table), the source is the NAT's address with the mapping's port. NATs can be nested.
 //!
 //! A UDP packet or a TCP SYN from inside creates a mapping. The NAT drops any other TCP segment without a mapping,
-//! because its receiver would not recognize the new port (RFC 6146 section 3.5.2.2 requires this too). The NAT drops a
-//! packet from outside if there is no mapping or if the filter rejects the packet. If a UDP mapping expires and a new
-//! one has another port, the outside host replies to the new port from then on.
+//! because its receiver would not recognize the new port (as in RFC 6146 section 3.5.2.2). The NAT drops a packet from
+//! outside if there is no mapping or if the filter rejects the packet. If a UDP mapping expires and a new one has
+//! another port, the outside host replies to the new port from then on.
 //!
 //! ICMP echo messages of real hosts have separate mappings, which use the identifier as the port (RFC 5508 REQ-1). An
 //! ICMP error passes if the packet that it quotes would pass. It neither creates nor refreshes a mapping (REQ-6).

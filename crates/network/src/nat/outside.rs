@@ -1,11 +1,11 @@
 //! Translation of packets that real hosts send to the outside address of a NAT.
 //!
-//! When such a packet arrives at the router, its port is looked up in the NAT's mappings, and then in those of every
-//! NAT nested inside it. All of them apply their filters at that instant. The new addresses are written into the
-//! packet's bytes, because the packet belongs to a conversation with the router. For a packet from outside, the
-//! destination becomes the inside endpoint. For a packet from inside (hairpinning), the source also becomes the
-//! router's address with the port of the sender's mapping. RFC 4787 REQ-9 requires this "external source address and
-//! port". The mapping is created as for any other outbound packet.
+//! When such a packet arrives at the router, its port is looked up in the NAT's mappings and in those of all NATs
+//! nested inside. All of them apply their filters at that instant. The new addresses are written into the packet's
+//! bytes, because the packet belongs to a conversation with the router. For a packet from outside, the destination
+//! becomes the inside endpoint. For a packet from inside (hairpinning), the source also becomes the router's address
+//! with the port of the sender's mapping. RFC 4787 REQ-9 requires this "external source address and port". The mapping
+//! is created as for any other outbound packet.
 //!
 //! An ICMP error about such a packet, and the packet that it quotes, are translated in reverse. The sender of the
 //! quoted packet therefore sees only the router's address (RFC 5508 REQ-7). An echo request is delivered to the router

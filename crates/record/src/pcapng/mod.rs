@@ -1,12 +1,12 @@
-//! Packet captures in the pcapng format (draft-ietf-opsawg-pcapng), as Wireshark and tcpdump read it.
+//! Packet captures in the pcapng format (draft-ietf-opsawg-pcapng), which Wireshark and tcpdump can read.
 //!
-//! A file is a sequence of blocks: one section header, one description per interface, then one enhanced packet block per
+//! A file is a sequence of blocks: one section header, one description per interface, and one Enhanced Packet Block per
 //! packet. Every block begins with its type and length and ends with its length again; lengths are multiples of four.
-//! Numbers are little-endian, which the magic number of the section header indicates. Times count nanoseconds from the start of
-//! the run, so readers display dates in 1970.
+//! Numbers are little-endian, which the byte-order magic of the section header indicates. Times are in nanoseconds
+//! since the start of the run, so readers display dates in 1970.
 //!
-//! A block is assembled in memory and passed to the writer in one piece. After an error nothing more is written, so the file can lack its
-//! end but never has a gap.
+//! Each block is assembled in memory and passed to the underlying writer in one call. After an error nothing more is
+//! written, so a file can be truncated but never has a gap.
 
 mod read;
 
@@ -36,13 +36,13 @@ mod option {
 /// Times are in units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 
-/// The first header of a captured packet (from the registry of link-layer types).
+/// The type of the first header of a captured packet (from the registry of link-layer types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum LinkType {
-    /// An Ethernet header: LINKTYPE_ETHERNET.
+    /// An Ethernet header (LINKTYPE_ETHERNET).
     Ethernet = 1,
-    /// An IPv4 or IPv6 header: LINKTYPE_RAW.
+    /// An IPv4 or IPv6 header (LINKTYPE_RAW).
     Raw = 101,
 }
 
@@ -62,11 +62,11 @@ pub struct SectionHeader<'a> {
 pub struct InterfaceDescription<'a> {
     /// Name of the interface.
     pub name: &'a str,
-    /// Its description.
+    /// Description of the interface.
     pub description: &'a str,
-    /// The first header of its packets.
+    /// The type of the first header of the packets.
     pub link_type: LinkType,
-    /// Maximum number of bytes kept of each packet; 0: no limit.
+    /// Maximum number of bytes stored of each packet; 0 means no limit.
     pub snap_bytes: u32,
 }
 
@@ -74,13 +74,13 @@ pub struct InterfaceDescription<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum PacketDirection {
-    /// Received.
+    /// The interface received the packet.
     Inbound = 1,
-    /// Sent.
+    /// The interface sent the packet.
     Outbound = 2,
 }
 
-/// Writes one section.
+/// Writes a capture that consists of one section.
 ///
 /// ```
 /// use fullpipe_record::pcapng::{InterfaceDescription, LinkType, PacketDirection, PcapngWriter, SectionHeader};
@@ -102,7 +102,7 @@ pub struct PcapngWriter<W> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Writes the header of a section.
+    /// Returns a writer and writes the section header.
     ///
     /// # Errors
     /// Returns the errors of the writer.
@@ -112,7 +112,7 @@ impl<W: Write> PcapngWriter<W> {
         writer.long(BYTE_ORDER_MAGIC);
         writer.short(1);
         writer.short(0);
-        // The section's length is not known in advance: minus one.
+        // The length of the section is not known in advance, which the value -1 indicates.
         writer.long(u32::MAX);
         writer.long(u32::MAX);
         writer.text(option::SECTION_HARDWARE, section.hardware);
@@ -123,7 +123,7 @@ impl<W: Write> PcapngWriter<W> {
         Ok(writer)
     }
 
-    /// Describes another interface and returns its number.
+    /// Writes the description of another interface and returns the interface's number.
     ///
     /// # Errors
     /// Returns the errors of the writer, and [`io::ErrorKind::BrokenPipe`] after an earlier error.
@@ -141,7 +141,8 @@ impl<W: Write> PcapngWriter<W> {
         Ok(self.interfaces.len() as u32 - 1)
     }
 
-    /// Writes a packet of `original_bytes` bytes. `bytes` are its first bytes; they are truncated to the snap length of the interface.
+    /// Writes a packet of `original_bytes` bytes. `bytes` contains the first bytes of the packet and is truncated to
+    /// the snap length of the interface.
     ///
     /// # Errors
     /// Returns the errors of the writer; [`io::ErrorKind::InvalidInput`] for an interface that was not described;
@@ -174,7 +175,8 @@ impl<W: Write> PcapngWriter<W> {
         self.end()
     }
 
-    /// Writes that the capture at an interface has ended. Later packets belong to other interfaces.
+    /// Writes a block that states that the capture at an interface has ended. Later packets must belong to other
+    /// interfaces.
     ///
     /// # Errors
     /// Returns the same errors as [`PcapngWriter::write_packet`].
@@ -191,12 +193,13 @@ impl<W: Write> PcapngWriter<W> {
         self.end()
     }
 
-    /// Returns the writer, which can hold bytes that are not flushed.
+    /// Returns the underlying writer, without flushing it.
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    /// Returns the writer. Bytes that the caller writes to it are placed between blocks.
+    /// Returns a mutable reference to the underlying writer. Bytes that the caller writes to it are placed between
+    /// blocks.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
@@ -233,7 +236,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 
     fn text(&mut self, code: u16, text: &str) {
-        // The length field of an option has 16 bits. A longer text is omitted because it would corrupt the block.
+        // The length field of an option has 16 bits. A longer text is omitted, because it would corrupt the block.
         if !text.is_empty() && text.len() <= usize::from(u16::MAX) {
             self.option(code, text.as_bytes());
         }
@@ -254,8 +257,8 @@ mod tests {
     const RAW: InterfaceDescription<'static> =
         InterfaceDescription { name: "client", description: "", link_type: LinkType::Raw, snap_bytes: 6 };
 
-    /// The expected bytes are figures 9 (section header), 10 (interface description) and 11 (enhanced packet) of the draft, filled in by
-    /// hand.
+    /// The expected bytes are figures 9 (section header), 10 (interface description) and 11 (enhanced packet) of the
+    /// draft, filled in by hand.
     #[test]
     fn blocks_match_the_figures_of_the_draft() {
         let section = SectionHeader { hardware: "", system: "", application: "abc" };
@@ -326,7 +329,8 @@ mod tests {
 
     #[test]
     fn nothing_is_written_after_an_error() {
-        // The section header has 28 bytes and the interface 44, so the writer fails within the block of the first packet.
+        // The section header has 28 bytes and the interface 44, so the writer fails within the block of the first
+        // packet.
         let full = Full { taken: Vec::new(), room: 90, refusals: 0 };
         let mut capture = PcapngWriter::new(full, &SectionHeader::default()).unwrap();
         let client = capture.write_interface(&RAW).unwrap();

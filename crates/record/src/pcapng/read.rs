@@ -1,6 +1,6 @@
-//! Reads captures in the form in which this crate writes them: one little-endian section, times in nanoseconds, whole packets in enhanced
-//! packet blocks (draft-ietf-opsawg-pcapng). Blocks of other types are skipped, as the draft requires. A damaged file, or a file of another
-//! program in another form, is rejected with a message. No input causes a panic.
+//! A reader of captures in the form in which this crate writes them: one little-endian section, times in nanoseconds,
+//! and whole packets in Enhanced Packet Blocks (draft-ietf-opsawg-pcapng). Blocks of other types are skipped, as the
+//! draft requires. The reader rejects damaged files and other forms of pcapng with an error. No input causes a panic.
 
 use super::{
     BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE_DESCRIPTION, INTERFACE_STATISTICS, LinkType, NANOSECONDS,
@@ -9,10 +9,10 @@ use super::{
 use fullpipe_units::Instant;
 use std::fmt;
 
-/// Bytes of a block except its body: type, length, and length again.
+/// Bytes of a block except its body: the type, the length, and the length again.
 const FRAMING_BYTES: usize = 12;
 
-/// The reason why a capture cannot be read, and its position.
+/// The reason why a capture cannot be read, and the position of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PcapngError {
     /// Offset of the incorrect block in the file.
@@ -32,11 +32,11 @@ impl std::error::Error for PcapngError {}
 /// A block of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block<'a> {
-    /// Describes an interface.
+    /// The description of an interface.
     Interface {
         /// Name of the interface; empty if it has none.
         name: &'a str,
-        /// The first header of its packets.
+        /// The type of the first header of the packets.
         link_type: LinkType,
     },
     /// A captured packet.
@@ -48,7 +48,7 @@ pub enum Block<'a> {
         /// The whole packet.
         bytes: &'a [u8],
     },
-    /// The capture at an interface has ended.
+    /// The end of the capture at an interface.
     InterfaceStatistics {
         /// Number of the interface, which an earlier block describes.
         interface: u32,
@@ -57,7 +57,7 @@ pub enum Block<'a> {
     },
 }
 
-/// Reads a capture from memory, block by block. After an error, it returns no more blocks.
+/// Reads a capture from memory, block by block. After an error, the reader returns no more blocks.
 #[derive(Clone, Debug)]
 pub struct PcapngReader<'a> {
     file: &'a [u8],
@@ -67,7 +67,7 @@ pub struct PcapngReader<'a> {
 }
 
 impl<'a> PcapngReader<'a> {
-    /// Returns a reader of the bytes of a file.
+    /// Returns a reader of a file's bytes.
     pub fn new(file: &'a [u8]) -> Self {
         PcapngReader { file, offset: 0, begun: false, interfaces: 0 }
     }
@@ -157,7 +157,7 @@ impl<'a> PcapngReader<'a> {
         Ok(Block::Packet { interface, at, bytes })
     }
 
-    /// Reads the interface and the time at the start of a packet block or a statistics block.
+    /// Reads the interface and the time from the start of a packet block or a statistics block.
     fn stamp(&self, body: &[u8]) -> Result<(u32, Instant), &'static str> {
         let (Some(interface), Some(high), Some(low)) = (long(body, 0), long(body, 4), long(body, 8)) else {
             return Err("truncated timestamp of a block");
@@ -175,7 +175,8 @@ impl<'a> Iterator for PcapngReader<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let read = self.read().map_err(|reason| PcapngError { offset_bytes: self.offset, reason });
         if read.is_err() {
-            // The reader returns one error and then nothing. For an empty file the error is that of its first byte.
+            // After one error, the reader returns nothing. For an empty file, the position of the error is the first
+            // byte.
             self.file = &[0];
             self.offset = 1;
         }
@@ -186,7 +187,8 @@ impl<'a> Iterator for PcapngReader<'a> {
 /// Returns the type, the body and the total length of the first block.
 fn block(rest: &[u8]) -> Result<(u32, &[u8], usize), &'static str> {
     let (Some(kind), Some(length)) = (long(rest, 0), long(rest, 4)) else { return Err("truncated block") };
-    // In a big-endian file the length of the first block is invalid; the section header's type is the same in both byte orders.
+    // In a big-endian file, the length of the first block is invalid. The type of the section header is the same in
+    // both byte orders.
     if kind == SECTION_HEADER && long(rest, 8) == Some(BYTE_ORDER_MAGIC.swap_bytes()) {
         return Err("big-endian file; only little-endian files are supported");
     }
@@ -293,8 +295,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every capture is read as it was written. If one of its bytes is changed, it is rejected, or it is read as a capture that can be
-        /// written and read again with the same result.
+        /// Every capture is read as it was written. If one of its bytes is changed, it is rejected, or it is read as a
+        /// capture that can be written and read again with the same result.
         #[test]
         fn captures_are_read_as_they_were_written(
             hardware in "\\PC{0,9}",
@@ -387,8 +389,9 @@ mod tests {
             file[place..place + value.len()].copy_from_slice(value);
             error(&file)
         };
-        // The section header has 40 bytes. An interface description has 16 bytes of header, 4 + 8 of name, 4 + 8 of text,
-        // 4 + 4 of resolution, 4 of end and 4 of length: 56 bytes. So the first packet is at byte 152 and the second one at 204.
+        // The section header has 40 bytes. An interface description has 16 bytes of header, 4 + 8 of name, 4 + 8 of
+        // text, 4 + 4 of resolution, 4 of end and 4 of length: 56 bytes. So the first packet is at byte 152 and the
+        // second one at 204.
         let said = |offset_bytes, reason| PcapngError { offset_bytes, reason };
         assert_eq!(change(0, &[0]), said(0, "not a pcapng file"));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Writes JSON (RFC 8259) directly as text.
+//! A JSON writer (RFC 8259) that writes directly to a string.
 
 use super::Milliseconds;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ fn array(text: &mut String, fill: impl FnOnce(&mut ArrayWriter<'_>)) {
     text.push(']');
 }
 
-/// Writes a string with its quotes. Quotes, backslashes and control characters are escaped (section 7).
+/// Writes a string with quotes. Quotes, backslashes and control characters in the string are escaped (section 7).
 fn quoted(text: &mut String, value: &str) {
     text.push('"');
     for letter in value.chars() {
@@ -64,7 +64,7 @@ impl ObjectWriter<'_> {
         display(self.text, value);
     }
 
-    /// Writes a number. Infinity and NaN are omitted with their key.
+    /// Writes a number. Infinities and NaN are omitted with their key.
     pub fn number(&mut self, key: &str, value: f64) {
         if value.is_finite() {
             self.key(key);
@@ -148,7 +148,8 @@ mod tests {
         text
     }
 
-    /// Returns the only member of an object, a number, rounded correctly. By default, serde_json does not round correctly.
+    /// Returns the only member of an object, a number, rounded correctly. By default, serde_json does not round
+    /// correctly.
     fn only_number(text: &str) -> f64 {
         let digits = text.split(':').nth(1).and_then(|rest| rest.strip_suffix('}')).expect("the object has one key");
         let read: Value = serde_json::from_str(text).expect("the text is JSON");
@@ -204,7 +205,8 @@ mod tests {
 
         #[test]
         fn any_time_reads_back(nanoseconds in 0..1_u64 << 50) {
-            // Up to 13 days: the conversion and the multiplication each have an error of at most 2^-53, together a quarter of a nanosecond.
+            // Up to 13 days: the conversion and the multiplication each have an error of at most 2^-53, together a
+            // quarter of a nanosecond.
             let milliseconds = only_number(&written(|o| o.milliseconds("t", Milliseconds(nanoseconds))));
             prop_assert_eq!((milliseconds * 1e6).round() as u64, nanoseconds);
         }

@@ -1,15 +1,15 @@
-//! qlog: the events of a run, as a sequence of JSON texts.
+//! A qlog writer, which writes the events of a run as a sequence of JSON texts.
 //!
 //! **Format.** A file begins with a record that describes it. One record per event follows, in order of time
-//! (draft-ietf-quic-qlog-main-schema-13, "sequential"). A record is the byte 0x1E, one JSON text and a line feed (RFC 7464), so a
-//! reader can skip a truncated record. Names and fields of QUIC events are those of draft-ietf-quic-qlog-quic-events-12. Events that these
-//! drafts do not define have their own namespace and schema.
+//! (draft-ietf-quic-qlog-main-schema-13, "sequential"). A record consists of the byte 0x1E, one JSON text and a line
+//! feed (RFC 7464), so that a reader can skip a truncated record. Names and fields of QUIC events are those of
+//! draft-ietf-quic-qlog-quic-events-12. Events that these drafts do not define have their own namespace and schema.
 //!
-//! **Time** is in milliseconds since the start of the run, written as exact decimals, so different instants stay different.
+//! **Time** is in milliseconds since the start of the run, written as an exact decimal number, so that different
+//! instants remain distinct.
 //!
-//! Records are written as text without an intermediate tree, because a run has millions of events. Numbers have the shortest form that
-//! reads
-//! back the same. Infinity and NaN do not exist in JSON and are omitted with their key.
+//! Records are written as text without an intermediate tree, because a run has millions of events. Numbers have the
+//! shortest form that parses to the same value. Infinities and NaN do not exist in JSON and are omitted with their key.
 
 mod json;
 
@@ -20,19 +20,19 @@ use std::fmt::Write as _;
 
 /// Number of the draft of the main schema.
 pub const MAIN_SCHEMA_DRAFT: u32 = 13;
-/// Schema of QUIC events, with the number of its draft.
+/// URI of the schema of QUIC events, with the number of its draft.
 pub const QUIC_EVENTS: &str = "urn:ietf:params:qlog:events:quic-12";
 
 /// The first byte of each record (RFC 7464 section 2.2).
 const RECORD_SEPARATOR: char = '\u{1e}';
 
-/// Writes records into memory, from which the caller takes them.
+/// Writes records to memory, from which the caller reads them.
 #[derive(Clone, Debug, Default)]
 pub struct QlogWriter {
     text: String,
 }
 
-/// The description at the start of a file.
+/// The contents of the first record of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct QlogHeader<'a> {
     /// Title of the run.
@@ -41,7 +41,7 @@ pub struct QlogHeader<'a> {
     pub description: &'a str,
     /// The program that wrote the file.
     pub software: &'a str,
-    /// Schemas of the events.
+    /// URIs of the schemas of the events.
     pub event_schemas: &'a [&'a str],
 }
 
@@ -82,7 +82,7 @@ impl QlogWriter {
         });
     }
 
-    /// Returns the number of bytes that were written and not cleared.
+    /// Returns the number of bytes written since the last [`QlogWriter::clear`].
     pub fn len(&self) -> usize {
         self.text.len()
     }
@@ -97,7 +97,7 @@ impl QlogWriter {
         self.text.as_bytes()
     }
 
-    /// Removes the written bytes after the caller has taken them.
+    /// Removes the written bytes; called after the caller has copied them.
     pub fn clear(&mut self) {
         self.text.clear();
     }
@@ -135,7 +135,7 @@ impl std::fmt::Display for Milliseconds {
     }
 }
 
-/// Returns bytes as hexadecimal digits, in qlog's notation.
+/// Returns bytes as hexadecimal digits, in the notation of qlog.
 pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         // Writing to a `String` cannot fail.
