@@ -1,9 +1,9 @@
 //! The congestion control BBR, version 1.
 //!
-//! **Model.** The control does not react to losses but measures the path. The bandwidth is the largest delivery rate of the last
-//! ten rounds, and the round-trip time is the smallest of the last ten seconds. Their product is the capacity of the path without
-//! a queue (the bandwidth-delay product, BDP). The pacing rate is a gain times the bandwidth. The window is a gain times the BDP,
-//! so that enough is in flight when acknowledgements are late or aggregated.
+//! **Model.** The control does not react to losses but measures the path. The bandwidth is the largest delivery rate of
+//! the last ten rounds, and the round-trip time is the smallest of the last ten seconds. Their product is the capacity
+//! of the path without a queue (the bandwidth-delay product, BDP). The pacing rate is a gain times the bandwidth. The
+//! window is a gain times the BDP, so that enough is in flight when acknowledgments are late or aggregated.
 //!
 //! ```text
 //! state      pacing gain           window gain   until
@@ -16,26 +16,27 @@
 //!                                  segments
 //! ```
 //!
-//! PROBE_BW begins at a random phase other than 0.75. PROBE_RTT begins when the smallest round-trip time has not fallen for ten
-//! seconds. It returns to PROBE_BW, or to STARTUP if the path was not filled. After an idle period there is no PROBE_RTT, and
-//! PROBE_BW paces at the bandwidth.
+//! PROBE_BW begins at a random phase other than 0.75. PROBE_RTT begins when the smallest round-trip time has not fallen
+//! for ten seconds. It returns to PROBE_BW, or to STARTUP if the path was not filled. After an idle period there is no
+//! PROBE_RTT, and PROBE_BW paces at the bandwidth.
 //!
-//! A loss does not change the model. In the first round of a recovery, the sender sends as much as was delivered (packet
-//! conservation). After a time-out, the window begins at one segment. At the end of either, the previous window is restored. The
-//! window is extended by the bytes that acknowledgements recently reported beyond the bandwidth ([`aggregation`]). The control
-//! detects a path that limits the rate and drops the excess ([`policer`]).
+//! A loss does not change the model. In the first round of a recovery, the sender sends as much as was delivered
+//! (packet conservation). After a timeout, the window begins at one segment. At the end of either, the previous window
+//! is restored. The window is extended by the bytes that acknowledgments recently reported beyond the bandwidth
+//! ([`aggregation`]). The control detects a path that limits the rate and drops the excess ([`policer`]).
 //!
-//! **Source.** draft-cardwell-iccrg-bbr-congestion-control-00 (July 2017); Cardwell et al., BBR: Congestion-Based Congestion
-//! Control, ACM Queue 14(5), 2016. Where they differ, the behavior is that of Linux 6.12 `net/ipv4/tcp_bbr.c`: pacing 1 % below
-//! the rate, aggregation, policer detection, the random phase, and windows of an even number of whole segments plus three send
-//! quanta. Only a smaller round-trip sample postpones PROBE_RTT; in the draft and in Linux before 5.11 an equal sample does too.
+//! **Source.** draft-cardwell-iccrg-bbr-congestion-control-00 (July 2017); Cardwell et al., BBR: Congestion-Based
+//! Congestion Control, ACM Queue 14(5), 2016. Where they differ, the behavior is that of Linux 6.12
+//! `net/ipv4/tcp_bbr.c`: pacing 1 % below the rate, aggregation, policer detection, the random phase, and windows of an
+//! even number of whole segments plus three send quanta. Only a smaller round-trip sample postpones PROBE_RTT; in the
+//! draft and in Linux before 5.11 an equal sample does too.
 //!
-//! **Choices.** A burst has the minimum size of Linux: one segment below 1.2 Mbit/s, two above. Linux lets it grow to the data of
-//! one millisecond for hosts with segmentation offload. Part of the data in flight is then still in the host, and the three
-//! quanta compensate for that. Here all of it would be in the queue: 14 % of a BDP at 20 ms. Windows are in bytes. Gains are
-//! exact; Linux uses 8 fractional bits. Linux estimates the bytes in flight at the time when the next packet may leave; here the
-//! current bytes in flight are used. When the old minimum has expired, Linux ignores a round-trip sample of a probably delayed
-//! acknowledgement; here every sample may replace it.
+//! **Choices.** A burst has the minimum size of Linux: one segment below 1.2 Mbit/s, two above. Linux lets it grow to
+//! the data of one millisecond for hosts with segmentation offload. Part of the data in flight is then still in the
+//! host, and the three quanta compensate for that. Here all of it would be in the queue: 14 % of a BDP at 20 ms.
+//! Windows are in bytes. Gains are exact; Linux uses 8 fractional bits. Linux estimates the bytes in flight at the time
+//! when the next packet may leave; here the current bytes in flight are used. When the old minimum has expired, Linux
+//! ignores a round-trip sample of a probably delayed acknowledgment; here every sample may replace it.
 
 pub mod aggregation;
 pub mod policer;
@@ -131,7 +132,7 @@ pub struct Bbr1 {
     idle_restart: bool,
     own_limit: ProbeRttAppLimit,
     repair: Repair,
-    /// The value of `repair` at the last acknowledgement.
+    /// The value of `repair` at the last acknowledgment.
     repair_before: Repair,
     conserving: bool,
     /// The window before recovery or PROBE_RTT.
@@ -198,8 +199,8 @@ impl Bbr1 {
         times(gain, bytes_in(bandwidth_bps, self.min_rtt))
     }
 
-    /// Adds room for bursts in transit through both hosts, and rounds up to an even number of segments for a receiver that
-    /// acknowledges every other segment.
+    /// Adds room for bursts in transit through both hosts, and rounds up to an even number of segments for a receiver
+    /// that acknowledges every other segment.
     fn with_quanta(&self, control: &WindowState, bytes: u64) -> u64 {
         let mss = segment(control);
         let quanta = Self::quantum_bytes(control).saturating_mul(3);
@@ -496,7 +497,7 @@ impl Controller for Bbr1 {
     }
 
     fn on_recovery_exit(&mut self, _control: &mut WindowState, exit: &RecoveryExit) {
-        // The next acknowledgement restores the window.
+        // The next acknowledgment restores the window.
         self.repair = Repair::Nothing;
         if exit.undone {
             self.full_bps = 0;
@@ -516,7 +517,7 @@ impl Controller for Bbr1 {
             delivered_bytes: self.delivered_bytes,
             lost: true,
             app_limited: false,
-            // A time-out counts as the end of a round.
+            // A timeout counts as the end of a round.
             round_start: true,
         };
         if self.policer.on_ack(&event, self.state == State::ProbeBw) == policer::PolicerAction::ProbeAgain {

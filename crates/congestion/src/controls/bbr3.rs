@@ -1,13 +1,13 @@
 //! The congestion control BBR, version 3.
 //!
-//! **Model.** As in version 1, the control measures the path by its largest delivery rate (`max_bw`, of the current and the last
-//! bandwidth probe) and its smallest round-trip time (`min_rtt`, of ten seconds). Their product is the capacity of the path
-//! without a queue. New are bounds that are derived from losses, on two time scales:
+//! **Model.** As in version 1, the control measures the path by its largest delivery rate (`max_bw`, of the current and
+//! the last bandwidth probe) and its smallest round-trip time (`min_rtt`, of ten seconds). Their product is the
+//! capacity of the path without a queue. New are bounds that are derived from losses, on two time scales:
 //!
-//! * long term: `inflight_longterm`, the largest amount in flight that a bandwidth probe found safe. It is not safe if more than
-//!   2 % are lost in a round.
-//! * short term: `bw_shortterm` and `inflight_shortterm`. They are lowered once per round with losses while the flow is not
-//!   probing, to what was just delivered, but at most by the factor 0.7. They are reset before the next probe.
+//! * long term: `inflight_longterm`, the largest amount in flight that a bandwidth probe found safe. It is not safe if
+//!   more than 2 % are lost in a round.
+//! * short term: `bw_shortterm` and `inflight_shortterm`. They are lowered once per round with losses while the flow is
+//!   not probing, to what was just delivered, but at most by the factor 0.7. They are reset before the next probe.
 //!
 //! ```text
 //! state           pacing gain  window gain  bounds                     until
@@ -22,32 +22,36 @@
 //! ProbeRTT        1            0.5          0.85 long, short           200 ms and a round
 //! ```
 //!
-//! ProbeRTT begins when the smallest round-trip time has not fallen for five seconds. It leads to CRUISE, or to Startup if that
-//! was not over. After a spurious recovery, the control restores the bounds and the state.
+//! ProbeRTT begins when the smallest round-trip time has not fallen for five seconds. It leads to CRUISE, or to Startup
+//! if that was not over. After a spurious recovery, the control restores the bounds and the state.
 //!
-//! **Source.** draft-ietf-ccwg-bbr-06 (July 2026), with the editors' corrections up to 3 August 2026, which change no rule. Names
-//! are the draft's. New since draft-ietf-ccwg-bbr-04 are: Drain has a gain of 0.5 instead of 0.35 and lasts at most three rounds
-//! (-05); a spurious recovery restores bounds and state (-05, -06); precautionary probing (-06). With the latter, the probe after
-//! one with too many losses only reaches the bound; if that was safe, another probe follows immediately.
+//! **Source.** draft-ietf-ccwg-bbr-06 (July 2026), with the editors' corrections up to 3 August 2026, which change no
+//! rule. Names are the draft's. New since draft-ietf-ccwg-bbr-04 are: Drain has a gain of 0.5 instead of 0.35 and lasts
+//! at most three rounds (-05); a spurious recovery restores bounds and state (-05, -06); precautionary probing (-06).
+//! With the latter, the probe after one with too many losses only reaches the bound; if that was safe, another probe
+//! follows immediately.
 //!
-//! Files: `bbr3.rs` contains the control and its outputs, [`model`] the measurements, [`losses`] the bounds from losses, and
-//! [`cycle`] the states.
+//! Files: `bbr3.rs` contains the control and its outputs, [`model`] the measurements, [`losses`] the bounds from
+//! losses, and [`cycle`] the states.
 //!
 //! **Choices where the draft leaves one or is ambiguous.**
 //! * In Drain the long-term bound does not apply, as in the pseudo-code; according to the draft's table it applies.
-//! * The state for an undo is saved at the first loss of a recovery, before any reaction. The draft also saves it at the start of
-//!   each later round of losses, and when the transport enters recovery, which is after the first reaction.
-//! * `BBRStartupFullLossCnt` counts acknowledgements that detect losses, as in Linux: the control does not receive ranges.
-//! * A burst is two segments, the draft's minimum, not the data of one millisecond: hosts here have no segmentation offload. The
-//!   offload budget is that of TCP, three bursts.
-//! * The transport is assumed to have selective acknowledgements.
-//! * The lost packet itself cannot exceed a probe's bound, so `InflightAtLoss` is at least the amount in flight before it.
-//! * A round of losses begins with the bytes delivered before the acknowledgement that reports the first loss: losses are
-//!   processed first.
-//! * An acknowledgement without a rate sample (over less than the smallest round-trip time) begins no round.
+//! * The state for an undo is saved at the first loss of a recovery, before any reaction. The draft also saves it at
+//!   the start of each later round of losses, and when the transport enters recovery, which is after the first
+//!   reaction.
+//! * `BBRStartupFullLossCnt` counts acknowledgments that detect losses, as in Linux: the control does not receive
+//!   ranges.
+//! * A burst is two segments, the draft's minimum, not the data of one millisecond: hosts here have no segmentation
+//!   offload. The offload budget is that of TCP, three bursts.
+//! * The transport is assumed to have selective acknowledgments.
+//! * The lost packet itself cannot exceed a probe's bound, so `InflightAtLoss` is at least the amount in flight before
+//!   it.
+//! * A round of losses begins with the bytes delivered before the acknowledgment that reports the first loss: losses
+//!   are processed first.
+//! * An acknowledgment without a rate sample (over less than the smallest round-trip time) begins no round.
 //! * A max filter of two cycles discards the older one only when the newer one has a sample.
-//! * When Startup is over, the slow-start threshold is set to the smallest window. The transport then reports the window as the
-//!   limit only if it was.
+//! * When Startup is over, the slow-start threshold is set to the smallest window. The transport then reports the
+//!   window as the limit only if it was.
 
 pub mod cycle;
 pub mod losses;
@@ -182,7 +186,7 @@ pub struct Bbr3 {
     cycle: Cycle,
     initial_cwnd_bytes: u64,
     rate_from_rtt: bool,
-    /// Whether the transport is in fast recovery, or retransmits after a time-out.
+    /// Whether the transport is in fast recovery, or retransmits after a timeout.
     in_fast_recovery: bool,
     in_timeout: bool,
     /// The window before recovery or ProbeRTT.
@@ -215,7 +219,7 @@ impl Bbr3 {
         }
     }
 
-    /// Adds room for aggregation in the hosts and for delayed acknowledgements of the receiver (`QuantizationBudget`).
+    /// Adds room for aggregation in the hosts and for delayed acknowledgments of the receiver (`QuantizationBudget`).
     fn with_budget(&self, control: &WindowState, bytes: u64) -> u64 {
         let offload = control.send_quantum_bytes.saturating_mul(OFFLOAD_QUANTA);
         let bytes = bytes.max(offload).max(four_segments(control));

@@ -10,10 +10,11 @@ use crate::control::{Ack, WindowState};
 use crate::window::segment;
 use fullpipe_units::{Duration, Instant, RandomStream};
 
-/// A round with less than this growth of the delivery rate counts as one without growth; below, the number of such rounds.
+/// A round with less than this growth of the delivery rate counts as one without growth; below, the number of such
+/// rounds.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u8 = 3;
-/// The number of acknowledgements with losses in a round of recovery that ends Startup.
+/// The number of acknowledgments with losses in a round of recovery that ends Startup.
 const STARTUP_LOSS_EVENTS: u32 = 6;
 const DRAIN_ROUNDS: u64 = 3;
 /// The share of the long-term bound that is left to other flows.
@@ -27,7 +28,7 @@ const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
 /// The long-term bound grows by at most 2^30 segments per round.
 const MOST_DOUBLINGS: u32 = 30;
 
-/// The phase of the bandwidth probe to which the current acknowledgements belong.
+/// The phase of the bandwidth probe to which the current acknowledgments belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckPhase {
     /// No probe.
@@ -262,7 +263,7 @@ impl Bbr3 {
         bound.saturating_sub(headroom).max(four_segments(control))
     }
 
-    /// Updates bandwidth and bound from the acknowledgements of a probe. Returns whether it changed the state.
+    /// Updates bandwidth and bound from the acknowledgments of a probe. Returns whether it changed the state.
     fn adapt_long_term_model(&mut self, control: &WindowState, sample: &RateSample, ack: &Ack) -> bool {
         let round_start = self.model.rounds.start;
         if self.cycle.ack_phase == AckPhase::ProbeStarting && round_start {

@@ -29,7 +29,7 @@ pub(crate) struct LossBounds {
     round_delivered_bytes: u64,
     pub(crate) round_start: bool,
     in_round: bool,
-    /// The number of acknowledgements in this round that detected losses.
+    /// The number of acknowledgments in this round that detected losses.
     pub(crate) events_in_round: u32,
     /// Whether the following fields were saved in the current recovery.
     pub(crate) saved: bool,
