@@ -14,7 +14,7 @@
 //!
 //! **Source.** RFC 9438 (August 2023), sections 4.1 to 4.10; HyStart++ (RFC 9406) in the first slow start as an option.
 //!
-//! **Choices where the RFC leaves one.**
+//! **Choices that the RFC leaves open.**
 //! * Section 4.6: a reduction starts from the *window*, not from the bytes in flight. With selective acknowledgments,
 //!   data acknowledged out of order has already been subtracted from the bytes in flight. The RFC then requires that an
 //!   unused window does not grow: it grows only while [`Ack::cwnd_limited`](crate::control::Ack::cwnd_limited).
@@ -70,13 +70,13 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 pub struct CubicConfig {
     /// Fast convergence (section 4.7), on by default; the RFC advises against it for a single flow.
     pub fast_convergence: bool,
-    /// The Reno-friendly region (section 4.3), on by default. ns-3 up to version 3.37 has none: its window stays at a
-    /// `w_max` that fast convergence has lowered, where the window of Reno would long exceed it.
+    /// The Reno-friendly region (section 4.3), on by default. ns-3 up to version 3.37 has none. Its window stays at a
+    /// `w_max` that fast convergence has lowered, even if Reno's window would be larger.
     pub reno_friendly: bool,
-    /// Before the first reduction sets `w_max`, the window grows by at least a twentieth per round trip, as in Linux.
-    /// In the RFC the window then follows the curve from the window at the end of slow start.
+    /// Whether the window grows by at least a twentieth per round trip until the first reduction sets `w_max`, as in
+    /// Linux; off by default. In the RFC, the window follows the curve from the end of slow start instead.
     pub early_growth: bool,
-    /// The HyStart++ variant for the first slow start.
+    /// The HyStart variant for the first slow start; none by default.
     pub hystart: Option<HyStart>,
 }
 

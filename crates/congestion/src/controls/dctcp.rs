@@ -58,7 +58,7 @@ pub struct Dctcp {
 }
 
 impl Dctcp {
-    /// Creates DCTCP whose packets have this codepoint.
+    /// Creates DCTCP, which sends packets with this codepoint.
     pub fn new(codepoint: EcnCodepoint) -> Self {
         Dctcp { reno: LinuxReno::default(), codepoint, alpha: 1.0, acked_bytes: 0, marked_bytes: 0 }
     }

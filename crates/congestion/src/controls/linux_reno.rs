@@ -57,7 +57,7 @@ impl LinuxReno {
         let cwnd = control.cwnd_bytes.max(mss);
         control.cwnd_bytes = cwnd;
         if self.counted_bytes >= cwnd {
-            // Credit from a larger window is worth at most one segment.
+            // Bytes counted while the window was larger add at most one segment.
             self.counted_bytes = 0;
             control.cwnd_bytes = control.cwnd_bytes.saturating_add(mss);
         }
@@ -77,8 +77,8 @@ impl LinuxReno {
     }
 }
 
-/// Slow start by bytes up to the threshold, which all controls with Linux's growth use. Returns the acknowledged bytes
-/// that remain for congestion avoidance.
+/// Lets the window grow in slow start by bytes, up to the threshold. All controls with Linux's growth use this
+/// function. Returns the acknowledged bytes that remain for congestion avoidance.
 #[inline]
 pub(crate) fn slow_start(hystart: Option<&mut HyStart>, control: &mut WindowState, ack: &Ack) -> u64 {
     let mut growth = ack.acked_bytes;

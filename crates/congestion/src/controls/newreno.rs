@@ -1,13 +1,14 @@
 //! The congestion control NewReno as specified in the RFCs.
 //!
 //! **Model.** In slow start each acknowledgment of new data adds the bytes that it acknowledges, at most one segment.
-//! In congestion avoidance it adds SMSS * SMSS / window, whatever it acknowledges. A receiver with delayed
-//! acknowledgments thus slows the growth: a factor of 1.5 instead of 2 per round trip in slow start, half a segment in
-//! congestion avoidance. A reduction sets the threshold to half of the bytes in flight, at least two segments.
+//! In congestion avoidance it adds SMSS * SMSS / window, regardless of how much it acknowledges. A receiver with
+//! delayed acknowledgments thus slows the growth to a factor of 1.5 instead of 2 per round trip in slow start, and to
+//! half a segment in congestion avoidance. A reduction sets the threshold to half of the bytes in flight, at least two
+//! segments.
 //!
 //! **The NewReno of QUIC** ([`NewReno::with_quic_growth`]) counts bytes. Slow start adds the bytes acknowledged, and
 //! congestion avoidance SMSS * acknowledged / window, so that delayed acknowledgments do not change the growth. A
-//! reduction halves the window, independent of the bytes in flight.
+//! reduction halves the window, regardless of the bytes in flight.
 //!
 //! **Source.** RFC 5681 (September 2009) section 3.1, equations 2 to 4; RFC 6582; for QUIC RFC 9002 sections 7.3.1 to
 //! 7.3.3. ns-3's `TcpNewReno` follows the same rules. The sum of equation 3 has 16 fractional bits to avoid rounding

@@ -1,10 +1,10 @@
 //! The congestion control TCP Vegas.
 //!
-//! **Model.** The smallest round-trip time so far is that of the empty path. Once per round, the smallest round-trip
-//! time of the round gives the number of segments in queues: window * (rtt - base) / base. Between two and four (alpha
-//! and beta) the window does not change. Below it grows by a segment, above it shrinks by one. In slow start the window
-//! doubles per round until more than one segment (gamma) is in a queue. Then it is set to the capacity of the path plus
-//! one segment.
+//! **Model.** The smallest round-trip time so far (base) counts as that of the path without queues. Once per round, the
+//! smallest round-trip time of the round gives the number of segments in queues: window * (rtt - base) / base. Between
+//! two and four (alpha and beta) the window does not change. With fewer, it grows by a segment; with more, it shrinks
+//! by one. In slow start the window doubles per round until more than one segment (gamma) is in a queue. The window is
+//! then set to the capacity of the path plus one segment.
 //!
 //! A round with at most two samples is not evaluated; in it the window grows as in Reno. The reaction to losses is that
 //! of Reno, and Reno controls the window until they are repaired.

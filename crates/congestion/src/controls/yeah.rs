@@ -6,7 +6,7 @@
 //! more than an eighth, otherwise fast. If Q exceeds 80, the window is also reduced immediately by Q (*precautionary
 //! decongestion*), by at most half, but not below the window that Reno would have. The estimate of that window begins
 //! at half the window when slow mode first begins. It grows by one segment per slow round, and a loss halves it. After
-//! 50 fast rounds without a loss, no Reno flow is assumed to compete, and the estimate begins anew.
+//! 50 fast rounds without a loss, the control assumes that no Reno flow competes, and restarts the estimate.
 //!
 //! A loss reduces the window by Q, at least by an eighth and at most by half. After 16 successive slow rounds, which
 //! indicate competition with Reno, it halves the window.
@@ -38,7 +38,7 @@ pub(super) static YEAH: ControlComponent = ControlComponent::new(
 const Q_MAX: u64 = 80;
 /// The delay is too long if it exceeds the base divided by this number.
 const DELAY_PART: u64 = 8;
-/// A loss reduces the window by at least one of this number of equal parts.
+/// The inverse of the smallest share by which a loss reduces the window.
 const SHARES: u64 = 8;
 /// This number of successive slow rounds indicates competition.
 const COMPETITION: u32 = 16;

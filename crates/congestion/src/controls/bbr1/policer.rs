@@ -1,12 +1,14 @@
-//! Detects a token-bucket policer: a device that forwards a fixed rate and saved-up bursts, and drops the rest.
+//! Detects a token-bucket policer: a device that forwards a fixed rate, plus bursts from saved tokens, and drops the
+//! rest.
 //!
-//! **Model.** The largest delivery rate includes the saved-up bursts of a policer, and a sender at that rate loses most
-//! of its packets. From the first loss on, the control therefore measures the rate over intervals of four to sixteen
-//! rounds. An interval ends with a loss, and at least one byte is lost for five delivered (50/256). If two successive
-//! intervals have nearly the same rate (within an eighth, or 4 kbit/s), a policer is assumed. The bandwidth is then the
-//! mean of both rates for 48 rounds of PROBE_BW, with a gain of 1. An application-limited phase ends a measurement.
+//! **Model.** The largest delivery rate includes the bursts that a policer forwards, and a sender at that rate loses
+//! most of its packets. From the first loss on, the control therefore measures the rate over intervals of four to
+//! sixteen rounds. An interval ends with a loss, if about one byte was lost for five delivered (at least 50/256). If
+//! two successive intervals have nearly the same rate (within an eighth, or 4 kbit/s), the control assumes a policer.
+//! The bandwidth is then the mean of both rates for 48 rounds of PROBE_BW, with a gain of 1. An application-limited
+//! phase discards the measurement.
 //!
-//! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_lt_bw_sampling`). The draft does not contain it.
+//! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_lt_bw_sampling`). The draft does not specify this detector.
 
 use fullpipe_units::Instant;
 
