@@ -1,9 +1,9 @@
-//! Measurements that both versions of BBR use: round trips, a windowed maximum, and the marking of rate samples from phases in
-//! which the control itself limited sending.
+//! Measurements that both versions of BBR use: round trips, a windowed maximum, and the marking of rate samples from
+//! phases in which the control itself limited sending.
 //!
-//! **Source.** draft-ietf-ccwg-bbr sections "BBR.round_count" and "Detecting application-limited phases". The window of the
-//! maximum is that of Linux `lib/win_minmax.c`: a sample counts until it is older than a given number of rounds. Linux keeps the
-//! three best samples and approximates the maximum; this filter computes it exactly.
+//! **Source.** draft-ietf-ccwg-bbr sections "BBR.round_count" and "Detecting application-limited phases". The window of
+//! the maximum is that of Linux `lib/win_minmax.c`: a sample counts until it is older than a given number of rounds.
+//! Linux keeps the three best samples and approximates the maximum; this filter computes it exactly.
 
 use crate::component::declare;
 use crate::control::WindowState;
@@ -27,7 +27,7 @@ pub(crate) const VALUES: [MetricDeclaration; 8] = [
     declare("control_round_count", "", "the round trips that it has counted (BBR)."),
 ];
 
-/// Returns the values of both versions, followed by those of one; `N` is their number.
+/// Returns the values of both versions, followed by those of one version; `N` is the total number.
 pub(crate) const fn with_values<const N: usize>(own: &[MetricDeclaration]) -> [MetricDeclaration; N] {
     assert!(N == VALUES.len() + own.len(), "N must be the number of all values");
     let mut all = [VALUES[0]; N];
@@ -45,7 +45,7 @@ pub(crate) const UNBOUNDED: u64 = u64::MAX;
 /// The rounds over which both versions keep a maximum (bandwidth, aggregation).
 pub(crate) const FILTER_ROUNDS: u64 = 10;
 
-/// The bytes that a delivery rate transmits in a time.
+/// The bytes that are transmitted at this rate in this time.
 pub(crate) fn bytes_in(rate_bps: u64, time: Duration) -> u64 {
     let bytes = u128::from(rate_bps) * u128::from(time.as_nanos()) / 8_000_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -56,24 +56,24 @@ pub(crate) fn times(gain: f64, quantity: u64) -> u64 {
     (gain * quantity as f64).round() as u64
 }
 
-/// Four segments: the smallest window that keeps a path busy whose receiver acknowledges every other segment.
+/// Four segments: the smallest window that keeps a path busy if the receiver acknowledges every other segment.
 pub(crate) fn four_segments(control: &WindowState) -> u64 {
     segment(control).saturating_mul(4)
 }
 
-/// Counts round trips by delivery: a round ends when a packet is acknowledged that was sent after the round began.
+/// Counts round trips by delivery: a round ends when a packet sent after its start is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RoundCounter {
     /// Bytes delivered on the connection when the current round began.
     end_bytes: u64,
     pub(crate) count: u64,
-    /// Whether the current acknowledgement began a round.
+    /// Whether the current acknowledgment began a round.
     pub(crate) start: bool,
 }
 
 impl RoundCounter {
-    /// Processes an acknowledgement. `prior_delivered_bytes` is the number of bytes that had been delivered when its newest
-    /// packet was sent.
+    /// Processes an acknowledgment. `prior_delivered_bytes` is the number of bytes that had been delivered when its
+    /// newest packet was sent.
     pub(crate) fn on_ack(&mut self, prior_delivered_bytes: Option<u64>, delivered_bytes: u64) {
         self.start = prior_delivered_bytes.is_some_and(|prior| prior >= self.end_bytes);
         if self.start {
@@ -119,16 +119,18 @@ impl WindowedMax {
     }
 }
 
-/// The phases in which the control itself limits sending. While BBR probes for the round-trip time, its window is too small to
-/// fill the path. It marks the connection as application-limited, so that a low rate is not taken for the rate of the path. The
-/// control cannot mark the transport's packets, but it can identify them: the state of a packet contains the bytes delivered when
-/// it was sent.
+/// The phases in which the control itself limits sending. While BBR probes for the round-trip time, its window is too
+/// small to fill the path. BBR then marks the connection as application-limited, so that a low rate does not count as
+/// the rate of the path. The control cannot mark the transport's packets, but it can identify them, because the state
+/// of a packet contains the bytes delivered when the packet was sent.
 ///
-/// If a round trip takes seconds, packets of one phase may be acknowledged in the next. The last two phases are therefore stored.
+/// If a round trip takes seconds, packets of one phase may be acknowledged in the next. The last two phases are
+/// therefore stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProbeRttAppLimit {
-    /// Bytes delivered when the last two phases began and ended. Packets sent from the first value to before the second are
-    /// marked. The second value is [`UNBOUNDED`] during the phase.
+    /// Bytes delivered when the last two phases began and ended. Packets are marked if the bytes delivered when they
+    /// were sent are at least the first value and less than the second. The second value is [`UNBOUNDED`] during the
+    /// phase.
     phases: [(u64, u64); 2],
     /// The phase ends when more than this number of bytes is delivered; 0 outside a phase.
     until_bytes: u64,
@@ -147,7 +149,7 @@ impl ProbeRttAppLimit {
         self.until_bytes = delivered_bytes.saturating_add(in_flight_bytes).max(1);
     }
 
-    /// Processes an acknowledgement.
+    /// Processes an acknowledgment.
     pub(crate) fn on_ack(&mut self, delivered_bytes: u64) {
         if self.until_bytes != 0 && delivered_bytes > self.until_bytes {
             self.until_bytes = 0;

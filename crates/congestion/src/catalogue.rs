@@ -10,7 +10,7 @@ use std::fmt;
 pub use crate::component::ControlOptions;
 pub use crate::window::initial_window_bytes;
 
-/// The declarations of all controls, in the order of lists.
+/// The declarations of all controls, in the order in which they are listed.
 pub const DECLARATIONS: &[Declaration] = &{
     let mut list = [Declaration::EMPTY; CONTROLS.len()];
     let mut n = 0;
@@ -26,7 +26,7 @@ pub const PLANNED_CONTROLS: &[&str] = &["lp", "copa", "prague"];
 
 const KNOWN: usize = DECLARATIONS.len() + PLANNED_CONTROLS.len();
 
-/// The names that a file can contain: the controls, and those of later versions.
+/// The names that a scenario file can contain: those of the controls, and those reserved for later versions.
 pub const CHOICES: &[Choice] = &{
     let mut list = [Choice::reserved(""); KNOWN];
     let mut n = 0;
@@ -73,7 +73,7 @@ impl std::error::Error for UnknownControl {}
 /// Creates a control with this name for one connection.
 ///
 /// # Errors
-/// If this version has no control with this name.
+/// Returns [`UnknownControl`] if this version has no control with this name.
 ///
 /// ```
 /// use fullpipe_congestion::catalogue::{ControlOptions, create};
@@ -89,8 +89,8 @@ pub fn find_component(name: &str) -> Option<&'static ControlComponent> {
     CONTROLS.iter().copied().find(|control| control.declaration.name == name)
 }
 
-/// The name of the control in the Linux kernel. A name that is not in the catalogue is returned unchanged, because the kernel may
-/// have it.
+/// Returns the name of the control in the Linux kernel. A name that is not in the catalogue is returned unchanged,
+/// because the kernel may have such a control.
 pub fn linux_name(name: &str) -> &str {
     find_component(name).and_then(|control| control.linux_name).unwrap_or(name)
 }
@@ -98,8 +98,8 @@ pub fn linux_name(name: &str) -> &str {
 fn unknown(name: &str) -> UnknownControl {
     let later = PLANNED_CONTROLS.contains(&name);
     let known: Vec<&'static str> = DECLARATIONS.iter().map(|entry| entry.name).collect();
-    // A name of a later version gets no suggestion. Otherwise a name is similar if it is part of a known name, or if up to a
-    // third of its letters differ; at least two letters may differ, but not all.
+    // A reserved name gets no suggestion. Otherwise, a name is similar if it is part of a known name, or if up to a
+    // third of its letters differ. In a short name, up to two letters may differ, but not all.
     let letters = name.chars().count();
     let most = (letters / 3).max(2);
     let nearest = known
@@ -111,8 +111,8 @@ fn unknown(name: &str) -> UnknownControl {
     UnknownControl { found: name.to_owned(), nearest, known, later }
 }
 
-/// The number of letters to insert, delete or replace to convert one word to the other (Levenshtein 1966). Case and underscores
-/// are ignored.
+/// The number of letters to insert, delete or replace to convert one word into the other (Levenshtein 1966). Case and
+/// underscores are ignored.
 fn distance(from: &str, to: &str) -> usize {
     let fold = |word: &str| word.to_ascii_lowercase().replace('_', "-");
     strsim::levenshtein(&fold(from), &fold(to))

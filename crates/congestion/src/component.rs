@@ -12,18 +12,20 @@ pub struct ControlComponent {
     pub declaration: Declaration,
     /// Creates a control for one connection.
     pub create: fn(&ControlOptions) -> Box<dyn Controller>,
-    /// Whether the first slow start of the control can use HyStart++ ([`ControlOptions::hystart`]). Other controls ignore the option.
+    /// Whether the first slow start of the control can use HyStart++ ([`ControlOptions::hystart`]). Other controls
+    /// ignore the option.
     pub hystart: bool,
     /// The values of [`Controller::inspect`] that a probe can sample. The name of each begins with `control_`.
     pub values: &'static [MetricDeclaration],
-    /// The qlog names of the values of `state` in [`Controller::inspect`], by number; empty if the control has no states.
+    /// The qlog names of the values of `state` in [`Controller::inspect`], by number; empty if the control has no
+    /// states.
     pub states: &'static [&'static str],
-    /// The name of the control in Linux, if it differs from ours.
+    /// The name of the control in Linux, if it differs from the name here.
     pub linux_name: Option<&'static str>,
 }
 
 impl ControlComponent {
-    /// Declares a control without HyStart++, states and values for probes, and with the same name in Linux.
+    /// Declares a control without HyStart++, states or values for probes, and with the same name in Linux.
     pub const fn new(declaration: Declaration, create: fn(&ControlOptions) -> Box<dyn Controller>) -> Self {
         ControlComponent { declaration, create, hystart: false, values: &[], states: &[], linux_name: None }
     }
@@ -43,19 +45,20 @@ impl fmt::Debug for ControlComponent {
 /// Options of a new control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControlOptions {
-    /// Enables HyStart++ (RFC 9406) in the first slow start of controls that support it ([`ControlComponent::hystart`]).
+    /// Enables HyStart++ (RFC 9406) in the first slow start of controls that support it
+    /// ([`ControlComponent::hystart`]).
     pub hystart: bool,
-    /// Selects the behavior of Linux. CUBIC then uses its own HyStart and Linux's growth after it
+    /// Selects the behavior of Linux. CUBIC then uses Linux's HyStart and, after it, Linux's growth
     /// ([`CubicConfig::early_growth`](crate::cubic::CubicConfig::early_growth)), and `linux-reno` uses no HyStart.
     pub linux_hystart: bool,
-    /// Whether the transport paces. HyStart++ then does not limit the growth per acknowledgement.
+    /// Whether the transport paces. HyStart++ then does not limit the growth per acknowledgment.
     pub paced: bool,
     /// Selects the NewReno of QUIC (RFC 9002), whose growth counts bytes, instead of that of TCP.
     pub quic: bool,
-    /// DCTCP sends packets as ECT(1), for queues that separate L4S traffic (RFC 9331), instead of ECT(0).
+    /// Makes DCTCP send packets as ECT(1) instead of ECT(0), for queues that separate L4S traffic (RFC 9331).
     pub ect1: bool,
-    /// Seed of the random choices of the control (phases and probe intervals of BBR). Connections need different seeds to make
-    /// different choices.
+    /// Seed of the random choices of the control (phases and probe intervals of BBR). Connections need different seeds
+    /// to make different choices.
     pub seed: u64,
 }
 

@@ -1,10 +1,10 @@
 //! The congestion-control trait: the inputs that a control receives, and the outputs that it sets.
 //!
-//! For one acknowledgement batch, a transport calls these methods in this order. It calls [`Controller::on_packet_lost`] for each
-//! packet newly marked lost. If a loss or a congestion mark begins a reduction, it calls [`Controller::on_congestion`]. If the
-//! batch ends a recovery, it calls [`Controller::on_recovery_exit`] instead. Then it calls [`Controller::on_ack`] once. In fast
-//! recovery, the transport sets the window itself by proportional rate reduction (RFC 9937), unless [`ControlRequirements::own_recovery`]
-//! declares that the control sets it.
+//! For one acknowledgment batch, a transport calls these methods in this order. It calls [`Controller::on_packet_lost`]
+//! for each packet newly marked lost. If a loss or a congestion mark begins a reduction, it calls
+//! [`Controller::on_congestion`]. If the batch ends a recovery, it calls [`Controller::on_recovery_exit`] instead. Then
+//! it calls [`Controller::on_ack`] once. In fast recovery, the transport sets the window itself by proportional rate
+//! reduction (RFC 9937), unless [`ControlRequirements::own_recovery`] declares that the control sets it.
 
 pub use fullpipe_units::EcnCodepoint;
 use fullpipe_units::{Duration, Instant};
@@ -16,18 +16,18 @@ pub struct WindowState {
     pub cwnd_bytes: u64,
     /// Slow-start threshold in bytes; `u64::MAX` until the first reduction.
     pub ssthresh_bytes: u64,
-    /// Pacing rate in bits per second. With 0, the transport's own pacing setting applies.
+    /// Pacing rate in bits per second. If 0, the transport's own pacing setting applies.
     pub pacing_bps: u64,
-    /// Bytes that may leave in one burst when paced. With 0, the transport chooses.
+    /// Maximum number of bytes in one burst when paced. If 0, the transport chooses.
     pub send_quantum_bytes: u64,
     /// Largest segment payload in bytes; set by the transport.
     pub mss_bytes: u64,
-    /// The codepoint of sent packets, once ECN has been negotiated.
+    /// ECN codepoint of sent packets, used once ECN has been negotiated.
     pub codepoint: EcnCodepoint,
 }
 
 impl WindowState {
-    /// The values at the start of a connection: this window, no threshold, no pacing.
+    /// Creates the state of a new connection, with this window, no threshold and no pacing.
     pub fn new(mss_bytes: u64, cwnd_bytes: u64) -> Self {
         WindowState {
             cwnd_bytes,
@@ -40,8 +40,8 @@ impl WindowState {
     }
 }
 
-/// The state of a packet that the transport stores when it sends the packet and returns when the packet is acknowledged or lost
-/// (draft-ietf-ccwg-bbr section 4.1, "per-packet state").
+/// The state of a packet that the transport stores when it sends the packet and returns when the packet is acknowledged
+/// or lost (draft-ietf-ccwg-bbr section 4.1, "per-packet state").
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketState {
     /// When the packet was sent.
@@ -50,7 +50,7 @@ pub struct PacketState {
     pub bytes: u64,
     /// Bytes delivered on the connection when the packet was sent.
     pub delivered_bytes: u64,
-    /// When the last of these bytes was delivered.
+    /// When the last of the `delivered_bytes` was delivered.
     pub delivered_at: Instant,
     /// When the first packet of its flight was sent.
     pub first_sent_at: Instant,
@@ -58,7 +58,7 @@ pub struct PacketState {
     pub in_flight_bytes: u64,
     /// Bytes declared lost on the connection when the packet was sent.
     pub lost_bytes: u64,
-    /// Whether the application, not the window, limited sending at that time.
+    /// Whether the application, not the window, limited sending when the packet was sent.
     pub app_limited: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct PacketState {
 pub struct DeliveryRate {
     /// Bytes delivered over the interval.
     pub delivered_bytes: u64,
-    /// The longer of the send interval and the acknowledgement interval.
+    /// The longer of the send interval and the acknowledgment interval.
     pub interval: Duration,
     /// Bytes delivered on the connection when the sampled packet was sent.
     pub prior_delivered_bytes: u64,
@@ -90,14 +90,15 @@ impl DeliveryRate {
     }
 }
 
-/// One acknowledgement batch.
+/// One acknowledgment batch.
 #[derive(Clone, Debug)]
 pub struct Ack {
     /// The current time.
     pub now: Instant,
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub acked_bytes: u64,
-    /// Bytes by which the cumulative acknowledgement advanced; a transport without one (QUIC) repeats `acked_bytes`.
+    /// Bytes by which the cumulative acknowledgment advanced. A transport without cumulative acknowledgments (QUIC)
+    /// repeats `acked_bytes`.
     pub cumulative_bytes: u64,
     /// Bytes newly declared lost in this batch.
     pub lost_bytes: u64,
@@ -107,7 +108,7 @@ pub struct Ack {
     pub smoothed_rtt: Duration,
     /// Smallest round-trip time of the path so far.
     pub min_rtt: Duration,
-    /// Acknowledgement delay that the peer reports (QUIC); zero if unknown.
+    /// Acknowledgment delay that the peer reports (QUIC); zero if unknown.
     pub ack_delay: Duration,
     /// One-way delay of the acknowledged packet, if known.
     pub one_way_delay: Option<Duration>,
@@ -128,7 +129,7 @@ pub struct Ack {
     /// Whether the congestion window limited sending during the last flight (RFC 9002 section 7.8; Linux
     /// `is_cwnd_limited`).
     pub cwnd_limited: bool,
-    /// Whether the transport is in fast recovery (after this batch).
+    /// Whether the transport is in fast recovery after this batch.
     pub in_recovery: bool,
     /// Packets newly reported with the codepoint CE.
     pub ce_packets: u64,
@@ -136,7 +137,7 @@ pub struct Ack {
     pub ce_bytes: u64,
 }
 
-/// An acknowledgement in congestion avoidance that reports no loss and no mark and arrives outside recovery.
+/// An acknowledgment in congestion avoidance that reports no loss and no mark and arrives outside recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainAck {
     /// The current time.
@@ -171,7 +172,8 @@ pub struct RecoveryExit {
     pub now: Instant,
     /// Bytes in flight.
     pub in_flight_bytes: u64,
-    /// Whether the reduction was spurious (RFC 4015, RFC 5682). The control then restores its state before the reduction.
+    /// Whether the reduction was spurious (RFC 4015, RFC 5682). If so, the control restores the state that it had
+    /// before the reduction.
     pub undone: bool,
 }
 
@@ -182,11 +184,13 @@ pub struct Timeout {
     pub now: Instant,
     /// Bytes in flight before the transport declared them lost.
     pub in_flight_bytes: u64,
-    /// Whether the timer has expired before for the same data. The threshold then does not change (RFC 5681 equation 4).
+    /// Whether the timer has expired before for the same data. If so, the threshold does not change (RFC 5681 equation
+    /// 4).
     pub repeated: bool,
 }
 
-/// The signals that a control needs from its transport. A transport that cannot provide one rejects the control with the reason.
+/// The signals that a control needs from its transport. A transport that cannot provide a required signal rejects the
+/// control and states the reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ControlRequirements {
     /// Needs the counts of congestion marks.
@@ -197,7 +201,7 @@ pub struct ControlRequirements {
     pub pacing: bool,
     /// Needs one-way delays.
     pub one_way_delay: bool,
-    /// Needs a call of [`Controller::on_sent`] for each packet.
+    /// Needs a call to [`Controller::on_sent`] for each packet.
     pub on_sent: bool,
     /// Sets the window itself during fast recovery.
     pub own_recovery: bool,
@@ -205,7 +209,7 @@ pub struct ControlRequirements {
     pub plain_acks: bool,
 }
 
-/// A congestion control: a state machine that receives sends, acknowledgements and losses, and sets a [`WindowState`].
+/// A congestion control: a state machine that receives sends, acknowledgments and losses, and sets a [`WindowState`].
 pub trait Controller: std::fmt::Debug + Send {
     /// The name of the control in scenarios.
     fn name(&self) -> &'static str;
@@ -215,40 +219,42 @@ pub trait Controller: std::fmt::Debug + Send {
         ControlRequirements::default()
     }
 
-    /// The connection is established. `rtt` is the round-trip sample of the handshake, if there is one.
+    /// Called when the connection is established. `rtt` is the round-trip sample of the handshake, if there is one.
     fn on_established(&mut self, _control: &mut WindowState, _now: Instant, _rtt: Option<Duration>) {}
 
-    /// A packet was sent. Called only if the control requests [`ControlRequirements::on_sent`].
+    /// Called when a packet is sent, only if the control requires [`ControlRequirements::on_sent`].
     fn on_sent(&mut self, _control: &mut WindowState, _packet: &PacketState) {}
 
-    /// An acknowledgement batch with newly acknowledged bytes.
+    /// Handles an acknowledgment batch with newly acknowledged bytes.
     fn on_ack(&mut self, control: &mut WindowState, ack: &Ack);
 
-    /// Does the same as [`Controller::on_ack`] if a [`PlainAck`] contains all that the control needs. It is called only if the
-    /// control declares [`ControlRequirements::plain_acks`], the window is at or above the threshold, and there is no recovery, loss or mark.
-    /// Its use is optional for a transport. It saves the 50 instructions that fill in an [`Ack`].
+    /// Does the same as [`Controller::on_ack`] if a [`PlainAck`] contains all that the control needs. It is called only
+    /// if the control declares [`ControlRequirements::plain_acks`], the window is at or above the threshold, and there
+    /// is no recovery, loss or mark. A transport need not call it. It saves the 50 instructions that fill in an
+    /// [`Ack`].
     fn on_plain_ack(&mut self, _control: &mut WindowState, _ack: &PlainAck) {}
 
-    /// A packet was marked lost.
+    /// Called when a packet is marked lost.
     fn on_packet_lost(&mut self, _control: &mut WindowState, _now: Instant, _packet: &PacketState) {}
 
-    /// A reduction begins, because fast recovery begins or because of a mark. The control sets at least `ssthresh_bytes`. In fast
-    /// recovery the transport derives the window from it.
+    /// Called when a reduction begins, at the start of fast recovery or because of a mark. The control sets at least
+    /// `ssthresh_bytes`. In fast recovery, the transport derives the window from this threshold.
     fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent);
 
-    /// Recovery ends. The transport has set the window to `ssthresh_bytes`, unless [`ControlRequirements::own_recovery`] is declared.
+    /// Called when recovery ends. The transport has set the window to `ssthresh_bytes`, unless
+    /// [`ControlRequirements::own_recovery`] is declared.
     fn on_recovery_exit(&mut self, _control: &mut WindowState, _exit: &RecoveryExit) {}
 
-    /// The retransmission timer expired. The control sets `ssthresh_bytes`. The transport then sets the window to one segment,
-    /// unless [`ControlRequirements::own_recovery`] is declared.
+    /// Called when the retransmission timer expires. The control sets `ssthresh_bytes`. The transport then sets the
+    /// window to one segment, unless [`ControlRequirements::own_recovery`] is declared.
     fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout);
 
-    /// Sending restarts after an idle period longer than the retransmission time-out.
+    /// Called when sending restarts after an idle period longer than the retransmission timeout.
     fn on_idle_restart(&mut self, _control: &mut WindowState, _now: Instant) {}
 
-    /// The path or the segment size changed; `control.mss_bytes` is the new size.
+    /// Called when the path or the segment size changes; `control.mss_bytes` is the new size.
     fn on_path_change(&mut self, _control: &mut WindowState, _now: Instant) {}
 
-    /// Appends named internal values for series ("state", "w_max_bytes", ...) to `out`.
+    /// Appends named internal values ("state", "w_max_bytes", ...) to `out`, for time series.
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }

@@ -1,19 +1,19 @@
 //! Drives a congestion control for any transport: rounds, delivery-rate samples, recovery, and the summary of an
-//! acknowledgement.
+//! acknowledgment.
 //!
 //! **Model.** A transport counts packets and detects losses. The driver connects it with the control.
 //!
-//! * *Rounds.* A round ends when a packet is acknowledged that was sent after the round began: the bytes delivered when it was
-//!   sent are at least the bytes delivered when the round began (draft-ietf-ccwg-bbr section 5.5.1).
-//! * *Delivery rate.* [`RateSampler`] takes one sample for each acknowledgement.
-//! * *Recovery.* A transport with sequence numbers (TCP) uses them to determine when a recovery begins and ends, sets its
-//!   window by proportional rate reduction, and calls [`Driver::reduce`] and [`Driver::end_recovery`]. A transport without them
-//!   (QUIC) uses the times at which packets were sent (RFC 9002 section 7.3.2): [`Driver::on_congestion`] reduces the window to
-//!   the threshold immediately, and [`Driver::end_recovery_on_ack`] ends the recovery.
-//! * *Summary.* [`Driver::summarize`] creates the [`Ack`] from the transport's report. [`Driver::on_ack`] passes it to the
-//!   control; a transport may modify it before.
+//! * *Rounds.* A round ends when a packet that was sent after its start is acknowledged. When such a packet was sent,
+//!   at least as many bytes had been delivered as at the start of the round (draft-ietf-ccwg-bbr section 5.5.1).
+//! * *Delivery rate.* [`RateSampler`] takes one sample for each acknowledgment.
+//! * *Recovery.* A transport with sequence numbers (TCP) uses them to determine when a recovery begins and ends, sets
+//!   its window by proportional rate reduction, and calls [`Driver::reduce`] and [`Driver::end_recovery`]. A transport
+//!   without them (QUIC) uses the times at which packets were sent (RFC 9002 section 7.3.2): [`Driver::on_congestion`]
+//!   reduces the window to the threshold immediately, and [`Driver::end_recovery_on_ack`] ends the recovery.
+//! * *Summary.* [`Driver::summarize`] creates the [`Ack`] from the transport's report. [`Driver::on_ack`] passes it to
+//!   the control. The transport may modify the summary first.
 //!
-//! The order of calls for one acknowledgement is that of [`crate::control`].
+//! [`crate::control`] specifies the order of calls for one acknowledgment.
 
 use crate::control::{Ack, CongestionEvent, Controller, PacketState, PlainAck, RecoveryExit, Timeout, WindowState};
 use crate::rate::RateSampler;
@@ -27,7 +27,7 @@ pub struct Driver {
     pub control: WindowState,
     controller: Box<dyn Controller>,
     rate: RateSampler,
-    /// Bytes delivered at the end of the current round.
+    /// Bytes delivered when the current round began. A packet sent later ends the round.
     round_end_bytes: u64,
     /// 32 bits wide, so that it shares a word with the flags below.
     round_count: u32,
@@ -36,13 +36,13 @@ pub struct Driver {
     own_recovery: bool,
     /// Whether delivery-rate samples over less than the smallest round-trip time are used.
     short_samples: bool,
-    /// Whether no delivery-rate samples are taken and the control accepts plain acknowledgements.
+    /// Whether no delivery-rate samples are taken and the control accepts plain acknowledgments.
     plain_acks: bool,
     /// The recovery of a transport without sequence numbers. It is allocated at the first congestion to save memory.
     recovery: Option<Box<Recovery>>,
 }
 
-/// Packets that one acknowledgement newly acknowledges.
+/// Packets that one acknowledgment newly acknowledges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeliveredPackets {
     /// Bytes of these packets.
@@ -51,14 +51,14 @@ pub struct DeliveredPackets {
     prior_delivered_bytes: u64,
 }
 
-/// A transport's report of an acknowledgement.
+/// A transport's report of an acknowledgment.
 #[derive(Clone, Copy, Debug)]
 pub struct AckReport {
     /// The current time.
     pub now: Instant,
     /// The newly acknowledged packets.
     pub delivered: DeliveredPackets,
-    /// Bytes by which the cumulative acknowledgement advanced; for a transport without one, the bytes delivered.
+    /// Bytes by which the cumulative acknowledgment advanced; for a transport without one, the bytes delivered.
     pub cumulative_bytes: u64,
     /// Bytes newly declared lost.
     pub lost_bytes: u64,
@@ -68,11 +68,11 @@ pub struct AckReport {
     pub smoothed_rtt: Duration,
     /// Smallest round-trip time, zero before the first sample.
     pub min_rtt: Duration,
-    /// Acknowledgement delay that the peer reports; zero if unknown.
+    /// Acknowledgment delay that the peer reports; zero if unknown.
     pub ack_delay: Duration,
-    /// Bytes in flight before the acknowledgement.
+    /// Bytes in flight before the acknowledgment.
     pub prior_in_flight_bytes: u64,
-    /// Bytes in flight after it.
+    /// Bytes in flight after the acknowledgment.
     pub in_flight_bytes: u64,
     /// Whether the congestion window limited sending.
     pub cwnd_limited: bool,
@@ -83,7 +83,7 @@ pub struct AckReport {
 }
 
 impl Driver {
-    /// A driver for a control on a path with this segment size and initial window.
+    /// Creates the driver of a control on a path with this segment size and initial window.
     pub fn new(controller: Box<dyn Controller>, mss_bytes: u64, cwnd_bytes: u64) -> Driver {
         let signals = controller.requirements();
         Driver {
@@ -101,15 +101,16 @@ impl Driver {
         }
     }
 
-    /// Uses delivery-rate samples over less than the smallest round-trip time from now on; they overestimate the rate. The ns-3 QUIC
-    /// module does so, because its smallest round-trip time stays 0.
+    /// From now on, also uses delivery-rate samples over less than the smallest round-trip time, which overestimate the
+    /// rate. The ns-3 QUIC module uses them, because its smallest round-trip time stays 0.
     pub fn keep_short_rate_samples(&mut self) {
         self.short_samples = true;
     }
 
-    /// Takes no delivery-rate samples from now on, unless the control declares that it uses them
-    /// ([`delivery_rate`](crate::ControlRequirements::delivery_rate)) or departures. [`Ack::rate`] is then `None`, and
-    /// [`Driver::delivery_rate_bps`] 0. Must be called before the first packet is sent.
+    /// Stops taking delivery-rate samples, unless the control requires them
+    /// ([`delivery_rate`](crate::ControlRequirements::delivery_rate)) or calls to [`Controller::on_sent`].
+    /// [`Ack::rate`] is then `None`, and [`Driver::delivery_rate_bps`] returns 0. Must be called before the first
+    /// packet is sent.
     pub fn disable_rate_samples(&mut self) {
         let signals = self.controller.requirements();
         if !signals.delivery_rate && !signals.on_sent {
@@ -141,7 +142,8 @@ impl Driver {
         self.paces
     }
 
-    /// Whether the control sets the window itself in recovery ([`own_recovery`](crate::ControlRequirements::own_recovery)).
+    /// Whether the control sets the window itself in recovery
+    /// ([`own_recovery`](crate::ControlRequirements::own_recovery)).
     #[inline(always)]
     pub fn has_own_recovery(&self) -> bool {
         self.own_recovery
@@ -170,18 +172,18 @@ impl Driver {
         self.recovery.as_ref().is_some_and(|recovery| recovery.is_active())
     }
 
-    /// The connection is established; `rtt` is the sample of the handshake, if there is one.
+    /// Notifies the control that the connection is established. `rtt` is the sample of the handshake, if there is one.
     pub fn on_established(&mut self, now: Instant, rtt: Option<Duration>) {
         self.controller.on_established(&mut self.control, now, rtt);
     }
 
-    /// Sending restarts after an idle period.
+    /// Notifies the control that sending restarts after an idle period.
     pub fn on_idle_restart(&mut self, now: Instant) {
         self.controller.on_idle_restart(&mut self.control, now);
     }
 
-    /// Called before a packet is sent. If nothing is in flight, notifies a control with pacing of the restart after idle, and
-    /// returns true. Before the first round-trip sample there is no restart.
+    /// Notifies a control that requires pacing of a restart, if nothing is in flight and there has been a round-trip
+    /// sample. Returns whether it did. Called before a packet is sent.
     #[inline]
     pub fn restart_if_idle(&mut self, now: Instant, in_flight_bytes: u64, has_rtt: bool) -> bool {
         let restarts = in_flight_bytes == 0 && self.paces && has_rtt;
@@ -191,8 +193,8 @@ impl Driver {
         restarts
     }
 
-    /// A packet of `bytes` is sent while `in_flight_bytes` are in flight. Returns the state that the transport must keep for
-    /// the packet.
+    /// Records that a packet of `bytes` is sent while `in_flight_bytes` are in flight. Returns the state that the
+    /// transport must keep for the packet.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
         let state = self.rate.on_sent(now, bytes, in_flight_bytes);
@@ -207,13 +209,13 @@ impl Driver {
         self.controller.on_sent(&mut self.control, &state);
     }
 
-    /// The application has no more data to send, although the window permits it.
+    /// Records that the application has no more data to send, although the window permits more.
     #[inline]
     pub fn mark_app_limited(&mut self, in_flight_bytes: u64) {
         self.rate.mark_app_limited(in_flight_bytes);
     }
 
-    /// A packet is newly acknowledged. Must be called at most once for each packet.
+    /// Records that a packet is newly acknowledged. Must be called at most once for each packet.
     #[inline(always)]
     pub fn on_delivered(&mut self, now: Instant, state: &PacketState, delivered: &mut DeliveredPackets) {
         delivered.bytes += state.bytes;
@@ -221,8 +223,8 @@ impl Driver {
         self.rate.on_delivered(now, state);
     }
 
-    /// As [`Driver::on_delivered`], for packets of this number of bytes in total, if no delivery-rate samples are taken.
-    /// `prior_delivered_bytes` is the largest number of bytes that had been delivered when one of them was sent.
+    /// As [`Driver::on_delivered`], for packets of this number of bytes in total, if no delivery-rate samples are
+    /// taken. `prior_delivered_bytes` is the largest number of bytes that had been delivered when one of them was sent.
     #[inline(always)]
     pub fn on_delivered_unsampled(&mut self, bytes: u64, prior_delivered_bytes: u64, delivered: &mut DeliveredPackets) {
         debug_assert!(!self.takes_rate_samples(), "samples are taken packet by packet");
@@ -231,8 +233,8 @@ impl Driver {
         self.rate.on_delivered_unsampled(bytes);
     }
 
-    /// A packet is declared lost. `state` returns the state of the packet; its argument is the total of bytes declared lost,
-    /// including this packet.
+    /// Records that a packet is declared lost. `state` returns the state of the packet; its argument is the total of
+    /// bytes declared lost, including this packet.
     #[inline]
     pub fn on_lost(&mut self, now: Instant, bytes: u64, state: impl FnOnce(u64) -> PacketState) {
         self.rate.on_lost(bytes);
@@ -245,8 +247,9 @@ impl Driver {
         self.controller.on_congestion(&mut self.control, congestion);
     }
 
-    /// Handles a loss or a mark; `sent_at` is when the last of the affected packets was sent. Returns whether a recovery
-    /// begins. If so, the window is reduced to the threshold, unless the control sets the window in recovery itself.
+    /// Handles a loss or a mark; `sent_at` is when the last of the affected packets was sent. Returns whether a
+    /// recovery begins. If so, the window is reduced to the threshold, unless the control sets the window in recovery
+    /// itself.
     pub fn on_congestion(&mut self, congestion: &CongestionEvent, sent_at: Instant) -> bool {
         let CongestionEvent { now, in_flight_bytes, lost_bytes, persistent, .. } = *congestion;
         let recovery = self.recovery.get_or_insert_default();
@@ -263,7 +266,7 @@ impl Driver {
         true
     }
 
-    /// Ends a recovery; `undone` if it was spurious, because all packets declared lost had arrived.
+    /// Ends a recovery. `undone` states that it was spurious, because all packets declared lost had arrived.
     pub fn end_recovery(&mut self, now: Instant, in_flight_bytes: u64, undone: bool) {
         if let Some(recovery) = &mut self.recovery {
             recovery.end(undone);
@@ -271,8 +274,8 @@ impl Driver {
         self.notify_exit(now, in_flight_bytes, undone);
     }
 
-    /// Called when a packet that was sent at `sent_at` is acknowledged. Ends a recovery that [`Driver::on_congestion`] began
-    /// before that time.
+    /// Called when a packet that was sent at `sent_at` is acknowledged. Ends a recovery that [`Driver::on_congestion`]
+    /// began before that time.
     #[inline]
     pub fn end_recovery_on_ack(&mut self, now: Instant, sent_at: Instant, in_flight_bytes: u64) {
         if self.recovery.as_ref().is_some_and(|recovery| recovery.is_ended_by(sent_at)) {
@@ -285,7 +288,7 @@ impl Driver {
         self.controller.on_recovery_exit(&mut self.control, &exit);
     }
 
-    /// The retransmission timer expired.
+    /// Notifies the control that the retransmission timer expired.
     pub fn on_timeout(&mut self, timeout: &Timeout) {
         self.controller.on_timeout(&mut self.control, timeout);
     }
@@ -304,7 +307,7 @@ impl Driver {
         self.recovery = None;
     }
 
-    /// Finishes the rate sample of an acknowledgement, counts rounds, and returns the summary.
+    /// Finishes the rate sample of an acknowledgment, counts rounds, and returns the summary.
     #[inline(always)]
     pub fn summarize(&mut self, report: &AckReport) -> Ack {
         let rate = self.rate.finish(if self.short_samples { Duration::ZERO } else { report.min_rtt });
@@ -333,15 +336,15 @@ impl Driver {
         }
     }
 
-    /// Whether an acknowledgement without losses, marks and recovery may be passed to the control by [`Driver::on_plain_ack`].
-    /// This requires that the control accepts plain acknowledgements, no delivery-rate samples are taken, and the window is not
-    /// below the threshold.
+    /// Whether an acknowledgment without losses, marks or recovery may be passed to the control by
+    /// [`Driver::on_plain_ack`]. This is the case if the control accepts plain acknowledgments, no delivery-rate
+    /// samples are taken, and the window is not below the threshold.
     #[inline(always)]
     pub fn takes_plain_acks(&self) -> bool {
         self.plain_acks && self.control.cwnd_bytes >= self.control.ssthresh_bytes
     }
 
-    /// Has the effect of [`Driver::summarize`] and [`Driver::on_ack`] for such an acknowledgement.
+    /// Has the effect of [`Driver::summarize`] and [`Driver::on_ack`], if [`Driver::takes_plain_acks`] is true.
     #[inline(always)]
     pub fn on_plain_ack(&mut self, ack: &PlainAck, delivered: &DeliveredPackets) {
         self.rate.end_app_limited_phase();

@@ -1,14 +1,15 @@
 //! HyStart++: ends the first slow start before the queue overflows.
 //!
-//! **Model.** In each round trip, the smallest of at least eight round-trip samples is compared with that of the previous round.
-//! If it has grown by an eighth (at least 4 ms, at most 16 ms), a queue is building. The window then grows at a quarter of the
-//! speed (*conservative slow start*). If the delay falls below its value at that moment, the growth was jitter and slow start
-//! continues. If it has not fallen after five rounds, congestion avoidance begins at the current window.
+//! **Model.** In each round trip, the smallest of at least eight round-trip samples is compared with that of the
+//! previous round. If this minimum has grown by an eighth (at least 4 ms, at most 16 ms), a queue is building. The
+//! window then grows at a quarter of the speed (*conservative slow start*). If the minimum later falls below its value
+//! at that time, the growth was jitter, and slow start resumes. If it has not fallen after five rounds, congestion
+//! avoidance begins at the current window.
 //!
-//! **Source.** RFC 9406 (May 2023), sections 4.2 and 4.3. It is used for the first slow start only, while the threshold is
-//! unlimited, as the RFC requires. Round trips are counted by delivery ([`Ack::round_start`](crate::control::Ack::round_start)).
-//! A sample that arrives with the start of a round belongs to that round. Samples are in microseconds, which keeps a connection
-//! small.
+//! **Source.** RFC 9406 (May 2023), sections 4.2 and 4.3. HyStart++ is used for the first slow start only, while the
+//! threshold is unlimited, as the RFC requires. Round trips are counted by delivery
+//! ([`Ack::round_start`](crate::control::Ack::round_start)). A sample that arrives with the start of a round belongs to
+//! that round. Samples are stored in microseconds, to reduce the memory per connection.
 
 mod linux;
 
@@ -23,9 +24,9 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u8 = 8;
 const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u8 = 5;
-/// The limit of window growth in segments per acknowledgement without pacing.
+/// The limit of window growth in segments per acknowledgment without pacing.
 const L: u64 = 8;
-/// The value without a sample.
+/// The value if there is no sample.
 const INFINITY: u32 = u32::MAX;
 
 /// The phase of slow start.
@@ -49,20 +50,20 @@ pub struct HyStart {
     css_rounds: u8,
     phase: SlowStartPhase,
     paced: bool,
-    /// Set if Linux's HyStart replaces this one: whether its connection is paced.
+    /// Whether the connection is paced, if Linux's HyStart replaces HyStart++.
     linux_paced: Option<bool>,
-    /// The state of Linux's HyStart, allocated at the first acknowledgement, because most ends of connections send no data.
+    /// The state of Linux's HyStart, allocated at the first acknowledgment, because most endpoints send no data.
     linux: Option<Box<LinuxHyStart>>,
 }
 
-/// The growth of the round-trip time that indicates a queue. Linux's HyStart uses the same.
+/// The growth of the round-trip time that indicates a queue. Linux's HyStart uses the same threshold.
 pub(crate) fn delay_threshold(rtt: Duration) -> Duration {
     (rtt / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
 }
 
 impl HyStart {
-    /// Creates the state at the start of a connection. If it is `paced`, growth per acknowledgement is unlimited, otherwise it is
-    /// at most eight segments.
+    /// Creates the state at the start of a connection. If the connection is `paced`, growth per acknowledgment is
+    /// unlimited; otherwise it is at most eight segments.
     pub fn new(paced: bool) -> Self {
         HyStart {
             last_round_min_us: INFINITY,
@@ -77,12 +78,12 @@ impl HyStart {
         }
     }
 
-    /// Creates Linux's HyStart instead.
+    /// Creates the state for Linux's HyStart instead of HyStart++.
     pub fn linux(paced: bool) -> Self {
         HyStart { linux_paced: Some(paced), ..HyStart::new(true) }
     }
 
-    /// As [`HyStart::on_ack`], with the window of a control.
+    /// Has the effect of [`HyStart::on_ack`], or runs Linux's HyStart, which also needs the window of the control.
     #[inline]
     pub(crate) fn on_ack_of(&mut self, control: &WindowState, ack: &Ack) -> SlowStartPhase {
         let Some(paced) = self.linux_paced else { return self.on_ack(ack) };
@@ -98,8 +99,8 @@ impl HyStart {
         self.phase
     }
 
-    /// Handles an acknowledgement during the first slow start. Returns the phase whose rule applies to the growth for this
-    /// acknowledgement.
+    /// Handles an acknowledgment during the first slow start. Returns the phase that determines the growth for this
+    /// acknowledgment.
     pub fn on_ack(&mut self, ack: &Ack) -> SlowStartPhase {
         if ack.round_start {
             self.last_round_min_us = self.current_round_min_us;
@@ -224,8 +225,8 @@ mod tests {
 
     #[test]
     fn slow_start_ends_after_five_conservative_rounds_with_a_grown_round_trip_time() {
-        // 100 ms, then 113 ms: an eighth (12.5 ms) more. The phase is conservative from the eighth sample of that round. That
-        // round is the first of five, so the start of the fifth round after it ends slow start.
+        // 100 ms, then 113 ms: an eighth (12.5 ms) more. The phase is conservative from the eighth sample of that
+        // round. That round is the first of five, so the start of the fifth round after it ends slow start.
         let mut hystart = HyStart::new(true);
         round(&mut hystart, 20, 100_000);
         assert_eq!(round(&mut hystart, 7, 113_000), SlowStartPhase::SlowStart);
@@ -315,7 +316,8 @@ mod tests {
         assert_eq!(hystart.growth_bytes(SlowStartPhase::SlowStart, u64::MAX, u64::MAX), u64::MAX);
     }
 
-    /// Runs rounds of a full window with these round-trip times, from ten segments on, with any control that has HyStart++.
+    /// Runs rounds of a full window with these round-trip times, from ten segments on, with any control that has
+    /// HyStart++.
     fn drive(name: &str, paced: bool, rtts_us: &[u64]) -> WindowState {
         let mut controller = create(name, &ControlOptions { hystart: true, paced, ..ControlOptions::default() })
             .expect("the name is in the catalogue");
@@ -331,9 +333,9 @@ mod tests {
     #[test]
     fn every_control_ends_its_first_slow_start_when_the_delay_grows() {
         for name in CONTROLS.iter().filter(|control| control.hystart).map(|control| control.declaration.name) {
-            // 10, 20, 40 segments. In the round of 40 the delay has grown by 30 ms. Eight acknowledgements count for one segment
-            // each and the other 32 for a quarter each: 56. Four more rounds grow by a quarter each: 70, 87, 108, 135 segments
-            // (rounded down to whole acknowledgements). Then slow start ends.
+            // 10, 20, 40 segments. In the round of 40 the delay has grown by 30 ms. Eight acknowledgements count for
+            // one segment each and the other 32 for a quarter each: 56. Four more rounds grow by a quarter each: 70,
+            // 87, 108, 135 segments (rounded down to whole acknowledgements). Then slow start ends.
             let mut rtts = vec![100_000, 100_000];
             assert_eq!(drive(name, true, &rtts).cwnd_bytes, 40 * MSS, "{}", name);
             rtts.push(130_000);

@@ -1,14 +1,14 @@
-//! The common part of window-based controls that differ from Reno only in their laws: the growth of the window per round trip,
-//! and the window after a reduction.
+//! The common part of window-based controls that differ from Reno only in their laws: the growth of the window per
+//! round trip, and the window after a reduction.
 //!
-//! **Model.** Slow start, up to the threshold, adds every byte acknowledged. Congestion avoidance adds the law's number of
-//! segments for each window of bytes acknowledged, but never more than slow start would add. The window grows only while it
-//! limits sending, and not in recovery. A loss, a mark or a time-out reduces it to the value of the law. A spurious reduction is
-//! undone. As in Linux's Reno, growth depends on bytes, so that delayed acknowledgements do not change it. Unlike in Linux, the
-//! window grows by bytes, not by whole segments.
+//! **Model.** Slow start, up to the threshold, adds every byte acknowledged. Congestion avoidance adds the law's number
+//! of segments for each window of bytes acknowledged, but never more than slow start would add. The window grows only
+//! while it limits sending, and not in recovery. A loss, a mark or a timeout reduces the window to the value that the
+//! law returns. A spurious reduction is undone. As in Linux's Reno, growth depends on the bytes acknowledged, so
+//! delayed acknowledgments do not change it. Unlike in Linux, the window grows by bytes, not by whole segments.
 //!
-//! **Source.** RFC 5681, RFC 3168 (marks), RFC 7661 and RFC 6928 (idle periods), as in [`linux_reno`](crate::linux_reno). Each
-//! law states its own source.
+//! **Source.** RFC 5681, RFC 3168 (marks), RFC 7661 and RFC 6928 (idle periods), as in
+//! [`linux_reno`](crate::linux_reno). Each law states its own source.
 
 use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
 use crate::window::{self, UndoState};
@@ -31,12 +31,13 @@ pub trait WindowLaw: fmt::Debug + Send {
     /// The name of the control in scenarios.
     const NAME: &'static str;
 
-    /// The round-trip times that the law stores. The default implementations of the next two methods update them.
+    /// The round-trip times that the law stores. The default implementations of [`WindowLaw::on_established`] and
+    /// [`WindowLaw::sample_ack`] update them.
     fn round_trip_times(&mut self) -> Option<&mut RoundTripTimes> {
         None
     }
 
-    /// The connection is established. `rtt` is the round-trip sample of the handshake, if there is one.
+    /// Called when the connection is established. `rtt` is the round-trip sample of the handshake, if there is one.
     fn on_established(&mut self, _now: Instant, rtt: Option<Duration>) {
         if let (Some(times), Some(rtt)) = (self.round_trip_times(), rtt) {
             times.sample(rtt);
@@ -44,14 +45,14 @@ pub trait WindowLaw: fmt::Debug + Send {
         }
     }
 
-    /// Handles an acknowledgement before the window changes, also in recovery.
+    /// Handles an acknowledgment before the window changes, also in recovery.
     fn sample_ack(&mut self, _control: &WindowState, ack: &Ack) {
         if let (Some(times), Some(rtt)) = (self.round_trip_times(), ack.rtt) {
             times.sample(rtt);
         }
     }
 
-    /// A round ended outside recovery. Only in this method can a law lower the window without a reduction.
+    /// Called when a round ends outside recovery. Only in this method may a law lower the window without a reduction.
     fn on_round_end(&mut self, _control: &mut WindowState, _ack: &Ack) {}
 
     /// Segments that slow start adds for each segment acknowledged. Congestion avoidance never grows faster.
@@ -65,10 +66,10 @@ pub trait WindowLaw: fmt::Debug + Send {
     /// The window after a reduction, in bytes.
     fn reduced_window_bytes(&mut self, control: &WindowState, now: Instant, cause: ReductionCause) -> u64;
 
-    /// The last reduction was spurious; the law restores its state.
+    /// Restores the state before the last reduction, which was spurious.
     fn undo(&mut self) {}
 
-    /// Sending restarts after an idle period.
+    /// Called when sending restarts after an idle period.
     fn on_idle_restart(&mut self, _now: Instant) {}
 
     /// Appends named internal values to `out`.
@@ -90,7 +91,8 @@ impl<L: WindowLaw> LawController<L> {
         LawController { law, fraction: 0.0, undo: UndoState::default() }
     }
 
-    /// Slow start by bytes up to the threshold. Returns the acknowledged bytes that remain for congestion avoidance.
+    /// Lets the window grow in slow start, up to the threshold. Returns the acknowledged bytes that remain for
+    /// congestion avoidance.
     fn slow_start(&self, control: &mut WindowState, ack: &Ack) -> u64 {
         if !ack.cwnd_limited {
             return 0;
@@ -106,7 +108,7 @@ impl<L: WindowLaw> LawController<L> {
     /// The growth of slow start for this number of bytes acknowledged.
     fn most_bytes(&self, acked_bytes: u64) -> u64 {
         let per_segment = self.law.slow_start_segments();
-        // A float would round bytes beyond 2^53; `as` saturates.
+        // An `f64` would round byte counts above 2^53; `as` saturates.
         if per_segment == 1.0 { acked_bytes } else { (acked_bytes as f64 * per_segment) as u64 }
     }
 
@@ -215,7 +217,7 @@ impl Default for RoundTripTimes {
 }
 
 impl RoundTripTimes {
-    /// Adds a sample. Zero is replaced, because samples are divisors.
+    /// Adds a sample. A sample of zero becomes one nanosecond, because samples are divisors.
     pub(crate) fn sample(&mut self, rtt: Duration) {
         let rtt = rtt.max(Duration::from_nanos(1));
         self.base = self.base.min(rtt);
@@ -230,15 +232,15 @@ impl RoundTripTimes {
         *self = RoundTripTimes { base: self.base, largest: self.largest, ..RoundTripTimes::default() };
     }
 
-    /// The mean of the round less the base, if the round has a sample.
+    /// The mean of the round minus the base, if the round has a sample.
     pub(crate) fn mean_delay(&self) -> Option<Duration> {
         let mean = self.sum.as_nanos().checked_div(u64::from(self.samples))?;
         Some(Duration::from_nanos(mean).saturating_sub(self.base))
     }
 
-    /// The bytes of this window in queues, from the smallest round-trip time of the round: the excess of the window over rate *
-    /// base, with the rate window / rtt (as in Vegas). `None` with fewer than three samples, all of which may be due to delayed
-    /// acknowledgements.
+    /// The bytes of this window in queues, estimated from the smallest round-trip time of the round. They are the
+    /// excess of the window over rate * base, where the rate is window / rtt (as in Vegas). `None` with fewer than
+    /// three samples, because delayed acknowledgments may have affected all of them.
     pub(crate) fn queued_bytes(&self, cwnd_bytes: u64) -> Option<u64> {
         if self.samples <= 2 {
             return None;

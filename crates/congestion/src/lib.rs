@@ -1,18 +1,18 @@
 //! Congestion controls, and the interface to the transports that use them.
 //!
-//! A control is implemented once. It uses bytes, nanoseconds and bits per second, not packets. The TCP model, the QUIC model and
-//! the real QUIC stack use it in the same way. The transport owns the window ([`WindowState`]) and passes it to the control as
-//! `&mut`, with one call per acknowledgement batch.
+//! Each control is implemented once, in bytes, nanoseconds and bits per second, not in packets. The TCP model, the QUIC
+//! model and the real QUIC stack all use that implementation. The transport owns the window ([`WindowState`]) and
+//! passes it to the control as `&mut`, with one call per acknowledgment batch.
 //!
 //! * [`control`]: the trait and its data types;
 //! * [`controls`]: a file for each control, with its declaration ([`component`]); [`catalogue`]: the controls by name;
 //!   [`source`]: creates the controls for a flow's connections;
 //! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`ledbat`]; [`dctcp`];
 //!   [`bbr1`] and [`bbr3`]: the controls;
-//! * [`law`], the common part of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`], [`westwood`]
-//!   and [`yeah`];
-//! * [`driver`]: the code that every transport needs for its control, with [`rate`] and [`recovery`]; [`rtt`], [`pacing`]:
-//!   further parts of a transport.
+//! * [`law`], the common part of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
+//!   [`westwood`] and [`yeah`];
+//! * [`driver`], with [`rate`] and [`recovery`]: the code that every transport needs to run its control; [`rtt`] and
+//!   [`pacing`]: round-trip time estimation and pacing.
 
 mod bbr;
 pub mod catalogue;

@@ -1,19 +1,21 @@
 //! Pacing: spreads packets over time instead of sending a window at once.
 //!
-//! **Model.** A virtual clock advances by the time that each packet takes at the pacing rate. No packet may leave before real
-//! time has reached the virtual clock. To save timers, up to a *quantum* of bytes leaves in one burst, and the next burst waits
-//! for the time of the whole burst. The remaining fraction of a nanosecond of a packet is carried to the next, so the rate is
-//! exact over any number of packets. A sender that is late (a closed window, a late timer) may catch up by at most the time of
-//! half a quantum. Longer idle time is lost and does not permit a burst.
+//! **Model.** A virtual clock advances by the time that each packet takes at the pacing rate. No packet may leave
+//! before real time has reached the virtual clock. To save timers, up to a *quantum* of bytes leaves in one burst, and
+//! the next burst waits for the time of the whole burst. The fraction of a nanosecond that remains after a packet is
+//! carried over to the next, so the rate is exact over any number of packets. A sender that is late (a closed window, a
+//! late timer) may catch up by at most the time of half a quantum. Longer idle time is discarded and does not permit a
+//! burst.
 //!
-//! **Source.** Linux `tcp_update_skb_after_send` and the earliest departure times of `fq` (where a packet may catch up by half of
-//! its time). The default rate is that of Linux's `tcp_update_pacing_rate` (200 % of the window per smoothed round trip in slow
-//! start, 120 % after it).
+//! **Source.** Linux `tcp_update_skb_after_send` and the earliest departure times of `fq` (where a packet may catch up
+//! by half of its time). The default rate is that of Linux's `tcp_update_pacing_rate` (200 % of the window per smoothed
+//! round trip in slow start, 120 % after it).
 
 use fullpipe_units::{Duration, Instant};
 
 const NANOSECOND_BITS_PER_BYTE: u64 = 8 * 1_000_000_000;
-/// Keeps bytes times nanosecond-bits within 64 bits; all packets and quanta are smaller.
+/// The largest number of bytes whose product with the constant above fits in 64 bits; all packets and quanta are
+/// smaller.
 const MAX_BYTES: u64 = u64::MAX / NANOSECOND_BITS_PER_BYTE;
 
 /// Computes when the next packet may leave.
@@ -30,7 +32,8 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Creates a pacer that does not pace until a rate is set. Up to `quantum_bytes` leave in a burst, but at least one packet.
+    /// Creates a pacer that does not pace until a rate is set. Up to `quantum_bytes` leave in a burst, but at least one
+    /// packet.
     pub fn new(quantum_bytes: u64) -> Self {
         Pacer { rate_bps: 0, quantum_bytes, next_at: Instant::ZERO, remainder: 0, burst_bytes: 0 }
     }
@@ -77,7 +80,7 @@ impl Pacer {
         self.burst_bytes > 0 || now >= self.next_at
     }
 
-    /// Records that a packet of `bytes` (as the rate counts them) leaves now.
+    /// Records that a packet of `bytes` leaves now. The rate must count the same headers.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
         if self.rate_bps == 0 {
@@ -113,9 +116,9 @@ impl Pacer {
     }
 }
 
-/// The pacing rate for a control that sets none, in bits per second: the window per smoothed round-trip time, times 2 while the
-/// window is below half the threshold, and times 1.2 after that (Linux `tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`). 0 (no
-/// pacing) before the first round-trip sample.
+/// Returns the pacing rate for a control that sets none, in bits per second. It is the window per smoothed round-trip
+/// time, times 2 while the window is below half the threshold, and otherwise times 1.2 (Linux `tcp_pacing_ss_ratio`,
+/// `tcp_pacing_ca_ratio`). It is 0 (no pacing) before the first round-trip sample.
 #[inline]
 pub fn window_rate_bps(cwnd_bytes: u64, ssthresh_bytes: u64, smoothed_rtt: Duration) -> u64 {
     if smoothed_rtt.is_zero() {
@@ -215,8 +218,8 @@ mod tests {
 
     #[test]
     fn a_change_of_the_rate_keeps_the_remaining_time_and_its_fraction() {
-        // At 3 Gbit/s a byte takes 2.667 ns: 2 ns and a remainder of 0.667 ns. At 6 Gbit/s a byte takes 1.333 ns: 2.667 + 1.333 =
-        // 4 ns exactly.
+        // At 3 Gbit/s a byte takes 2.667 ns: 2 ns and a remainder of 0.667 ns. At 6 Gbit/s a byte takes 1.333 ns:
+        // 2.667 + 1.333 = 4 ns exactly.
         let mut pacer = pacer(3_000_000_000, 1);
         pacer.on_sent(Instant::ZERO, 1);
         assert_eq!(pacer.release_at().as_nanos(), 2);

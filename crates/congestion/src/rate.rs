@@ -1,16 +1,16 @@
-//! Delivery-rate samples: the rate at which the network delivers, measured at the sender.
+//! Delivery-rate samples: the rate at which the network delivers data, measured at the sender.
 //!
-//! **Model.** When a packet leaves, the bytes delivered so far and the time of the last delivery are stored with it. When it is
-//! acknowledged, the bytes delivered since then are divided by the longer of the send interval and the acknowledgement interval.
-//! The result is a sample of the rate of the path. The longer interval is used because acknowledgements may arrive compressed and
-//! packets may leave in bursts. A sample from a time in which the application had no data to send is only a lower bound of the
-//! rate, and is marked.
+//! **Model.** When a packet is sent, the bytes delivered so far and the time of the last delivery are stored with it.
+//! When it is acknowledged, the bytes delivered since then are divided by the longer of the send interval and the
+//! acknowledgment interval. The result is a sample of the rate of the path. The longer interval is used because
+//! acknowledgments may arrive compressed and packets may leave in bursts. A sample from a time in which the application
+//! had no data to send is only a lower bound on the rate, and is marked.
 //!
 //! **Source.** draft-ietf-ccwg-bbr, section 4.1 (version of July 2026); Linux `net/ipv4/tcp_rate.c`.
 //!
-//! A transport calls [`RateSampler::on_sent`] for each packet and stores the returned state. For one acknowledgement batch, it
-//! calls [`RateSampler::on_delivered`] once for each packet newly acknowledged (never twice for the same packet), then
-//! [`RateSampler::finish`].
+//! A transport calls [`RateSampler::on_sent`] for each packet and stores the returned state. For one acknowledgment
+//! batch, it calls [`RateSampler::on_delivered`] once for each packet newly acknowledged (never twice for the same
+//! packet), then [`RateSampler::finish`].
 
 use crate::control::{DeliveryRate, PacketState};
 use fullpipe_units::{Duration, Instant};
@@ -22,16 +22,17 @@ pub struct RateSampler {
     lost_bytes: u64,
     /// The application-limited phase ends when more than this number of bytes is delivered; 0 outside such a phase.
     app_limited_until_bytes: u64,
-    /// State for samples only; `None` if no samples are taken. It is boxed because most connections of a large run take none.
+    /// State for samples only; `None` if no samples are taken. It is boxed because most connections of a large run take
+    /// none.
     sampling: Option<Box<Sampling>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Sampling {
     delivered_at: Instant,
-    /// The departure of the packet most recently delivered, or of the first packet of a flight.
+    /// Send time of the packet most recently delivered, or of the first packet of a flight.
     first_sent_at: Instant,
-    // The packet of the current batch that was sent last.
+    // State of the most recently sent packet of the current batch.
     batch_prior_delivered_bytes: u64,
     batch_prior_delivered_at: Instant,
     batch_send_elapsed: Duration,
@@ -50,12 +51,12 @@ impl Default for RateSampler {
 }
 
 impl RateSampler {
-    /// A sampler for a connection that has delivered nothing.
+    /// Creates a sampler for a connection that has delivered nothing.
     pub fn new() -> Self {
         RateSampler { delivered_bytes: 0, lost_bytes: 0, app_limited_until_bytes: 0, sampling: Some(Box::default()) }
     }
 
-    /// Takes no samples from now on, but still counts bytes. Must be called before the first packet leaves.
+    /// Takes no samples from now on, but still counts bytes. Must be called before the first packet is sent.
     pub(crate) fn disable(&mut self) {
         self.sampling = None;
     }
@@ -66,7 +67,8 @@ impl RateSampler {
         self.sampling.is_some()
     }
 
-    /// Records that a packet of `bytes` leaves while `in_flight_bytes` are in flight. Returns the state to store for it.
+    /// Records that a packet of `bytes` is sent while `in_flight_bytes` are in flight. Returns the state to store for
+    /// the packet.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
         let state = PacketState {
@@ -112,8 +114,9 @@ impl RateSampler {
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
     }
 
-    /// Ends a batch and returns its sample. `None` if nothing was delivered, or if the interval is shorter than `min_rtt`, which
-    /// would overestimate the rate. Such an interval is due to a spurious retransmission whose original was acknowledged.
+    /// Ends a batch and returns its sample. Returns `None` if nothing was delivered, or if the interval is shorter than
+    /// `min_rtt`, because such a sample would overestimate the rate. Such an interval is due to a spurious
+    /// retransmission whose original was acknowledged.
     #[inline]
     pub fn finish(&mut self, min_rtt: Duration) -> Option<DeliveryRate> {
         self.end_app_limited_phase();
@@ -129,8 +132,8 @@ impl RateSampler {
         }
     }
 
-    /// The application has no more data to send although the window permits it. Packets are marked until the bytes now in flight
-    /// have been delivered.
+    /// Records that the application has no more data to send, although the window permits more. Packets are marked
+    /// until the bytes now in flight have been delivered.
     #[inline]
     pub fn mark_app_limited(&mut self, in_flight_bytes: u64) {
         self.app_limited_until_bytes = self.delivered_bytes.saturating_add(in_flight_bytes).max(1);
@@ -148,7 +151,7 @@ impl RateSampler {
         self.delivered_bytes
     }
 
-    /// When the last of these bytes was delivered.
+    /// When data was last delivered; [`Instant::ZERO`] if no samples are taken.
     #[inline]
     pub fn delivered_at(&self) -> Instant {
         self.sampling.as_ref().map_or(Instant::ZERO, |sampling| sampling.delivered_at)
@@ -172,8 +175,8 @@ impl Sampling {
     #[inline]
     fn on_delivered(&mut self, now: Instant, packet: &PacketState) {
         self.delivered_at = now;
-        // Only the packet sent last counts. Of two packets sent at the same instant, the later one had more bytes in flight
-        // before it.
+        // Only the packet sent last counts. Of two packets sent at the same instant, the later one had more bytes in
+        // flight before it.
         let newest = packet.sent_at > self.first_sent_at
             || packet.sent_at == self.first_sent_at && packet.in_flight_bytes >= self.batch_in_flight_bytes;
         if !self.batch_any || newest {
@@ -222,8 +225,9 @@ mod tests {
 
     #[test]
     fn the_samples_of_a_constant_stream_equal_its_rate() {
-        // 1250 bytes per millisecond are 10 Mbit/s; the round trip takes 20 ms. This applies from the first packet sent after the
-        // first acknowledgement: 20 packets are delivered between its departure and its acknowledgement, 25 000 bytes in 20 ms.
+        // 1250 bytes per millisecond are 10 Mbit/s; the round trip takes 20 ms. This applies from the first packet sent
+        // after the first acknowledgement: 20 packets are delivered between its departure and its acknowledgement, 25
+        // 000 bytes in 20 ms.
         let mut sampler = RateSampler::new();
         let mut packets = Vec::new();
         for now in 0..200u64 {
@@ -237,7 +241,8 @@ mod tests {
                     assert_eq!(rate.in_flight_bytes, 25_000);
                     assert_eq!(rate.prior_delivered_bytes, (now - 39) * 1_250);
                 } else {
-                    // Packets of the first flight: each sample has one more packet, over the time since the first departure.
+                    // Packets of the first flight: each sample has one more packet, over the time since the first
+                    // departure.
                     assert_eq!(rate.delivered_bytes, (now - 19) * 1_250);
                     assert_eq!(rate.interval, MS * 20 + MS * u64::from(now > 20) * (now - 20));
                 }
@@ -271,8 +276,8 @@ mod tests {
 
     #[test]
     fn a_burst_is_measured_by_its_acknowledgements_not_by_its_departure() {
-        // Ten packets leave at once; from 20 ms on, the link delivers one per millisecond. The tenth is acknowledged at 29 ms: 12
-        // 500 bytes in 29 ms, not in zero time.
+        // Ten packets leave at once; from 20 ms on, the link delivers one per millisecond. The tenth is acknowledged at
+        // 29 ms: 12 500 bytes in 29 ms, not in zero time.
         let mut sampler = RateSampler::new();
         let packets: Vec<_> = (0..10).map(|n| sampler.on_sent(at(0), 1_250, n * 1_250)).collect();
         let mut last = None;
@@ -286,7 +291,8 @@ mod tests {
 
     #[test]
     fn the_send_interval_counts_if_it_is_longer() {
-        // Two packets, sent 50 ms apart, acknowledged 1 ms apart. The send interval of the second contains 20 ms of silence.
+        // Two packets, sent 50 ms apart, acknowledged 1 ms apart. The send interval of the second contains 20 ms of
+        // silence.
         let mut sampler = RateSampler::new();
         let first = sampler.on_sent(at(0), 1_000, 0);
         let second = sampler.on_sent(at(50), 1_000, 1_000);
@@ -297,8 +303,8 @@ mod tests {
         assert_eq!((rate.delivered_bytes, rate.interval), (2_000, MS * 69));
         let third = sampler.on_sent(at(70), 1_000, 500);
         let fourth = sampler.on_sent(at(120), 1_000, 1_500);
-        // The connection last delivered at 69 ms, and its newest packet left at 50 ms. Intervals: third packet 20 ms, fourth
-        // 70 ms.
+        // The connection last delivered at 69 ms, and its newest packet left at 50 ms. Intervals: third packet 20 ms,
+        // fourth 70 ms.
         sampler.on_delivered(at(121), &third);
         let rate = sampler.finish(MS).expect("a sample");
         assert_eq!(rate.interval, MS * 52);

@@ -1,9 +1,9 @@
 //! The recovery periods of QUIC: which losses and marks require a reaction, and when a recovery ends.
 //!
-//! **Model.** A loss or a mark begins a recovery, unless the affected packet left before the last recovery began
-//! (`congestion_recovery_start_time`). It then belongs to that recovery, even if that is over. A recovery ends when a packet is
-//! acknowledged that left after the recovery began. An undone recovery does not count as a reaction. Persistent congestion always
-//! begins a recovery.
+//! **Model.** A loss or a mark begins a recovery, unless the affected packet was sent before the last recovery began
+//! (`congestion_recovery_start_time`). Such an event belongs to that recovery, even if the recovery has ended. A
+//! recovery ends when a packet sent after its start is acknowledged. A recovery that was undone does not count.
+//! Persistent congestion always begins a recovery.
 //!
 //! **Source.** RFC 9002 section 7.3.2 and appendix B.6. The QUIC model and the adapter of the real stack both use it.
 
@@ -37,7 +37,7 @@ pub enum RecoveryDecision {
     AlreadyInRecovery,
     /// A recovery begins.
     Begin {
-        /// Whether this ends another recovery.
+        /// Whether the new recovery ends another one.
         ends_another: bool,
     },
 }
@@ -48,7 +48,7 @@ impl Recovery {
         self.since.is_some()
     }
 
-    /// Handles a congestion event that is detected now; the last of the affected packets left at `sent_at`.
+    /// Handles a congestion event that is detected now; the last of the affected packets was sent at `sent_at`.
     pub fn on_congestion(&mut self, now: Instant, sent_at: Instant, persistent: bool) -> RecoveryDecision {
         let known = self.answered_until.is_some_and(|until| sent_at <= until);
         if known && !persistent {
@@ -60,13 +60,13 @@ impl Recovery {
         RecoveryDecision::Begin { ends_another }
     }
 
-    /// Whether the acknowledgement of a packet that left at `sent_at` ends the current recovery.
+    /// Whether the acknowledgment of a packet sent at `sent_at` ends the current recovery.
     #[inline]
     pub fn is_ended_by(&self, sent_at: Instant) -> bool {
         self.since.is_some_and(|since| sent_at > since)
     }
 
-    /// Ends the recovery; `undone` if all packets declared lost had arrived.
+    /// Ends the recovery. `undone` states that all packets declared lost had arrived.
     pub fn end(&mut self, undone: bool) {
         self.since = None;
         if undone {

@@ -1,21 +1,21 @@
-//! Round-trip time estimation, and the retransmission time-out derived from it.
+//! Round-trip time estimation, and the retransmission timeout derived from it.
 //!
-//! **Model.** Each sample moves the smoothed round-trip time by an eighth of the difference, and the smoothed mean deviation by a
-//! quarter of its difference. The time-out is the smoothed time plus four deviations, or plus the clock granularity if that is
-//! larger, within bounds. Every expiry doubles it until a new sample arrives.
+//! **Model.** Each sample moves the smoothed round-trip time by an eighth of the difference, and the smoothed mean
+//! deviation by a quarter of its difference. The timeout is the smoothed time plus four deviations, or plus the clock
+//! granularity if that is larger, within bounds. Every expiry doubles the timeout until a new sample arrives.
 //!
-//! **Source.** RFC 6298 (June 2011), sections 2 and 5. The lower bound has two interpretations with different time-outs, so the
-//! choice is explicit. With [`RtoFloor::Total`] (RFC 6298 rule 2.4) the whole time-out is at least the minimum. With
-//! [`RtoFloor::Variation`] (Linux `tcp_rto_min`) the deviation term is at least the minimum, so the time-out is at least the
-//! smoothed time plus the minimum. Linux also lets the deviation fall more slowly than it rises (`mdev_max`, once per window);
-//! this is not modeled.
+//! **Source.** RFC 6298 (June 2011), sections 2 and 5. The lower bound has two interpretations with different timeouts,
+//! so the choice is explicit. With [`RtoFloor::Total`] (RFC 6298 rule 2.4) the whole timeout is at least the minimum.
+//! With [`RtoFloor::Variation`] (Linux `tcp_rto_min`) the deviation term is at least the minimum, so the timeout is at
+//! least the smoothed time plus the minimum. Linux also lets the deviation fall more slowly than it rises (`mdev_max`,
+//! once per window); this is not modeled.
 //!
-//! [`WindowedMin`] keeps the minimum round-trip time: of the whole connection, or of a window by the three-sample filter of
-//! Kathleen Nichols that Linux uses (`lib/win_minmax.c`).
+//! [`WindowedMin`] keeps the minimum round-trip time of the whole connection or of a time window. For a window, it uses
+//! the three-sample filter of Kathleen Nichols, as in Linux (`lib/win_minmax.c`).
 
 use fullpipe_units::{Duration, Instant};
 
-/// How the minimum time-out applies to the computed one.
+/// The part of the computed timeout to which the minimum applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RtoFloor {
     /// `max(min_rto, srtt + max(granularity, 4 rttvar))`: RFC 6298 rule 2.4, and ns-3.
@@ -25,14 +25,14 @@ pub enum RtoFloor {
     Variation,
 }
 
-/// Settings of the retransmission time-out.
+/// Settings of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttConfig {
-    /// Time-out before the first sample (RFC 6298 rule 2.1: one second).
+    /// Timeout before the first sample (RFC 6298 rule 2.1: one second).
     pub initial_rto: Duration,
     /// Lower bound, applied according to `floor` (RFC 6298 rule 2.4: one second; Linux: 200 ms).
     pub min_rto: Duration,
-    /// Upper bound, also of the doubled time-out (RFC 6298 rule 2.5: at least 60 s; Linux: 120 s).
+    /// Upper bound, also of the doubled timeout (RFC 6298 rule 2.5: at least 60 s; Linux: 120 s).
     pub max_rto: Duration,
     /// Clock granularity G (RFC 6298 rule 2.2).
     pub granularity: Duration,
@@ -70,7 +70,7 @@ impl Default for RttConfig {
     }
 }
 
-/// Smoothed round-trip time, its variation, the time-out and the minimum.
+/// Estimator of the round-trip time: smoothed value, variation and minimum, and the timeout derived from them.
 ///
 /// The settings are not stored, because many connections share them. Each call must pass the same settings.
 #[derive(Clone, Debug)]
@@ -78,9 +78,9 @@ pub struct RttEstimator {
     smoothed: Duration,
     variation: Duration,
     latest: Duration,
-    /// The time-out without exponential backoff.
+    /// The timeout without exponential backoff.
     base_rto: Duration,
-    /// The time-out with backoff.
+    /// The timeout with backoff.
     rto: Duration,
     /// The minimum of the whole connection, or of the window if there is one.
     min: Duration,
@@ -90,7 +90,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// An estimator without a sample.
+    /// Creates an estimator without a sample.
     pub fn new(config: &RttConfig) -> Self {
         let rto = config.initial_rto.min(config.max_rto);
         RttEstimator {
@@ -107,7 +107,8 @@ impl RttEstimator {
         }
     }
 
-    /// Adds a sample and ends any backoff. The packet must have been sent once (Karn's rule) or be identified by its timestamp.
+    /// Adds a sample and ends any backoff. The packet must have been sent only once (Karn's algorithm) or be identified
+    /// by its timestamp.
     #[inline]
     pub fn on_sample(&mut self, config: &RttConfig, now: Instant, rtt: Duration) {
         self.latest = rtt;
@@ -136,7 +137,7 @@ impl RttEstimator {
         self.set_rto(rto.min(config.max_rto));
     }
 
-    /// Sets the time-out and ends the backoff.
+    /// Sets the timeout and ends the backoff.
     #[inline]
     fn set_rto(&mut self, rto: Duration) {
         self.base_rto = rto;
@@ -144,30 +145,30 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The retransmission time-out with backoff (rule 5.5).
+    /// The retransmission timeout with backoff (rule 5.5).
     #[inline]
     pub fn rto(&self) -> Duration {
         self.rto
     }
 
-    /// Doubles the time-out, because the timer expired (rule 5.5).
+    /// Doubles the timeout, because the timer expired (rule 5.5).
     pub fn on_timeout(&mut self, config: &RttConfig) {
         self.backoff = self.backoff.saturating_add(1);
         self.rto = self.rto.saturating_mul(2).min(config.max_rto);
     }
 
-    /// The number of times that the time-out has been doubled.
+    /// The number of times that the timeout has been doubled.
     pub fn backoff(&self) -> u8 {
         self.backoff
     }
 
-    /// Ends the backoff without a sample, when new data was acknowledged but Karn's rule forbids a sample.
+    /// Ends the backoff without a sample, when new data was acknowledged but Karn's algorithm forbids a sample.
     pub fn reset_backoff(&mut self) {
         self.set_rto(self.base_rto);
     }
 
-    /// The handshake needed a retransmission and gave no sample: the time-out for data begins with three seconds (rule 5.7).
-    /// There is no effect if there is a sample, or if the initial time-out is longer.
+    /// Sets the timeout for data after a handshake with a retransmission (rule 5.7): three seconds, or the initial
+    /// timeout if that is longer. Has no effect if there is a sample.
     pub fn on_lost_syn(&mut self, config: &RttConfig) {
         if !self.sampled {
             self.set_rto(config.initial_rto.max(Duration::from_secs(3)).min(config.max_rto));
@@ -208,11 +209,11 @@ fn toward<const GAIN: u64>(value: Duration, sample: Duration) -> Duration {
     if sample >= value { value + (sample - value) / GAIN } else { value - (value - sample) / GAIN }
 }
 
-/// The smallest value in the last window of time, in constant memory.
+/// The smallest value in a sliding time window, in constant memory.
 ///
-/// The filter keeps the best, second and third best value, each later than the one before. It drops a value that is older than
-/// the window. It renews the second and third value after a quarter and half of the window, so that a successor exists. The
-/// result is never older than the window, and never below the true minimum of the window.
+/// The filter keeps the best, second-best and third-best values, each later than the one before. It drops a value that
+/// is older than the window. It renews the second value after a quarter of the window and the third after half, so that
+/// a successor exists. The result is never older than the window, and never below the true minimum of the window.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowedMin {
     window: Duration,
@@ -220,7 +221,7 @@ pub struct WindowedMin {
 }
 
 impl WindowedMin {
-    /// An empty filter. With [`Duration::MAX`] it never drops a value.
+    /// Creates an empty filter. With a window of [`Duration::MAX`], it never drops a value.
     pub const fn new(window: Duration) -> Self {
         WindowedMin { window, best: [(Instant::ZERO, Duration::MAX); 3] }
     }
@@ -255,7 +256,7 @@ impl WindowedMin {
                 self.best = [self.best[1], self.best[2], sample];
             }
         } else if self.best[1].0 == self.best[0].0 && age > self.window / 4 {
-            // A quarter of the window has passed without a second value from a later time: use this one.
+            // A quarter of the window has passed without a later second value, so use this one.
             self.best[1] = sample;
             self.best[2] = sample;
         } else if self.best[2].0 == self.best[1].0 && age > self.window / 2 {
@@ -310,8 +311,8 @@ mod tests {
 
     #[test]
     fn the_lower_bound_applies_to_the_total_or_to_the_variation() {
-        // After 100, 140, 60 ms: srtt 99.375, 4 rttvar 187.5, sum 286.875. A minimum of 200 ms does not affect the sum but
-        // replaces the 187.5; a minimum of 400 ms replaces either.
+        // After 100, 140, 60 ms: srtt 99.375, 4 rttvar 187.5, sum 286.875. A minimum of 200 ms does not affect the sum
+        // but replaces the 187.5; a minimum of 400 ms replaces either.
         let samples = [100, 140, 60];
         assert_eq!(after(config(200, RtoFloor::Total), &samples).rto(), Duration::from_micros(286_875));
         assert_eq!(after(config(200, RtoFloor::Variation), &samples).rto(), Duration::from_micros(299_375));
@@ -401,9 +402,9 @@ mod tests {
 
     #[test]
     fn the_minimum_of_a_window_has_a_successor_from_a_later_quarter() {
-        // Rising values, one per millisecond, window 100 ms. The successor of the first value (at 0 ms) must be from the middle
-        // of the window, not the last one. When the first expires at 101 ms, the result is the second value, which was stored
-        // after a quarter: the value of 26 ms.
+        // Rising values, one per millisecond, window 100 ms. The successor of the first value (at 0 ms) must be from
+        // the middle of the window, not the last one. When the first expires at 101 ms, the result is the second value,
+        // which was stored after a quarter: the value of 26 ms.
         let mut min = WindowedMin::new(MS * 100);
         for n in 0..=101 {
             min.update(Instant::ZERO + MS * n, MS * (10 + n));

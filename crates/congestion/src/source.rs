@@ -1,5 +1,5 @@
-//! Creates the congestion controls of a flow's connections, from a name in the catalogue with options, or with a function of the
-//! user's program. A transport that cannot use a control rejects it before the first connection.
+//! Creates the congestion controls of a flow's connections, from a name in the catalogue and options, or with a
+//! function of the user's program. A transport that cannot use a control rejects it before the first connection.
 //!
 //! ```
 //! use fullpipe_congestion::catalogue::ControlOptions;
@@ -49,11 +49,12 @@ impl fmt::Debug for ControlSource {
 }
 
 impl ControlSource {
-    /// The source of the control with this name in the catalogue. `refusal` returns the reason if the transport cannot use it.
-    /// The seed of the options is not used.
+    /// Creates the source of the control with this name in the catalogue. `refusal` returns the reason if the transport
+    /// cannot use the control. The seed in `options` is not used.
     ///
     /// # Errors
-    /// A sentence with the reason: the catalogue does not contain the name (with the nearest name), or the transport's reason.
+    /// Returns a message if the catalogue does not contain the name (with the nearest name), or the reason from
+    /// `refusal`.
     pub fn named(
         name: &str,
         options: ControlOptions,
@@ -63,11 +64,12 @@ impl ControlSource {
         ControlSource::accepted(&*control, Kind::Catalogue(options), refusal)
     }
 
-    /// The source of controls that a function of the user's program creates. `refusal` returns the reason if the transport cannot
-    /// use them. The function is called once in advance, to get the name and the signals of the control.
+    /// Creates the source of controls that a function of the user's program creates. `refusal` returns the reason if
+    /// the transport cannot use them. The function is called once in advance, to get the name and the requirements of
+    /// the control.
     ///
     /// # Errors
-    /// The transport's reason, as a sentence.
+    /// Returns the reason from `refusal`.
     pub fn program(
         function: ControlFunction,
         refusal: impl FnOnce(&dyn Controller) -> Option<String>,
@@ -89,7 +91,7 @@ impl ControlSource {
         &self.name
     }
 
-    /// A control for one end of a connection.
+    /// Creates the control for one end of a connection.
     pub fn create(&self, end: ConnectionEnd) -> Box<dyn Controller> {
         match &self.kind {
             Kind::Catalogue(options) => {

@@ -1,11 +1,13 @@
-//! Common functions of the window-based controls: the initial and the smallest window, and the undo of a spurious reduction.
+//! Common functions of the window-based controls: the initial and the smallest window, and the undo of a spurious
+//! reduction.
 //!
-//! **Source.** RFC 6928 (initial window), RFC 5681 sections 3.1 and 4.1 (lower bounds, restart after idle periods), RFC 4015 and
-//! Linux `tcp_undo_cwnd_reduction` (undo).
+//! **Source.** RFC 6928 (initial window), RFC 5681 sections 3.1 and 4.1 (lower bounds, restart after idle periods), RFC
+//! 4015 and Linux `tcp_undo_cwnd_reduction` (undo).
 
 use crate::control::{CongestionEvent, RecoveryExit, Timeout, WindowState};
 
-/// The initial window of RFC 6928 section 2: ten segments, but at most 14 600 bytes or two segments, whichever is larger.
+/// The initial window of RFC 6928 section 2: ten segments, but at most 14 600 bytes or two segments, whichever is
+/// larger.
 pub fn initial_window_bytes(mss_bytes: u64) -> u64 {
     mss_bytes.saturating_mul(10).min(mss_bytes.saturating_mul(2).max(14_600))
 }
@@ -22,9 +24,9 @@ pub(crate) fn two_segments(control: &WindowState) -> u64 {
     segment(control).saturating_mul(2)
 }
 
-/// Reduces the window to `reduced_bytes`: sets the threshold, and the window if the transport does not set it. After a loss, the
-/// transport sets the window by proportional rate reduction. A mark may reduce the window to one segment (RFC 3168 section
-/// 6.1.2), but the threshold not below two.
+/// Reduces the window to `reduced_bytes`: sets the threshold, and the window if the transport does not set it. After a
+/// loss, the transport sets the window by proportional rate reduction. A mark may reduce the window to one segment (RFC
+/// 3168 section 6.1.2), but the threshold is at least two.
 pub(crate) fn reduce(control: &mut WindowState, congestion: &CongestionEvent, reduced_bytes: u64) {
     control.ssthresh_bytes = reduced_bytes.max(two_segments(control));
     if congestion.ecn {
@@ -47,8 +49,8 @@ pub(crate) fn resize(control: &mut WindowState) {
     control.ssthresh_bytes = control.ssthresh_bytes.max(two_segments(control));
 }
 
-/// Raises the threshold to three quarters of the current window, so that slow start resumes up to there (RFC 7661 section 4.4.1,
-/// Linux `tcp_current_ssthresh`).
+/// Raises the threshold to at least three quarters of the current window, so that slow start can resume up to that
+/// value (RFC 7661 section 4.4.1, Linux `tcp_current_ssthresh`).
 pub(crate) fn keep_three_quarters(control: &mut WindowState) {
     let three_quarters = control.cwnd_bytes / 4 * 3;
     control.ssthresh_bytes = control.ssthresh_bytes.max(three_quarters);
@@ -64,7 +66,8 @@ pub(crate) struct UndoState {
 }
 
 impl UndoState {
-    /// Saves the state at the beginning of a reduction. A mark is never spurious, and the state before it must not be restored.
+    /// Saves the state at the beginning of a reduction. A mark is never spurious, and the state before it must not be
+    /// restored.
     pub(crate) fn on_congestion(&mut self, control: &WindowState, congestion: &CongestionEvent) {
         if congestion.ecn {
             self.saved = false;
@@ -74,7 +77,8 @@ impl UndoState {
         }
     }
 
-    /// Saves the state at an expiry of the timer. If it ends a fast recovery, the state before that recovery is kept.
+    /// Saves the state at an expiry of the timer. If the timeout ends a fast recovery, the state before that recovery
+    /// is kept.
     pub(crate) fn on_timeout(&mut self, control: &WindowState, timeout: &Timeout) {
         if !timeout.repeated && !self.in_recovery {
             self.save(control);
@@ -82,8 +86,8 @@ impl UndoState {
         self.in_recovery = false;
     }
 
-    /// Handles the end of a recovery: restores the state if the recovery was spurious, and returns whether it did. That may
-    /// be detected only after the end.
+    /// Handles the end of a recovery: restores the state if the recovery was spurious, and returns whether it did. The
+    /// transport may detect a spurious recovery after its end.
     pub(crate) fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) -> bool {
         let goes_back = exit.undone && self.saved;
         if goes_back {

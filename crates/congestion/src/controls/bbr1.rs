@@ -1,9 +1,9 @@
 //! The congestion control BBR, version 1.
 //!
-//! **Model.** The control does not react to losses but measures the path. The bandwidth is the largest delivery rate of the last
-//! ten rounds, and the round-trip time is the smallest of the last ten seconds. Their product is the capacity of the path without
-//! a queue (the bandwidth-delay product, BDP). The pacing rate is a gain times the bandwidth. The window is a gain times the BDP,
-//! so that enough is in flight when acknowledgements are late or aggregated.
+//! **Model.** The control does not react to losses but measures the path. The bandwidth is the largest delivery rate of
+//! the last ten rounds, and the round-trip time is the smallest of the last ten seconds. Their product is the capacity
+//! of the path without a queue (the bandwidth-delay product, BDP). The pacing rate is a gain times the bandwidth. The
+//! window is a gain times the BDP, so that enough data is in flight when acknowledgments are late or aggregated.
 //!
 //! ```text
 //! state      pacing gain           window gain   until
@@ -16,26 +16,28 @@
 //!                                  segments
 //! ```
 //!
-//! PROBE_BW begins at a random phase other than 0.75. PROBE_RTT begins when the smallest round-trip time has not fallen for ten
-//! seconds. It returns to PROBE_BW, or to STARTUP if the path was not filled. After an idle period there is no PROBE_RTT, and
-//! PROBE_BW paces at the bandwidth.
+//! PROBE_BW begins at a random phase other than 0.75. PROBE_RTT begins when the smallest round-trip time has not fallen
+//! for ten seconds. PROBE_BW follows it, or STARTUP if the path has not been filled. After an idle period there is no
+//! PROBE_RTT, and PROBE_BW paces at the bandwidth.
 //!
-//! A loss does not change the model. In the first round of a recovery, the sender sends as much as was delivered (packet
-//! conservation). After a time-out, the window begins at one segment. At the end of either, the previous window is restored. The
-//! window is extended by the bytes that acknowledgements recently reported beyond the bandwidth ([`aggregation`]). The control
-//! detects a path that limits the rate and drops the excess ([`policer`]).
+//! A loss does not change the model. In the first round of a recovery, the sender sends as much as was delivered
+//! (packet conservation). After a timeout, the window begins at one segment. When the recovery ends, the previous
+//! window is restored. The window is extended by the bytes that acknowledgments recently reported beyond the bandwidth
+//! ([`aggregation`]). The control detects a policer, which limits the rate and drops the excess ([`policer`]).
 //!
-//! **Source.** draft-cardwell-iccrg-bbr-congestion-control-00 (July 2017); Cardwell et al., BBR: Congestion-Based Congestion
-//! Control, ACM Queue 14(5), 2016. Where they differ, the behavior is that of Linux 6.12 `net/ipv4/tcp_bbr.c`: pacing 1 % below
-//! the rate, aggregation, policer detection, the random phase, and windows of an even number of whole segments plus three send
-//! quanta. Only a smaller round-trip sample postpones PROBE_RTT; in the draft and in Linux before 5.11 an equal sample does too.
+//! **Source.** draft-cardwell-iccrg-bbr-congestion-control-00 (July 2017); Cardwell et al., BBR: Congestion-Based
+//! Congestion Control, ACM Queue 14(5), 2016. Where they differ, the behavior is that of Linux 6.12
+//! `net/ipv4/tcp_bbr.c`: pacing 1 % below the rate, aggregation, policer detection, the random phase, and windows of an
+//! even number of whole segments plus three send quanta. Only a smaller round-trip sample postpones PROBE_RTT; in the
+//! draft and in Linux before 5.11 an equal sample does too.
 //!
-//! **Choices.** A burst has the minimum size of Linux: one segment below 1.2 Mbit/s, two above. Linux lets it grow to the data of
-//! one millisecond for hosts with segmentation offload. Part of the data in flight is then still in the host, and the three
-//! quanta compensate for that. Here all of it would be in the queue: 14 % of a BDP at 20 ms. Windows are in bytes. Gains are
-//! exact; Linux uses 8 fractional bits. Linux estimates the bytes in flight at the time when the next packet may leave; here the
-//! current bytes in flight are used. When the old minimum has expired, Linux ignores a round-trip sample of a probably delayed
-//! acknowledgement; here every sample may replace it.
+//! **Choices.** A burst has the minimum size of Linux: one segment below 1.2 Mbit/s, two above. Linux increases it to
+//! the data of one millisecond, for hosts with segmentation offload. Part of the data in flight is then still in the
+//! host, and the three quanta compensate for that part. Here, all of this data would be in the queue: 14 % of a BDP at
+//! 20 ms. Windows are in bytes. Gains are exact; Linux uses 8 fractional bits. Linux estimates the bytes in flight at
+//! the time when the next packet may leave; here the current bytes in flight are used. When the old minimum has
+//! expired, Linux ignores a round-trip sample from an acknowledgment that was probably delayed; here, any sample may
+//! replace the minimum.
 
 pub mod aggregation;
 pub mod policer;
@@ -80,9 +82,10 @@ const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
 const WINDOW_GAIN: f64 = 2.0;
 /// The pacing gains of PROBE_BW.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Pacing at this share of the bandwidth, so that a queue drains.
+/// The control paces at this share of the bandwidth, so that a queue drains.
 const PACING_MARGIN: f64 = 0.99;
-/// A round without this growth of the bandwidth counts towards the end of STARTUP; below, the number of such rounds.
+/// A round without this growth of the bandwidth counts towards the end of STARTUP, which ends after `FULL_ROUNDS` of
+/// them.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u8 = 3;
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
@@ -131,7 +134,7 @@ pub struct Bbr1 {
     idle_restart: bool,
     own_limit: ProbeRttAppLimit,
     repair: Repair,
-    /// The value of `repair` at the last acknowledgement.
+    /// The value of `repair` at the last acknowledgment.
     repair_before: Repair,
     conserving: bool,
     /// The window before recovery or PROBE_RTT.
@@ -198,8 +201,8 @@ impl Bbr1 {
         times(gain, bytes_in(bandwidth_bps, self.min_rtt))
     }
 
-    /// Adds room for bursts in transit through both hosts, and rounds up to an even number of segments for a receiver that
-    /// acknowledges every other segment.
+    /// Adds room for bursts in transit through both hosts, and rounds up to an even number of segments for a receiver
+    /// that acknowledges every other segment.
     fn with_quanta(&self, control: &WindowState, bytes: u64) -> u64 {
         let mss = segment(control);
         let quanta = Self::quantum_bytes(control).saturating_mul(3);
@@ -211,7 +214,7 @@ impl Bbr1 {
         whole
     }
 
-    /// The bytes in flight with a gain, when the only queue is the one that the gain builds.
+    /// The bytes in flight with a gain, if the only queue is the one that the gain builds.
     fn in_flight_target(&self, control: &WindowState, gain: f64) -> u64 {
         self.with_quanta(control, self.bdp_bytes(self.bandwidth.get(), gain))
     }
@@ -309,7 +312,7 @@ impl Bbr1 {
         }
     }
 
-    /// Begins at any phase except the second, which would drain a queue that does not exist.
+    /// Enters PROBE_BW at a random phase, except the second, which would drain a queue that does not exist.
     fn enter_probe_bw(&mut self, now: Instant) {
         self.state = State::ProbeBw;
         self.cycle_index = CYCLE.len() - 1 - self.random.uniform_below(CYCLE.len() as u64 - 1) as usize;
@@ -369,7 +372,7 @@ impl Bbr1 {
         }
         let rate = times(gain * PACING_MARGIN, self.bandwidth_bps());
         if self.filled || rate > control.pacing_bps {
-            // With 0, the transport would choose the rate.
+            // If it were 0, the transport would choose the rate.
             control.pacing_bps = rate.max(1);
         }
         control.send_quantum_bytes = Self::quantum_bytes(control);
@@ -403,7 +406,8 @@ impl Bbr1 {
         }
     }
 
-    /// Sets the window in recovery and restores it at the end. Returns whether this decides the window.
+    /// Sets the window in recovery and restores it at the end. Returns whether packet conservation determines the
+    /// window.
     fn recover_or_restore(&mut self, control: &mut WindowState, ack: &Ack) -> bool {
         let conserved = ack.in_flight_bytes.saturating_add(ack.acked_bytes);
         control.cwnd_bytes = control.cwnd_bytes.saturating_sub(ack.lost_bytes).max(segment(control));
@@ -496,7 +500,7 @@ impl Controller for Bbr1 {
     }
 
     fn on_recovery_exit(&mut self, _control: &mut WindowState, exit: &RecoveryExit) {
-        // The next acknowledgement restores the window.
+        // The next acknowledgment restores the window.
         self.repair = Repair::Nothing;
         if exit.undone {
             self.full_bps = 0;
@@ -516,7 +520,7 @@ impl Controller for Bbr1 {
             delivered_bytes: self.delivered_bytes,
             lost: true,
             app_limited: false,
-            // A time-out counts as the end of a round.
+            // A timeout counts as the end of a round.
             round_start: true,
         };
         if self.policer.on_ack(&event, self.state == State::ProbeBw) == policer::PolicerAction::ProbeAgain {

@@ -1,13 +1,13 @@
 //! The congestion control BBR, version 3.
 //!
-//! **Model.** As in version 1, the control measures the path by its largest delivery rate (`max_bw`, of the current and the last
-//! bandwidth probe) and its smallest round-trip time (`min_rtt`, of ten seconds). Their product is the capacity of the path
-//! without a queue. New are bounds that are derived from losses, on two time scales:
+//! **Model.** As in version 1, the control measures the path by its largest delivery rate (`max_bw`, of the current and
+//! the last bandwidth probe) and its smallest round-trip time (`min_rtt`, of ten seconds). Their product is the
+//! capacity of the path without a queue. Version 3 adds bounds that are derived from losses, on two time scales:
 //!
-//! * long term: `inflight_longterm`, the largest amount in flight that a bandwidth probe found safe. It is not safe if more than
-//!   2 % are lost in a round.
-//! * short term: `bw_shortterm` and `inflight_shortterm`. They are lowered once per round with losses while the flow is not
-//!   probing, to what was just delivered, but at most by the factor 0.7. They are reset before the next probe.
+//! * long term: `inflight_longterm`, the largest amount in flight that a bandwidth probe found safe. An amount is not
+//!   safe if more than 2 % of it is lost in a round.
+//! * short term: `bw_shortterm` and `inflight_shortterm`. While the flow is not probing, each round with losses lowers
+//!   them to what was just delivered, but by no more than the factor 0.7. They are reset before the next probe.
 //!
 //! ```text
 //! state           pacing gain  window gain  bounds                     until
@@ -22,32 +22,37 @@
 //! ProbeRTT        1            0.5          0.85 long, short           200 ms and a round
 //! ```
 //!
-//! ProbeRTT begins when the smallest round-trip time has not fallen for five seconds. It leads to CRUISE, or to Startup if that
-//! was not over. After a spurious recovery, the control restores the bounds and the state.
+//! ProbeRTT begins when the smallest round-trip time has not fallen for five seconds. CRUISE follows it, or Startup if
+//! the full bandwidth has not been reached. After a spurious recovery, the control restores the bounds and the state.
 //!
-//! **Source.** draft-ietf-ccwg-bbr-06 (July 2026), with the editors' corrections up to 3 August 2026, which change no rule. Names
-//! are the draft's. New since draft-ietf-ccwg-bbr-04 are: Drain has a gain of 0.5 instead of 0.35 and lasts at most three rounds
-//! (-05); a spurious recovery restores bounds and state (-05, -06); precautionary probing (-06). With the latter, the probe after
-//! one with too many losses only reaches the bound; if that was safe, another probe follows immediately.
+//! **Source.** draft-ietf-ccwg-bbr-06 (July 2026), with the editors' corrections up to 3 August 2026, which change no
+//! rule. Names are those of the draft. Changes since draft-ietf-ccwg-bbr-04: Drain has a gain of 0.5 instead of 0.35
+//! and lasts at most three rounds (-05); a spurious recovery restores bounds and state (-05, -06); precautionary
+//! probing (-06). With precautionary probing, the probe after one with too many losses stops at the bound. If the bound
+//! was safe, another probe follows immediately.
 //!
-//! Files: `bbr3.rs` contains the control and its outputs, [`model`] the measurements, [`losses`] the bounds from losses, and
-//! [`cycle`] the states.
+//! Files: `bbr3.rs` contains the control and its outputs, [`model`] the measurements, [`losses`] the bounds from
+//! losses, and [`cycle`] the states.
 //!
-//! **Choices where the draft leaves one or is ambiguous.**
+//! **Choices that the draft leaves open, or where it is ambiguous.**
 //! * In Drain the long-term bound does not apply, as in the pseudo-code; according to the draft's table it applies.
-//! * The state for an undo is saved at the first loss of a recovery, before any reaction. The draft also saves it at the start of
-//!   each later round of losses, and when the transport enters recovery, which is after the first reaction.
-//! * `BBRStartupFullLossCnt` counts acknowledgements that detect losses, as in Linux: the control does not receive ranges.
-//! * A burst is two segments, the draft's minimum, not the data of one millisecond: hosts here have no segmentation offload. The
-//!   offload budget is that of TCP, three bursts.
-//! * The transport is assumed to have selective acknowledgements.
-//! * The lost packet itself cannot exceed a probe's bound, so `InflightAtLoss` is at least the amount in flight before it.
-//! * A round of losses begins with the bytes delivered before the acknowledgement that reports the first loss: losses are
-//!   processed first.
-//! * An acknowledgement without a rate sample (over less than the smallest round-trip time) begins no round.
-//! * A max filter of two cycles discards the older one only when the newer one has a sample.
-//! * When Startup is over, the slow-start threshold is set to the smallest window. The transport then reports the window as the
-//!   limit only if it was.
+//! * The state for an undo is saved at the first loss of a recovery, before any reaction. The draft also saves it at
+//!   the start of each later round of losses, and when the transport enters recovery, which is after the first
+//!   reaction.
+//! * `BBRStartupFullLossCnt` counts acknowledgments that detect losses, as in Linux: the control does not receive
+//!   ranges.
+//! * A burst is two segments, the draft's minimum, not the data of one millisecond: hosts here have no segmentation
+//!   offload. The offload budget is that of TCP, three bursts.
+//! * The transport is assumed to have selective acknowledgments.
+//! * The lost packet itself cannot exceed a probe's bound, so `InflightAtLoss` is at least the amount in flight before
+//!   that packet.
+//! * A round of losses begins with the bytes delivered before the acknowledgment that reports the first loss, because
+//!   losses are processed first.
+//! * An acknowledgment without a rate sample, whose interval is shorter than the smallest round-trip time, begins no
+//!   round.
+//! * The maximum filter over two cycles discards the older cycle only when the newer one has a sample.
+//! * When Startup is over, the slow-start threshold is set to the smallest window. The transport then reports that the
+//!   window limited sending only if this is true.
 
 pub mod cycle;
 pub mod losses;
@@ -131,7 +136,7 @@ static VALUES: [MetricDeclaration; 22] = with_values(&[
 const STARTUP_PACING_GAIN: f64 = 2.77;
 const DEFAULT_WINDOW_GAIN: f64 = 2.0;
 const PROBE_RTT_WINDOW_GAIN: f64 = 0.5;
-/// Pacing at this share of the bandwidth, so that a queue drains.
+/// The control paces at this share of the bandwidth, so that a queue drains.
 const PACING_MARGIN: f64 = 0.99;
 /// The assumed round-trip time for the first pacing rate if none is known.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
@@ -182,7 +187,7 @@ pub struct Bbr3 {
     cycle: Cycle,
     initial_cwnd_bytes: u64,
     rate_from_rtt: bool,
-    /// Whether the transport is in fast recovery, or retransmits after a time-out.
+    /// Whether the transport is in fast recovery, or retransmits after a timeout.
     in_fast_recovery: bool,
     in_timeout: bool,
     /// The window before recovery or ProbeRTT.
@@ -215,7 +220,7 @@ impl Bbr3 {
         }
     }
 
-    /// Adds room for aggregation in the hosts and for delayed acknowledgements of the receiver (`QuantizationBudget`).
+    /// Adds room for aggregation in the hosts and for delayed acknowledgments of the receiver (`QuantizationBudget`).
     fn with_budget(&self, control: &WindowState, bytes: u64) -> u64 {
         let offload = control.send_quantum_bytes.saturating_mul(OFFLOAD_QUANTA);
         let bytes = bytes.max(offload).max(four_segments(control));
@@ -227,7 +232,7 @@ impl Bbr3 {
         self.with_budget(control, self.bdp_bytes(bandwidth_bps, 1.0))
     }
 
-    /// The target of bytes in flight: the BDP, unless congestion has reduced the window.
+    /// The target for the bytes in flight: the BDP, unless congestion has reduced the window.
     fn target_in_flight(&self, control: &WindowState) -> u64 {
         self.bdp_bytes(self.model.bw_bps, 1.0).min(control.cwnd_bytes)
     }
@@ -248,7 +253,7 @@ impl Bbr3 {
     fn set_pacing_rate(&self, control: &mut WindowState, gain: f64) {
         let rate = times(gain * PACING_MARGIN, self.model.bw_bps);
         if self.cycle.full_bw_reached || rate > control.pacing_bps {
-            // With 0, the transport would choose the rate.
+            // If it were 0, the transport would choose the rate.
             control.pacing_bps = rate.max(1);
         }
     }

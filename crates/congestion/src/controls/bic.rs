@@ -1,24 +1,26 @@
 //! The congestion control BIC.
 //!
-//! **Model.** The window at the last loss was too large, and the reduced window is not. BIC finds the right window between them
-//! by binary search. Each step has its target at the midpoint between the last good window and the maximum. It takes a round
-//! trip, and the window that it reaches is the new good window. A step is at most 32 segments (Smax), so from far below the
-//! maximum the window grows linearly. It is at least 0.01 (Smin); at a smaller distance the maximum is reached. Beyond the
-//! maximum, BIC probes for a new one in steps of 1, 2, 4, ... segments, at most Smax. A loss reduces the window by an eighth. If
-//! a loss occurs below the old maximum, the new maximum is the midpoint between the windows before and after the loss (*fast
-//! convergence*). Windows below 14 segments behave as in Reno.
+//! **Model.** The window at the last loss was too large, and the reduced window is not. BIC performs a binary search
+//! between the two. The target of each step is the midpoint between the last window without loss (the minimum) and the
+//! maximum. A step takes a round trip, and the window that it reaches is the new minimum. A step is at most 32 segments
+//! (Smax), so the window grows linearly while it is far below the maximum. A step is at least 0.01 segments (Smin); at
+//! a smaller distance, the maximum counts as reached. Beyond the maximum, BIC probes for a new one in steps of 1, 2, 4,
+//! ... segments, at most Smax. A loss reduces the window by an eighth. If a loss occurs below the old maximum, the new
+//! maximum is the midpoint between the windows before and after the loss (*fast convergence*). Windows below 14
+//! segments behave as in Reno.
 //!
-//! **Source.** Xu, Harfoush and Rhee, Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks, INFOCOM 2004,
-//! section IV with the constants of its section V (Smax 32, Smin 0.01, beta 0.125, low window 14). Before the first loss, and
-//! after a time-out, there is no maximum. The implementation follows the text of the paper, from which its response function is
-//! derived. The pseudo-code of the paper differs. It sets a new target with every acknowledgement instead of every round trip. It
-//! discards a maximum that was passed, so that the next loss counts as one below it. After a loss below the low window it keeps
-//! the previous maximum; here such a loss sets the maximum like any other, as in Linux.
+//! **Source.** Xu, Harfoush and Rhee, Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks, INFOCOM
+//! 2004, section IV with the constants of its section V (Smax 32, Smin 0.01, beta 0.125, low window 14). Before the
+//! first loss, and after a timeout, there is no maximum. The implementation follows the text of the paper, from which
+//! its response function is derived. The pseudo-code of the paper differs. It sets a new target with every
+//! acknowledgment instead of every round trip. It discards a maximum that was passed, so that the next loss counts as
+//! one below it. After a loss below the low window it keeps the previous maximum; here such a loss sets the maximum
+//! like any other, as in Linux.
 //!
-//! Linux 6.12 `net/ipv4/tcp_bic.c` has other constants. A loss reduces the window by a fifth (`beta` 819/1024). A step is a
-//! quarter of the distance (`BICTCP_B` 4) and at most 16 segments (`max_increment`). The last four segments up to the maximum and
-//! the first four beyond it take 20 round trips (`smooth_part`). Before the first loss, the window grows by at least a twentieth
-//! per round trip.
+//! Linux 6.12 `net/ipv4/tcp_bic.c` has other constants. A loss reduces the window by a fifth (`beta` 819/1024). A step
+//! is a quarter of the distance (`BICTCP_B` 4) and at most 16 segments (`max_increment`). The last four segments up to
+//! the maximum and the first four beyond it take 20 round trips (`smooth_part`). Before the first loss, the window
+//! grows by at least a twentieth per round trip.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
@@ -42,7 +44,7 @@ pub(super) static BIC: ControlComponent = ControlComponent::new(
 /// The largest and the smallest step in segments.
 const S_MAX: f64 = 32.0;
 const S_MIN: f64 = 0.01;
-/// A loss reduces the window by one of this number of equal parts.
+/// The inverse of the share by which a loss reduces the window.
 const SHARES: u64 = 8;
 /// Windows below this number of segments behave as in Reno.
 const LOW_WINDOW: f64 = 14.0;

@@ -1,31 +1,31 @@
 //! The congestion control CUBIC.
 //!
-//! **Model.** After a reduction the window follows a cubic function of *time*. It grows fast at first, slowly around the window
-//! at which the reduction occurred (`w_max`), and fast again beyond it:
+//! **Model.** After a reduction the window follows a cubic function of *time*. It grows fast at first, slowly around
+//! the window at which the reduction occurred (`w_max`), and fast again beyond it:
 //!
 //! ```text
 //! W(t) = C (t - K)^3 + w_max        K = cbrt((w_max - window at t = 0) / C)
 //! ```
 //!
-//! in segments and seconds, C = 0.4. Each acknowledgement moves the window towards the value of the curve one round trip ahead,
-//! but by at most half a window per round trip. If Reno would have a larger window (`w_est`, an estimate that grows linearly),
-//! that window is used. A reduction multiplies the window by 0.7. If the window had not reached the old `w_max`, the reduction
-//! also lowers `w_max` further (*fast convergence*), to release bandwidth for new flows.
+//! in segments and seconds, C = 0.4. Each acknowledgment moves the window towards the value of the curve one round trip
+//! ahead, but by at most half a window per round trip. If Reno would have a larger window (`w_est`, an estimate that
+//! grows linearly), that window is used. A reduction multiplies the window by 0.7. If the window had not reached the
+//! old `w_max`, the reduction also lowers `w_max` further (*fast convergence*), to release bandwidth for new flows.
 //!
 //! **Source.** RFC 9438 (August 2023), sections 4.1 to 4.10; HyStart++ (RFC 9406) in the first slow start as an option.
 //!
-//! **Choices where the RFC leaves one.**
-//! * Section 4.6: a reduction starts from the *window*, not from the bytes in flight. With selective acknowledgements, data
-//!   acknowledged out of order has already been subtracted from the bytes in flight. The RFC then requires that an unused window
-//!   does not grow: it grows only while [`Ack::cwnd_limited`](crate::control::Ack::cwnd_limited).
-//! * Sections 4.4 and 4.5 define the growth per acknowledgement of one segment. Here the growth is per segment acknowledged, so
-//!   that delayed acknowledgements do not change it.
+//! **Choices that the RFC leaves open.**
+//! * Section 4.6: a reduction starts from the *window*, not from the bytes in flight. With selective acknowledgments,
+//!   data acknowledged out of order has already been subtracted from the bytes in flight. The RFC then requires that an
+//!   unused window does not grow: it grows only while [`Ack::cwnd_limited`](crate::control::Ack::cwnd_limited).
+//! * Sections 4.4 and 4.5 define the growth per acknowledgment of one segment. Here the growth is per segment
+//!   acknowledged, so that delayed acknowledgments do not change it.
 //! * Section 4.3 sets the window to `w_est` in the Reno-friendly region; here that never lowers the window.
-//! * Section 4.10: slow start adds every byte acknowledged up to the threshold, as Linux and ns-3 do. HyStart++ without pacing
-//!   limits the growth to eight segments per acknowledgement.
-//! * Section 4.2: time in which the application limited sending is excluded from `t` at each acknowledgement and at the restart
-//!   after an idle period. A pause is not detected if it is shorter than the retransmission time-out and the window is full
-//!   immediately after it.
+//! * Section 4.10: slow start adds every byte acknowledged up to the threshold, as Linux and ns-3 do. HyStart++ without
+//!   pacing limits the growth to eight segments per acknowledgment.
+//! * Section 4.2: time in which the application limited sending is excluded from `t` at each acknowledgment and at the
+//!   restart after an idle period. A pause is not detected if it is shorter than the retransmission timeout and the
+//!   window is full immediately after it.
 
 use super::linux_reno::slow_start;
 use crate::component::ControlComponent;
@@ -70,13 +70,13 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 pub struct CubicConfig {
     /// Fast convergence (section 4.7), on by default; the RFC advises against it for a single flow.
     pub fast_convergence: bool,
-    /// The Reno-friendly region (section 4.3), on by default. ns-3 up to version 3.37 has none: its window stays at a `w_max`
-    /// that fast convergence has lowered, where the window of Reno would long exceed it.
+    /// The Reno-friendly region (section 4.3), on by default. ns-3 up to version 3.37 has none. Its window stays at a
+    /// `w_max` that fast convergence has lowered, even if Reno's window would be larger.
     pub reno_friendly: bool,
-    /// Before the first reduction sets `w_max`, the window grows by at least a twentieth per round trip, as in Linux. In the RFC
-    /// the window then follows the curve from the window at the end of slow start.
+    /// Whether the window grows by at least a twentieth per round trip until the first reduction sets `w_max`, as in
+    /// Linux; off by default. In the RFC, the window follows the curve from the end of slow start instead.
     pub early_growth: bool,
-    /// The HyStart++ variant for the first slow start.
+    /// The HyStart variant for the first slow start; none by default.
     pub hystart: Option<HyStart>,
 }
 
@@ -90,10 +90,10 @@ impl Default for CubicConfig {
 #[derive(Clone, Debug)]
 pub struct Cubic {
     curve: Curve,
-    /// The time of the last acknowledgement, for the time to exclude from the curve while the window is unused.
+    /// The time of the last acknowledgment, for the time to exclude from the curve while the window is unused.
     last_ack_at: Instant,
-    /// The state before the last reduction (section 4.9), while an undo is possible. It is boxed because it is empty most of the
-    /// time.
+    /// The state before the last reduction (section 4.9), while an undo is possible. It is boxed because it is empty
+    /// most of the time.
     before: Option<Box<Before>>,
     hystart: Option<HyStart>,
     /// The fraction of a byte by which the window has grown.
@@ -117,7 +117,7 @@ struct Before {
 /// The state of the window growth.
 #[derive(Clone, Copy, Debug)]
 struct Curve {
-    /// The start of the current stage of congestion avoidance; [`Instant::NEVER`] until its first acknowledgement.
+    /// The start of the current stage of congestion avoidance; [`Instant::NEVER`] until its first acknowledgment.
     epoch_at: Instant,
     /// The window at the plateau of the curve. If unknown it is 0, and the window at the start of the stage is used.
     w_max_bytes: f64,
@@ -153,7 +153,7 @@ impl Cubic {
         }
     }
 
-    /// Handles one acknowledgement in congestion avoidance with the window in use.
+    /// Handles one acknowledgment in congestion avoidance with the window in use.
     #[inline]
     fn avoid(&mut self, control: &mut WindowState, now: Instant, smoothed_rtt: Duration, acked_bytes: u64) {
         let mss = window::segment(control) as f64;
@@ -163,8 +163,8 @@ impl Cubic {
             self.curve.start(now, cwnd, mss);
         }
         let curve = &mut self.curve;
-        // The share of the acknowledgements of a round trip. It is limited to 1, so that an acknowledgement of more than the
-        // window cannot overshoot the target.
+        // The share of the acknowledgments of a round trip. It is limited to 1, so that an acknowledgment of more than
+        // the window cannot overshoot the target.
         let share = (acked_bytes as f64 / cwnd).min(1.0);
         let elapsed = now.saturating_since(curve.epoch_at);
         let alpha = if curve.w_est_bytes >= curve.cwnd_prior_bytes { 1.0 } else { ALPHA };
@@ -196,7 +196,7 @@ impl Cubic {
         self.before = Some(Box::new(Before { curve: self.curve, cwnd_bytes, ssthresh_bytes }));
     }
 
-    /// Ends the stage with the current window. The next stage begins with the first acknowledgement after recovery.
+    /// Ends the stage with the current window. The next stage begins with the first acknowledgment after recovery.
     fn end_stage(&mut self, control: &WindowState) {
         self.curve.cwnd_prior_bytes = control.cwnd_bytes as f64;
         self.curve.epoch_at = Instant::NEVER;
@@ -216,7 +216,7 @@ impl Curve {
         if self.w_max_bytes > cwnd_bytes {
             self.k_seconds = math::cbrt((self.w_max_bytes - cwnd_bytes) / mss_bytes / C);
         } else {
-            // No previous maximum: the first stage, or the first after a time-out (section 4.8).
+            // No previous maximum: the first stage, or the first after a timeout (section 4.8).
             self.w_max_bytes = cwnd_bytes;
             self.k_seconds = 0.0;
         }
@@ -230,8 +230,8 @@ impl Curve {
     }
 }
 
-/// The window times beta, in integers. 0.7 has no exact binary form, and a threshold one byte below a multiple of the segment
-/// size would cost a segment.
+/// The window times beta, in integers. 0.7 has no exact binary form, and a threshold one byte below a multiple of the
+/// segment size would cost a segment.
 fn decrease(cwnd_bytes: u64) -> u64 {
     cwnd_bytes / 10 * 7 + cwnd_bytes % 10 * 7 / 10
 }

@@ -1,18 +1,19 @@
 //! The congestion control DCTCP.
 //!
-//! **Model.** A queue marks every packet that arrives when more than a few packets are queued, and the receiver reports each
-//! mark. Once per window of data, the share of bytes that were marked is added to a moving average, `alpha` (gain 1/16, initially
-//! 1). The first mark of a window reduces the window by `alpha/2`: by half if all packets are marked, by little if few are.
-//! Growth and the reactions to losses and time-outs are those of Reno.
+//! **Model.** A queue marks every packet that arrives when more than a few packets are queued, and the receiver reports
+//! each mark. Once per window of data, the share of bytes that were marked is added to a moving average, `alpha` (gain
+//! 1/16, initially 1). The first mark of a window reduces the window by `alpha/2`: by half if all packets are marked,
+//! by little if few are. Growth and the reactions to losses and timeouts are those of Reno.
 //!
-//! **Source.** RFC 8257 (October 2017) sections 3.3 to 3.5; growth as in [`linux_reno`](crate::linux_reno). The transport signals
-//! when a mark requires a reduction, at most once per window of data (RFC 3168 section 6.1), and the number of bytes marked. If
-//! the transport detects only that a window had a mark, alpha is correct only if the transport reports all bytes of that window
-//! as marked.
+//! **Source.** RFC 8257 (October 2017) sections 3.3 to 3.5; growth as in [`linux_reno`](crate::linux_reno). The
+//! transport signals when a mark requires a reduction, at most once per window of data (RFC 3168 section 6.1), and the
+//! number of bytes marked. If the transport detects only that a window had a mark, alpha is correct only if the
+//! transport reports all bytes of that window as marked.
 //!
-//! By default packets are sent as ECT(0), as in the RFC. A queue such as DualPI2 (RFC 9332) treats packets sent as ECT(1) as L4S
-//! traffic (RFC 9331). The sender then behaves like DCTCP, but does not meet all requirements of RFC 9331. A window is a round of
-//! the transport; in RFC 8257 it extends from one highest sequence number sent to the next.
+//! By default packets are sent as ECT(0), as in the RFC. A queue such as DualPI2 (RFC 9332) treats packets sent as
+//! ECT(1) as L4S traffic (RFC 9331). The sender then behaves like DCTCP, but does not meet all requirements of
+//! RFC 9331. A window is a round of the transport; in RFC 8257 it extends from one highest sequence number sent to the
+//! next.
 
 use super::linux_reno::LinuxReno;
 use crate::component::ControlComponent;
@@ -57,7 +58,7 @@ pub struct Dctcp {
 }
 
 impl Dctcp {
-    /// Creates DCTCP whose packets have this codepoint.
+    /// Creates DCTCP, which sends packets with this codepoint.
     pub fn new(codepoint: EcnCodepoint) -> Self {
         Dctcp { reno: LinuxReno::default(), codepoint, alpha: 1.0, acked_bytes: 0, marked_bytes: 0 }
     }

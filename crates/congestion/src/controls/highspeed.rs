@@ -1,17 +1,18 @@
 //! The congestion control HighSpeed TCP.
 //!
-//! **Model.** Up to 38 segments it is Reno. Above that, a larger window `w` grows by more segments `a(w)` per round trip, and a
-//! loss reduces it by a smaller share `b(w)`. A window of 83 000 segments thus needs one loss in 10^7 packets instead of one in 5
-//! * 10^9. On logarithmic axes the response function is the straight line from (10^-3, 38) to about (10^-7, 83 000), w = 0.12 /
-//!   p^0.835, and b(w) falls linearly in the logarithm of w from 0.5 to 0.1:
+//! **Model.** Up to 38 segments, the window behaves as in Reno. Above that, a larger window `w` grows by more segments
+//! `a(w)` per round trip, and a loss reduces it by a smaller share `b(w)`. A window of 83 000 segments thus needs one
+//! loss in 10^7 packets instead of one in 5 * 10^9. On logarithmic axes the response function is the straight line from
+//! (10^-3, 38) to about (10^-7, 83 000), w = 0.12 / p^0.835, and b(w) falls linearly in the logarithm of w from 0.5 to
+//! 0.1:
 //!
 //! ```text
 //! p(w) = 0.078 / w^1.2      a(w) = w^2 p(w) 2 b(w) / (2 - b(w))
 //! ```
 //!
-//! **Source.** RFC 3649 (December 2003) sections 5 and 7. `a` and `b` are functions, not steps as in its appendix B. Above 83 000
-//! segments b stays at 0.1, because the formula would become negative. Time-outs halve the window. Limited slow start (RFC 3742)
-//! is not included.
+//! **Source.** RFC 3649 (December 2003) sections 5 and 7. `a` and `b` are functions, not steps as in its appendix B.
+//! Above 83 000 segments b stays at 0.1, because the formula would become negative. Timeouts halve the window. Limited
+//! slow start (RFC 3742) is not included.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};

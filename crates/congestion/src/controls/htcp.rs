@@ -1,27 +1,28 @@
 //! The congestion control H-TCP.
 //!
-//! **Model.** The window grows faster with the time since the last reduction. D seconds after it, with the growth of Reno in the
-//! first second, the increase is
+//! **Model.** The longer ago the last reduction, the faster the window grows; in the first second, it grows as in Reno.
+//! D seconds after the reduction, the increase is
 //!
 //! ```text
 //! alpha = 1                                        D <= 1 s
 //! alpha = 1 + 10 (D - 1) + (D - 1)^2 / 4           D > 1 s
 //! ```
 //!
-//! segments per round trip, times 2 (1 - beta). A loss multiplies the window by beta: the ratio of the smallest to the largest
-//! round-trip time since the last loss, between 0.5 and 0.8. The queue then drains but the link stays busy. If the throughput has
-//! changed by more than a fifth from one loss to the next, the load is changing and beta is 0.5.
+//! segments per round trip, times 2 (1 - beta). A loss multiplies the window by beta: the ratio of the smallest to the
+//! largest round-trip time since the last loss, between 0.5 and 0.8. The queue then drains but the link stays busy. If
+//! the throughput has changed by more than a fifth from one loss to the next, the load is changing and beta is 0.5.
 //!
-//! **Source.** Leith, H-TCP: TCP Congestion Control for High Bandwidth-Delay Product Paths, draft-leith-tcp-htcp-06 (April 2008),
-//! section 2; Leith and Shorten, H-TCP: TCP for High-speed and Long-distance Networks, PFLDnet 2004. Their optional scaling of
-//! alpha by the round-trip time is omitted. D is measured from the detection of the loss, and includes time in which nothing is
-//! sent. A time-out halves the window. The smallest round-trip time is that of the connection, the largest that of the epoch. The
-//! throughput is the largest value in an epoch of a moving average over its rounds with weight 1/4, as in Linux.
+//! **Source.** Leith, H-TCP: TCP Congestion Control for High Bandwidth-Delay Product Paths, draft-leith-tcp-htcp-06
+//! (April 2008), section 2; Leith and Shorten, H-TCP: TCP for High-speed and Long-distance Networks, PFLDnet 2004.
+//! Their optional scaling of alpha by the round-trip time is omitted. D is measured from the detection of the loss, and
+//! includes time in which nothing is sent. A timeout halves the window. The smallest round-trip time is that of the
+//! connection, the largest that of the epoch. The throughput of an epoch is the maximum of a moving average over its
+//! rounds (weight 1/4), as in Linux.
 //!
-//! Linux 6.12 `net/ipv4/tcp_htcp.c` differs in four points. It scales alpha by the smallest round-trip time over 100 ms (0.1 to
-//! 2). It measures D from the end of the recovery. It keeps the largest round-trip time beyond the epoch; its distance to the
-//! smallest shrinks by a twentieth per loss, and grows by at most 20 ms per sample. It halves the window on every loss if the
-//! smallest is below 10 ms.
+//! Linux 6.12 `net/ipv4/tcp_htcp.c` differs in four points. It scales alpha by the smallest round-trip time over 100 ms
+//! (0.1 to 2). It measures D from the end of the recovery. It keeps the largest round-trip time beyond the epoch; its
+//! distance to the smallest shrinks by a twentieth per loss, and grows by at most 20 ms per sample. It halves the
+//! window on every loss if the smallest round-trip time is below 10 ms.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};

@@ -1,15 +1,15 @@
 //! The congestion control TCP Hybla.
 //!
-//! **Model.** A connection with a long round-trip time shall send as fast as a Reno connection with 25 ms (`RTT0`) would. With
-//! rho = RTT / RTT0, at least 1, each segment acknowledged adds 2^rho - 1 segments in slow start and rho^2 / window in congestion
-//! avoidance; a loss halves the window. At any time since the start, the window is thus rho times that of Reno, and the rate,
-//! window / RTT, is that of Reno at 25 ms.
+//! **Model.** A connection with a long round-trip time is to send as fast as a Reno connection with 25 ms (`RTT0`).
+//! With rho = RTT / RTT0, at least 1, each segment acknowledged adds 2^rho - 1 segments in slow start and rho^2 /
+//! window in congestion avoidance; a loss halves the window. At any time since the start, the window is thus rho times
+//! that of Reno, and the rate, window / RTT, is that of Reno at 25 ms.
 //!
-//! **Source.** Caini and Firrincieli, TCP Hybla: a TCP enhancement for heterogeneous networks, International Journal of Satellite
-//! Communications and Networking 22(5), 2004, equations for slow start and congestion avoidance. As in Linux 6.12
-//! `net/ipv4/tcp_hybla.c`, rho follows the smallest smoothed round-trip time, 2^rho is at most 2^16, and the window grows only
-//! while it limits sending. The initial window is that of the transport, not rho times it. Pacing and the paper's packet-pair
-//! estimate of the first threshold are not part of the control: use a transport with pacing.
+//! **Source.** Caini and Firrincieli, TCP Hybla: a TCP enhancement for heterogeneous networks, International Journal of
+//! Satellite Communications and Networking 22(5), 2004, equations for slow start and congestion avoidance. As in Linux
+//! 6.12 `net/ipv4/tcp_hybla.c`, rho follows the smallest smoothed round-trip time, 2^rho is at most 2^16, and the
+//! window grows only while it limits sending. The initial window is that of the transport, not rho times it. Pacing and
+//! the paper's packet-pair estimate of the first threshold are not part of the control: use a transport with pacing.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};

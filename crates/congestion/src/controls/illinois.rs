@@ -1,10 +1,10 @@
 //! The congestion control TCP Illinois.
 //!
-//! **Model.** Losses determine *when* to reduce the window, and the queueing delay determines *by how much* it grows and shrinks.
-//! Once per round, the mean queueing delay of the round, da, is compared with the largest so far, dm (both beyond the smallest
-//! round-trip time). The window grows by 10 segments per round trip without delay and by 0.3 with the largest, with a hyperbola
-//! in between. A loss reduces the window by an eighth up to a tenth of the largest delay and by half from eight tenths, with a
-//! line in between:
+//! **Model.** Losses determine *when* to reduce the window, and the queueing delay determines *by how much* it grows
+//! and shrinks. Once per round, the mean queueing delay of the round, da, is compared with the largest so far, dm (both
+//! in excess of the smallest round-trip time). The window grows by 10 segments per round trip without delay and by 0.3
+//! with the largest delay, with a hyperbola in between. A loss reduces the window by an eighth if the delay is at most
+//! a tenth of the largest, and by half if it is at least eight tenths, with a line in between:
 //!
 //! ```text
 //! alpha = 10                            if da <= dm/100, else
@@ -12,13 +12,13 @@
 //! beta  = 1/8 ... 1/2                   linear between da = dm/10 and 8 dm/10
 //! ```
 //!
-//! When the delay has exceeded the lowest hundredth, alpha returns to 10 only after five successive rounds within it. Windows
-//! below 15 segments behave as in Reno.
+//! Once the delay has exceeded dm/100, alpha returns to 10 only after five successive rounds in which it has not.
+//! Windows below 15 segments behave as in Reno.
 //!
-//! **Source.** Liu, Basar and Srikant, TCP-Illinois: A Loss- and Delay-Based Congestion Control Algorithm for High-Speed
-//! Networks, Performance Evaluation 65(6-7), 2008, sections 3 and 4. Constants and rounds are those of Linux 6.12
-//! `net/ipv4/tcp_illinois.c`, with real numbers instead of its fixed-point numbers. In Linux the five rounds need not be
-//! successive.
+//! **Source.** Liu, Basar and Srikant, TCP-Illinois: A Loss- and Delay-Based Congestion Control Algorithm for
+//! High-Speed Networks, Performance Evaluation 65(6-7), 2008, sections 3 and 4. Constants and rounds are those of Linux
+//! 6.12 `net/ipv4/tcp_illinois.c`, with floating-point instead of fixed-point numbers. In Linux the five rounds need
+//! not be successive.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
@@ -53,7 +53,7 @@ pub struct Illinois {
     times: RoundTripTimes,
     alpha: f64,
     beta: f64,
-    /// Whether the delay has exceeded the lowest hundredth since alpha had its largest value.
+    /// Whether the delay has exceeded a hundredth of the largest since alpha had its largest value.
     above: bool,
     low_rounds: u32,
 }

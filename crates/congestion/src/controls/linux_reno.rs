@@ -1,17 +1,17 @@
 //! The congestion control Reno as implemented in Linux.
 //!
-//! **Model.** Growth depends on the bytes acknowledged, not on the number of acknowledgements, so delayed acknowledgements do not
-//! change it. Slow start adds every byte acknowledged up to the threshold. The remaining bytes count for congestion avoidance,
-//! which adds one segment for each window of acknowledged bytes. The window grows only while it limits sending. A reduction sets
-//! the threshold to half of the window in whole segments, at least two.
+//! **Model.** Growth depends on the bytes acknowledged, not on the number of acknowledgments, so delayed
+//! acknowledgments do not change it. Slow start adds every byte acknowledged up to the threshold. The remaining bytes
+//! count for congestion avoidance, which adds one segment for each window of acknowledged bytes. The window grows only
+//! while it limits sending. A reduction sets the threshold to half of the window in whole segments, at least two.
 //!
-//! **Source.** The behavior of Linux 6.12 `net/ipv4/tcp_cong.c` (`tcp_reno_cong_avoid`, `tcp_slow_start`, `tcp_cong_avoid_ai`,
-//! `tcp_reno_ssthresh`, `tcp_reno_undo_cwnd`); ns-3's `TcpLinuxReno` is the same. Linux counts segments and this code counts
-//! bytes, which is equal for full segments. RFC 5681 uses half of the bytes in flight; half of the window is safe here, because
-//! an unused window does not grow.
+//! **Source.** The behavior of Linux 6.12 `net/ipv4/tcp_cong.c` (`tcp_reno_cong_avoid`, `tcp_slow_start`,
+//! `tcp_cong_avoid_ai`, `tcp_reno_ssthresh`, `tcp_reno_undo_cwnd`); ns-3's `TcpLinuxReno` is the same. Linux counts
+//! segments and this code counts bytes, which is equal for full segments. RFC 5681 uses half of the bytes in flight;
+//! half of the window is safe here, because an unused window does not grow.
 //!
-//! After an idle period, Linux halves the window once per elapsed time-out. Here the window is set to the result, the initial
-//! window, immediately.
+//! After an idle period, Linux halves the window once per elapsed timeout. Here the window is set to the result, the
+//! initial window, immediately.
 
 use crate::component::ControlComponent;
 use crate::control::{
@@ -57,7 +57,7 @@ impl LinuxReno {
         let cwnd = control.cwnd_bytes.max(mss);
         control.cwnd_bytes = cwnd;
         if self.counted_bytes >= cwnd {
-            // Credit from a larger window is worth at most one segment.
+            // Bytes counted while the window was larger add at most one segment.
             self.counted_bytes = 0;
             control.cwnd_bytes = control.cwnd_bytes.saturating_add(mss);
         }
@@ -77,8 +77,8 @@ impl LinuxReno {
     }
 }
 
-/// Slow start by bytes up to the threshold, which all controls with Linux's growth use. Returns the acknowledged bytes that
-/// remain for congestion avoidance.
+/// Lets the window grow in slow start by bytes, up to the threshold. All controls with Linux's growth use this
+/// function. Returns the acknowledged bytes that remain for congestion avoidance.
 #[inline]
 pub(crate) fn slow_start(hystart: Option<&mut HyStart>, control: &mut WindowState, ack: &Ack) -> u64 {
     let mut growth = ack.acked_bytes;

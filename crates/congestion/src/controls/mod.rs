@@ -1,6 +1,7 @@
 //! The congestion controls, and the list of them.
 //!
-//! The file of each control begins with its model and contains its declaration. A new control needs a file, and two lines here.
+//! The file of each control begins with its model and contains its declaration. A new control needs a file, and two
+//! lines here.
 
 pub mod bbr1;
 pub mod bbr3;

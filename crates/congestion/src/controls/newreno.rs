@@ -1,20 +1,23 @@
 //! The congestion control NewReno as specified in the RFCs.
 //!
-//! **Model.** In slow start each acknowledgement of new data adds the bytes that it acknowledges, at most one segment. In
-//! congestion avoidance it adds SMSS * SMSS / window, whatever it acknowledges. A receiver with delayed acknowledgements thus
-//! slows the growth: a factor of 1.5 instead of 2 per round trip in slow start, half a segment in congestion avoidance. A
-//! reduction sets the threshold to half of the bytes in flight, at least two segments.
+//! **Model.** In slow start each acknowledgment of new data adds the bytes that it acknowledges, at most one segment.
+//! In congestion avoidance it adds SMSS * SMSS / window, regardless of how much it acknowledges. A receiver with
+//! delayed acknowledgments thus slows the growth to a factor of 1.5 instead of 2 per round trip in slow start, and to
+//! half a segment in congestion avoidance. A reduction sets the threshold to half of the bytes in flight, at least two
+//! segments.
 //!
-//! **The NewReno of QUIC** ([`NewReno::with_quic_growth`]) counts bytes. Slow start adds the bytes acknowledged, and congestion avoidance
-//! SMSS * acknowledged / window, so that delayed acknowledgements do not change the growth. A reduction halves the window,
-//! independent of the bytes in flight.
+//! **The NewReno of QUIC** ([`NewReno::with_quic_growth`]) counts bytes. Slow start adds the bytes acknowledged, and
+//! congestion avoidance SMSS * acknowledged / window, so that delayed acknowledgments do not change the growth. A
+//! reduction halves the window, regardless of the bytes in flight.
 //!
-//! **Source.** RFC 5681 (September 2009) section 3.1, equations 2 to 4; RFC 6582; for QUIC RFC 9002 sections 7.3.1 to 7.3.3.
-//! ns-3's `TcpNewReno` follows the same rules. The sum of equation 3 has 16 fractional bits to avoid rounding losses. With whole
-//! bytes, as in ns-3, a window of 1 000 segments of 1448 bytes would grow by 1 byte instead of 1.448 per acknowledgement.
+//! **Source.** RFC 5681 (September 2009) section 3.1, equations 2 to 4; RFC 6582; for QUIC RFC 9002 sections 7.3.1 to
+//! 7.3.3. ns-3's `TcpNewReno` follows the same rules. The sum of equation 3 has 16 fractional bits to avoid rounding
+//! losses. With whole bytes, as in ns-3, a window of 1 000 segments of 1448 bytes would grow by 1 byte instead of 1.448
+//! per acknowledgment.
 //!
-//! The window also grows while it does not limit sending: RFC 5681 has no rule against it, and therefore uses half of the bytes
-//! in flight instead of half of the window. `linux-reno` has such a rule, and so has the NewReno of QUIC (RFC 9002 section 7.8).
+//! The window also grows while it does not limit sending: RFC 5681 has no rule against it, and therefore uses half of
+//! the bytes in flight instead of half of the window. `linux-reno` has such a rule, and so has the NewReno of QUIC (RFC
+//! 9002 section 7.8).
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
@@ -94,7 +97,7 @@ impl Controller for NewReno {
     }
 
     fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
-        // A duplicate acknowledgement does not count, even with selective acknowledgements.
+        // A duplicate acknowledgment does not count, even with selective acknowledgments.
         if ack.in_recovery || ack.cumulative_bytes == 0 || self.of_quic && !ack.cwnd_limited {
             return;
         }

@@ -1,14 +1,15 @@
 //! The congestion control Scalable TCP.
 //!
-//! **Model.** Each segment acknowledged adds 0.01 segments, and a loss reduces the window by an eighth. The time from a loss back
-//! to the old window, ln(8/7) / ln 1.01 = 13.4 round trips, does not depend on the window. Up to 100 segments, where Reno would
-//! grow faster, the window grows as in Reno.
+//! **Model.** Each segment acknowledged adds 0.01 segments, and a loss reduces the window by an eighth. The time from a
+//! loss back to the old window, ln(8/7) / ln 1.01 = 13.4 round trips, does not depend on the window. Up to 100
+//! segments, where Reno would grow faster, the window grows as in Reno.
 //!
-//! In a cycle of N packets, the window grows by 0.01 N and is reduced by W/8: W = 0.08 N, and the mean is slightly less.
+//! In a cycle of N packets, the window grows by 0.01 N and is reduced by W/8, so W = 0.08 N. The mean window is
+//! slightly smaller.
 //!
-//! **Source.** Kelly, Scalable TCP: Improving Performance in Highspeed Wide Area Networks, ACM CCR 33(2), 2003 (a = 0.01, b =
-//! 0.125). The rule for small windows is that of Linux 6.12 `net/ipv4/tcp_scalable.c`. In the paper, windows up to 16 segments
-//! behave entirely as in Reno, and above that a = 0.01.
+//! **Source.** Kelly, Scalable TCP: Improving Performance in Highspeed Wide Area Networks, ACM CCR 33(2), 2003 (a =
+//! 0.01, b = 0.125). The rule for small windows is that of Linux 6.12 `net/ipv4/tcp_scalable.c`. In the paper, windows
+//! up to 16 segments behave entirely as in Reno, and above that a = 0.01.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};

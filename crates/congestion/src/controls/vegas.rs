@@ -1,18 +1,19 @@
 //! The congestion control TCP Vegas.
 //!
-//! **Model.** The smallest round-trip time so far is that of the empty path. Once per round, the smallest round-trip time of the
-//! round gives the number of segments in queues: window * (rtt - base) / base. Between two and four (alpha and beta) the window
-//! does not change. Below it grows by a segment, above it shrinks by one. In slow start the window doubles per round until more
-//! than one segment (gamma) is in a queue. Then it is set to the capacity of the path plus one segment.
+//! **Model.** The smallest round-trip time so far (base) counts as that of the path without queues. Once per round, the
+//! smallest round-trip time of the round gives the number of segments in queues: window * (rtt - base) / base. Between
+//! two and four (alpha and beta) the window does not change. With fewer, it grows by a segment; with more, it shrinks
+//! by one. In slow start the window doubles per round until more than one segment (gamma) is in a queue. The window is
+//! then set to the capacity of the path plus one segment.
 //!
-//! A round with at most two samples is not evaluated; in it the window grows as in Reno. The reaction to losses is that of Reno,
-//! and Reno controls the window until they are repaired.
+//! A round with at most two samples is not evaluated; in it the window grows as in Reno. The reaction to losses is that
+//! of Reno, and Reno controls the window until they are repaired.
 //!
-//! **Source.** Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8), 1995;
-//! behavior of Linux 6.12 `net/ipv4/tcp_vegas.c` (slow start in every round instead of every other, the constants, the queue
-//! relative to the base). Linux rounds the queue down to whole segments, so its window first shrinks at five; here it is a real
-//! number, as in the paper. Unlike in Linux, the window grows only while it limits sending. The paper's finer retransmission
-//! timing belongs to the transport.
+//! **Source.** Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8),
+//! 1995; behavior of Linux 6.12 `net/ipv4/tcp_vegas.c` (slow start in every round instead of every other, the
+//! constants, the queue relative to the base). Linux rounds the queue down to whole segments, so its window first
+//! shrinks at five; here it is a real number, as in the paper. Unlike in Linux, the window grows only while it limits
+//! sending. The paper's finer retransmission timing belongs to the transport.
 
 use super::linux_reno::LinuxReno;
 use crate::component::ControlComponent;

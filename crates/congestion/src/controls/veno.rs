@@ -1,14 +1,15 @@
 //! The congestion control TCP Veno.
 //!
-//! **Model.** The measure of Vegas distinguishes two kinds of loss. N = window * (rtt - base) / rtt segments are in queues, from
-//! the smallest round-trip time of the last round. With fewer than three (beta), a loss counts as random, such as on a radio
-//! link, and reduces the window by a fifth; otherwise by half. While three or more segments are queued, the window grows by a
-//! segment only every other round trip, so that it stays near its optimum for longer.
+//! **Model.** The measure of Vegas distinguishes two kinds of loss. N = window * (rtt - base) / rtt segments are in
+//! queues, from the smallest round-trip time of the last round. With fewer than three segments (beta), a loss counts as
+//! random, such as on a radio link, and reduces the window by a fifth. Otherwise, it halves the window. While three or
+//! more segments are queued, the window grows by a segment only every other round trip, so that it stays near its
+//! optimum for longer.
 //!
-//! **Source.** Fu and Liew, TCP Veno: TCP Enhancement for Transmission Over Wireless Access Networks, IEEE JSAC 21(2), 2003,
-//! section III. As in Linux 6.12 `net/ipv4/tcp_veno.c`, a round with at most two samples is not evaluated; here the last N then
-//! remains. Unlike in Linux, N is computed once per round, as in the paper. A time-out halves the window, as in the paper, and so
-//! does a mark, which is never random.
+//! **Source.** Fu and Liew, TCP Veno: TCP Enhancement for Transmission Over Wireless Access Networks, IEEE JSAC 21(2),
+//! 2003, section III. As in Linux 6.12 `net/ipv4/tcp_veno.c`, a round with at most two samples is not evaluated; here
+//! the last N then remains. Unlike in Linux, N is computed once per round, as in the paper. A timeout halves the
+//! window, as in the paper, and so does a mark, which is never random.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
@@ -28,7 +29,7 @@ pub(super) static VENO: ControlComponent = ControlComponent::new(
     |_| Box::new(LawController::<Veno>::default()),
 );
 
-/// From this number of segments in queues on, a loss is due to congestion.
+/// With at least this number of segments in queues, a loss counts as due to congestion.
 const BETA: u64 = 3;
 
 /// The window law of Veno.

@@ -1,18 +1,19 @@
 //! The congestion control YeAH-TCP.
 //!
-//! **Model.** There are two modes. *Fast*: the window grows as in Scalable TCP. *Slow*: as in Reno. Once per round, the measure
-//! of Vegas gives the number of segments in queues, Q = window * (rtt - base) / rtt, from the smallest round-trip time of the
-//! round. The mode is slow if Q exceeds 80 (Qmax) or the round-trip time exceeds the base by more than an eighth, otherwise fast.
-//! If Q exceeds 80, the window is also reduced immediately by Q (*precautionary decongestion*), by at most half, but not below
-//! the window that Reno would have. The estimate of that window begins at half the window when slow mode first begins. It grows
-//! by one segment per slow round, and a loss halves it. After 50 fast rounds without a loss, no Reno flow is assumed to compete,
-//! and the estimate begins anew.
+//! **Model.** There are two modes. *Fast*: the window grows as in Scalable TCP. *Slow*: as in Reno. Once per round, the
+//! measure of Vegas gives the number of segments in queues, Q = window * (rtt - base) / rtt, from the smallest
+//! round-trip time of the round. The mode is slow if Q exceeds 80 (Qmax) or the round-trip time exceeds the base by
+//! more than an eighth, otherwise fast. If Q exceeds 80, the window is also reduced immediately by Q (*precautionary
+//! decongestion*), by at most half, but not below the window that Reno would have. The estimate of that window begins
+//! at half the window when slow mode first begins. It grows by one segment per slow round, and a loss halves it. After
+//! 50 fast rounds without a loss, the control assumes that no Reno flow competes, and restarts the estimate.
 //!
-//! A loss reduces the window by Q, at least by an eighth and at most by half. After 16 successive slow rounds, which indicate
-//! competition with Reno, it halves the window.
+//! A loss reduces the window by Q, at least by an eighth and at most by half. After 16 successive slow rounds, which
+//! indicate competition with Reno, it halves the window.
 //!
-//! **Source.** Baiocchi, Castellani and Vacirca, YeAH-TCP: Yet Another Highspeed TCP, PFLDnet 2007. Rules and constants are those
-//! of Linux 6.12 `net/ipv4/tcp_yeah.c`, in bytes. A time-out reduces the window as a loss does, and resets the counts.
+//! **Source.** Baiocchi, Castellani and Vacirca, YeAH-TCP: Yet Another Highspeed TCP, PFLDnet 2007. Rules and constants
+//! are those of Linux 6.12 `net/ipv4/tcp_yeah.c`, in bytes. A timeout reduces the window as a loss does, and resets the
+//! counts.
 
 use super::scalable;
 use crate::component::ControlComponent;
@@ -37,7 +38,7 @@ pub(super) static YEAH: ControlComponent = ControlComponent::new(
 const Q_MAX: u64 = 80;
 /// The delay is too long if it exceeds the base divided by this number.
 const DELAY_PART: u64 = 8;
-/// A loss reduces the window by at least one of this number of equal parts.
+/// The inverse of the smallest share by which a loss reduces the window.
 const SHARES: u64 = 8;
 /// This number of successive slow rounds indicates competition.
 const COMPETITION: u32 = 16;

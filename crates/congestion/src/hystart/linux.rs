@@ -1,15 +1,16 @@
-//! The HyStart of Linux's CUBIC: ends slow start when a train of acknowledgements is as long as half the path, or when the delay
-//! has grown.
+//! The HyStart of Linux's CUBIC: ends slow start when an acknowledgment train lasts half of the round-trip time, or
+//! when the delay has grown.
 //!
-//! **Model.** Both conditions are checked in each round trip, from a window of 16 segments on. *Train*: acknowledgements that
-//! follow each other within 2 ms form a train. The window fills the path if the train extends beyond half of the smallest
-//! round-trip time after the start of the round, plus half of 1 ms for bursts. With pacing, which stretches trains, the limit is
-//! the whole of both. *Delay*: the smallest of more than eight samples of the round exceeds the smallest ever by an eighth of it
-//! (at least 4 ms, at most 16 ms). Slow start then ends at the current window.
+//! **Model.** Both conditions are checked in each round trip, once the window has reached 16 segments. *Train*:
+//! acknowledgments that follow each other within 2 ms form a train. The window fills the path if, since the start of
+//! the round, the train has lasted longer than half of the smallest round-trip time plus 0.5 ms for bursts. With
+//! pacing, which stretches trains, the limit is the whole smallest round-trip time plus 1 ms. *Delay*: the smallest of
+//! more than eight samples of the round exceeds the smallest of the connection by an eighth of the latter (at least 4
+//! ms, at most 16 ms). If either condition is true, slow start ends at the current window.
 //!
-//! **Source.** Ha, Rhee: Taming the elephants (Computer Networks 55(9), 2011); the behavior of Linux 6.12 `net/ipv4/tcp_cubic.c`
-//! (`hystart_update`, `cubictcp_acked`). The allowance for bursts is 1 ms in Linux below 2 Gbit/s, and always here. Round trips
-//! are counted by delivery.
+//! **Source.** Ha, Rhee: Taming the elephants (Computer Networks 55(9), 2011); the behavior of Linux 6.12
+//! `net/ipv4/tcp_cubic.c` (`hystart_update`, `cubictcp_acked`). The allowance for bursts is 1 ms in Linux below 2
+//! Gbit/s, and always here. Round trips are counted by delivery.
 
 use super::delay_threshold;
 use crate::control::Ack;
@@ -44,7 +45,8 @@ impl LinuxHyStart {
         }
     }
 
-    /// Handles an acknowledgement in slow start with a window of this number of segments. Returns whether slow start ends.
+    /// Handles an acknowledgment in slow start with a window of this number of segments. Returns whether slow start
+    /// ends.
     pub(crate) fn on_ack(&mut self, ack: &Ack, window_segments: u64) -> bool {
         if ack.round_start {
             self.round_began = ack.now;
@@ -111,8 +113,8 @@ mod tests {
         assert!(!ends);
     }
 
-    /// The delay may grow by 10 ms on a path of 80 ms, by the minimum of 4 ms on one of 8 ms, and by the maximum of 16 ms on one
-    /// of 400 ms. The decision is made at the ninth sample of a round, from its smallest.
+    /// The delay may grow by 10 ms on a path of 80 ms, by the minimum of 4 ms on one of 8 ms, and by the maximum of 16
+    /// ms on one of 400 ms. The decision is made at the ninth sample of a round, from its smallest.
     #[test]
     fn slow_start_ends_when_the_delay_has_grown() {
         for (path, more) in [(80, 10), (8, 4), (400, 16)] {

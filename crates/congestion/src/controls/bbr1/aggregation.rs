@@ -1,12 +1,13 @@
-//! Estimates the aggregation of acknowledgements, such as on a radio link, in a cable network or in a receiver: the bytes
-//! acknowledged at once beyond those that the bandwidth delivers.
+//! Estimates the aggregation of acknowledgments, such as on a radio link, in a cable network or in a receiver: the
+//! bytes acknowledged at once beyond those that the bandwidth delivers.
 //!
-//! **Model.** An epoch begins when the bytes acknowledged since the last start do not exceed what the bandwidth delivers in that
-//! time. Bytes acknowledged beyond that are the excess. The window is increased by the largest excess of the last five to ten
-//! rounds, at most by what the bandwidth delivers in 100 ms, and only once the path was filled.
+//! **Model.** An epoch begins when the bytes acknowledged since the start of the last epoch do not exceed what the
+//! bandwidth delivers in that time. Bytes acknowledged beyond that are the excess. The window is increased by the
+//! largest excess of the last five to ten rounds, at most by what the bandwidth delivers in 100 ms, and only once the
+//! path was filled.
 //!
-//! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_update_ack_aggregation`, `bbr_ack_aggregation_cwnd`). The draft does not
-//! contain it.
+//! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_update_ack_aggregation`, `bbr_ack_aggregation_cwnd`). The draft
+//! does not specify this estimate.
 
 use crate::bbr::bytes_in;
 use crate::control::{Ack, WindowState};
@@ -24,7 +25,7 @@ const LONGEST_EPOCH_SEGMENTS: u64 = 1 << 20;
 pub(crate) struct Aggregation {
     epoch_at: Instant,
     epoch_bytes: u64,
-    /// The largest excess of the current and of the preceding five rounds.
+    /// The largest excess of the current period of up to five rounds, and of the previous period.
     excess_bytes: [u64; 2],
     rounds: u8,
 }

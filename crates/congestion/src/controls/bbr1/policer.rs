@@ -1,12 +1,14 @@
-//! Detects a token-bucket policer: a device that forwards a fixed rate and saved-up bursts, and drops the rest.
+//! Detects a token-bucket policer: a device that forwards a fixed rate, plus bursts from saved tokens, and drops the
+//! rest.
 //!
-//! **Model.** The largest delivery rate includes the saved-up bursts of a policer, and a sender at that rate loses most of its
-//! packets. From the first loss on, the control therefore measures the rate over intervals of four to sixteen rounds. An interval
-//! ends with a loss, and at least one byte is lost for five delivered (50/256). If two successive intervals have nearly the same
-//! rate (within an eighth, or 4 kbit/s), a policer is assumed. The bandwidth is then the mean of both rates for 48 rounds of
-//! PROBE_BW, with a gain of 1. An application-limited phase ends a measurement.
+//! **Model.** The largest delivery rate includes the bursts that a policer forwards, and a sender at that rate loses
+//! most of its packets. From the first loss on, the control therefore measures the rate over intervals of four to
+//! sixteen rounds. An interval ends with a loss, if about one byte was lost for five delivered (at least 50/256). If
+//! two successive intervals have nearly the same rate (within an eighth, or 4 kbit/s), the control assumes a policer.
+//! The bandwidth is then the mean of both rates for 48 rounds of PROBE_BW, with a gain of 1. An application-limited
+//! phase discards the measurement.
 //!
-//! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_lt_bw_sampling`). The draft does not contain it.
+//! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_lt_bw_sampling`). The draft does not specify this detector.
 
 use fullpipe_units::Instant;
 
@@ -21,7 +23,7 @@ const SAME_BPS: u64 = 4_000;
 /// The shortest interval; Linux counts whole milliseconds.
 const SHORTEST_MILLISECONDS: u64 = 1;
 
-/// The values of an acknowledgement that the detector uses.
+/// The values of an acknowledgment that the detector uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PolicerSample {
     pub(crate) now: Instant,
@@ -31,7 +33,7 @@ pub(crate) struct PolicerSample {
     pub(crate) round_start: bool,
 }
 
-/// The action of the control after an acknowledgement.
+/// The action of the control after an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PolicerAction {
     None,
@@ -162,8 +164,9 @@ mod tests {
         let (mut policer, mut state) = (PolicerDetector::default(), (0, 0));
         for n in 1..=8 {
             round(&mut policer, &mut state, 125_000, 25_000);
-            // The loss of the first round begins the first interval and counts as its first round. The interval thus ends with
-            // the fourth round: three rounds of 125 000 bytes in 300 ms. The second interval needs four more: 8 rounds.
+            // The loss of the first round begins the first interval and counts as its first round. The interval thus
+            // ends with the fourth round: three rounds of 125 000 bytes in 300 ms. The second interval needs four more:
+            // 8 rounds.
             assert_eq!(policer.bandwidth(), (n == 8).then_some(10_000_000), "{n}");
         }
         // The rate is used for 48 rounds.
@@ -186,7 +189,8 @@ mod tests {
 
     #[test]
     fn rates_that_differ_by_more_than_an_eighth_do_not_indicate_a_policer() {
-        // The first interval has 10 Mbit/s, the second exactly an eighth more (11.25 Mbit/s) or slightly more than that.
+        // The first interval has 10 Mbit/s, the second exactly an eighth more (11.25 Mbit/s) or slightly more than
+        // that.
         for (second, same) in [(140_625, true), (140_700, false)] {
             let (mut policer, mut state) = (PolicerDetector::default(), (0, 0));
             for _ in 0..4 {

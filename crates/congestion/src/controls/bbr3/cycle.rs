@@ -10,15 +10,16 @@ use crate::control::{Ack, WindowState};
 use crate::window::segment;
 use fullpipe_units::{Duration, Instant, RandomStream};
 
-/// A round with less than this growth of the delivery rate counts as one without growth; below, the number of such rounds.
+/// A round with less than this growth of the delivery rate counts as one without growth. After `FULL_ROUNDS` of them,
+/// the full bandwidth is reached.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u8 = 3;
-/// The number of acknowledgements with losses in a round of recovery that ends Startup.
+/// The number of acknowledgments with losses in a round of recovery that ends Startup.
 const STARTUP_LOSS_EVENTS: u32 = 6;
 const DRAIN_ROUNDS: u64 = 3;
 /// The share of the long-term bound that is left to other flows.
 const HEADROOM: f64 = 0.15;
-/// The minimum time between bandwidth probes; a random part up to `WAIT_SPREAD` is added.
+/// The minimum time between bandwidth probes; a random time up to `WAIT_SPREAD` is added.
 const SHORTEST_WAIT: Duration = Duration::from_secs(2);
 const WAIT_SPREAD: Duration = Duration::from_secs(1);
 /// The maximum number of rounds between bandwidth probes, for coexistence with Reno.
@@ -27,7 +28,7 @@ const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
 /// The long-term bound grows by at most 2^30 segments per round.
 const MOST_DOUBLINGS: u32 = 30;
 
-/// The phase of the bandwidth probe to which the current acknowledgements belong.
+/// The phase of the bandwidth probe to which the current acknowledgments belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckPhase {
     /// No probe.
@@ -104,7 +105,7 @@ impl Cycle {
         out.push(("full_bw_count", f64::from(self.full_bw_count)));
     }
 
-    /// Raises the slope: the bound grows by 1, 2, 4, ... segments in successive rounds of a probe.
+    /// Raises the slope of the long-term bound, which grows by 1, 2, 4, ... segments in successive rounds of a probe.
     fn raise_slope(&mut self, control: &WindowState) {
         let growth = 1u64 << self.bw_probe_up_rounds;
         self.bw_probe_up_rounds = (self.bw_probe_up_rounds + 1).min(MOST_DOUBLINGS);
@@ -224,7 +225,7 @@ impl Bbr3 {
     /// Begins the next bandwidth probe if it is due; returns whether it was (`IsTimeToProbeBW`).
     fn probe_if_time(&mut self, control: &WindowState, now: Instant) -> bool {
         let waited = now > self.cycle.started_at.saturating_add(self.cycle.bw_probe_wait);
-        // Reno grows by a segment per round, so its recovery takes one round per segment of the window.
+        // Reno's window grows by a segment per round, so its recovery takes one round per segment of the window.
         let reno_rounds = (self.target_in_flight(control) / segment(control)).min(RENO_ROUNDS);
         let time = waited || self.model.rounds_since_probe_up >= reno_rounds;
         if time {
@@ -245,7 +246,7 @@ impl Bbr3 {
             return true;
         }
         if ack.cwnd_limited && control.cwnd_bytes >= bound {
-            // The bound limits the rate, not the path.
+            // The bound, not the path, limits the rate.
             self.cycle.reset_full_bandwidth(sample.rate_bps);
             return false;
         }
@@ -262,7 +263,7 @@ impl Bbr3 {
         bound.saturating_sub(headroom).max(four_segments(control))
     }
 
-    /// Updates bandwidth and bound from the acknowledgements of a probe. Returns whether it changed the state.
+    /// Updates bandwidth and bound from the acknowledgments of a probe. Returns whether it changed the state.
     fn adapt_long_term_model(&mut self, control: &WindowState, sample: &RateSample, ack: &Ack) -> bool {
         let round_start = self.model.rounds.start;
         if self.cycle.ack_phase == AckPhase::ProbeStarting && round_start {

@@ -22,14 +22,14 @@ pub(crate) struct LossBounds {
     pub(crate) inflight_longterm: u64,
     /// Bytes declared lost on the connection.
     lost_bytes: u64,
-    /// The largest rate and the largest volume of the current round.
+    /// The largest delivery rate and the largest number of bytes delivered in the current round.
     bw_latest_bps: u64,
     pub(crate) inflight_latest_bytes: u64,
     /// A round of losses ends when a packet is acknowledged that was sent after this number of bytes was delivered.
     round_delivered_bytes: u64,
     pub(crate) round_start: bool,
     in_round: bool,
-    /// The number of acknowledgements in this round that detected losses.
+    /// The number of acknowledgments in this round that detected losses.
     pub(crate) events_in_round: u32,
     /// Whether the following fields were saved in the current recovery.
     pub(crate) saved: bool,
@@ -111,7 +111,7 @@ impl LossBounds {
     }
 }
 
-/// Whether the loss exceeds what a probe may cost.
+/// Whether the share of bytes lost exceeds the threshold.
 pub(crate) fn too_much_lost(lost_bytes: u64, tx_in_flight_bytes: u64) -> bool {
     lost_bytes as f64 > tx_in_flight_bytes as f64 * LOSS_THRESHOLD
 }

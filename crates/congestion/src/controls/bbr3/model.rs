@@ -10,7 +10,7 @@ use fullpipe_units::{Duration, Instant};
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The rate sample of an acknowledgement (the draft's RS).
+/// The rate sample of an acknowledgment (the draft's RS).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RateSample {
     /// The delivery rate; 0 if there is no sample.
