@@ -14,7 +14,6 @@
 use crate::error::StudyError;
 use crate::files::{FileOperationError, FileSystem, UNFINISHED};
 use crate::port::{RunFileSink, RunOptions, RunRecords};
-use crate::shard::ShardRecord;
 use crate::tables::{MetricTables, TABLES, WantedSeries};
 use fullpipe_archive::{
     CPU, CpuRow, EXPECTATIONS, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord, RunRecord,
@@ -26,6 +25,9 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The file that names the shard of a folder.
+pub(crate) const SHARD_FILE: &str = "shard.json";
 
 /// The verdicts of a study that was repeated under several study seeds, as a Markdown table.
 pub(crate) const ROBUSTNESS_PAGE: &str = "robustness.md";
@@ -90,7 +92,7 @@ impl Archive {
                 Results::FILE,
                 ROBUSTNESS.file,
                 ROBUSTNESS_PAGE,
-                ShardRecord::FILE,
+                SHARD_FILE,
                 "report.html",
                 "plots",
             ] {

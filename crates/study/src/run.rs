@@ -34,7 +34,7 @@ pub struct StudyOptions {
     /// The memory of the machine in bytes, if known. A run that needs more is rejected before the first run. If the
     /// memory is not sufficient for `jobs` runs, fewer runs are made at once.
     pub memory_bytes: Option<u64>,
-    /// Whether all runs exist in the folder and none of the plan may be made, as after [`merge`](crate::shard::merge).
+    /// Whether all runs exist in the folder and none of the plan may be made, as after [`merge`](crate::merge).
     /// Runs with random starts, which the results of the others require, are still made.
     pub only_reuse: bool,
 }

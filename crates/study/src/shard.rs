@@ -4,7 +4,7 @@
 //! A shard's folder has the same `study.toml` as that of the whole study, the runs, and `shard.json` with I and N, but no
 //! tables. After the merge the folder is that of the whole study.
 
-use crate::archive::Archive;
+use crate::archive::{Archive, SHARD_FILE};
 use crate::error::StudyError;
 use crate::files::FileSystem;
 use crate::plan::{Plan, make_plan};
@@ -69,20 +69,16 @@ impl fmt::Display for Shard {
     }
 }
 
-/// The file that names the shard of a folder.
-pub(crate) struct ShardRecord;
+/// Returns the content of the file that names a shard.
+fn record_of(shard: Shard) -> Vec<u8> {
+    format!("{{\"index\":{},\"count\":{}}}\n", shard.index, shard.count).into_bytes()
+}
 
-impl ShardRecord {
-    pub(crate) const FILE: &'static str = "shard.json";
-
-    fn to_bytes(shard: Shard) -> Vec<u8> {
-        format!("{{\"index\":{},\"count\":{}}}\n", shard.index, shard.count).into_bytes()
-    }
-
-    fn parse(bytes: &[u8]) -> Option<Shard> {
-        let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-        format!("{}/{}", value["index"], value["count"]).parse().ok()
-    }
+/// Returns the shard that a folder names; `None` if it is not that of a shard.
+fn shard_of(archive: &Archive) -> Result<Option<Shard>, StudyError> {
+    let Some(bytes) = archive.read(SHARD_FILE)? else { return Ok(None) };
+    let value: Option<serde_json::Value> = serde_json::from_slice(&bytes).ok();
+    Ok(value.and_then(|value| format!("{}/{}", value["index"], value["count"]).parse().ok()))
 }
 
 /// The result of a shard.
@@ -133,15 +129,13 @@ pub fn run_shard(
     let jobs = jobs_of(&plan, options, progress)?;
     let build = laboratory.build_identity();
     let archive = Archive::open(folder, &resolved_text(study, &build), files.clone())?;
-    if let Some(other) =
-        archive.read(ShardRecord::FILE)?.as_deref().and_then(ShardRecord::parse).filter(|other| *other != shard)
-    {
+    if let Some(other) = shard_of(&archive)?.filter(|other| *other != shard) {
         return Err(StudyError::Folder(format!(
             "{} has shard {other} of this study, not {shard}; choose another folder with --out",
             folder.display()
         )));
     }
-    archive.write(&[(ShardRecord::FILE, ShardRecord::to_bytes(shard))])?;
+    archive.write(&[(SHARD_FILE, record_of(shard))])?;
     let sweep = Sweep {
         study,
         plan: &plan,
@@ -198,7 +192,7 @@ pub fn merge(
             }));
         }
         let source = Archive::open(path, &text, files.clone())?;
-        let shard = source.read(ShardRecord::FILE)?.as_deref().and_then(ShardRecord::parse);
+        let shard = shard_of(&source)?;
         sources.push((path, source, shard));
     }
     let plan = make_plan(study, laboratory)?;

@@ -215,7 +215,9 @@ impl VectorBuilder {
             let found = self.body.iter().filter(|adu| adu.side == side).count() as u64;
             let declared = *declared.get(side);
             if found != declared {
-                return Err(format!("the connection has {found} ADUs of the {name}, its first line declares {declared}"));
+                return Err(format!(
+                    "the connection has {found} ADUs of the {name}, its first line declares {declared}"
+                ));
             }
         }
         if self.body.is_empty() {
