@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn the_samples_of_a_constant_stream_equal_its_rate() {
         // 1250 bytes per millisecond are 10 Mbit/s; the round trip takes 20 ms. This applies from the first packet sent
-        // after the first acknowledgement: 20 packets are delivered between its departure and its acknowledgement, 25
-        // 000 bytes in 20 ms.
+        // after the first acknowledgement: 20 packets are delivered between its departure and its acknowledgement,
+        // 25 000 bytes in 20 ms.
         let mut sampler = RateSampler::new();
         let mut packets = Vec::new();
         for now in 0..200u64 {
