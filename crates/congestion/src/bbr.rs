@@ -125,8 +125,8 @@ impl WindowedMax {
 
 /// The phases in which the control itself limits sending. While BBR probes for the round-trip time, its window is too
 /// small to fill the path. BBR then marks the connection as application-limited, so that a low rate does not count as
-/// the rate of the path. The control cannot mark the transport's packets, but it can identify them, because the state
-/// of a packet contains the bytes delivered when the packet was sent.
+/// the rate of the path. The control cannot mark the transport's packets, but it can identify them. The state of a
+/// packet contains the bytes delivered when the packet was sent.
 ///
 /// If a round trip takes seconds, packets of one phase may be acknowledged in the next. The last two phases are
 /// therefore stored.

@@ -62,7 +62,7 @@ impl<'a> Segment<'a> {
 }
 
 /// Minimum time between challenge ACKs (RFC 5961 section 7; Linux `tcp_invalid_ratelimit`). Without this limit, two
-/// endpoints with inconsistent states would answer each other forever.
+/// endpoints with inconsistent states would answer each other indefinitely.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 /// Age at which a peer's timestamp becomes invalid (RFC 7323 section 5.5: 24 days).
 const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 86_400);

@@ -18,7 +18,7 @@
 //!
 //! **Choices.** For each acknowledgment, ACE is interpreted as the safest likely case (RFC 9768 appendix A.2). If an
 //! acknowledgment covers as many segments as the counter can represent, the counter may have wrapped. Every pure
-//! acknowledgment carries the option with all three counters if there is room after timestamps and SACK blocks. Data
+//! acknowledgment carries the option with all three counters if they fit after timestamps and SACK blocks. Data
 //! segments are full and carry none.
 
 use crate::config::EcnFeedback;

@@ -6,9 +6,9 @@
 //! window does not change (Linux `tcp_simple_retransmit`).
 //!
 //! A path that drops large packets silently is a black hole and causes repeated timeouts. After a configured number of
-//! timeouts of the same segment, the segment size is halved, if this makes the segment smaller: at first to at most
-//! 1024 bytes, and at every further timeout down to 512 bytes (RFC 4821 section 7.7; Linux `tcp_mtu_probing`, with the
-//! bound 48). A search for larger sizes follows (RFC 4821 section 7). While nothing is lost, new data is sent in a
+//! timeouts of the same segment, the segment size is halved, if this makes the segment smaller. The new size is between
+//! 512 and 1024 bytes, and every further timeout halves it again (RFC 4821 section 7.7; Linux `tcp_mtu_probing`, with
+//! the bound 48). A search for larger sizes follows (RFC 4821 section 7). While nothing is lost, new data is sent in a
 //! probe segment, midway between the largest size that passed and the smallest that did not. If the probe arrives, its
 //! size becomes the segment size. If the probe is lost, it was too large, and the congestion control's reduction is
 //! undone. The search ends when the two sizes differ by less than 8 bytes.
@@ -66,7 +66,7 @@ fn cut_lost(board: &mut Scoreboard, mss_bytes: u64) {
         let data_end = segment.start + segment.payload_bytes();
         let mut start = segment.start;
         while start < end {
-            // The last piece includes the FIN.
+            // The last part includes the FIN.
             let piece_end = if data_end - start <= mss_bytes { end } else { start + mss_bytes };
             let fin = if piece_end == end { flag::FIN } else { 0 };
             let flags = segment.flags & (!flag::FIN | fin);

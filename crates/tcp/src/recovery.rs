@@ -266,8 +266,8 @@ impl Rack {
     }
 }
 
-/// The offset below which all data not selectively acknowledged is lost (RFC 6675 section 4, IsLost): at least three
-/// separate ranges, or more than two segments' worth of bytes, arrived above it. 0 if there is none.
+/// The offset below which all data not selectively acknowledged is lost (RFC 6675 section 4, IsLost); 0 if there is
+/// none. At least three separate ranges, or more bytes than two full segments, have arrived above this offset.
 pub(crate) fn lost_below(board: &Scoreboard, mss_bytes: u64) -> u64 {
     let Some(loss) = &board.loss else { return 0 };
     let mut bytes = 0;

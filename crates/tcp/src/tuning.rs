@@ -1,10 +1,9 @@
 //! Growth of the receive buffer by dynamic right-sizing (Fisk and Feng, "Dynamic Right-Sizing in TCP", 2001), as in
 //! Linux (`tcp_rcv_space_adjust`, `tcp_rcv_rtt_measure`).
 //!
-//! **Model.** A sender in slow start doubles its rate every round trip. So as not to limit the sender, the receiver
-//! must offer twice the data that its application read in the last round trip, plus some segments for the jitter of
-//! reads. If the amount read grew by a fraction, the receiver adds twice that fraction. The buffer only grows, up to
-//! its bound.
+//! **Model.** A sender in slow start doubles its rate every round trip. The receiver must therefore offer twice the
+//! data that its application read in the last round trip, plus some segments for the jitter of reads. If the amount
+//! read grew by a fraction, the receiver adds twice that fraction. The buffer only grows, up to its bound.
 //!
 //! The receiver measures the round-trip time from echoed timestamps, with one sample per millisecond. A shorter sample
 //! takes effect immediately, because a sample can only be too long. A longer sample has the weight 1/8 (as in Linux
@@ -14,7 +13,7 @@
 use crate::Config;
 use fullpipe_units::{Duration, Instant};
 
-/// Additional segments of room above twice the data read.
+/// Additional segments that are offered above twice the data read.
 const SPARE_SEGMENTS: u64 = 16;
 /// Time between samples. Linux takes one for each echoed value, and its timestamps have ticks of one millisecond.
 const PAUSE: Duration = Duration::from_millis(1);

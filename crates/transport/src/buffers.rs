@@ -79,8 +79,8 @@ impl ByteStore {
         Some(whole.freeze())
     }
 
-    /// Removes and returns the part that begins at `start` and ends at or before `stop`: bytes up to the end of their
-    /// chunk, or a length up to the next chunk. All content before it is discarded.
+    /// Removes and returns the part that begins at `start` and ends at or before `stop`. It consists of bytes up to the
+    /// end of their chunk, or of a length up to the next chunk. All content before it is discarded.
     pub fn take(&mut self, start: u64, stop: u64) -> Payload {
         self.remove_below(start);
         match self.chunks.front_mut() {

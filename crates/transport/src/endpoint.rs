@@ -1,8 +1,8 @@
 //! Endpoints of all kinds: their identifiers, their deadlines, and the report for observers.
 //!
-//! An endpoint is one end of a flow: a connection of the TCP model, of the QUIC model or of the real QUIC stack, a
-//! socket of this machine's kernel, or a client or proxy of a tunnel. Probes, logs and records read [`EndpointReport`]
-//! and need not distinguish these kinds.
+//! An endpoint is one end of a flow. It is a connection of the TCP model, of the QUIC model or of the real QUIC stack,
+//! a socket of this machine's kernel, or a client or proxy of a tunnel. Probes, logs and records read
+//! [`EndpointReport`] and need not distinguish these kinds.
 
 use fullpipe_units::{Duration, Instant};
 use std::fmt;

@@ -108,8 +108,8 @@ pub trait Stream {
     /// [`Stream::finish`] it accepts nothing.
     fn write(&mut self, payload: Payload) -> u64;
 
-    /// Makes writes of `write_bytes` bytes without content while a whole write fits, up to `most_bytes` in total. The
-    /// last write can be shorter. Returns the number of bytes written.
+    /// Performs writes of `write_bytes` bytes without content while a whole write fits, up to `most_bytes` in total.
+    /// The last write can be shorter. Returns the number of bytes written.
     fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
         let mut written = 0;
         while written < most_bytes {

@@ -155,7 +155,7 @@ pub struct Session {
     /// Plaintext of complete records that has not been read yet.
     plain: VecDeque<Payload>,
     plain_bytes: u64,
-    /// Data for which the stream had no room.
+    /// Data for which the stream had no space.
     unsent: VecDeque<Payload>,
     finish: Finish,
     events: VecDeque<TransportEvent>,

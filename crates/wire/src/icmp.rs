@@ -3,9 +3,9 @@
 //!
 //! An error quotes as much of the packet as fits into 576 bytes (RFC 1812 section 4.3.2.3), or into 1280 bytes with
 //! IPv6 (RFC 4443 section 3). No error is sent about an ICMP error, a multicast or broadcast packet, or a fragment
-//! other than the first, nor to a source that is not a single host (RFC 1812 section 4.3.2.7, RFC 4443 section 2.4).
-//! This is stricter than RFC 4443, which permits "packet too big" about multicast packets and errors about all
-//! fragments. The caller limits the rate of errors.
+//! other than the first. No error is sent to a source that is not a single host (RFC 1812 section 4.3.2.7, RFC 4443
+//! section 2.4). These rules are stricter than RFC 4443, which permits "packet too big" about multicast packets and
+//! errors about all fragments. The caller limits the rate of errors.
 //!
 //! An error has the precedence "internetwork control" (RFC 1812 section 4.3.2.5). An echo reply has the type of service
 //! of its request (RFC 1349 section 5.1), but is not ECN-capable. IP options of a request are not returned.

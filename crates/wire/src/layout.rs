@@ -37,8 +37,8 @@ pub enum PacketError {
     BadHeaderChecksum,
     /// IPv6 extension headers are truncated, out of order, or too many.
     InvalidExtensions,
-    /// A fragment is empty or ends beyond the maximum packet size, or its length is not a multiple of eight bytes
-    /// although it is not the last.
+    /// A fragment is empty or ends beyond the maximum packet size, or the length of a fragment other than the last is
+    /// not a multiple of eight bytes.
     InvalidFragment,
     /// The transport header is incomplete, or its lengths are invalid.
     InvalidTransport,

@@ -4,7 +4,7 @@
 //! probe. The probe is a segment without payload whose sequence number is one too low, to which a reachable peer must
 //! respond. After a number of unanswered probes, sent at an interval, the connection is aborted. While data is
 //! outstanding, the retransmission timer detects an unreachable peer instead. In FIN-WAIT-2, the peer may continue to
-//! send forever, unless a limit is set.
+//! send indefinitely, unless a limit is set.
 
 use super::{Connection, pending};
 use crate::config::KeepAlive;

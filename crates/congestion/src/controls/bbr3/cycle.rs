@@ -253,7 +253,7 @@ impl Bbr3 {
         self.cycle.full_bw_now
     }
 
-    /// The long-term bound less the headroom for other flows.
+    /// The long-term bound minus the headroom for other flows.
     pub(crate) fn in_flight_with_headroom(&self, control: &WindowState) -> u64 {
         let bound = self.losses.inflight_longterm;
         if bound == UNBOUNDED {
