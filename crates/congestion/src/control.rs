@@ -54,7 +54,7 @@ pub struct PacketState {
     pub delivered_at: Instant,
     /// When the first packet of its flight was sent.
     pub first_sent_at: Instant,
-    /// Bytes in flight after the packet was sent, including it.
+    /// Bytes in flight after the packet was sent, including that packet.
     pub in_flight_bytes: u64,
     /// Bytes declared lost on the connection when the packet was sent.
     pub lost_bytes: u64,
@@ -73,7 +73,7 @@ pub struct DeliveryRate {
     pub prior_delivered_bytes: u64,
     /// Bytes lost from the departure of the sampled packet until now.
     pub lost_bytes: u64,
-    /// Bytes in flight when the sampled packet was sent, including it.
+    /// Bytes in flight when the sampled packet was sent, including that packet.
     pub in_flight_bytes: u64,
     /// Whether the sampled packet was sent while the application limited sending.
     pub app_limited: bool,

@@ -183,8 +183,8 @@ impl Driver {
         self.controller.on_idle_restart(&mut self.control, now);
     }
 
-    /// Notifies a control that requires pacing of a restart, if nothing is in flight and there has been a round-trip
-    /// sample. Returns whether it did. Called before a packet is sent.
+    /// Notifies the control that sending restarts, if nothing is in flight, the control requires pacing, and there has
+    /// been a round-trip sample. Returns whether it did. Called before a packet is sent.
     #[inline]
     pub fn restart_if_idle(&mut self, now: Instant, in_flight_bytes: u64, has_rtt: bool) -> bool {
         let restarts = in_flight_bytes == 0 && self.paces && has_rtt;

@@ -1,10 +1,10 @@
 //! Delivery-rate samples: the rate at which the network delivers data, measured at the sender.
 //!
-//! **Model.** When a packet is sent, the bytes delivered so far and the time of the last delivery are stored with it.
-//! When it is acknowledged, the bytes delivered since then are divided by the longer of the send interval and the
-//! acknowledgment interval. The result is a sample of the rate of the path. The longer interval is used because
-//! acknowledgments may arrive compressed and packets may leave in bursts. A sample from a time in which the application
-//! had no data to send is only a lower bound on the rate, and is marked.
+//! **Model.** When a packet is sent, the bytes delivered so far and the time of the last delivery are stored with the
+//! packet. When the packet is acknowledged, the bytes delivered since then are divided by the longer of the send
+//! interval and the acknowledgment interval. The result is a sample of the rate of the path. The longer interval is
+//! used because acknowledgments may arrive compressed and packets may leave in bursts. A sample from a time in which
+//! the application had no data to send is only a lower bound on the rate, and is marked.
 //!
 //! **Source.** draft-ietf-ccwg-bbr, section 4.1 (version of July 2026); Linux `net/ipv4/tcp_rate.c`.
 //!

@@ -22,7 +22,7 @@ pub(crate) mod flag {
     pub(crate) const LOST: u8 = 2;
     /// Sent more than once.
     pub(crate) const RETRANSMITTED: u8 = 4;
-    /// Whether its last sequence number is the FIN.
+    /// The last sequence number is the FIN.
     pub(crate) const FIN: u8 = 8;
     /// Sent while the application limited sending, not the window.
     pub(crate) const APP_LIMITED: u8 = 16;

@@ -252,7 +252,7 @@ impl Sender {
         self.repair.as_deref().unwrap_or(&NO_REPAIR)
     }
 
-    /// Returns the same state for changes, and allocates it if necessary.
+    /// Returns the state of [`Sender::repair`] mutably, and allocates it if necessary.
     pub(crate) fn repair_mut(&mut self) -> &mut Repair {
         self.repair.get_or_insert_default()
     }

@@ -63,7 +63,7 @@ struct Incomplete {
     begun: Instant,
     is_sound: bool,
     fragments: BTreeMap<u32, Held>,
-    /// End of the last fragment, if that has arrived.
+    /// End of the last fragment, if it has arrived.
     end: Option<u32>,
     /// Payload bytes that have arrived.
     arrived_bytes: u32,

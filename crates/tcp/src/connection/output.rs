@@ -37,7 +37,7 @@ pub struct SegmentContents {
 pub struct Burst {
     /// Number of segments.
     pub segments: u32,
-    /// Whether [`Connection::poll_segment`] has nothing to send after them.
+    /// Whether [`Connection::poll_segment`] has nothing to send after these segments.
     pub is_all: bool,
     /// The header of the first segment. In each of the next, the sequence number increases by `payload_bytes`.
     pub header: TcpHeader,

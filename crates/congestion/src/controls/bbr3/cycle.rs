@@ -263,7 +263,8 @@ impl Bbr3 {
         bound.saturating_sub(headroom).max(four_segments(control))
     }
 
-    /// Updates bandwidth and bound from the acknowledgments of a probe. Returns whether it changed the state.
+    /// Updates the bandwidth and the long-term bound from the acknowledgments of a probe. Returns whether the state
+    /// changed.
     fn adapt_long_term_model(&mut self, control: &WindowState, sample: &RateSample, ack: &Ack) -> bool {
         let round_start = self.model.rounds.start;
         if self.cycle.ack_phase == AckPhase::ProbeStarting && round_start {
