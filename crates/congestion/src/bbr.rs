@@ -76,8 +76,8 @@ pub(crate) struct RoundCounter {
 }
 
 impl RoundCounter {
-    /// Processes an acknowledgment. `prior_delivered_bytes` is the number of bytes that had been delivered when its
-    /// newest packet was sent.
+    /// Processes an acknowledgment. `prior_delivered_bytes` is the number of bytes that had been delivered when the
+    /// newest acknowledged packet was sent.
     pub(crate) fn on_ack(&mut self, prior_delivered_bytes: Option<u64>, delivered_bytes: u64) {
         self.start = prior_delivered_bytes.is_some_and(|prior| prior >= self.end_bytes);
         if self.start {

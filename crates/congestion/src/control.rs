@@ -177,7 +177,7 @@ pub struct RecoveryExit {
     pub undone: bool,
 }
 
-/// The expiry of a retransmission timer, or a probe.
+/// The expiry of a retransmission timer.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout {
     /// The current time.
@@ -249,7 +249,7 @@ pub trait Controller: std::fmt::Debug + Send {
     /// window to one segment, unless [`ControlRequirements::own_recovery`] is declared.
     fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout);
 
-    /// Called when sending restarts after an idle period longer than the retransmission timeout.
+    /// Called when sending restarts after an idle period (in TCP, one longer than the retransmission timeout).
     fn on_idle_restart(&mut self, _control: &mut WindowState, _now: Instant) {}
 
     /// Called when the path or the segment size changes; `control.mss_bytes` is the new size.

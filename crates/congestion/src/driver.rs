@@ -28,7 +28,7 @@ pub struct Driver {
     pub control: WindowState,
     controller: Box<dyn Controller>,
     rate: RateSampler,
-    /// Bytes delivered when the current round began. A packet sent later ends the round.
+    /// Bytes delivered when the current round began. The acknowledgment of a packet sent later ends the round.
     round_end_bytes: u64,
     /// 32 bits wide, so that it shares a word with the flags below.
     round_count: u32,

@@ -2,9 +2,9 @@
 //! acceptance rules of RFC 5961.
 //!
 //! **Model.** This file opens and closes the connection. The sender ([`crate::sender`]) and the receiver
-//! ([`crate::receiver`]) process the data of an open connection. A host passes segments and the time, and polls
-//! segments, events and two deadlines. Segments of an open connection that contain only an acknowledgment or the next
-//! data in order take a fast path through the checks. The general path has the same effect for any segment.
+//! ([`crate::receiver`]) process the data of an open connection. The host passes received segments and the time, and
+//! polls for segments, events and two deadlines. Segments of an open connection that contain only an acknowledgment or
+//! the next data in order take a fast path through the checks. The general path has the same effect for any segment.
 
 mod fast_open;
 mod handshake;
@@ -407,7 +407,7 @@ impl Connection {
             }
             let plain_data = length > 0 && !header.has_flag(flags::SYN);
             if plain_data && header.has_flag(flags::ACK) && self.open && start <= limit {
-                // The segment is a full duplicate: the answer reports it to the sender.
+                // The segment is a complete duplicate. The acknowledgment reports it to the sender.
                 return self.receive(now, header, start, payload);
             }
             if start == -1 && header.has_flag(flags::SYN) && header.has_flag(flags::ACK) {

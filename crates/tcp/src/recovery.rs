@@ -13,7 +13,7 @@ pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
 pub(crate) enum RecoveryPhase {
     /// No recovery.
     Open = 0,
-    /// No loss, but a mark required a smaller window, which decreases step by step (Linux's state CWR).
+    /// No loss, but a mark required a smaller window, which decreases gradually (Linux's state CWR).
     Cwr = RecoveryPhase::REDUCES,
     /// After a retransmission timeout.
     Loss = RecoveryPhase::REPAIRS,
@@ -38,8 +38,8 @@ impl RecoveryPhase {
     }
 }
 
-/// Proportional rate reduction (RFC 9937 section 6): in fast recovery the window decreases to the threshold step by
-/// step with deliveries, not at once. Only whole segments are sent, so a fraction of one counts as one, as in the RFC's
+/// Proportional rate reduction (RFC 9937 section 6): in fast recovery, the window decreases to the threshold gradually
+/// with deliveries, not at once. Only whole segments are sent, so a fraction of one counts as one, as in the RFC's
 /// examples and in Linux, which count segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {

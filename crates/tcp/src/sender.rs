@@ -314,7 +314,7 @@ impl Sender {
         }
     }
 
-    /// Disables delivery-rate samples, unless the control uses them. Call it before the first segment is sent.
+    /// Disables delivery-rate samples, unless the control uses them. Must be called before the first segment is sent.
     pub(crate) fn disable_rate_samples(&mut self) {
         self.driver.disable_rate_samples();
         if !self.driver.takes_rate_samples() {
@@ -334,7 +334,7 @@ impl Sender {
         self.una > self.written
     }
 
-    /// Whether the retransmission timer or the window-probe timer is running for outstanding data.
+    /// Whether data is outstanding or waits to be sent, so that keep-alive probes are not needed.
     pub(crate) fn is_outstanding(&self) -> bool {
         !self.board.segments.is_empty() || self.next < self.written
     }
@@ -345,8 +345,8 @@ impl Sender {
         self.rto_at.min(self.probe_at)
     }
 
-    /// Enters TIME-WAIT: all data has arrived, and no data follows for a minute. Releases the memory of segment
-    /// records, because a busy server would have thousands of such connections.
+    /// Enters TIME-WAIT: all data has arrived, and no data follows. Releases the memory of segment records, because a
+    /// busy server would have thousands of such connections.
     #[cold]
     pub(crate) fn rest(&mut self) {
         debug_assert!(self.board.segments.is_empty(), "the peer has acknowledged the FIN");
@@ -876,7 +876,7 @@ impl Sender {
                 > self.driver.control.cwnd_bytes
     }
 
-    /// Returns to flight the bytes that duplicate acknowledgments removed from it, without SACK.
+    /// Without SACK, returns to flight the bytes that duplicate acknowledgments removed from it.
     pub(crate) fn settle_presumed(&mut self) {
         if let Some(repair) = &mut self.repair {
             self.board.in_flight_bytes += std::mem::take(&mut repair.presumed_bytes);

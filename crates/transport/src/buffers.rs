@@ -1,8 +1,9 @@
 //! Storage of stream content by offset, for streams with content.
 //!
 //! Most simulated streams have no content and do not use this module. The first byte string that is written or received
-//! in a direction of a stream creates a store, which keeps byte strings by offset. Between them can be ranges without
-//! content, where only a length was written. If a segment contains both, the ranges without content become zero bytes.
+//! in a direction of a stream creates a store, which keeps byte strings by offset. Between byte strings can be ranges
+//! without content, where only a length was written. If a segment contains both, the ranges without content become zero
+//! bytes.
 
 use crate::Payload;
 use bytes::{Bytes, BytesMut};

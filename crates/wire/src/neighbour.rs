@@ -166,8 +166,8 @@ impl NeighborResponder {
     }
 }
 
-/// IP address and MAC address of a frame's sender. In an IP packet, it is the source address; in ARP, the sender
-/// protocol address. The source of a Neighbor Advertisement is the address that it advertises.
+/// IP address and MAC address of a frame's sender. In an IP packet, the IP address is the source address; in ARP, the
+/// sender protocol address. The source of a Neighbor Advertisement is the address that it advertises.
 pub fn frame_sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
     let (header, payload) = EthernetHeader::read(frame)?;
     let four = |at: usize| <[u8; 4]>::try_from(payload.get(at..at + 4)?).ok().map(IpAddr::from);

@@ -219,8 +219,8 @@ impl Incomplete {
         self.fragments.iter().next_back().map_or(0, |(at, last)| at + last.payload_bytes())
     }
 
-    /// Whether all fragments have arrived. They never overlap, so then the sum of their lengths equals the end of the
-    /// last one.
+    /// Whether all fragments have arrived. Fragments never overlap, so the sum of their lengths then equals the end of
+    /// the last one.
     fn is_complete(&self) -> bool {
         self.end == Some(self.arrived_bytes)
     }

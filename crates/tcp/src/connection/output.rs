@@ -1,6 +1,6 @@
 //! Output of a connection: selection and contents of the next segment (RFC 9293 section 3.10.7.4, RFC 7323, RFC 2018).
 //!
-//! **Model.** The host polls segments until there is none. Special segments are sent first: a reset, a SYN, a
+//! **Model.** The host polls for segments until there is none. Special segments are sent first: a reset, a SYN, a
 //! keep-alive probe, and acknowledgments that must not wait for data. Data follows as far as the sender permits, with
 //! an acknowledgment in each segment. A pure acknowledgment is sent last, if one is still due.
 
