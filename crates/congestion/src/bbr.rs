@@ -72,8 +72,8 @@ pub(crate) struct RoundCounter {
 }
 
 impl RoundCounter {
-    /// Processes an acknowledgment. `prior_delivered_bytes` is the number of bytes that had been delivered when its
-    /// newest packet was sent.
+    /// Processes an acknowledgment. `prior_delivered_bytes` is the number of bytes that had been delivered when the
+    /// newest acknowledged packet was sent.
     pub(crate) fn on_ack(&mut self, prior_delivered_bytes: Option<u64>, delivered_bytes: u64) {
         self.start = prior_delivered_bytes.is_some_and(|prior| prior >= self.end_bytes);
         if self.start {
@@ -121,8 +121,8 @@ impl WindowedMax {
 
 /// The phases in which the control itself limits sending. While BBR probes for the round-trip time, its window is too
 /// small to fill the path. BBR then marks the connection as application-limited, so that a low rate does not count as
-/// the rate of the path. The control cannot mark the transport's packets, but it can identify them, because the state
-/// of a packet contains the bytes delivered when the packet was sent.
+/// the rate of the path. The control cannot mark the transport's packets, but it can identify them. The state of a
+/// packet contains the bytes delivered when the packet was sent.
 ///
 /// If a round trip takes seconds, packets of one phase may be acknowledged in the next. The last two phases are
 /// therefore stored.

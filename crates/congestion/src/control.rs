@@ -54,7 +54,7 @@ pub struct PacketState {
     pub delivered_at: Instant,
     /// When the first packet of its flight was sent.
     pub first_sent_at: Instant,
-    /// Bytes in flight after the packet was sent, including it.
+    /// Bytes in flight after the packet was sent, including that packet.
     pub in_flight_bytes: u64,
     /// Bytes declared lost on the connection when the packet was sent.
     pub lost_bytes: u64,
@@ -73,7 +73,7 @@ pub struct DeliveryRate {
     pub prior_delivered_bytes: u64,
     /// Bytes lost from the departure of the sampled packet until now.
     pub lost_bytes: u64,
-    /// Bytes in flight when the sampled packet was sent, including it.
+    /// Bytes in flight when the sampled packet was sent, including that packet.
     pub in_flight_bytes: u64,
     /// Whether the sampled packet was sent while the application limited sending.
     pub app_limited: bool,
@@ -177,7 +177,7 @@ pub struct RecoveryExit {
     pub undone: bool,
 }
 
-/// The expiry of a retransmission timer, or a probe.
+/// The expiry of a retransmission timer.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout {
     /// The current time.
@@ -249,7 +249,7 @@ pub trait Controller: std::fmt::Debug + Send {
     /// window to one segment, unless [`ControlRequirements::own_recovery`] is declared.
     fn on_timeout(&mut self, control: &mut WindowState, timeout: &Timeout);
 
-    /// Called when sending restarts after an idle period longer than the retransmission timeout.
+    /// Called when sending restarts after an idle period (in TCP, one longer than the retransmission timeout).
     fn on_idle_restart(&mut self, _control: &mut WindowState, _now: Instant) {}
 
     /// Called when the path or the segment size changes; `control.mss_bytes` is the new size.

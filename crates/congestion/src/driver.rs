@@ -6,10 +6,11 @@
 //! * *Rounds.* A round ends when a packet that was sent after its start is acknowledged. When such a packet was sent,
 //!   at least as many bytes had been delivered as at the start of the round (draft-ietf-ccwg-bbr section 5.5.1).
 //! * *Delivery rate.* [`RateSampler`] takes one sample for each acknowledgment.
-//! * *Recovery.* A transport with sequence numbers (TCP) uses them to determine when a recovery begins and ends, sets
-//!   its window by proportional rate reduction, and calls [`Driver::reduce`] and [`Driver::end_recovery`]. A transport
-//!   without them (QUIC) uses the times at which packets were sent (RFC 9002 section 7.3.2): [`Driver::on_congestion`]
-//!   reduces the window to the threshold immediately, and [`Driver::end_recovery_on_ack`] ends the recovery.
+//! * *Recovery.* A transport with sequence numbers (TCP) uses them to determine when a recovery begins and ends. It
+//!   sets its window by proportional rate reduction, and calls [`Driver::reduce`] and [`Driver::end_recovery`]. A
+//!   transport without sequence numbers (QUIC) uses the times at which packets were sent (RFC 9002 section 7.3.2):
+//!   [`Driver::on_congestion`] reduces the window to the threshold immediately, and [`Driver::end_recovery_on_ack`]
+//!   ends the recovery.
 //! * *Summary.* [`Driver::summarize`] creates the [`Ack`] from the transport's report. [`Driver::on_ack`] passes it to
 //!   the control. The transport may modify the summary first.
 //!
@@ -27,14 +28,14 @@ pub struct Driver {
     pub control: WindowState,
     controller: Box<dyn Controller>,
     rate: RateSampler,
-    /// Bytes delivered when the current round began. A packet sent later ends the round.
+    /// Bytes delivered when the current round began. The acknowledgment of a packet sent later ends the round.
     round_end_bytes: u64,
     /// 32 bits wide, so that it shares a word with the flags below.
     round_count: u32,
     on_sent: bool,
     paces: bool,
     own_recovery: bool,
-    /// Whether delivery-rate samples over less than the smallest round-trip time are used.
+    /// Whether delivery-rate samples over intervals shorter than the smallest round-trip time are used.
     short_samples: bool,
     /// Whether no delivery-rate samples are taken and the control accepts plain acknowledgments.
     plain_acks: bool,
@@ -101,8 +102,8 @@ impl Driver {
         }
     }
 
-    /// From now on, also uses delivery-rate samples over less than the smallest round-trip time, which overestimate the
-    /// rate. The ns-3 QUIC module uses them, because its smallest round-trip time stays 0.
+    /// From now on, also uses delivery-rate samples over intervals shorter than the smallest round-trip time. They
+    /// overestimate the rate. The ns-3 QUIC module uses them, because its smallest round-trip time stays 0.
     pub fn keep_short_rate_samples(&mut self) {
         self.short_samples = true;
     }
@@ -182,8 +183,8 @@ impl Driver {
         self.controller.on_idle_restart(&mut self.control, now);
     }
 
-    /// Notifies a control that requires pacing of a restart, if nothing is in flight and there has been a round-trip
-    /// sample. Returns whether it did. Called before a packet is sent.
+    /// Notifies the control that sending restarts, if nothing is in flight, the control requires pacing, and there has
+    /// been a round-trip sample. Returns whether it did. Called before a packet is sent.
     #[inline]
     pub fn restart_if_idle(&mut self, now: Instant, in_flight_bytes: u64, has_rtt: bool) -> bool {
         let restarts = in_flight_bytes == 0 && self.paces && has_rtt;

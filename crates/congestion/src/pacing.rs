@@ -32,7 +32,7 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Creates a pacer that does not pace until a rate is set. Up to `quantum_bytes` leave in a burst, but at least one
+    /// Creates a pacer that does not pace until a rate is set. A burst contains up to `quantum_bytes`, but at least one
     /// packet.
     pub fn new(quantum_bytes: u64) -> Self {
         Pacer { rate_bps: 0, quantum_bytes, next_at: Instant::ZERO, remainder: 0, burst_bytes: 0 }

@@ -1,10 +1,10 @@
 //! Delivery-rate samples: the rate at which the network delivers data, measured at the sender.
 //!
-//! **Model.** When a packet is sent, the bytes delivered so far and the time of the last delivery are stored with it.
-//! When it is acknowledged, the bytes delivered since then are divided by the longer of the send interval and the
-//! acknowledgment interval. The result is a sample of the rate of the path. The longer interval is used because
-//! acknowledgments may arrive compressed and packets may leave in bursts. A sample from a time in which the application
-//! had no data to send is only a lower bound on the rate, and is marked.
+//! **Model.** When a packet is sent, the bytes delivered so far and the time of the last delivery are stored with the
+//! packet. When the packet is acknowledged, the bytes delivered since then are divided by the longer of the send
+//! interval and the acknowledgment interval. The result is a sample of the rate of the path. The longer interval is
+//! used because acknowledgments may arrive compressed and packets may leave in bursts. A sample from a time in which
+//! the application had no data to send is only a lower bound on the rate, and is marked.
 //!
 //! **Source.** draft-ietf-ccwg-bbr, section 4.1 (version of July 2026); Linux `net/ipv4/tcp_rate.c`.
 //!
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn the_samples_of_a_constant_stream_equal_its_rate() {
         // 1250 bytes per millisecond are 10 Mbit/s; the round trip takes 20 ms. This applies from the first packet sent
-        // after the first acknowledgement: 20 packets are delivered between its departure and its acknowledgement, 25
-        // 000 bytes in 20 ms.
+        // after the first acknowledgement: 20 packets are delivered between its departure and its acknowledgement,
+        // 25 000 bytes in 20 ms.
         let mut sampler = RateSampler::new();
         let mut packets = Vec::new();
         for now in 0..200u64 {

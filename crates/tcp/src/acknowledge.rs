@@ -1,8 +1,8 @@
 //! Processing of an acknowledgment by the sender: scoreboard, round-trip time, losses, congestion control, timers.
 //!
-//! The order is that of RFC 8985 section 6.2 and of the congestion-control trait: deliveries, round-trip sample, losses, start or end of
-//! recovery, congestion control, window of fast recovery, timers. On an undisturbed path, nearly all of the cost is the loop over the
-//! acknowledged segments and one call of the control.
+//! The order is that of RFC 8985 section 6.2 and of the congestion-control trait: deliveries, round-trip sample,
+//! losses, start or end of recovery, congestion control, window of fast recovery, timers. On an undisturbed path,
+//! nearly all of the cost is the loop over the acknowledged segments and one call of the control.
 
 use crate::Config;
 use crate::config::LossDetection;
@@ -18,7 +18,7 @@ use fullpipe_wire::SackBlock;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceivedAck<'a> {
     pub(crate) now: Instant,
-    /// All data before this offset has arrived. It is not beyond what was sent.
+    /// All data before this offset has arrived. The offset is not beyond the data sent.
     pub(crate) acknowledged: u64,
     /// The right edge of the window, if this segment may update it.
     pub(crate) window_end: Option<u64>,
@@ -44,7 +44,7 @@ pub(crate) struct AckResult {
 pub(crate) struct RecoveryEvidence {
     /// The duplicate range that the receiver reported (RFC 2883).
     pub(crate) duplicate: Option<(u64, u64)>,
-    /// Whether a segment was acknowledged that was sent once, before the current recovery began.
+    /// Whether the acknowledgment covers a segment that was sent only once, before the current recovery began.
     pub(crate) original: bool,
     /// Whether the cumulative acknowledgment advanced.
     pub(crate) advanced: bool,
@@ -81,7 +81,7 @@ fn take_delivery(
     rack.on_delivered(now, segment);
 }
 
-/// The timestamp clock: ticks since the start plus one, so that its value is never zero, which means "none".
+/// The timestamp clock: ticks since the start plus one, because zero means "none".
 #[inline]
 pub(crate) fn timestamp(config: &Config, at: Instant) -> u32 {
     ((at.as_nanos() / config.timestamp_tick.as_nanos().max(1)) as u32).wrapping_add(1)
@@ -117,7 +117,8 @@ impl Sender {
         std::mem::replace(&mut self.window_end, end) != end
     }
 
-    /// Has the effect of `process` in the usual case: no losses, no selective acknowledgments, no undo or tail probe under evaluation.
+    /// Has the effect of `process` in the usual case: no losses, no selective acknowledgments, no undo or tail probe
+    /// under evaluation.
     #[inline]
     fn process_quiet(&mut self, config: &Config, arrival: &ReceivedAck<'_>) {
         let now = arrival.now;
@@ -147,8 +148,8 @@ impl Sender {
         self.rearm(now, true);
     }
 
-    /// Has the effect of `take_delivery` for segments that were sent once, if no samples are taken. Returns whether nothing else was
-    /// acknowledged.
+    /// Has the effect of `take_delivery` for segments that were sent once, if no samples are taken. Returns whether
+    /// nothing else was acknowledged.
     #[inline(always)]
     fn take_originals(&mut self, arrival: &ReceivedAck<'_>, batch: &mut AckResult) -> bool {
         if self.driver.takes_rate_samples() || !self.rack.is_below(self.una) {
@@ -164,8 +165,8 @@ impl Sender {
         originals.are_all
     }
 
-    /// Passes an acknowledgment without loss, mark or recovery to a control with a simplified interface. Returns whether the control has
-    /// one.
+    /// Passes an acknowledgment without loss, mark or recovery to a control that accepts plain acknowledgments. Returns
+    /// whether it did.
     #[inline(always)]
     fn tell_plainly(&mut self, batch: &AckResult, now: Instant) -> bool {
         if !self.driver.takes_plain_acks() || self.ecn.is_some() || self.phase != RecoveryPhase::Open {
@@ -177,15 +178,15 @@ impl Sender {
         true
     }
 
-    /// Whether [`Sender::take_acknowledgement`] has the effect of [`Sender::on_ack`] for an acknowledgment of new data without SACK
-    /// blocks.
+    /// Whether [`Sender::take_acknowledgement`] has the effect of [`Sender::on_ack`] for an acknowledgment of new data
+    /// without SACK blocks.
     #[inline(always)]
     pub(crate) fn takes_acknowledgements(&self) -> bool {
         self.is_quiet() && self.ecn.is_none() && self.bytes.is_none()
     }
 
-    /// Processes an acknowledgment of new data without selective acknowledgments, if [`Sender::takes_acknowledgements`] is true. `echo`
-    /// is the echoed timestamp and the time since we sent it.
+    /// Processes an acknowledgment of new data without selective acknowledgments, if [`Sender::takes_acknowledgements`]
+    /// is true. `echo` is the echoed timestamp and the time since we sent it.
     #[inline(always)]
     pub(crate) fn take_acknowledgement(
         &mut self,
@@ -350,14 +351,15 @@ impl Sender {
         (batch, RecoveryEvidence { duplicate, original, advanced: arrival.acknowledged > una, widened: false })
     }
 
-    /// Counts duplicate acknowledgments. Without SACK each of them states that one segment has arrived, but not which (RFC 5681 section
-    /// 3.2, RFC 6582). Such segments leave the flight until the cumulative acknowledgment accounts for them.
+    /// Counts duplicate acknowledgments. Without SACK each of them states that one segment has arrived, but not which
+    /// (RFC 5681 section 3.2, RFC 6582). Such segments do not count as in flight until the cumulative acknowledgment
+    /// accounts for them.
     #[cold]
     fn count_duplicates(&mut self, batch: &mut AckResult, presumed_before: u64, advanced: bool, duplicate_form: bool) {
         let mss_bytes = self.driver.control.mss_bytes;
         let mut presumed = presumed_before;
         if advanced {
-            // One segment filled the hole; the others are those presumed to have arrived.
+            // One segment filled the gap; the others are those presumed to have arrived.
             let accounted = batch.delivered.bytes.saturating_sub(mss_bytes).min(presumed);
             presumed -= accounted;
             batch.delivered.bytes -= accounted;
@@ -390,7 +392,7 @@ impl Sender {
             // New data arrived, or both the original and the probe arrived.
             self.tail_probe_end = 0;
         } else if arrival.acknowledged > self.tail_probe_end {
-            // The probe repaired a loss: the control responds to it as to a loss.
+            // The probe repaired a loss, and the control responds to that loss.
             self.tail_probe_end = 0;
             if self.phase == RecoveryPhase::Open {
                 self.end_episode();
@@ -422,9 +424,9 @@ impl Sender {
         if self.sack {
             recovery::mark_lost_below(board, edge, &mut lost);
         }
-        // The third duplicate acknowledgment always marks the first segment as lost. Without SACK, so does each partial acknowledgment in
-        // recovery (RFC 6582 section 3.2). After a recovery without SACK, duplicates of the segments that it repaired must not begin
-        // another recovery.
+        // The third duplicate acknowledgment always marks the first segment as lost. Without SACK, so does each partial
+        // acknowledgment in recovery (RFC 6582 section 3.2). After a recovery without SACK, duplicates of the segments
+        // that it repaired must not begin another recovery.
         let third = self.phase.is_calm()
             && u32::from(self.duplicates) >= DUPLICATE_THRESHOLD
             && (self.sack || self.una > recovery_end || recovery_end == 0);
@@ -457,7 +459,7 @@ impl Sender {
         )
     }
 
-    /// Begins or ends recovery. `widened`: this acknowledgment widened the reordering window.
+    /// Begins or ends recovery. `widened` states that this acknowledgment widened the reordering window.
     fn change_phase(&mut self, config: &Config, now: Instant, batch: &AckResult, lost_before: u64, widened: bool) {
         if self.phase == RecoveryPhase::Cwr {
             // Beyond the end of the phase, so that the segment with CWR has arrived.
@@ -492,7 +494,7 @@ impl Sender {
         self.probe_at = Instant::NEVER;
         self.begin_rescue();
         if reducing && !self.ecn.as_ref().is_some_and(|ecn| ecn.sender.counts) {
-            // The reduction that a mark began continues and ends at its own end (Linux).
+            // The reduction that a mark began continues to its own end, as in Linux.
             return;
         }
         self.repair_mut().recovery_end = self.next;
@@ -502,8 +504,8 @@ impl Sender {
         self.answer_loss(now, self.board.in_flight_bytes + newly_lost_bytes, newly_lost_bytes);
     }
 
-    /// Reduces the window after a loss, unless a mark in the same window has already reduced it (RFC 3168 section 6.1.2). A control that
-    /// counts marks responds to losses nevertheless (RFC 8257 section 3.5).
+    /// Reduces the window after a loss, unless a mark in the same window has already reduced it (RFC 3168 section
+    /// 6.1.2). A control that counts marks responds to losses nevertheless (RFC 8257 section 3.5).
     fn answer_loss(&mut self, now: Instant, in_flight_bytes: u64, lost_bytes: u64) {
         let answered = self.ecn.as_ref().is_some_and(|ecn| self.una < ecn.sender.answered_until && !ecn.sender.counts);
         if !answered {
@@ -539,7 +541,7 @@ impl Sender {
                 self.board.loss_mut().prr = Prr::begin(in_flight_bytes);
             }
             self.note_reduction();
-            // Earlier losses can no longer be undone.
+            // The reduction after earlier losses can no longer be undone.
             self.end_episode();
         }
     }
@@ -607,8 +609,8 @@ impl Sender {
     }
 }
 
-/// Whether an acknowledgment of a retransmitted segment is for an earlier transmission (RFC 8985 section 6.2, step 2): its timestamp is
-/// older, or it arrived too early.
+/// Whether an acknowledgment of a retransmitted segment is for an earlier transmission (RFC 8985 section 6.2, step 2):
+/// its timestamp is older, or it arrived too early.
 #[cold]
 fn answers_an_earlier_transmission(
     config: &Config,
@@ -623,8 +625,8 @@ fn answers_an_earlier_transmission(
     }
 }
 
-/// Whether the first SACK block reports a duplicate (RFC 2883 section 4): it is below the cumulative acknowledgment or within the second
-/// block.
+/// Whether the first SACK block reports a duplicate (RFC 2883 section 4): it is below the cumulative acknowledgment or
+/// within the second block.
 fn is_duplicate_report(arrival: &ReceivedAck<'_>, start: i64, end: i64, floor: u64) -> bool {
     end <= floor as i64
         || arrival.sacks.get(1).is_some_and(|second| {

@@ -1,7 +1,8 @@
 //! Settings of a connection, three presets, and the scenario keys that set them.
 //!
-//! A setting that requires the peer's agreement (timestamps, SACK, window scaling) is an offer; a connection uses it if both ends offered
-//! it. HyStart++ belongs to the congestion control, and closing at end of stream to the application. Neither is a setting here.
+//! A setting that requires the peer's agreement (timestamps, SACK, window scaling) is an offer; a connection uses it if
+//! both ends offered it. HyStart++ belongs to the congestion control, and closing at end of stream to the application.
+//! Neither is a setting here.
 
 use fullpipe_congestion::rtt::{RtoFloor, RttConfig};
 use fullpipe_schema::component::choices;
@@ -36,8 +37,8 @@ pub enum EcnFeedback {
     /// ECE is set until CWR arrives (RFC 3168).
     #[default]
     Classic,
-    /// ECE of each acknowledgment states whether the acknowledged segments were marked (RFC 8257 section 3.2). Both ends need this
-    /// setting, because the handshake does not distinguish it from classic feedback.
+    /// ECE of each acknowledgment states whether the acknowledged segments were marked (RFC 8257 section 3.2). Both
+    /// ends need this setting, because the handshake does not distinguish it from classic feedback.
     Dctcp,
     /// Counters of packets and bytes (AccECN, RFC 9768), or classic feedback if the peer does not support AccECN.
     Accurate,
@@ -89,8 +90,8 @@ pub struct Config {
     pub timestamps: bool,
     /// Granularity of the timestamp clock and of round-trip times measured with it.
     pub timestamp_tick: Duration,
-    /// Whether round-trip times are measured from echoed timestamps (RFC 7323 section 4) instead of from the send time of each segment.
-    /// Without timestamps the send time is used.
+    /// Whether round-trip times are measured from echoed timestamps (RFC 7323 section 4) instead of from the send time
+    /// of each segment. Without timestamps the send time is used.
     pub rtt_from_timestamps: bool,
     /// Offer window scaling (RFC 7323).
     pub window_scaling: bool,
@@ -102,8 +103,8 @@ pub struct Config {
     pub delayed_ack_timeout: Duration,
     /// Nagle's algorithm (RFC 9293 section 3.7.4).
     pub nagle: bool,
-    /// Minimum retransmission timeout. With [`LossDetection::DuplicateAcks`] it bounds the whole timeout (RFC 6298 rule 2.4, ns-3). With
-    /// [`LossDetection::Rack`] it bounds the part added to the smoothed round-trip time (Linux).
+    /// Minimum retransmission timeout. With [`LossDetection::DuplicateAcks`] it bounds the whole timeout (RFC 6298 rule
+    /// 2.4, ns-3). With [`LossDetection::Rack`] it bounds the part added to the smoothed round-trip time (Linux).
     pub min_rto: Duration,
     /// Retransmission timeout before the first sample.
     pub initial_rto: Duration,
@@ -117,7 +118,8 @@ pub struct Config {
     pub pacing: bool,
     /// Segments sent together under pacing, unless the control sets another number.
     pub pacing_quantum_segments: u32,
-    /// Reduce the window when sending restarts after an idle time longer than the retransmission timeout (RFC 5681 section 4.1).
+    /// Reduce the window when sending restarts after an idle time longer than the retransmission timeout (RFC 5681
+    /// section 4.1).
     pub idle_restart: bool,
     /// SYN retransmissions before the connection attempt is aborted.
     pub max_syn_retransmissions: u32,
@@ -127,49 +129,53 @@ pub struct Config {
     pub time_wait: Duration,
     /// Acknowledge the first data segment immediately, without delay (ns-3).
     pub first_segment_acknowledged_at_once: bool,
-    /// Acknowledge each segment separately at the start, after an idle time, after duplicate data, when the echo of a mark begins, and
-    /// while the receive buffer grows, as Linux does.
+    /// Acknowledge each segment separately at the start, after an idle time, after duplicate data, when the echo of a
+    /// mark begins, and while the receive buffer grows, as Linux does.
     pub quick_ack: bool,
-    /// Acknowledge a FIN with data twice if the data requires an acknowledgment: once for the data and once for the FIN, as ns-3 does.
+    /// Acknowledge a FIN with data twice if the data requires an acknowledgment: once for the data and once for the
+    /// FIN, as ns-3 does.
     pub fin_with_data_acknowledged_twice: bool,
     /// Send keep-alive probes to a silent peer (`None`: never).
     pub keep_alive: Option<KeepAlive>,
-    /// Time after which the connection is aborted if sent data is not acknowledged or a SYN is not answered (RFC 9293 section 3.8.3, RFC
-    /// 5482). `None`: only the numbers of retransmissions limit it.
+    /// Time after which the connection is aborted if sent data is not acknowledged or a SYN is not answered (RFC 9293
+    /// section 3.8.3, RFC 5482). `None`: only the numbers of retransmissions limit it.
     pub user_timeout: Option<Duration>,
     /// Maximum time in FIN-WAIT-2, in which this end has sent its FIN and the peer has not (`None`: unlimited).
     pub fin_wait_2_timeout: Option<Duration>,
-    /// Initial size of the receive buffer in bytes. It grows, up to `receive_buffer_bytes`, with the data that the application reads per
-    /// round-trip time (Linux: 64 KiB, half of `tcp_rmem`'s default). `None`: the full size from the start.
+    /// Initial size of the receive buffer in bytes. It grows, up to `receive_buffer_bytes`, with the data that the
+    /// application reads per round-trip time (Linux: 64 KiB, half of `tcp_rmem`'s default). `None`: the full size from
+    /// the start.
     pub initial_receive_window_bytes: Option<u64>,
     /// Fast Open (RFC 7413): a client requests a cookie or uses the one that it has; a server issues and validates it.
     pub fast_open: bool,
-    /// Consecutive timeouts of a large segment after which the path counts as a black hole for large packets, and smaller segments are
-    /// sent (RFC 4821; Linux `tcp_mtu_probing` 1: 3). `None`: never, the default of Linux.
+    /// Consecutive timeouts of a large segment after which the path counts as a black hole for large packets, and
+    /// smaller segments are sent (RFC 4821; Linux `tcp_mtu_probing` 1: 3). `None`: never, the default of Linux.
     pub black_hole_timeouts: Option<u32>,
     /// Report received duplicates (D-SACK, RFC 2883), if SACK is negotiated.
     pub dsack: bool,
-    /// Undo a reduction if D-SACK reports every retransmission of the episode as unnecessary (as Linux).
+    /// Undo a reduction if D-SACK reports every retransmission of the episode as unnecessary (as in Linux).
     pub dsack_undo: bool,
     /// Undo a reduction when an original has arrived: an echoed timestamp shows it (RFC 3522, RFC 4015), or nothing has been
     /// retransmitted yet (Linux since 6.12).
     pub eifel: bool,
-    /// After a timeout, send new data first to detect whether the timeout was spurious (F-RTO, RFC 5682), if SACK is negotiated.
+    /// After a timeout, send new data first to detect whether the timeout was spurious (F-RTO, RFC 5682), if SACK is
+    /// negotiated.
     pub frto: bool,
-    /// Send a new segment for each of the first two duplicate acknowledgments (RFC 3042), with [`LossDetection::DuplicateAcks`].
+    /// Send a new segment for each of the first two duplicate acknowledgments (RFC 3042), with
+    /// [`LossDetection::DuplicateAcks`].
     pub limited_transmit: bool,
     /// Use of explicit congestion notification.
     pub ecn: EcnMode,
     /// Form of the ECN feedback.
     pub ecn_feedback: EcnFeedback,
-    /// After a mark, reduce the window over one round trip to the value that the control returned, as after a loss (Linux), instead of
-    /// immediately.
+    /// After a mark, reduce the window over one round trip to the value that the control returned, as after a loss
+    /// (Linux), instead of immediately.
     pub proportional_ecn_reduction: bool,
 }
 
 impl Config {
-    /// The defaults of a socket of Linux 6.12: RACK-TLP, delayed acknowledgments of 40 ms, a minimum timeout of 200 ms, Nagle's
-    /// algorithm, and buffers within the bounds of `tcp_wmem` and `tcp_rmem`.
+    /// The defaults of a socket of Linux 6.12: RACK-TLP, delayed acknowledgments of 40 ms, a minimum timeout of 200 ms,
+    /// Nagle's algorithm, and buffers within the bounds of `tcp_wmem` and `tcp_rmem`.
     pub fn linux() -> Config {
         Config {
             mss_bytes: 1448,
@@ -216,8 +222,9 @@ impl Config {
         }
     }
 
-    /// [`Config::linux`] for bulk transfers: 32 MiB of buffer at both ends, available from the start, and `TCP_NODELAY`. The network
-    /// limits such a connection, not the host (below 6 Gbit/s at 40 ms). This is the preset `linux` of scenarios.
+    /// [`Config::linux`] for bulk transfers: 32 MiB of buffer at both ends, available from the start, and
+    /// `TCP_NODELAY`. The network, not the host, limits such a connection (below 6 Gbit/s at 40 ms). This is the preset
+    /// `linux` of scenarios.
     pub fn linux_large_buffers() -> Config {
         Config {
             send_buffer_bytes: 32 << 20,
@@ -298,7 +305,8 @@ impl Config {
         self.initial_receive_window_bytes.unwrap_or(u64::MAX).min(self.receive_buffer_bytes)
     }
 
-    /// Smallest shift with which the window field can represent the whole receive buffer (RFC 7323 section 2.3: at most 14).
+    /// Smallest shift with which the window field can represent the whole receive buffer (RFC 7323 section 2.3: at most
+    /// 14).
     pub(crate) fn window_scale(&self) -> u8 {
         (0..14).find(|shift| self.receive_buffer_bytes >> shift <= 65_535).unwrap_or(14)
     }
@@ -342,7 +350,8 @@ pub(crate) static KEYS: [SettingKey<Config>; 40] = setting_keys! {
     "mss": FieldKind::size(16, 65_000), optional BY_PRESET => at!(mss_bytes);
     /// Initial congestion window (RFC 6928: 10).
     "initial_window" ["segments"]: FieldKind::integer(1, 1000), optional BY_PRESET => at!(initial_window_segments);
-    /// Size of the send buffer: data written and not yet acknowledged. 32MiB allows 6 Gbit/s at a round-trip time of 40 ms.
+    /// Size of the send buffer: data written and not yet acknowledged. 32MiB allows 6 Gbit/s at a round-trip time of
+    /// 40 ms.
     "send_buffer": FieldKind::size(16, 16 << 30), optional BY_PRESET => at!(send_buffer_bytes);
     /// Size of the receive buffer, which limits the advertised window.
     "receive_buffer": FieldKind::size(16, 1 << 30), optional BY_PRESET => at!(receive_buffer_bytes);
@@ -376,8 +385,8 @@ pub(crate) static KEYS: [SettingKey<Config>; 40] = setting_keys! {
     "initial_rto": RTO, optional BY_PRESET => at!(initial_rto);
     /// Maximum of the retransmission timeout.
     "max_rto": RTO, optional BY_PRESET => at!(max_rto);
-    /// Whether the congestion window is reduced to the restart window after an idle period longer than the retransmission
-    /// timeout (RFC 5681 section 4.1).
+    /// Whether the congestion window is reduced to the restart window after an idle period longer than the
+    /// retransmission timeout (RFC 5681 section 4.1).
     "idle_restart": FieldKind::Boolean, optional BY_PRESET => at!(idle_restart);
     /// Number of SYN retransmissions after which the connection attempt fails.
     "max_syn_retransmissions": FieldKind::integer(0, 255), optional BY_PRESET => at!(max_syn_retransmissions);
@@ -421,8 +430,8 @@ pub(crate) static KEYS: [SettingKey<Config>; 40] = setting_keys! {
     "black_hole_timeouts": FieldKind::integer(1, 255), optional "never" => at!(black_hole_timeouts);
     /// Use of explicit congestion notification (RFC 3168).
     "ecn": FieldKind::Choice(&choices(&ECN)), optional BY_PRESET => at!(ecn, ECN);
-    /// Form of ECN feedback. With `congestion = "dctcp"`, the default is `dctcp` (and `active` for `ecn`). With `accurate`,
-    /// DCTCP sends ECT(1), so that `dualpi2` assigns its packets to the low-latency queue.
+    /// Form of ECN feedback. With `congestion = "dctcp"`, the default is `dctcp` (and `active` for `ecn`). With
+    /// `accurate`, DCTCP sends ECT(1), so that `dualpi2` assigns its packets to the low-latency queue.
     "ecn_feedback": FieldKind::Choice(&choices(&ECN_FEEDBACK)), optional BY_PRESET => at!(ecn_feedback, ECN_FEEDBACK);
     /// Whether the window is reduced over one round trip after a congestion mark (proportional rate reduction), as in
     /// Linux, instead of immediately.

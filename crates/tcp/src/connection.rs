@@ -1,10 +1,10 @@
-//! The state machine of a connection (RFC 9293 section 3.10), with timestamps and window scaling (RFC 7323) and the acceptance rules of
-//! RFC 5961.
+//! The state machine of a connection (RFC 9293 section 3.10), with timestamps and window scaling (RFC 7323) and the
+//! acceptance rules of RFC 5961.
 //!
-//! **Model.** This file opens and closes the connection. The sender ([`crate::sender`]) and the receiver ([`crate::receiver`]) process
-//! the data of an open connection. A host passes segments and the time, and polls segments, events and two deadlines. Segments of an open
-//! connection that contain only an acknowledgment or the next data in order take a fast path through the checks. The general path has the
-//! same effect for any segment.
+//! **Model.** This file opens and closes the connection. The sender ([`crate::sender`]) and the receiver
+//! ([`crate::receiver`]) process the data of an open connection. The host passes received segments and the time, and
+//! polls for segments, events and two deadlines. Segments of an open connection that contain only an acknowledgment or
+//! the next data in order take a fast path through the checks. The general path has the same effect for any segment.
 
 mod fast_open;
 mod handshake;
@@ -61,8 +61,8 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// Minimum time between challenge ACKs (RFC 5961 section 7; Linux `tcp_invalid_ratelimit`). Without it, two ends with inconsistent states
-/// would answer each other forever.
+/// Minimum time between challenge ACKs (RFC 5961 section 7; Linux `tcp_invalid_ratelimit`). Without this limit, two
+/// endpoints with inconsistent states would answer each other indefinitely.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 /// Age at which a peer's timestamp becomes invalid (RFC 7323 section 5.5: 24 days).
 const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 86_400);
@@ -218,10 +218,10 @@ impl Connection {
         }
     }
 
-    /// Whether a segment is the usual one at an end that only receives: data in order, no new acknowledgment, no event that is still to
-    /// be fetched, no timer and no option to process. [`Connection::receive_fast_path`] then has the effect of
-    /// [`Connection::handle_segment`], of fetching its event, and of reading all data. The segment must have no options outside of its
-    /// header and no payload bytes.
+    /// Whether a segment is the usual one at an endpoint that only receives. It has data in order and no new
+    /// acknowledgment, and there is no event to fetch, no timer and no option to process.
+    /// [`Connection::receive_fast_path`] then has the effect of [`Connection::handle_segment`], followed by fetching
+    /// its event and reading all data. The segment must have no options outside of its header and no payload bytes.
     #[inline(always)]
     pub fn is_fast_path_data(&self, now: Instant, header: &TcpHeader) -> bool {
         let receiver = &self.receiver;
@@ -239,7 +239,8 @@ impl Connection {
             && self.sender.ecn.is_none()
     }
 
-    /// Processes a segment that [`Connection::is_fast_path_data`] accepts, and reads all data. Returns the number of bytes read.
+    /// Processes a segment that [`Connection::is_fast_path_data`] accepts, and reads all data. Returns the number of
+    /// bytes read.
     #[inline(always)]
     pub fn receive_fast_path(&mut self, now: Instant, header: &TcpHeader) -> u64 {
         let start = self.receiver.next;
@@ -262,9 +263,9 @@ impl Connection {
         read
     }
 
-    /// Whether a segment is the usual one at an end that only sends: an acknowledgment of new data, without losses, marks or selective
-    /// acknowledgments to process. [`Connection::process_fast_path_ack`] then has the effect of [`Connection::handle_segment`]. The
-    /// segment must have no options outside of its header.
+    /// Whether a segment is the usual one at an endpoint that only sends: an acknowledgment of new data, without
+    /// losses, marks or selective acknowledgments to process. [`Connection::process_fast_path_ack`] then has the effect
+    /// of [`Connection::handle_segment`]. The segment must have no options outside of its header.
     #[inline(always)]
     pub fn is_fast_path_ack(&self, header: &TcpHeader) -> bool {
         let sender = &self.sender;
@@ -309,7 +310,7 @@ impl Connection {
         }
     }
 
-    /// Processes segments that fail the test for the usual one. With ECN this includes the usual segment.
+    /// Processes segments that do not take the fast path. With ECN, no segment takes it.
     #[inline(never)]
     fn handle_other_segment(&mut self, now: Instant, segment: &Segment<'_>) {
         let header = segment.header;
@@ -331,7 +332,7 @@ impl Connection {
         self.handle_plain(now, segment)
     }
 
-    /// The fast path for a segment with the expected numbers. Returns whether it had them.
+    /// The fast path for a segment with the expected numbers. Returns whether the segment had them.
     #[inline(always)]
     fn handle_plain(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         let Segment { header, payload, .. } = *segment;
@@ -406,7 +407,7 @@ impl Connection {
             }
             let plain_data = length > 0 && !header.has_flag(flags::SYN);
             if plain_data && header.has_flag(flags::ACK) && self.open && start <= limit {
-                // The segment is a full duplicate: the answer reports it to the sender.
+                // The segment is a complete duplicate. The acknowledgment reports it to the sender.
                 return self.receive(now, header, start, payload);
             }
             if start == -1 && header.has_flag(flags::SYN) && header.has_flag(flags::ACK) {
@@ -427,7 +428,8 @@ impl Connection {
             return;
         }
 
-        // Fourth, SYN: never acceptable in an open connection (RFC 5961 section 4.2); before, only the answer to our SYN.
+        // Fourth, SYN: never acceptable in an open connection (RFC 5961 section 4.2); before, only the answer to our
+        // SYN.
         if header.has_flag(flags::SYN) {
             return self.object(now, false);
         }
@@ -470,7 +472,8 @@ impl Connection {
             return false;
         }
         if acknowledged < self.sender.una as i64 {
-            // An old acknowledgment. One that is too old to be anything but an attack is answered (RFC 5961 section 5.2).
+            // An old acknowledgment. If it is so old that it must be an attack, a challenge ACK is sent (RFC 5961
+            // section 5.2).
             if acknowledged < (self.sender.una as i64).saturating_sub(self.largest_window as i64) {
                 self.object(now, false);
                 return false;
@@ -569,7 +572,8 @@ impl Connection {
         }
     }
 
-    /// Processes data after an idle time. If it was longer than the retransmission timeout, the sender restarts.
+    /// Processes data after an idle time. If this time was longer than the retransmission timeout, quick
+    /// acknowledgments begin again, because the sender restarts.
     #[cold]
     fn hear_again(&mut self, silence: Duration) {
         if silence > self.sender.rtt.rto() && self.receiver.quick_ack.is_on() {
@@ -584,8 +588,8 @@ impl Connection {
         self.receiver.tune(&self.config, now, rtt);
     }
 
-    /// Time since we sent the timestamp that this segment echoes. An age below one tick is measured as zero, but a round-trip time is
-    /// positive.
+    /// Time since we sent the timestamp that this segment echoes. An age below one tick counts as one tick, because a
+    /// round-trip time is positive.
     #[inline(always)]
     fn echo_age(&mut self, now: Instant, header: &TcpHeader) -> Duration {
         let ticks = u64::from(self.clock(now).wrapping_sub(header.timestamp_echo) & 0x7fff_ffff);
@@ -687,7 +691,7 @@ impl Connection {
         self.pending |= pending::RESET;
     }
 
-    /// Our timestamp. It is cached because many segments are sent within one tick, and its division is slow.
+    /// Our timestamp. It is cached because many segments are sent within one tick, and the division is slow.
     #[inline(always)]
     fn clock(&mut self, now: Instant) -> u32 {
         if now >= self.clock_until {
@@ -704,9 +708,9 @@ impl Connection {
         self.clock_until = begun.saturating_add(Duration::from_nanos(tick));
     }
 
-    /// Processes an ICMP report of a packet that was too big to be forwarded (RFC 1191, RFC 8201). `segment_bytes` is the reported MTU
-    /// without the IP header, and `sequence` the sequence number of the quoted segment. The report is ignored unless this number is
-    /// outstanding (RFC 5927 section 4.1).
+    /// Processes an ICMP report of a packet that was too big to be forwarded (RFC 1191, RFC 8201). `segment_bytes` is
+    /// the reported MTU without the IP header, and `sequence` the sequence number of the quoted segment. The report is
+    /// ignored unless this number is outstanding (RFC 5927 section 4.1).
     pub fn on_packet_too_big(&mut self, now: Instant, segment_bytes: u32, sequence: u32) {
         let offset = self.numbering.to_offset(sequence, self.sender.una);
         let outstanding = self.sender.una as i64..self.sender.next as i64;
@@ -757,14 +761,15 @@ impl Connection {
         }
     }
 
-    /// Deadline of [`Connection::handle_timeout`] for retransmission, probe or TIME-WAIT; [`Instant::NEVER`] if there is none.
+    /// Deadline of [`Connection::handle_timeout`] for retransmission, probe or TIME-WAIT; [`Instant::NEVER`] if there
+    /// is none.
     #[inline(always)]
     pub fn slow_timer_deadline(&self) -> Instant {
         self.sender.deadline().min(self.life_at)
     }
 
-    /// Deadline of [`Connection::handle_timeout`] for a delayed acknowledgment, pacing or reordering; [`Instant::NEVER`] if there is
-    /// none.
+    /// Deadline of [`Connection::handle_timeout`] for a delayed acknowledgment, pacing or reordering;
+    /// [`Instant::NEVER`] if there is none.
     #[inline(always)]
     pub fn fast_timer_deadline(&self) -> Instant {
         self.receiver.ack_at.min(self.sender.pace_at).min(self.sender.reorder_at)
@@ -798,15 +803,15 @@ impl Connection {
         self.state
     }
 
-    /// Whether the connection is closed or in TIME-WAIT. It can be dropped once nothing is left to send.
+    /// Whether the connection is closed and has nothing left to send, so that it can be dropped.
     #[inline(always)]
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed && self.pending == 0
     }
 
-    /// Whether a SYN with this header may begin a new connection in place of this one, which is in TIME-WAIT. Its timestamp or its
-    /// sequence number must be after those of the old connection (RFC 6191 section 2). The host then creates a new server and passes the
-    /// SYN to it.
+    /// Whether a SYN with this header may begin a new connection in place of this one, which is in TIME-WAIT. Its
+    /// timestamp or its sequence number must be after those of the old connection (RFC 6191 section 2). The host then
+    /// creates a new server and passes the SYN to it.
     pub fn permits_time_wait_reuse(&self, syn: &TcpHeader) -> bool {
         let opens = syn.flags & (flags::SYN | flags::ACK | flags::RST) == flags::SYN;
         if self.state != State::TimeWait || !opens {
@@ -844,8 +849,8 @@ impl Connection {
         SenderSnapshot::of(&self.sender)
     }
 
-    /// Disables delivery-rate samples, unless the control uses them. [`SenderSnapshot::delivery_rate_bps`] is then 0. Call it before the first
-    /// segment is sent.
+    /// Disables delivery-rate samples, unless the control uses them. [`SenderSnapshot::delivery_rate_bps`] is then 0.
+    /// Must be called before the first segment is sent.
     pub fn disable_rate_samples(&mut self) {
         self.sender.disable_rate_samples();
     }
@@ -855,7 +860,8 @@ impl Connection {
         self.sender.board.loss_mut().noted.get_or_insert_default();
     }
 
-    /// Returns the segments marked lost since the last call, in the order of detection. Empty without [`Connection::record_losses`].
+    /// Returns the segments marked lost since the last call, in the order of detection. Empty without
+    /// [`Connection::record_losses`].
     pub fn take_losses(&mut self) -> Vec<LostSegment> {
         let noted = self.sender.board.loss.as_mut().and_then(|loss| loss.noted.as_mut());
         let noted = noted.map(std::mem::take).unwrap_or_default().into_iter();

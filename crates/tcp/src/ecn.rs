@@ -1,23 +1,25 @@
-//! Explicit congestion notification: negotiation in SYN segments, feedback of marks by the receiver, and evaluation of the feedback by
-//! the sender.
+//! Explicit congestion notification: negotiation in SYN segments, feedback of marks by the receiver, and evaluation of
+//! the feedback by the sender.
 //!
-//! **Model.** A queue sets CE on packets that were sent as ECN-capable (ECT). The receiver returns feedback in one of three forms:
+//! **Model.** A queue sets CE on packets that were sent as ECN-capable (ECT). The receiver returns feedback in one of
+//! three forms:
 //!
-//! * *classic* (RFC 3168): after a mark, every acknowledgment carries ECE until a segment with CWR reports that the sender has reduced
-//!   its window. The sender receives at most one mark per window;
-//! * *DCTCP* (RFC 8257 section 3.2): ECE states whether the acknowledged segments were marked. When this changes, the receiver sends an
-//!   acknowledgment immediately. A delayed acknowledgment of earlier segments is sent before it, as in Linux. Exactly the marked bytes
-//!   are therefore acknowledged with ECE;
-//! * *accurate* (RFC 9768): the flags AE, CWR and ECE contain the number of marked packets modulo eight (ACE), with the initial value
-//!   five, and an option counts bytes by codepoint.
+//! * *classic* (RFC 3168): after a mark, every acknowledgment carries ECE until a segment with CWR reports that the
+//!   sender has reduced its window. The sender receives at most one mark per window;
+//! * *DCTCP* (RFC 8257 section 3.2): ECE states whether the acknowledged segments were marked. When this changes, the
+//!   receiver sends an acknowledgment immediately. A delayed acknowledgment of earlier segments is sent before it, as
+//!   in Linux. Exactly the marked bytes are therefore acknowledged with ECE;
+//! * *accurate* (RFC 9768): the flags AE, CWR and ECE contain the number of marked packets modulo eight (ACE), with the
+//!   initial value five, and an option counts bytes by codepoint.
 //!
-//! Only payload that is sent for the first time is ECN-capable: no SYN, no pure acknowledgment, no retransmission and no window probe
-//! (RFC 3168 sections 6.1.1 to 6.1.6). If the peer reports our SYN or SYN-ACK with any codepoint other than "not ECT", the path changes
-//! the bits. We then send nothing as ECN-capable (RFC 9768 section 3.2.2.3).
+//! Only payload that is sent for the first time is ECN-capable: no SYN, no pure acknowledgment, no retransmission and
+//! no window probe (RFC 3168 sections 6.1.1 to 6.1.6). If the peer reports our SYN or SYN-ACK with any codepoint other
+//! than "not ECT", the path changes the bits. We then send nothing as ECN-capable (RFC 9768 section 3.2.2.3).
 //!
-//! **Choices.** With every feedback, ACE is interpreted as the safest likely case (RFC 9768 appendix A.2). If an acknowledgment covers as
-//! many segments as the counter can represent, the counter may have wrapped. Every pure acknowledgment carries the option with all three
-//! counters if there is room after timestamps and SACK blocks. Data segments are full and carry none.
+//! **Choices.** For each acknowledgment, ACE is interpreted as the safest likely case (RFC 9768 appendix A.2). If an
+//! acknowledgment covers as many segments as the counter can represent, the counter may have wrapped. Every pure
+//! acknowledgment carries the option with all three counters if they fit after timestamps and SACK blocks. Data
+//! segments are full and carry none.
 
 use crate::config::EcnFeedback;
 use fullpipe_units::EcnCodepoint;
@@ -34,7 +36,8 @@ const BYTE_MASK: u32 = (1 << 24) - 1;
 const OPTION_BYTES: u8 = 11;
 /// Maximum size of a TCP header.
 const LARGEST_HEADER_BYTES: u32 = 60;
-/// Marks after the last acknowledgment that trigger one, with new data and with acknowledgments only (RFC 9768 section 3.2.2.5.1).
+/// Numbers of marks since the last acknowledgment that trigger a new one: with new data, and with acknowledgments only
+/// (RFC 9768 section 3.2.2.5.1).
 const MARKS_PER_ACK: u8 = 2;
 const MARKS_PER_PURE_ACK: u8 = 3;
 
@@ -67,8 +70,8 @@ fn handshake_bits(codepoint: EcnCodepoint) -> u32 {
     }
 }
 
-/// The ECN flags of a SYN that is sent as the `lost`-th retransmission (0: the first). If packets that request ECN are lost, the
-/// connection does not use it (RFC 3168 section 6.1.1.1, RFC 9768 section 3.1.4).
+/// The ECN flags of a SYN that is sent as the `lost`-th retransmission (0: the original). If packets that request ECN
+/// are lost, the connection does not use it (RFC 3168 section 6.1.1.1, RFC 9768 section 3.1.4).
 pub(crate) fn syn_flags(feedback: EcnFeedback, lost: u32) -> u16 {
     match feedback {
         EcnFeedback::Accurate if lost < 2 => ALL_FLAGS,
@@ -84,7 +87,8 @@ pub(crate) fn agree_on_syn(ours: EcnFeedback, syn: u16) -> Option<EcnFeedback> {
         return match asked {
             0 => None,
             classic if classic == flags::CWR | flags::ECE => Some(EcnFeedback::Classic),
-            // Any other combination, with a future meaning, comes from a peer that supports accurate feedback (section 3.1.3).
+            // Any other combination, with a future meaning, comes from a peer that supports accurate feedback (section
+            // 3.1.3).
             _ => Some(EcnFeedback::Accurate),
         };
     }
@@ -130,7 +134,7 @@ pub(crate) struct EcnReceiver {
     feedback: EcnFeedback,
     /// Classic: a mark is echoed until CWR arrives. DCTCP: the newest data segment was marked (DCTCP.CE).
     echo: bool,
-    /// DCTCP: an unsent acknowledgment of data before a change: its number and its ECE.
+    /// DCTCP: number and ECE of the unsent acknowledgment of data before a change.
     earlier: Option<(u64, bool)>,
     /// Number of marked packets (r.cep).
     ce_packets: u32,
@@ -148,7 +152,7 @@ pub(crate) struct EcnReceiver {
 }
 
 impl EcnReceiver {
-    /// Creates the receiver's half. `first_ack_tells` is the codepoint of the SYN-ACK, at a client.
+    /// Creates the receiver's half. At a client, `first_ack_tells` is the codepoint of the SYN-ACK.
     pub(crate) fn new(feedback: EcnFeedback, first_ack_tells: Option<EcnCodepoint>) -> EcnReceiver {
         let marked = first_ack_tells == Some(EcnCodepoint::Ce);
         EcnReceiver {
@@ -178,7 +182,8 @@ impl EcnReceiver {
         }
     }
 
-    /// Processes the ECN field of a segment. `delayed` is the number of the acknowledgment that is being delayed, if any.
+    /// Processes the ECN field of a segment. `delayed` is the number of the acknowledgment that is being delayed, if
+    /// any.
     pub(crate) fn on_segment(
         &mut self,
         header: &TcpHeader,
@@ -317,7 +322,7 @@ pub(crate) struct EcnSender {
     reduced: bool,
     /// Whether the control counts marks, and responds to losses separately.
     pub(crate) counts: bool,
-    /// Data sent before this offset cannot cause a second reduction.
+    /// Marks of data sent before this offset do not cause a second reduction.
     pub(crate) answered_until: u64,
     /// ECN flags of the newest segment that arrived.
     flags: u16,
@@ -337,7 +342,7 @@ pub(crate) struct EcnSender {
 }
 
 impl EcnSender {
-    /// Creates the sender's half. `answer` is the three flags of the SYN-ACK, at a client.
+    /// Creates the sender's half. At a client, `answer` contains the flags of the SYN-ACK.
     pub(crate) fn new(feedback: EcnFeedback, answer: Option<u16>, counts: bool) -> EcnSender {
         let told = answer.map(ace);
         // Our SYN was sent as "not ECT"; 101 is reserved and counts as "not ECT" received.
@@ -360,9 +365,9 @@ impl EcnSender {
         }
     }
 
-    /// Processes a retransmitted or different SYN of the peer (RFC 9768 section 3.1.5, for `accurate` servers; RFC 3168 section 6.1.1).
-    /// If it does not request ECN, we no longer send ECN-capable packets, but continue the feedback. Returns whether the two SYNs are
-    /// compatible: one must not request classic and the other accurate feedback.
+    /// Processes a retransmitted or different SYN of the peer (RFC 9768 section 3.1.5, for `accurate` servers; RFC 3168
+    /// section 6.1.1). If it does not request ECN, we no longer send ECN-capable packets, but continue the feedback.
+    /// Returns whether the two SYNs are compatible: one must not request classic and the other accurate feedback.
     #[must_use]
     pub(crate) fn on_second_syn(&mut self, header: &TcpHeader, accurate: bool) -> bool {
         let asked = header.flags & ALL_FLAGS;
@@ -390,8 +395,8 @@ impl EcnSender {
         self.first = false;
     }
 
-    /// Checks the first segment without SYN (RFC 9768 sections 3.2.2.1 and 3.2.2.4). If it only acknowledges our SYN-ACK, it reports the
-    /// codepoint of the SYN-ACK. It also shows whether a middlebox clears the field.
+    /// Checks the first segment without SYN (RFC 9768 sections 3.2.2.1 and 3.2.2.4). If it only acknowledges our
+    /// SYN-ACK, it reports the codepoint of the SYN-ACK. It also shows whether a middlebox clears the field.
     fn check_first(&mut self, header: &TcpHeader) {
         let bits = ace(header.flags);
         let bare = header.payload_bytes == 0 && header.sack_count == 0 && !header.has_flag(flags::FIN);
@@ -405,7 +410,8 @@ impl EcnSender {
             // The field is evaluated here; it is not a counter.
             self.flags = self.flags & !ALL_FLAGS | ace_flags(self.ce_packets);
         }
-        // Counters with initial value one cannot be zero (section 3.2.3.2.4). The first field is present in every length.
+        // Counters with initial value one cannot be zero (section 3.2.3.2.4). The first field is present in every
+        // length.
         let zeroed = |option: AccurateEcn| {
             let first = if option.ect1_first { option.ect1_bytes } else { option.ect0_bytes };
             option.fields > 0 && first == 0
@@ -421,7 +427,7 @@ impl EcnSender {
         self.capable
     }
 
-    /// Processes a reduction, for any reason, of all data sent before `next`.
+    /// Records a reduction, for any reason, as the response to marks of all data sent before `next`.
     pub(crate) fn on_reduction(&mut self, next: u64) {
         self.answered_until = next;
         self.reduced = self.feedback != EcnFeedback::Accurate;
@@ -505,7 +511,8 @@ mod tests {
 
     #[test]
     fn server_negotiates_ecn_by_table_2_of_rfc_9768() {
-        // A SYN with 111 requests accurate feedback, 011 classic, 000 none; any other value counts as 111 (section 3.1.3).
+        // A SYN with 111 requests accurate feedback, 011 classic, 000 none; any other value counts as 111 (section
+        // 3.1.3).
         for (syn, agreed) in [
             (0, None),
             (W | E, CLASSIC),
@@ -603,8 +610,8 @@ mod tests {
 
     #[test]
     fn field_is_evaluated_as_the_safest_likely_case() {
-        // RFC 9768 appendix A.2.1: newlyAckedPkt - ((newlyAckedPkt - d.cep) mod 8). Previous count, current field, acknowledged segments,
-        // marks.
+        // RFC 9768 appendix A.2.1: newlyAckedPkt - ((newlyAckedPkt - d.cep) mod 8). Previous count, current field,
+        // acknowledged segments, marks.
         for (before, field, segments, marks) in [
             (5, 5, 2, 0),
             (5, 6, 2, 1),
@@ -628,8 +635,8 @@ mod tests {
 
     #[test]
     fn option_bytes_show_whether_the_field_wrapped() {
-        // Ten segments acknowledged, the field two higher: two marks or ten. 2000 bytes in ten segments would be far from full segments;
-        // 10 000 would not.
+        // Ten segments acknowledged, the field two higher: two marks or ten. 2000 bytes in ten segments would be far
+        // from full segments; 10 000 would not.
         for (bytes, packets) in [(2_000, 2), (10_000, 10)] {
             let mut sender = told(5);
             let option = AccurateEcn { ect0_bytes: 1, ce_bytes: bytes, ect1_bytes: 1, fields: 3, ect1_first: false };
@@ -699,7 +706,8 @@ mod tests {
         assert!(!sender.is_capable());
         sender.note(&header(7), None);
         assert_eq!(sender.marks(3_000, 1000), CeFeedback::default());
-        // With payload the field is a cleared counter. The RFC only advises against ECN-capable packets; marks still count here.
+        // With payload the field is a cleared counter. The RFC only advises against ECN-capable packets; marks still
+        // count here.
         let mut sender = EcnSender::new(EcnFeedback::Accurate, None, false);
         sender.note(&TcpHeader { payload_bytes: 1, ..header(0) }, None);
         assert!(!sender.is_capable());
@@ -709,8 +717,8 @@ mod tests {
 
     #[test]
     fn second_syn_with_another_request_changes_ecn() {
-        // RFC 9768 section 3.1.5. Negotiated feedback, whether the server supports accurate feedback, the second SYN; whether the
-        // connection continues, and whether data may be ECN-capable.
+        // RFC 9768 section 3.1.5. Negotiated feedback, whether the server supports accurate feedback, the second SYN;
+        // whether the connection continues, and whether data may be ECN-capable.
         let (accurate, classic) = (EcnFeedback::Accurate, EcnFeedback::Classic);
         for (agreed, knows, syn, goes_on, capable) in [
             (accurate, true, A | W | E, true, true),

@@ -1,10 +1,11 @@
-//! TCP as a state machine without I/O (RFC 9293). Its inputs are segments, the time and an application's calls; its outputs are segments,
-//! deadlines and events.
+//! TCP as a state machine without I/O (RFC 9293). Its inputs are segments, the time and an application's calls; its
+//! outputs are segments, deadlines and events.
 //!
-//! Start with [`connection`](Connection), which opens, validates and closes. The sender determines which segments may be sent
-//! (`sender.rs`) and processes acknowledgments (`acknowledge.rs`). `scoreboard.rs` records outstanding data, `recovery.rs` detects losses
-//! and responds to them, and `path_mtu.rs` determines the segment size. The receiver is in `receiver.rs`, and the growth of its buffer in
-//! `tuning.rs`. Stream offsets have 64 bits; `sequence.rs` converts them to sequence numbers.
+//! Start with [`Connection`], which opens and closes the connection and validates segments. The sender determines which
+//! segments may be sent (`sender.rs`) and processes acknowledgments (`acknowledge.rs`). `scoreboard.rs` records
+//! outstanding data, `recovery.rs` detects losses and responds to them, and `path_mtu.rs` determines the segment size.
+//! The receiver is in `receiver.rs`, and the growth of its buffer in `tuning.rs`. Stream offsets have 64 bits;
+//! `sequence.rs` converts them to sequence numbers.
 
 mod acknowledge;
 mod config;

@@ -1,15 +1,17 @@
 //! Path MTU of a connection: ICMP "packet too big" reports, black hole detection, and the search for larger sizes.
 //!
-//! **Model.** A "packet too big" report (RFC 1191, RFC 8201) is accepted if the sequence number that it quotes is outstanding (RFC 5927
-//! section 4), which a forger would have to guess. The segment size decreases immediately; larger outstanding segments are split and
-//! retransmitted. This is not a sign of congestion, so the window does not change (Linux `tcp_simple_retransmit`).
+//! **Model.** A "packet too big" report (RFC 1191, RFC 8201) is accepted if the sequence number that it quotes is
+//! outstanding (RFC 5927 section 4). An attacker would have to guess such a number. The segment size decreases
+//! immediately; larger outstanding segments are split and retransmitted. This is not a sign of congestion, so the
+//! window does not change (Linux `tcp_simple_retransmit`).
 //!
-//! A path that drops large packets silently is a black hole and causes repeated timeouts. After a number of them for the same segment,
-//! the segment size is halved if that would help: to 1024 bytes at most at first, and at every further timeout down to 512 (RFC 4821
-//! section 7.7; Linux `tcp_mtu_probing`, with the bound 48). A search for larger sizes follows (RFC 4821 section 7). While nothing is
-//! lost, new data is sent in a probe segment, midway between the largest size that passed and the smallest that did not. If the probe
-//! arrives, its size is used. If it is lost, it was too large, and the congestion control's reduction is undone. The search ends when the
-//! two sizes differ by less than 8 bytes.
+//! A path that drops large packets silently is a black hole and causes repeated timeouts. After a configured number of
+//! timeouts of the same segment, the segment size is halved, if this makes the segment smaller. The new size is between
+//! 512 and 1024 bytes, and every further timeout halves it again (RFC 4821 section 7.7; Linux `tcp_mtu_probing`, with
+//! the bound 48). A search for larger sizes follows (RFC 4821 section 7). While nothing is lost, new data is sent in a
+//! probe segment, midway between the largest size that passed and the smallest that did not. If the probe arrives, its
+//! size becomes the segment size. If the probe is lost, it was too large, and the congestion control's reduction is
+//! undone. The search ends when the two sizes differ by less than 8 bytes.
 
 use crate::Config;
 use crate::recovery::RecoveryPhase;
@@ -22,7 +24,8 @@ const BASE_BYTES: u64 = 1024;
 const SMALLEST_BYTES: u64 = 512;
 /// Difference in bytes at which the search ends (Linux `tcp_probe_threshold`).
 const CLOSE_ENOUGH_BYTES: u64 = 8;
-/// Segments of window and of unsent data that a probe requires, so that its loss is detected soon (Linux `tcp_mtu_probe`).
+/// Segments of window and of unsent data that a probe requires, so that its loss is detected soon (Linux
+/// `tcp_mtu_probe`).
 const WINDOW_SEGMENTS: u64 = 11;
 const WAITING_SEGMENTS: u64 = 4;
 
@@ -63,7 +66,7 @@ fn cut_lost(board: &mut Scoreboard, mss_bytes: u64) {
         let data_end = segment.start + segment.payload_bytes();
         let mut start = segment.start;
         while start < end {
-            // The last piece includes the FIN.
+            // The last part includes the FIN.
             let piece_end = if data_end - start <= mss_bytes { end } else { start + mss_bytes };
             let fin = if piece_end == end { flag::FIN } else { 0 };
             let flags = segment.flags & (!flag::FIN | fin);
@@ -77,8 +80,8 @@ fn cut_lost(board: &mut Scoreboard, mss_bytes: u64) {
 }
 
 impl Sender {
-    /// Processes a report that a router could not forward the packet with this offset. `payload_bytes` is the largest payload that
-    /// passes.
+    /// Processes a report that a router could not forward a packet because of its size. `payload_bytes` is the largest
+    /// payload that passes.
     pub(crate) fn on_too_big(&mut self, config: &Config, now: Instant, payload_bytes: u64) {
         let payload_bytes = payload_bytes.max(1);
         if let Some(search) = self.repair.as_mut().and_then(|repair| repair.search.as_mut()) {
@@ -129,7 +132,8 @@ impl Sender {
             return;
         }
         if head_bytes > mss_bytes {
-            // The segment was sent before the size decreased, or as a probe of the search, and has not been marked lost until now.
+            // The segment was sent before the size decreased, or as a probe of the search, and has not been marked lost
+            // until now.
             return self.set_segment_size(config, now, mss_bytes);
         }
         // The segment that does not pass may be smaller than a full segment.
@@ -189,7 +193,7 @@ impl Sender {
         cut_lost(&mut self.board, self.driver.control.mss_bytes);
     }
 
-    /// Sends a segment larger than usual, if a probe is useful and harmless.
+    /// Sends a probe, a segment larger than usual, if its conditions are met.
     fn send_path_probe(&mut self, now: Instant, high_bytes: u64) -> Option<OutgoingSegment> {
         let mss_bytes = self.driver.control.mss_bytes;
         if high_bytes < mss_bytes + CLOSE_ENOUGH_BYTES {

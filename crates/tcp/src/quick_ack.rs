@@ -1,17 +1,17 @@
 //! Quick acknowledgments of a receiver, one per segment (Linux 6.18, `net/ipv4/tcp_input.c`: `tcp_incr_quickack`,
 //! `tcp_enter_quickack_mode`, `tcp_grow_window`).
 //!
-//! **Model.** A sender that starts, restarts or has a small window depends on acknowledgments. A delayed acknowledgment slows it and
-//! distorts its measurements (HyStart treats acknowledgments at most 2 ms apart as one train). These acknowledgments are for one segment
-//! each:
+//! **Model.** A sender that starts, restarts or has a small window depends on acknowledgments. A delayed acknowledgment
+//! slows the sender and distorts its measurements (HyStart treats acknowledgments at most 2 ms apart as one train). The
+//! receiver therefore sends these acknowledgments for one segment each:
 //!
 //! * the first sixteen of a connection, or fewer if the window holds fewer than 32 segments;
 //! * as many after an idle time longer than the retransmission timeout, and after duplicate data;
 //! * two when the echo of a mark begins;
 //! * one for each segment that enlarges a growing window.
 //!
-//! The sixteen are suspended in interactive mode. It begins when an end sends data within 40 ms of received data, and ends when a delayed
-//! acknowledgment is sent without data.
+//! Interactive mode suspends those at the start and after an idle time. This mode begins when the endpoint sends data
+//! within 40 ms of received data. It ends when a delayed acknowledgment is sent without data.
 
 use crate::Config;
 use fullpipe_units::Duration;
@@ -21,8 +21,8 @@ const MOST: u8 = 16;
 /// A response sent within this time of received data starts interactive mode (Linux `TCP_ATO_MIN`).
 const CONVERSATION: Duration = Duration::from_millis(40);
 
-/// State of quick acknowledgments. It has three bytes because a run can have many connections; the receiver stores the time of the last
-/// data.
+/// State of quick acknowledgments. It has three bytes because a run can have many connections; the receiver stores the
+/// time of the last data.
 #[derive(Debug)]
 pub(crate) struct QuickAck {
     /// Quick acknowledgments left.
@@ -76,7 +76,8 @@ impl QuickAck {
         self.left = self.left.max(self.most);
     }
 
-    /// Ensures at least `count` quick acknowledgments, even in interactive mode, because the sender's window may be small.
+    /// Ensures at least `count` quick acknowledgments, even in interactive mode, because the sender's window may be
+    /// small.
     pub(crate) fn enter(&mut self, count: u8) {
         self.left = self.left.max(count.min(self.most));
         self.conversing = false;

@@ -1,10 +1,11 @@
 //! The receiver of an open connection: received data, the announced window, and the times of acknowledgments.
 //!
-//! **Model.** Bytes in order are buffered until the application reads them. Bytes beyond a gap are kept as ranges in the same buffer, so
-//! the window's end is the read offset plus the buffer size (RFC 9293 section 3.8.6). While less than half of the buffer is free, the
-//! window's end advances only in steps of a segment (section 3.8.6.2.2). In-order data is acknowledged for every n-th segment or after a
-//! delay. All other data is acknowledged immediately (RFC 5681 section 4.2), with the ranges held (RFC 2018) and the duplicate, if any
-//! (RFC 2883). When a sender depends most on acknowledgments, each segment has its own ([`crate::quick_ack`]).
+//! **Model.** Bytes in order are buffered until the application reads them. Bytes beyond a gap are kept as ranges in
+//! the same buffer, so the window's end is the read offset plus the buffer size (RFC 9293 section 3.8.6). While less
+//! than half of the buffer is free, the window's end advances only in steps of a segment (section 3.8.6.2.2). In-order
+//! data is acknowledged for every n-th segment or after a delay. All other data is acknowledged immediately (RFC 5681
+//! section 4.2), with the ranges held (RFC 2018) and the duplicate, if any (RFC 2883). When a sender depends most on
+//! acknowledgments, each segment is acknowledged separately ([`crate::quick_ack`]).
 
 use crate::Config;
 use crate::quick_ack::QuickAck;
@@ -118,7 +119,7 @@ impl Receiver {
         self.window_end = self.window_end.min(self.limit());
     }
 
-    /// Ends reception; unread data stays.
+    /// Ends reception; unread data can still be read.
     pub(crate) fn close(&mut self) {
         self.ack_at = Instant::NEVER;
         self.tune_at = Instant::NEVER;
@@ -131,15 +132,15 @@ impl Receiver {
         }
     }
 
-    /// Lets the buffer grow if the data read in the last round trip requires it. `rtt` is a round-trip time of this end's
-    /// acknowledgments, measured from timestamps.
+    /// Lets the buffer grow if the data read in the last round trip requires it. `rtt` is a round-trip time of this
+    /// end's acknowledgments, measured from timestamps.
     pub(crate) fn tune(&mut self, config: &Config, now: Instant, rtt: Option<Duration>) {
         let (window_end, most_bytes) = (self.window_end, u64::from(self.most_window_bytes));
         let tuning = self.tuning.get_or_insert_with(|| Box::new(ReceiveBufferTuning::new(config, most_bytes)));
         self.tune_at = tuning.on_data(now, rtt, self.next, window_end);
         let Some(bytes) = tuning.wanted_bytes(now, self.read) else { return };
         if self.quick_ack.is_on() {
-            // Linux announces the new size step by step, and sends each step.
+            // Linux announces the new size in steps, and sends an acknowledgment for each step.
             tuning.granted_bytes = bytes;
             self.growing = true;
             self.ack_threshold = 1;
@@ -201,8 +202,8 @@ impl Receiver {
         self.on_unusual_data(config, now, start, length, fin, payload)
     }
 
-    /// Whether [`Receiver::take_expected`] is sufficient for this many bytes in order. They must fit, no data may be missing, no payload
-    /// bytes may be stored, and the last data must have arrived less than `silence` ago.
+    /// Whether [`Receiver::take_expected`] is sufficient for this many bytes in order. They must fit, no data may be
+    /// missing, no payload bytes may be stored, and the last data must have arrived less than `silence` ago.
     #[inline(always)]
     pub(crate) fn expects(&self, now: Instant, length: u64, silence: Duration) -> bool {
         self.fin == u64::MAX
@@ -224,7 +225,8 @@ impl Receiver {
         (is_due || self.wants_window_update(), read)
     }
 
-    /// In-order data: an acknowledgment for every n-th segment, or after the delay (RFC 9293 section 3.8.6.3).
+    /// Processes in-order data: every n-th segment is acknowledged immediately, the others after the delay (RFC 9293
+    /// section 3.8.6.3).
     #[inline(always)]
     fn delay(&mut self, config: &Config, now: Instant) -> AckTiming {
         self.unacknowledged += 1;
@@ -247,7 +249,7 @@ impl Receiver {
         now.saturating_since(std::mem::replace(&mut self.last_data_at, now))
     }
 
-    /// Processes the departure of data, which may be a response.
+    /// Records the departure of data, which may be a response.
     #[inline(always)]
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
         if self.is_answer(now) {
@@ -296,8 +298,8 @@ impl Receiver {
         }
     }
 
-    /// Processes a segment with its own acknowledgment: the window grows by two segments if it may, and the next segment is then also
-    /// acknowledged immediately.
+    /// Processes a segment that is acknowledged separately. A buffer that may grow grows by two segments, and the next
+    /// segment may also be acknowledged immediately.
     #[cold]
     fn go_on_quickly(&mut self) {
         self.grow();
@@ -388,8 +390,8 @@ impl Receiver {
         AckTiming::BeforeData
     }
 
-    /// The first contiguous part of `begin..end` that had arrived before is reported with the next acknowledgment
-    /// (RFC 2883 section 4: one block, also where there are several such parts).
+    /// Records the first contiguous part of `begin..end` that had arrived before, for a report in the next
+    /// acknowledgment (RFC 2883 section 4: one block, even if there are several such parts).
     fn note_duplicate(&mut self, begin: u64, end: u64) {
         let known = if begin < self.next {
             Some((begin, end.min(self.next)))
@@ -436,8 +438,9 @@ impl Receiver {
         Some(payload)
     }
 
-    /// Whether the window opened so far by reading that the peer needs a window update: it has less than two segments left, and now at
-    /// least twice that and a segment more (as in Linux `tcp_cleanup_rbuf`).
+    /// Whether reading has opened the window so far that the peer needs a window update. This is the case if less than
+    /// half of the buffer was left, and the window is now at least twice as large and one segment larger (as in Linux
+    /// `tcp_cleanup_rbuf`).
     #[inline]
     pub(crate) fn wants_window_update(&self) -> bool {
         let left = self.window_end.saturating_sub(self.next);
@@ -461,7 +464,7 @@ impl Receiver {
         self.window_end.saturating_sub(self.next)
     }
 
-    /// Processes the departure of an acknowledgment.
+    /// Records the departure of an acknowledgment.
     #[inline(always)]
     pub(crate) fn on_ack_sent(&mut self) {
         self.acknowledged = self.next;
@@ -469,8 +472,8 @@ impl Receiver {
         self.ack_at = Instant::NEVER;
     }
 
-    /// Returns at most `most` SACK blocks: a duplicate first, then the most recently changed range (RFC 2018 section 4, RFC 2883 section
-    /// 4).
+    /// Returns at most `most` SACK blocks: a duplicate first, then the most recently changed range (RFC 2018 section 4,
+    /// RFC 2883 section 4).
     #[inline]
     pub(crate) fn sack_blocks(
         &mut self,

@@ -3,7 +3,8 @@
 use crate::scoreboard::{RateSampleState, Scoreboard, SegmentRecord, flag};
 use fullpipe_units::{Duration, Instant};
 
-/// Duplicate acknowledgments, or selectively acknowledged segments above, that mark a segment as lost (RFC 5681, 6675).
+/// Number of duplicate acknowledgments, or of selectively acknowledged segments above a segment, after which it is
+/// marked lost (RFC 5681, 6675).
 pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
 
 /// State of loss recovery. Each condition is one bit, because it is tested for each segment.
@@ -12,7 +13,7 @@ pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
 pub(crate) enum RecoveryPhase {
     /// No recovery.
     Open = 0,
-    /// No loss, but a mark required a smaller window, which decreases step by step (Linux's state CWR).
+    /// No loss, but a mark required a smaller window, which decreases gradually (Linux's state CWR).
     Cwr = RecoveryPhase::REDUCES,
     /// After a retransmission timeout.
     Loss = RecoveryPhase::REPAIRS,
@@ -37,16 +38,16 @@ impl RecoveryPhase {
     }
 }
 
-/// Proportional rate reduction (RFC 9937 section 6): in fast recovery the window decreases to the threshold step by step with deliveries,
-/// not at once. Only whole segments are sent, so a fraction of one counts as one, as in the RFC's examples and in Linux, which count in
-/// segments.
+/// Proportional rate reduction (RFC 9937 section 6): in fast recovery, the window decreases to the threshold gradually
+/// with deliveries, not at once. Only whole segments are sent, so a fraction of one counts as one, as in the RFC's
+/// examples and in Linux, which count segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
     /// Bytes delivered during this recovery.
     delivered_bytes: u64,
     /// Bytes sent during this recovery.
     sent_bytes: u64,
-    /// Bytes outstanding at its start, without those selectively acknowledged before.
+    /// Bytes outstanding at the start of this recovery, without those selectively acknowledged before.
     flight_bytes: u64,
 }
 
@@ -60,8 +61,9 @@ impl Prr {
         self.sent_bytes += bytes;
     }
 
-    /// Returns how many bytes may be sent after a delivery of `delivered_bytes`. `safe` states that the cumulative acknowledgment
-    /// advanced and no further loss was found. The bound then permits one more segment (slow-start reduction bound).
+    /// Returns how many bytes may be sent after a delivery of `delivered_bytes`. `safe` states that the cumulative
+    /// acknowledgment advanced and no further loss was found. In this case, one more segment is permitted (slow-start
+    /// reduction bound).
     pub(crate) fn on_ack(
         &mut self,
         delivered_bytes: u64,
@@ -98,17 +100,17 @@ pub(crate) struct Rack {
     rtt: Duration,
     /// Highest end of all segments that arrived.
     highest_end: u64,
-    /// After a reported duplicate, no other counts before this offset is acknowledged. 0 if none.
+    /// After a reported duplicate, further reports are ignored until this offset is acknowledged; 0 if there is none.
     duplicate_round_end: u64,
     reordering_seen: bool,
-    /// Additional quarters of the minimum round-trip time in the window, after the first.
+    /// Quarters of the minimum round-trip time in the reordering window, in addition to the first.
     extra_quarters: u8,
-    /// Recoveries after which `extra_quarters` returns to zero.
+    /// Number of recoveries after which `extra_quarters` returns to zero.
     persist: u8,
 }
 
 impl Rack {
-    /// Sets the handshake's round-trip time as the initial value, until a segment has arrived.
+    /// Sets the handshake's round-trip time, which is used until a segment has arrived.
     pub(crate) fn set_first_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;
     }
@@ -135,7 +137,8 @@ impl Rack {
         }
     }
 
-    /// Processes newly acknowledged originals, in order, if [`Rack::is_below`] is true. The arguments are those of the last one.
+    /// Processes newly acknowledged original transmissions, in order, if [`Rack::is_below`] is true. The arguments are
+    /// those of the last one.
     #[inline(always)]
     pub(crate) fn on_originals_delivered(&mut self, now: Instant, end: u64, sent_at: Instant) {
         self.highest_end = end;
@@ -158,7 +161,7 @@ impl Rack {
         sent_at.saturating_add(self.rtt).saturating_add(window)
     }
 
-    /// The tolerated reordering (step 4).
+    /// Returns the reordering window (step 4).
     pub(crate) fn reordering_window(&self, impatient: bool, min_rtt: Duration, smoothed_rtt: Duration) -> Duration {
         if !self.reordering_seen && impatient {
             return Duration::ZERO;
@@ -166,8 +169,8 @@ impl Rack {
         (min_rtt / 4).saturating_mul(1 + u64::from(self.extra_quarters)).min(smoothed_rtt)
     }
 
-    /// Processes a reported duplicate, which shows an unnecessary retransmission: widens the window, once per round trip (step 4).
-    /// Returns whether it did.
+    /// Processes a reported duplicate, which shows that a retransmission was unnecessary: widens the reordering window,
+    /// once per round trip (step 4). Returns whether it did.
     pub(crate) fn on_duplicate(&mut self, next: u64) -> bool {
         let first = self.duplicate_round_end == 0;
         if first {
@@ -194,9 +197,9 @@ impl Rack {
 
     /// Marks overdue segments (step 5) and returns the time of the next check; [`Instant::NEVER`] if no segment waits.
     ///
-    /// The pointer `examined` passes over originals in order of time. The queue of retransmissions is examined from its front. The
-    /// returned time is that of the latest waiting original, as in the RFC. For waiting retransmissions it is that of the newest arrival,
-    /// which is at most one transmission later.
+    /// The pointer `examined` passes over originals in order of time. The queue of retransmissions is examined from its
+    /// front. The returned time is that of the latest waiting original, as in the RFC. For waiting retransmissions it
+    /// is that of the newest arrival, which is at most one transmission later.
     pub(crate) fn detect(
         &self,
         board: &mut Scoreboard,
@@ -239,7 +242,8 @@ impl Rack {
         again
     }
 
-    /// Send time of the last waiting original that was sent before the newest arrival. `first` is one that waits.
+    /// Send time of the last waiting original that was sent before the newest arrival. `first` is the index of one that
+    /// waits.
     fn last_waiting(&self, board: &Scoreboard, first: usize) -> Instant {
         let mut index = board.position(self.end);
         while index > first {
@@ -262,8 +266,8 @@ impl Rack {
     }
 }
 
-/// The offset below which all data not selectively acknowledged is lost (RFC 6675 section 4, IsLost): at least three separate ranges, or
-/// more than two segments' worth of bytes, arrived above it. 0 if there is none.
+/// The offset below which all data not selectively acknowledged is lost (RFC 6675 section 4, IsLost); 0 if there is
+/// none. At least three separate ranges, or more bytes than two full segments, have arrived above this offset.
 pub(crate) fn lost_below(board: &Scoreboard, mss_bytes: u64) -> u64 {
     let Some(loss) = &board.loss else { return 0 };
     let mut bytes = 0;

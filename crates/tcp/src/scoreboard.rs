@@ -1,9 +1,9 @@
-//! The scoreboard: a record per segment sent and not yet cumulatively acknowledged, in stream order, with its selective acknowledgments
-//! (RFC 6675 section 3).
+//! The scoreboard: a record per segment sent and not yet cumulatively acknowledged, in stream order, with its selective
+//! acknowledgments (RFC 6675 section 3).
 //!
-//! A segment is in flight unless it was selectively acknowledged or is marked lost. Original transmissions are also ordered by time, so
-//! time-based loss detection needs one pointer that only moves forward. Retransmissions have their own queue, also ordered by time. No
-//! operation scans the window for an acknowledgment.
+//! A segment is in flight unless it was selectively acknowledged or is marked lost. Original transmissions are also
+//! ordered by time, so time-based loss detection needs one pointer that only moves forward. Retransmissions have their
+//! own queue, also ordered by time. No operation scans the whole window for an acknowledgment.
 //!
 //! State that only losses need is separate, and is created at the first loss.
 
@@ -14,7 +14,7 @@ use fullpipe_transport::ranges::RangeSet;
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
-/// Flags of a [`Segment`].
+/// Flags of a [`SegmentRecord`].
 pub(crate) mod flag {
     /// Selectively acknowledged.
     pub(crate) const SACKED: u8 = 1;
@@ -22,7 +22,7 @@ pub(crate) mod flag {
     pub(crate) const LOST: u8 = 2;
     /// Sent more than once.
     pub(crate) const RETRANSMITTED: u8 = 4;
-    /// Whether its last sequence number is the FIN.
+    /// The last sequence number is the FIN.
     pub(crate) const FIN: u8 = 8;
     /// Sent while the application limited sending, not the window.
     pub(crate) const APP_LIMITED: u8 = 16;
@@ -35,7 +35,8 @@ pub(crate) struct SegmentRecord {
     pub(crate) start: u64,
     /// Time of the last transmission.
     pub(crate) sent_at: Instant,
-    /// Low halves of the counts of bytes delivered and lost, which increase by less than 4 GB while a segment is outstanding.
+    /// Low halves of the counts of bytes delivered and lost, which increase by less than 4 GB while a segment is
+    /// outstanding.
     delivered_bytes: u32,
     lost_bytes: u32,
     in_flight_bytes: u32,
@@ -102,7 +103,8 @@ impl SegmentRecord {
         u64::from(self.length) - u64::from(self.has(flag::FIN))
     }
 
-    /// Returns the sample for the congestion control; `delivered_bytes` and `lost_bytes` are the connection's current counts.
+    /// Returns the sample for the congestion control; `delivered_bytes` and `lost_bytes` are the connection's current
+    /// counts.
     #[inline(always)]
     pub(crate) fn packet_state(&self, sample: RateSampleState, delivered_bytes: u64, lost_bytes: u64) -> PacketState {
         PacketState {
@@ -165,8 +167,8 @@ pub(crate) struct LossRecord {
 pub(crate) struct AckedOriginals {
     /// Total bytes; 0 if it removed none.
     pub(crate) bytes: u64,
-    /// Of the last segment: its end, its send time, and the low half of the count of bytes delivered then. A copy of its record would be
-    /// kept in memory.
+    /// End and send time of the last segment, and the low half of the count of bytes delivered when it was sent. A copy
+    /// of the whole record would be kept in memory.
     pub(crate) end: u64,
     pub(crate) sent_at: Instant,
     delivered_bytes: u32,
@@ -196,7 +198,7 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Creates an empty scoreboard; `sampled`: delivery-rate samples are taken.
+    /// Creates an empty scoreboard. `sampled` states whether delivery-rate samples are taken.
     pub(crate) fn new(mss_bytes: u64, sampled: bool) -> Scoreboard {
         let samples = sampled.then(Box::default);
         Scoreboard { segments: VecDeque::new(), samples, in_flight_bytes: 0, mss_bytes, loss: None }
@@ -259,8 +261,8 @@ impl Scoreboard {
         }
     }
 
-    /// Index of the first segment that begins at or after `offset`. Most segments have the same size, so the index is computed; if that
-    /// fails, it is searched.
+    /// Index of the first segment that begins at or after `offset`. Most segments have the same size, so the index is
+    /// computed; if that fails, a binary search finds it.
     pub(crate) fn position(&self, offset: u64) -> usize {
         let Some(first) = self.segments.front() else { return 0 };
         if offset <= first.start {
@@ -279,7 +281,8 @@ impl Scoreboard {
         self.segments.get(index).filter(|segment| segment.start == offset).map(|_| index)
     }
 
-    /// Processes a cumulative acknowledgment up to `acknowledged`. Calls `delivered` for each newly acknowledged segment.
+    /// Processes a cumulative acknowledgment up to `acknowledged`. Calls `delivered` for each newly acknowledged
+    /// segment.
     #[inline]
     pub(crate) fn acknowledge(
         &mut self,
@@ -311,9 +314,10 @@ impl Scoreboard {
         self.forget_below(acknowledged);
     }
 
-    /// The usual case of [`Scoreboard::acknowledge`]: all outstanding segments are in flight. Calls `delivered` for the segments that
-    /// arrived completely, and returns whether one arrived in part, which is not reported. `delivered` has one call site, so that it is
-    /// inlined into the loop. As a separate function, with its copies, it cost 17 more instructions per data packet.
+    /// The usual case of [`Scoreboard::acknowledge`]: all outstanding segments are in flight. Calls `delivered` for the
+    /// segments that arrived completely, and returns whether one arrived in part, which is not reported. `delivered`
+    /// has one call site, so that it is inlined into the loop. As a separate function, with its copies, it cost 17 more
+    /// instructions per data packet.
     #[inline(always)]
     pub(crate) fn acknowledge_whole(
         &mut self,
@@ -331,8 +335,9 @@ impl Scoreboard {
         false
     }
 
-    /// The usual case of [`Scoreboard::acknowledge_whole`] without samples. Removes segments that were sent once and arrived completely,
-    /// up to the first other one. They were sent in order, so the sample of the last one is valid for all.
+    /// The usual case of [`Scoreboard::acknowledge_whole`] without samples. Removes segments that were sent once and
+    /// arrived completely, up to the first other one. They were sent in order, so the sample of the last one is valid
+    /// for all.
     #[inline(always)]
     pub(crate) fn acknowledge_originals(&mut self, acknowledged: u64) -> AckedOriginals {
         debug_assert!(self.samples.is_none());
@@ -403,8 +408,8 @@ impl Scoreboard {
         }
     }
 
-    /// Processes a SACK block. Calls `delivered` for each segment that is completely within `start..end` and newly acknowledged. Segments
-    /// that are only partly within are unchanged.
+    /// Processes a SACK block. Calls `delivered` for each segment that is completely within `start..end` and newly
+    /// acknowledged. Segments that are only partly within are unchanged.
     pub(crate) fn sack(&mut self, start: u64, end: u64, mut delivered: impl FnMut(&SegmentRecord, RateSampleState)) {
         if self.loss.as_ref().is_some_and(|loss| loss.sacked.covers(start, end)) {
             return;
@@ -585,9 +590,9 @@ impl Scoreboard {
 mod tests {
     use super::*;
 
-    /// [`Scoreboard::unmark_lost`] undoes the loss of a retransmission, so that only its flag identifies it. The board has no loss state,
-    /// and acknowledgments use the fast path. By Karn's algorithm the segment provides no round-trip sample, so it must not be processed
-    /// with the originals.
+    /// [`Scoreboard::unmark_lost`] undoes the loss of a retransmission, so that only its flag identifies it. The board
+    /// has no loss state, and acknowledgments use the fast path. By Karn's algorithm the segment provides no round-trip
+    /// sample, so it must not be processed with the originals.
     #[test]
     fn a_retransmission_that_was_not_lost_after_all_is_not_taken_as_an_original() {
         let state = |nanoseconds| PacketState { sent_at: Instant::from_nanos(nanoseconds), ..PacketState::default() };

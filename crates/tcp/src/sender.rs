@@ -1,9 +1,10 @@
-//! The sender of an open connection: selection of the next segment (RFC 9293 sections 3.7 and 3.8, RFC 5681) and timers (RFC 6298, RFC
-//! 8985 section 7). `acknowledge.rs` processes acknowledgments.
+//! The sender of an open connection: selection of the next segment (RFC 9293 sections 3.7 and 3.8, RFC 5681) and timers
+//! (RFC 6298, RFC 8985 section 7). `acknowledge.rs` processes acknowledgments.
 //!
-//! **Model.** The application's bytes are buffered until they are acknowledged. A segment takes as many of them as are available, up to
-//! the MSS. It is sent if it fits completely into the peer's window and the congestion window, and if Nagle's algorithm and the pacer
-//! permit it. Lost segments precede new data. The FIN is sent with the last byte, or alone if that was sent before.
+//! **Model.** The application's bytes are buffered until they are acknowledged. A segment contains as many of them as
+//! are available, up to the MSS. It is sent if it fits completely into the peer's window and the congestion window, and
+//! if Nagle's algorithm and the pacer permit it. Lost segments precede new data. The FIN is sent with the last byte, or
+//! alone if the last byte has already been sent.
 
 use crate::Config;
 use crate::config::LossDetection;
@@ -48,8 +49,9 @@ pub(crate) struct OutgoingSegment {
     /// Offset of the first byte; one less for a window probe without payload.
     pub(crate) start: u64,
     pub(crate) payload_bytes: u64,
-    /// [`OutgoingSegment::FIN`] and [`OutgoingSegment::FRESH`] in one word. Two booleans would be stored as bytes and loaded as a word, which the
-    /// processor cannot forward (8 % of the time of one flow). The value is never zero, so that an `Option` of it is no larger.
+    /// [`OutgoingSegment::FIN`] and [`OutgoingSegment::FRESH`] in one word. Two booleans would be stored as bytes and
+    /// loaded as a word, which prevents store forwarding (8 % of the time of one flow). The value is never zero, so
+    /// that an `Option` of it is no larger.
     pub(crate) marks: NonZeroU64,
 }
 
@@ -102,13 +104,14 @@ pub(crate) struct Counts {
     pub(crate) lost_syns: u32,
 }
 
-/// State that only losses, timeouts and probes need. It is allocated at the first of them. An end that only receives, or an idle
-/// connection, does not have it.
+/// State that only losses, timeouts and probes need. It is allocated at the first of these events. An endpoint that
+/// only receives, or an idle connection, does not have it.
 #[derive(Debug, Default)]
 pub(crate) struct Repair {
     /// The phase ends when this offset is acknowledged.
     pub(crate) recovery_end: u64,
-    /// Time at which the first outstanding segment was last sent, recorded at the first of the last consecutive timeouts.
+    /// Time at which the first outstanding segment was last sent, recorded at the first of the current consecutive
+    /// timeouts.
     pub(crate) stalled_since: Instant,
     /// Without SACK: number of bytes that duplicate acknowledgments report as arrived, without their positions.
     pub(crate) presumed_bytes: u64,
@@ -249,7 +252,7 @@ impl Sender {
         self.repair.as_deref().unwrap_or(&NO_REPAIR)
     }
 
-    /// Returns the same state for changes, and allocates it if necessary.
+    /// Returns the state of [`Sender::repair`] mutably, and allocates it if necessary.
     pub(crate) fn repair_mut(&mut self) -> &mut Repair {
         self.repair.get_or_insert_default()
     }
@@ -287,7 +290,7 @@ impl Sender {
         self.driver.mark_app_limited(0);
     }
 
-    /// Completes the handshake of a server that sent data before: from now on the timeout is not that of the SYN.
+    /// Completes the handshake of a server that sent data during it. The timeout of data replaces that of the SYN.
     pub(crate) fn end_early(&mut self, config: &Config, now: Instant, rtt: Option<Duration>) {
         self.tail_loss_probe = config.tail_loss_probe && self.sack && config.loss_detection == LossDetection::Rack;
         match rtt {
@@ -301,7 +304,7 @@ impl Sender {
         self.update_pacing(config);
     }
 
-    /// Sets the offset after data that was sent with the SYN and arrived.
+    /// Skips the data before `offset`, which was sent with the SYN and has arrived.
     pub(crate) fn skip_to(&mut self, offset: u64) {
         self.una = offset;
         self.next = offset;
@@ -311,7 +314,7 @@ impl Sender {
         }
     }
 
-    /// Disables delivery-rate samples, unless the control uses them. Call it before the first segment is sent.
+    /// Disables delivery-rate samples, unless the control uses them. Must be called before the first segment is sent.
     pub(crate) fn disable_rate_samples(&mut self) {
         self.driver.disable_rate_samples();
         if !self.driver.takes_rate_samples() {
@@ -331,7 +334,7 @@ impl Sender {
         self.una > self.written
     }
 
-    /// Whether the retransmission timer or the window-probe timer is running for outstanding data.
+    /// Whether data is outstanding or waits to be sent, so that keep-alive probes are not needed.
     pub(crate) fn is_outstanding(&self) -> bool {
         !self.board.segments.is_empty() || self.next < self.written
     }
@@ -342,8 +345,8 @@ impl Sender {
         self.rto_at.min(self.probe_at)
     }
 
-    /// Enters TIME-WAIT: all data has arrived, and no data follows for a minute. Releases the memory of segment records, because a busy
-    /// server would have thousands of such connections.
+    /// Enters TIME-WAIT: all data has arrived, and no data follows. Releases the memory of segment records, because a
+    /// busy server would have thousands of such connections.
     #[cold]
     pub(crate) fn rest(&mut self) {
         debug_assert!(self.board.segments.is_empty(), "the peer has acknowledged the FIN");
@@ -351,7 +354,7 @@ impl Sender {
         self.bytes = None;
     }
 
-    /// Closes the sender: it sends nothing and releases its memory.
+    /// Closes the sender: it sends nothing more and releases its memory.
     pub(crate) fn close(&mut self) {
         self.rto_at = Instant::NEVER;
         self.probe_at = Instant::NEVER;
@@ -368,7 +371,7 @@ impl Sender {
         self.next = self.una;
     }
 
-    /// Whether nothing is outstanding and nothing is to be sent, as at an end that only receives.
+    /// Whether nothing is outstanding and nothing is to be sent, as at an endpoint that only receives.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.next >= self.written && self.board.segments.is_empty() && !(self.finished && self.next == self.written)
@@ -445,8 +448,9 @@ impl Sender {
         }
     }
 
-    /// Records that nothing can be sent now. `limited`: because of the congestion window. Records for the flight that begins now whether
-    /// this happened at any time, and the maximum in flight (Linux `tcp_cwnd_validate`).
+    /// Records that nothing can be sent now. `limited` states that the congestion window is the reason. For the flight
+    /// that begins now, records whether this was ever the reason, and the maximum in flight (Linux
+    /// `tcp_cwnd_validate`).
     #[inline(always)]
     fn stop(&mut self, limited: bool) -> Option<OutgoingSegment> {
         if (limited || self.sent_since_judged)
@@ -462,8 +466,8 @@ impl Sender {
         None
     }
 
-    /// Whether the congestion window limited sending in the last flight. In slow start it also counts as limiting if more than half of it
-    /// was used, so that it can double (Linux `tcp_is_cwnd_limited`).
+    /// Whether the congestion window limited sending in the last flight. In slow start, the window also counts as
+    /// limiting if more than half of it was used, so that it can double (Linux `tcp_is_cwnd_limited`).
     #[inline(always)]
     pub(crate) fn is_window_limited(&self) -> bool {
         self.window_limited
@@ -471,7 +475,7 @@ impl Sender {
                 && self.driver.control.cwnd_bytes < self.usage_bytes.saturating_mul(2)
     }
 
-    /// Processes the lack of application data.
+    /// Handles the lack of application data.
     #[inline]
     fn stop_for_data(&mut self, config: &Config, now: Instant) -> Option<OutgoingSegment> {
         if self.phase == RecoveryPhase::FastRecovery
@@ -485,7 +489,7 @@ impl Sender {
         self.stop(false)
     }
 
-    /// Processes a peer's window that is too small for the next segment.
+    /// Handles a peer's window that is too small for the next segment.
     #[cold]
     fn stop_for_peer(&mut self, config: &Config, now: Instant) -> Option<OutgoingSegment> {
         if self.phase == RecoveryPhase::FastRecovery
@@ -500,8 +504,9 @@ impl Sender {
         self.stop(false)
     }
 
-    /// Rescue retransmissions (RFC 6675 section 4, NextSeg rules 3 and 4). In fast recovery with nothing else to send, a segment below
-    /// selectively acknowledged data is retransmitted before it counts as lost, and once per recovery the last outstanding one.
+    /// Rescue retransmissions (RFC 6675 section 4, NextSeg rules 3 and 4). In fast recovery with nothing else to send,
+    /// a segment below selectively acknowledged data is retransmitted before it counts as lost. Once per recovery, the
+    /// last outstanding segment is retransmitted.
     #[cold]
     fn poll_rescue(&mut self, config: &Config, now: Instant) -> Option<OutgoingSegment> {
         if config.loss_detection != LossDetection::DuplicateAcks || !self.sack || !self.fits_window(1) {
@@ -533,7 +538,8 @@ impl Sender {
         Some(self.retransmit(config, now, index))
     }
 
-    /// Processes pending segments. Returns `None` if nothing is pending; otherwise a segment, or that none may be sent.
+    /// Processes pending segments. Returns `None` if nothing is pending, `Some(None)` if nothing may be sent, and
+    /// otherwise the segment.
     #[cold]
     fn poll_pending(&mut self, config: &Config, now: Instant) -> Option<Option<OutgoingSegment>> {
         let held = self.pending & pending::HELD;
@@ -548,7 +554,7 @@ impl Sender {
         outgoing.map(Some)
     }
 
-    /// Processes duplicate acknowledgments if limited transmit is disabled.
+    /// Holds back new segments after duplicate acknowledgments, if limited transmit is disabled.
     pub(crate) fn hold_back(&mut self) {
         self.pending |= pending::HELD;
     }
@@ -585,7 +591,8 @@ impl Sender {
             self.repair_mut().counts.window_probes += 1;
             let room = self.window_end.saturating_sub(self.next).min(length);
             if room > 0 {
-                // Less than a whole segment, but the peer does not open the window further (RFC 9293 section 3.8.6.2.1).
+                // Less than a whole segment, but the peer does not open the window further (RFC 9293 section
+                // 3.8.6.2.1).
                 let sent = self.send_new(now, room, fin && room == length);
                 return Some(OutgoingSegment { marks: OutgoingSegment::marks(sent.fin()), ..sent });
             }
@@ -617,8 +624,8 @@ impl Sender {
         OutgoingSegment { start, payload_bytes: length, marks: OutgoingSegment::marks(fin) | OutgoingSegment::FRESH }
     }
 
-    /// Sends as many new segments of full size as may be sent now, with the effect of repeated [`Sender::poll`]. Sends none if that
-    /// function might send something else before, between or after them.
+    /// Sends as many new segments of full size as may be sent now, with the effect of repeated [`Sender::poll`]. Sends
+    /// none if that function might send something else before, between or after them.
     #[inline]
     pub(crate) fn send_burst(&mut self, now: Instant) -> NewDataBurst {
         let (start, mss_bytes) = (self.next, self.driver.control.mss_bytes);
@@ -675,7 +682,7 @@ impl Sender {
             self.follow_control_rate();
         }
         if config.loss_detection == LossDetection::DuplicateAcks {
-            // Nothing reads the queue of retransmissions, so its growth is limited here.
+            // Only RACK reads the queue of retransmissions, so it is cleared here to limit its growth.
             self.board.loss_mut().retransmissions.clear();
         }
         self.repair_mut().counts.retransmissions += 1;
@@ -724,7 +731,7 @@ impl Sender {
         self.probe_at = now.saturating_add(wait).min(self.rto_at);
     }
 
-    /// Restarts after an idle time longer than a timeout (RFC 5681 section 4.1), which ends the acknowledgment clock.
+    /// Restarts after an idle time longer than a timeout (RFC 5681 section 4.1), which stops the ACK clock.
     #[inline]
     fn restart_after_idle(&mut self, config: &Config, now: Instant) {
         if config.idle_restart && now.saturating_since(self.last_sent_at) > self.rtt.rto() && self.last_sent_at < now {
@@ -758,8 +765,8 @@ impl Sender {
         self.rtt.rto().saturating_mul(1 << self.probe_backoff.min(16)).min(config.max_rto)
     }
 
-    /// Reports a departure to a control that requires it. At the end of an idle time the control may change its rate, which must take
-    /// effect before the next acknowledgment.
+    /// Applies the pacing rate after a departure was reported to the control. At the end of an idle time, the control
+    /// may change its rate, which must take effect before the next acknowledgment.
     fn follow_control_rate(&mut self) {
         if let Some(pacer) = &mut self.pacer
             && self.driver.control.pacing_bps > 0
@@ -768,7 +775,8 @@ impl Sender {
         }
     }
 
-    /// Handles the far timers. Returns whether to abort after too many consecutive timeouts.
+    /// Handles the timers of retransmission, tail loss probe and window probe. Returns whether to abort after too many
+    /// consecutive timeouts.
     #[must_use]
     pub(crate) fn on_far_timer(&mut self, config: &Config, now: Instant) -> bool {
         if self.probe_at <= now {
@@ -868,14 +876,14 @@ impl Sender {
                 > self.driver.control.cwnd_bytes
     }
 
-    /// Without SACK: what duplicate acknowledgments took out of flight comes back.
+    /// Without SACK, returns to flight the bytes that duplicate acknowledgments removed from it.
     pub(crate) fn settle_presumed(&mut self) {
         if let Some(repair) = &mut self.repair {
             self.board.in_flight_bytes += std::mem::take(&mut repair.presumed_bytes);
         }
     }
 
-    /// Removes bytes from flight that duplicate acknowledgments report as arrived, at most all.
+    /// Removes from flight the bytes that duplicate acknowledgments report as arrived, at most all bytes in flight.
     pub(crate) fn presume(&mut self, bytes: u64) {
         let presumed_bytes = bytes.min(self.board.in_flight_bytes);
         if presumed_bytes > 0 {

@@ -1,8 +1,8 @@
 //! Sequence numbers: 32 bits with wraparound in segments, 64-bit offsets in the connection (RFC 9293 section 3.4).
 //!
-//! Offset 0 is the first byte of the stream; the SYN is just before it (at -1) and the FIN just after the last byte. A received number is
-//! converted to the nearest offset to a known one. Connections of any length and any initial number therefore work, unless a segment is
-//! 2^31 bytes away from the expected position.
+//! Offset 0 is the first byte of the stream; the SYN is just before it (at -1) and the FIN just after the last byte. A
+//! received number is converted to the offset that is nearest to a known one. Connections of any length and any initial
+//! number therefore work, unless a segment is 2^31 bytes away from the expected position.
 
 /// The sequence numbers of one direction.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,8 +1,8 @@
-//! Settings of both ends of a TCP flow: connection, congestion control, TLS and applications; the keys of the scenario table `tcp`, its
-//! presets, and the checks for contradictory keys.
+//! Settings of both ends of a TCP flow: connection, congestion control, TLS and applications; the keys of the scenario
+//! table `tcp`, its presets, and the checks for contradictory keys.
 //!
-//! A value comes from the first of these that sets it: the flow's own key, the preset that the flow's `[flow.tcp]` names, the key in
-//! `[tcp]`, the preset that `[tcp]` names.
+//! A value comes from the first of these that sets it: the flow's own key, the preset that the flow's `[flow.tcp]`
+//! names, the key in `[tcp]`, the preset that `[tcp]` names.
 
 use crate::config::{BY_PRESET, Config, KEYS};
 use fullpipe_congestion::catalogue::CHOICES;
@@ -53,8 +53,8 @@ impl Settings {
         }
     }
 
-    /// The preset `ns3`: [`Config::ns3`] with NewReno; the receiver does not close its socket. In ns-3 only `TcpCubic` has HyStart
-    /// ([`fill`]).
+    /// The preset `ns3`: [`Config::ns3`] with NewReno; the receiver does not close its socket. In ns-3 only `TcpCubic`
+    /// has HyStart ([`fill`]).
     pub fn ns3() -> Settings {
         Settings {
             congestion: "newreno".into(),
@@ -167,16 +167,17 @@ pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &TCP, keys
 /// Completes all keys of a TCP table from `inherited`, unless the table names its own preset.
 pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     let own_preset = tree.get("preset").map(Value::choice);
-    // Probes need RACK: a key here that selects the other loss detection also disables the inherited default.
+    // Tail loss probes require RACK, so a key here that selects the other loss detection also disables the inherited
+    // default.
     if tree.get("loss_detection").is_some_and(|value| value.choice() == "duplicate-acks") {
         tree.fill("tail_loss_probe", ValueData::Boolean(false));
     }
-    // DCTCP requires marks: a key here that selects it also sets the ECN settings that it needs.
+    // DCTCP requires ECN feedback, so a key here that selects DCTCP also sets the ECN settings that it needs.
     if tree.get("congestion").is_some_and(|value| value.choice() == "dctcp") {
         tree.fill("ecn", ValueData::Choice("active"));
         tree.fill("ecn_feedback", ValueData::Choice("dctcp"));
     }
-    // In ns-3 one control has HyStart: a key here that selects the control also sets HyStart.
+    // In ns-3 only CUBIC has HyStart, so a key here that selects the control also sets HyStart.
     let preset = own_preset.or(inherited.map(|inherited| inherited.choice("preset")));
     let inherits_hystart = own_preset.is_none() && inherited.is_some_and(|inherited| inherited.is_given("hystart"));
     if let (Some("ns3"), Some(congestion), false) = (preset, tree.get("congestion"), inherits_hystart) {

@@ -1,20 +1,19 @@
-//! Growth of the receive buffer by dynamic right-sizing (Fisk and Feng, "Dynamic Right-Sizing in TCP", 2001), as in Linux
-//! (`tcp_rcv_space_adjust`, `tcp_rcv_rtt_measure`).
+//! Growth of the receive buffer by dynamic right-sizing (Fisk and Feng, "Dynamic Right-Sizing in TCP", 2001), as in
+//! Linux (`tcp_rcv_space_adjust`, `tcp_rcv_rtt_measure`).
 //!
-//! **Model.** A sender in slow start doubles its rate every round trip. To avoid being the limit, a receiver must offer twice the data
-//! that its application read in the last round trip, plus some segments for the jitter of reads. If the amount read grew by a fraction,
-//! twice that fraction is added. The buffer only grows, up to its bound.
+//! **Model.** A sender in slow start doubles its rate every round trip. The receiver must therefore offer twice the
+//! data that its application read in the last round trip, plus some segments for the jitter of reads. If the amount
+//! read grew by a fraction, the receiver adds twice that fraction. The buffer only grows, up to its bound.
 //!
-//! The receiver measures the round-trip time from echoed timestamps, with one sample per millisecond. A shorter sample takes effect
-//! immediately, because a sample can only be too long. A longer one has the weight 1/8 (as in Linux since 6.16, for each echoed value).
-//! Without timestamps it is the shortest time in which a whole window arrived. The round trips of the tuning therefore begin with the
-//! rounds of a sender in slow start.
-//! trips of the tuning begin with the rounds in which a sender in slow start sends.
+//! The receiver measures the round-trip time from echoed timestamps, with one sample per millisecond. A shorter sample
+//! takes effect immediately, because a sample can only be too long. A longer sample has the weight 1/8 (as in Linux
+//! since 6.16, for each echoed value). Without timestamps, the round-trip time is the shortest time in which a whole
+//! window arrived. The round trips of the tuning therefore begin with the rounds in which a sender in slow start sends.
 
 use crate::Config;
 use fullpipe_units::{Duration, Instant};
 
-/// Additional segments of room above twice the data read.
+/// Additional segments that are offered above twice the data read.
 const SPARE_SEGMENTS: u64 = 16;
 /// Time between samples. Linux takes one for each echoed value, and its timestamps have ticks of one millisecond.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -27,7 +26,7 @@ pub(crate) struct ReceiveBufferTuning {
     /// Without timestamps: the end of the measured window, and the start time of the measurement.
     mark: u64,
     mark_at: Option<Instant>,
-    /// Data that the application read in the last round trip with a new maximum.
+    /// Maximum amount of data that the application has read in one round trip.
     space_bytes: u64,
     /// Offset read by the application at the start of the current round trip, and its time.
     round_read: u64,
@@ -37,7 +36,7 @@ pub(crate) struct ReceiveBufferTuning {
 }
 
 impl ReceiveBufferTuning {
-    /// Creates the state. `most_bytes`: the largest window that the field can represent.
+    /// Creates the state. `most_bytes` is the largest window that the field can represent.
     pub(crate) fn new(config: &Config, most_bytes: u64) -> ReceiveBufferTuning {
         let mss_bytes = u64::from(config.mss_bytes.max(1));
         let initial_bytes = mss_bytes.saturating_mul(u64::from(config.initial_window_segments.max(1)));
@@ -54,7 +53,8 @@ impl ReceiveBufferTuning {
         }
     }
 
-    /// Processes received data, complete before `next`, and returns the time of the next check. `rtt`: a sample from timestamps.
+    /// Processes received data, which is complete up to `next`, and returns the time of the next check. `rtt` is a
+    /// sample from timestamps.
     pub(crate) fn on_data(&mut self, now: Instant, rtt: Option<Duration>, next: u64, window_end: u64) -> Instant {
         if let Some(sample) = rtt {
             let smoothed = self.rtt.map_or(sample, |old| if sample < old { sample } else { old + (sample - old) / 8 });
@@ -73,7 +73,8 @@ impl ReceiveBufferTuning {
         now
     }
 
-    /// Returns the buffer size that the data read requires, at the end of a round trip with a new maximum.
+    /// Returns the required buffer size at the end of a round trip in which the application read more than in any
+    /// before.
     pub(crate) fn wanted_bytes(&mut self, now: Instant, read: u64) -> Option<u64> {
         let rtt = self.rtt?;
         if now.saturating_since(self.round_at) < rtt {

@@ -1,22 +1,24 @@
 //! Spurious reductions: detection and undo.
 //!
-//! **Model.** A reduction because of losses opens an episode, which the next reduction closes. Within an episode four signs show that
-//! nothing was lost, only delayed:
+//! **Model.** A reduction because of losses begins an *episode*, which the next reduction ends. Within an episode,
+//! four kinds of evidence show that segments were only delayed, not lost:
 //!
-//! * *timestamps* (Eifel, RFC 3522): the acknowledgment of a retransmitted segment echoes a timestamp older than the first
-//!   retransmission, so the original arrived;
-//! * *no retransmission* (with the setting for timestamps; Linux since 6.12): the cumulative acknowledgment advances in fast recovery
-//!   before any segment has been retransmitted, so the original of the first segment marked lost arrived;
-//! * *duplicate reports* (RFC 2883; as Linux): every retransmission of the episode was reported as a duplicate. This may happen after the
-//!   end of the recovery;
-//! * *F-RTO* (RFC 5682, with SACK): after a timeout, only the first segment is retransmitted. Once its acknowledgment advances, new data
-//!   is sent instead of segments marked lost. If then, or with that acknowledgment, data is reported as arrived that was never
-//!   retransmitted, the path had not lost it. If the report covers only the new data, or is a duplicate acknowledgment, the losses were
-//!   real.
+//! * *timestamps* (Eifel, RFC 3522): the acknowledgment of a retransmitted segment echoes a timestamp older than the
+//!   first retransmission, so the original arrived;
+//! * *no retransmission* (with the setting for timestamps, as in Linux since 6.12): the cumulative acknowledgment
+//!   advances in fast recovery before any segment has been retransmitted, so the original of the first segment marked
+//!   lost arrived;
+//! * *duplicate reports* (RFC 2883, as in Linux): every retransmission of the episode was reported as a duplicate. This
+//!   may happen after the end of the recovery;
+//! * *F-RTO* (RFC 5682, with SACK): after a timeout, only the first segment is retransmitted. Once its acknowledgment
+//!   advances, new data is sent instead of segments marked lost. If this acknowledgment or the next one reports that
+//!   data arrived that was never retransmitted, the path had not lost this data. If the report covers only the new
+//!   data, or is a duplicate acknowledgment, the losses were real.
 //!
 //! Segments marked lost are then in flight again, and the congestion control restores its state
-//! ([`fullpipe_congestion::RecoveryExit::undone`]). Threshold and window return to their values before the reduction (as Linux). RFC 4015
-//! would restore the threshold, and limit the window to the data in flight plus an initial window.
+//! ([`fullpipe_congestion::RecoveryExit::undone`]). Threshold and window return to their values before the reduction
+//! (as in Linux). RFC 4015 would restore the threshold, and limit the window to the data in flight plus an initial
+//! window.
 
 use crate::Config;
 use crate::acknowledge::{AckResult, ReceivedAck, RecoveryEvidence, timestamp};
@@ -39,7 +41,7 @@ enum Frto {
 /// A reduction that may prove spurious.
 #[derive(Debug)]
 pub(crate) struct UndoCandidate {
-    /// First outstanding offset at its start.
+    /// First outstanding offset at the start of the episode.
     begin: u64,
     /// Timestamp and first offset of the first retransmission.
     first: Option<(u32, u64)>,
@@ -83,7 +85,7 @@ impl Sender {
         }
     }
 
-    /// Begins an episode after a timeout, or continues that of the recovery which the timeout ends.
+    /// Begins an episode after a timeout, or continues the episode of the recovery that the timeout ends.
     pub(crate) fn begin_episode_of_timeout(&mut self, config: &Config) {
         if self.phase.is_calm() {
             self.begin_episode(config);

@@ -1,9 +1,9 @@
-//! The content of stream offsets, for streams with content.
+//! Storage of stream content by offset, for streams with content.
 //!
-//! Both directions of a stream count in offsets. Most simulated streams have no content and do not use this module. The first byte string
-//! that is written or received creates a store, which keeps byte strings by offset. Ranges without content can lie between them: there,
-//! only
-//! a length was written. If a segment contains both, its lengths become zero bytes.
+//! Most simulated streams have no content and do not use this module. The first byte string that is written or received
+//! in a direction of a stream creates a store, which keeps byte strings by offset. Between byte strings can be ranges
+//! without content, where only a length was written. If a segment contains both, the ranges without content become zero
+//! bytes.
 
 use crate::Payload;
 use bytes::{Bytes, BytesMut};
@@ -80,8 +80,8 @@ impl ByteStore {
         Some(whole.freeze())
     }
 
-    /// Removes and returns the piece that begins at `start` and ends at or before `stop`: bytes up to the end of their chunk, or a length
-    /// up to the next chunk. All content before it is discarded.
+    /// Removes and returns the part that begins at `start` and ends at or before `stop`. It consists of bytes up to the
+    /// end of their chunk, or of a length up to the next chunk. All content before it is discarded.
     pub fn take(&mut self, start: u64, stop: u64) -> Payload {
         self.remove_below(start);
         match self.chunks.front_mut() {

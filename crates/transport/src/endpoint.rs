@@ -1,8 +1,8 @@
-//! Endpoints of all kinds: their identity, their deadlines, and the report for observers.
+//! Endpoints of all kinds: their identifiers, their deadlines, and the report for observers.
 //!
-//! An endpoint is one end of a flow: a connection of the TCP model, of the QUIC model or of the real QUIC stack, a socket of
-//! this machine's kernel, or a client or proxy of a tunnel. Probes, logs and records read [`EndpointReport`] and need not
-//! distinguish these kinds.
+//! An endpoint is one end of a flow. It is a connection of the TCP model, of the QUIC model or of the real QUIC stack,
+//! a socket of this machine's kernel, or a client or proxy of a tunnel. Probes, logs and records read
+//! [`EndpointReport`] and need not distinguish these kinds.
 
 use fullpipe_units::{Duration, Instant};
 use std::fmt;
@@ -54,10 +54,10 @@ impl EndpointId {
     /// Largest index of an endpoint.
     pub const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
-    /// Returns the identity of endpoint `index` of a kind.
+    /// Returns the identifier of endpoint `index` of a kind.
     ///
     /// # Panics
-    /// If the index is larger than [`EndpointId::MAX_INDEX`].
+    /// Panics if the index is larger than [`EndpointId::MAX_INDEX`].
     #[inline]
     pub const fn new(kind: EndpointKind, index: u32) -> Self {
         assert!(index <= Self::MAX_INDEX, "an endpoint index has at most 29 bits");
@@ -110,9 +110,9 @@ impl fmt::Debug for EndpointId {
     }
 }
 
-/// The times of an endpoint's next timers; [`Instant::NEVER`] without a timer.
+/// The times of an endpoint's next timers; [`Instant::NEVER`] if there is no timer.
 ///
-/// There are two, so that arming a timer for every packet does not move the other one in the calendar.
+/// There are two, so that a timer that is armed for every packet does not move the other one in the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerDeadlines {
     /// The next timer that rarely expires: retransmission, keep-alive, idle timeout.
@@ -121,8 +121,8 @@ pub struct TimerDeadlines {
     pub near: Instant,
 }
 
-/// The state and the counters of an endpoint of any kind. A value is `None` if the kind does not report it, or if there is
-/// none yet.
+/// The state and the counters of an endpoint of any kind. A value is `None` if the kind does not report it, or if there
+/// is none yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointReport {
     /// The kind of the endpoint.
@@ -174,7 +174,7 @@ pub struct TunnelCounters {
     pub dropped_too_large: u64,
     /// Payloads dropped because a queue was full, or because they waited in it for too long.
     pub dropped_queue: u64,
-    /// Payload bytes that are currently queued before the QUIC stack.
+    /// Payload bytes that are currently queued ahead of the QUIC stack.
     pub queued_bytes: u64,
     /// The maximum of queued payload bytes so far.
     pub peak_queued_bytes: u64,

@@ -1,8 +1,9 @@
-//! The interface between workloads and transports: write, read, finish, abort, and events that indicate when to try again.
+//! The interface between workloads and transports: write, read, finish, abort, and events that indicate when to try
+//! again.
 //!
-//! A workload is independent of the transport behind the trait: TCP, a QUIC stream, or a real stack. The same calls accept a payload as a
-//! length (models) or as bytes (real programs). No call has a time argument. After every call, the transport's host polls it
-//! for output and passes the time.
+//! A workload is independent of the transport behind the trait: TCP, a QUIC stream, or a real stack. The same calls
+//! accept a payload as a length (models) or as bytes (real programs). No call has a time argument. After every call,
+//! the host of the transport polls the transport for output and passes the time.
 
 pub mod buffers;
 pub mod endpoint;
@@ -48,7 +49,7 @@ pub enum CloseReason {
     Reset,
     /// The peer refused the connection.
     Refused,
-    /// The maximum number of retransmissions was reached.
+    /// A timer ended the connection, for example after the maximum number of retransmissions.
     TimedOut,
     /// This side aborted the connection.
     Aborted,
@@ -71,8 +72,8 @@ pub enum TransportEvent {
 
 /// The priority of the data that a stream sends, for transports that schedule several streams.
 ///
-/// Each scheduler uses some of the fields: RFC 9218 uses `urgency` and `incremental`, weighted fair queueing uses `weight`, and earliest
-/// deadline first uses `latency`.
+/// Each scheduler uses some of the fields: RFC 9218 uses `urgency` and `incremental`, weighted fair queueing uses
+/// `weight`, and earliest deadline first uses `latency`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// 0 (most urgent) to 7 (RFC 9218 section 4.1).
@@ -97,17 +98,18 @@ pub trait Stream {
     /// Returns the number of bytes that [`Stream::write`] would accept now.
     fn writable_bytes(&self) -> u64;
 
-    /// Returns the number of written bytes that have never been sent, if the transport reports it. Later writes are sent after them.
+    /// Returns the number of written bytes that have never been sent, if the transport reports it. Later writes are
+    /// sent after them.
     fn unsent_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Appends as much of `payload` to the send buffer as fits and returns the number of bytes. After [`Stream::finish`] it accepts
-    /// nothing.
+    /// Appends as much of `payload` to the send buffer as fits and returns the number of bytes. After
+    /// [`Stream::finish`] it accepts nothing.
     fn write(&mut self, payload: Payload) -> u64;
 
-    /// Makes writes of `write_bytes` bytes without content while a whole write fits, up to `most_bytes` in total. The last write can be
-    /// shorter. Returns the number of bytes written.
+    /// Performs writes of `write_bytes` bytes without content while a whole write fits, up to `most_bytes` in total.
+    /// The last write can be shorter. Returns the number of bytes written.
     fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
         let mut written = 0;
         while written < most_bytes {
@@ -124,9 +126,8 @@ pub trait Stream {
         written
     }
 
-    /// Sets the free space that the application needs for its next write. The stream need not report [`TransportEvent::Writable`] before `bytes`
-    /// fit.
-    /// It is a hint, so an earlier event is allowed.
+    /// Sets the free space that the application needs for its next write. The stream need not report
+    /// [`TransportEvent::Writable`] before `bytes` fit. The threshold is a hint, so an earlier event is allowed.
     fn set_writable_threshold(&mut self, _bytes: u64) {}
 
     /// Returns the number of bytes that have arrived in order and were not read.

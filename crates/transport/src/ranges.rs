@@ -1,10 +1,10 @@
-//! A set of stream offsets as sorted, disjoint, nonadjacent ranges: data that a receiver holds beyond a gap, or data that a sender knows
-//! to be acknowledged beyond a gap.
+//! A set of stream offsets as sorted, disjoint, nonadjacent ranges: data that a receiver holds beyond a gap, or data
+//! that a sender knows to be acknowledged beyond a gap.
 
 /// First offset, and the offset after the last one.
 pub type OffsetRange = (u64, u64);
 
-/// The set. It allocates memory with the first range.
+/// A set of stream offsets. It allocates memory when the first range is added.
 #[derive(Clone, Debug, Default)]
 pub struct RangeSet {
     ranges: Vec<OffsetRange>,
@@ -54,8 +54,8 @@ impl RangeSet {
         self.ranges.get(index).is_some_and(|range| range.0 <= start && range.1 >= end)
     }
 
-    /// Adds `start..end`, calls `added` for each part of it that was not in the set, in order, and returns the range that now contains it.
-    /// Does nothing if `start >= end`.
+    /// Adds `start..end`, calls `added` for each part of it that was not in the set, in order, and returns the range
+    /// that now contains it. Does nothing if `start >= end`.
     pub fn insert(&mut self, start: u64, end: u64, mut added: impl FnMut(u64, u64)) -> OffsetRange {
         if start >= end {
             return (start, end);

@@ -1,22 +1,21 @@
 //! A model of TLS 1.3 (RFC 8446) over any stream: its round trips and sizes, without cryptography.
 //!
-//! **Model.** The ClientHello, the server's flight from ServerHello to Finished, and the client's Finished have realistic lengths. They
-//! cost
-//! one round trip before the first request (section 2, figure 1), or none if a returning client sends early data (0-RTT, section 2.3).
-//! Application data is sent in records of at most 2^14 bytes. A record is 22 bytes larger than its content: header 5, content type 1,
-//! tag 16 (section 5.2, AES-GCM). A record counts when all of it has arrived. A close_notify alert announces the end (section 6.1).
+//! **Model.** The ClientHello, the server's flight from ServerHello to Finished, and the client's Finished have
+//! realistic lengths. They add one round trip before the first request (section 2, figure 1), or none if a returning
+//! client sends early data (0-RTT, section 2.3). Application data is sent in records of at most 2^14 bytes. A record is
+//! 22 bytes larger than its content: header 5, content type 1, tag 16 (section 5.2, AES-GCM). A record can be read once
+//! all of it has arrived. A close_notify alert announces the end (section 6.1).
 //!
-//! The stream contains real record headers, and the first byte of a handshake message is its type. Everything else is a length without
-//! content if the application writes lengths. The model has two simplifications. First, the type of a record is that of its content,
-//! although
-//! all encrypted records have the type application_data. Second, the byte after the type of the ClientHello states the mode (resumption,
-//! early data), which a ticket would indicate to a real server. New tickets are not sent, nothing is computed, and a server accepts every
-//! mode.
+//! The stream contains real record headers, and the first byte of a handshake message is its type. Everything else is a
+//! length without content if the application writes lengths. The model has two simplifications. First, the type of a
+//! record is that of its content, although all encrypted records have the type application_data. Second, the byte after
+//! the type of the ClientHello states the mode (resumption, early data), which a ticket would indicate to a real
+//! server. New tickets are not sent, nothing is computed, and a server accepts every mode.
 //!
-//! **Lengths.** ServerHello 4 + 2 + 32 + 1 + 32 + 2 + 1 + 2 and the extensions supported_versions 6 and key_share (X25519) 40,
-//! plus 6 with a pre-shared key (sections 4.1.3 and 4.2); change_cipher_spec 1 (appendix D.4); EncryptedExtensions 6;
-//! Certificate 8 and the chain; CertificateVerify 8 and a signature of 256 (RSA 2048); Finished 4 + 48 (SHA-384), with
-//! its record 74; EndOfEarlyData 4, with its record 26.
+//! **Lengths.** ServerHello 4 + 2 + 32 + 1 + 32 + 2 + 1 + 2 and the extensions supported_versions 6 and key_share
+//! (X25519) 40, plus 6 with a pre-shared key (sections 4.1.3 and 4.2); change_cipher_spec 1 (appendix D.4);
+//! EncryptedExtensions 6; Certificate 8 and the chain; CertificateVerify 8 and a signature of 256 (RSA 2048); Finished
+//! 4 + 48 (SHA-384), with its record 74; EndOfEarlyData 4, with its record 26.
 
 use crate::{Payload, Stream, TransportEvent};
 use bytes::BytesMut;
@@ -60,7 +59,7 @@ const ALERT_BYTES: u64 = 2;
 /// The kind of handshake that a client starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HandshakeMode {
-    /// With certificate.
+    /// With a certificate.
     #[default]
     Full,
     /// With a pre-shared key from an earlier connection instead of a certificate (section 2.2).
@@ -83,7 +82,8 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// A ClientHello of 512 bytes (browsers pad to that, RFC 7685), a chain of 3000, early data of one record.
+    /// A ClientHello of 512 bytes (browsers pad to this size, RFC 7685), a certificate chain of 3000 bytes, and early
+    /// data of one record.
     fn default() -> Settings {
         Settings {
             mode: HandshakeMode::Full,
@@ -141,9 +141,9 @@ struct Reading {
     body_left: u64,
 }
 
-/// The TLS state of one end, kept separately from the stream that it protects. The host calls [`Session::start`] once and passes every
-/// event of the stream to [`Session::on_event`]. It polls the application's events with [`Session::poll_event`]. The
-/// application uses the stream returned by [`Session::stream`].
+/// The TLS state of one endpoint, stored separately from the stream that it protects. The host calls [`Session::start`]
+/// once and passes every event of the stream to [`Session::on_event`]. It polls the application's events with
+/// [`Session::poll_event`]. The application uses the stream returned by [`Session::stream`].
 #[derive(Debug)]
 pub struct Session {
     settings: Settings,
@@ -152,10 +152,10 @@ pub struct Session {
     mode: HandshakeMode,
     early_bytes: u64,
     reading: Reading,
-    /// Plaintext of whole records that is not read yet.
+    /// Plaintext of complete records that has not been read yet.
     plain: VecDeque<Payload>,
     plain_bytes: u64,
-    /// Data for which the stream had no room.
+    /// Data for which the stream had no space.
     unsent: VecDeque<Payload>,
     finish: Finish,
     events: VecDeque<TransportEvent>,
@@ -351,7 +351,7 @@ impl Session {
 
     // Reading ----------------------------------------------------------------------------------------------------
 
-    /// Reads records from the stream until one with application data is whole or no data is left.
+    /// Reads records from the stream until one with application data is complete or no data is left.
     fn pump(&mut self, stream: &mut dyn Stream) {
         while self.plain_bytes == 0 {
             let wanted = match self.reading.left {
@@ -506,12 +506,12 @@ impl Stream for TlsStream<'_> {
         self.session.writable_bytes(self.stream)
     }
 
-    /// Each call makes new records.
+    /// Each call writes new records.
     fn write(&mut self, payload: Payload) -> u64 {
         self.session.write(self.stream, payload)
     }
 
-    /// Counts the records that are whole and were read from the stream; more can follow after these are read.
+    /// Counts the data of complete records that were read from the stream. More can follow after this data is read.
     fn readable_bytes(&self) -> u64 {
         self.session.readable_bytes()
     }

@@ -1,7 +1,7 @@
-//! Settings of a CONNECT-UDP tunnel: of the client, of the proxy and of the connection between them. The module declares the keys of the
-//! scenario table `masque` and checks which of them contradict each other.
+//! Settings of a CONNECT-UDP tunnel: of the client, of the proxy and of the connection between them. The module
+//! declares the keys of the scenario table `masque` and checks which of them contradict each other.
 //!
-//! They are here and not in `fullpipe-masque`, because builds without the QUIC stack read the same scenarios.
+//! The settings are here and not in `fullpipe-masque`, because builds without the QUIC stack read the same scenarios.
 
 use crate::quic::{self, Cryptography, DATAGRAM, GRANULARITY};
 use fullpipe_congestion::catalogue::CHOICES;
@@ -17,8 +17,9 @@ pub enum Mode {
     /// In QUIC DATAGRAM frames; lost payloads are not retransmitted.
     #[default]
     Datagram,
-    /// In capsules on the request stream; lost data is retransmitted. A client whose connection has this mode does not offer HTTP
-    /// datagrams. In other connections the proxy replies in the same form as the client's most recent payload of the request.
+    /// In capsules on the request stream; lost data is retransmitted. A client whose connection has this mode does not
+    /// offer HTTP datagrams. In other connections, the proxy replies in the same form as the client's most recent
+    /// payload for the request.
     Stream,
 }
 
@@ -59,7 +60,7 @@ pub struct Settings {
     pub initial_mtu_bytes: u16,
     /// Largest UDP payload that path MTU discovery probes, in bytes; `None`: it does not probe.
     pub largest_mtu_bytes: Option<u16>,
-    /// Maximum amount of one request's data that may wait before the QUIC stack; never in packets.
+    /// Maximum amount of one request's data that may wait ahead of the QUIC stack; never in packets.
     pub queue_limit: QueueLimit,
     /// The payload that is dropped beyond this limit.
     pub drop_policy: DropPolicy,
@@ -71,13 +72,14 @@ pub struct Settings {
     pub datagram_buffer_bytes: usize,
     /// Stream mode: maximum number of bytes that the QUIC stack keeps until they are acknowledged.
     pub send_buffer_bytes: u64,
-    /// Maximum number of bytes of a stream that may be in flight or unread; eight times as much for all streams.
+    /// Maximum number of bytes of a stream that may be in flight or unread. The limit for all streams together is eight
+    /// times as large.
     pub receive_buffer_bytes: u32,
     /// Idle time after which the tunnel, or a request in it, is closed.
     pub idle_timeout: Duration,
     /// Processing time of client and proxy per datagram, in seconds.
     pub reaction: Distribution,
-    /// Interval between the ticks of the program's timers; zero: timers are exact.
+    /// Interval between the ticks of the program's timers; if zero, timers are exact.
     pub timer_granularity: Duration,
     /// Size of the proxy's certificate chain in bytes.
     pub certificate_bytes: u64,
@@ -157,8 +159,8 @@ static KEYS: [SettingKey<Settings>; 18] = setting_keys! {
     };
     quic::hystart(at!(hystart));
     quic::initial_window(at!(initial_window_packets));
-    /// UDP payload of a full packet of the tunnel before the path is known to support larger ones. Inner packets of 1200
-    /// bytes, with which each QUIC connection starts, require 1240 bytes.
+    /// UDP payload of a full packet of the tunnel before the path is known to support larger ones. Inner packets of
+    /// 1200 bytes, with which each QUIC connection starts, require 1240 bytes.
     "initial_mtu": DATAGRAM, setting => at!(initial_mtu_bytes);
     quic::largest_mtu(FieldAccess {
         get: |settings, kind| settings.largest_mtu_bytes.unwrap_or(settings.initial_mtu_bytes).to_data(kind),
@@ -175,19 +177,22 @@ static KEYS: [SettingKey<Settings>; 18] = setting_keys! {
     "scheduler": FieldKind::Choice(&choices(&SCHEDULERS)), setting => at!(scheduler, SCHEDULERS);
     /// Stream mode: whether waiting capsules are combined in one DATA frame.
     "coalesce": FieldKind::Boolean, setting => at!(coalesce);
-    /// Datagram mode: size of the QUIC stack's buffer for datagrams that congestion control does not permit to be sent yet.
+    /// Datagram mode: size of the QUIC stack's buffer for datagrams that congestion control does not permit to be sent
+    /// yet.
     "datagram_buffer": FieldKind::size(1200, 1 << 30), setting => at!(datagram_buffer_bytes);
     /// Stream mode: size of the QUIC stack's send buffer for all requests together: data not acknowledged yet.
     "send_buffer": FieldKind::size(1200, 1 << 30), setting => at!(send_buffer_bytes);
-    /// Receive window of a stream: data in flight or unread (flow control). That of the connection is eight times as large.
+    /// Receive window of a stream: data in flight or unread (flow control). That of the connection is eight times as
+    /// large.
     "receive_buffer": FieldKind::size(1200, 1 << 28), setting => at!(receive_buffer_bytes);
     /// Time without packets after which the tunnel, or a request in it, ends. RFC 9298 recommends at least two minutes.
     "idle_timeout": FieldKind::DURATION, setting => at!(idle_timeout);
-    /// Time that client and proxy take from the arrival of a datagram to their reaction, constant or random. Datagrams that
-    /// arrive in this time are processed together. If a host has several tunnels, the one with the largest mean applies.
+    /// Time that client and proxy take from the arrival of a datagram to their reaction, constant or random. Datagrams
+    /// that arrive in this time are processed together. If a host has several tunnels, the one with the largest mean
+    /// applies.
     "reaction": TIME_OR_RANDOM, setting => at!(reaction);
-    /// Interval between ticks of the timers of client and proxy: a timer expires at the first tick after its deadline. If
-    /// a host has several tunnels, the largest value applies.
+    /// Interval between ticks of the timers of client and proxy: a timer expires at the first tick after its deadline.
+    /// If a host has several tunnels, the largest value applies.
     "timer_granularity": GRANULARITY, setting => at!(timer_granularity);
     /// Size of the proxy's certificate chain; with `cryptography = "tls"` 400 to 60 000 bytes.
     "certificates": FieldKind::size(0, 1 << 20), setting => at!(certificate_bytes);

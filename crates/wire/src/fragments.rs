@@ -1,10 +1,10 @@
 //! Fragmentation of packets of real hosts to an MTU. Any node can fragment an IPv4 packet without the DF flag (RFC 791
 //! section 3.2). Only the source can fragment an IPv6 packet (RFC 8200 section 4.5).
 //!
-//! All fragments but the last carry as many bytes as fit, a multiple of eight. The first fragment of an IPv4 packet has
-//! all options, the others only options with the copied flag. A fragment can be fragmented again. Every fragment of an
-//! IPv6 packet repeats the headers up to the routing header. Without a routing header, it repeats the hop-by-hop
-//! options. The first fragment must contain all headers, including the transport header.
+//! All fragments but the last contain as many bytes as fit, rounded down to a multiple of eight. The first fragment of
+//! an IPv4 packet has all options, the others only options with the copied flag. A fragment can be fragmented again.
+//! Every fragment of an IPv6 packet repeats the headers up to the routing header. Without a routing header, it repeats
+//! the hop-by-hop options. The first fragment must contain all headers, including the transport header.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::layout::{ICMP_HEADER_BYTES, Layout, UpperProtocol, word};
@@ -47,7 +47,7 @@ impl std::error::Error for FragmentationError {}
 /// applies to IPv6; IPv4 packets have their own.
 ///
 /// # Errors
-/// See [`FragmentationError`]. In this case `emit` was not called.
+/// Returns [`FragmentationError`] if the packet cannot be fragmented. In this case, `emit` is not called.
 pub fn fragment(
     packet: &[u8],
     mtu_bytes: u32,
@@ -106,7 +106,8 @@ fn cut_v4(
     Ok(())
 }
 
-/// Builds one fragment. If the packet is a fragment itself, its offset is added, and the last fragment keeps its MF flag.
+/// Builds one fragment. If the packet is a fragment itself, its offset is added, and the last fragment keeps its MF
+/// flag.
 fn fragment_v4(header: &[u8], flags: u16, payload: &[u8], share: &Share) -> Vec<u8> {
     let mut bytes = [header, &payload[share.from..share.from + share.length]].concat();
     let more = if share.is_last { flags & MORE_FRAGMENTS } else { MORE_FRAGMENTS };

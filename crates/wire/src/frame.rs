@@ -18,7 +18,7 @@ impl HardwareAddress {
     /// The broadcast address.
     pub const BROADCAST: HardwareAddress = HardwareAddress([0xff; 6]);
 
-    /// Whether it is a group address: the I/G bit is the lowest bit of the first byte.
+    /// Whether this is a group address: the I/G bit is the lowest bit of the first byte.
     pub fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }

@@ -1,14 +1,14 @@
 //! ICMP replies of model nodes to packets of real hosts: ICMP errors (RFC 792, RFC 1812 section 4.3), ICMPv6 errors
 //! (RFC 4443), and echo replies.
 //!
-//! An error quotes as much of the packet as fits into 576 bytes (RFC 1812 section 4.3.2.3), or into 1280 bytes with IPv6
-//! (RFC 4443 section 3). No error is sent about an ICMP error, a multicast or broadcast packet, or a fragment other than the
-//! first, nor to a source that is not a single host (RFC 1812 section 4.3.2.7, RFC 4443 section 2.4). This is stricter than
-//! RFC 4443, which permits "packet too big" about multicast packets and errors about all fragments. The caller limits the
-//! rate of errors.
+//! An error quotes as much of the packet as fits into 576 bytes (RFC 1812 section 4.3.2.3), or into 1280 bytes with
+//! IPv6 (RFC 4443 section 3). No error is sent about an ICMP error, a multicast or broadcast packet, or a fragment
+//! other than the first. No error is sent to a source that is not a single host (RFC 1812 section 4.3.2.7, RFC 4443
+//! section 2.4). These rules are stricter than RFC 4443, which permits "packet too big" about multicast packets and
+//! errors about all fragments. The caller limits the rate of errors.
 //!
-//! An error has the precedence "internetwork control" (RFC 1812 section 4.3.2.5). An echo reply has the type of service of
-//! its request (RFC 1349 section 5.1), but is not ECN-capable. IP options of a request are not returned.
+//! An error has the precedence "internetwork control" (RFC 1812 section 4.3.2.5). An echo reply has the type of service
+//! of its request (RFC 1349 section 5.1), but is not ECN-capable. IP options of a request are not returned.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::layout::{ICMP_HEADER_BYTES, Layout, UpperProtocol, word};
@@ -28,7 +28,7 @@ const REDIRECT_V6: u8 = 137;
 const ECHO_REPLY_V4: u8 = 0;
 const ECHO_REPLY_V6: u8 = 129;
 
-/// Reason of an ICMP error about a packet.
+/// Reason for an ICMP error about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpError {
     /// The hop limit reached zero.
@@ -141,10 +141,10 @@ impl Unreachable {
 }
 
 /// Appends an ICMP error from the address `from` to the source of `packet`. The error quotes the packet as given, with
-/// its current hop limit and ECN bits. `identification` is used with IPv4.
+/// its current hop limit and ECN bits. `identification` is used only for IPv4.
 ///
 /// # Errors
-/// See [`ReplyError`]: no error may be sent about this packet. In this case nothing is appended.
+/// Returns [`ReplyError`] if no error may be sent about this packet. In this case, nothing is appended.
 pub fn write_error(
     packet: &[u8],
     what: IcmpError,
@@ -173,10 +173,10 @@ pub fn write_error(
 }
 
 /// Appends the echo reply to an echo request, from the request's destination (RFC 792, RFC 4443 section 4.2).
-/// `identification` is used with IPv4.
+/// `identification` is used only for IPv4.
 ///
 /// # Errors
-/// See [`ReplyError`]. In this case nothing is appended.
+/// Returns [`ReplyError`] if no reply may be sent. In this case, nothing is appended.
 pub fn write_echo_reply(request: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), ReplyError> {
     let layout = Layout::whole(request).map_err(ReplyError::Malformed)?;
     let to = answerable_source(&layout, request)?;

@@ -37,8 +37,8 @@ pub enum PacketError {
     BadHeaderChecksum,
     /// IPv6 extension headers are truncated, out of order, or too many.
     InvalidExtensions,
-    /// A fragment is empty or ends beyond the maximum packet size, or its length is not a multiple of eight bytes
-    /// although it is not the last.
+    /// A fragment is empty or ends beyond the maximum packet size, or the length of a fragment other than the last is
+    /// not a multiple of eight bytes.
     InvalidFragment,
     /// The transport header is incomplete, or its lengths are invalid.
     InvalidTransport,
@@ -169,7 +169,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Whether the lengths in a transport header are valid. A UDP datagram may be shorter than the payload of its packet.
+    /// Whether the lengths in a transport header are valid. A UDP datagram may be shorter than the payload of its
+    /// packet.
     #[inline]
     fn is_possible(&self, upper: UpperProtocol, transport: &[u8]) -> bool {
         let is_whole = self.piece.is_none();
@@ -345,7 +346,7 @@ impl Layout {
                 let offset = u16::from_be_bytes([third, fourth]);
                 let (offset_bytes, last) = (u32::from(offset & OFFSET_V6), offset & 1 == 0);
                 let identification = u32::from(word(bytes, 4)) << 16 | u32::from(word(bytes, 6));
-                // A packet that is its own only fragment ("atomic", RFC 6946) does not count as a fragment.
+                // A packet that consists of one fragment ("atomic", RFC 6946) does not count as a fragment.
                 self.piece =
                     (offset_bytes > 0 || !last).then_some(FragmentFields { offset_bytes, last, identification });
             }
@@ -362,7 +363,7 @@ impl Layout {
 }
 
 impl Extent {
-    /// The bytes of a packet whose header states a length.
+    /// Returns the number of bytes of a packet whose header states a length.
     #[inline]
     fn bytes(self, stated: usize, bytes: &[u8]) -> Result<usize, PacketError> {
         match self {

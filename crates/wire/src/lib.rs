@@ -1,15 +1,15 @@
 //! Headers of IP, TCP, UDP and the QUIC model as plain values, and packets as bytes.
 //!
-//! Header types have the values on the wire: [`tcp`], [`udp`], [`ip`], [`quic`]. The TCP model and the QUIC model
-//! exchange them, and packets of the network contain them.
+//! Header types contain the values as on the wire: [`tcp`], [`udp`], [`ip`], [`quic`]. The TCP model and the QUIC model
+//! exchange these headers, and packets of the network contain them.
 //!
 //! In byte form, packets have IPv4 (RFC 791), IPv6 (RFC 8200), TCP (RFC 9293) and UDP (RFC 768) headers with correct
 //! lengths and checksums. [`IpPacket::write`] writes a packet of the model, and [`parse`] parses one. A payload that
 //! has a length but no bytes is written as zeros.
 //!
-//! Packets of real hosts are kept as bytes. [`summary`] parses their headers when they enter the network; [`rewrite`]
-//! changes them as routers and NATs do. [`icmp`], [`write_reset()`] and [`neighbour`] build the replies of modeled nodes.
-//! [`fragments`] fragments packets to an MTU, and [`reassembly`] reassembles them.
+//! Packets of real hosts are stored as bytes. [`summary`] parses their headers when they enter the network; [`rewrite`]
+//! changes them as routers and NATs do. [`icmp`], [`write_reset()`] and [`neighbour`] build the replies of modeled
+//! nodes. [`fragments`] fragments packets to an MTU, and [`reassembly`] reassembles them.
 
 pub mod fragments;
 pub mod frame;

@@ -1,10 +1,10 @@
 //! ARP (RFC 826) and IPv6 Neighbor Discovery (RFC 4861) on an interface to a real host, for all addresses of the model.
 //!
-//! The interface replies to ARP requests and Neighbor Solicitations ([`NeighborResponder::handle_frame`]). If the MAC address of a
-//! host is unknown, the interface sends a request ([`NeighborResponder::request`]). It learns the address from any frame of
-//! the host ([`frame_sender`]). A duplicate address probe (ARP: RFC 5227; IPv6: from the unspecified address, RFC 4862
-//! section 5.4) gets a reply if the address exists in the model. Router Solicitations get no reply, because hosts have
-//! static routes.
+//! The interface replies to ARP requests and Neighbor Solicitations ([`NeighborResponder::handle_frame`]). If the MAC
+//! address of a host is unknown, the interface sends a request ([`NeighborResponder::request`]). It learns the address
+//! from any frame of the host ([`frame_sender`]). A duplicate address probe (ARP: RFC 5227; IPv6: from the unspecified
+//! address, RFC 4862 section 5.4) gets a reply if the address exists in the model. Router Solicitations get no reply,
+//! because hosts have static routes.
 
 use crate::frame::{ARP_BYTES, ETHERNET_HEADER_BYTES, EtherType, EthernetHeader, HardwareAddress};
 use crate::icmp::IcmpMessage;
@@ -27,7 +27,7 @@ const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 const REDIRECT: u8 = 137;
 /// Size of a solicitation in bytes, without options.
 const SOLICITATION_BYTES: usize = 24;
-/// Hop limit of Neighbor Discovery. A router would have decremented it.
+/// Hop limit of Neighbor Discovery packets. A lower value shows that a router forwarded the packet.
 const HOP_LIMIT: u8 = 255;
 const SOURCE_LINK_LAYER_ADDRESS: u8 = 1;
 const TARGET_LINK_LAYER_ADDRESS: u8 = 2;
@@ -166,8 +166,8 @@ impl NeighborResponder {
     }
 }
 
-/// IP address and MAC address of a frame's sender. In an IP packet, it is the source address; in ARP, the sender
-/// protocol address. The source of a Neighbor Advertisement is the address that it advertises.
+/// IP address and MAC address of a frame's sender. In an IP packet, the IP address is the source address; in ARP, the
+/// sender protocol address. The source of a Neighbor Advertisement is the address that it advertises.
 pub fn frame_sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
     let (header, payload) = EthernetHeader::read(frame)?;
     let four = |at: usize| <[u8; 4]>::try_from(payload.get(at..at + 4)?).ok().map(IpAddr::from);

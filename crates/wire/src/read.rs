@@ -81,7 +81,7 @@ impl std::error::Error for ParseError {}
 /// Parses one whole IPv4 or IPv6 packet. Bytes beyond the length in its header are ignored.
 ///
 /// # Errors
-/// See [`ParseError`].
+/// Returns [`ParseError`] if a header is malformed or a checksum is wrong.
 pub fn parse(bytes: &[u8]) -> Result<ParsedPacket<'_>, ParseError> {
     if let Some(fragment) = later_fragment_v6(bytes) {
         return Ok(fragment);
@@ -290,7 +290,7 @@ fn udp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Parse
     };
     let (&[a, b, c, d, _, _, e, f], payload) = datagram.split_first_chunk().ok_or(ParseError::Transport)?;
     // Zero means that the sender computed no checksum, which is permitted only over IPv4 (RFC 768, RFC 8200 section
-    // 8.1). Over IPv6 zero is wrong even where the sum of the datagram agrees with it.
+    // 8.1). Over IPv6, zero is wrong even if it matches the sum of the datagram.
     match ([e, f], addresses.0.is_ipv6()) {
         ([0, 0], true) => return Err(ParseError::Checksum),
         ([0, 0], false) => {}

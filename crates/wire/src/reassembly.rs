@@ -2,13 +2,13 @@
 //! whole packets.
 //!
 //! The fragments of a packet have the same addresses and identification, and with IPv4 the same protocol. An exact copy
-//! of a fragment is ignored. Fragments that overlap or contradict each other in any other way are an attack or a reused
-//! identification. The whole packet is then discarded, including later fragments, as RFC 8200 requires; with RFC 791,
-//! the later fragment would replace the earlier. If a fragment has the CE mark, the packet has it. If another fragment
-//! is then not ECN-capable, the packet is discarded (RFC 3168 section 5.3).
+//! of a fragment is ignored. Fragments that overlap or contradict each other in any other way indicate an attack or a
+//! reused identification. The whole packet is then discarded, including later fragments, as RFC 8200 requires; under
+//! RFC 791, the later fragment would replace the earlier one. If a fragment has the CE mark, the reassembled packet has
+//! it too. If, in addition, another fragment is not ECN-capable, the packet is discarded (RFC 3168 section 5.3).
 //!
-//! An incomplete packet is discarded after a timeout, counted from its first fragment. When all fragments exceed the
-//! memory limit, the oldest incomplete packets are discarded first.
+//! An incomplete packet is discarded after a timeout, counted from its first fragment. If all fragments together exceed
+//! the memory limit, the oldest incomplete packets are discarded first.
 
 use crate::PacketError;
 use crate::fragments::{per_fragment_headers, write_header_checksum};
@@ -19,7 +19,8 @@ use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Memory in bytes that a fragment counts in addition to its own bytes.
+/// Memory in bytes that is counted for each fragment and for each incomplete packet, in addition to the bytes of the
+/// fragments.
 const FRAGMENT_OVERHEAD_BYTES: usize = 64;
 /// The DF flag and the reserved bit of an IPv4 header.
 const OTHER_FLAGS: u16 = 0xc000;
@@ -62,7 +63,7 @@ struct Incomplete {
     begun: Instant,
     is_sound: bool,
     fragments: BTreeMap<u32, Held>,
-    /// End of the last fragment, if that has arrived.
+    /// End of the last fragment, if it has arrived.
     end: Option<u32>,
     /// Payload bytes that have arrived.
     arrived_bytes: u32,
@@ -91,7 +92,7 @@ impl Reassembler {
     /// Processes a packet.
     ///
     /// # Errors
-    /// [`PacketError`] if it is malformed.
+    /// Returns [`PacketError`] if the packet is malformed.
     pub fn handle_packet(&mut self, now: Instant, packet: &[u8]) -> Result<ReassemblyResult, PacketError> {
         let layout = Layout::whole(packet)?;
         let Some(piece) = layout.piece else { return Ok(ReassemblyResult::NotFragment) };
@@ -218,8 +219,8 @@ impl Incomplete {
         self.fragments.iter().next_back().map_or(0, |(at, last)| at + last.payload_bytes())
     }
 
-    /// Whether all fragments have arrived. They never overlap, so then the sum of their lengths equals the end of the
-    /// last one.
+    /// Whether all fragments have arrived. Fragments never overlap, so the sum of their lengths then equals the end of
+    /// the last one.
     fn is_complete(&self) -> bool {
         self.end == Some(self.arrived_bytes)
     }

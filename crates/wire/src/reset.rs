@@ -1,4 +1,4 @@
-//! The TCP reset of a host in reply to a segment without a connection (RFC 9293 section 3.10.7.1, state CLOSED).
+//! The TCP reset with which a host replies to a segment without a connection (RFC 9293 section 3.10.7.1, state CLOSED).
 //!
 //! The reset has the type of service of the segment, but is not ECN-capable. No reset is sent for a segment with RST or
 //! a wrong checksum, for a fragment, or for a segment whose source is not a single host.
@@ -13,10 +13,10 @@ use crate::{ReplyError, protocol};
 /// Data Offset field of a header without options: five words.
 const DATA_OFFSET: u16 = 5 << 12;
 
-/// Appends the reset from the destination of a segment. `identification` is used with IPv4.
+/// Appends the reset from the destination of a segment. `identification` is used only for IPv4.
 ///
 /// # Errors
-/// See [`ReplyError`]. In this case nothing is appended.
+/// Returns [`ReplyError`] if no reset may be sent. In this case, nothing is appended.
 pub fn write_reset(packet: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), ReplyError> {
     let layout = Layout::whole(packet).map_err(ReplyError::Malformed)?;
     let to = answerable_source(&layout, packet)?;

@@ -1,4 +1,4 @@
-//! Modification of packets of real hosts in place, as by the network: ECN marks, hop limits, translated addresses and
+//! In-place modification of packets of real hosts, as by the network: ECN marks, hop limits, translated addresses and
 //! ports, and bit errors.
 //!
 //! Checksums are updated incrementally (RFC 1624, equation 3): HC' = ~(~HC + ~m + m'). A wrong checksum therefore
@@ -73,7 +73,8 @@ impl fmt::Display for TranslationError {
 
 impl std::error::Error for TranslationError {}
 
-/// The change of a checksum by replaced bytes. The bytes must begin at an even offset of the data that the checksum covers.
+/// The change of a checksum by replaced bytes. The bytes must begin at an even offset of the data that the checksum
+/// covers.
 #[derive(Clone, Copy, Default)]
 struct Change(u64);
 
@@ -117,13 +118,14 @@ fn write_header_word(header: &mut [u8], at: usize, new: [u8; 2]) {
 /// Sets the ECN codepoint (RFC 3168 section 5).
 ///
 /// # Errors
-/// [`PacketError`] if there is no IP header. In this case the bytes are unchanged.
+/// Returns [`PacketError`] if there is no IP header. In this case, the bytes are unchanged.
 #[inline]
 pub fn set_ecn(bytes: &mut [u8], codepoint: EcnCodepoint) -> Result<(), PacketError> {
     let (version, header) = header(bytes)?;
     match version {
         IpVersion::V4 => write_header_word(header, 0, [header[0], header[1] & !0b11 | codepoint.bits()]),
-        // The traffic class spans the first two bytes; its ECN bits are followed by the first four bits of the flow label.
+        // The traffic class spans the first two bytes; its ECN bits are followed by the first four bits of the flow
+        // label.
         IpVersion::V6 => header[1] = header[1] & !0b11_0000 | codepoint.bits() << 4,
     }
     Ok(())
@@ -133,7 +135,7 @@ pub fn set_ecn(bytes: &mut [u8], codepoint: EcnCodepoint) -> Result<(), PacketEr
 /// caller must drop it (RFC 1812 section 5.3.1, RFC 8200 section 3).
 ///
 /// # Errors
-/// [`PacketError`] if there is no IP header. In this case the bytes are unchanged.
+/// Returns [`PacketError`] if there is no IP header. In this case, the bytes are unchanged.
 #[inline]
 pub fn decrement_hop_limit(bytes: &mut [u8], hops: u8) -> Result<HopLimitResult, PacketError> {
     let (version, header) = header(bytes)?;
@@ -163,7 +165,7 @@ pub fn flip_bit(bytes: &mut [u8], bit: usize) -> bool {
 /// checksum detects every single bit error. Without a UDP checksum, the receiver cannot detect the error.
 ///
 /// # Errors
-/// [`PacketError`] if the packet is malformed. In this case the bytes are unchanged.
+/// Returns [`PacketError`] if the packet is malformed. In this case, the bytes are unchanged.
 pub fn corrupt(bytes: &mut [u8]) -> Result<(), PacketError> {
     let layout = Layout::whole(bytes)?;
     let checksum_at = layout.transport + 6;
@@ -223,7 +225,7 @@ impl AddressTranslation {
     /// Translates a packet.
     ///
     /// # Errors
-    /// See [`TranslationError`]. In this case the bytes are unchanged.
+    /// Returns [`TranslationError`] if the packet cannot be translated. In this case, the bytes are unchanged.
     pub fn apply(self, bytes: &mut [u8]) -> Result<(), TranslationError> {
         let layout = Layout::whole(bytes).map_err(TranslationError::Malformed)?;
         self.check(&layout)?;
@@ -279,7 +281,7 @@ impl AddressTranslation {
     }
 }
 
-/// Updates the transport checksum, unless it is not among the quoted bytes or the protocol is unknown.
+/// Updates the transport checksum, unless the quoted bytes do not contain it or the protocol is unknown.
 fn write_checksum(bytes: &mut [u8], layout: &Layout, addresses: Change, message: Change) {
     let checksum_at = layout.transport
         + match layout.upper {
@@ -297,7 +299,7 @@ fn write_checksum(bytes: &mut [u8], layout: &Layout, addresses: Change, message:
     let mut others = bytes[layout.transport..].iter().enumerate().filter(|(at, _)| !matches!(at, 2 | 3));
     // One's complement has two zeros, and the update yields 0x0000. The correct value is 0xffff in two cases: for UDP,
     // where 0x0000 means "no checksum", and for an ICMP message of all zeros, whose sum is zero. The bytes that are
-    // missing in a fragment or a truncated quote are assumed to have a one.
+    // missing in a fragment or a truncated quote are assumed to be nonzero.
     let is_complete = layout.piece.is_none() && usize::from(word(bytes, TOTAL_LENGTH_AT)) <= bytes.len();
     let mut is_all_zero = || !has_pseudo_header && is_complete && others.all(|(_, byte)| *byte == 0);
     if checksum == 0 && (layout.upper == UpperProtocol::Udp || is_all_zero()) {

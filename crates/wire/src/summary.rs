@@ -91,7 +91,7 @@ impl PacketSummary {
     /// Parses one packet, which may be a fragment. Bytes beyond its length are ignored.
     ///
     /// # Errors
-    /// See [`PacketError`].
+    /// Returns [`PacketError`] if the packet is malformed.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<PacketSummary, PacketError> {
         let layout = Layout::whole(bytes)?;

@@ -59,7 +59,7 @@ pub struct AccurateEcn {
     pub ce_bytes: u32,
     /// Payload bytes that arrived with ECT(1) (EE1B).
     pub ect1_bytes: u32,
-    /// Number of counters in the option, 0 to 3, in its order.
+    /// Number of counters in the option, 0 to 3, in the order of the option.
     pub fields: u8,
     /// Whether the order is EE1B, ECEB, EE0B (option kind 174) instead of EE0B, ECEB, EE1B (kind 172).
     pub ect1_first: bool,

@@ -2,7 +2,7 @@
 //! or UDP (RFC 768) header with checksums, and payload.
 //!
 //! A payload without bytes is written as zeros. In a corrupted packet, the lowest bit of the last byte is flipped, so
-//! that its checksum fails. The model does not determine which bits the path corrupted.
+//! that the transport checksum is wrong. The model does not determine which bits the path corrupted.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES};
 use crate::tcp::{SegmentOptions, TCP_HEADER_BYTES, TcpHeader, flags};
@@ -99,7 +99,7 @@ impl IpPacket<'_> {
     /// Appends the first `snap_bytes` bytes of the packet. Returns the length of the whole packet.
     ///
     /// # Errors
-    /// See [`WriteError`]. In this case the appended bytes are incomplete.
+    /// Returns [`WriteError`] if the packet cannot be written. In this case, the appended bytes are incomplete.
     pub fn write(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, WriteError> {
         let (transport, payload_bytes) = self.transport_header()?;
         let total = transport.len() + payload_bytes;
@@ -129,7 +129,7 @@ impl IpPacket<'_> {
         // Pads with zeros, or truncates to the snap length.
         out.resize(end, 0);
         if self.corrupted && end == begin + length {
-            // A last byte that is part of a UDP checksum must not make it zero, which means "no checksum".
+            // If the last byte is part of a UDP checksum, the checksum must not become zero, which means "no checksum".
             let is_checksum = self.next_header() == protocol::UDP && part.offset_bytes + part.length == 8;
             out[end - 1] ^= if is_checksum && transport[6..8] == [0, 1] { 2 } else { 1 };
         }

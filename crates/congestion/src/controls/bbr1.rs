@@ -17,8 +17,8 @@
 //! ```
 //!
 //! PROBE_BW begins at a random phase other than 0.75. PROBE_RTT begins when the smallest round-trip time has not fallen
-//! for ten seconds. PROBE_BW follows it, or STARTUP if the path has not been filled. After an idle period there is no
-//! PROBE_RTT, and PROBE_BW paces at the bandwidth.
+//! for ten seconds. It is followed by PROBE_BW, or by STARTUP if the path has not been filled. After an idle period
+//! there is no PROBE_RTT, and PROBE_BW paces at the bandwidth.
 //!
 //! A loss does not change the model. In the first round of a recovery, the sender sends as much as was delivered
 //! (packet conservation). After a timeout, the window begins at one segment. When the recovery ends, the previous

@@ -22,8 +22,9 @@
 //! ProbeRTT        1            0.5          0.85 long, short           200 ms and a round
 //! ```
 //!
-//! ProbeRTT begins when the smallest round-trip time has not fallen for five seconds. CRUISE follows it, or Startup if
-//! the full bandwidth has not been reached. After a spurious recovery, the control restores the bounds and the state.
+//! ProbeRTT begins when the smallest round-trip time has not fallen for five seconds. It is followed by CRUISE, or by
+//! Startup if the full bandwidth has not been reached. After a spurious recovery, the control restores the bounds and
+//! the state.
 //!
 //! **Source.** draft-ietf-ccwg-bbr-06 (July 2026), with the editors' corrections up to 3 August 2026, which change no
 //! rule. Names are those of the draft. Changes since draft-ietf-ccwg-bbr-04: Drain has a gain of 0.5 instead of 0.35

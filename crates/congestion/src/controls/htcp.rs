@@ -20,9 +20,9 @@
 //! rounds (weight 1/4), as in Linux.
 //!
 //! Linux 6.12 `net/ipv4/tcp_htcp.c` differs in four points. It scales alpha by the smallest round-trip time over 100 ms
-//! (0.1 to 2). It measures D from the end of the recovery. It keeps the largest round-trip time beyond the epoch; its
-//! distance to the smallest shrinks by a twentieth per loss, and grows by at most 20 ms per sample. It halves the
-//! window on every loss if the smallest round-trip time is below 10 ms.
+//! (0.1 to 2). It measures D from the end of the recovery. It keeps the largest round-trip time beyond the epoch. The
+//! distance of this time to the smallest one shrinks by a twentieth per loss, and grows by at most 20 ms per sample. It
+//! halves the window on every loss if the smallest round-trip time is below 10 ms.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};

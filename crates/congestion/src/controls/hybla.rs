@@ -2,8 +2,8 @@
 //!
 //! **Model.** A connection with a long round-trip time is to send as fast as a Reno connection with 25 ms (`RTT0`).
 //! With rho = RTT / RTT0, at least 1, each segment acknowledged adds 2^rho - 1 segments in slow start and rho^2 /
-//! window in congestion avoidance; a loss halves the window. At any time since the start, the window is thus rho times
-//! that of Reno, and the rate, window / RTT, is that of Reno at 25 ms.
+//! window in congestion avoidance. A loss halves the window. At any time since the start, the window is thus rho times
+//! that of Reno. The rate, window / RTT, is that of Reno at 25 ms.
 //!
 //! **Source.** Caini and Firrincieli, TCP Hybla: a TCP enhancement for heterogeneous networks, International Journal of
 //! Satellite Communications and Networking 22(5), 2004, equations for slow start and congestion avoidance. As in Linux

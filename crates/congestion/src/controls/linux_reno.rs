@@ -10,8 +10,8 @@
 //! segments and this code counts bytes, which is equal for full segments. RFC 5681 uses half of the bytes in flight;
 //! half of the window is safe here, because an unused window does not grow.
 //!
-//! After an idle period, Linux halves the window once per elapsed timeout. Here the window is set to the result, the
-//! initial window, immediately.
+//! After an idle period, Linux halves the window once per elapsed timeout. Here, the window is immediately set to the
+//! result, which is the initial window.
 
 use crate::component::ControlComponent;
 use crate::control::{

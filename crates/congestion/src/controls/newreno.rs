@@ -1,9 +1,9 @@
 //! The congestion control NewReno as specified in the RFCs.
 //!
 //! **Model.** In slow start each acknowledgment of new data adds the bytes that it acknowledges, at most one segment.
-//! In congestion avoidance it adds SMSS * SMSS / window, regardless of how much it acknowledges. A receiver with
-//! delayed acknowledgments thus slows the growth to a factor of 1.5 instead of 2 per round trip in slow start, and to
-//! half a segment in congestion avoidance. A reduction sets the threshold to half of the bytes in flight, at least two
+//! In congestion avoidance it adds SMSS * SMSS / window, regardless of how much it acknowledges. With delayed
+//! acknowledgments, the growth is thus slower: a factor of 1.5 instead of 2 per round trip in slow start, and half a
+//! segment in congestion avoidance. A reduction sets the threshold to half of the bytes in flight, at least two
 //! segments.
 //!
 //! **The NewReno of QUIC** ([`NewReno::with_quic_growth`]) counts bytes. Slow start adds the bytes acknowledged, and
@@ -15,7 +15,7 @@
 //! losses. With whole bytes, as in ns-3, a window of 1 000 segments of 1448 bytes would grow by 1 byte instead of 1.448
 //! per acknowledgment.
 //!
-//! The window also grows while it does not limit sending: RFC 5681 has no rule against it, and therefore uses half of
+//! The window also grows while it does not limit sending. RFC 5681 has no rule against this, and therefore uses half of
 //! the bytes in flight instead of half of the window. `linux-reno` has such a rule, and so has the NewReno of QUIC (RFC
 //! 9002 section 7.8).
 

@@ -1,10 +1,10 @@
 //! The congestion control TCP Veno.
 //!
-//! **Model.** The measure of Vegas distinguishes two kinds of loss. N = window * (rtt - base) / rtt segments are in
-//! queues, from the smallest round-trip time of the last round. With fewer than three segments (beta), a loss counts as
-//! random, such as on a radio link, and reduces the window by a fifth. Otherwise, it halves the window. While three or
-//! more segments are queued, the window grows by a segment only every other round trip, so that it stays near its
-//! optimum for longer.
+//! **Model.** The queue estimate of Vegas distinguishes two kinds of loss. N = window * (rtt - base) / rtt segments are
+//! in queues, where rtt is the smallest round-trip time of the last round. With fewer than three segments (beta), a
+//! loss counts as random, such as on a radio link, and reduces the window by a fifth. Otherwise, it halves the window.
+//! While three or more segments are queued, the window grows by a segment only every other round trip, so that it stays
+//! near its optimum for longer.
 //!
 //! **Source.** Fu and Liew, TCP Veno: TCP Enhancement for Transmission Over Wireless Access Networks, IEEE JSAC 21(2),
 //! 2003, section III. As in Linux 6.12 `net/ipv4/tcp_veno.c`, a round with at most two samples is not evaluated; here

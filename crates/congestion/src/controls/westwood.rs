@@ -1,10 +1,10 @@
 //! The congestion control TCP Westwood+.
 //!
-//! **Model.** The window grows as in Reno. A loss does not halve it but sets it to the capacity of the path without a
-//! queue: bandwidth * smallest round-trip time. The sender measures the bandwidth from acknowledgments. Once per round
-//! trip, and at most every 50 ms, the bytes acknowledged over the elapsed time are a sample. Two successive low-pass
-//! filters, each with weight 1/8 for the new value, smooth the samples. Random losses, such as on a radio link, thus
-//! reduce the window little while there is no queue.
+//! **Model.** The window grows as in Reno. A loss does not halve the window but sets it to the capacity of the path
+//! without a queue: bandwidth * smallest round-trip time. The sender measures the bandwidth from acknowledgments. Once
+//! per round trip, and at most every 50 ms, the bytes acknowledged over the elapsed time are a sample. Two successive
+//! low-pass filters, each with weight 1/8 for the new value, smooth the samples. Random losses, such as on a radio
+//! link, thus reduce the window little while there is no queue.
 //!
 //! **Source.** Mascolo, Casetti, Gerla, Sanadidi and Wang, TCP Westwood: Bandwidth Estimation for Enhanced Transport
 //! over Wireless Links, MobiCom 2001 (the rule); Grieco and Mascolo, Performance Evaluation and Comparison of

@@ -1,12 +1,13 @@
 //! The congestion control YeAH-TCP.
 //!
-//! **Model.** There are two modes. *Fast*: the window grows as in Scalable TCP. *Slow*: as in Reno. Once per round, the
-//! measure of Vegas gives the number of segments in queues, Q = window * (rtt - base) / rtt, from the smallest
+//! **Model.** In *fast* mode, the window grows as in Scalable TCP; in *slow* mode, it grows as in Reno. Once per round,
+//! the number of segments in queues is estimated as in Vegas: Q = window * (rtt - base) / rtt, with the smallest
 //! round-trip time of the round. The mode is slow if Q exceeds 80 (Qmax) or the round-trip time exceeds the base by
 //! more than an eighth, otherwise fast. If Q exceeds 80, the window is also reduced immediately by Q (*precautionary
-//! decongestion*), by at most half, but not below the window that Reno would have. The estimate of that window begins
-//! at half the window when slow mode first begins. It grows by one segment per slow round, and a loss halves it. After
-//! 50 fast rounds without a loss, the control assumes that no Reno flow competes, and restarts the estimate.
+//! decongestion*). The reduction is at most half, and the result is not below the window that Reno would have. The
+//! estimate of that window begins at half the window when slow mode first begins. It grows by one segment per slow
+//! round, and a loss halves it. After 50 fast rounds without a loss, the control assumes that no Reno flow competes,
+//! and restarts the estimate.
 //!
 //! A loss reduces the window by Q, at least by an eighth and at most by half. After 16 successive slow rounds, which
 //! indicate competition with Reno, it halves the window.

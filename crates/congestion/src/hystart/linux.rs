@@ -2,11 +2,11 @@
 //! when the delay has grown.
 //!
 //! **Model.** Both conditions are checked in each round trip, once the window has reached 16 segments. *Train*:
-//! acknowledgments that follow each other within 2 ms form a train. The window fills the path if, since the start of
-//! the round, the train has lasted longer than half of the smallest round-trip time plus 0.5 ms for bursts. With
-//! pacing, which stretches trains, the limit is the whole smallest round-trip time plus 1 ms. *Delay*: the smallest of
-//! more than eight samples of the round exceeds the smallest of the connection by an eighth of the latter (at least 4
-//! ms, at most 16 ms). If either condition is true, slow start ends at the current window.
+//! acknowledgments that follow each other within 2 ms form a train. The window fills the path if, from the start of the
+//! round, the train lasts longer than half of the smallest round-trip time plus 0.5 ms for bursts. With pacing, which
+//! stretches trains, the limit is the whole smallest round-trip time plus 1 ms. *Delay*: the smallest of more than
+//! eight samples of the round exceeds the smallest of the connection by an eighth (at least 4 ms, at most 16 ms). If
+//! either condition is true, slow start ends at the current window.
 //!
 //! **Source.** Ha, Rhee: Taming the elephants (Computer Networks 55(9), 2011); the behavior of Linux 6.12
 //! `net/ipv4/tcp_cubic.c` (`hystart_update`, `cubictcp_acked`). The allowance for bursts is 1 ms in Linux below 2

@@ -1,14 +1,14 @@
 //! TCP Fast Open (RFC 7413): data on the SYN of a client that has a cookie from an earlier connection.
 //!
-//! **Model.** A client without a cookie requests one with an empty option on its SYN, and the SYN-ACK carries it. A client with a cookie
-//! sends it with its SYN, together with as much data as the segment holds. A server that accepts the cookie delivers the data to its
-//! application immediately, and may send the response before the handshake completes. Otherwise it acknowledges only the SYN and issues a
-//! cookie, and the data follows after the handshake. An unanswered SYN is retransmitted without cookie and data (section 4.1.3), because
-//! a middlebox may drop them.
+//! **Model.** A client without a cookie requests one with an empty option on its SYN, and the SYN-ACK carries it. A
+//! client with a cookie sends it with its SYN, together with as much data as the segment holds. A server that accepts
+//! the cookie delivers the data to its application immediately, and may send the response before the handshake
+//! completes. Otherwise it acknowledges only the SYN and issues a cookie, and the data follows after the handshake. An
+//! unanswered SYN is retransmitted without cookie and data (section 4.1.3), because a middlebox may drop them.
 //!
-//! Neither end stores anything beyond a connection. The host passes the client's cached entry for the server, and reads the new one. The
-//! host also passes the valid cookie of this client to the server: a function of the client's address and the server's secret (section
-//! 4.1.2).
+//! Neither end stores state across connections. The host passes the client's cached entry for the server, and reads the
+//! new one. The host also passes the valid cookie of this client to the server: a function of the client's address and
+//! the server's secret (section 4.1.2).
 
 use super::{Connection, Segment, SegmentContents, event};
 use crate::sender::OutgoingSegment;
@@ -70,8 +70,8 @@ pub(super) struct FastOpenState {
     pub(super) accepted_bytes: u64,
 }
 
-/// The Fast Open option of a segment. The outer `None`: no option, or a cookie of invalid length (RFC 7413 section 2.2). The inner
-/// `None`: a cookie request.
+/// The Fast Open option of a segment. The outer `None`: no option, or a cookie of invalid length (RFC 7413 section
+/// 2.2). The inner `None`: a cookie request.
 fn option_of(segment: &Segment<'_>) -> Option<Option<Cookie>> {
     let options = segment.options.filter(|_| segment.header.options & options::FAST_OPEN != 0)?;
     match options.fast_open_cookie.get(..usize::from(options.fast_open_bytes))? {
@@ -81,8 +81,8 @@ fn option_of(segment: &Segment<'_>) -> Option<Option<Cookie>> {
 }
 
 impl Connection {
-    /// Sets the client's cached entry for the server, before the SYN is sent. Without it a client with [`crate::Config::fast_open`]
-    /// requests a cookie.
+    /// Sets the client's cached entry for the server, before the SYN is sent. Without an entry, a client with
+    /// [`crate::Config::fast_open`] requests a cookie.
     pub fn set_fast_open_entry(&mut self, entry: FastOpenEntry) {
         self.rare().fast_open.entry = Some(entry);
     }
@@ -153,7 +153,7 @@ impl Connection {
         self.events |= event::CONNECTED;
         if length > 0 {
             let payload = segment.payload.filter(|bytes| bytes.len() as u64 == length);
-            // The answer to the SYN acknowledges it.
+            // The SYN-ACK acknowledges the data.
             let _ = self.receiver.on_data(&self.config, now, 0, length, false, payload);
             self.receiver.on_ack_sent();
             self.events |= event::READABLE;

@@ -1,9 +1,10 @@
 //! The timers of an open connection: keep-alive (RFC 9293 section 3.8.4) and the limit of FIN-WAIT-2.
 //!
-//! **Model.** A connection with no outstanding data that has received nothing for the idle time sends a keep-alive probe. The probe is a
-//! segment without payload whose sequence number is one too low, which a live peer must answer. After a number of unanswered probes, sent
-//! at an interval, the connection is aborted. While data is outstanding, the retransmission timer detects a dead peer instead. In
-//! FIN-WAIT-2 the peer may continue to send forever, unless a limit is set.
+//! **Model.** A connection with no outstanding data that has received nothing for the idle time sends a keep-alive
+//! probe. The probe is a segment without payload whose sequence number is one too low, to which a reachable peer must
+//! respond. After a number of unanswered probes, sent at an interval, the connection is aborted. While data is
+//! outstanding, the retransmission timer detects an unreachable peer instead. In FIN-WAIT-2, the peer may continue to
+//! send indefinitely, unless a limit is set.
 
 use super::{Connection, pending};
 use crate::config::KeepAlive;
@@ -11,7 +12,7 @@ use crate::status::State;
 use fullpipe_transport::CloseReason;
 use fullpipe_units::Instant;
 
-/// State of these timers.
+/// State of the keep-alive timer and the FIN-WAIT-2 timer.
 #[derive(Debug)]
 pub(super) struct ConnectionTimers {
     /// Time of the next keep-alive probe or check.

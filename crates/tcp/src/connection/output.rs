@@ -1,8 +1,8 @@
 //! Output of a connection: selection and contents of the next segment (RFC 9293 section 3.10.7.4, RFC 7323, RFC 2018).
 //!
-//! **Model.** The host polls segments until there is none. Special segments are first: a reset, a SYN, a keep-alive probe, and
-//! acknowledgments that must not wait for data. Data follows as far as the sender permits it, with an acknowledgment in each segment. A
-//! pure acknowledgment is last, if one is still due.
+//! **Model.** The host polls for segments until there is none. Special segments are sent first: a reset, a SYN, a
+//! keep-alive probe, and acknowledgments that must not wait for data. Data follows as far as the sender permits, with
+//! an acknowledgment in each segment. A pure acknowledgment is sent last, if one is still due.
 
 use super::{Connection, pending};
 use crate::sender::OutgoingSegment;
@@ -37,7 +37,7 @@ pub struct SegmentContents {
 pub struct Burst {
     /// Number of segments.
     pub segments: u32,
-    /// Whether [`Connection::poll_segment`] has nothing to send after them.
+    /// Whether [`Connection::poll_segment`] has nothing to send after these segments.
     pub is_all: bool,
     /// The header of the first segment. In each of the next, the sequence number increases by `payload_bytes`.
     pub header: TcpHeader,
@@ -49,8 +49,8 @@ impl Connection {
         self.poll_segment(now, &mut out.header, &mut out.beside)
     }
 
-    /// Has the effect of [`Connection::poll_transmit`], for a host that needs the header in place. A copy of a header whose fields had
-    /// just been stored, several per word, stalled the processor four times per segment.
+    /// Has the effect of [`Connection::poll_transmit`], for a host that needs the header in place. Copying a header
+    /// whose fields had just been stored, several per word, stalled the processor four times per segment.
     #[inline]
     pub fn poll_segment(&mut self, now: Instant, header: &mut TcpHeader, out: &mut SegmentContents) -> bool {
         if self.pending & pending::UNUSUAL != 0 && self.poll_unusual(now, header, out) {
@@ -77,8 +77,8 @@ impl Connection {
         self.pending == 0 && self.open && self.sender.is_idle()
     }
 
-    /// Whether [`Connection::poll_segment`] would return at most a usual acknowledgment, as at an end that only receives.
-    /// [`Connection::poll_acknowledgement`] then has the same effect.
+    /// Whether [`Connection::poll_segment`] would return at most a usual acknowledgment, as at an endpoint that only
+    /// receives. [`Connection::poll_acknowledgement`] then has the same effect.
     #[inline(always)]
     pub fn sends_only_acknowledgements(&self) -> bool {
         self.pending & !pending::ACK == 0 && self.open && self.sender.is_idle()
@@ -98,9 +98,10 @@ impl Connection {
         self.fill_ack(now, header, out);
     }
 
-    /// Returns the segments of new data that may be sent now, if nothing else is to be sent. All have full size, and their headers differ
-    /// only in the sequence number. [`Connection::poll_segment`] returns all others. An acknowledgment usually releases two segments; one
-    /// burst takes 90 instructions less per segment than separate calls.
+    /// Returns the segments of new data that may be sent now, if nothing else is to be sent. All have full size, and
+    /// their headers differ only in the sequence number. [`Connection::poll_segment`] returns all others. An
+    /// acknowledgment usually releases two segments; one burst takes 90 fewer instructions per segment than separate
+    /// calls.
     #[inline]
     pub fn poll_burst(&mut self, now: Instant) -> Burst {
         let mut burst = Burst::default();
@@ -198,7 +199,8 @@ impl Connection {
         let since = self.receiver.next - number;
         self.fill_header(now, self.numbering.to_wire(self.sender.next), header, out);
         header.acknowledgement = self.peer_numbering.to_wire(number);
-        // The sum is rounded once, as in every other segment: rounded separately, the parts would move the window's edge back.
+        // The sum is rounded once, as in every other segment. If its parts were rounded separately, the window's edge
+        // would move back.
         header.window = ((self.receiver.window_bytes() + since) >> self.window_shift).min(65_535) as u16;
         header.flags = flags::ACK | if echo { flags::ECE } else { 0 };
     }

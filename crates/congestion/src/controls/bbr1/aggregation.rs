@@ -1,10 +1,10 @@
-//! Estimates the aggregation of acknowledgments, such as on a radio link, in a cable network or in a receiver: the
-//! bytes acknowledged at once beyond those that the bandwidth delivers.
+//! Estimates ACK aggregation (on a radio link, in a cable network or in a receiver): the bytes acknowledged at once
+//! beyond those that the bandwidth delivers.
 //!
 //! **Model.** An epoch begins when the bytes acknowledged since the start of the last epoch do not exceed what the
-//! bandwidth delivers in that time. Bytes acknowledged beyond that are the excess. The window is increased by the
-//! largest excess of the last five to ten rounds, at most by what the bandwidth delivers in 100 ms, and only once the
-//! path was filled.
+//! bandwidth delivers in that time. Bytes acknowledged beyond that are the excess. Once the path has been filled, the
+//! window is extended by the largest excess of the last five to ten rounds. The extension is at most what the bandwidth
+//! delivers in 100 ms.
 //!
 //! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_update_ack_aggregation`, `bbr_ack_aggregation_cwnd`). The draft
 //! does not specify this estimate.

@@ -253,7 +253,7 @@ impl Bbr3 {
         self.cycle.full_bw_now
     }
 
-    /// The long-term bound less the headroom for other flows.
+    /// The long-term bound minus the headroom for other flows.
     pub(crate) fn in_flight_with_headroom(&self, control: &WindowState) -> u64 {
         let bound = self.losses.inflight_longterm;
         if bound == UNBOUNDED {
@@ -263,7 +263,8 @@ impl Bbr3 {
         bound.saturating_sub(headroom).max(four_segments(control))
     }
 
-    /// Updates bandwidth and bound from the acknowledgments of a probe. Returns whether it changed the state.
+    /// Updates the bandwidth and the long-term bound from the acknowledgments of a probe. Returns whether the state
+    /// changed.
     fn adapt_long_term_model(&mut self, control: &WindowState, sample: &RateSample, ack: &Ack) -> bool {
         let round_start = self.model.rounds.start;
         if self.cycle.ack_phase == AckPhase::ProbeStarting && round_start {

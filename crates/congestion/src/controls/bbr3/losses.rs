@@ -25,7 +25,7 @@ pub(crate) struct LossBounds {
     /// The largest delivery rate and the largest number of bytes delivered in the current round.
     bw_latest_bps: u64,
     pub(crate) inflight_latest_bytes: u64,
-    /// A round of losses ends when a packet is acknowledged that was sent after this number of bytes was delivered.
+    /// The acknowledgment of a packet that was sent after this number of bytes was delivered ends a round of losses.
     round_delivered_bytes: u64,
     pub(crate) round_start: bool,
     in_round: bool,

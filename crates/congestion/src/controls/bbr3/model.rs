@@ -18,7 +18,7 @@ pub(crate) struct RateSample {
     pub(crate) delivered_bytes: u64,
     /// Bytes that had been delivered when the packet was sent; `None` if there is no sample.
     pub(crate) prior_delivered_bytes: Option<u64>,
-    /// Bytes in flight when the packet was sent, including it.
+    /// Bytes in flight when the packet was sent, including that packet.
     pub(crate) tx_in_flight_bytes: u64,
     /// Bytes lost since the packet was sent.
     pub(crate) lost_bytes: u64,
