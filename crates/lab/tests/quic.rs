@@ -302,7 +302,7 @@ fn control_that_needs_unavailable_reports_is_an_error() {
     assert!(matches!(error, RunError::CongestionControl { .. }));
     assert_eq!(
         error.to_string(),
-        "flow \"bulk\": congestion control `dctcp` needs counts of congestion marks, and the QUIC stack tells only that \
+        "flow \"bulk\": congestion control `dctcp` needs counts of congestion marks, and the QUIC stack reports only that \
          there are new ones"
     );
 }

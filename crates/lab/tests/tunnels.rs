@@ -396,7 +396,7 @@ fn refusal(changes: &[(&str, &str)], plugins: Plugins) -> String {
 fn invalid_tunnel_settings_are_an_error_with_the_reason() {
     assert_eq!(
         refusal(&[("masque.congestion", "dctcp")], Plugins::new()),
-        "flow \"tunnel\": congestion control `dctcp` needs counts of congestion marks, and the QUIC stack tells only that \
+        "flow \"tunnel\": congestion control `dctcp` needs counts of congestion marks, and the QUIC stack reports only that \
          there are new ones"
     );
     for port in ["40000", "49152", "65535"] {
