@@ -130,7 +130,7 @@ impl PreparedRun {
 
 /// How a pass of a run ended.
 enum PassEnd {
-    /// The caller stopped it.
+    /// The caller stopped the run.
     Stopped,
     /// The time of this change has become known.
     NewChange(usize, Duration),

@@ -124,7 +124,7 @@ impl Rule {
 pub enum PolicyRejection {
     /// Its address is not on the public internet.
     NonPublicAddress(&'static str),
-    /// A rule denies it.
+    /// A rule denies the target.
     DeniedByRule,
 }
 

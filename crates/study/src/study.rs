@@ -115,7 +115,7 @@ impl SeedSource {
 /// A path of a scenario and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// The dotted path.
+    /// The dotted path of the key.
     pub path: String,
     /// The value.
     pub value: Node,
