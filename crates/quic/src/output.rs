@@ -808,7 +808,7 @@ impl Connection {
             most = most.min(u32::try_from(opening.credit).unwrap_or(u32::MAX));
         }
         let mut packets = out.spare.packets.pop().unwrap_or_default();
-        // Exactly as many as there are: with ten thousand handshakes at once, 40 000 datagrams are on their way.
+        // The vector has no spare capacity: with ten thousand handshakes at once, 40 000 datagrams are in flight.
         let (mut pads, mut held) = (false, false);
         for id in [SpaceId::Initial, SpaceId::Handshake, SpaceId::Data] {
             let used: u32 = packets.iter().map(|packet| packet.bytes).sum();
