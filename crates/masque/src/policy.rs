@@ -226,8 +226,8 @@ fn special_v6(address: Ipv6Addr) -> Option<(&'static str, Kind)> {
     })
 }
 
-/// The embedded IPv4 address to which a packet would be forwarded by a translator (RFC 6052, well-known prefix), a 6to4
-/// router (RFC 3056) or an ISATAP host (RFC 5214).
+/// The embedded IPv4 address to which a translator (RFC 6052, well-known prefix), a 6to4 router (RFC 3056) or an ISATAP
+/// host (RFC 5214) would forward a packet.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let at = |index: usize| Ipv4Addr::from(u32::from(segments[index]) << 16 | u32::from(segments[index + 1]));

@@ -93,7 +93,8 @@ pub struct Config {
     /// 1.25).
     pub pacing_gain: f64,
     /// For controllers without their own quantum: packets that may be sent in one burst (RFC 9002 section 7.7: at most
-    /// the initial window), or the data of 2 ms if that is more, but at most the data of 10 ms.
+    /// the initial window). If the data of 2 ms is more, it may be sent instead. A burst never exceeds the data of 10
+    /// ms.
     pub pacing_burst_packets: u64,
     /// Whether packets are also paced before the first round-trip sample, based on [`Config::initial_rtt`]. Otherwise
     /// the initial window may be sent at once.

@@ -1,7 +1,7 @@
 //! Changes of addresses: connection IDs, path validation, and the reaction of a server to a migration of its client
 //! (RFC 9000 sections 5.1, 8.2 and 9).
 //!
-//! **Model.** A path is a number that stands for the client address from which a datagram arrived at the server. The
+//! **Model.** A path is a number that identifies the client address from which a datagram arrived at the server. The
 //! server migrates to another path when the newest packet arrives on it and is not only a probe. It then sends a
 //! challenge, and at most three times the bytes received on the path until the response arrives. The capacity of the
 //! new path is unknown, so congestion control and round-trip time are reset. Without a response within three probe

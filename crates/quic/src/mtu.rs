@@ -2,9 +2,9 @@
 //! size. Probes are packets with PING and padding, and their loss does not indicate congestion.
 //!
 //! The search halves the interval until the remaining gain is too small for another probe. A size is rejected after
-//! three lost probes. The path is assumed to have changed in two cases: bursts of losses repeatedly begin with full
-//! packets while no full packet arrives, or nothing arrives for three time-outs in a row. The size is then reset to the
-//! base size, and the search restarts after ten minutes.
+//! three lost probes. The path is assumed to have changed in two cases. Either bursts of losses repeatedly begin with
+//! full packets while no full packet arrives, or nothing arrives for three time-outs in a row. The size is then reset
+//! to the base size, and the search restarts after ten minutes.
 
 use fullpipe_units::{Duration, Instant};
 

@@ -377,9 +377,9 @@ impl Connection {
         None
     }
 
-    /// Sends a probe of the path's MTU. Data is sent first (`leads` is then false), so that no short response waits
-    /// until a probe leaves the window. A probe waits at most one round-trip time, because otherwise continuous data
-    /// would prevent probes.
+    /// Sends a probe of the path's MTU. Data is sent first (`leads` is then false), so that no short response waits for
+    /// the window space of a probe. A probe waits at most one round-trip time, because otherwise continuous data would
+    /// prevent probes.
     #[cold]
     fn poll_mtu(&mut self, now: Instant, leads: bool, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         let may = (leads || self.streams.choose().is_none()) && self.path.window_allows();

@@ -7,8 +7,8 @@
 //!
 //! Ranges are discarded once the peer is known to have received them. Beyond a maximum number, the oldest ranges are
 //! discarded too. Packets below a discarded range then count as duplicates. An end that only receives needs
-//! acknowledgements of its own acknowledgements. While it has more than one range, it sometimes adds a PING to an
-//! acknowledgement (section 13.2.4).
+//! acknowledgements of its own acknowledgements. While it has more than one range, it adds a PING to every 32nd
+//! successive ACK-only packet (section 13.2.4).
 
 use fullpipe_transport::ranges::RangeSet;
 use fullpipe_units::{Duration, EcnCodepoint, Instant};

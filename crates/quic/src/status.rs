@@ -49,7 +49,7 @@ pub struct Statistics {
     pub stream_bytes_read: u64,
     /// Expiries of the probe timer.
     pub probe_timeouts: u64,
-    /// Recoveries begun.
+    /// Number of recoveries.
     pub recoveries: u64,
     /// Times that persistent congestion was established.
     pub persistent_congestions: u64,

@@ -1,4 +1,4 @@
-//! All streams of a connection: how many may be opened, how much data all of them together may send, and which one
+//! All streams of a connection: the limits on their number and on their data, and the selection of the stream that
 //! sends next (RFC 9000 sections 2, 4 and 19).
 
 use crate::Config;

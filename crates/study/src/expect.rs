@@ -40,7 +40,7 @@ pub fn scenario_expectations(loaded: &LoadedScenario) -> Result<Vec<Expectation>
         let wanted = tree.text("flow");
         let (pattern, is_reverse) = wanted.strip_suffix(".reverse").map_or((wanted, false), |flows| (flows, true));
         let mut selected = loaded.scenario.flows.iter().enumerate().filter(|(_, flow)| matches(pattern, &flow.name));
-        // The first flow is sufficient, because the flows that match one pattern are usually alike.
+        // One such flow is sufficient, because the flows that match one pattern are usually alike.
         if let Some((message, expected)) =
             selected.find_map(|(flow, _)| never_has(metric, is_reverse, &loaded.scenario, flow))
         {

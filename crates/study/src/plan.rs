@@ -208,9 +208,9 @@ fn row<'a>(study: &'a Study, experiment: &Experiment, name: &str, run: u64) -> R
 }
 
 /// Returns a description of a point, and the settings of the scenario for one of its runs. Their order is: parameters;
-/// the run's row of the experiment's replications; the settings of the experiment; the settings of the user; and those
-/// of the axes, each after its row of replications. If several settings have the same path, the last one applies. Axes
-/// are last, so that their labels are correct.
+/// the run's row of the experiment's replications; the settings of the experiment; the settings of the user; the
+/// settings of the axes, each after its row of replications. If several settings have the same path, the last one
+/// applies. Axes are last, so that their labels are correct.
 fn describe(
     study: &Study,
     experiment: &Experiment,
@@ -276,7 +276,7 @@ fn resolve(
     };
     laboratory.resolve(source, overrides).map_err(|message| {
         let place = if point.own_label.is_empty() { String::new() } else { format!(" at {}", point.own_label) };
-        // The scenario's checker calls a setting of an experiment an option of the user.
+        // The scenario's checker reports a setting of an experiment as a `--set` option.
         let message = message.replace("--set ", "setting ");
         StudyError::Usage(format!("study {}, experiment {}{place}:\n{message}", study.name, experiment.name))
     })

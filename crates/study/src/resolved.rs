@@ -1,4 +1,4 @@
-//! Writes a study with all defaults, scenarios and published values: the `study.toml` of a folder of records. The
+//! Writes a complete study, including scenarios and published values, as the `study.toml` of a folder of records. The
 //! result is itself a study file that repeats the study.
 
 use crate::level::level_of;

@@ -139,7 +139,7 @@ pub struct Experiment {
     pub quick_set: Vec<Setting>,
     /// The axes of the sweep.
     pub axes: Vec<Axis>,
-    /// The points, each with the index of a level per axis. `None` stands for all combinations, where the last axis
+    /// The points, each with the index of a level per axis. `None` means all combinations, where the last axis
     /// varies fastest.
     pub points: Option<Vec<Vec<usize>>>,
     /// The points of a shortened study, if they differ.

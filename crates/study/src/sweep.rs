@@ -1,5 +1,5 @@
-//! Runs a plan on a pool of threads. Results do not depend on the assignment of runs to threads or on the order in
-//! which runs finish, because each result is stored at its position in the plan.
+//! Runs a plan on a pool of threads. Each result is stored at its position in the plan. Results therefore do not depend
+//! on the assignment of runs to threads or on the order in which runs finish.
 
 use crate::archive::{Archive, StoredRun};
 use crate::error::StudyError;

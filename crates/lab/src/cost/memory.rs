@@ -174,8 +174,8 @@ fn in_flight(traffic: &Traffic, end: usize) -> f64 {
     traffic.directions[end].packets * (traffic.round_trip_s / 2.0 / traffic.time_s).min(1.0)
 }
 
-/// Returns the memory of three parts: packets on links and in queues, excess datagrams in unlimited queues, and the
-/// maximum that windows permit to accumulate in such queues.
+/// Returns the memory of packets on links and in queues, of excess datagrams in unlimited queues, and of the maximum
+/// that windows permit in such queues.
 fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 3] {
     let on_links: f64 = all.iter().flat_map(|traffic| [0, 1].map(|end| in_flight(traffic, end))).sum();
     let run_s = scenario.duration.as_secs_f64().max(1e-9);

@@ -81,8 +81,8 @@ fn protocol(version: IpVersion) -> u8 {
     }
 }
 
-/// Returns the node whose address is the source of the reply: the node where the packet's path ended, or the last NAT
-/// on the path from there to the packet's source.
+/// Returns the node whose address is the source of the reply. It is the node where the packet's path ended, or the last
+/// NAT on the path back to the packet's source.
 fn seen_as(network: &Network<RunObserver>, notice: &SourceNotification) -> NodeId {
     let mut path = network.path(notice.node, notice.source).into_iter().filter_map(|hop| network.hop_destination(hop));
     let hides = |node: &NodeId| {

@@ -12,8 +12,9 @@ use fullpipe_network::Packet;
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind, EndpointReport};
 
 impl World {
-    /// Returns the state and counters of the endpoint at one end of a conversation (0: initiator), if its connection is
-    /// not closed, or of an end of a tunnel. The conversation of a tunnel has the number of the tunnel's flow.
+    /// Returns the state and counters of an endpoint whose connection is not closed, or of an end of a tunnel. The
+    /// endpoint is given by its conversation and end (0: initiator). The conversation of a tunnel has the number of the
+    /// tunnel's flow.
     pub(crate) fn report(&mut self, (conversation, end): ConversationEnd) -> Option<EndpointReport> {
         let id = self.core.conversations.get(conversation)?.endpoints[end]?;
         self.core.endpoints.report_mut(id)

@@ -2,8 +2,8 @@
 //!
 //! h3 buffers HTTP/3 frames other than DATA completely (RFC 9114 section 7.1: type, length, payload). A peer could
 //! therefore announce a header section of a gigabyte and exhaust the memory. The validator parses the frames as they
-//! arrive. It reports a frame that is too long, a field section that needs a dynamic table (which this side does not
-//! offer), and a stream that ends within a frame.
+//! arrive. It reports a frame that is too long, and a stream that ends within a frame. It also reports a field section
+//! that needs a dynamic table, because this side offers none.
 
 use super::code;
 use crate::varint;

@@ -10,7 +10,7 @@ use std::path::Path;
 /// The maximum number of subjects of one metric that are kept. A plot with more curves would not be readable.
 pub(crate) const MOST_SUBJECTS: usize = 12;
 
-/// The samples of one subject in order of time, as seconds and value. A NaN sample stands for a gap, in which there was
+/// The samples of one subject in order of time, as seconds and value. A NaN sample represents a gap, in which there was
 /// nothing to sample; [`read_series`] keeps one for each gap.
 pub(crate) type Samples = Vec<(f64, f64)>;
 

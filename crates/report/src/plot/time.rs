@@ -1,6 +1,6 @@
 //! Time plots: the samples of a probe over time, with one thin line per subject, from `series.csv` of one run. Samples
 //! can be replaced by their means over intervals. For each point of a study, only the first run (the first seed) is
-//! drawn, because a mean of congestion windows over runs would show a window that no flow had.
+//! drawn. A mean of congestion windows over runs would show a window that no flow had.
 
 use crate::error::ReportError;
 use crate::input::Records;
