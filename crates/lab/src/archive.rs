@@ -4,7 +4,7 @@ use crate::outcome::{CompletionRow, FigureRow, FlowRow, MeasuredLink, Outcome};
 use fullpipe_archive::{COMPLETIONS, Columns, EVENTS, FIGURES, FLOWS, HALVES, LINKS, SERIES};
 use fullpipe_units::Instant;
 
-/// The tables by column. Each is built at its first use.
+/// The tables by column. Each table is built when it is first used.
 impl Outcome {
     /// Returns the columns of `flows.csv`, documented in `docs/records.md`.
     ///

@@ -23,7 +23,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Maximum number of connections. Their numbers have 27 bits (two timers each, in 28 bits of the calendar's events).
+/// Maximum number of connections. Their numbers have 27 bits, because each connection has two timers and the calendar's
+/// events have 28 bits for timers.
 const MAX_FLOWS: u64 = 1 << 26;
 
 pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<PreparedRun, RunError> {
@@ -38,14 +39,14 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
     let options = options.clone();
     first.passes = Some(PassBuilder(Box::new(move |times, has_output| {
         let options = if has_output { options.clone() } else { options.without_output() };
-        // Passes with known times begin with the scenario as it is described.
+        // Passes with known event times start from the scenario as it is described.
         let scenario = Arc::new(shared.with_event_times(times));
         build(scenario, &options, Plugins::default(), false).expect("the first pass of the scenario could be built")
     })));
     Ok(first)
 }
 
-/// Builds a world for real time: all conversations have addresses and ports, and real hosts have no modeled processing
+/// Builds a world for real time. All conversations have addresses and ports, and real hosts have no modeled processing
 /// time.
 pub(crate) fn assemble_addressed(
     shared: Arc<Scenario>,
@@ -133,13 +134,13 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     for nat in &scenario.nats {
         network.add_nat(nat.clone(), RandomStream::new(scenario.seed, name_of(nat.router), "port allocation"));
     }
-    // Only queues and media that read addresses need them.
+    // Headers are needed only by queues and media that read addresses.
     let classified = media.clone().any(|medium| network.medium(medium).reads_headers());
     if real_time || network.tap.is_some() || !scenario.nats.is_empty() || classified {
         introduce(scenario, &mut network);
     }
     let probes = Sampler::new(scenario, |segment| network.ethernet_link(segment as u32));
-    // In real time, samples of other ends are added after the run, and all are sorted.
+    // In real time, samples of real ends are added after the run, and all samples are then sorted.
     let probes = probes.with_file(options.samples.clone().filter(|_| !real_time));
     for link in probes.links() {
         network.observe_link(link);
@@ -152,7 +153,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         network.set_chaining(false);
     }
     // Logs and other observers need the events of a medium in time order. In real time, packets may belong to no
-    // declared conversation.
+    // conversation that the scenario declares.
     if recorder.is_some() || !plugins.observers.is_empty() || real_time {
         for medium in media {
             network.observe_link(network.medium_link(medium, MediumDirection::Downlink));
@@ -191,7 +192,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
 }
 
 /// Returns the scenario with the start times that `phase_jitter` determines. Base round-trip times depend on the
-/// routes, so a separate network is built. Its random numbers do not affect the run.
+/// routes, so this function builds a separate network. The random numbers of that network do not affect the run.
 fn with_random_starts(scenario: &Scenario, real_time: bool) -> Result<Scenario, RunError> {
     let mut fixed = scenario.clone();
     fixed.phase_jitter = 0.0;
@@ -200,7 +201,7 @@ fn with_random_starts(scenario: &Scenario, real_time: bool) -> Result<Scenario, 
     Ok(starts::moved(scenario, &prepared?.network))
 }
 
-/// Bands of the flows that have a priority, in both directions.
+/// Returns the bands of the flows that have a priority, in both directions.
 fn flow_bands(scenario: &Scenario) -> BTreeMap<FlowId, usize> {
     let named = scenario.flows.iter().enumerate().filter_map(|(flow, described)| Some((flow, described.priority?)));
     named.flat_map(|(flow, band)| [0, 1].map(|end| (FlowId(2 * flow as u32 + end), band as usize))).collect()
@@ -209,7 +210,7 @@ fn flow_bands(scenario: &Scenario) -> BTreeMap<FlowId, usize> {
 /// Declares conversations of real hosts, which may send to any node.
 fn declare_real(scenario: &Scenario, network: &mut Network<RunObserver>) {
     let nodes = || 0..scenario.nodes.len();
-    // Routers receive packets, and answer.
+    // Routers receive packets and respond.
     for real in nodes().filter(|number| scenario.is_real_host(NodeId(*number as u32))) {
         for other in nodes().filter(|other| *other != real) {
             network.declare_conversation(NodeId(real as u32), NodeId(other as u32));
@@ -255,7 +256,7 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
     let scenario: &Scenario = shared;
     let mut flows = Vec::with_capacity(scenario.flows.len());
     let mut applications: Vec<Box<dyn Application>> = Vec::with_capacity(2 * scenario.flows.len());
-    // Flows of a group share their settings, as do their connections.
+    // Flows of a group and their connections share their settings.
     let mut last: Option<(*const description::Tcp, TcpFactory)> = None;
     let mut last_model = None;
     for (index, described) in scenario.flows.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Packet captures of a run: one pcapng file per host, with the packets at its interface.
 //!
-//! Each file is buffered in memory and appended in pieces. Even 10 000 hosts therefore need neither 10 000 open files
+//! Each file is buffered in memory and appended in chunks. Even 10 000 hosts therefore need neither 10 000 open files
 //! nor memory for all packets.
 
 use crate::options::{CaptureOptions, FileAppender};
@@ -11,7 +11,7 @@ use fullpipe_units::{Instant, NodeId};
 use std::collections::BTreeSet;
 use std::io;
 
-/// Bytes of a file that are buffered.
+/// Number of buffered bytes after which a file is appended to.
 const PIECE_BYTES: usize = 1 << 16;
 
 /// The file of one host.
@@ -25,9 +25,9 @@ struct File {
 #[derive(Debug)]
 pub(crate) struct Captures {
     settings: CaptureOptions,
-    /// By node; routers have no file.
+    /// The files by node; routers have none.
     files: Vec<Option<File>>,
-    /// The packet that is being written.
+    /// Buffer for the packet that is being written.
     bytes: Vec<u8>,
     failed: io::Result<()>,
 }
@@ -74,7 +74,7 @@ impl File {
     }
 }
 
-/// Creates a file with its section header and its host's interface. Writing to memory cannot fail.
+/// Creates a file with its section header and the interface of its host. Writes to memory cannot fail.
 fn begin(host: &str, snap_bytes: u32) -> PcapngWriter<Vec<u8>> {
     let section = SectionHeader {
         hardware: "a simulated host",

@@ -1,10 +1,11 @@
-//! Events of a scenario: when their conditions are met, and what was recorded.
+//! Events of a scenario: when their conditions are met, and what they record.
 //!
-//! An event happens at a time that depends on the run. A change of a link must be known before it happens: links compute
-//! transmissions ahead, and the auditor checks them against the declared schedule. A run is a function of its scenario and
-//! seed, and a change at a time has no effect on earlier events. So the time of a change is found by running the scenario
-//! up to it, and the run starts again with a schedule that contains the change. The last pass has all times, and is an
-//! ordinary run of a scenario with schedules. Each pass must find the same times again.
+//! An event happens at a time that depends on the run. A change of a link must be known before it happens, for two
+//! reasons: links compute transmissions ahead, and the auditor checks them against the declared schedule. A run is a
+//! function of its scenario and seed, and a change has no effect on earlier events. To find the time of a change, the
+//! scenario runs until that time. The run then starts again with a schedule that contains the change. In the last pass
+//! all times are known, so it is an ordinary run of a scenario with schedules. Each pass must find the same times
+//! again.
 
 use crate::probes::Target;
 use crate::witness::RunObserver;
@@ -14,11 +15,11 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Event, EventDelay};
 use fullpipe_units::{Duration, Instant};
 
-/// The shortest time from a condition to its event. Everything that happens at the time of the condition then precedes
-/// the event.
+/// The shortest time from a condition to its event. It ensures that everything that happens at the time of the
+/// condition precedes the event.
 const SHORTEST_DELAY: Duration = Duration::from_nanos(1);
 
-/// What has happened of an event.
+/// The state of an event: whether and when it has happened, and what it recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct EventOutcome {
@@ -26,26 +27,27 @@ pub struct EventOutcome {
     pub met: Option<Instant>,
     /// Time of the event, if the run has reached it.
     pub at: Option<Instant>,
-    /// Recorded metrics with their values, in the order of the scenario; `None`: no value at that time.
+    /// Recorded metrics with their values, in the order of the scenario; `None` if the metric has no value at that
+    /// time.
     pub values: Vec<(String, Option<f64>)>,
 }
 
 /// The state of an event during a run.
 #[derive(Debug)]
 struct WatchedEvent {
-    /// The metric of the condition; `None`: the condition is always met.
+    /// The metric of the condition; `None` if the condition is always met.
     condition: Option<Target>,
     records: Vec<Target>,
     /// The smoothed round-trip time of the subject.
     round_trip: Option<Target>,
-    /// Whether the condition must be unmet before it can be met.
+    /// Whether the condition must first be unmet before it can be met.
     awaits_unmet: bool,
     /// The time at which the event is due; it may be after the end of the run.
     due: Option<Instant>,
     outcome: EventOutcome,
 }
 
-/// What is noted of an event.
+/// A step of an event that a check detects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventNote {
     /// Its condition was met.
@@ -80,12 +82,12 @@ impl EventWatcher {
         self.events.is_empty()
     }
 
-    /// Returns the links whose metrics are read, which must not be computed ahead.
+    /// Returns the links whose metrics are read, which must therefore not be computed ahead.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
         self.events.iter().flat_map(|event| event.condition.iter().chain(&event.records))
     }
 
-    /// Returns the next time after `now` at which an event is due or can first be met.
+    /// Returns the next time after `now` at which an event is due, or at which its condition can first be met.
     pub(crate) fn next_at(&self, scenario: &Scenario, now: Instant) -> Option<Instant> {
         let times = self
             .events
@@ -117,7 +119,7 @@ impl EventWatcher {
                         round_trip.map(|seconds| Duration::from_secs_f64(seconds * number))
                     }
                 };
-                // Without a round-trip time there is no time of the event yet.
+                // The time of the event is unknown until there is a round-trip time.
                 let Some(delay) = delay else { continue };
                 let event = &mut self.events[index];
                 event.outcome.met = Some(now);
@@ -165,12 +167,12 @@ impl EventWatcher {
         self.events.iter().map(due).collect()
     }
 
-    /// Returns what has happened of an event so far.
+    /// Returns the state of an event so far.
     pub(crate) fn outcome(&self, event: usize) -> &EventOutcome {
         &self.events[event].outcome
     }
 
-    /// Returns what has happened of each event.
+    /// Returns the final state of each event.
     pub(crate) fn into_outcomes(self) -> Vec<EventOutcome> {
         self.events.into_iter().map(|event| event.outcome).collect()
     }
@@ -181,7 +183,7 @@ pub(crate) fn has_changes(scenario: &Scenario) -> bool {
     scenario.events.iter().any(|event| event.change.is_some())
 }
 
-/// Returns the number and the time of the first change whose time was not known before.
+/// Returns the number and the time of the first change whose time was not known before this pass.
 pub(crate) fn new_change(
     scenario: &Scenario,
     known: &[Option<Duration>],

@@ -36,15 +36,15 @@ static TUNNEL: [ApplicationMetric; 4] = [
     ApplicationMetric::new("tunnel_peak_queue_bytes", "bytes", "Most bytes that waited in that queue."),
 ];
 
-/// Metric of the client.
+/// Metric of a tunnel's client.
 const REQUESTS_REFUSED: ApplicationMetric =
     ApplicationMetric::new("tunnel_requests_refused", "", "Requests that the proxy rejected.");
 
-/// Metric of the proxy.
+/// Metric of a tunnel's proxy.
 const REQUESTS_OPEN: ApplicationMetric =
     ApplicationMetric::new("tunnel_requests_open", "", "Requests that were open at the proxy when the run ended.");
 
-/// Returns all metrics, by the workload or transport whose ends report them.
+/// Returns all metrics, grouped by the workload or transport that reports them.
 pub fn metrics() -> impl Iterator<Item = (&'static str, Vec<&'static ApplicationMetric>)> {
     let workloads = WORKLOADS.iter().map(|workload| (workload.declaration.name, workload.metrics().collect()));
     let tunnel = TUNNEL.iter().chain(&[REQUESTS_REFUSED, REQUESTS_OPEN]);
@@ -56,7 +56,7 @@ pub fn metric_names() -> impl Iterator<Item = &'static str> {
     metrics().flat_map(|(_, metrics)| metrics).map(|metric| metric.name)
 }
 
-/// Returns the counts of the endpoints at one end (0: initiator) of a QUIC flow or a tunnel.
+/// Returns the metrics of the endpoints at one end (0: initiator) of a QUIC flow or a tunnel.
 pub(crate) fn of_endpoints(transport: &Transport, world: &World, (flow, end): (usize, usize)) -> Vec<MetricValue> {
     match transport {
         Transport::Quic(_) => {

@@ -1,4 +1,4 @@
-//! The tables of a run by column, built at their first use.
+//! The tables of a run by column. Each table is built when it is first used.
 
 use fullpipe_archive::Columns;
 use std::sync::OnceLock;

@@ -51,8 +51,8 @@ impl Half {
     }
 }
 
-/// Returns the rows of `halves.csv`; none without a measured interval, or if the run ended early. A flow that starts
-/// within the interval or completes before its end has no rows, because its halves differ.
+/// Returns the rows of `halves.csv`; there are none without a measured interval, or if the run ended early. A flow that
+/// starts within the interval or completes before its end has no rows, because its halves differ.
 pub(crate) fn rows(outcome: &Outcome) -> Vec<HalfRow> {
     let scenario = outcome.scenario();
     let (from, end) =
@@ -78,7 +78,7 @@ pub(crate) fn rows(outcome: &Outcome) -> Vec<HalfRow> {
             let name = direction_name(&described.name, 1, end);
             let middle = halfway.counters.get(direction.index()).copied().unwrap_or_default();
             let first = outcome.probes.counters_before(direction);
-            // What a real end had received at a given time is unknown.
+            // The data that a real end had received at a given time is unknown.
             let is_model = !outcome.played.contains_key(&(flow, 1 - end));
             let at = [
                 outcome.probes.received_before(flow, 1 - end),

@@ -1,4 +1,4 @@
-//! Runs scenarios: builds the world, executes it, collects observations, and produces the tables of the results.
+//! Runs scenarios: builds the world, executes it, collects observations, and creates the tables of results.
 //!
 //! ```
 //! use fullpipe_lab::{Options, run};

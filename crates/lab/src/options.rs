@@ -4,20 +4,22 @@ use fullpipe_network::Fault;
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// Options of a run. Except for `faults`, none changes a result.
+/// Options of a run. Only `faults` changes results.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether to audit every packet, in addition to the checks with constant state.
+    /// Whether to audit every packet, in addition to the checks that need only constant memory.
     pub audit_packets: bool,
-    /// Whether to compute chains of links at once where possible.
+    /// Whether to compute the transmissions of several successive links at once where possible.
     pub fusion: bool,
     /// Deliberate faults in the world, to test that the auditor detects them. They change results.
     pub faults: Vec<InjectedFault>,
-    /// Options of packet captures at every host; `None`: packets are not captured.
+    /// Options of packet captures at every host; `None` disables captures.
     pub capture: Option<CaptureOptions>,
-    /// Destination of the qlog file with events of connections and queues, if it is written. In virtual time only.
+    /// Destination of the qlog file with events of connections and queues; `None` disables the file. In virtual time
+    /// only.
     pub qlog: Option<QlogOptions>,
-    /// Destination of probe samples that are written during the run, if requested. In virtual time only.
+    /// Destination of probe samples that are written during the run; `None` keeps them in the outcome. In virtual time
+    /// only.
     pub samples: Option<SampleOutput>,
 }
 
@@ -39,7 +41,7 @@ impl Default for Options {
 pub enum InjectedFault {
     /// A fault of the network.
     Network(Fault),
-    /// Receivers acknowledge one byte more than was sent, beginning with the n-th acknowledgment.
+    /// Receivers acknowledge one byte more than was sent, from the n-th acknowledgment on.
     PrematureAcknowledgement {
         /// Number of the first such acknowledgment of the run, from 1.
         from: u64,
@@ -52,8 +54,8 @@ pub type FileAppender = Arc<dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync>
 /// Options of packet captures.
 #[derive(Clone)]
 pub struct CaptureOptions {
-    /// Maximum number of bytes stored per packet; 0: all. All headers together have at most 108 bytes (IPv6 40,
-    /// fragment 8, TCP 60).
+    /// Maximum number of bytes stored per packet; 0 stores complete packets. The headers of a packet have at most 108
+    /// bytes (IPv6 40, fragment 8, TCP 60).
     pub snap_bytes: u32,
     /// Destination of the files `HOST.pcapng`.
     pub append: FileAppender,
@@ -65,10 +67,10 @@ impl fmt::Debug for CaptureOptions {
     }
 }
 
-/// Destination of the log of connections and queues.
+/// Destination of the qlog file with events of connections and queues.
 #[derive(Clone)]
 pub struct QlogOptions {
-    /// Receives the file `run.sqlog` in pieces.
+    /// Appends to the file `run.sqlog`, in chunks.
     pub append: FileAppender,
 }
 
@@ -78,11 +80,12 @@ impl fmt::Debug for QlogOptions {
     }
 }
 
-/// Destination of probe samples, instead of the outcome. Memory then does not grow with the duration of the run.
+/// Destination of probe samples that are not kept in the outcome. Memory then does not grow with the duration of the
+/// run.
 #[derive(Clone)]
 pub struct SampleOutput {
-    /// Receives the file `series.csv` in pieces of a megabyte. It is not called in a run with fewer samples: the file
-    /// is then among [`Outcome::tables`](crate::Outcome::tables).
+    /// Appends to the file `series.csv`, in chunks of a megabyte. It is not called in a run with fewer samples. The
+    /// file is then among [`Outcome::tables`](crate::Outcome::tables).
     pub append: FileAppender,
 }
 

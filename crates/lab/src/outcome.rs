@@ -1,5 +1,5 @@
-//! The result of a run before it is written. Rows are created on demand, so that a run of 100 000 flows needs no table
-//! of them.
+//! The result of a run before it is written. Rows are created on demand, so that a run of 100 000 flows does not need
+//! memory for a table of them.
 
 use crate::events::{EventOutcome, EventWatcher};
 use crate::figures;
@@ -63,19 +63,19 @@ pub struct FlowRow<'a> {
     pub is_main: bool,
     /// "tcp", "udp", "quic" or "masque".
     pub protocol: &'static str,
-    /// Name of the congestion control, for TCP, QUIC and tunnels.
+    /// Name of the congestion control algorithm; `None` for UDP.
     pub congestion: Option<&'a str>,
-    /// Packets, bytes and delays of the whole run, with FlowMonitor's definitions.
+    /// Packets, bytes and delays of the whole run, as FlowMonitor defines them.
     pub counters: FlowCounters,
     /// The same counters for the measured interval, which ends with the run.
     pub measured: FlowCounters,
     /// Percentiles of the delays of the packets received in the measured interval; `None` if there are no such packets.
     pub delays: Option<DelayPercentiles>,
     /// Payload bits that the receiving application read in the measured interval, per second of the flow's part of the
-    /// interval. That part ends with the flow's completion. If the flow does not complete, that part ends with the last
-    /// reception of a limited flow, and with the run for other flows. `None` if the flow completed before the interval.
+    /// interval. That part ends with the flow's completion. If the flow does not complete, the part ends with the last
+    /// reception (limited flows) or with the run (other flows). `None` if the flow completed before the interval.
     pub goodput_bps: Option<f64>,
-    /// Goodput over the whole run; equal to `goodput_bps` without a measurement.
+    /// Goodput over the whole run; equal to `goodput_bps` if the scenario has no measured interval.
     pub whole_goodput_bps: Option<f64>,
     /// Time from the flow's start until the receiver has all data.
     pub completion: Option<Duration>,
@@ -85,7 +85,7 @@ pub struct FlowRow<'a> {
     /// Packets received with a CE mark; `None` if the flow does not use ECN.
     pub marked_packets: Option<u64>,
     /// Payload bits per second that the receiving application read over the complete measured interval; `None` without
-    /// a measurement. Deprecated: use `goodput_bps`.
+    /// a measured interval. Deprecated: use `goodput_bps`.
     pub measured_goodput_bps: Option<f64>,
 }
 
@@ -107,7 +107,7 @@ impl LinkRow<'_> {
     }
 }
 
-/// A row of `links.csv`: the traffic of a direction of a link while it was measured.
+/// A row of `links.csv`: the traffic of one direction of a link while it was measured.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MeasuredLink<'a> {
@@ -116,7 +116,7 @@ pub struct MeasuredLink<'a> {
     /// Its traffic.
     pub summary: LinkSummary,
     /// The fraction of the measured time in which the link transmitted; `None` for links with a trace of transmission
-    /// opportunities, and if no time was measured.
+    /// opportunities, and if the measured time is zero.
     pub utilisation: Option<f64>,
 }
 
@@ -168,7 +168,7 @@ pub struct RunTotals {
     pub packet_hops: u64,
     /// Packets dropped.
     pub lost_packets: u64,
-    /// Events of the calendar.
+    /// Events that the calendar executed.
     pub events: u64,
     /// Packets in queues and on links at the end.
     pub remaining_packets: u64,
@@ -176,12 +176,12 @@ pub struct RunTotals {
     pub live_endpoints: u64,
 }
 
-/// The results of an end of a flow that the model did not run, in addition to its report.
+/// The results of an end of a flow that the model did not execute, in addition to the end's report.
 #[derive(Clone, Debug)]
 pub(crate) struct ExternalEndpointResult {
-    /// Name of the congestion control.
+    /// Name of the congestion control algorithm.
     pub(crate) congestion: Option<String>,
-    /// The data that reached it.
+    /// The data that reached this end.
     pub(crate) progress: Progress,
     /// Payload bytes that reached it before the measured interval.
     pub(crate) received_before_bytes: u64,
@@ -189,7 +189,7 @@ pub(crate) struct ExternalEndpointResult {
     pub(crate) digest: Option<String>,
 }
 
-/// Both ends of a flow whose content is verified.
+/// The verification of a flow's content at both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContentRow<'a> {
@@ -215,14 +215,14 @@ pub struct Outcome {
     /// The tables of access networks.
     access: Tables,
     verdict: AuditReport,
-    /// Suspicious conditions in the scenario and its access networks.
+    /// Warnings about suspicious conditions in the scenario and its access networks.
     warnings: Vec<Warning>,
     ended: Instant,
     totals: RunTotals,
     captured: io::Result<()>,
-    /// Ends of flows that the model did not run, by index of the flow and number of the end (0: initiator).
+    /// Ends of flows that the model did not execute, by index of the flow and number of the end (0: initiator).
     pub(crate) played: BTreeMap<(usize, usize), ExternalEndpointResult>,
-    /// In real time, the metrics that programs reported. The model then reports only the ends that it runs.
+    /// In real time, the metrics that programs reported. The model then reports only the ends that it executes.
     told: Option<Vec<ProgramMetric>>,
     events: Vec<EventOutcome>,
     pub(crate) gathered: ColumnCache,
@@ -239,7 +239,7 @@ impl Outcome {
         world.finish();
         let captured = network.tap.take().map_or(Ok(()), |mut tap| tap.finish());
         let remaining = network.remaining_packets();
-        // The following needs memory for each link and flow, which is the peak of the run unless packets are released
+        // The following code needs memory for each link and flow. It is the peak of the run unless packets are released
         // first.
         network.release_packets();
         let events = network.events();
@@ -284,18 +284,18 @@ impl Outcome {
         }
     }
 
-    /// Adds what has happened of the scenario's events.
+    /// Adds the final states of the scenario's events.
     pub(crate) fn with_events(self, events: EventWatcher) -> Self {
         Outcome { events: events.into_outcomes(), ..self }
     }
 
-    /// Returns what has happened of each event of the scenario, in its order.
+    /// Returns the final state of each event, in the order of the scenario.
     pub fn events(&self) -> &[EventOutcome] {
         &self.events
     }
 
     /// Creates the outcome of a real-time run that ended at a wall-clock time. It includes the results of ends that the
-    /// model did not run, and the metrics that programs reported.
+    /// model did not execute, and the metrics that programs reported.
     pub(crate) fn of_real_time(
         self,
         ended: Instant,
@@ -315,7 +315,7 @@ impl Outcome {
         &self.verdict
     }
 
-    /// Conditions that make the results suspicious although no check failed.
+    /// Returns conditions that make the results suspicious although no check failed.
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = self.warnings.clone();
         let mut all = FlowCounters::default();
@@ -346,7 +346,7 @@ impl Outcome {
         warnings
     }
 
-    /// Returns whether flows have data to send and no application received any. In real time the data that real
+    /// Returns whether flows have data to send and no application received any. In real time, the data that real
     /// programs receive is unknown. The result is then whether no packet with payload arrived.
     fn delivers_nothing(&self) -> bool {
         let mut flows = self.scenario.flows.iter();
@@ -366,7 +366,7 @@ impl Outcome {
         self.ended
     }
 
-    /// Records the result of writing the log or the samples.
+    /// Records whether the log or the samples could be written.
     pub(crate) fn logged(mut self, written: io::Result<()>) -> Self {
         if self.captured.is_ok() {
             self.captured = written;
@@ -377,12 +377,12 @@ impl Outcome {
     /// Checks that all requested packet captures, the log and the samples were written.
     ///
     /// # Errors
-    /// The first error of writing them.
+    /// The first error that occurred while they were written.
     pub fn capture_result(&self) -> Result<(), &io::Error> {
         self.captured.as_ref().map(|_| ())
     }
 
-    /// Totals over the run.
+    /// Returns the totals over the run.
     pub fn totals(&self) -> RunTotals {
         self.totals
     }
@@ -414,7 +414,7 @@ impl Outcome {
         })
     }
 
-    /// Counters and retransmissions of all connections of each flow that replays a trace, by direction.
+    /// Returns the counters and retransmissions of all connections of each flow that replays a trace, by direction.
     fn sums(&self) -> BTreeMap<usize, [(FlowCounters, FlowCounters, u64); 2]> {
         let mut sums = BTreeMap::new();
         for conversation in 0..self.world.conversations() {
@@ -432,7 +432,7 @@ impl Outcome {
         sums
     }
 
-    /// Percentiles over the packets of all connections of a flow that replays a trace, in one direction.
+    /// Returns percentiles over the packets of all connections of a flow that replays a trace, in one direction.
     fn summed_delays(&self, flow: usize, end: usize) -> Option<DelayPercentiles> {
         let mut sum = DelayHistogram::default();
         let conversations = (0..self.world.conversations()).filter(|n| self.world.flow_of(*n) == Some(flow));
@@ -459,7 +459,7 @@ impl Outcome {
         self.flow_rows().find(|row| row.flow == name)
     }
 
-    /// Returns the name in `flows.csv` of an observer's flow; `None` if the run has no such flow.
+    /// Returns the name in `flows.csv` of a flow that an observer received; `None` if the run has no such flow.
     pub fn flow_name(&self, flow: FlowId) -> Option<Cow<'_, str>> {
         let (conversation, end) = (flow.index() / 2, usize::from(!flow.is_forward()));
         if conversation >= self.world.conversations() {
@@ -472,8 +472,8 @@ impl Outcome {
         Some(direction_name(&described.name, self.world.number_of(conversation) + 1, end))
     }
 
-    /// Returns the row of a conversation of real hosts that matches no flow of the scenario. Its name consists of its
-    /// ends.
+    /// Returns the row of a conversation of real hosts that matches no flow of the scenario. Its name consists of the
+    /// names of its ends.
     fn undescribed_row(&self, conversation: usize, end: usize) -> Option<FlowRow<'_>> {
         let (protocol, ends) = *self.world.real()?.conversations.get(&(conversation as u32))?;
         let (counters, measured) = self.counters(conversation, end);
@@ -510,9 +510,9 @@ impl Outcome {
         })
     }
 
-    /// Returns the row of a conversation. `number`: its number within the flow, from 1, and whether the flow has
-    /// several. An application has results for the flow as a whole. With several conversations, none of them has its
-    /// own goodput or completion (`completions.csv` has those of its transfers).
+    /// Returns the row of a conversation. `number` is its number within the flow, from 1, and whether the flow has
+    /// several conversations. Applications report results for the flow as a whole. With several conversations, none of
+    /// them has its own goodput or completion (`completions.csv` has those of its transfers).
     fn row(&self, conversation: usize, flow: usize, (number, several): (u32, bool), end: usize) -> Option<FlowRow<'_>> {
         let described = &self.scenario.flows[flow];
         let (counters, measured) = self.counters(conversation, end);
@@ -530,7 +530,7 @@ impl Outcome {
         let (from, to) = if end == 0 { (from, to) } else { (to, from) };
         let start = Instant::ZERO.saturating_add(described.start);
         let progress = receiver.map_or_else(|| self.world.progress(flow, 1 - end), |receiver| receiver.progress);
-        // QUIC retransmits the content of lost packets.
+        // QUIC retransmits the content of lost packets, so they count as retransmitted.
         let report = self.world.last_report((conversation, end));
         let retransmitted_packets = report.and_then(|report| report.retransmitted_packets.or(report.lost_packets));
         let with_ecn = match &described.transport {
@@ -597,7 +597,7 @@ impl Outcome {
         })
     }
 
-    /// Returns the metrics that applications, or in real time programs, reported, by flow.
+    /// Returns the metrics that applications (or in real time, programs) reported, by flow.
     pub fn figure_rows(&self) -> impl Iterator<Item = FigureRow<'_>> {
         let host = |node: NodeId| self.scenario.nodes[node.index()].name.as_str();
         let modelled = self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
@@ -668,8 +668,8 @@ impl Outcome {
         })
     }
 
-    /// Returns the numbers of retransmission and probe timeouts of each flow direction that had any, over all its
-    /// connections, by its name.
+    /// Returns the numbers of retransmission and probe timeouts over all connections of each flow direction that had
+    /// any, by the direction's name.
     pub fn timeouts(&self) -> BTreeMap<String, u64> {
         let mut timeouts = BTreeMap::new();
         for conversation in 0..self.world.conversations() {
@@ -742,13 +742,13 @@ impl Outcome {
         self.link_rows().find(|row| row.link == name)
     }
 
-    /// Returns the name of an observer's link; `None` if the run has no such link.
+    /// Returns the name of a link that an observer received; `None` if the run has no such link.
     pub fn link_name(&self, link: LinkId) -> Option<Cow<'_, str>> {
         self.link_rows().nth(link.index()).map(|row| row.link)
     }
 
-    /// Returns the rows of `series.csv`, in order of time, then of the scenario's probes. Empty for a run with
-    /// [`Options::samples`](crate::Options::samples).
+    /// Returns the rows of `series.csv`, in order of time and then of the scenario's probes. There are none in a run
+    /// with [`Options::samples`](crate::Options::samples).
     pub fn series_rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         self.probes.rows()
     }
@@ -778,7 +778,7 @@ impl Outcome {
     }
 }
 
-/// The error that no probe of the scenario samples this metric of this subject.
+/// Error: no probe of the scenario samples this metric of this subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownSeries {

@@ -2,9 +2,9 @@
 //! and observers.
 //!
 //! A factory is called while the world is built, or when a connection opens. Its argument is the context of the
-//! component. The factory should draw random numbers only from the streams of this context, which are named after the
-//! place in the scenario. A run with plug-ins is then as deterministic as one without. The auditor checks it in the
-//! same way.
+//! component. The factory should draw random numbers only from the random streams of this context, whose names depend
+//! on the component's position in the scenario. A run with plug-ins is then as deterministic as a run without them. The
+//! auditor checks both in the same way.
 
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::source::ControlSource;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::error::RunError;
 
-/// The context of a congestion control or a stream scheduler: one end of one connection.
+/// The context of a congestion controller or a stream scheduler: one end of one connection.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ConnectionContext<'a> {
@@ -53,8 +53,8 @@ pub struct QueueContext<'a> {
     pub scenario: &'a Scenario,
     /// The direction of the link, with its rate, delay and MTU.
     pub link: &'a Link,
-    /// The scenario's limit of the drop-tail queue that the discipline replaces. If the scenario has a discipline
-    /// there, this is the limit of the device queue, which remains below the discipline.
+    /// The limit of the drop-tail queue in the scenario that the plug-in replaces. If the scenario has a discipline
+    /// there, this is the limit of the device queue, which remains below the plug-in.
     pub limit: Limit,
 }
 
@@ -76,13 +76,13 @@ pub struct WorkloadContext<'a> {
 }
 
 impl WorkloadContext<'_> {
-    /// Returns a random stream of the flow. Each call with the same purpose returns the same stream from its start. Two
-    /// ends that must draw the same numbers use the same purpose; others use different ones.
+    /// Returns a random stream of the flow. Each call with the same purpose returns the same stream from its start. If
+    /// both ends must draw the same numbers, they use the same purpose; otherwise they use different ones.
     pub fn random_stream(&self, purpose: &str) -> RandomStream {
         RandomStream::new(self.scenario.seed, &self.flow.name, purpose)
     }
 
-    /// Returns whether the flow runs over a stream (TCP, QUIC) and not over datagrams.
+    /// Returns whether the flow uses a byte stream (TCP, QUIC), not datagrams.
     pub fn is_over_stream(&self) -> bool {
         self.flow.transport.is_stream()
     }
@@ -139,7 +139,7 @@ impl Plugins {
         Plugins::default()
     }
 
-    /// Returns whether the set has no component.
+    /// Returns whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         let Plugins { controls, schedulers, queues, workloads, observers } = self;
         controls.is_empty()
@@ -149,9 +149,9 @@ impl Plugins {
             && observers.is_empty()
     }
 
-    /// Sets the congestion control of both ends of every connection of these flows, in place of the scenario's. The
+    /// Sets the congestion control of both ends of every connection of these flows, instead of the scenario's. The
     /// factory is called for each end of each connection. It is called once more per flow before the run, to get the
-    /// control's name and requirements.
+    /// algorithm's name and requirements.
     #[must_use]
     pub fn control(
         mut self,
@@ -162,8 +162,8 @@ impl Plugins {
         self
     }
 
-    /// Sets the stream scheduler of both ends of every connection of these flows with the QUIC model, in place of the
-    /// scenario's. The factory is called for each end of each connection.
+    /// Sets the stream scheduler of both ends of every connection of these flows, instead of the scenario's. The flows
+    /// must use the QUIC model. The factory is called for each end of each connection.
     #[must_use]
     pub fn scheduler(
         mut self,
@@ -174,9 +174,9 @@ impl Plugins {
         self
     }
 
-    /// Sets the queue discipline of these link directions (`bottleneck`, `bottleneck.reverse`), in place of the
+    /// Sets the queue discipline of these link directions (`bottleneck`, `bottleneck.reverse`), instead of the
     /// scenario's drop-tail queue or discipline. The factory is called once per direction. The auditor checks that such
-    /// a queue conserves packets, but neither its order nor its limit.
+    /// a queue conserves packets, but checks neither its order nor its limit.
     #[must_use]
     pub fn queue(
         mut self,
@@ -187,9 +187,9 @@ impl Plugins {
         self
     }
 
-    /// Sets the applications of these flows, initiator and acceptor, in place of the scenario's workload. The factory
-    /// is called once per flow. The scenario still determines whether the flow is limited. The flow's goodput depends
-    /// on this.
+    /// Sets the applications of these flows, initiator and acceptor, instead of the scenario's workload. The factory is
+    /// called once per flow. The scenario still determines whether the flow is limited, which affects the flow's
+    /// goodput.
     #[must_use]
     pub fn workload(
         mut self,
@@ -293,7 +293,7 @@ impl<T: ?Sized> fmt::Debug for Factory<T> {
 }
 
 impl<T: ?Sized> Factory<T> {
-    /// Uses the last factory that selects the flow.
+    /// Returns the last factory that selects the flow, if any.
     fn find(factories: &[(String, Arc<EndFactory<T>>)], scenario: &Arc<Scenario>, flow: usize) -> Option<Self> {
         let name = &scenario.flows[flow].name;
         let (_, factory) = factories.iter().rev().find(|(chosen, _)| chooses_flow(chosen, name))?;
@@ -307,7 +307,7 @@ impl<T: ?Sized> Factory<T> {
 }
 
 impl ControlFactory {
-    /// Returns the controls of the flow's connections, or the reason why the transport rejects them.
+    /// Returns the congestion controllers of the flow's connections, or the reason why the transport rejects them.
     pub(crate) fn source(
         self,
         refusal: impl FnOnce(&dyn Controller) -> Option<String>,
@@ -321,12 +321,12 @@ fn group(flow: &str) -> &str {
     flow.split_once('.').map_or(flow, |(group, _)| group)
 }
 
-/// Returns whether a name or pattern selects a flow, by its own name or that of its group.
+/// Returns whether a name or pattern selects a flow, by the flow's name or that of its group.
 fn chooses_flow(chosen: &str, flow: &str) -> bool {
     matches(chosen, flow) || matches(chosen, group(flow))
 }
 
-/// Returns an error unless a name or pattern selects anything.
+/// Returns an error if a name or pattern selects nothing.
 fn known(
     what: &'static str,
     chosen: &str,

@@ -14,7 +14,7 @@ use fullpipe_units::{Duration, Instant};
 use std::fmt;
 use std::sync::Arc;
 
-/// A world that has been built but has not run. Measurements of its run exclude the time of building.
+/// A world that has been built but has not run. Measurements of its run exclude the time to build it.
 #[derive(Debug)]
 pub struct PreparedRun {
     pub(crate) world: World,
@@ -23,12 +23,12 @@ pub struct PreparedRun {
     pub(crate) events: EventWatcher,
     pub(crate) scenario: Arc<Scenario>,
     pub(crate) recorder: Option<Box<QlogRecorder>>,
-    /// The function that builds further passes of a scenario with changes whose times are not known. The world is then the
-    /// first pass, without them.
+    /// Builds further passes, if the scenario has changes whose times are not known yet. The world is then the first
+    /// pass, without these changes.
     pub(crate) passes: Option<PassBuilder>,
 }
 
-/// Builds a pass of a scenario whose changes happen at these times, with or without output during the run.
+/// Builds a pass of a scenario with changes at these times, with or without output during the run.
 pub(crate) struct PassBuilder(pub(crate) Box<BuildPass>);
 
 type BuildPass = dyn Fn(&[Option<Duration>], bool) -> PreparedRun + Send;
@@ -40,7 +40,7 @@ impl fmt::Debug for PassBuilder {
 }
 
 impl PreparedRun {
-    /// Conditions known before the run that make its results suspicious.
+    /// Returns conditions, known before the run, that make its results suspicious.
     pub fn warnings(&self) -> Vec<Warning> {
         warnings::before_run(&self.scenario, &self.network)
     }
@@ -74,7 +74,7 @@ impl PreparedRun {
         let slice = (scenario.duration / 1000).max(Duration::from_nanos(1));
         let (mut slice_end, mut checked) = (Instant::ZERO, Instant::ZERO);
         world.start(&mut network);
-        // A run with a log has different hosts, so that runs without a log need no check.
+        // A run with a log uses a different host type, so that runs without a log do not need a check.
         let run = |world: &mut World, network: &mut Network<_>, recorder: &mut Option<Box<QlogRecorder>>, until| {
             match recorder {
                 None => network.run(world, until, end),
@@ -128,18 +128,18 @@ impl PreparedRun {
     }
 }
 
-/// How a pass of a run ended.
+/// The reason why a pass of a run ended.
 enum PassEnd {
     /// The caller stopped the run.
     Stopped,
     /// The time of this change has become known.
     NewChange(usize, Duration),
-    /// It reached the end of the run.
+    /// The pass reached the end of the run.
     Outcome(Box<Outcome>),
 }
 
 impl PassEnd {
-    /// Returns the outcome of a pass for which all changes were known.
+    /// Returns the outcome of a pass in which the times of all changes were known.
     fn outcome(self) -> Option<Outcome> {
         match self {
             PassEnd::Stopped => None,

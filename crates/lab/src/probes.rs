@@ -17,7 +17,7 @@ use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
 use std::io;
 
-/// Prefix of metrics that a congestion control names.
+/// Prefix of metrics that a congestion controller names.
 const CONTROL: &str = "control_";
 
 /// A row of `series.csv`.
@@ -41,7 +41,7 @@ pub(crate) enum Target {
     Flow((usize, usize), &'static ProbeMetric<FlowCounters>),
     /// Endpoint of a flow.
     Endpoint((usize, usize), &'static ProbeMetric<EndpointReport>),
-    /// A value that the congestion control at an endpoint names.
+    /// A value that the congestion controller of an endpoint names.
     Control((usize, usize), String),
     Link {
         link: LinkId,
@@ -57,8 +57,8 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Returns a metric of one endpoint of a flow, and of the packets that it sends. Metrics of a proxy belong to the
-    /// far end of the tunnel.
+    /// Returns a metric of one endpoint of a flow, or of the packets that it sends. Metrics of a proxy belong to the
+    /// acceptor of the tunnel.
     fn of_flow(end: (usize, usize), name: &str) -> Option<Target> {
         let packets = ProbeMetric::find(&metrics::FLOW, name).map(|metric| Target::Flow(end, metric));
         let at = |end, metrics| ProbeMetric::find(metrics, name).map(|metric| Target::Endpoint(end, metric));
@@ -74,9 +74,9 @@ struct Channel {
     target: Target,
     interval: Duration,
     next: Instant,
-    /// Byte count at the last sample, for throughput.
+    /// Byte count at the last sample, from which throughput is computed.
     last_bytes: u64,
-    /// Sum and number of times at the last sample, for their mean.
+    /// Sum and number of durations at the last sample, from which their mean is computed.
     last_times: TimeSum,
 }
 
@@ -91,14 +91,14 @@ pub(crate) struct Sampler {
     flows: usize,
     /// Time at which the counters before the measured interval are recorded.
     look_at: Option<Instant>,
-    /// Bytes received by both ends of each flow until then, initiator and acceptor; empty if the interval begins with
+    /// Bytes received until then by both ends of each flow, initiator and acceptor. Empty if the interval begins with
     /// the run.
     received_before: Vec<[u64; 2]>,
-    /// Counters of each direction of each conversation until then.
+    /// Counters until then of each direction of each conversation.
     counters_before: Vec<FlowCounters>,
     /// Time at which the counters of the first half of the measured interval are recorded.
     look_halfway_at: Option<Instant>,
-    /// The counters until then.
+    /// The counters at that time.
     halfway: Option<MidpointSnapshot>,
 }
 
@@ -151,7 +151,7 @@ impl Sampler {
             }
         }
         let measurement = &scenario.measurement;
-        // Events at the start of the interval belong to the measurement.
+        // The counters are recorded just before the interval, because events at its start belong to the measurement.
         let look_at = (!measurement.from.is_zero())
             .then(|| Instant::ZERO.saturating_add(measurement.from.saturating_sub(Duration::from_nanos(1))));
         let is_measured = !measurement.from.is_zero() || !measurement.links.is_empty();
@@ -177,12 +177,13 @@ impl Sampler {
         self.file.as_mut().map_or(Ok(()), SeriesFile::finish)
     }
 
-    /// Returns the links that must not be computed ahead.
+    /// Returns the links that must not be computed ahead, because they are sampled.
     pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> {
         self.channels.iter().filter_map(|channel| channel.target.link())
     }
 
-    /// Returns whether a probe reads loss counters on a flow's path. Its links must then not be computed ahead.
+    /// Returns whether a probe reads loss counters on a flow's path. The links of the path must then not be computed
+    /// ahead.
     pub(crate) fn watches_losses(&self) -> bool {
         self.channels.iter().any(|channel| channel.target.reads_losses())
     }
@@ -283,7 +284,7 @@ impl Sampler {
 }
 
 impl Target {
-    /// Returns a metric of a flow or link that has a value at any time.
+    /// Returns a metric of a flow or link that has a value at any time, not only over an interval.
     pub(crate) fn at_any_time(
         scenario: &Scenario,
         (subject, end): (ProbeSubject, usize),
@@ -301,7 +302,7 @@ impl Target {
         }
     }
 
-    /// Returns the link that must not be computed ahead.
+    /// Returns the sampled link, which must not be computed ahead.
     pub(crate) fn link(&self) -> Option<LinkId> {
         match self {
             Target::Link { link, .. } => Some(*link),
@@ -309,12 +310,13 @@ impl Target {
         }
     }
 
-    /// Returns whether it reads loss counters on a flow's path. Its links must then not be computed ahead.
+    /// Returns whether the target reads loss counters on a flow's path. The links of the path must then not be computed
+    /// ahead.
     pub(crate) fn reads_losses(&self) -> bool {
         matches!(self, Target::Flow(_, metric) if metric.declaration == metrics::DROPS)
     }
 
-    /// Returns the current value of a metric that is not a mean over an interval; `None`: no value yet.
+    /// Returns the current value of a metric that is not a mean over an interval; `None` if there is no value yet.
     pub(crate) fn value_at(&self, now: Instant, world: &mut World, network: &mut Network<RunObserver>) -> Option<f64> {
         let sample = match self {
             Target::Endpoint(end, _) | Target::Control(end, _) => return self.of_endpoint(&world.report(*end)?),
@@ -356,8 +358,8 @@ fn link_report(link: LinkId, rate: Option<Rate>, network: &mut Network<RunObserv
 }
 
 impl Channel {
-    /// Returns the value of a channel. `last_report` caches the report of an end for its further channels: creating a
-    /// report takes as long as writing its values.
+    /// Returns the value of a channel. `last_report` caches the report of an end for its other channels, because a
+    /// report takes as long to create as its values take to write.
     fn value(
         &mut self,
         now: Instant,
@@ -374,7 +376,7 @@ impl Channel {
                 };
                 return self.target.of_endpoint(report.as_ref()?);
             }
-            // The network measures the queue delay of a station in every access network.
+            // Every access network measures the queue delay of its stations.
             &Target::Station { medium, station, way } if self.name == metrics::QUEUE_DELAY.name => {
                 Some(Sample::TimeSum(network.station_sojourn_times(medium, station, way)))
             }

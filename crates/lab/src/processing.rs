@@ -1,10 +1,10 @@
 //! Random processing times of hosts. By default, hosts have them if their flows share a queue or a medium.
 //!
-//! Several deterministic flows through one queue have phase effects (Floyd and Jacobson 1991): nanoseconds determine
-//! which flow has losses, or which waits. A random processing time of at most one packet's transmission time at the
-//! bottleneck removes these effects. A flow's bottleneck is the slowest link, segment or medium on its route that two
-//! or more flows use, with any queue discipline. A host whose flows have several bottlenecks uses the shortest time. A
-//! single flow stays deterministic.
+//! Several deterministic flows through one queue have phase effects (Floyd and Jacobson 1991): differences of
+//! nanoseconds determine which flow has losses, or which flow waits. A random processing time of at most one packet's
+//! transmission time at the bottleneck removes these effects. A flow's bottleneck is the slowest link, segment or
+//! medium on its route that at least two flows use, with any queue discipline. If a host's flows have several
+//! bottlenecks, the shortest time applies. A single flow remains deterministic.
 
 use crate::witness::RunObserver;
 use crate::world::ends;
@@ -48,7 +48,7 @@ impl Shared {
         shared.collect()
     }
 
-    /// Returns the transmission time of a full packet; in an access network at its highest rate.
+    /// Returns the transmission time of a full packet. In an access network, this is the time at its highest rate.
     fn packet_time(self, scenario: &Scenario) -> Duration {
         let (bytes, bits_per_second) = match self {
             Shared::Link(link) => {
@@ -69,8 +69,8 @@ impl Shared {
     }
 }
 
-/// Returns the pairs of nodes between which a flow's data is sent: the flow's own, and those of the tunnels that carry
-/// it. A tunnel itself has no data.
+/// Returns the pairs of nodes between which a flow's data is sent: those of the flow itself and those of the tunnels
+/// that carry it. A tunnel itself has no data.
 pub(crate) fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> {
     if matches!(scenario.flows[number].transport, Transport::Masque(_)) {
         return Vec::new();
@@ -118,7 +118,7 @@ fn limits(scenario: &Scenario, network: &Network<RunObserver>) -> BTreeMap<NodeI
     limits
 }
 
-/// Sets the processing times of hosts, except those that have their own. Routes must be computed first.
+/// Sets the processing times of hosts, except those for which `except` holds. Routes must be computed first.
 pub(crate) fn set(scenario: &Scenario, network: &mut Network<RunObserver>, except: impl Fn(NodeId) -> bool) {
     for (host, limit) in limits(scenario, network).into_iter().filter(|(host, _)| !except(*host)) {
         let stream = RandomStream::new(scenario.seed, &scenario.nodes[host.index()].name, "processing");

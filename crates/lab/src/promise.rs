@@ -7,8 +7,8 @@ use fullpipe_network::{self as network, Limit, MediumDirection, mahimahi};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Discipline, Link};
 
-/// Returns point-to-point links in the order of the scenario, then shared media (half duplex) or stations' paths (full
-/// duplex), then the directions of access networks. This is the order in which the network numbers them.
+/// Returns the declared links: point-to-point links in the order of the scenario, then shared media (half duplex) or
+/// stations' paths (full duplex), then the directions of access networks. The network numbers them in this order.
 pub(crate) fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
     let mut declared: Vec<DeclaredLink> = scenario.links.iter().map(declared_link).collect();
     for ethernet in &scenario.ethernets {
@@ -79,12 +79,13 @@ fn declared_link(link: &Link) -> DeclaredLink {
     }
 }
 
-/// Returns the queue limits of a link.
+/// Returns the declared queue limits of a link.
 pub(crate) fn link_queue_promise(link: &Link) -> Option<DeclaredQueueLimit> {
     queue_promise(Limit::from_queue_limit(link.queue, link.rate), &link.discipline)
 }
 
-/// Returns the rate over time, and the highest rate; 0 if the link transmits at given times and no rate limits a frame.
+/// Returns the rate over time and the highest rate. The highest rate is 0 if the link transmits at given times, so that
+/// no rate limits a frame.
 fn course(link: &Link) -> (RateProfile, u64) {
     let first_bps = link.rate.bits_per_second();
     match &link.course {
@@ -104,7 +105,7 @@ fn course(link: &Link) -> (RateProfile, u64) {
     }
 }
 
-/// Returns the limits of the device queue, and of the discipline if there is one.
+/// Returns the declared limits of the device queue, and of the discipline if there is one.
 fn queue_promise(device: Limit, above: &Option<Discipline>) -> Option<DeclaredQueueLimit> {
     let above = above.as_ref().map_or(QueueCapacity::NOTHING, |discipline| discipline.capacity());
     let QueueCapacity { packets, bytes } = QueueCapacity::from_limit(device).combine(above);

@@ -1,4 +1,4 @@
-//! Formats quantities for people: few digits and a unit. Records have exact values in their columns.
+//! Formats quantities for people, with few digits and a unit. Records contain the exact values in their columns.
 
 use fullpipe_units::words::format_quantity;
 use fullpipe_units::{Duration, Instant};
@@ -17,7 +17,7 @@ pub(crate) fn instant(at: Instant) -> String {
     format!("{} s", seconds.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Formats a duration as in scenario files, rounded if that has many digits: "120s", "1.235 s".
+/// Formats a duration as in scenario files, rounded if the exact value has many digits: "120s", "1.235 s".
 pub(crate) fn duration(duration: Duration) -> String {
     let exact = duration.to_string();
     if exact.len() <= 7 {

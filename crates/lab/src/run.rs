@@ -11,8 +11,8 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{QuicStack, Transport};
 use std::sync::Arc;
 
-/// Returns the reason why this build cannot run a scenario: its first flow that needs the real QUIC stack, in a build
-/// without it.
+/// Returns the reason why this build cannot run a scenario, if any: the build lacks the real QUIC stack that a flow
+/// needs. The reason names the first such flow.
 pub fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let reason = stack::ABSENT?;
     let needs_stack = |transport: &Transport| match transport {
@@ -32,7 +32,8 @@ pub fn prepare(scenario: &Scenario, options: &Options) -> Result<PreparedRun, Ru
     prepare_shared(Arc::new(scenario.clone()), options)
 }
 
-/// Like [`prepare`], without a copy of the scenario, which saves memory with 100 000 flows.
+/// Builds the world of a scenario like [`prepare`], but does not copy the scenario. This saves memory with 100 000
+/// flows.
 ///
 /// # Errors
 /// The errors of [`prepare`].

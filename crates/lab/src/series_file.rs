@@ -1,4 +1,4 @@
-//! Writes `series.csv` in pieces during a run.
+//! Writes `series.csv` in chunks during a run.
 
 use crate::options::SampleOutput;
 use fullpipe_archive::{SERIES, SeriesRow};
@@ -6,14 +6,14 @@ use fullpipe_units::Instant;
 use std::io;
 use std::mem;
 
-/// Bytes of text that are buffered before they are written. A longer run needs no more memory.
+/// Bytes of text that are buffered before they are written, regardless of the length of the run.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;
 
 /// The file and its unwritten text.
 #[derive(Debug)]
 pub(crate) struct SeriesFile {
     to: SampleOutput,
-    /// The last row of each series, with subject and metric, by number of the series.
+    /// The last row of each series, with subject and metric, by the number of the series.
     rows: Vec<SeriesRow>,
     text: String,
     has_pieces: bool,
@@ -21,7 +21,7 @@ pub(crate) struct SeriesFile {
 }
 
 impl SeriesFile {
-    /// Creates a file of series with these subjects and metrics.
+    /// Creates a file for series with these subjects and metrics.
     pub(crate) fn new<'a>(to: SampleOutput, names: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let row = |(subject, metric): (&str, &str)| SeriesRow {
             subject: subject.to_owned(),
@@ -50,7 +50,7 @@ impl SeriesFile {
         self.has_pieces = true;
     }
 
-    /// Writes the remaining text, if a piece was written before.
+    /// Writes the remaining text, if a chunk was written before.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         if self.has_pieces && !self.text.is_empty() {
             self.write();
@@ -58,7 +58,7 @@ impl SeriesFile {
         mem::replace(&mut self.written, Ok(()))
     }
 
-    /// Returns the complete file, if no piece was written.
+    /// Returns the complete file, if no chunk was written.
     pub(crate) fn whole(&self) -> Option<&[u8]> {
         (!self.has_pieces).then_some(self.text.as_bytes())
     }

@@ -1,6 +1,6 @@
 //! Random start times of flows.
 //!
-//! With `start_jitter` a flow is delayed by a random time. With `phase_jitter` each flow is delayed by a random
+//! With `start_jitter`, a flow is delayed by a random time. With `phase_jitter`, each flow is delayed by a random
 //! fraction of its base round-trip time. Runs then show whether a result depends on the phase between flows (Floyd and
 //! Jacobson 1991).
 
@@ -16,8 +16,8 @@ const FULL_BYTES: f64 = 1500.0;
 /// IP bytes of an acknowledgment.
 const SMALL_BYTES: f64 = 40.0;
 
-/// Returns the scenario with start times that are drawn from its seed, each from a stream of the flow. The result has
-/// no `start_jitter`, so a second call has no effect.
+/// Returns the scenario with start times drawn from its seed. Each flow has its own random stream. The result has no
+/// `start_jitter`, so a second call has no effect.
 pub(crate) fn drawn(scenario: Arc<Scenario>) -> Arc<Scenario> {
     if scenario.flows.iter().all(|flow| flow.start_jitter.is_zero()) {
         return scenario;
@@ -31,8 +31,8 @@ pub(crate) fn drawn(scenario: Arc<Scenario>) -> Arc<Scenario> {
     Arc::new(drawn)
 }
 
-/// Returns the round-trip time of a full packet and a small response in an empty network. It is the time between the
-/// ends of a flow, including those of the tunnels that carry it.
+/// Returns the round-trip time of a full packet and a small response in an empty network. It covers the route between
+/// the ends of a flow, including the ends of the tunnels that carry it.
 fn base_round_trip(scenario: &Scenario, network: &Network<RunObserver>, flow: usize) -> Duration {
     let mut carrier = Some(flow);
     let mut time = Duration::ZERO;
@@ -47,8 +47,8 @@ fn base_round_trip(scenario: &Scenario, network: &Network<RunObserver>, flow: us
     time
 }
 
-/// Returns the scenario with delayed starts, and without the key that requires them. Routes must be computed first. A
-/// flow in a tunnel is delayed with the tunnel, so that it does not start earlier.
+/// Returns the scenario with delayed starts and without `phase_jitter`. Routes must be computed first. A flow in a
+/// tunnel is delayed by the same time as the tunnel, so that it does not start earlier.
 pub(crate) fn moved(scenario: &Scenario, network: &Network<RunObserver>) -> Scenario {
     let own = |flow: usize| {
         let longest = base_round_trip(scenario, network, flow).as_secs_f64() * scenario.phase_jitter;

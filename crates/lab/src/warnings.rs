@@ -1,4 +1,4 @@
-//! Warnings of a scenario before its run, and of the run. The archive declares their kinds.
+//! Warnings about a scenario before its run, and about the run. The archive declares their kinds.
 
 use crate::processing::legs;
 use crate::promise::link_queue_promise;
@@ -13,16 +13,16 @@ use fullpipe_units::{Instant, LinkId, NodeId};
 use fullpipe_workload::{Progress, SocketTraffic};
 use std::collections::BTreeMap;
 
-/// Maximum number of warnings of a kind; the last one counts the others.
+/// Maximum number of warnings of a kind; the last warning counts those omitted.
 const MOST_OF_A_KIND: usize = 20;
-/// Maximum number of full packets in a device queue below a discipline. More would hide the queue from the discipline.
-/// Drivers with dynamic queue limits have a few.
+/// Maximum number of full packets in a device queue below a discipline. More packets would hide the queue from the
+/// discipline. Drivers with dynamic queue limits have a few packets there.
 const MOST_PACKETS_BELOW: u64 = 10;
 /// Bytes of the IP and TCP headers without options, and of the IP and UDP headers.
 const TCP_HEADERS: u32 = 40;
 const UDP_HEADERS: u32 = 28;
 
-/// Returns the warnings that do not need the run.
+/// Returns the warnings that do not depend on the run.
 pub(crate) fn before_run(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(capped(small_queues(scenario, network)));
@@ -44,7 +44,7 @@ pub(crate) fn of_media(scenario: &Scenario, network: &Network<RunObserver>) -> V
     by_kind.into_values().flat_map(capped).collect()
 }
 
-/// Returns the first warnings of a list, and the number of the others.
+/// Returns the first warnings of a list, and one that counts the others.
 fn capped(mut warnings: Vec<Warning>) -> Vec<Warning> {
     let more = warnings.len().saturating_sub(MOST_OF_A_KIND);
     if more > 0 {
@@ -86,7 +86,7 @@ fn small_queues(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warn
         })
         .collect();
     let smallest = limits.iter().flatten().copied().min().unwrap_or(u64::MAX);
-    // No packet is larger.
+    // No packet is larger than this.
     if smallest > u64::from(u16::MAX) + 1000 {
         return Vec::new();
     }
@@ -110,7 +110,7 @@ fn small_queues(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warn
                     continue;
                 }
                 warned.entry(link).or_insert_with(|| {
-                    // A discipline enqueues each packet, the device queue only packets that must wait.
+                    // A discipline enqueues each packet; the device queue enqueues only packets that must wait.
                     let every = of_discipline < u64::from(bytes);
                     let dropped =
                         if every { "every such packet" } else { "one that arrives while the link is sending" };
@@ -129,8 +129,8 @@ fn small_queues(scenario: &Scenario, network: &Network<RunObserver>) -> Vec<Warn
     warned.into_values().collect()
 }
 
-/// Returns the links whose device queue has room for many packets below a discipline that drops or marks by its own
-/// queue length.
+/// Returns the links whose device queue has space for many packets below a discipline that drops or marks according to
+/// its own queue length.
 fn queues_below_disciplines(scenario: &Scenario) -> Vec<Warning> {
     let links = scenario.links.iter().filter_map(|link| {
         let discipline = link.discipline.as_ref()?;
@@ -168,7 +168,7 @@ fn late_flows(scenario: &Scenario) -> Vec<Warning> {
     .collect()
 }
 
-/// Returns the flows that sent packets of which none arrived, from their packets in both directions.
+/// Returns the flows that sent packets of which none arrived, based on their packets in both directions.
 pub(crate) fn silent_flows<'a>(flows: impl Iterator<Item = (&'a str, FlowCounters)>) -> Vec<Warning> {
     let silent = flows.filter(|(_, counters)| counters.tx_packets > 0 && counters.rx_packets == 0);
     let warnings = silent.map(|(name, counters)| {
@@ -180,8 +180,8 @@ pub(crate) fn silent_flows<'a>(flows: impl Iterator<Item = (&'a str, FlowCounter
     capped(warnings.collect())
 }
 
-/// Returns bulk transfers that were incomplete at the end of the run and received nothing for more than half of their
-/// time. The progress of their receivers shows this.
+/// Returns bulk transfers that were incomplete at the end of the run, and whose receivers made no progress for more
+/// than half of the transfer's time.
 pub(crate) fn stalled_flows<'a>(flows: impl Iterator<Item = (&'a Flow, Progress)>, ended: Instant) -> Vec<Warning> {
     let warnings = flows.filter_map(|(flow, progress)| {
         let Some(SocketTraffic::Bulk { size_bytes, .. }) = flow.workload.socket_traffic() else { return None };
@@ -203,7 +203,7 @@ pub(crate) fn stalled_flows<'a>(flows: impl Iterator<Item = (&'a Flow, Progress)
     capped(warnings.collect())
 }
 
-/// Returns the warning that no application received anything, with the reasons from other warnings.
+/// Returns the warning that no application received any data, with reasons from other warnings.
 pub(crate) fn nothing_delivered(others: &[Warning], all: &FlowCounters) -> Warning {
     let reasons: Vec<String> = others.iter().take(3).map(Warning::to_string).collect();
     let why = match (reasons.is_empty(), all.tx_packets) {

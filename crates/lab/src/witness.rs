@@ -22,14 +22,14 @@ use std::fmt;
 pub(crate) struct RunObserver {
     pub(crate) monitor: FlowMonitor,
     auditor: Auditor,
-    /// Further observers, if requested.
+    /// Further observers, if there are any.
     more: Option<Box<More>>,
     /// Packets with transport payload that arrived.
     pub(crate) data_packets: u64,
     flows: u32,
 }
 
-/// Observers that few runs have.
+/// Observers that only few runs have.
 #[derive(Default)]
 struct More {
     /// The audit of every packet.
@@ -86,7 +86,7 @@ impl More {
     }
 }
 
-/// These functions are separate from those of runs without these observers. Events of every packet are passed as
+/// These functions are separate from those of runs without these observers. They receive events of every packet as
 /// copies. In a run without these observers, the original is therefore never stored in memory.
 impl Observer for More {
     #[inline(always)]
@@ -157,7 +157,7 @@ fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
 }
 
 impl RunObserver {
-    /// Creates the observers of a run. `unpromised`: further links whose queues have no declared order or limit.
+    /// Creates the observers of a run. `unpromised` are further links whose queues have no declared order or limit.
     pub(crate) fn new(scenario: &Scenario, options: &Options, unpromised: impl Iterator<Item = LinkId>) -> Self {
         let mut monitor = FlowMonitor::new();
         monitor.reserve_flows(2 * scenario.flows.len());
@@ -205,7 +205,7 @@ impl RunObserver {
         self.flows += 1;
     }
 
-    /// Adds conversations that the scenario does not describe.
+    /// Adds conversations that the scenario does not declare.
     pub(crate) fn grow(&mut self, conversations: usize, version: IpVersion) {
         self.monitor.reserve_flows(2 * conversations);
         for _ in 0..2 {

@@ -2,8 +2,8 @@
 //!
 //! The modules build on each other in this order, and none uses a later one: the tables of each kind of endpoint
 //! ([`tcp`], [`quic_model`], [`quic_stack`], [`tunnel`], [`kernel`]), the table of all endpoints ([`endpoints`]), the
-//! state of all hosts ([`state`]), opening ([`open`]), the interface of applications ([`at_host`]), serving endpoints
-//! ([`service`], [`programs`]), packets and timers that reach hosts ([`hosts`]).
+//! state of all hosts ([`state`]), the opening of endpoints ([`open`]), the interface of applications ([`at_host`]),
+//! the service of endpoints ([`service`], [`programs`]), packets and timers that reach hosts ([`hosts`]).
 
 mod answers;
 mod at_host;

@@ -1,8 +1,7 @@
 //! Encoder and decoder of the capsule protocol (RFC 9297 section 3.2). A capsule is a type, a length and a value on a
-//! request stream. A DATAGRAM capsule (type 0) carries an HTTP datagram and is retransmitted; all other types are
-//! skipped.
+//! request stream. A DATAGRAM capsule (type 0) contains an HTTP datagram. The decoder skips all other types.
 //!
-//! The decoder accepts the stream in pieces of any size and keeps at most one HTTP datagram. It discards longer values
+//! The decoder accepts the stream in chunks of any size and keeps at most one HTTP datagram. It discards longer values
 //! as they arrive.
 
 use crate::datagram::MAX_UDP_PAYLOAD;
@@ -15,7 +14,7 @@ pub const DATAGRAM: u64 = 0;
 /// Longest value that the decoder keeps: a context ID in any encoding and a UDP payload.
 const MAX_VALUE: u64 = 8 + MAX_UDP_PAYLOAD as u64;
 
-/// Error: a DATAGRAM capsule of context 0 exceeds the maximum UDP payload, so the stream is aborted (RFC 9298 section
+/// Error: a DATAGRAM capsule of context 0 exceeds the maximum UDP payload. The stream is then aborted (RFC 9298 section
 /// 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadTooLong;
@@ -38,7 +37,7 @@ enum State {
     Skip { missing: u64 },
 }
 
-/// Up to two variable-length integers, which may arrive in pieces.
+/// Up to two variable-length integers, which may arrive in several chunks.
 #[derive(Clone, Debug, Default)]
 struct Head {
     bytes: [u8; 16],
@@ -68,7 +67,8 @@ impl Decoder {
         loop {
             match &mut self.state {
                 State::Head(head) => {
-                    // An empty capsule is complete with its type and length, so `input` may be empty from here on.
+                    // An empty capsule is complete with its type and length, so `input` may be empty in the following
+                    // steps.
                     let Some((kind, length)) = read_head(head, input) else { return Ok(None) };
                     self.state = match (kind, length) {
                         (DATAGRAM, 0..=MAX_VALUE) => State::Value { value: BytesMut::new(), missing: length as usize },

@@ -11,21 +11,22 @@ use std::time::Duration;
 
 /// Smallest tunnel MTU that carries the 1200-byte packets with which every inner QUIC connection begins (RFC 9000
 /// section 14.1). The tunnel adds a short header with an 8-byte connection ID and a 4-byte packet number (13 bytes),
-/// the tag (16), the frame type and the bound of its length (9), the quarter stream ID (1) and the context ID (1).
+/// the tag (16), the frame type and the maximum size of the frame's Length field (9), the quarter stream ID (1) and the
+/// context ID (1).
 pub const MTU_FOR_INITIALS: u16 = 1240;
 
 /// Smallest MTU of QUIC, in bytes (RFC 9000 section 14).
 pub const MIN_MTU: u16 = 1200;
 
-/// RFC 9298 section 3.1: an idle tunnel should not be closed within two minutes.
+/// Recommended idle timeout: an idle tunnel should stay open for at least two minutes (RFC 9298 section 3.1).
 pub const RECOMMENDED_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// UDP payload sizes of the tunnel's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mtu {
-    /// This size on every path.
+    /// The same size on every path.
     Fixed(u16),
-    /// This initial size; path MTU discovery (RFC 8899) may raise it up to the size of an Ethernet frame.
+    /// An initial size, which path MTU discovery (RFC 8899) may raise up to that of an Ethernet frame.
     Discover(u16),
 }
 
@@ -39,33 +40,33 @@ impl Mtu {
     }
 }
 
-/// The QUIC connection between client and proxy and the queues in front of it. Each side has its own settings.
+/// Settings of the QUIC connection between client and proxy and of the queues in front of it. Each side has its own.
 #[derive(Clone)]
 pub struct Tunnel {
     /// Packet sizes.
     pub mtu: Mtu,
-    /// The congestion control; `None` selects the stack's own CUBIC.
+    /// The congestion control algorithm; `None` selects the stack's own CUBIC.
     pub congestion: Option<Arc<dyn ControllerFactory + Send + Sync>>,
     /// Limit of the queue of one request.
     pub queue_limit: QueueLimit,
-    /// Packets that are dropped when the limit is reached.
+    /// Which packets are dropped when the limit is reached.
     pub drop_policy: DropPolicy,
     /// Limit of all queues together, in bytes. When it is reached, each request can still queue 16 KiB, so that clients
     /// that do not read cannot block others.
     pub queue_limit_total: u64,
     /// Order in which requests send.
     pub scheduler: Scheduler,
-    /// Stream mode: whether waiting capsules share a DATA frame.
+    /// Stream mode: whether several waiting capsules share a DATA frame.
     pub coalesce: bool,
     /// Datagram mode: bytes that the QUIC connection buffers before congestion control and pacing.
     pub datagram_buffer: usize,
     /// Stream mode: unacknowledged bytes of all streams that the QUIC connection buffers.
     pub stream_buffer: u64,
     /// Flow-control window of one stream in bytes; that of the connection is eight times as large. The QUIC stack keeps
-    /// at most 2048 unread frames of a stream, even without gaps, and closes the connection beyond. With frames of 1
-    /// kB, a slow reader can therefore have a window of at most 2 MB.
+    /// at most 2048 unread frames of a stream, even without gaps, and closes the connection if there are more. With
+    /// frames of 1 kB, the window for a slow reader can therefore be at most 2 MB.
     pub receive_window: u32,
-    /// A connection without activity is closed after this time.
+    /// Time without activity after which a connection is closed.
     pub connection_idle: Duration,
     /// Keep-alive interval, which maintains the connection and NAT bindings on the path; `None` sends no keep-alives.
     pub keep_alive: Option<Duration>,
@@ -97,13 +98,14 @@ impl fmt::Debug for Tunnel {
 }
 
 impl Tunnel {
-    /// The QUIC stack's transport configuration. `requests` is the maximum number of concurrent requests from the peer.
+    /// Returns the QUIC stack's transport configuration. `requests` is the maximum number of concurrent requests from
+    /// the peer.
     #[must_use]
     pub fn transport(&self, requests: u32) -> noq::TransportConfig {
         let mut transport = noq::TransportConfig::default();
         let mtu = self.mtu.initial().max(MIN_MTU);
-        // Consecutive losses can look like a smaller path MTU. With a smaller MTU the tunnel could not carry the inner
-        // packets at all.
+        // The QUIC stack can mistake consecutive losses for a smaller path MTU. With a smaller MTU, the tunnel could
+        // not carry the inner packets at all.
         transport.initial_mtu(mtu).min_mtu(mtu);
         if let Mtu::Fixed(_) = self.mtu {
             transport.mtu_discovery_config(None);
@@ -131,9 +133,9 @@ impl Tunnel {
 pub struct Proxy {
     /// URI template of requests.
     pub template: Template,
-    /// Name of the proxy in Proxy-Status.
+    /// Name of the proxy in the Proxy-Status field.
     pub name: String,
-    /// Targets that the proxy permits.
+    /// Policy for the targets that the proxy permits.
     pub policy: Policy,
     /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`.
     pub token: Option<String>,
@@ -143,9 +145,9 @@ pub struct Proxy {
     pub max_requests: u64,
     /// Maximum number of concurrent requests per connection.
     pub max_requests_per_connection: u32,
-    /// A tunnel is closed after this time without payloads in either direction.
+    /// Time without payloads in either direction after which a tunnel is closed.
     pub idle_timeout: Duration,
-    /// A request is aborted if its header section is not complete after this time.
+    /// Time limit for a request's header section to be complete; the request is then aborted.
     pub header_timeout: Duration,
     /// Maximum size of a header section in bytes.
     pub max_header_bytes: u64,
@@ -154,7 +156,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// The defaults for this template.
+    /// Returns the default settings with this template.
     #[must_use]
     pub fn new(template: Template) -> Proxy {
         Proxy {
@@ -172,7 +174,7 @@ impl Proxy {
         }
     }
 
-    /// The QUIC stack's transport configuration.
+    /// Returns the QUIC stack's transport configuration.
     #[must_use]
     pub fn transport(&self) -> noq::TransportConfig {
         self.tunnel.transport(self.max_requests_per_connection)
@@ -184,10 +186,10 @@ impl Proxy {
 pub struct Client {
     /// How payloads are carried.
     pub mode: Mode,
-    /// Secret for a proxy that requires one.
+    /// Secret to send as a bearer token to a proxy that requires one.
     pub token: Option<String>,
-    /// Bytes that can wait to be read from one tunnel. The connection buffers as many before it assigns them to
-    /// tunnels.
+    /// Maximum number of unread bytes of one tunnel. The connection buffers the same number before it assigns datagrams
+    /// to tunnels.
     pub receive_queue: u64,
     /// Time limit for the proxy's settings, and for its response to a request.
     pub response_timeout: Duration,
@@ -208,7 +210,7 @@ impl Default for Client {
 }
 
 impl Client {
-    /// The QUIC stack's transport configuration.
+    /// Returns the QUIC stack's transport configuration.
     #[must_use]
     pub fn transport(&self) -> noq::TransportConfig {
         let mut transport = self.tunnel.transport(0);

@@ -1,8 +1,8 @@
 //! HTTP datagrams (RFC 9297 section 2.1) and their contents in CONNECT-UDP (RFC 9298 section 5).
 //!
-//! A QUIC DATAGRAM frame carries a quarter stream ID, which identifies the request, and the payload of the HTTP
-//! datagram. For a CONNECT-UDP request that payload is a context ID and the data of the context; context 0 carries one
-//! UDP payload.
+//! A QUIC DATAGRAM frame contains a quarter stream ID, which identifies the request, and the payload of the HTTP
+//! datagram. For a CONNECT-UDP request, that payload is a context ID and the data of the context. Context 0 contains
+//! one UDP payload.
 
 use crate::varint;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -10,10 +10,11 @@ use bytes::{BufMut, Bytes, BytesMut};
 /// Maximum UDP payload: the 65 535 bytes of the UDP length field minus the 8-byte UDP header (RFC 9298 section 5).
 pub const MAX_UDP_PAYLOAD: usize = 65_527;
 
-/// Largest quarter stream ID: stream IDs end at 2^62 - 1 (RFC 9297 section 2.1).
+/// Largest quarter stream ID. The largest stream ID is 2^62 - 1 (RFC 9297 section 2.1).
 pub const MAX_QUARTER_STREAM_ID: u64 = (1 << 60) - 1;
 
-/// Error: a QUIC DATAGRAM frame is not an HTTP datagram. The connection is closed with H3_DATAGRAM_ERROR.
+/// Error: the content of a QUIC DATAGRAM frame is not an HTTP datagram. The connection is closed with
+/// H3_DATAGRAM_ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpDatagramError {
     /// The frame ends within the quarter stream ID.
@@ -22,7 +23,7 @@ pub enum HttpDatagramError {
     QuarterStreamIdTooLarge,
 }
 
-/// Splits the quarter stream ID off the content of a DATAGRAM frame.
+/// Separates the quarter stream ID from the rest of a DATAGRAM frame's content.
 ///
 /// # Errors
 /// If the quarter stream ID is missing or too large.
@@ -55,7 +56,7 @@ pub fn parse_payload(mut payload: Bytes) -> DatagramContent {
     }
 }
 
-/// Builds the content of a DATAGRAM frame that carries `payload` for the request with this quarter stream ID.
+/// Encodes the content of a DATAGRAM frame with `payload` for the request with this quarter stream ID.
 #[must_use]
 pub fn encode_frame(quarter_stream_id: u64, payload: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(overhead(quarter_stream_id) + payload.len());

@@ -1,12 +1,12 @@
-//! Interfaces through which the proxy, the client and HTTP/3 use sockets, timers, tasks and names. One implementation
-//! uses the operating system (crate `sockets`), the other a host of the simulated network (crate `stack`). No other
-//! part of this crate depends on which of them is used.
+//! Interfaces through which the proxy, the client and HTTP/3 use sockets, timers, tasks and name resolution. One
+//! implementation uses the operating system (crate `sockets`), the other a host of the simulated network (crate
+//! `stack`). No other part of this crate depends on the implementation.
 //!
 //! Time and tasks are those of [`noq::Runtime`], so that the QUIC stack and the code above it share one clock:
 //! [`noq::Runtime::now`], `new_timer` and `spawn`. A UDP socket with many peers is a [`noq::AsyncUdpSocket`]
 //! (addresses, ECN codepoints, segmentation and receive offload). A socket connected to one peer is a
-//! [`ConnectedSocket`]. It carries no ECN codepoint in either direction, as RFC 9298 section 6.2 requires on the target
-//! side, and it reports ICMP errors.
+//! [`ConnectedSocket`]. It reports ICMP errors. It neither sets nor reports ECN codepoints, as RFC 9298 section 6.2
+//! requires on the target side.
 
 use bytes::Bytes;
 use std::fmt::Debug;
@@ -26,13 +26,13 @@ pub trait Environment: Send + Sync + Debug + 'static {
     /// Clock, timers and tasks, for the QUIC stack and all other code.
     fn runtime(&self) -> Arc<dyn noq::Runtime>;
 
-    /// Binds a UDP socket to `local` (port 0 selects a free port). It sends to and receives from any address.
+    /// Binds a UDP socket to `local` (port 0 selects a free port). The socket sends to and receives from any address.
     ///
     /// # Errors
     /// Returns the host's error: address in use, address not local, permission denied, or no file descriptors left.
     fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn noq::AsyncUdpSocket>>;
 
-    /// Creates a UDP socket with a new local port that exchanges datagrams with `peer` only. It sends them as not
+    /// Creates a UDP socket with a new local port that exchanges datagrams with `peer` only. It sends datagrams as not
     /// ECN-capable and, where the host supports it, unfragmented.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ pub trait Environment: Send + Sync + Debug + 'static {
     /// Resolves a name to addresses in order of preference; the list is never empty.
     ///
     /// The kind of the error determines the response to the client: [`io::ErrorKind::NotFound`] if the name does not
-    /// exist, `TimedOut` if the resolver does not respond, any other kind otherwise.
+    /// exist, `TimedOut` if the resolver does not respond, and any other kind for other failures.
     fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>>;
 
     /// The current instant of this environment's clock.
@@ -67,7 +67,7 @@ pub trait Environment: Send + Sync + Debug + 'static {
 pub struct SendResult {
     /// Number of payloads, from the first, that were sent or found too large.
     pub consumed: usize,
-    /// Number of these that path or host cannot carry unfragmented.
+    /// Number of these that the path or the host cannot carry unfragmented.
     pub too_large: usize,
 }
 
@@ -76,8 +76,8 @@ pub trait ConnectedSocket: Send + Sync + Debug + 'static {
     /// Appends all received payloads to `into`, at least one (which may be empty), or waits.
     ///
     /// # Errors
-    /// Returns the network's error for this peer, such as [`io::ErrorKind::ConnectionRefused`] after an ICMP port unreachable.
-    /// The socket is unusable afterwards.
+    /// Returns the network's error for this peer, such as [`io::ErrorKind::ConnectionRefused`] after an ICMP Port
+    /// Unreachable. The socket is unusable afterwards.
     fn poll_receive(&self, context: &mut Context<'_>, into: &mut Vec<Bytes>) -> Poll<io::Result<()>>;
 
     /// Sends payloads in order, at least one, or waits until the host accepts one.

@@ -18,12 +18,12 @@ const COALESCED_BYTES: u64 = 32 << 10;
 /// Maximum number of payloads taken from the queue or passed to the sink per call.
 const BATCH: usize = 64;
 
-/// The payload of DATA frames, as it arrives.
+/// The payload of DATA frames, in the chunks in which it arrives.
 pub(crate) trait ReadHalf: Send {
-    /// Returns the next piece, or `None` at the end of the stream.
+    /// Returns the next chunk, or `None` at the end of the stream.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>>;
 
-    /// Whether a field section caused the apparent end of the stream.
+    /// Whether a field section, not the end of the stream, caused the last `None`.
     fn has_trailers(&mut self, context: &mut Context<'_>) -> bool;
 }
 
@@ -71,20 +71,21 @@ impl WriteHalf for h3::client::RequestStream<SendStream, Bytes> {
 
 /// Destination of UDP payloads from capsules.
 pub(crate) trait PayloadSink: Send + Sync {
-    /// Takes all payloads, or as many as possible and then waits.
+    /// Sends all payloads, or sends as many as possible and then waits.
     fn poll_send(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>>;
 }
 
-/// How reading a stream ended.
+/// How the reading of a stream ended.
 #[derive(Debug)]
 pub(crate) enum ReadOutcome {
     /// The peer finished the stream between two capsules.
     Finished,
     /// The peer finished the stream within a capsule.
     Truncated,
-    /// The payload exceeds the maximum UDP payload (65 527 bytes).
+    /// A UDP payload exceeds the maximum (65 527 bytes).
     TooLong,
-    /// The peer sent a second field section; a tunnel carries DATA frames only (RFC 9114 section 4.4).
+    /// The peer sent a second field section; after its headers, a tunnel carries only DATA frames (RFC 9114 section
+    /// 4.4).
     Trailers,
     /// The stream or the connection was lost.
     Stream(StreamError),
@@ -113,7 +114,7 @@ pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl PayloadS
                 Ok(Some(DatagramContent::TooLong)) | Err(capsule::PayloadTooLong) => return ReadOutcome::TooLong,
                 Ok(None) => break,
             }
-            // A piece of many small payloads would make a large vector, which a tunnel keeps.
+            // A chunk with many small payloads would make a large vector, whose memory the tunnel keeps.
             if payloads.len() >= BATCH
                 && let Err(error) = poll_fn(|context| sink.poll_send(context, &mut payloads)).await
             {

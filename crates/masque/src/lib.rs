@@ -1,9 +1,10 @@
 //! CONNECT-UDP (RFC 9298): a client and a proxy over HTTP/3, in datagram mode and in stream mode. The same code runs on
 //! real sockets and in virtual time; only the [`environment`] differs.
 //!
-//! The crate has two layers. The formats are pure functions and small state machines over bytes: [`varint`],
-//! [`capsule`], [`datagram`], [`template`], [`target`], [`policy`], [`proxy_status`], [`queue`]. Above them, tasks
-//! drive the QUIC stack (noq) and HTTP/3 (h3, through the adapter in [`transport`]).
+//! The crate has two layers. The lower layer consists of formats, which are pure functions and small state machines
+//! over bytes: [`varint`], [`capsule`], [`datagram`], [`template`], [`target`], [`policy`], [`proxy_status`],
+//! [`queue`]. In the upper layer, tasks drive the QUIC stack (noq) and HTTP/3 (h3, through the adapter in
+//! [`transport`]).
 
 pub mod capsule;
 pub mod client;

@@ -1,4 +1,4 @@
-//! Log events of a proxy, one per line. The caller decides where the lines are written.
+//! Log events of a proxy, one per line. The caller determines where the lines are written.
 
 use std::fmt;
 use std::net::SocketAddr;

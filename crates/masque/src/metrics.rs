@@ -1,4 +1,4 @@
-//! Counters of a proxy in the Prometheus text format. Reading them changes nothing.
+//! Counters of a proxy in the Prometheus text format.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ impl Counter {
         self.0.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Raises the counter to `number` if it is smaller.
+    /// Raises the value to `number` if it is smaller.
     pub fn set_max(&self, number: u64) {
         self.0.fetch_max(number, Ordering::Relaxed);
     }
@@ -45,7 +45,7 @@ macro_rules! metrics {
                 let mut text = String::new();
                 $(
                     let name = concat!("fullpipe_masque_", stringify!($name));
-                    // Writing to a string does not fail.
+                    // Writing to a string cannot fail.
                     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {}\n{name} {}", $text, $kind, self.$name.get());
                 )*
                 text

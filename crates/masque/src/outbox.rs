@@ -1,5 +1,5 @@
 //! Queues of the payloads that wait for a tunnel: one queue per request, and the order in which requests send. A single
-//! task takes the payloads and is woken when there are any.
+//! task takes the payloads. It is woken when a payload is queued.
 
 use crate::configuration::{Scheduler, Tunnel};
 use crate::metrics::Metrics;
@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// Bytes that a request can queue even if the limit of all queues is reached. So a client that does not read and fills
-/// its queues does not block others.
+/// Bytes that a request can queue even if the limit of all queues is reached. Thus a client that does not read and
+/// fills its queues does not block others.
 pub(crate) const RESERVED_BYTES: u64 = 16 << 10;
 
 /// The queues of one connection, or of one request if it has its own stream.
@@ -58,7 +58,7 @@ impl SendQueues {
             return;
         }
         let dropped = queue.push(now, payload);
-        // A dropped payload has no turn: the newest gets none, and the oldest passes its own to the newest.
+        // A dropped payload has no entry: the newest adds none, and the oldest passes its entry on to the newest.
         if was_empty || (self.settings.scheduler == Scheduler::Fifo && dropped == 0) {
             turns.push_back(request);
         }
@@ -77,8 +77,8 @@ impl SendQueues {
         }
     }
 
-    /// Moves payloads to `into` in the order of sending. It moves at least one and at most `count` payloads, and at
-    /// most `bytes` bytes unless the first payload alone is larger. Waits while all queues are empty.
+    /// Moves payloads to `into` in the order of sending: at least one and at most `count` payloads. They have at most
+    /// `bytes` bytes, unless the first payload alone is larger. Waits while all queues are empty.
     pub(crate) fn poll_take(
         &self,
         context: &mut Context<'_>,
@@ -103,7 +103,7 @@ impl SendQueues {
 
     fn take_one(&self, waiting: &mut Waiting, now: Instant) -> Option<Bytes> {
         while let Some(request) = self.next_turn(waiting) {
-            // The request may have been removed, or its payload dropped in favor of a later one.
+            // The request may have been removed, or its payload may have been dropped in favor of a later one.
             let Some(queue) = waiting.queues.get_mut(&request) else { continue };
             let before = queue.bytes();
             let (payload, dropped) = queue.pop(now);

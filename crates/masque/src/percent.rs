@@ -1,7 +1,7 @@
 //! Percent-encoding (RFC 3986 section 2.1) for the simple expansion of URI templates. It encodes all characters except
 //! the unreserved ones (RFC 6570 section 3.2.2), so the colons of an IPv6 address become `%3A`.
 
-/// Appends `text` and percent-encodes all characters except the unreserved ones.
+/// Appends `text`, and percent-encodes all characters except the unreserved ones.
 pub fn encode(text: &str, into: &mut String) {
     for byte in text.bytes() {
         if is_unreserved(byte) {
@@ -13,8 +13,8 @@ pub fn encode(text: &str, into: &mut String) {
     }
 }
 
-/// Decodes a percent-encoded text. Returns `None` if a percent sign is not followed by two hexadecimal digits, or if
-/// the bytes are not UTF-8.
+/// Decodes percent-encoded text. Returns `None` if a percent sign is not followed by two hexadecimal digits, or if the
+/// decoded bytes are not UTF-8.
 #[must_use]
 pub fn decode(text: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());

@@ -1,13 +1,15 @@
-//! Access policy of a proxy: the targets that it permits. An open relay would give everyone access to its internal
-//! network. Addresses outside the public internet are therefore denied unless a rule allows them. These are private,
-//! loopback and link-local addresses (where clouds serve their metadata), multicast, and all others that IANA's
-//! special-purpose registries (RFC 6890) do not list as globally reachable. For an IPv6 address that embeds an IPv4
-//! address (mapped, compatible, NAT64, 6to4, ISATAP), the embedded address is checked as well.
+//! Access policy of a proxy: the targets that it permits.
 //!
-//! A name is resolved first and then checked by its addresses; the proxy connects to the checked address.
+//! An open relay would give everyone access to its internal network. Addresses outside the public internet are
+//! therefore denied unless a rule allows them. These are private, loopback and link-local addresses (where clouds serve
+//! their metadata), multicast, and all others that IANA's special-purpose registries (RFC 6890) do not list as globally
+//! reachable. For an IPv6 address that embeds an IPv4 address (mapped, compatible, NAT64, 6to4, ISATAP), the embedded
+//! address is checked as well.
 //!
-//! Rules refine this. The most specific matching rule decides: a name precedes an address range, a longer prefix a
-//! shorter one, and a rule with a port one without. In a tie, deny wins.
+//! A name is first resolved, and then its addresses are checked. The proxy connects to the checked address.
+//!
+//! Rules change these defaults. The most specific matching rule decides: a name precedes an address range, a longer
+//! prefix precedes a shorter one, and a rule with a port precedes one without. In a tie, deny wins.
 
 use crate::target::{Host, Target};
 use std::fmt;
@@ -106,7 +108,7 @@ fn mask(prefix: u32) -> u128 {
 }
 
 impl Rule {
-    /// How specific this rule is for the target; `None` if it does not match.
+    /// The specificity of this rule for the target; `None` if the rule does not match.
     fn matches(&self, target: &Target, address: IpAddr) -> Option<(u32, bool)> {
         if self.port.is_some_and(|port| port != target.port) {
             return None;
@@ -122,7 +124,7 @@ impl Rule {
 /// Reason why a target is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyRejection {
-    /// Its address is not on the public internet.
+    /// The target's address is not on the public internet.
     NonPublicAddress(&'static str),
     /// A rule denies the target.
     DeniedByRule,
@@ -167,7 +169,7 @@ enum Kind {
     Never,
 }
 
-/// Addresses at which clouds serve the credentials of their machines.
+/// Addresses at which clouds serve the credentials of their virtual machines.
 const METADATA: [IpAddr; 4] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
@@ -216,7 +218,7 @@ fn special_v6(address: Ipv6Addr) -> Option<(&'static str, Kind)> {
         (0xfec0..=0xfeff, _) => ("site-local", Kind::Private),
         (0xff00.., _) => ("multicast", Kind::Never),
         (0x2001, 0xdb8) | (0x3fff, 0..=0xfff) => ("documentation", Kind::Private),
-        // Teredo, benchmarking, ORCHID and the other ranges for protocol use.
+        // Teredo, benchmarking, ORCHID and the other ranges for protocol assignments.
         (0x2001, 0..=0x1ff) => ("protocol", Kind::Never),
         // All ranges outside global unicast.
         (0x2000..=0x3fff, _) => return None,
@@ -224,15 +226,15 @@ fn special_v6(address: Ipv6Addr) -> Option<(&'static str, Kind)> {
     })
 }
 
-/// The embedded IPv4 address to which a packet would be forwarded by a translator (RFC 6052, well-known prefix), a 6to4
-/// router (RFC 3056) or an ISATAP host (RFC 5214).
+/// The embedded IPv4 address to which a translator (RFC 6052, well-known prefix), a 6to4 router (RFC 3056) or an ISATAP
+/// host (RFC 5214) would forward a packet.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let at = |index: usize| Ipv4Addr::from(u32::from(segments[index]) << 16 | u32::from(segments[index + 1]));
     match segments {
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(at(6)),
         [0x2002, ..] => Some(at(1)),
-        // Only for global scope: an ISATAP address with another prefix is checked by its prefix.
+        // Only for global scope: for an ISATAP address with another prefix, the prefix is checked.
         [0x2000..=0x3fff, _, _, _, 0 | 0x200, 0x5efe, ..] => Some(at(6)),
         _ => None,
     }

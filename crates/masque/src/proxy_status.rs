@@ -10,7 +10,7 @@ pub const FIELD_NAME: &str = "proxy-status";
 /// An error type of RFC 9209 section 2.3 with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProxyError {
-    /// The name did not resolve.
+    /// The name could not be resolved.
     Dns {
         /// Response code of the resolver if it is available, such as `NXDOMAIN`.
         rcode: Option<&'static str>,
@@ -19,7 +19,7 @@ pub enum ProxyError {
     DnsTimeout,
     /// The policy denies the target's address.
     DestinationIpProhibited,
-    /// The policy denies this target.
+    /// The policy denies the request for this target.
     RequestDenied,
     /// The proxy does not support the request.
     RequestError,
@@ -50,7 +50,7 @@ impl ProxyError {
         }
     }
 
-    /// Status code that RFC 9209 recommends for it; 403 if the policy denies the target.
+    /// Status code that RFC 9209 recommends for this error; 403 if the policy denies the target.
     #[must_use]
     pub fn status(&self) -> u16 {
         match self {
@@ -102,7 +102,7 @@ pub struct ProxyStatus<'a> {
     pub proxy: &'a str,
     /// The error.
     pub error: &'a ProxyError,
-    /// Description for people; may be empty.
+    /// Description for human readers; may be empty.
     pub details: &'a str,
 }
 
@@ -123,7 +123,7 @@ impl fmt::Display for ProxyStatus<'_> {
 }
 
 /// Writes a string of structured fields (RFC 8941 section 3.3.3): printable ASCII, with quotes and backslashes escaped.
-/// All other characters become question marks.
+/// Question marks replace all other characters.
 fn write_string(formatter: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     formatter.write_str("\"")?;
     for character in text.chars() {

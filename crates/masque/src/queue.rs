@@ -1,20 +1,20 @@
-//! The queue of one request for payloads that wait for the tunnel. It is limited in bytes or in time, or unlimited, and
-//! counts its drops.
+//! The queue of one request, for payloads that wait for the tunnel. The limit of a queue is in bytes or in time, or
+//! absent. The queue counts its drops.
 //!
 //! RFC 9298 does not specify the queueing of a proxy. A long queue hides congestion from the end-to-end connection and
-//! increases its round-trip times. A short queue drops payloads while the tunnel's recovery or congestion control
-//! delays them.
+//! increases its round-trip times. A short queue drops payloads that the tunnel's recovery or congestion control only
+//! delays.
 
 use bytes::Bytes;
 pub use fullpipe_transport::tunnel::DropPolicy;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Minimum cost of a payload in bytes, about the overhead of its storage. Without it, a target could exhaust the memory
-/// with empty payloads.
+/// Minimum cost of a payload in bytes: about the memory overhead of a stored payload. Without it, a target could
+/// exhaust the memory with empty payloads.
 pub const MIN_COST: u64 = 64;
 
-/// Bytes that a payload counts against limits.
+/// Bytes for which a payload counts toward limits.
 #[must_use]
 pub fn cost(payload: &[u8]) -> u64 {
     (payload.len() as u64).max(MIN_COST)
@@ -23,12 +23,12 @@ pub fn cost(payload: &[u8]) -> u64 {
 /// Limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// Unlimited.
+    /// There is no limit.
     Unlimited,
-    /// Bytes of payload, each counted with at least [`MIN_COST`]. One payload always fits.
+    /// Bytes of payload. Each payload counts for at least [`MIN_COST`]. One payload always fits.
     Bytes(u64),
-    /// Maximum waiting time. A payload that has waited longer is dropped at its turn. The queue counts as full while its
-    /// oldest payload exceeds the limit.
+    /// Maximum waiting time. A payload that has waited longer is dropped when it is next to be sent. The queue counts
+    /// as full while its oldest payload exceeds the limit.
     Time(Duration),
 }
 
@@ -48,7 +48,7 @@ impl Queue {
         Queue { limit, policy, waiting: VecDeque::new(), bytes: 0 }
     }
 
-    /// Adds a payload, and drops it or older ones as limit and policy require. Returns the number of drops.
+    /// Adds a payload, and drops it or older ones as the limit and the policy require. Returns the number of drops.
     pub fn push(&mut self, now: Instant, payload: Bytes) -> u64 {
         let mut dropped = 0;
         while self.is_full(now, cost(&payload)) {
@@ -91,7 +91,7 @@ impl Queue {
         Some(head)
     }
 
-    /// Bytes of waiting payloads, as counted for limits.
+    /// Bytes of waiting payloads, as counted toward limits.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

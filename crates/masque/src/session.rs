@@ -1,5 +1,5 @@
-//! The datagrams of one QUIC connection; both sides use this code. Arriving datagrams are passed to their requests.
-//! Outgoing ones are taken from the queues of the requests at the rate at which the connection sends.
+//! The datagrams of one QUIC connection; both sides use this code. Received datagrams are passed to their requests.
+//! Datagrams to send are taken from the queues of the requests at the rate at which the connection sends.
 
 use crate::configuration::Tunnel;
 use crate::datagram::{self, DatagramContent};
@@ -24,15 +24,15 @@ pub(crate) trait DatagramReceiver: Send + Sync {
     /// Receives UDP payloads and empties the vector.
     fn receive(&self, payloads: &mut Vec<Bytes>);
 
-    /// Called when the peer violates the protocol in this request.
+    /// Handles a protocol violation by the peer in this request.
     fn abort(&self);
 }
 
 /// Lengths of the datagrams that may still wait in the connection, in order.
 ///
-/// When a batch does not fit its buffer, the connection silently drops the datagrams that have waited longest. It
-/// counts the size of a `Bytes` for each waiting datagram in addition to the payload, but the free space that it
-/// reports excludes this. Therefore the number of waiting datagrams must be tracked.
+/// When a batch does not fit into its buffer, the connection silently drops the datagrams that have waited longest. For
+/// each waiting datagram, it counts the size of a `Bytes` in addition to the payload. The free space that it reports
+/// excludes this size, so the number of waiting datagrams must be tracked here.
 #[derive(Default)]
 struct Handed {
     lengths: VecDeque<usize>,
@@ -45,7 +45,7 @@ impl Handed {
         self.lengths.push_back(length);
     }
 
-    /// Whether a batch fits a buffer of `buffer` bytes, of which the connection reports `space` as free.
+    /// Whether a batch fits into a buffer of `buffer` bytes, of which the connection reports `space` bytes as free.
     fn has_room(&mut self, buffer: usize, space: usize, batch: &[Bytes]) -> bool {
         const EACH: usize = size_of::<Bytes>();
         let waiting = buffer.saturating_sub(space.saturating_add(EACH));
@@ -115,7 +115,8 @@ impl Session {
         self.id_limit.store(limit, Ordering::Relaxed);
     }
 
-    /// Largest UDP payload that a datagram of this request can carry now; `None` if the peer does not accept datagrams.
+    /// Largest UDP payload that a datagram of this request can currently carry; `None` if the peer does not accept
+    /// datagrams.
     pub(crate) fn max_payload(&self, id: u64) -> Option<usize> {
         self.connection.max_datagram_size().map(|size| size.saturating_sub(datagram::overhead(id)))
     }
@@ -196,7 +197,7 @@ impl Session {
         }
     }
 
-    /// Splits a frame into its request and content; `None` if the connection had to be closed.
+    /// Parses the request and the content of a frame; `None` if the connection had to be closed.
     fn take_apart(&self, frame: Bytes) -> Option<(u64, DatagramContent)> {
         let error = match datagram::split_quarter_stream_id(frame) {
             Ok((id, payload)) if id < self.id_limit.load(Ordering::Relaxed) => {

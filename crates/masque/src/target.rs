@@ -1,5 +1,5 @@
 //! The target of a CONNECT-UDP request (RFC 9298 section 2): a host (address or name) and a port, both parsed strictly.
-//! An IPv6 address has no brackets and no zone. A name is a DNS name; numeric forms that some resolvers accept as
+//! An IPv6 address has no brackets and no zone. A name is a DNS name. Numeric forms that some resolvers accept as
 //! addresses (`127.1`, `0x7f000001`, `2130706433`) are rejected.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct Target {
     /// Address or name.
     pub host: Host,
-    /// Port, not 0.
+    /// Port, which is not 0.
     pub port: u16,
 }
 
@@ -30,7 +30,7 @@ pub enum TargetError {
     EmptyHost,
     /// The host is neither an address nor a name.
     InvalidHost,
-    /// An IPv6 address with a zone, which is valid on one machine only.
+    /// The host is an IPv6 address with a zone, which is valid on one machine only.
     ZoneId,
     /// The port is not a decimal number from 1 to 65535.
     InvalidPort,
@@ -119,8 +119,8 @@ impl Host {
     }
 }
 
-/// Whether this is a label of a host name: letters, digits, hyphens (RFC 1123 section 2.1), and underscores, which are
-/// common.
+/// Whether this is a label of a host name: letters, digits and hyphens (RFC 1123 section 2.1). Underscores are also
+/// accepted, because they are common.
 fn is_label(label: &str) -> bool {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=63).contains(&label.len()) && label.bytes().all(good) && !label.starts_with('-') && !label.ends_with('-')

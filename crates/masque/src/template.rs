@@ -1,6 +1,6 @@
 //! URI templates (RFC 6570) as restricted by RFC 9298 section 2: absolute, level 3 or lower, variables only in path and
-//! query, simple expansion and the two query forms. A client expands the template with its target. A proxy parses the
-//! target from a request's path with the same template.
+//! query, only simple expansion and the two query forms. A client expands the template with its target. A proxy parses
+//! the target from a request's path with the same template.
 
 use crate::percent;
 use crate::target::{Target, TargetError};
@@ -23,7 +23,7 @@ enum Part {
     Expression { form: Form, variables: Vec<String> },
 }
 
-/// Expansion of an expression: RFC 6570 sections 3.2.2, 3.2.8 and 3.2.9.
+/// The form of an expression (RFC 6570 sections 3.2.2, 3.2.8 and 3.2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Simple,
@@ -43,12 +43,12 @@ impl fmt::Display for TemplateError {
 
 impl std::error::Error for TemplateError {}
 
-/// Reason why a request's path contains no target.
+/// Reason why no target can be parsed from a request's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathError {
-    /// The path does not match the template: status 404.
+    /// The path does not match the template; the response has status 404.
     TemplateMismatch,
-    /// The path matches the template, but its variables are invalid: status 400.
+    /// The path matches the template, but its variables are invalid; the response has status 400.
     InvalidTarget(TargetError),
 }
 
@@ -92,7 +92,7 @@ impl Template {
         Template::parse(&format!("https://{authority}/.well-known/masque/udp/{{{HOST}}}/{{{PORT}}}/"))
     }
 
-    /// The proxy's host and port. The port defaults to 443.
+    /// The proxy's host and port. The default port is 443.
     ///
     /// # Errors
     /// If the authority is not a host and a port.
@@ -102,7 +102,7 @@ impl Template {
         Target::parse(&whole).map_err(|_| TemplateError(format!("{} is not a host and a port", self.authority)))
     }
 
-    /// The authority as written, which requests send as `:authority`.
+    /// The authority as written, which requests contain as `:authority`.
     #[must_use]
     pub fn authority(&self) -> &str {
         &self.authority
@@ -126,8 +126,8 @@ impl Template {
         path
     }
 
-    /// Checks whether requests can be parsed with this template. A character that cannot be part of a value must follow
-    /// every variable of a simple expression; otherwise the end of the value is ambiguous.
+    /// Checks whether a proxy can parse requests with this template. A character that cannot be part of a value must
+    /// follow every variable of a simple expression. Otherwise the end of the value is ambiguous.
     ///
     /// # Errors
     /// Returns the expression that violates this.
@@ -215,8 +215,8 @@ fn parse_parts(mut text: &str) -> Result<Vec<Part>, TemplateError> {
     Ok(parts)
 }
 
-/// Checks a literal (RFC 6570 section 2.1). Characters that would need encoding are rejected, as are fragments, which
-/// requests do not have.
+/// Checks a literal (RFC 6570 section 2.1). Characters that need percent-encoding are rejected, and so are fragments,
+/// because requests have none.
 fn check_literal(text: &str) -> Result<&str, TemplateError> {
     match text.find(['}', '#', '"', '\'', '<', '>', '\\', '^', '`', '|']) {
         Some(at) => bad(format!("{} outside of an expression", &text[at..=at])),

@@ -20,7 +20,8 @@ pub fn length(value: u64) -> usize {
 /// Appends the shortest encoding of `value`.
 ///
 /// # Panics
-/// If `value` exceeds [`MAX`]. This is a bug of the caller, since no peer determines the numbers that we send.
+/// If `value` exceeds [`MAX`]. This is a bug of the caller, because no peer determines the numbers that this side
+/// sends.
 pub fn encode(value: u64, into: &mut impl BufMut) {
     assert!(value <= MAX, "{value} has no encoding");
     // The prefix is the base-two logarithm of the length.

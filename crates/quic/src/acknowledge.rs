@@ -1,7 +1,7 @@
-//! The effects of an acknowledgement, or of its absence (RFC 9002 sections 5 to 7 and appendix A).
+//! Processes an acknowledgement, or its absence (RFC 9002 sections 5 to 7 and appendix A).
 //!
-//! The order is that of the congestion-control trait: newly acknowledged packets, the round-trip sample, losses, the beginning or
-//! end of a recovery, one call of the control, timers.
+//! The order is that of the congestion-control trait: newly acknowledged packets, the round-trip sample, losses, the
+//! beginning or end of a recovery, one call of the controller, timers.
 
 use crate::Connection;
 use crate::congestion::{AckResult, EcnState};
@@ -13,11 +13,12 @@ use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::QuicPacketType;
 use fullpipe_wire::quic::{AckRange, EcnCounts};
 
-/// The number of probes at a probe time-out (RFC 9002 section 6.2.4: one or two).
+/// The number of probes that a probe time-out sends (RFC 9002 section 6.2.4: one or two).
 const PROBES: u8 = 2;
 
 impl Connection {
-    /// Handles an acknowledgement of packets in these ranges, the largest first. Fails if it contains a packet that was not sent.
+    /// Handles an acknowledgement of packets in these ranges, the largest first. Fails if it contains a packet that was
+    /// not sent.
     #[inline]
     pub(crate) fn on_ack(
         &mut self,
@@ -40,13 +41,13 @@ impl Connection {
                 layer
             }
         };
-        // RFC 9000 section 13.1.
+        // RFC 9000 section 13.1: acknowledges a packet that was not sent.
         if largest >= layer.space.next_number {
             return Err(TransportError::Protocol);
         }
         let mut largest_sent_at = None;
         let mut probe_arrived = false;
-        // Successive pieces of a stream are acknowledged together.
+        // Successive chunks of a stream are acknowledged together.
         let mut pending: Option<(u64, StreamChunk)> = None;
         let smoothed = path.rtt.smoothed();
         for (first, last) in ranges.iter().rev() {
@@ -113,7 +114,8 @@ impl Connection {
         }
         self.path.finish(now, &batch, rtt, ack_delay, marks);
         self.path.update_pacing(&self.config);
-        // RFC 9002 section 6.2.1: a client does not reset the backoff until the server is known to have validated its address.
+        // RFC 9002 section 6.2.1: a client does not reset the backoff until the server is known to have validated its
+        // address.
         if server || self.opening.as_ref().is_none_or(|opening| opening.validated || id == SpaceId::Handshake) {
             self.pto_count = 0;
         }
@@ -130,9 +132,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Handles the most frequent acknowledgement: one range on a confirmed connection that acknowledges all packets up to its end
-    /// for the first time. No packets are lost or wait for a decision about their loss, and none are marked. If this applies, the
-    /// effect is that of [`Connection::on_ack`], otherwise nothing changes. On `quic-1`, it saves 440 of 800 instructions.
+    /// Handles the most frequent acknowledgement: one range on a confirmed connection that acknowledges all packets up
+    /// to its end for the first time. No packet is lost, marked, or a candidate for loss. If this applies, the effect
+    /// is that of [`Connection::on_ack`]; otherwise nothing changes. On `quic-1`, it saves 440 of 800 instructions.
     #[inline]
     pub(crate) fn take_plain_ack(&mut self, now: Instant, first: u64, largest: u64, delay: u64) -> bool {
         let path = &self.path;
@@ -157,13 +159,14 @@ impl Connection {
         true
     }
 
-    /// The delay that the peer reports for an acknowledgement of data.
+    /// The delay that the peer reports for an acknowledgement in the application data space.
     fn ack_delay(&self, delay: u64) -> Duration {
         let exponent = u32::from(self.peer_ack_delay_exponent);
         Duration::from_micros(delay.checked_shl(exponent).unwrap_or(u64::MAX).min(1 << 40))
     }
 
-    /// Packets that were declared lost have arrived. If none is missing any more, the recovery was spurious and is undone.
+    /// Checks whether packets that were declared lost have arrived. If none is missing anymore, the recovery was
+    /// spurious and is undone.
     #[inline]
     fn judge_losses(&mut self, now: Instant, id: SpaceId, ranges: &[AckRange]) {
         if self.layer(id).is_some_and(|layer| layer.space.has_lost()) {
@@ -187,7 +190,7 @@ impl Connection {
         }
     }
 
-    /// Handles the notes of packets that have arrived, or of a probe of the path's MTU.
+    /// Handles the frame records of packets that have arrived, and the arrival of a probe of the path's MTU.
     #[cold]
     #[inline(never)]
     fn take_arrived_notes(&mut self, now: Instant, id: SpaceId, probe: bool) {
@@ -308,7 +311,7 @@ impl Connection {
             self.send_again(id, sent);
         }
         let Some(sent_at) = newest else { return };
-        // A burst of losses counts once.
+        // A burst of losses counts as one.
         if let Some(first) = lost.iter().find(|sent| !sent.has(flag::MTU_PROBE))
             && self.mtu.on_lost(now, first.bytes)
         {
@@ -322,7 +325,7 @@ impl Connection {
         self.path.on_congestion(now, sent_at, batch, false, persistent);
     }
 
-    /// Schedules the content of a packet for retransmission, if it is still needed (RFC 9000 section 13.3).
+    /// Schedules the content of a packet for retransmission where it is still needed (RFC 9000 section 13.3).
     fn send_again(&mut self, id: SpaceId, sent: &SentPacket) {
         if let Some((stream, piece)) = sent.piece() {
             return self.streams.on_lost(stream, &piece);
@@ -330,7 +333,7 @@ impl Connection {
         self.notes_again(id, sent.number);
     }
 
-    /// Schedules the content of a packet other than its piece of a stream for retransmission.
+    /// Schedules the content of a packet other than its stream chunk for retransmission.
     pub(crate) fn notes_again(&mut self, id: SpaceId, number: u64) {
         while let Some(note) = self.layer(id).and_then(|layer| layer.space.take_note(number)) {
             self.note_again(id, note);
@@ -400,7 +403,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// Sends probes, because no acknowledgement arrived for a probe time-out (RFC 9002 section 6.2.4).
+    /// Sends probes, because no acknowledgement has arrived within a probe time-out (RFC 9002 section 6.2.4).
     #[cold]
     pub(crate) fn on_probe_timer(&mut self, now: Instant) {
         self.pto_count += 1;
@@ -418,7 +421,8 @@ impl Connection {
                 }
             }
             None => {
-                // RFC 9002 section 6.2.2.1: the client sends, so that a server that waits for address validation can continue.
+                // RFC 9002 section 6.2.2.1: the client sends, so that a server that waits for address validation can
+                // continue.
                 let id = if self.layer(SpaceId::Handshake).is_some() { SpaceId::Handshake } else { SpaceId::Initial };
                 if let Some(layer) = self.layer(id) {
                     layer.probes = 1;
@@ -441,7 +445,8 @@ impl Connection {
                 if let Some(layer) = layer
                     && (layer.space.outstanding > 0 || layer.has_crypto())
                 {
-                    // Otherwise a flight would wait forever for a window that is full of data that the peer cannot read yet.
+                    // Otherwise a flight could wait forever: the window may be full of data that the peer cannot read
+                    // yet.
                     let since = match layer.space.last_eliciting_at {
                         Instant::NEVER => self.data.space.last_eliciting_at,
                         since => since,
@@ -469,12 +474,13 @@ impl Connection {
             return;
         }
         if self.opening.is_none() {
-            // Loss by the time threshold is earlier and has its own deadline.
+            // The deadline of the time threshold is earlier and separate.
             self.pto_at = if self.data.space.outstanding == 0 || !self.data.space.loss_at.is_never() {
                 Instant::NEVER
             } else {
                 let pto = self.path.rtt.pto().saturating_add(self.peer_max_ack_delay);
-                // It may be due since an earlier time, if the handshake was confirmed late or a sample shortened the time-out.
+                // The deadline may be in the past, if the handshake was confirmed late or a sample shortened the
+                // time-out.
                 let at =
                     self.data.space.last_eliciting_at.saturating_add(pto.saturating_mul(1 << self.pto_count.min(20)));
                 at.max(now)
@@ -498,7 +504,7 @@ impl Connection {
         };
     }
 
-    /// A probe has no new data to send: it repeats the oldest outstanding data, which is the most likely to be lost.
+    /// Schedules the oldest outstanding data for a probe without new data, because it is the most likely to be lost.
     pub(crate) fn repeat_oldest(&mut self, id: SpaceId) {
         let Some(layer) = self.layer(id) else { return };
         let Some(oldest) = layer.space.on_their_way().next().copied() else { return };

@@ -10,8 +10,8 @@ use fullpipe_wire::TransportParameters;
 
 /// Sizes in bytes of the handshake messages, including message headers (RFC 8446 section 4).
 ///
-/// The defaults are those of the null cryptography with which the real stack runs in virtual time, so that the flights of both
-/// have the same sizes: an X25519 key share, one Ed25519 signature, SHA-256.
+/// The defaults are those of the null cryptography of the real stack in virtual time, so that the flights of both
+/// stacks have the same sizes. They assume an X25519 key share, one Ed25519 signature, and SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandshakeSizes {
     /// The ClientHello message.
@@ -54,7 +54,7 @@ pub struct Config {
     pub initial_mtu_bytes: u16,
     /// Largest UDP payload in bytes for which the path is probed (RFC 8899); `None` disables probing.
     pub largest_mtu_bytes: Option<u16>,
-    /// Initial window in packets (RFC 9002 section 7.2: ten).
+    /// Initial congestion window in packets (RFC 9002 section 7.2: ten).
     pub initial_window_packets: u64,
     /// Whether the initial window is at most 14 720 bytes, or two packets (RFC 9002 section 7.2).
     pub bounded_initial_window: bool,
@@ -64,8 +64,8 @@ pub struct Config {
     pub receive_buffer_bytes: u64,
     /// Size of a connection's receive window in bytes, over all streams.
     pub connection_receive_buffer_bytes: u64,
-    /// Initial receive windows of streams and connection in bytes. A window doubles whenever the application reads it in less
-    /// than two round-trip times. `None`: the full sizes.
+    /// Initial receive windows of streams and connection in bytes. A window doubles whenever the application reads it
+    /// in less than two round-trip times. With `None`, windows have their full sizes from the start.
     pub initial_receive_window_bytes: Option<u64>,
     /// Streams of each type that the peer may have open at a time.
     pub max_streams: u64,
@@ -87,15 +87,17 @@ pub struct Config {
     pub ack_frequency: Option<AckFrequency>,
     /// Whether packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).
     pub ecn: bool,
-    /// Whether packets are paced (RFC 9002 section 7.7). Controls that require pacing are always paced.
+    /// Whether packets are paced (RFC 9002 section 7.7). With a controller that requires pacing, they are always paced.
     pub pacing: bool,
-    /// For controls without their own rate: the pacing rate in windows per round-trip time (RFC 9002 section 7.7: 1.25).
+    /// For controllers without their own rate: the pacing rate in windows per round-trip time (RFC 9002 section 7.7:
+    /// 1.25).
     pub pacing_gain: f64,
-    /// For controls without their own quantum: packets that may leave in one burst (RFC 9002 section 7.7: at most the initial
-    /// window), or the data of 2 ms if that is more, but at most the data of 10 ms.
+    /// For controllers without their own quantum: packets that may be sent in one burst (RFC 9002 section 7.7: at most
+    /// the initial window). If the data of 2 ms is more, it may be sent instead. A burst never exceeds the data of 10
+    /// ms.
     pub pacing_burst_packets: u64,
-    /// Whether packets are also paced before the first round-trip sample, with [`Config::initial_rtt`]. Otherwise the initial
-    /// window may leave at once.
+    /// Whether packets are also paced before the first round-trip sample, based on [`Config::initial_rtt`]. Otherwise
+    /// the initial window may be sent at once.
     pub pace_first_flight: bool,
     /// Whether delivery-rate samples over less than the smallest round-trip time are used instead of discarded.
     pub keep_short_rate_samples: bool,
@@ -105,19 +107,20 @@ pub struct Config {
     pub persistent_congestion_threshold: u64,
     /// kInitialRtt (RFC 9002 section 6.2.2).
     pub initial_rtt: Duration,
-    /// Whether a client that remembers the server sends data with its first datagram (0-RTT); a server accepts it.
+    /// Whether a client that remembers the server sends data with its first datagram (0-RTT), and whether a server
+    /// accepts it.
     pub zero_rtt: bool,
     /// Whether the server validates the address of a client with a Retry packet before it processes the handshake.
     pub retry: bool,
-    /// Selects the stream that sends next.
+    /// The scheduler that selects the stream that sends next.
     pub scheduler: StreamScheduler,
     /// When lost data is retransmitted.
     pub retransmission: RetransmissionOrder,
-    /// Whether the application receives the bytes of a stream in the order of their arrival instead of the stream's order.
+    /// Whether the application receives the bytes of a stream in the order of their arrival instead of stream order.
     pub unordered: bool,
-    /// Largest DATAGRAM frame in bytes that the end accepts (RFC 9221); 0 for none.
+    /// Largest DATAGRAM frame in bytes that the end accepts (RFC 9221); 0 disables DATAGRAM frames.
     pub max_datagram_frame_bytes: u64,
-    /// Seed of random values: data of path challenges, tokens.
+    /// Seed of random values: data of path challenges, and tokens.
     pub seed: u64,
 }
 
@@ -182,13 +185,13 @@ impl Config {
     }
 }
 
-/// Whether lost data waits for the scheduler.
+/// The values of `retransmission`.
 static RETRANSMISSION: [(Choice, RetransmissionOrder); 2] = [
     (Choice::new("first", "before all other data."), RetransmissionOrder::First),
     (Choice::new("scheduled", "when the scheduler selects its stream."), RetransmissionOrder::Scheduled),
 ];
 
-/// Whether the client sends 0-RTT data, and whether the server sends a Retry packet.
+/// The values of `handshake`: whether the client sends 0-RTT data, and whether the server sends a Retry packet.
 static HANDSHAKES: [(Choice, (bool, bool)); 3] = named! {
     /// in one round trip.
     "1-rtt" => (false, false);
@@ -256,20 +259,22 @@ pub(crate) static MODEL_KEYS: [SettingKey<Config>; 14] = setting_keys! {
     "ecn": FieldKind::Boolean, setting => at!(ecn);
     /// Whether packets are paced if the control does not require it (RFC 9002 section 7.7).
     "pacing": FieldKind::Boolean, setting => at!(pacing);
-    /// Packets that may leave in one burst when paced, or the data of 2 ms if that is more, but at most the data of 10 ms.
+    /// Packets that may leave in one burst when paced, or the data of 2 ms if that is more, but at most the data of 10
+    /// ms.
     "pacing_burst" ["packets"]: FieldKind::integer(1, 1000), setting => at!(pacing_burst_packets);
-    /// Whether packets are also paced before the first round-trip sample, as if the round trip took 333 ms; noq does so.
+    /// Whether packets are also paced before the first round-trip sample, as if the round trip took 333 ms; noq does
+    /// so.
     "pace_first_flight": FieldKind::Boolean, setting => at!(pace_first_flight);
-    /// Whether delivery-rate samples over less than the smallest round-trip time are used, as in the ns-3 QUIC module, whose
-    /// smallest round-trip time stays 0. Otherwise they are discarded, as BBR requires.
+    /// Whether delivery-rate samples over less than the smallest round-trip time are used, as in the ns-3 QUIC module,
+    /// whose smallest round-trip time stays 0. Otherwise they are discarded, as BBR requires.
     "keep_short_rate_samples": FieldKind::Boolean, optional "false" => FieldAccess {
         get: |config, kind| config.keep_short_rate_samples.then_some(true)?.to_data(kind),
         set: |config, value| config.keep_short_rate_samples = value.is_some_and(bool::from_value),
     };
     /// Streams of each type that the peer may have open at a time.
     "max_streams": FieldKind::integer(1, 1 << 20), setting => at!(max_streams);
-    /// Initial receive window. It doubles up to the buffer size while the application reads it within two round-trip times. With
-    /// 0B it is the whole buffer.
+    /// Initial receive window. It doubles up to the buffer size while the application reads it within two round-trip
+    /// times. With 0B it is the whole buffer.
     "initial_receive_window": FieldKind::size(0, 1 << 30), setting => FieldAccess {
         get: |config, kind| config.initial_receive_window_bytes.unwrap_or(0).to_data(kind),
         set: |config, value| config.initial_receive_window_bytes = value.map(u64::from_value).filter(|bytes| *bytes > 0),

@@ -1,13 +1,13 @@
 //! The path for congestion control: window, bytes in flight, round-trip time, pacing, ECN (RFC 9002 sections 5 and 7).
 //!
-//! **Model.** A control of the crate `fullpipe-congestion` reacts to acknowledgements, losses and marks. A congestion event
-//! begins a recovery, unless the affected packet was sent before the current recovery began (section 7.3.2). The window is
-//! reduced immediately. The recovery ends when a packet is acknowledged that was sent after it began. There is no proportional
-//! rate reduction, which that section leaves open. Probes are sent independently of the window. Bytes in flight include the
-//! header and the tag of packets.
+//! **Model.** A controller of the crate `fullpipe-congestion` reacts to acknowledgements, losses and marks. A
+//! congestion event begins a recovery, unless the affected packet was sent before the current recovery began (section
+//! 7.3.2). The window is reduced immediately. The recovery ends when a packet is acknowledged that was sent after it
+//! began. There is no proportional rate reduction, which that section makes optional. Probes are sent independently of
+//! the window. Bytes in flight include the header and the tag of packets.
 //!
-//! Whether the window limits sending depends on the result of the last attempt to send (section 7.8). If window or pacer stopped
-//! it, the window counts as used; if there was no data, it does not.
+//! Whether the window limits sending depends on the result of the last attempt to send (section 7.8). If the window or
+//! the pacer prevented it, the window counts as fully used; if there was no data, it does not.
 
 use crate::Config;
 use crate::rtt::RttEstimator;
@@ -41,19 +41,19 @@ struct EcnValidation {
     seen: [EcnCounts; 3],
 }
 
-/// For controls without their own quantum, a burst lasts as long as a few packets, but at least this long at high rates to limit
-/// the number of timers, and at most [`LONGEST_BURST_MS`] at low rates.
+/// The duration of a burst for controllers without their own quantum: that of a few packets, but at least this value
+/// and at most [`LONGEST_BURST_MS`]. At high rates, the minimum limits the number of timers.
 const BURST_MS: u64 = 2;
 const LONGEST_BURST_MS: u64 = 10;
 
 /// Marked datagrams that are sent before one is acknowledged (RFC 9000 appendix A.4).
 const TESTING_DATAGRAMS: u64 = 10;
 
-/// The results of an acknowledgement.
+/// The results of processing an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckResult {
     pub(crate) delivered: DeliveredPackets,
-    /// The number and the time of the newly acknowledged packet that was sent last.
+    /// The number and the send time of the newly acknowledged packet that was sent last.
     pub(crate) newest: Option<(u64, Instant)>,
     pub(crate) prior_in_flight_bytes: u64,
     /// Newly acknowledged packets that were sent as ECN-capable.
@@ -61,13 +61,13 @@ pub(crate) struct AckResult {
     pub(crate) lost_bytes: u64,
 }
 
-/// Congestion control with its state for one path.
+/// The congestion control state of one path.
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) driver: Driver,
     pub(crate) rtt: RttEstimator,
     pub(crate) in_flight_bytes: u64,
-    /// Whether window or pacer stopped the last attempt to send.
+    /// Whether the window or the pacer prevented the last attempt to send.
     limited: bool,
     pacer: Option<Box<Pacer>>,
     /// When the pacer permits the next packet, if a packet waits for it.
@@ -120,14 +120,13 @@ impl Path {
         self.driver.control.cwnd_bytes.max(2 * self.driver.control.mss_bytes)
     }
 
-    /// Whether the window permits a packet. As in the real stack, the bytes in flight must be below the window, but the packet
-    /// may exceed it.
+    /// Whether the window permits a packet: it must have space for a full packet.
     #[inline(always)]
     pub(crate) fn window_allows(&self) -> bool {
         self.in_flight_bytes + self.driver.control.mss_bytes <= self.window_bytes()
     }
 
-    /// Whether window and pacer permit a packet; records which of them does not.
+    /// Whether the window and the pacer permit a packet. If not, records that they limit sending.
     #[inline]
     pub(crate) fn may_send(&mut self, now: Instant) -> bool {
         if !self.window_allows() {
@@ -144,7 +143,7 @@ impl Path {
         true
     }
 
-    /// There is no (more) data to send, although window and pacer permit it.
+    /// Records that there is no (more) data to send, although the window and the pacer permit it.
     #[inline]
     pub(crate) fn stop_for_data(&mut self) {
         self.limited = false;
@@ -161,7 +160,7 @@ impl Path {
         self.pacer.as_ref().map_or(0, |pacer| pacer.rate_bps())
     }
 
-    /// Handles the departure of a packet that counts as in flight. Returns the state to store for it, and its codepoint.
+    /// Handles the sending of a packet that counts as in flight. Returns the state to store for it, and its codepoint.
     #[inline]
     pub(crate) fn on_sent(
         &mut self,
@@ -210,7 +209,7 @@ impl Path {
         }
     }
 
-    /// Counts a marked packet that elicits no acknowledgement, because the peer counts it too.
+    /// Counts a marked packet that is not ack-eliciting, because the peer counts it too.
     #[cold]
     pub(crate) fn on_marked_without_record(&mut self) {
         if let Some(counts) = &mut self.ecn_counts {
@@ -218,7 +217,7 @@ impl Path {
         }
     }
 
-    /// Counts a marked datagram that leaves.
+    /// Counts a marked datagram that is sent.
     #[cold]
     pub(crate) fn on_marked_datagram(&mut self) {
         if let Some(counts) = &mut self.ecn_counts {
@@ -272,13 +271,13 @@ impl Path {
         self.driver.on_lost(now, bytes, |lost_bytes| sent.state(sample, lost_bytes));
     }
 
-    /// Removes bytes from the bytes in flight that were discarded without being lost.
+    /// Subtracts bytes that were discarded without being lost from the bytes in flight.
     pub(crate) fn on_discarded(&mut self, bytes: u64) {
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
     }
 
-    /// Handles a congestion event: losses or a mark of packets of which the last left at `sent_at`. Returns whether it began a
-    /// recovery.
+    /// Handles a congestion event: losses, or a mark. The last of the affected packets was sent at `sent_at`. Returns
+    /// whether the event began a recovery.
     pub(crate) fn on_congestion(
         &mut self,
         now: Instant,
@@ -295,7 +294,7 @@ impl Path {
         begins
     }
 
-    /// Ends the recovery; `undone` if all packets declared lost had arrived.
+    /// Ends the recovery; `undone` if all packets declared lost have arrived.
     pub(crate) fn leave_recovery(&mut self, now: Instant, undone: bool) {
         self.driver.end_recovery(now, self.in_flight_bytes, undone);
         self.undone += u64::from(undone);
@@ -310,8 +309,9 @@ impl Path {
         }
     }
 
-    /// Processes the ECN counts of a packet number space (RFC 9000 section 13.4.2.1) and returns the number of newly marked
-    /// packets. Must be called only for frames that increase the largest acknowledged number, because others may be old.
+    /// Processes the ECN counts of a packet number space (RFC 9000 section 13.4.2.1) and returns the number of newly
+    /// marked packets. Must be called only for ACK frames that increase the largest acknowledged number, because others
+    /// may be outdated.
     #[cold]
     pub(crate) fn on_ecn(&mut self, space: SpaceId, counts: Option<EcnCounts>, batch: &AckResult) -> u64 {
         if matches!(self.ecn, EcnState::Off | EcnState::Failed) || batch.ect_packets == 0 && counts.is_none() {
@@ -342,7 +342,7 @@ impl Path {
         marks
     }
 
-    /// Passes a batch to the control.
+    /// Passes the results of an acknowledgement to the controller.
     #[inline]
     pub(crate) fn finish(
         &mut self,
@@ -374,8 +374,8 @@ impl Path {
         self.driver.on_ack(&ack);
     }
 
-    /// Has the same effect for a [`PacketRun`] as acknowledging its packets one by one, [`Path::on_rtt`] and [`Path::finish`]. It
-    /// requires that there are no recovery, losses and marks.
+    /// Has the same effect for a [`PacketRun`] as acknowledging its packets one by one, [`Path::on_rtt`] and
+    /// [`Path::finish`]. There must be no recovery, no losses and no marks.
     #[inline]
     pub(crate) fn on_run_acknowledged(&mut self, now: Instant, run: &PacketRun, ack_delay: Duration) {
         let mut batch = self.batch();
@@ -393,7 +393,7 @@ impl Path {
         }
     }
 
-    /// Updates the rate and burst size of the pacer from the window and the control.
+    /// Updates the rate and the burst size of the pacer from the window and the controller.
     #[inline]
     pub(crate) fn update_pacing(&mut self, config: &Config) {
         let Some(pacer) = &mut self.pacer else { return };
@@ -427,8 +427,8 @@ impl Path {
         self.update_pacing(config);
     }
 
-    /// Resets the path after a migration of the peer. The round-trip time of the new path is unknown, and the window is the
-    /// initial one (RFC 9000 section 9.4). Packets sent before `next_number` do not affect it.
+    /// Resets the path after a migration of the peer. The round-trip time of the new path is unknown, and the window is
+    /// the initial one (RFC 9000 section 9.4). Packets sent before `next_number` do not affect the new state.
     pub(crate) fn begin_anew(&mut self, next_number: u64, config: &Config) {
         self.first_number = next_number;
         self.in_flight_bytes = 0;

@@ -1,8 +1,9 @@
-//! A connection: its opening, the application's access to its streams, its timers and its end (RFC 9000 sections 5, 7 and 10).
+//! A connection: its opening, the application's access to its streams, its timers and its end (RFC 9000 sections 5, 7
+//! and 10).
 //!
-//! **Model.** A host passes datagrams and the time to the connection, and polls datagrams, events and two deadlines. A 1-RTT
-//! packet with one STREAM or one ACK frame is processed by a fast path. All other packets are processed by the general path,
-//! which could process these too.
+//! **Model.** A host passes datagrams and the time to the connection, and polls datagrams, events and two deadlines. A
+//! fast path processes 1-RTT packets with one STREAM or one ACK frame. The general path processes all other packets,
+//! and could process these too.
 
 use crate::congestion::Path;
 use crate::migration::Migration;
@@ -21,15 +22,15 @@ use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::quic::{MAX_VARINT, TransportParameters, varint_bytes};
 use std::sync::Arc;
 
-/// Reasons to send other than data and its acknowledgements, as bits of [`Connection::unusual`].
+/// Reasons to send packets other than data and acknowledgements of it, as bits of [`Connection::unusual`].
 pub(crate) mod unusual {
     /// The handshake is not confirmed.
     pub(crate) const OPENING: u16 = 1;
-    /// The connection closes: CONNECTION_CLOSE is to be sent, or nothing at all.
+    /// The connection closes: only CONNECTION_CLOSE may be sent, if anything.
     pub(crate) const CLOSING: u16 = 2;
-    /// Control frames are to be sent.
+    /// Control frames are queued.
     pub(crate) const CONTROL: u16 = 4;
-    /// Probes are to be sent in the application data space.
+    /// Probes are due in the application data space.
     pub(crate) const PROBE: u16 = 8;
     /// Probes of the path's MTU may be due.
     pub(crate) const MTU: u16 = 16;
@@ -37,7 +38,7 @@ pub(crate) mod unusual {
     pub(crate) const PATH: u16 = 32;
     /// DATAGRAM frames are queued.
     pub(crate) const DATAGRAM: u16 = 64;
-    /// The last stream was removed, and the connection closes after it.
+    /// The last stream was removed, after which the connection is to close.
     pub(crate) const FINISHED: u16 = 128;
 }
 
@@ -57,7 +58,7 @@ pub(crate) enum TransportError {
     CryptoBufferExceeded = 0xd,
 }
 
-/// The close of a connection by this end.
+/// The state of a close by this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CloseState {
     pub(crate) application: bool,
@@ -68,20 +69,20 @@ pub(crate) struct CloseState {
     pub(crate) again_from: Instant,
 }
 
-/// State that few connections need, or that is needed rarely.
+/// State that is needed rarely, or by few connections.
 #[derive(Debug)]
 pub(crate) struct ColdState {
     pub(crate) close: Option<CloseState>,
     pub(crate) migration: Migration,
-    /// Control frames to be sent that belong to no stream.
+    /// Queued control frames that belong to no stream.
     pub(crate) notes_due: Vec<FrameRecord>,
-    /// Lengths of the DATAGRAM frames to be sent.
+    /// Lengths of the DATAGRAM frames to send.
     pub(crate) datagrams: std::collections::VecDeque<u64>,
     /// Lengths of the received DATAGRAM frames that the application has not fetched.
     pub(crate) datagrams_received: std::collections::VecDeque<u64>,
     /// The sequence number of the ACK_FREQUENCY frame that is in effect.
     pub(crate) ack_frequency_sequence: Option<u64>,
-    /// The time since when a probe of the path's MTU has waited for room in the window.
+    /// Since when a probe of the path's MTU has waited for space in the window.
     pub(crate) probe_waits_since: Instant,
     /// When the search for the path's MTU restarts.
     pub(crate) search_at: Instant,
@@ -90,7 +91,7 @@ pub(crate) struct ColdState {
     pub(crate) peer: PeerParameters,
 }
 
-/// The peer's transport parameters. Those of most peers are equal to ours, which the settings have.
+/// The peer's transport parameters. Those of most peers equal the local ones, which the settings determine.
 #[derive(Clone, Debug)]
 pub(crate) enum PeerParameters {
     Unknown,
@@ -98,7 +99,7 @@ pub(crate) enum PeerParameters {
     Other(Box<TransportParameters>),
 }
 
-/// The state that a client keeps about a server for 0-RTT (RFC 9000 section 7.4.1).
+/// The state that a client remembers about a server for 0-RTT (RFC 9000 section 7.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroRttEntry {
     /// The server's transport parameters.
@@ -106,7 +107,7 @@ pub struct ZeroRttEntry {
 }
 
 impl ZeroRttEntry {
-    /// The state that a client would keep about a server with these settings.
+    /// The state that a client would remember about a server with these settings.
     pub fn from_server_config(config: &Config) -> ZeroRttEntry {
         ZeroRttEntry { parameters: config.parameters() }
     }
@@ -115,7 +116,8 @@ impl ZeroRttEntry {
 /// One end of a connection.
 ///
 /// After every call that passes input, the host calls [`Connection::poll_event`] until it returns `None` and
-/// [`Connection::poll_transmit`] until it returns `false`. Then it reads the two deadlines.
+/// [`Connection::poll_transmit`] until it returns `false`. Then it reads [`Connection::slow_timer_deadline`] and
+/// [`Connection::fast_timer_deadline`].
 #[derive(Debug)]
 pub struct Connection {
     pub(crate) config: Arc<Config>,
@@ -134,7 +136,7 @@ pub struct Connection {
     pub(crate) peer_ack_delay_exponent: u8,
     /// The sequence number of the peer's connection ID in use.
     pub(crate) peer_connection_id: u64,
-    /// The peer's current address, and the local address, as path numbers.
+    /// The path number of the peer's current address and the local address.
     pub(crate) peer_path: u8,
     pub(crate) pto_count: u32,
     pub(crate) pto_at: Instant,
@@ -142,11 +144,11 @@ pub struct Connection {
     pub(crate) idle_timeout: Duration,
     /// Whether an ack-eliciting packet was sent since the last packet was received.
     pub(crate) sent_since_heard: bool,
-    /// Whether the connection closes when its streams are over.
+    /// Whether the connection closes when all its streams have ended.
     pub(crate) closes_when_done: bool,
     /// Whether one of the deadlines in [`ColdState`] was ever set.
     pub(crate) has_rare_deadline: bool,
-    /// When a closed connection is over.
+    /// When the closing or draining period ends.
     pub(crate) over_at: Instant,
     /// The stream to which the [`Stream`] methods apply, and the time of the call.
     selected: u32,
@@ -157,8 +159,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Creates a client. The first [`Connection::poll_transmit`] returns its first flight. `known` is the state that it keeps
-    /// about the server for 0-RTT, which the settings must permit.
+    /// Creates a client. The first [`Connection::poll_transmit`] returns its first flight. `known` is the state that
+    /// the client remembers about the server for 0-RTT, which the settings must permit.
     pub fn client(
         config: Arc<Config>,
         controller: Box<dyn Controller>,
@@ -182,7 +184,7 @@ impl Connection {
         connection
     }
 
-    /// Creates a server for a client from which nothing has arrived yet.
+    /// Creates a server for a client from which no packet has arrived yet.
     pub fn server(config: Arc<Config>, controller: Box<dyn Controller>, now: Instant) -> Connection {
         Connection::new(config, controller, true, now)
     }
@@ -260,7 +262,7 @@ impl Connection {
         self.state
     }
 
-    /// Whether the connection is over: it neither sends nor processes packets.
+    /// Whether the connection has ended: it neither sends nor processes packets.
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
@@ -275,7 +277,7 @@ impl Connection {
         self.streams.live()
     }
 
-    /// The state that a client may keep for 0-RTT; `None` before the handshake is complete.
+    /// The state that a client may remember for 0-RTT; `None` before the handshake is complete.
     pub fn zero_rtt_entry(&self) -> Option<ZeroRttEntry> {
         self.peer().map(|parameters| ZeroRttEntry { parameters })
     }
@@ -289,18 +291,19 @@ impl Connection {
         }
     }
 
-    /// Whether they are known.
+    /// Whether the peer's transport parameters are known.
     pub(crate) fn knows_peer(&self) -> bool {
         !matches!(self.rare.peer, PeerParameters::Unknown)
     }
 
-    /// Opens a stream and returns its index, which is valid until the close of the stream is reported. `None` if the peer
-    /// currently permits no further stream.
+    /// Opens a stream and returns its index, which is valid until the close of the stream is reported. Returns `None`
+    /// if the peer currently permits no further stream of this type.
     pub fn open_stream(&mut self, now: Instant, bidirectional: bool) -> Option<u32> {
         if matches!(self.state, State::Closing | State::Draining | State::Closed) {
             return None;
         }
-        // Before the limits are known, as many streams may be opened as this end would permit; their data waits.
+        // Before the peer's limits are known, this end may open as many streams as it permits the peer. Their data
+        // waits.
         let is_unknown = !self.knows_peer() && self.streams.send_limit == 0;
         let opened =
             self.streams.open(bidirectional, is_unknown.then_some(self.config.max_streams), &self.windows(), now);
@@ -315,7 +318,7 @@ impl Connection {
         self.streams.get(index).map(|stream| stream.id)
     }
 
-    /// The operations of an application on a stream at this time; `None` if the stream was removed.
+    /// Gives access to a stream for calls of the application at this time; `None` if the stream was removed.
     pub fn stream(&mut self, now: Instant, index: u32) -> Option<&mut dyn Stream> {
         self.streams.get(index)?;
         self.selected = index;
@@ -330,10 +333,11 @@ impl Connection {
         }
     }
 
-    /// Sends a DATAGRAM frame with this number of bytes (RFC 9221). Returns whether the peer accepts a frame of this size.
+    /// Sends a DATAGRAM frame with this number of bytes (RFC 9221). Returns whether the peer accepts a frame of this
+    /// size.
     pub fn send_datagram(&mut self, bytes: u64) -> bool {
         let header = 1 + u64::from(self.config.connection_id_bytes) + 4 + 16;
-        // Type, length and data: the limit includes the whole frame.
+        // The limit includes type, length and data of the frame.
         let frame = bytes.saturating_add(1 + u64::from(varint_bytes(bytes)));
         let fits = frame.saturating_add(header) <= u64::from(self.mtu.current());
         let taken = self.peer().is_some_and(|peer| frame <= peer.max_datagram_frame_size);
@@ -345,12 +349,13 @@ impl Connection {
         true
     }
 
-    /// The length in bytes of the next received DATAGRAM frame.
+    /// Removes the next received DATAGRAM frame and returns its length in bytes.
     pub fn receive_datagram(&mut self) -> Option<u64> {
         self.rare.datagrams_received.pop_front()
     }
 
-    /// Closes the connection when all streams are over and all written data has arrived, or immediately if there are no streams.
+    /// Closes the connection when all streams have ended and all written data was acknowledged, or immediately if there
+    /// are no streams.
     pub fn close_when_done(&mut self, now: Instant) {
         self.closes_when_done = true;
         self.close_if_done(now);
@@ -382,7 +387,7 @@ impl Connection {
         self.begin_end(now, State::Closing, reason);
     }
 
-    /// Ends the connection: it then waits until no packet of it can be in the network (RFC 9000 section 10.2).
+    /// Ends the connection. It then waits until none of its packets can be in the network (RFC 9000 section 10.2).
     pub(crate) fn begin_end(&mut self, now: Instant, state: State, reason: CloseReason) {
         self.state = state;
         self.unusual |= unusual::CLOSING;
@@ -440,7 +445,7 @@ impl Connection {
         self.peer_max_ack_delay = Duration::from_millis(parameters.max_ack_delay_ms);
         self.peer_ack_delay_exponent = parameters.ack_delay_exponent;
         self.mtu.bound(parameters.max_udp_payload_size);
-        // RFC 9000 section 10.1: the smaller non-zero time-out applies.
+        // RFC 9000 section 10.1: the smaller non-zero value applies.
         let theirs = Duration::from_millis(parameters.max_idle_timeout_ms);
         self.idle_timeout = match (self.config.idle_timeout, theirs) {
             (ours, theirs) if ours.is_zero() => theirs,
@@ -465,8 +470,8 @@ impl Connection {
         );
     }
 
-    /// Schedules all 0-RTT data for retransmission, because the server rejected it or sent a Retry packet. This does not indicate
-    /// congestion.
+    /// Schedules all 0-RTT data for retransmission, because the server rejected it or sent a Retry packet. Neither
+    /// indicates congestion.
     pub(crate) fn send_early_data_again(&mut self) {
         let sent: Vec<SentPacket> = self.data.space.on_their_way().copied().collect();
         for sent in sent {
@@ -484,13 +489,14 @@ impl Connection {
         self.unusual |= unusual::CONTROL;
     }
 
-    /// Takes no delivery-rate samples from now on, unless the control uses them. [`SenderSnapshot::delivery_rate_bps`] is then 0. Must
-    /// be called before the first packet is sent.
+    /// Disables delivery-rate samples, unless the controller uses them. Then
+    /// [`SenderSnapshot::delivery_rate_bps`] is 0. Must be called before the first packet is sent.
     pub fn disable_rate_samples(&mut self) {
         self.path.driver.disable_rate_samples();
     }
 
-    /// The next event with the index of its stream. After the close of a stream is reported, its index may be reused.
+    /// Removes the next event, and returns it with the index of its stream. After the close of a stream is reported,
+    /// its index may be reused.
     pub fn poll_event(&mut self) -> Option<(u32, TransportEvent)> {
         let event = self.streams.poll_event();
         if let Some((_, TransportEvent::Closed(_))) = event {
@@ -499,7 +505,7 @@ impl Connection {
         event
     }
 
-    /// A stream was removed: limits may have changed, or it was the last stream.
+    /// Handles the removal of a stream: limits may have changed, or it was the last stream.
     #[cold]
     fn after_stream(&mut self) {
         if self.streams.limit_due || self.streams.remote.iter().any(|kind| kind.due) {
@@ -510,20 +516,21 @@ impl Connection {
         }
     }
 
-    /// The address to which datagrams are to be sent, as the number in [`QuicHeader::path`] of datagrams from there.
+    /// The path number of the peer's address, as in [`QuicHeader::path`] of datagrams from that address.
     ///
     /// [`QuicHeader::path`]: fullpipe_wire::QuicHeader
     pub fn peer_path(&self) -> u8 {
         self.peer_path
     }
 
-    /// Whether an event can be fetched.
+    /// Whether [`Connection::poll_event`] has an event to return.
     #[inline(always)]
     pub fn has_events(&self) -> bool {
         self.streams.has_events()
     }
 
-    /// The deadline of [`Connection::handle_timeout`] for rare events: probe, idle time-out, end.
+    /// The deadline of [`Connection::handle_timeout`] for rare events: probe time-out, idle time-out, end of the
+    /// connection.
     #[inline]
     pub fn slow_timer_deadline(&self) -> Instant {
         let far = self.pto_at.min(self.idle_at).min(self.over_at);
@@ -535,15 +542,15 @@ impl Connection {
         self.rare.migration.deadline().min(self.rare.search_at)
     }
 
-    /// The deadline of [`Connection::handle_timeout`] for frequent events: an acknowledgement, the pacer, a loss by the time
-    /// threshold.
+    /// The deadline of [`Connection::handle_timeout`] for frequent events: an acknowledgement, the pacer, a loss by the
+    /// time threshold.
     #[inline]
     pub fn fast_timer_deadline(&self) -> Instant {
         let soon = self.data.received.ack_at.min(self.path.pace_at).min(self.data.space.loss_at);
         if self.opening.is_some() { self.near_deadline_of_opening(soon) } else { soon }
     }
 
-    /// The near deadline of a server: without credit to send, it waits only for the client.
+    /// The fast deadline during the handshake. A server without credit to send can only wait for the client.
     #[cold]
     fn near_deadline_of_opening(&self, soon: Instant) -> Instant {
         let blocked =
@@ -587,8 +594,8 @@ impl Connection {
         }
     }
 
-    /// Restarts the idle timer: a packet was received, or the first ack-eliciting packet since then is sent (RFC 9000 section
-    /// 10.1).
+    /// Restarts the idle timer. It restarts when a packet is received, and when the first ack-eliciting packet since
+    /// then is sent (RFC 9000 section 10.1).
     #[inline]
     pub(crate) fn restart_idle(&mut self, now: Instant) {
         if !self.idle_timeout.is_zero() && !self.idle_at.is_never() {
@@ -601,7 +608,7 @@ impl Connection {
         FlowControlWindows::of(&self.config)
     }
 
-    /// The layer of a packet number space: one of the handshake while it has keys, or that of application data.
+    /// The level of a packet number space, if it exists: a handshake level has keys only for a time.
     pub(crate) fn layer(&mut self, id: SpaceId) -> Option<&mut EncryptionLevel> {
         match id {
             SpaceId::Data => Some(&mut self.data),
@@ -640,22 +647,23 @@ impl Connection {
         }
     }
 
-    /// Records losses from now on for [`Connection::take_losses`], such as for an observer.
+    /// Records losses from now on for [`Connection::take_losses`], for example for an observer.
     pub fn record_losses(&mut self) {
         self.rare.losses_noted.get_or_insert_default();
     }
 
-    /// Packets declared lost since the last call, in the order of detection; empty without [`Connection::record_losses`].
+    /// Removes and returns the packets declared lost since the last call, in the order of detection; empty without
+    /// [`Connection::record_losses`].
     pub fn take_losses(&mut self) -> Vec<LostPacket> {
         self.rare.losses_noted.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Appends the named internal values of the control to `out`.
+    /// Appends the named internal values of the congestion controller to `out`.
     pub fn inspect_control(&self, out: &mut Vec<(&'static str, f64)>) {
         self.path.driver.controller().inspect(out);
     }
 
-    /// The bytes in flight according to the packet records; tests compare them with the counter.
+    /// The bytes in flight according to the packet records. Tests compare the result with the counter.
     pub fn count_in_flight_bytes(&self) -> u64 {
         let of = |layer: &EncryptionLevel| layer.space.on_their_way().map(|sent| u64::from(sent.bytes)).sum::<u64>();
         let opening = self.opening.iter().flat_map(|opening| [&opening.initial, &opening.handshake]);
@@ -694,7 +702,7 @@ impl Stream for Connection {
     }
 
     fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
-        // All writes that fit are equivalent to one write of their sum.
+        // Several writes that fit are equivalent to one write of their sum.
         let room = self.writable_bytes();
         let written = if room >= most_bytes { most_bytes } else { room - room % write_bytes.max(1) };
         self.write(Payload::Length(written))

@@ -1,6 +1,6 @@
-//! The processing of received datagrams, their packets and their frames (RFC 9000 sections 12, 13 and 19).
+//! Processes received datagrams, their packets and their frames (RFC 9000 sections 12, 13 and 19).
 //!
-//! A packet is processed frame by frame after the check that it is not a duplicate. A frame that violates the protocol closes the
+//! After the duplicate check, a packet is processed frame by frame. A frame that violates the protocol closes the
 //! connection with the error code of the RFC. No input has a worse effect.
 
 use crate::Connection;
@@ -38,9 +38,10 @@ impl From<StreamIdError> for TransportError {
 }
 
 impl Connection {
-    /// Whether a datagram is the most frequent one at an end that only receives: an in-order packet with in-order data of a
-    /// stream that has been read, on a connection without other work. [`Connection::receive_fast_path`] then has the effect of
-    /// [`Connection::handle_datagram`], of fetching its event, and of reading all data.
+    /// Whether a datagram is of the most frequent kind at an end that only receives: an in-order packet with in-order
+    /// data. All earlier data of the stream has been read, and the connection has no other work.
+    /// [`Connection::receive_fast_path`] then has the same effect as [`Connection::handle_datagram`], fetching its
+    /// event and reading all data.
     #[inline(always)]
     pub fn is_fast_path_datagram(&self, header: &QuicHeader, codepoint: EcnCodepoint) -> bool {
         header.form == QuicForm::Stream
@@ -55,7 +56,8 @@ impl Connection {
             )
     }
 
-    /// Processes a datagram that [`Connection::is_fast_path_datagram`] accepts, and reads all data. Returns the number of bytes read.
+    /// Processes a datagram that [`Connection::is_fast_path_datagram`] accepts, and reads all data. Returns the number
+    /// of bytes read.
     #[inline(always)]
     pub fn receive_fast_path(&mut self, now: Instant, header: &QuicHeader, udp_payload_bytes: u32) -> u64 {
         let length = u64::from(header.length);
@@ -73,7 +75,8 @@ impl Connection {
         length
     }
 
-    /// Processes a received datagram: its header with further fields, the length of its UDP payload in bytes, and its ECN bits.
+    /// Processes a received datagram: the header, the remaining contents, the length of the UDP payload in bytes, and
+    /// the ECN bits.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -93,7 +96,7 @@ impl Connection {
         self.handle_any(now, header, ranges, datagram, udp_payload_bytes, codepoint);
     }
 
-    /// Processes one frame in one 1-RTT packet, on an open connection whose peer has not moved.
+    /// Processes a 1-RTT packet with one frame, on an open connection whose peer has not migrated.
     #[inline]
     fn handle_short(
         &mut self,
@@ -278,7 +281,7 @@ impl Connection {
         self.server && self.config.retry && awaits && token.is_some_and(|token| token != retry_token(self.config.seed))
     }
 
-    /// Whether keys for a packet are available and it need not be ignored.
+    /// Whether the keys of a packet are available and the RFC does not require that it is ignored.
     fn may_read(&mut self, packet: &QuicPacket, udp_payload_bytes: u32) -> bool {
         let (server, retry) = (self.server, self.config.retry);
         let Some(opening) = self.opening.as_deref_mut() else {
@@ -398,7 +401,8 @@ impl Connection {
                 }
                 self.statistics.datagrams_received += 1;
                 self.rare.datagrams_received.push_back(*length);
-                // RFC 9221 section 5: a receiver may drop frames that its application does not fetch; here the oldest.
+                // RFC 9221 section 5: a receiver may drop frames that its application does not fetch. The model drops
+                // the oldest.
                 if self.rare.datagrams_received.len() > MOST_DATAGRAMS {
                     self.rare.datagrams_received.pop_front();
                     self.statistics.datagrams_dropped += 1;
@@ -439,7 +443,7 @@ impl Connection {
         let unordered = self.config.unordered;
         let Some(stream) = self.streams.get_mut(index) else { return Ok(()) };
         if is_unidirectional(id) && stream.receiving.reset && stream.receiving.final_size.is_none() {
-            // A local unidirectional stream: the peer cannot send on it.
+            // The peer cannot send on a unidirectional stream that this end opened.
             return Err(TransportError::StreamState);
         }
         let grown = stream.receiving.receive(&piece, content, unordered)?;
@@ -473,7 +477,8 @@ impl Connection {
         if self.streams.received_bytes > self.streams.receive_limit {
             return Err(TransportError::FlowControl);
         }
-        // A peer that resets its direction does not read the other either: both directions end, as after a TCP reset.
+        // A peer that resets its sending direction does not read the other either: both directions end, as after a TCP
+        // reset.
         if !is_unidirectional(id)
             && let Some(stream) = self.streams.get_mut(index)
             && stream.sending.reset == ControlFrameState::NotRequested
@@ -526,7 +531,7 @@ impl Connection {
         delay_us: u64,
         reordering: u64,
     ) -> Result<(), TransportError> {
-        // draft-ietf-quic-ack-frequency section 4: not below our min_ack_delay of 1 ms.
+        // draft-ietf-quic-ack-frequency section 4: at least our min_ack_delay of 1 ms.
         if !(1000..=MAX_VARINT / 1000).contains(&delay_us) {
             return Err(TransportError::Protocol);
         }
@@ -572,7 +577,7 @@ impl Connection {
         Ok(())
     }
 
-    /// All messages of an encryption level have arrived.
+    /// Handles the arrival of all messages of an encryption level.
     fn on_flight(&mut self, now: Instant, id: SpaceId) {
         let sizes = self.config.handshake;
         let (server, zero_rtt) = (self.server, self.config.zero_rtt);
@@ -608,7 +613,7 @@ impl Connection {
         }
     }
 
-    /// The handshake is complete.
+    /// Completes the handshake.
     fn complete(&mut self, now: Instant) {
         self.state = State::Open;
         self.streams.announce();
@@ -618,7 +623,7 @@ impl Connection {
         self.close_if_done(now);
     }
 
-    /// The handshake is confirmed: its keys are discarded.
+    /// Confirms the handshake and discards its keys.
     fn confirm(&mut self, now: Instant) {
         if self.opening.is_none() || self.state == State::Opening {
             return;
@@ -642,7 +647,7 @@ impl Connection {
         }
     }
 
-    /// Server: a Handshake packet validates the client's address, and ends the use of Initial keys.
+    /// Server: validates the client's address and discards the Initial keys, because a Handshake packet has arrived.
     fn on_handshake_packet(&mut self) {
         if let Some(opening) = self.opening.as_deref_mut() {
             opening.validated = true;
@@ -650,7 +655,7 @@ impl Connection {
         self.discard(SpaceId::Initial);
     }
 
-    /// Handles a Retry packet. RFC 9000 section 17.2.5.2: only the first is processed, and none after another packet.
+    /// Handles a Retry packet. Only the first is processed, and none after another packet (RFC 9000 section 17.2.5.2).
     fn on_retry(&mut self, token: Option<u64>) {
         let heard = self.statistics.received_packets > 0;
         let client_hello_bytes = self.config.handshake.client_hello_bytes;
@@ -668,7 +673,7 @@ impl Connection {
             again.write(client_hello_bytes);
             opening.initial = Some(again);
         }
-        // 0-RTT packets are also sent again.
+        // 0-RTT data is also sent again.
         self.send_early_data_again();
         self.pto_count = 0;
     }
@@ -683,7 +688,8 @@ impl Connection {
         self.begin_end(now, State::Draining, reason);
     }
 
-    /// RFC 9000 section 10.2.1: packets after our CONNECTION_CLOSE are answered with another, at growing intervals.
+    /// Responds to a packet after our CONNECTION_CLOSE with another one, at growing intervals (RFC 9000 section
+    /// 10.2.1).
     fn answer_after_close(&mut self, now: Instant) {
         let pto = self.path.rtt.pto();
         if let Some(close) = &mut self.rare.close
@@ -701,7 +707,7 @@ fn frame_bytes_beyond(length: u64, explicit_length: bool, most: u64) -> bool {
     length.saturating_add(1 + field) > most
 }
 
-/// Whether the numbers of a frame can be encoded, and offsets do not exceed the largest one (RFC 9000 sections 16, 19.6 and
+/// Whether all numbers of a frame can be encoded and no offset exceeds the maximum (RFC 9000 sections 16, 19.6 and
 /// 19.8).
 fn is_encodable(frame: &QuicFrame) -> bool {
     let fits = |values: &[u64]| values.iter().all(|value| *value <= MAX_VARINT);
@@ -766,7 +772,7 @@ fn is_allowed(packet: QuicPacketType, frame: &QuicFrame) -> bool {
     }
 }
 
-/// Whether ranges are in descending order, with at least one number between each two.
+/// Whether ranges are in descending order with a gap between any two.
 fn are_descending(ranges: &[AckRange]) -> bool {
     !ranges.is_empty()
         && ranges.iter().all(|(first, last)| first <= last && *last <= MAX_VARINT)
@@ -786,7 +792,7 @@ fn short_ranges(
     let Some(further) = further else { return Some((ranges, count)) };
     for block in further.sacks.iter().take(usize::from(header.ranges)) {
         let above = ranges[count - 1].0;
-        // The high halves are those of the range above, or one less.
+        // The upper 32 bits are those of the range above, or one less.
         let full = |low: u32| {
             let number = above & !0xffff_ffff | u64::from(low);
             if number > above { number.checked_sub(1 << 32) } else { Some(number) }
@@ -797,8 +803,8 @@ fn short_ranges(
     are_descending(&ranges[..count]).then_some((ranges, count))
 }
 
-/// The ranges of packet numbers that a datagram with one ACK frame in one packet acknowledges, the largest first; `None` if there
-/// are none.
+/// The ranges of packet numbers, largest first, that the ACK frame of a datagram in the short form acknowledges; `None`
+/// if there is no such frame.
 pub fn acknowledged_ranges(header: &QuicHeader, further: Option<&SegmentOptions>) -> Option<Vec<AckRange>> {
     short_ranges(header, further).map(|(ranges, count)| ranges[..count].to_vec())
 }

@@ -1,15 +1,16 @@
-//! A QUIC model as a state machine without I/O and cryptography. Its inputs are datagrams of plain values, the time and the
-//! application's calls; its outputs are datagrams, deadlines and events (RFC 9000, 9002, 9221; draft-ietf-quic-ack-frequency).
+//! A QUIC model as a state machine without I/O and cryptography (RFC 9000, 9002, 9221; draft-ietf-quic-ack-frequency).
+//! Its inputs are datagrams of plain values, the time and the application's calls. Its outputs are datagrams, deadlines
+//! and events.
 //!
-//! Sizes are those on the wire: every header, frame, padding and tag has its length, and datagrams are coalesced and padded
-//! according to the RFCs. Handshake messages have their lengths ([`HandshakeSizes`]) but no contents.
+//! Sizes are those on the wire: every header, frame, padding and tag has its length, and datagrams are coalesced and
+//! padded according to the RFCs. Handshake messages have lengths ([`HandshakeSizes`]) but no contents.
 //!
-//! Start with [`Connection`], which opens, receives and closes. `output.rs` contains the sending of packets, and `acknowledge.rs`
-//! the effects of acknowledgements and time-outs. The two sides of a packet number space are `space.rs` (sent packets) and
-//! `received.rs` (received packets). `congestion.rs` is the path for congestion control, `rtt.rs` its round-trip time, and
-//! `mtu.rs` the search for the largest datagram. Streams are in `stream.rs` (one stream), `slots.rs` (their storage) and
-//! `streams.rs` (all streams, with their limits); [`scheduler`] selects among them. `opening.rs` is the handshake, and
-//! `migration.rs` handles changes of addresses.
+//! Start with [`Connection`], which opens, receives and closes. `output.rs` sends packets; `acknowledge.rs` processes
+//! acknowledgements and time-outs. The two sides of a packet number space are `space.rs` (sent packets) and
+//! `received.rs` (received packets). `congestion.rs` contains congestion control, `rtt.rs` its round-trip time, and
+//! `mtu.rs` the search for the largest datagram. Streams are in `stream.rs` (one stream), `slots.rs` (their storage)
+//! and `streams.rs` (all streams, with their limits); [`scheduler`] selects among them. `opening.rs` contains the
+//! handshake, and `migration.rs` handles changes of addresses.
 
 #![allow(
     clippy::box_collection,
@@ -43,7 +44,7 @@ pub use output::{DatagramContents, NextDatagram, Transmit};
 pub use settings::Settings;
 pub use status::{LostPacket, SenderSnapshot, State, Statistics};
 
-/// Bytes of memory that a connection needs for each outstanding packet.
+/// Bytes of memory that a connection allocates for each outstanding packet.
 pub const PACKET_RECORD_BYTES: usize = size_of::<space::SentPacket>();
-/// Bytes of memory that a connection needs for each of its streams.
+/// Bytes of memory that a connection allocates for each of its streams.
 pub const STREAM_BYTES: usize = size_of::<stream::Stream>();

@@ -1,11 +1,12 @@
-//! Changes of addresses: connection IDs, path validation, and the reaction of a server to a migration of its client (RFC 9000
-//! sections 5.1, 8.2 and 9).
+//! Changes of addresses: connection IDs, path validation, and the reaction of a server to a migration of its client
+//! (RFC 9000 sections 5.1, 8.2 and 9).
 //!
-//! **Model.** A path is a number: the client address from which a datagram arrived, as the server sees it. The server migrates to
-//! another path when the newest packet arrives from there and is not only a probe. It then sends at most three times the bytes
-//! received from there, and sends a challenge; the response ends the limit. The capacity of the new path is unknown, so
-//! congestion control and round-trip time are reset. Without a response within three probe time-outs, the server returns to the
-//! last validated address. Clients respond to challenges; they do not migrate on their own.
+//! **Model.** A path is a number that identifies the client address from which a datagram arrived at the server. The
+//! server migrates to another path when the newest packet arrives on it and is not only a probe. It then sends a
+//! challenge, and at most three times the bytes received on the path until the response arrives. The capacity of the
+//! new path is unknown, so congestion control and round-trip time are reset. Without a response within three probe
+//! time-outs, the server returns to the last validated address. Clients respond to challenges; they do not initiate
+//! migrations.
 
 use crate::Connection;
 use crate::connection::{TransportError, unusual};
@@ -20,19 +21,21 @@ use std::collections::{BTreeSet, VecDeque};
 #[derive(Clone, Copy, Debug)]
 struct Validation {
     data: u64,
-    /// The path that was validated last.
+    /// The previous path, which was validated last.
     before: u8,
-    /// Whether a challenge is to be sent.
+    /// Whether a challenge must be sent.
     due: bool,
     again_at: Instant,
     fails_at: Instant,
     /// Bytes that may be sent on the path before it is validated.
     credit: u64,
-    /// Whether the challenge was smaller than the smallest full datagram, so that a second validation must check that size.
+    /// Whether the challenge was smaller than the minimum size of a full datagram, so that a second validation must
+    /// check that size.
     small: bool,
 }
 
-/// A set of sequence numbers of connection IDs. Nearly all connections have only small numbers, which need no further memory.
+/// A set of sequence numbers of connection IDs. Nearly all connections have only small numbers, which need no
+/// allocation.
 #[derive(Debug, Default)]
 struct Ids {
     /// The numbers below 64, as bits.
@@ -101,14 +104,14 @@ pub(crate) struct Migration {
     validation: Option<Validation>,
     /// The data of challenges that require a response.
     responses: VecDeque<u64>,
-    /// The number of IDs that this end has issued so far, and those that are not retired.
+    /// The number of IDs that this end has issued so far, and the sequence numbers of those that are not retired.
     issued: u64,
     live: Ids,
-    /// IDs that the peer has issued and that are unused; all below `retired_below` are retired.
+    /// Unused IDs that the peer has issued. All IDs below `retired_below` are retired.
     spare: Ids,
     known: Ids,
     retired_below: u64,
-    /// IDs above that limit that were used and retired.
+    /// IDs from `retired_below` that were used and retired.
     given_back: Ids,
 }
 
@@ -140,7 +143,7 @@ impl Migration {
     }
 
     fn next_challenge(&mut self) -> u64 {
-        // The increments of SplitMix64 suffice, because no attacker guesses the data here.
+        // The increments of SplitMix64 suffice, because no attacker guesses the data in a simulation.
         self.challenges += 1;
         self.seed ^ self.challenges.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -168,7 +171,7 @@ impl Connection {
     }
 
     pub(crate) fn on_new_connection_id(&mut self, sequence: u64, retire_prior_to: u64) -> Result<(), TransportError> {
-        // Section 19.15: an end with empty connection IDs cannot be given others.
+        // Section 19.15: an end that uses empty connection IDs must not receive others.
         if self.config.connection_id_bytes == 0 {
             return Err(TransportError::Protocol);
         }
@@ -207,7 +210,7 @@ impl Connection {
     }
 
     pub(crate) fn on_retire_connection_id(&mut self, sequence: u64) -> Result<(), TransportError> {
-        // Section 19.16.
+        // Section 19.16: retires an ID that was not issued.
         if sequence >= self.rare.migration.issued {
             return Err(TransportError::Protocol);
         }
@@ -218,7 +221,7 @@ impl Connection {
     }
 
     pub(crate) fn on_path_challenge(&mut self, data: u64) {
-        // Limits the number of responses to a peer that sends many challenges.
+        // Limits the number of pending responses to a peer that sends many challenges.
         let responses = &mut self.rare.migration.responses;
         if responses.len() >= 4 {
             responses.pop_front();
@@ -231,7 +234,7 @@ impl Connection {
         let migration = &mut self.rare.migration;
         let Some(validation) = migration.validation.filter(|validation| validation.data == data) else { return };
         if validation.small {
-            // Section 8.2.1: the address is validated, but not that full datagrams pass.
+            // Section 8.2.1: the address is validated, but the path may not support full datagrams.
             let (pto, data) = (self.path.rtt.pto(), migration.next_challenge());
             migration.validation = Some(Validation {
                 data,
@@ -250,7 +253,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// Counts bytes that arrive over a path that is not validated.
+    /// Counts bytes that arrive on the current path during its validation.
     pub(crate) fn count_path_bytes(&mut self, path: u8, bytes: u32) {
         if path == self.peer_path
             && let Some(validation) = &mut self.rare.migration.validation
@@ -259,8 +262,8 @@ impl Connection {
         }
     }
 
-    /// Server: a packet has arrived from another address of the client. `for_good` if it is the newest packet and not only a
-    /// probe.
+    /// Server: handles a packet from another address of the client. `for_good` if it is the newest packet and not only
+    /// a probe.
     pub(crate) fn on_moved(&mut self, now: Instant, path: u8, for_good: bool, udp_payload_bytes: u32) {
         if !for_good {
             return;
@@ -282,7 +285,7 @@ impl Connection {
         self.has_rare_deadline = true;
         self.peer_path = path;
         self.unusual |= unusual::PATH;
-        // Section 9.5: the new path uses another connection ID, if there is one.
+        // Section 9.5: the new path uses an unused connection ID, if there is one.
         let old = self.peer_connection_id;
         if self.take_spare_id() {
             self.rare.migration.known.remove(old);
@@ -297,7 +300,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// Ends a validation without a response.
+    /// Ends a validation without a response, or schedules another challenge.
     #[cold]
     pub(crate) fn on_validation_timer(&mut self, now: Instant) {
         let Some(validation) = &mut self.rare.migration.validation else { return };
@@ -343,7 +346,7 @@ impl Connection {
         self.rare.migration.validation.is_none_or(|validation| validation.credit >= most)
     }
 
-    /// Counts a datagram to an address that may not be validated.
+    /// Subtracts a datagram from the credit of a path that is not validated.
     #[cold]
     pub(crate) fn use_path_credit(&mut self, bytes: u32) {
         if let Some(validation) = &mut self.rare.migration.validation {

@@ -1,20 +1,20 @@
-//! Path MTU discovery (RFC 8899, RFC 9000 section 14.3): a search between the validated size and the largest permitted size.
-//! Probes are packets with PING and padding, and their loss does not indicate congestion.
+//! Path MTU discovery (RFC 8899, RFC 9000 section 14.3): a search between the validated size and the largest permitted
+//! size. Probes are packets with PING and padding, and their loss does not indicate congestion.
 //!
-//! The search halves the interval until the gain is not worth a packet. A size is given up after three losses. The path is
-//! assumed to have changed in two cases: bursts of losses repeatedly begin with full packets while no full packet arrives, or
-//! nothing arrives for three time-outs in a row. The size is then reset to the smallest, and the search restarts after ten
-//! minutes.
+//! The search halves the interval until the remaining gain is too small for another probe. A size is rejected after
+//! three lost probes. The path is assumed to have changed in two cases. Either bursts of losses repeatedly begin with
+//! full packets while no full packet arrives, or nothing arrives for three time-outs in a row. The size is then reset
+//! to the base size, and the search restarts after ten minutes.
 
 use fullpipe_units::{Duration, Instant};
 
-/// The smallest gain in bytes for which a probe is sent.
+/// The smallest gain in bytes that justifies a probe.
 const WORTH: u16 = 20;
-/// The number of losses after which a size is given up (RFC 8899 section 5.1.2: MAX_PROBES).
+/// The number of lost probes after which a size is rejected (RFC 8899 section 5.1.2: MAX_PROBES).
 const PROBES: u8 = 3;
 /// The time after which the search restarts (RFC 8899 section 5.1.1: PMTU_RAISE_TIMER).
 const RAISE: Duration = Duration::from_secs(600);
-/// The number of successive losses of packets above the smallest size after which the size is reset.
+/// The number of successive losses of packets above the base size after which the size is reset.
 const BLACK_HOLE: u8 = 3;
 
 /// The state of the search.
@@ -26,7 +26,7 @@ pub(crate) struct PathMtuDiscovery {
     /// The largest size that may pass; at most `current` when the search is over.
     upper: u16,
     most: u16,
-    /// The size that is being probed, and the number of lost probes.
+    /// The size that is being probed, and the number of lost probes of this size.
     probing: Option<u16>,
     losses: u8,
     suspicious: u8,
@@ -80,7 +80,7 @@ impl PathMtuDiscovery {
             return None;
         }
         let between = self.upper - self.current;
-        // Near a largest size that was not tried yet, probes that size.
+        // Near a largest permitted size that was not tried yet, probes that size.
         Some(if between <= 2 * WORTH && self.upper == self.most { self.upper } else { self.current + between / 2 })
     }
 
@@ -114,7 +114,8 @@ impl PathMtuDiscovery {
         }
     }
 
-    /// Handles the loss of a packet of this size when a smaller packet after it was not lost. Returns whether the size was reset.
+    /// Handles the loss of a packet of this size when a smaller packet after it was not lost. Returns whether the size
+    /// was reset.
     pub(crate) fn on_lost(&mut self, now: Instant, bytes: u16) -> bool {
         if bytes <= self.base || self.current == self.base {
             return false;

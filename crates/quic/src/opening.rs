@@ -1,14 +1,15 @@
-//! The handshake (RFC 9000 section 7, RFC 9001 section 4): flights of the correct length in CRYPTO frames, their keys, and
-//! address validation.
+//! The handshake (RFC 9000 section 7, RFC 9001 section 4): flights of the correct length in CRYPTO frames, their keys,
+//! and address validation.
 //!
-//! **Model.** The Initial flight of the client is its ClientHello. When it is complete, the server has the keys of its own
-//! flights. It sends ServerHello as Initial and the rest as Handshake, and may send 1-RTT data. When both flights are complete,
-//! the client sends its Finished and 1-RTT data. The server is complete when Finished arrives. It then sends HANDSHAKE_DONE and
-//! reads 1-RTT packets. Initial keys are discarded with the first Handshake packet sent (client) or received (server), Handshake
-//! keys with the confirmation. With 0-RTT the client sends data with its ClientHello, within the limits that it remembers.
+//! **Model.** The Initial flight of the client is its ClientHello. When it is complete, the server has the keys of its
+//! own flights. It sends ServerHello as Initial and the rest as Handshake, and may send 1-RTT data. When both flights
+//! are complete, the client sends its Finished and 1-RTT data. The server is complete when Finished arrives. It then
+//! sends HANDSHAKE_DONE and reads 1-RTT packets. Initial keys are discarded with the first Handshake packet sent
+//! (client) or received (server), Handshake keys with the confirmation. With 0-RTT the client sends data with its
+//! ClientHello, within the limits that it remembers.
 //!
-//! A server sends at most three times the bytes received until the client's address is validated (section 8.1), by a Handshake
-//! packet or a token from Retry.
+//! A server sends at most three times the bytes received until the client's address is validated (section 8.1), by a
+//! Handshake packet or a token from Retry.
 
 use crate::received::{AckPolicy, ReceiveSpace};
 use crate::space::SendSpace;
@@ -20,7 +21,7 @@ use fullpipe_wire::QuicPacketType;
 /// The limit of buffered CRYPTO bytes of a level (RFC 9000 section 7.5: at least 4096).
 const CRYPTO_BYTES: u64 = 1 << 20;
 
-/// The policy for acknowledgements of the handshake: immediately (RFC 9000 section 13.2.1).
+/// The acknowledgement policy of the handshake: immediate (RFC 9000 section 13.2.1).
 pub(crate) const AT_ONCE: AckPolicy = AckPolicy { every: 1, max_delay: Duration::ZERO, reordering: 1 };
 
 /// A CRYPTO stream.
@@ -59,7 +60,7 @@ impl EncryptionLevel {
         self.crypto.as_ref().is_some_and(|crypto| crypto.out.has_any())
     }
 
-    /// Writes messages of this length, which are all messages of this level.
+    /// Writes this number of bytes: all messages that this end sends at this level.
     pub(crate) fn write(&mut self, bytes: u64) {
         let out = &mut self.crypto().out;
         out.write(Payload::Length(bytes), None);
@@ -72,10 +73,10 @@ impl EncryptionLevel {
 pub(crate) struct HandshakeState {
     pub(crate) initial: Option<EncryptionLevel>,
     pub(crate) handshake: Option<EncryptionLevel>,
-    /// Server: bytes that it may still send.
+    /// Server: bytes that may still be sent before the address is validated.
     pub(crate) credit: u64,
-    /// Server: whether the client's address is validated. Client: whether the server is known to have validated it (RFC 9002
-    /// section 6.2.2.1).
+    /// Server: whether the client's address is validated. Client: whether the server is known to have validated it (RFC
+    /// 9002 section 6.2.2.1).
     pub(crate) validated: bool,
     /// Whether 1-RTT packets may be sent.
     pub(crate) may_send_data: bool,
@@ -83,7 +84,7 @@ pub(crate) struct HandshakeState {
     pub(crate) may_read_data: bool,
     /// Whether 0-RTT packets may be sent or are read.
     pub(crate) zero_rtt: bool,
-    /// Server: whether the first Initial packet was or will be answered.
+    /// Server: whether the ClientHello has arrived completely, so that it was or will be answered.
     pub(crate) begun: bool,
     /// The token of a Retry packet.
     pub(crate) token: Option<u64>,
@@ -107,7 +108,7 @@ impl HandshakeState {
         }
     }
 
-    /// The type of packets in which data may be sent now, if any.
+    /// The packet type in which data may be sent now, if any.
     pub(crate) fn sends_data(&self) -> Option<QuicPacketType> {
         match (self.may_send_data, self.zero_rtt) {
             (true, _) => Some(QuicPacketType::OneRtt),

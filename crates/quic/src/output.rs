@@ -1,10 +1,11 @@
-//! The sending of packets: which packet is next, and which frames it contains (RFC 9000 sections 12 to 14 and 17).
+//! Packet transmission: selects the next packet and the frames in it (RFC 9000 sections 12 to 14 and 17).
 //!
-//! **Model.** The host polls datagrams until there is none. Unusual packets are first: the close, the flights of the handshake,
-//! probes, control frames. Then data is sent as far as window and pacer permit. Each packet is as full as possible, and contains
-//! an acknowledgement if one is due. A separate acknowledgement is last.
+//! **Model.** The host polls for datagrams until none is left. Packets other than data are first: CONNECTION_CLOSE,
+//! handshake flights, probes, control frames. Then data is sent as far as the congestion window and the pacer permit.
+//! Each packet is as full as possible, and contains an acknowledgement if one is due. If an acknowledgement is still
+//! due, an ACK-only packet follows last.
 //!
-//! Separate acknowledgements are neither limited by the window nor paced.
+//! ACK-only packets are neither limited by the window nor paced.
 
 use crate::Connection;
 use crate::connection::unusual;
@@ -20,12 +21,13 @@ use fullpipe_wire::{
     QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SackBlock, SegmentOptions,
 };
 
-/// The smallest datagram in bytes with an Initial packet or a path challenge (RFC 9000 sections 14.1 and 8.2.1).
+/// The minimum size in bytes of a datagram with an Initial packet or a path challenge (RFC 9000 sections 14.1 and
+/// 8.2.1).
 pub(crate) const SMALLEST_DATAGRAM: u32 = 1200;
-/// The minimum bytes of packet number and subsequent data for header protection (RFC 9001 section 5.4.2).
+/// The minimum length in bytes of packet number and payload for header protection (RFC 9001 section 5.4.2).
 const SAMPLED: u32 = 4;
 
-/// A datagram to send. Reuse one value for all calls of [`Connection::poll_transmit`].
+/// A datagram to send. Reuse one value for all calls of [`Connection::poll_transmit`], so that its buffers are reused.
 #[derive(Clone, Debug, Default)]
 pub struct Transmit {
     /// The header.
@@ -37,11 +39,11 @@ pub struct Transmit {
 /// The data that accompanies the header of a datagram to send.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramContents {
-    /// The ranges of a short ACK after the first, as far as the header states that they exist.
+    /// The ranges after the first of an ACK in the short form. The header states how many are valid.
     pub ranges: SegmentOptions,
-    /// The packets, if the header states that there are any.
+    /// The packets, unless the header alone describes the datagram.
     pub datagram: Option<QuicDatagram>,
-    /// Memory for later packets.
+    /// Buffers for later packets.
     spare: BufferPool,
     /// The UDP payload of the datagram in bytes.
     pub udp_payload_bytes: u32,
@@ -50,7 +52,7 @@ pub struct DatagramContents {
 }
 
 impl DatagramContents {
-    /// Returns the memory of an unused datagram, for later ones.
+    /// Takes back the buffers of an unused datagram for reuse.
     pub fn recycle(&mut self, datagram: QuicDatagram) {
         self.spare.recycle(datagram);
     }
@@ -64,9 +66,9 @@ pub struct NextDatagram(Next);
 enum Next {
     /// Data of a stream.
     Data(u32),
-    /// A separate acknowledgement.
+    /// An ACK-only packet.
     Ack,
-    /// Another datagram, if any; only the general path determines it.
+    /// Any other datagram. Only the general path determines which, and whether there is one.
     Other,
 }
 
@@ -106,7 +108,7 @@ impl Connection {
         self.poll_datagram_into(now, &mut out.header, &mut out.beside)
     }
 
-    /// As [`Connection::poll_transmit`], for a host that provides the location of the header.
+    /// Like [`Connection::poll_transmit`], but writes the header to memory of the host.
     #[inline]
     pub fn poll_datagram_into(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         match self.next_datagram(now) {
@@ -115,8 +117,8 @@ impl Connection {
         }
     }
 
-    /// Determines the next datagram, for [`Connection::fill_datagram`]; `None` if there is none. The host needs to reserve memory
-    /// for a packet only if there may be one.
+    /// Determines the next datagram, for [`Connection::fill_datagram`]; `None` if there is none. A host can thus
+    /// reserve memory only when there may be a datagram.
     #[inline]
     pub fn next_datagram(&mut self, now: Instant) -> Option<NextDatagram> {
         if self.unusual != 0 {
@@ -139,8 +141,8 @@ impl Connection {
         self.data.received.is_due(now).then_some(NextDatagram(Next::Ack))
     }
 
-    /// Writes the datagram that [`Connection::next_datagram`] determined; returns `false` if there is none after all. Must be
-    /// called before any other call.
+    /// Writes the datagram that [`Connection::next_datagram`] determined; returns `false` if there is none after all.
+    /// Must be the next call after [`Connection::next_datagram`].
     #[inline]
     pub fn fill_datagram(
         &mut self,
@@ -159,7 +161,7 @@ impl Connection {
         }
     }
 
-    /// The next datagram of any kind.
+    /// Writes the next datagram, of any kind.
     #[inline(never)]
     fn poll_other(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         if self.unusual != 0
@@ -193,7 +195,7 @@ impl Connection {
         self.unusual & unusual::MTU != 0 && self.poll_mtu(now, false, header, out)
     }
 
-    /// Sends a packet with data of a stream, in the short form if it has one frame without content.
+    /// Sends a packet with stream data, in the short form if it has only one frame without content.
     #[inline]
     fn send_data(&mut self, now: Instant, index: u32, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         if self.data.received.has_fresh() {
@@ -267,7 +269,7 @@ impl Connection {
         }
     }
 
-    /// Updates the timers when an ack-eliciting packet leaves.
+    /// Updates the timers when an ack-eliciting packet is sent.
     #[inline]
     fn on_eliciting_sent(&mut self, now: Instant) {
         self.statistics.eliciting_packets += 1;
@@ -278,7 +280,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// Sends a separate acknowledgement, in the short form if it fits.
+    /// Sends an ACK-only packet, in the short form if it fits.
     #[inline]
     fn send_ack(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) {
         let ranges = self.data.received.ranges();
@@ -309,7 +311,7 @@ impl Connection {
         };
         header.set_offset_or_largest_acked(largest);
         if self.data.received.on_ack_sent(true) {
-            // Adds an ack-eliciting frame, so that the peer reports what it has received.
+            // Adds an ack-eliciting frame, so that the peer acknowledges this packet.
             self.note_due(FrameRecord::NotRetransmitted);
         }
         self.data.space.next_number += 1;
@@ -321,7 +323,8 @@ impl Connection {
         self.fill(out, overhead + bytes, codepoint);
     }
 
-    /// Sends an unusual packet if there is one. `Some` if this decides whether a datagram leaves.
+    /// Sends a packet for one of the reasons in [`unusual`], if one is due. Returns `None` if the caller is to continue
+    /// with data.
     #[cold]
     #[inline(never)]
     fn poll_unusual(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) -> Option<bool> {
@@ -374,8 +377,9 @@ impl Connection {
         None
     }
 
-    /// Sends a probe of the path's MTU. Data is sent first (`leads` is then false), so that no short response waits for the
-    /// window space of a probe. The probe waits at most a round-trip time, because otherwise constant data would prevent probes.
+    /// Sends a probe of the path's MTU. Data is sent first (`leads` is then false), so that no short response waits for
+    /// the window space of a probe. A probe waits at most one round-trip time, because otherwise continuous data would
+    /// prevent probes.
     #[cold]
     fn poll_mtu(&mut self, now: Instant, leads: bool, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         let may = (leads || self.streams.choose().is_none()) && self.path.window_allows();
@@ -384,7 +388,7 @@ impl Connection {
                 self.rare.probe_waits_since = Instant::NEVER;
                 return self.send_mtu_probe(now, bytes, header, out);
             }
-            // As soon as window and path permit it.
+            // Waits until the window and the path permit it.
             Some(_) => self.rare.probe_waits_since = self.rare.probe_waits_since.min(now),
             None => {
                 self.unusual &= !unusual::MTU;
@@ -394,8 +398,8 @@ impl Connection {
         false
     }
 
-    /// An acknowledgement that is due may not leave before another event: its deadline is postponed, so that it does not stop the
-    /// clock.
+    /// Postpones the deadline of a due acknowledgement that cannot be sent before another event. Otherwise virtual time
+    /// would not advance.
     fn postpone_ack(&mut self, now: Instant) {
         if self.data.received.is_due(now) {
             self.data.received.postpone(now.saturating_add(self.policy.max_delay.max(GRANULARITY)));
@@ -412,7 +416,7 @@ impl Connection {
             || self.streams.is_blocked() && self.streams.blocked_at != Some(self.streams.send_limit)
     }
 
-    /// Sends a packet with all frames that are due. Returns whether there were any.
+    /// Sends a packet with all due frames. Returns whether there were any.
     #[cold]
     #[inline(never)]
     fn send_full(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents, only_ack: bool) -> bool {
@@ -468,8 +472,8 @@ impl Connection {
         long + u32::from(number_bytes) + TAG_BYTES
     }
 
-    /// Assembles a packet and counts it as sent; `None` if it would have no frames. With `data`, it may contain more than an
-    /// acknowledgement. With `probe`, it always elicits an acknowledgement.
+    /// Assembles a packet and counts it as sent; `None` if it would have no frames. With `data`, it may contain frames
+    /// other than ACK. With `probe`, it is always ack-eliciting.
     fn build(
         &mut self,
         now: Instant,
@@ -486,7 +490,7 @@ impl Connection {
         let number_bytes = layer.space.number_bytes();
         let number = layer.space.next_number;
         let overhead = self.overhead(packet_type, number_bytes);
-        // The frames may be shorter than the minimum size of a packet, to which it is padded. The minimum must fit too.
+        // If the frames are shorter than the minimum payload, the packet is padded to it. That minimum must fit too.
         let shortest = overhead + SAMPLED - u32::from(number_bytes);
         if room < shortest {
             return None;
@@ -550,19 +554,20 @@ impl Connection {
         Some(packet)
     }
 
-    /// The token in a packet.
+    /// The token that a packet contains.
     fn token_of(&self, packet_type: QuicPacketType) -> Option<u64> {
         let carries = packet_type == QuicPacketType::Initial && !self.server;
         self.opening.as_ref().and_then(|opening| opening.token).filter(|_| carries)
     }
 
-    /// Whether an address that is not validated has sent enough for these packets (RFC 9000 sections 8.1 and 10.2.3).
+    /// Whether the anti-amplification limit of an unvalidated address permits these packets (RFC 9000 sections 8.1 and
+    /// 10.2.3).
     fn may_send_close(&self, packets: &[QuicPacket]) -> bool {
         let bytes: u64 = packets.iter().map(|packet| u64::from(packet.bytes)).sum();
         !self.server || self.opening.as_ref().is_none_or(|opening| opening.validated || opening.credit >= bytes)
     }
 
-    /// Counts a packet as sent, and creates its record if it elicits an acknowledgement.
+    /// Counts a packet as sent, and creates its record if it is ack-eliciting.
     #[allow(clippy::too_many_arguments, reason = "what is known of a packet; it has few callers")]
     fn count_sent(
         &mut self,
@@ -660,7 +665,7 @@ impl Connection {
         while let Some(&length) = self.rare.datagrams.front() {
             let frame = QuicFrame::Datagram { length, explicit_length: true };
             if frame.bytes() + self.overhead(QuicPacketType::OneRtt, 4) > u32::from(self.mtu.current()) {
-                // The path's MTU has become too small for the frame.
+                // The path's MTU is now too small for the frame.
                 self.rare.datagrams.pop_front();
                 self.statistics.datagrams_lost += 1;
                 continue;
@@ -687,7 +692,7 @@ impl Connection {
         }
         if stream.sending.blocked_due {
             let frame = QuicFrame::StreamDataBlocked { stream: id, limit: stream.sending.limit };
-            // Not needed if the limit has increased since.
+            // STREAM_DATA_BLOCKED is not needed if the limit has increased since.
             let blocked = stream.sending.sent < stream.sending.written && stream.sending.sent >= stream.sending.limit;
             if !blocked || draft.add(frame, FrameRecord::StreamDataBlocked(id)) {
                 stream.sending.blocked_due = false;
@@ -751,7 +756,7 @@ impl Connection {
         }
     }
 
-    /// Adds a CRYPTO frame, if a flight has remaining data.
+    /// Adds a CRYPTO frame, if data of the flight remains.
     fn add_crypto(&mut self, id: SpaceId, draft: &mut Draft) {
         // The transport parameters are in ClientHello, and in the server's EncryptedExtensions.
         let holds_parameters = (id == SpaceId::Initial) != self.server;
@@ -772,7 +777,7 @@ impl Connection {
         }
     }
 
-    /// Sends a datagram of the handshake, with packets of all levels that have frames to send (RFC 9000 section 12.2).
+    /// Sends a handshake datagram, with packets of all levels that have frames to send (RFC 9000 section 12.2).
     #[cold]
     fn poll_opening(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         let mut most = u32::from(self.mtu.current());
@@ -793,8 +798,8 @@ impl Connection {
         }
         if self.server && !opening.validated {
             if opening.credit == 0 {
-                // RFC 9002 section 6.2.2.1: no probe is due until a packet arrives from the client. The pacer's deadline would
-                // then be in the past.
+                // RFC 9002 section 6.2.2.1: no probe is due until a packet from the client arrives. A deadline of the
+                // pacer would then remain in the past.
                 self.pto_at = Instant::NEVER;
                 self.path.pace_at = Instant::NEVER;
                 self.postpone_ack(now);
@@ -803,12 +808,12 @@ impl Connection {
             most = most.min(u32::try_from(opening.credit).unwrap_or(u32::MAX));
         }
         let mut packets = out.spare.packets.pop().unwrap_or_default();
-        // Exactly as many as there are: with ten thousand handshakes at once, 40 000 datagrams are on their way.
+        // The vector has no spare capacity: with ten thousand handshakes at once, 40 000 datagrams are in flight.
         let (mut pads, mut held) = (false, false);
         for id in [SpaceId::Initial, SpaceId::Handshake, SpaceId::Data] {
             let used: u32 = packets.iter().map(|packet| packet.bytes).sum();
             let Some(packet_type) = self.type_of(id) else { continue };
-            // RFC 9000 section 14.1: a packet that cannot be padded waits, except for acknowledgements.
+            // RFC 9000 section 14.1: a packet that cannot be padded waits, unless it contains only acknowledgements.
             let too_small = id == SpaceId::Initial && self.server && most < SMALLEST_DATAGRAM;
             let probes = self.layer(id).map_or(0, |layer| layer.probes);
             let probe = probes > 0 && !too_small;
@@ -820,11 +825,12 @@ impl Connection {
                     layer.probes = probes - 1;
                 }
             }
-            // The bytes in flight are common to all levels. Acknowledgements leave in any case.
+            // The bytes in flight include those of all levels. Acknowledgements are sent in any case.
             let data = probe || !too_small && self.path.may_send(now);
             held |= !data;
             let Some(packet) = self.build(now, packet_type, most - used, data, probe, &mut out.spare) else { continue };
-            // RFC 9000 section 14.1: applies to a client's Initial packets, and to a server's that elicit acknowledgements.
+            // RFC 9000 section 14.1: applies to a client's Initial packets, and to a server's that elicit
+            // acknowledgements.
             pads |= id == SpaceId::Initial && (!self.server || packet.frames.iter().any(QuicFrame::is_ack_eliciting));
             if id == SpaceId::Handshake && !self.server {
                 // RFC 9001 section 4.9.1.
@@ -864,7 +870,7 @@ impl Connection {
         }
     }
 
-    /// The type of packets in which the frames of a space can be sent now, if any.
+    /// The packet type that can carry the frames of a space now, if any.
     fn type_of(&self, id: SpaceId) -> Option<QuicPacketType> {
         let opening = self.opening.as_deref()?;
         match id {
@@ -907,8 +913,8 @@ impl Connection {
         self.hand_out(header, out, vec![packet])
     }
 
-    /// A separate packet for a path validation frame. It has the size of the smallest datagram, but at most `most` bytes (RFC
-    /// 9000 section 8.2.1); `None` if the frame does not fit.
+    /// Builds a separate packet for a path validation frame. It has the minimum datagram size, but at most `most` bytes
+    /// (RFC 9000 section 8.2.1); `None` if the frame does not fit.
     pub(crate) fn path_packet(&mut self, now: Instant, frame: QuicFrame, most: u32) -> Option<QuicPacket> {
         let number_bytes = self.data.space.number_bytes();
         let number = self.data.space.next_number;
@@ -949,7 +955,7 @@ impl Connection {
                 self.type_of(id).filter(|packet_type| *packet_type != QuicPacketType::ZeroRtt)
             };
             let Some(packet_type) = packet_type else { continue };
-            // In the handshake the application's code is hidden: APPLICATION_ERROR replaces it.
+            // During the handshake, APPLICATION_ERROR replaces the application's error code.
             let frame = match (packet_type, application) {
                 (QuicPacketType::OneRtt, _) => QuicFrame::ConnectionClose { application, error },
                 (_, true) => QuicFrame::ConnectionClose { application: false, error: 0xc },
@@ -985,6 +991,6 @@ impl Connection {
     }
 }
 
-/// Bytes of a token in a Retry packet, and of its length in an Initial packet.
+/// Bytes of a token in a Retry packet, and of its length field in an Initial packet.
 const TOKEN_BYTES: u32 = 64;
 const TOKEN_HEADER_BYTES: u32 = 2;

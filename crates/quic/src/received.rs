@@ -1,12 +1,14 @@
-//! The receiving side of a packet number space: received packets, and when they are acknowledged (RFC 9000 section 13.2).
+//! The receiving side of a packet number space: received packets, and when they are acknowledged (RFC 9000 section
+//! 13.2).
 //!
-//! An acknowledgement is sent immediately for every second ack-eliciting packet, for a packet that creates or fills a gap, for
-//! one marked CE, and in the Initial and Handshake spaces. Otherwise it is sent max_ack_delay after the packet. With
-//! ACK_FREQUENCY the peer sets the number of packets, the delay and the size of the gap.
+//! An acknowledgement is sent immediately for every second ack-eliciting packet, for a packet that creates or fills a
+//! gap, for a packet marked CE, and in the Initial and Handshake spaces. Otherwise it is sent max_ack_delay after the
+//! packet. With ACK_FREQUENCY, the peer sets the number of packets, the delay and the size of the gap.
 //!
-//! Ranges are discarded once the peer is known to have received them, and the oldest are discarded beyond a maximum number.
-//! Packets below then count as duplicates. An end that only receives needs acknowledgements of its own acknowledgements. While it
-//! has more than one range, it adds a PING to an acknowledgement from time to time (section 13.2.4).
+//! Ranges are discarded once the peer is known to have received them. Beyond a maximum number, the oldest ranges are
+//! discarded too. Packets below a discarded range then count as duplicates. An end that only receives needs
+//! acknowledgements of its own acknowledgements. While it has more than one range, it adds a PING to every 32nd
+//! successive ACK-only packet (section 13.2.4).
 
 use fullpipe_transport::ranges::RangeSet;
 use fullpipe_units::{Duration, EcnCodepoint, Instant};
@@ -14,7 +16,7 @@ use fullpipe_wire::quic::{AckRange, EcnCounts};
 
 /// The maximum number of ranges that are stored and sent.
 const MOST_RANGES: usize = 32;
-/// The number of separate acknowledgements after which an end requests an acknowledgement of them.
+/// The number of successive ACK-only packets after which an end adds a PING, so that the peer acknowledges them.
 const ALONE: u32 = 32;
 
 /// The policy for acknowledgements.
@@ -33,15 +35,15 @@ pub(crate) struct ReceiveSpace {
     ranges: RangeSet,
     largest: Option<u64>,
     largest_at: Instant,
-    /// All packets below count as received.
+    /// All packets below this number count as received.
     floor: u64,
-    /// The ECN counts, once a packet had a codepoint.
+    /// The ECN counts; `None` until a packet with an ECN codepoint arrives.
     ecn: Option<Box<EcnCounts>>,
     /// Ack-eliciting packets since the last acknowledgement.
     eliciting: u64,
     /// When an acknowledgement is due; [`Instant::NEVER`] if none is.
     pub(crate) ack_at: Instant,
-    /// Whether a packet of any kind has arrived that is not acknowledged yet.
+    /// Whether a packet of any kind has arrived since the last acknowledgement.
     fresh: bool,
     alone: u32,
 }
@@ -51,7 +53,7 @@ impl ReceiveSpace {
         ReceiveSpace { ack_at: Instant::NEVER, ..ReceiveSpace::default() }
     }
 
-    /// The packet number of a truncated one (RFC 9000 appendix A.3).
+    /// Decodes a truncated packet number (RFC 9000 appendix A.3).
     #[inline]
     pub(crate) fn decode(&self, truncated: u32, bytes: u8) -> u64 {
         let expected = self.largest.map_or(0, |largest| largest + 1);
@@ -67,7 +69,7 @@ impl ReceiveSpace {
         }
     }
 
-    /// Whether a packet has arrived before, or may have.
+    /// Whether a packet has arrived before, or may have arrived before.
     #[inline]
     pub(crate) fn has(&self, number: u64) -> bool {
         match self.largest {
@@ -144,7 +146,7 @@ impl ReceiveSpace {
         codepoint == EcnCodepoint::NotEct && (truncated ^ (largest + 1) as u32) & mask == 0
     }
 
-    /// As [`ReceiveSpace::insert`], for an ack-eliciting packet that [`ReceiveSpace::expects`] accepts.
+    /// Like [`ReceiveSpace::insert`], for an ack-eliciting packet that [`ReceiveSpace::expects`] accepts.
     #[inline(always)]
     pub(crate) fn insert_expected(&mut self, now: Instant, policy: &AckPolicy) {
         let number = self.largest.map_or(0, |largest| largest + 1);
@@ -168,16 +170,16 @@ impl ReceiveSpace {
         if number < expected {
             return true;
         }
-        // The smallest missing number of those expected since.
+        // The first number since the expected one is missing.
         number - expected >= reordering.saturating_sub(1).max(1) || reordering <= 1
     }
 
-    /// The peer requests an immediate acknowledgement (IMMEDIATE_ACK).
+    /// Handles the peer's request for an immediate acknowledgement (IMMEDIATE_ACK).
     pub(crate) fn acknowledge_now(&mut self, now: Instant) {
         self.ack_at = now;
     }
 
-    /// Postpones an acknowledgement that is due but cannot leave now.
+    /// Postpones a due acknowledgement that cannot be sent now.
     pub(crate) fn postpone(&mut self, until: Instant) {
         self.ack_at = until;
     }
@@ -188,7 +190,7 @@ impl ReceiveSpace {
         self.ack_at <= now
     }
 
-    /// Whether packets are unacknowledged. Their acknowledgement is added to other frames.
+    /// Whether packets await an acknowledgement, which can accompany other frames.
     #[inline]
     pub(crate) fn has_fresh(&self) -> bool {
         self.fresh && !self.ack_at.is_never()
@@ -200,25 +202,27 @@ impl ReceiveSpace {
         (now.saturating_since(self.largest_at).as_nanos() / 1000) >> exponent.min(20)
     }
 
-    /// The ranges to acknowledge, the oldest first, half-open.
+    /// The ranges to acknowledge, half-open, the smallest first.
     #[inline]
     pub(crate) fn ranges(&self) -> &[(u64, u64)] {
         self.ranges.as_slice()
     }
 
-    /// The ranges to acknowledge, the largest first as in a frame. `ranges` is an empty vector that is reused.
+    /// The ranges to acknowledge, in the order of an ACK frame: the largest first. `ranges` is an empty vector whose
+    /// memory is reused.
     pub(crate) fn ack_ranges(&self, mut ranges: Vec<AckRange>) -> Vec<AckRange> {
         ranges.extend(self.ranges.as_slice().iter().rev().map(|(start, end)| (*start, end - 1)));
         ranges
     }
 
-    /// The ECN counts, once a packet had a codepoint.
+    /// The ECN counts; `None` until a packet with an ECN codepoint arrives.
     #[inline]
     pub(crate) fn ecn(&self) -> Option<EcnCounts> {
         self.ecn.as_deref().copied()
     }
 
-    /// Records that an acknowledgement leaves; `alone` if without other frames. Returns whether a PING should be added.
+    /// Records that an acknowledgement is sent; `alone` if the packet has no other frames. Returns whether to add a
+    /// PING.
     #[inline]
     pub(crate) fn on_ack_sent(&mut self, alone: bool) -> bool {
         self.eliciting = 0;
@@ -236,7 +240,8 @@ impl ReceiveSpace {
         true
     }
 
-    /// The peer has received acknowledgements up to a number: lower packets are not acknowledged again (section 13.2.4).
+    /// Handles the peer's receipt of acknowledgements up to a number: lower packets are not acknowledged again (section
+    /// 13.2.4).
     pub(crate) fn on_ack_acknowledged(&mut self, largest: u64) {
         // The range of that number remains, so that the newest packet is always acknowledged.
         let start = self.ranges.find(largest).map_or(largest + 1, |range| range.0);

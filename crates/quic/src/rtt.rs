@@ -1,5 +1,5 @@
-//! Round-trip time (RFC 9002 section 5): as in TCP, but the delay that the peer reports is subtracted from a sample, if the
-//! result is not below the smallest sample.
+//! Round-trip time (RFC 9002 section 5). The estimator is that of TCP, but subtracts the delay that the peer reports
+//! from a sample, unless the result would be below the smallest sample.
 
 use fullpipe_units::{Duration, Instant};
 
@@ -82,7 +82,7 @@ impl RttEstimator {
         self.pto
     }
 
-    /// The time after which a packet before an acknowledged one is lost (section 6.1.2).
+    /// The time threshold of loss detection (section 6.1.2).
     #[inline]
     pub(crate) fn loss_delay(&self) -> Duration {
         (self.smoothed.max(self.latest) * 9 / 8).max(GRANULARITY)
@@ -108,8 +108,8 @@ mod tests {
         // 164 - 24 = 140: variation (3 * 50 + 40) / 4 = 47.5, smoothed (700 + 140) / 8 = 105.
         rtt.on_sample(Instant::ZERO, ms(164), ms(24));
         assert_eq!((rtt.smoothed(), rtt.pto()), (ms(105), ms(105) + ms(190)));
-        // The result with the delay subtracted would be below the minimum, so the delay is ignored: variation (3 * 47.5 + 5) / 4
-        // = 36.875, smoothed (735 + 110) / 8 = 105.625.
+        // The result with the delay subtracted would be below the minimum, so the delay is ignored: variation (3 * 47.5
+        // + 5) / 4 = 36.875, smoothed (735 + 110) / 8 = 105.625.
         rtt.on_sample(Instant::ZERO, ms(110), ms(24));
         assert_eq!(rtt.smoothed(), Duration::from_micros(105_625));
         assert_eq!(rtt.pto(), Duration::from_micros(105_625 + 4 * 36_875));

@@ -1,5 +1,5 @@
-//! Settings of both ends of a QUIC flow (stack, congestion control and connection), the keys of a scenario's table `quic`, and
-//! the checks for contradictory keys.
+//! Settings of both ends of a QUIC flow (stack, congestion control and connection), the keys of the scenario table
+//! `quic`, and the checks for contradictory keys.
 
 use crate::config::{CERTIFICATE_KEYS, CONNECTION_KEYS, Config, MODEL_KEYS};
 use crate::scheduler::{self, SCHEDULERS};
@@ -28,18 +28,18 @@ pub enum QuicStack {
 pub struct Settings {
     /// The implementation of the ends.
     pub stack: QuicStack,
-    /// Name of the congestion control.
+    /// Name of the congestion control algorithm.
     pub congestion: String,
-    /// HyStart++ (RFC 9406) in controls that have slow start.
+    /// Whether HyStart++ (RFC 9406) is enabled in algorithms that have slow start.
     pub hystart: bool,
-    /// The time in seconds that an end of the real stack takes from the arrival of a datagram to its reaction.
+    /// Seconds from the arrival of a datagram at an end of the real stack to its reaction.
     pub reaction: Distribution,
-    /// The interval between timer ticks at an end of the real stack; zero for exact timers.
+    /// The interval between timer ticks at an end of the real stack; zero means exact timers.
     pub timer_granularity: Duration,
-    /// The protection of packets; the model has [`Cryptography::Null`].
+    /// The protection of packets; the model supports only [`Cryptography::Null`].
     pub cryptography: Cryptography,
-    /// Settings of the connections. The real stack uses only those of MTU, initial window, stream buffers, idle time-out and
-    /// certificates.
+    /// Settings of the connections. The real stack uses only those for the MTU, initial window, stream buffers, idle
+    /// time-out and certificates.
     pub connection: Config,
 }
 
@@ -68,19 +68,19 @@ pub static STACKS: [(Choice, QuicStack); 2] = named! {
 static ENDS: [SettingKey<Settings>; 3] = setting_keys! {
     /// The implementation of both ends.
     "stack": FieldKind::Choice(&choices(&STACKS)), setting => at!(stack, STACKS);
-    /// Congestion control. noq always paces. It does not report the number of marked packets, so controls that need it (`dctcp`)
-    /// are rejected.
+    /// Congestion control. noq always paces. It does not report the number of marked packets, so controls that need it
+    /// (`dctcp`) are rejected.
     "congestion": FieldKind::Choice(CHOICES), setting => at!(congestion);
     quic::hystart(at!(hystart));
 };
 
 static PROGRAM: [SettingKey<Settings>; 2] = setting_keys! {
-    /// Time that an end takes from the arrival of a datagram to its reaction (`stack = "noq"`), constant or random. Datagrams
-    /// that arrive in this time are processed together, as in a program that reads its socket: packets that arrive at once cause
-    /// fewer acknowledgements.
+    /// Time that an end takes from the arrival of a datagram to its reaction (`stack = "noq"`), constant or random.
+    /// Datagrams that arrive in this time are processed together, as in a program that reads its socket: packets that
+    /// arrive at once cause fewer acknowledgements.
     "reaction": TIME_OR_RANDOM, setting => at!(reaction);
-    /// Interval between ticks of the timers of an end (`stack = "noq"`), which delay mainly pacing. A timer expires at the first
-    /// tick after its deadline; 0s: exact timers. Programs with tokio have 1 ms.
+    /// Interval between ticks of the timers of an end (`stack = "noq"`), which delay mainly pacing. A timer expires at
+    /// the first tick after its deadline; 0s: exact timers. Programs with tokio have 1 ms.
     "timer_granularity": GRANULARITY, setting => at!(timer_granularity);
 };
 
@@ -93,7 +93,8 @@ static SCHEDULER: [Field; 1] = [Field::setting(
     "The scheduler that selects the stream that sends next. This key and all below apply to the model only.",
 )];
 
-/// The keys that select a stream scheduler. When settings are written, its further keys have their defaults.
+/// The keys that select a stream scheduler. When settings are written, the scheduler's further keys have their
+/// defaults.
 struct SchedulerKeys;
 
 impl SettingKeys<Config> for SchedulerKeys {
@@ -153,15 +154,15 @@ pub static SETTINGS: SettingsTable<Settings> = SettingsTable {
     ],
 };
 
-/// max_ack_delay has 14 bits of milliseconds.
+/// max_ack_delay is less than 2^14 ms.
 const MOST_ACK_DELAY: Duration = Duration::from_millis(1 << 14);
 
-/// The keys that apply to the model only.
+/// The keys that apply only to the model.
 fn of_model() -> impl Iterator<Item = &'static Field> {
     SCHEDULER.iter().chain(&scheduler::KEYS).chain(MODEL_KEYS.iter().map(|key| &key.field))
 }
 
-/// Whether a key applies to the model only.
+/// Whether a key applies only to the model.
 pub fn is_model_key(key: &str) -> bool {
     of_model().any(|field| field.key == key)
 }
@@ -192,7 +193,7 @@ pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
 
 /// Inserts every missing key of a table, from `inherited` if present.
 pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
-    // First: a flow with another stack does not inherit keys of the model.
+    // The stack is first, because a flow with another stack does not inherit keys of the model.
     if let Some(stack) = inherited.and_then(|inherited| inherited.get("stack")) {
         tree.fill("stack", stack.data.clone());
     }

@@ -1,5 +1,5 @@
-//! Tables and queues of a connection's streams by index. Nearly all connections have one stream: the state of the first is stored
-//! inline, and further memory is allocated with the second.
+//! Tables and queues of a connection's streams by index. Nearly all connections have one stream. The state of the first
+//! is stored inline; further memory is allocated with the second.
 
 use crate::stream::Stream;
 use std::collections::{BTreeMap, VecDeque};
@@ -43,13 +43,13 @@ impl StreamTable {
         self.more.as_mut()?.streams.get_mut(index as usize - 1)?.as_deref_mut()
     }
 
-    /// Whether other streams than the first ever existed, or the first was removed.
+    /// Whether streams other than the first have existed, or the first was removed.
     #[inline(always)]
     pub(crate) fn has_several(&self) -> bool {
         self.more.is_some()
     }
 
-    /// The number of indices so far.
+    /// The number of indices allocated so far.
     pub(crate) fn len(&self) -> u32 {
         u32::from(self.begun) + self.more.as_ref().map_or(0, |more| more.streams.len() as u32)
     }
@@ -144,7 +144,7 @@ impl Queue {
 pub(crate) struct ReadyStreams {
     single: [u32; 1],
     count: u32,
-    /// All of them, once there were several.
+    /// All indices, once there were several.
     several: Option<Box<Vec<u32>>>,
 }
 

@@ -1,9 +1,10 @@
-//! The sending side of a packet number space: packets that are neither acknowledged nor lost, and loss detection (RFC 9002
-//! section 6).
+//! The sending side of a packet number space: packets that are neither acknowledged nor lost, and loss detection (RFC
+//! 9002 section 6).
 //!
-//! Records are in the order of packet numbers, which is that of time. Completed records leave at the front, so that a search
-//! begins at an outstanding packet. Packets that elicit no acknowledgement have no record. The content of a packet is in its
-//! record if it is one piece of a stream, otherwise in a separate note.
+//! Records are in the order of packet numbers, which is also the order of sending. Completed records are removed at the
+//! front, so that a search begins at an outstanding packet. Packets that are not ack-eliciting have no record. If the
+//! content of a packet is one stream chunk, it is in the packet's record; all other content is in separate frame
+//! records.
 
 use crate::rtt::RttEstimator;
 use crate::stream::StreamChunk;
@@ -21,7 +22,7 @@ pub(crate) enum SpaceId {
 }
 
 impl SpaceId {
-    /// The space of a packet of this type; Retry and Version Negotiation have none.
+    /// The space of a packet of this type; `None` for Retry and Version Negotiation.
     pub(crate) fn of(packet_type: QuicPacketType) -> Option<SpaceId> {
         match packet_type {
             QuicPacketType::Initial => Some(SpaceId::Initial),
@@ -36,7 +37,7 @@ impl SpaceId {
 pub(crate) mod flag {
     /// The packet was acknowledged.
     pub(crate) const ACKNOWLEDGED: u8 = 1;
-    /// The piece ends the stream.
+    /// The chunk ends the stream.
     pub(crate) const FIN: u8 = 2;
     /// Sent while the application limited sending.
     pub(crate) const APP_LIMITED: u8 = 4;
@@ -44,16 +45,16 @@ pub(crate) mod flag {
     pub(crate) const ECT: u8 = 8;
     /// The packet probes the path's MTU.
     pub(crate) const MTU_PROBE: u8 = 16;
-    /// The packet contains a piece of a stream.
+    /// The packet contains a stream chunk.
     pub(crate) const STREAM: u8 = 32;
     /// The packet is marked lost.
     pub(crate) const LOST: u8 = 64;
-    /// The packet has notes.
+    /// The packet has frame records.
     pub(crate) const NOTED: u8 = 128;
 }
 
-/// Content of a packet other than the piece of a stream in its record. It takes 24 bytes, because stream IDs are below 2^32 in
-/// the model, and the data of a frame fits into a datagram.
+/// Content of a packet other than the stream chunk in its record. It takes 24 bytes, because stream IDs are below 2^32
+/// in the model, and the data of a frame fits into a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameRecord {
     Stream(u32, PackedChunk),
@@ -99,13 +100,13 @@ impl From<PackedChunk> for StreamChunk {
     }
 }
 
-/// A note of a packet in flight.
+/// A frame record of a packet in flight.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
     number: u64,
-    /// `None` if the note was taken.
+    /// `None` if the frame record was taken.
     note: Option<FrameRecord>,
-    /// Whether the packet was acknowledged and the note is to be taken.
+    /// Whether the packet was acknowledged and the frame record is to be taken.
     arrived: bool,
 }
 
@@ -115,13 +116,13 @@ pub(crate) struct SentPacket {
     pub(crate) number: u64,
     pub(crate) sent_at: Instant,
     delivered_bytes: u64,
-    /// The offset of its piece of a stream.
+    /// The offset of the packet's stream chunk.
     offset: u64,
-    /// The ID of the stream; below 2^32.
+    /// The ID of that stream; below 2^32.
     stream: u32,
     in_flight_bytes: u32,
     length: u16,
-    /// The bytes of the packet.
+    /// The size of the packet in bytes.
     pub(crate) bytes: u16,
     /// See [`flag`].
     pub(crate) flags: u8,
@@ -162,7 +163,7 @@ impl SentPacket {
         }
     }
 
-    /// Adds a piece of a stream.
+    /// Adds a stream chunk.
     #[inline]
     pub(crate) fn with_piece(self, stream: u64, piece: &StreamChunk) -> SentPacket {
         let fin = if piece.fin { flag::FIN } else { 0 };
@@ -180,15 +181,16 @@ impl SentPacket {
         self.flags & flags != 0
     }
 
-    /// The piece of a stream in the record.
+    /// The stream ID and the chunk in the record, if any.
     #[inline]
     pub(crate) fn piece(&self) -> Option<(u64, StreamChunk)> {
         let piece = StreamChunk { offset: self.offset, length: u64::from(self.length), fin: self.has(flag::FIN) };
         self.has(flag::STREAM).then_some((u64::from(self.stream), piece))
     }
 
-    /// The state of the packet for the congestion control. `lost_bytes` is the connection's current count of lost bytes. If no
-    /// rate samples are taken, `delivered_at` and `first_sent_at` are zero, because no control reads them.
+    /// The state of the packet for the congestion controller. `lost_bytes` is the connection's current count of lost
+    /// bytes. If no rate samples are taken, `delivered_at` and `first_sent_at` are zero, because no controller reads
+    /// them.
     #[inline]
     pub(crate) fn state(&self, sample: Option<&RateSampleState>, lost_bytes: u64) -> PacketState {
         let state = PacketState {
@@ -223,25 +225,25 @@ pub(crate) struct LossThresholds {
 pub(crate) struct SendSpace {
     pub(crate) next_number: u64,
     sent: VecDeque<SentPacket>,
-    /// Samples of the packets in `sent`, if they are taken.
+    /// Rate samples of the packets in `sent`, if they are taken.
     samples: Option<Box<VecDeque<RateSampleState>>>,
-    /// Notes of packets, in the order of packet numbers.
+    /// Frame records, in the order of packet numbers.
     notes: VecDeque<Noted>,
-    /// Number of notes of acknowledged packets that are to be taken, and the smallest packet number among them.
+    /// Number of frame records of acknowledged packets that are to be taken.
     arrived_notes: u32,
     /// Number of outstanding packets.
     pub(crate) outstanding: u32,
     arrived_from: u64,
     pub(crate) largest_acknowledged: Option<u64>,
-    /// When the next packet is lost by the time threshold.
+    /// When the time threshold will declare the next packet lost.
     pub(crate) loss_at: Instant,
-    /// When the last ack-eliciting packet left.
+    /// When the last ack-eliciting packet was sent.
     pub(crate) last_eliciting_at: Instant,
-    /// Packets lost recently, oldest first: the number, and when the loss was detected.
+    /// Packets declared lost recently, oldest first: the number, and when the loss was detected.
     lost: VecDeque<(u64, Instant)>,
 }
 
-/// Successive packets, each with a piece of the same stream that begins where the previous one ends.
+/// Successive packets, each with a chunk of the same stream that begins where the previous one ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketRun {
     pub(crate) packets: u32,
@@ -251,12 +253,12 @@ pub(crate) struct PacketRun {
     /// When the last packet was sent.
     pub(crate) sent_at: Instant,
     pub(crate) delivered_bytes: u64,
-    /// The stream of which they contain pieces.
+    /// The stream of the chunks.
     pub(crate) stream: u64,
     pub(crate) piece: StreamChunk,
 }
 
-/// Reserves capacity for one more element: half of the current length if the buffer is full. Buffers that double would be half
+/// Reserves capacity for one more element. A full buffer grows by half of its length. Buffers that double would be half
 /// empty with ten thousand connections.
 #[inline(always)]
 fn reserve_one<T>(ring: &mut VecDeque<T>) {
@@ -288,8 +290,8 @@ impl SendSpace {
         }
     }
 
-    /// Bytes of the next packet number on the wire (RFC 9000 section 17.1 and appendix A.2). They must distinguish twice as many
-    /// numbers as lie between it and the largest acknowledged.
+    /// Length in bytes of the next packet number on the wire (RFC 9000 section 17.1 and appendix A.2). It must
+    /// distinguish twice as many numbers as there are between the largest acknowledged number and the next.
     #[inline]
     pub(crate) fn number_bytes(&self) -> u8 {
         let unacknowledged = self.next_number + 1 - self.largest_acknowledged.map_or(0, |largest| largest + 1);
@@ -301,7 +303,7 @@ impl SendSpace {
         }
     }
 
-    /// Records a packet that leaves.
+    /// Records a packet that is sent.
     #[inline]
     pub(crate) fn push(&mut self, sent: SentPacket, sample: Option<RateSampleState>) {
         self.last_eliciting_at = sent.sent_at;
@@ -313,7 +315,7 @@ impl SendSpace {
         }
     }
 
-    /// Records a packet with notes that leaves.
+    /// Records a packet with frame records that is sent.
     pub(crate) fn push_noted(&mut self, mut sent: SentPacket, sample: Option<RateSampleState>, notes: &[FrameRecord]) {
         for &note in notes {
             reserve_one(&mut self.notes);
@@ -323,7 +325,7 @@ impl SendSpace {
         self.push(sent, sample);
     }
 
-    /// Adds padding to the packet that left last; returns whether there is such a packet.
+    /// Adds padding to the packet that was sent last; returns whether there is such a packet.
     pub(crate) fn grow_last(&mut self, bytes: u32) -> bool {
         let next_number = self.next_number;
         match self.sent.back_mut() {
@@ -335,7 +337,7 @@ impl SendSpace {
         }
     }
 
-    /// Takes the next note of a lost packet.
+    /// Takes the next frame record of a lost packet.
     pub(crate) fn take_note(&mut self, number: u64) -> Option<FrameRecord> {
         let start = self.notes.partition_point(|noted| noted.number < number);
         let of_packet = self.notes.iter_mut().skip(start).take_while(|noted| noted.number == number);
@@ -344,13 +346,13 @@ impl SendSpace {
         note
     }
 
-    /// Whether a note of an acknowledged packet is to be taken.
+    /// Whether a frame record of an acknowledged packet is to be taken.
     #[inline(always)]
     pub(crate) fn has_arrived_notes(&self) -> bool {
         self.arrived_notes > 0
     }
 
-    /// Takes the next note of an acknowledged packet.
+    /// Takes the next frame record of an acknowledged packet.
     #[inline]
     pub(crate) fn take_arrived_note(&mut self) -> Option<FrameRecord> {
         if self.arrived_notes == 0 { None } else { self.find_arrived_note() }
@@ -373,7 +375,7 @@ impl SendSpace {
         }
     }
 
-    /// Marks the notes of an acknowledged packet as to be taken.
+    /// Marks the frame records of an acknowledged packet as to be taken.
     #[cold]
     #[inline(never)]
     fn mark_arrived(&mut self, number: u64) {
@@ -388,7 +390,7 @@ impl SendSpace {
         }
     }
 
-    /// The notes of a packet that is still in flight.
+    /// The frame records of a packet that is still in flight.
     pub(crate) fn notes(&self, number: u64) -> Vec<FrameRecord> {
         self.notes.iter().filter(|noted| noted.number == number).filter_map(|noted| noted.note).collect()
     }
@@ -398,7 +400,7 @@ impl SendSpace {
         self.sent.iter().filter(|sent| !sent.has(flag::ACKNOWLEDGED | flag::LOST))
     }
 
-    /// The index of the first record whose number is at least this. Numbers are mostly successive.
+    /// The index of the first record whose number is at least this. Packet numbers are mostly successive.
     #[inline]
     fn position(&self, number: u64) -> usize {
         let Some(front) = self.sent.front() else { return 0 };
@@ -417,7 +419,7 @@ impl SendSpace {
         }
     }
 
-    /// Acknowledges a range, both ends included, and passes each newly acknowledged packet to `told`, in order.
+    /// Acknowledges an inclusive range, and passes each newly acknowledged packet to `told`, in order.
     #[inline]
     pub(crate) fn acknowledge(
         &mut self,
@@ -446,8 +448,9 @@ impl SendSpace {
         }
     }
 
-    /// Removes all packets up to one if they are a [`PacketRun`] that a range of numbers acknowledges as a whole. No packet before it
-    /// may be missing, and there may be no notes, losses, marks or samples. With `None`, nothing has changed.
+    /// Removes all packets up to `last` if they are a [`PacketRun`] that the range acknowledges completely. No earlier
+    /// packet may be missing, and there may be no frame records, losses, marks or samples. If this returns `None`,
+    /// nothing has changed.
     #[inline]
     pub(crate) fn take_run(&mut self, first: u64, last: u64) -> Option<PacketRun> {
         // If the records wrap around the end of the buffer, `acknowledge` processes them.
@@ -456,7 +459,7 @@ impl SendSpace {
         let packets = last.checked_sub(oldest.number)?.saturating_add(1);
         let records = records.get(..packets as usize)?;
         let newest = records.last()?;
-        // Numbers increase: if the number of the newest is as far ahead as its index, none is missing.
+        // Numbers increase. If the number of the newest is as far ahead as its index, none is missing.
         let is_complete = newest.number == last && first <= oldest.number;
         let is_old = self.largest_acknowledged.is_some_and(|largest| largest > last);
         if !is_complete || is_old || self.has_lost() || self.samples.is_some() {
@@ -491,8 +494,8 @@ impl SendSpace {
         Some(run)
     }
 
-    /// Removes the numbers of a range from the packets declared lost; returns how many there were. They are in order, so usually
-    /// two searches suffice. A check of each number cost a seventh of the benchmark's instructions.
+    /// Removes the numbers of a range from the packets declared lost; returns how many there were. Since they are
+    /// sorted, two searches suffice. A check of each number cost a seventh of the benchmark's instructions.
     pub(crate) fn recover(&mut self, first: u64, last: u64) -> usize {
         if self.lost.back().is_none_or(|(newest, _)| first > *newest) {
             return 0;
@@ -502,7 +505,7 @@ impl SendSpace {
         self.lost.drain(start..end).count()
     }
 
-    /// Whether packets that were declared lost are missing.
+    /// Whether any packet that was declared lost has not arrived since.
     pub(crate) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
@@ -514,8 +517,8 @@ impl SendSpace {
         }
     }
 
-    /// Marks lost packets (RFC 9002 section 6.1 and appendix A.10) and sets the time of the next check. For each lost packet, the
-    /// callback also receives whether a packet between it and the previous lost one was acknowledged.
+    /// Marks lost packets (RFC 9002 section 6.1 and appendix A.10) and sets the time of the next check. For each lost
+    /// packet, the callback also receives whether a packet between it and the previous lost one was acknowledged.
     #[inline]
     pub(crate) fn detect(
         &mut self,
@@ -556,7 +559,7 @@ impl SendSpace {
         }
     }
 
-    /// Removes packets that took another path from the bytes in flight. They can still be acknowledged.
+    /// Subtracts the packets that were sent on another path from the bytes in flight. They can still be acknowledged.
     pub(crate) fn leave_path(&mut self) {
         for sent in &mut self.sent {
             sent.bytes = 0;
@@ -564,7 +567,8 @@ impl SendSpace {
         }
     }
 
-    /// Discards all packets, because keys were discarded or packets were rejected. Returns their bytes in flight.
+    /// Discards all packets, because keys were discarded or packets were rejected. Returns the discarded bytes in
+    /// flight.
     pub(crate) fn discard(&mut self) -> u64 {
         let bytes = self.on_their_way().map(|sent| u64::from(sent.bytes)).sum();
         self.sent.clear();
@@ -579,7 +583,7 @@ impl SendSpace {
     }
 }
 
-/// A contiguous period of losses in one detection, in which no packet was acknowledged (RFC 9002 section 7.6).
+/// A contiguous period of losses in one detection, during which no packet was acknowledged (RFC 9002 section 7.6).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LossPeriod {
     begin: Option<Instant>,
@@ -587,7 +591,7 @@ pub(crate) struct LossPeriod {
 }
 
 impl LossPeriod {
-    /// Adds the next lost packet; `broken` if a packet between it and the last was acknowledged.
+    /// Adds the next lost packet; `broken` if a packet between it and the previous one was acknowledged.
     #[inline]
     pub(crate) fn add(&mut self, sent: &SentPacket, rtt: &RttEstimator, broken: bool) {
         if rtt.first_at().is_none_or(|first| sent.sent_at < first) {
@@ -625,7 +629,8 @@ mod tests {
         sent.with_piece(u64::from(bits == 248), &piece)
     }
 
-    /// The results of [`SendSpace::acknowledge`] and [`SendSpace::detect`] for a range, as a [`PacketRun`], and the number of lost packets.
+    /// The results of [`SendSpace::acknowledge`] and [`SendSpace::detect`] for a range, as a [`PacketRun`], and the
+    /// number of lost packets.
     fn acknowledge(space: &mut SendSpace, first: u64, last: u64, now: Instant) -> (Option<PacketRun>, usize) {
         let mut run: Option<PacketRun> = None;
         space.acknowledge(first, last, |sent, _| {
@@ -713,7 +718,8 @@ mod tests {
             }
         }
 
-        /// A run has the effect of acknowledging its packets one by one and detecting losses; otherwise nothing changes.
+        /// A run has the effect of acknowledging its packets one by one and detecting losses; otherwise nothing
+        /// changes.
         #[test]
         fn a_run_agrees_with_its_packets_one_by_one(
             steps in prop::collection::vec((0usize..4, any::<u8>(), 0u64..6, 0u64..3, prop::bool::weighted(0.9)), 1..40),

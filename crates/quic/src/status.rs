@@ -10,11 +10,11 @@ pub enum State {
     Opening,
     /// The handshake is complete.
     Open,
-    /// This end has closed and responds to further packets.
+    /// This end has closed the connection and responds to further packets.
     Closing,
-    /// The peer has closed.
+    /// The peer has closed the connection.
     Draining,
-    /// The connection is over.
+    /// The connection has ended.
     Closed,
 }
 
@@ -49,11 +49,11 @@ pub struct Statistics {
     pub stream_bytes_read: u64,
     /// Expiries of the probe timer.
     pub probe_timeouts: u64,
-    /// Recoveries begun.
+    /// Number of recoveries.
     pub recoveries: u64,
     /// Times that persistent congestion was established.
     pub persistent_congestions: u64,
-    /// Recoveries undone, because all packets declared lost had arrived.
+    /// Recoveries undone, because all packets declared lost have arrived.
     pub undone_recoveries: u64,
     /// DATAGRAM frames received.
     pub datagrams_received: u64,
@@ -80,7 +80,7 @@ pub struct LostPacket {
     pub number: u64,
     /// The size of the packet in bytes.
     pub bytes: u16,
-    /// Whether the packet threshold detected the loss, not the time threshold (RFC 9002 section 6.1).
+    /// Whether the packet threshold detected the loss, instead of the time threshold (RFC 9002 section 6.1).
     pub by_reordering: bool,
     /// Whether the packet was a probe of the path's MTU.
     pub mtu_probe: bool,

@@ -1,12 +1,12 @@
-//! One stream: its sending and its receiving part, each with the state machine of RFC 9000 section 3 and the flow control of
-//! section 4.
+//! One stream: its sending and its receiving part, each with the state machine of RFC 9000 section 3 and the flow
+//! control of section 4.
 //!
-//! **Sending.** Written, sent, acknowledged and lost data are offsets and ranges of offsets. Lost ranges are sent before new
-//! data. New data is limited by the peer's credit. Data that was sent once may be retransmitted independently of limits.
+//! **Sending.** Offsets and ranges of offsets represent written, sent, acknowledged and lost data. Lost ranges are sent
+//! before new data. New data is limited by the peer's credit. Limits do not apply to retransmitted data.
 //!
-//! **Receiving.** Ranges may arrive out of order, up to the limit. The limit advances as the application reads. A new limit is
-//! sent when a quarter of the window has been read. With auto-tuning, the window doubles when that took less than two round-trip
-//! times.
+//! **Receiving.** Ranges may arrive out of order, up to the limit. The limit advances as the application reads. A new
+//! limit is sent when the application has read a quarter of the window. With auto-tuning, the window doubles when two
+//! updates of the limit are less than two round-trip times apart.
 
 use bytes::Bytes;
 use fullpipe_transport::buffers::ByteStore;
@@ -34,12 +34,12 @@ pub(crate) mod event {
     pub(crate) const CLOSED: u8 = 16;
 }
 
-/// The state of a request with an error code for one direction: RESET_STREAM or STOP_SENDING.
+/// The state of RESET_STREAM or STOP_SENDING.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ControlFrameState {
     #[default]
     NotRequested,
-    /// The frame is to be sent.
+    /// The frame must be sent.
     Due,
     /// The frame was sent and is not acknowledged.
     Sent,
@@ -63,7 +63,7 @@ pub(crate) struct SendHalf {
     pub(crate) sent: u64,
     /// All bytes below this offset were acknowledged.
     pub(crate) acknowledged_below: u64,
-    /// The ranges acknowledged above that.
+    /// The ranges acknowledged above that offset.
     acknowledged: RangeSet,
     /// The ranges that were lost and not yet retransmitted.
     pub(crate) lost: RangeSet,
@@ -71,7 +71,7 @@ pub(crate) struct SendHalf {
     pub(crate) limit: u64,
     /// Whether the application has finished writing.
     pub(crate) finished: bool,
-    /// Whether FIN was sent, and is neither lost nor to be sent again.
+    /// Whether FIN was sent and does not have to be sent again.
     pub(crate) fin_sent: bool,
     pub(crate) fin_acknowledged: bool,
     pub(crate) reset: ControlFrameState,
@@ -81,11 +81,11 @@ pub(crate) struct SendHalf {
     bytes: Option<Box<ByteStore>>,
     /// The ends of writes, oldest first, for schedulers that use write times.
     writes: Option<Box<VecDeque<(u64, WriteRecord)>>>,
-    /// Room in the send buffer below which the application does not receive an event.
+    /// Free bytes in the send buffer below which the application receives no event that the stream is writable.
     pub(crate) writable_threshold: u64,
 }
 
-/// A piece of a stream to send.
+/// A stream chunk to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamChunk {
     pub(crate) offset: u64,
@@ -94,7 +94,7 @@ pub(crate) struct StreamChunk {
 }
 
 impl StreamChunk {
-    /// Whether another piece of the stream begins where this one ends.
+    /// Whether another chunk of the stream begins where this one ends.
     #[inline(always)]
     pub(crate) fn precedes(&self, next: &StreamChunk) -> bool {
         self.offset + self.length == next.offset
@@ -112,7 +112,7 @@ impl SendHalf {
         self.written - self.acknowledged_below
     }
 
-    /// Appends data. `written` is the write time, for a scheduler that uses it.
+    /// Appends data. `written` is the record of the write, for a scheduler that uses it.
     pub(crate) fn write(&mut self, payload: Payload, written: Option<WriteRecord>) {
         let offset = self.written;
         self.written += payload.len();
@@ -128,13 +128,13 @@ impl SendHalf {
         }
     }
 
-    /// The write of the byte at an offset, and where that write ends, if they are recorded.
+    /// The write that contains the byte at an offset, and the end of that write, if writes are recorded.
     pub(crate) fn written_at(&self, offset: u64) -> (WriteRecord, u64) {
         let Some(writes) = &self.writes else { return (WriteRecord::default(), u64::MAX) };
         let index = writes.partition_point(|(end, _)| *end <= offset);
         match writes.get(index) {
             Some((end, written)) => (*written, *end),
-            // Only the end of the stream remains.
+            // Only FIN remains.
             None => (writes.back().map_or(WriteRecord::default(), |(_, written)| *written), u64::MAX),
         }
     }
@@ -156,7 +156,7 @@ impl SendHalf {
         self.lost.as_slice().first().map_or(self.sent, |range| range.0)
     }
 
-    /// The next piece with at most `max_bytes`, of which `new_bytes` may be new; `None` if there is none.
+    /// The next chunk with at most `max_bytes`, of which `new_bytes` may be new; `None` if there is none.
     #[inline]
     pub(crate) fn next_piece(&self, max_bytes: u64, new_bytes: u64) -> Option<StreamChunk> {
         if let Some(&(start, end)) = self.lost.as_slice().first() {
@@ -169,7 +169,7 @@ impl SendHalf {
         (length > 0 || fin).then_some(StreamChunk { offset: self.sent, length, fin })
     }
 
-    /// Records that a piece was sent. Returns the number of its new bytes.
+    /// Records that a chunk was sent. Returns the number of its new bytes.
     #[inline]
     pub(crate) fn on_sent(&mut self, piece: &StreamChunk) -> u64 {
         let end = piece.offset + piece.length;
@@ -184,9 +184,10 @@ impl SendHalf {
         new
     }
 
-    /// Records that a piece has arrived.
+    /// Records that a chunk was acknowledged.
     ///
-    /// Returns whether there may be less data to send than before, because data to be retransmitted has arrived after all.
+    /// Returns whether there may be less data to send than before, because data scheduled for retransmission has
+    /// arrived.
     #[inline]
     pub(crate) fn on_acknowledged(&mut self, piece: &StreamChunk) -> bool {
         let end = piece.offset + piece.length;
@@ -229,7 +230,7 @@ impl SendHalf {
         self.lost.clear();
     }
 
-    /// Marks a piece as lost, except for bytes that have been acknowledged since.
+    /// Marks a chunk as lost, except for bytes that have been acknowledged since.
     pub(crate) fn on_lost(&mut self, piece: &StreamChunk) {
         if piece.fin && !self.fin_acknowledged {
             self.fin_sent = false;
@@ -245,18 +246,18 @@ impl SendHalf {
         }
     }
 
-    /// Whether the stream has content, not only lengths.
+    /// Whether the stream has content, not only a length.
     #[inline(always)]
     pub(crate) fn has_bytes(&self) -> bool {
         self.bytes.is_some()
     }
 
-    /// The content of a piece, if the stream has content.
+    /// The content of a chunk, if the stream has content.
     pub(crate) fn content(&self, piece: &StreamChunk) -> Option<Bytes> {
         self.bytes.as_ref()?.slice(piece.offset, piece.length)
     }
 
-    /// Whether all data was acknowledged, or is no longer needed.
+    /// Whether all data was acknowledged or is no longer needed.
     pub(crate) fn is_over(&self) -> bool {
         self.reset == ControlFrameState::Acknowledged
             || self.finished
@@ -275,7 +276,7 @@ pub(crate) struct ReceiveHalf {
     arrived: RangeSet,
     /// All bytes below this offset were read.
     pub(crate) read: u64,
-    /// Unread ranges in the order of their arrival, if the application reads in this order.
+    /// Unread ranges in the order of their arrival, if the application reads in that order.
     unordered: Option<Box<VecDeque<(u64, u64)>>>,
     /// Bytes passed to the application, in any order.
     pub(crate) taken_bytes: u64,
@@ -312,7 +313,7 @@ impl ReceiveHalf {
         ReceiveHalf { limit: window, window, window_since: now, ..ReceiveHalf::default() }
     }
 
-    /// Handles a received piece; returns the growth of the highest offset.
+    /// Handles a received chunk; returns the growth of the highest offset.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -330,7 +331,7 @@ impl ReceiveHalf {
         let grown = end.saturating_sub(self.highest);
         self.highest = self.highest.max(end);
         if self.stop != ControlFrameState::NotRequested {
-            // The application does not read it.
+            // The application does not read the data.
             self.next = self.highest;
             return Ok(grown);
         }
@@ -393,7 +394,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// Whether a piece without content is the next one, and all data before it was read.
+    /// Whether a chunk without content is the next one, and all data before it was read.
     #[inline(always)]
     pub(crate) fn expects(&self, offset: u64, length: u64) -> bool {
         offset == self.next
@@ -407,7 +408,7 @@ impl ReceiveHalf {
             && self.bytes.is_none()
     }
 
-    /// Accepts and reads a piece that [`ReceiveHalf::expects`] accepts.
+    /// Accepts and reads a chunk that [`ReceiveHalf::expects`] accepts.
     #[inline(always)]
     pub(crate) fn take_expected(&mut self, length: u64) {
         self.next += length;
@@ -464,14 +465,14 @@ impl ReceiveHalf {
         self.unordered.as_ref().is_none_or(|parts| parts.is_empty())
     }
 
-    /// Whether the limit has advanced enough for a frame.
+    /// Whether the limit can advance far enough to send a frame.
     #[inline(always)]
     pub(crate) fn wants_limit(&self) -> bool {
         self.read.saturating_add(self.window).saturating_sub(self.limit) >= self.window / 4
     }
 
-    /// Advances the limit after a read, if the increase is large enough for a frame. `most` limits the window, which grows if
-    /// `tuning`.
+    /// Advances the limit after a read, if the increase is large enough for a frame. With `tuning`, the window may
+    /// grow, to at most `most`.
     #[inline(never)]
     pub(crate) fn move_limit(&mut self, now: Instant, smoothed_rtt: Duration, most: u64, tuning: bool) {
         if self.final_size.is_some() || self.stop != ControlFrameState::NotRequested || !self.wants_limit() {
@@ -499,7 +500,8 @@ pub(crate) struct Stream {
     pub(crate) events: u8,
     /// Whether the stream is in the queue of streams with data to send.
     pub(crate) queued: bool,
-    /// Whether the stream was opened before the peer's limit was known and exceeds it. Its data is not sent yet.
+    /// Whether the stream exceeds the peer's limit because it was opened before that was known. Its data is not sent
+    /// yet.
     pub(crate) held: bool,
     /// Whether the stream is in the queue of streams with events.
     pub(crate) noticed: bool,
@@ -508,13 +510,14 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Whether both directions are over.
+    /// Whether both directions have ended.
     pub(crate) fn is_over(&self) -> bool {
         self.sending.is_over() && self.receiving.is_over()
     }
 
-    /// The reason of the stream's end that the application receives: that of the connection, `reason`, unless the stream itself
-    /// was reset. The missing direction of a unidirectional stream looks reset and does not count.
+    /// The reason for the stream's end that the application receives: that of the connection, `reason`, unless the
+    /// stream itself was reset. The missing direction of a unidirectional stream is marked as reset, but does not
+    /// count.
     pub(crate) fn close_reason(&self, reason: CloseReason) -> CloseReason {
         if reason != CloseReason::Finished || is_unidirectional(self.id) {
             reason

@@ -1,5 +1,5 @@
-//! All streams of a connection: how many may be opened, what all together may send, and which one sends next (RFC 9000 sections
-//! 2, 4 and 19).
+//! All streams of a connection: the limits on their number and on their data, and the selection of the stream that
+//! sends next (RFC 9000 sections 2, 4 and 19).
 
 use crate::Config;
 use crate::scheduler::{Candidate, RetransmissionOrder, Scheduler};
@@ -11,7 +11,7 @@ use crate::stream::{
 use fullpipe_transport::{CloseReason, Payload, Priority, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 
-/// The index of no stream.
+/// The index that denotes no stream.
 const NONE: u32 = u32::MAX;
 
 /// The streams of one type that one side opens.
@@ -19,11 +19,11 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct StreamCounts {
     /// Number of streams opened so far.
     pub(crate) count: u64,
-    /// Number of these streams that are over.
+    /// Number of these streams that have ended.
     closed: u64,
     /// Number of streams that may be opened.
     pub(crate) limit: u64,
-    /// Whether MAX_STREAMS (for the peer's streams) or STREAMS_BLOCKED (for local ones) is to be sent.
+    /// Whether MAX_STREAMS (for the peer's streams) or STREAMS_BLOCKED (for local ones) must be sent.
     pub(crate) due: bool,
 }
 
@@ -59,21 +59,22 @@ pub(crate) struct Streams {
     last_write: (WriteRecord, u32),
     /// The initial limit for data that this end may send on a stream.
     pub(crate) peer_stream_window: u64,
-    /// The limit for data sent on all streams, and the data sent, as sums of highest offsets.
+    /// The limit for the data sent on all streams, and the data sent: both are sums of highest offsets.
     pub(crate) send_limit: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) blocked_at: Option<u64>,
-    /// The limit for data received on all streams; the data read; the window.
+    /// The limit for the data received on all streams, the sum of highest offsets received, the data read, and the
+    /// window.
     pub(crate) receive_limit: u64,
     pub(crate) received_bytes: u64,
     pub(crate) read_bytes: u64,
     window: u64,
     window_since: Instant,
-    /// Whether MAX_DATA is to be sent.
+    /// Whether MAX_DATA must be sent.
     pub(crate) limit_due: bool,
     /// Streams with control frames to send.
     pub(crate) control_due: Vec<u32>,
-    /// The reason that the application receives for the end of streams.
+    /// The reason for the end of streams that the application receives.
     reason: CloseReason,
     choice: Option<Box<Choice>>,
     /// Whether the application has received the event that its streams are connected.
@@ -184,8 +185,8 @@ impl Streams {
         is_server_initiated(id) == self.server
     }
 
-    /// Opens a stream; `None` if the peer permits no more. `unknown` is set before the peer's limit is known: this number of
-    /// streams may be opened, and their data waits.
+    /// Opens a stream; `None` if the peer permits no more. `unknown` is set until the peer's limit is known: up to this
+    /// number of streams may be opened, and their data waits.
     pub(crate) fn open(
         &mut self,
         bidirectional: bool,
@@ -211,7 +212,7 @@ impl Streams {
         Some(index)
     }
 
-    /// Sets the number of streams of a type that this end may open, as the peer reports.
+    /// Sets the number of streams of a type that this end may open, as the peer permits.
     pub(crate) fn limit_local(&mut self, kind: usize, limit: u64) {
         self.local[kind].limit = limit;
         for index in 0..self.slots.len() {
@@ -231,11 +232,11 @@ impl Streams {
                 self.control(index);
             }
         }
-        // Some streams wait for a higher limit.
+        // STREAMS_BLOCKED is due if some streams wait for a higher limit.
         self.local[kind].due |= self.local[kind].count > limit;
     }
 
-    /// Reports to the application that its streams can be used from now on.
+    /// Reports to the application that its streams can be used.
     pub(crate) fn announce(&mut self) {
         if !std::mem::replace(&mut self.connected, true) {
             for index in 0..self.slots.len() {
@@ -259,7 +260,7 @@ impl Streams {
             closed: false,
         };
         if is_unidirectional(id) {
-            // The direction that does not exist is over.
+            // The direction that does not exist has ended.
             if self.is_local(id) {
                 stream.receiving.reset = true;
             } else {
@@ -269,9 +270,9 @@ impl Streams {
         self.slots.insert(stream)
     }
 
-    /// The index of the stream in a frame. A new stream of the peer is opened, with all of its type with smaller IDs (RFC 9000
-    /// section 2.1). `Ok(None)` if the stream is over. It is an error if the stream exceeds the limit, or if it is a local stream
-    /// that was not opened.
+    /// The index of the stream in a frame. Opens a new stream of the peer, together with all streams of its type with
+    /// smaller IDs (RFC 9000 section 2.1). Returns `Ok(None)` if the stream has ended. Fails if the stream exceeds the
+    /// limit, or if it is a local stream that was not opened.
     pub(crate) fn named(
         &mut self,
         id: u64,
@@ -300,7 +301,7 @@ impl Streams {
         Ok(self.find(id))
     }
 
-    /// Whether data is the next of the stream that was looked up last, without an event to be fetched.
+    /// Whether data is the next of the stream that was looked up last, and no event is to be fetched.
     #[inline(always)]
     pub(crate) fn expects(&self, id: u64, offset: u64, length: u64) -> bool {
         self.recent.0 == id
@@ -309,7 +310,7 @@ impl Streams {
             && self.get(self.recent.1).is_some_and(|stream| stream.receiving.expects(offset, length))
     }
 
-    /// Accepts and reads data that [`Streams::expects`] accepts.
+    /// Accepts and reads data for which [`Streams::expects`] holds.
     #[inline(always)]
     pub(crate) fn take_expected(&mut self, length: u64, now: Instant, rtt: Duration, config: &Config) {
         self.received_bytes += length;
@@ -337,7 +338,7 @@ impl Streams {
         !self.noticed.is_empty()
     }
 
-    /// The next event. The close event removes a stream that is over.
+    /// Removes and returns the next event. The close event removes a stream that has ended.
     pub(crate) fn poll_event(&mut self) -> Option<(u32, TransportEvent)> {
         while let Some(index) = self.noticed.front() {
             let Some(stream) = self.slots.get_mut(index) else {
@@ -367,7 +368,7 @@ impl Streams {
         None
     }
 
-    /// Removes a stream that is over.
+    /// Removes a stream that has ended.
     fn remove(&mut self, index: u32) {
         let Some(stream) = self.slots.remove(index) else { return };
         self.recent = (u64::MAX, NONE);
@@ -385,7 +386,7 @@ impl Streams {
             let kind = usize::from(is_unidirectional(stream.id));
             let remote = &mut self.remote[kind];
             remote.closed += 1;
-            // A new limit is sent in steps of half the number, to avoid a frame for each stream.
+            // The limit increases in steps of half of `max_streams`, to avoid a frame for each stream.
             let allowed = remote.closed + self.max_streams;
             if allowed >= remote.limit + self.max_streams.div_ceil(2) {
                 remote.limit = allowed;
@@ -464,8 +465,8 @@ impl Streams {
         self.requeue(index);
     }
 
-    /// The maximum size of a frame of this stream: up to the end of the write of its next byte. A frame thus never overtakes
-    /// earlier writes to other streams.
+    /// The maximum size of the next frame of this stream: up to the end of the write that contains its next byte. A
+    /// frame thus never overtakes earlier writes to other streams.
     #[inline]
     pub(crate) fn most_at_once(&self, stream: &Stream) -> u64 {
         if !self.timed || self.ready.as_slice().len() < 2 {
@@ -475,7 +476,7 @@ impl Streams {
         stream.sending.written_at(offset).1.saturating_sub(offset)
     }
 
-    /// Whether any data remains to be sent after a piece of this stream.
+    /// Whether any data remains to be sent after this chunk.
     #[inline]
     pub(crate) fn has_more_after(&self, index: u32, piece: &StreamChunk) -> bool {
         self.ready.as_slice().len() > 1
@@ -502,7 +503,7 @@ impl Streams {
         let slots = &self.slots;
         let stream = |index: u32| slots.get(index);
         let Choice { candidates, places } = &mut **self.choice.get_or_insert_default();
-        // FIN needs no credit.
+        // FIN needs no flow control credit.
         let may = |stream: &Stream| {
             may_send_new || !stream.sending.lost.is_empty() || stream.sending.sent == stream.sending.written
         };
@@ -532,7 +533,7 @@ impl Streams {
         Some(places[place])
     }
 
-    /// Records that a piece of a stream was sent.
+    /// Records that a chunk was sent.
     #[inline]
     pub(crate) fn on_sent(&mut self, index: u32, piece: &StreamChunk) {
         let Some(stream) = self.slots.get_mut(index) else { return };
@@ -541,7 +542,7 @@ impl Streams {
         self.requeue(index);
     }
 
-    /// Records that a piece of a stream has arrived.
+    /// Records that a chunk was acknowledged.
     #[inline]
     pub(crate) fn on_acknowledged(&mut self, id: u64, piece: &StreamChunk) {
         let Some(index) = self.find(id) else { return };
@@ -551,7 +552,8 @@ impl Streams {
         let less = stream.sending.on_acknowledged(piece);
         if !stream.sending.finished {
             let sending = &stream.sending;
-            // With several streams, a later event could follow that of another stream, and change the order of writes.
+            // With several streams, an event that is delayed until the threshold could follow that of another stream
+            // and change the order of writes.
             if sending.acknowledged_below > before
                 && (has_several
                     || self.send_buffer_bytes.saturating_sub(sending.held_bytes()) >= sending.writable_threshold)
@@ -566,7 +568,7 @@ impl Streams {
         }
     }
 
-    /// Records that a piece of a stream was lost, or is to be sent again as a probe.
+    /// Records that a chunk was lost, or is to be sent again as a probe.
     pub(crate) fn on_lost(&mut self, id: u64, piece: &StreamChunk) {
         let Some(index) = self.find(id) else { return };
         if let Some(stream) = self.slots.get_mut(index) {
@@ -575,7 +577,7 @@ impl Streams {
         self.requeue(index);
     }
 
-    /// Reports the end of a stream to the application once both directions are over.
+    /// Reports the end of a stream to the application once both directions have ended.
     #[inline]
     pub(crate) fn settle(&mut self, index: u32) {
         let Some(stream) = self.slots.get_mut(index) else { return };
@@ -587,7 +589,7 @@ impl Streams {
 
     /// Records that a stream has control frames to send.
     pub(crate) fn control(&mut self, index: u32) {
-        // Control frames of a waiting stream are queued when it stops waiting.
+        // Control frames of a held stream are queued when the stream is released.
         let held = self.get(index).is_none_or(|stream| stream.held);
         if !held && !self.control_due.contains(&index) {
             self.control_due.push(index);
@@ -655,8 +657,8 @@ impl Streams {
         }
     }
 
-    /// Resets all sent data and the remembered limits, because 0-RTT was rejected (RFC 9000 section 7.4.1). Returns the number of
-    /// bytes to be sent again.
+    /// Resets all sent data and the remembered limits, because the server rejected 0-RTT (RFC 9000 section 7.4.1).
+    /// Returns the number of bytes to send again.
     pub(crate) fn begin_anew(&mut self) -> u64 {
         (self.send_limit, self.peer_stream_window) = (0, 0);
         for stream in self.slots.iter_mut() {
@@ -677,7 +679,7 @@ impl Streams {
 pub(crate) enum StreamIdError {
     /// The ID exceeds MAX_STREAMS.
     LimitExceeded,
-    /// A local stream that was not opened.
+    /// The ID is that of a local stream that was not opened.
     NotOpened,
 }
 

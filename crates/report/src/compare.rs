@@ -1,8 +1,9 @@
-//! Compares two folders of records: the differences between runs of the same point and seed, with paired intervals.
+//! Compares two folders of records: the differences between runs with the same point and seed, with paired intervals.
 //!
-//! Runs with the same seed share their random streams, so their difference varies less than each run. The interval of
-//! the mean difference is that of a paired t-test: mean ± t · s / √n. Here s is the sample standard deviation of the n
-//! differences, and t is the 97.5 % quantile of Student's distribution with n - 1 degrees of freedom.
+//! Runs with the same seed share their random streams, so their difference varies less than the values of single runs.
+//! The interval of the mean difference is that of a paired t-test: mean ± t · s / √n. Here s is the sample standard
+//! deviation of the n differences, and t is the 97.5 % quantile of Student's distribution with n - 1 degrees of
+//! freedom.
 
 use crate::error::ReportError;
 use crate::input::flows::read_flows;
@@ -16,7 +17,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The difference of a metric at a point from that in another folder of records, over pairs of runs with the same seed.
+/// The difference of a metric at a point between two folders of records, over pairs of runs with the same seed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Difference {
@@ -24,11 +25,11 @@ pub struct Difference {
     pub point: Point,
     /// The metric.
     pub metric: String,
-    /// The flow, if the metric belongs to a single flow, as in `flows.csv`.
+    /// The flow as in `flows.csv`; `None` if the metric does not belong to a single flow.
     pub flow: Option<String>,
     /// How the metric combines the flows of a run, such as "mean over flows" ([`describe_total`]).
     pub total: Option<&'static str>,
-    /// Its unit.
+    /// The unit of the metric; empty if it has none.
     pub unit: String,
     /// Number of pairs.
     pub pairs: usize,
@@ -38,7 +39,7 @@ pub struct Difference {
     pub other_mean: f64,
     /// Mean of the differences: the value of this folder minus that of the other folder.
     pub difference: f64,
-    /// Half width of the 95 % interval of the mean difference; `None` for a single pair.
+    /// Half width of the 95 % confidence interval of the mean difference; `None` for a single pair.
     pub ci95: Option<f64>,
 }
 
@@ -49,14 +50,14 @@ impl Difference {
         share.is_finite().then_some(share)
     }
 
-    /// Returns the direction of the difference if the interval excludes zero: the metric is higher (`Greater`) or lower
+    /// Returns the direction of the difference if the interval excludes zero. The metric is higher (`Greater`) or lower
     /// (`Less`) than in the other folder.
     pub fn direction(&self) -> Option<Ordering> {
         (self.difference.abs() > self.ci95?).then(|| self.difference.total_cmp(&0.0))
     }
 }
 
-/// The maximum number of settings that are listed.
+/// The maximum number of settings listed.
 const MOST_SETTINGS: usize = 20;
 
 /// The comparison of two folders.
@@ -70,9 +71,9 @@ pub(crate) struct Comparison {
     pub(crate) settings: Vec<SettingDifference>,
     /// The differences by metric, then by point, in the order of this folder.
     pub(crate) differences: Vec<Difference>,
-    /// The number of runs of this folder without a pair.
+    /// The number of runs in this folder without a pair.
     pub(crate) unpaired: usize,
-    /// The number of runs of the other folder without a pair.
+    /// The number of runs in the other folder without a pair.
     pub(crate) unpaired_there: usize,
     /// The number of pairs that were excluded because one of their runs is invalid.
     pub(crate) doubtful: usize,
@@ -130,7 +131,7 @@ pub(crate) fn compare(records: &Records, folder: &Path) -> Result<Comparison, Re
     })
 }
 
-/// Returns the numbers of a difference from the values of pairs; `None` without pairs.
+/// Computes the numbers of a difference from the values of pairs; `None` without pairs.
 fn difference(values: &[(f64, f64)]) -> Option<Difference> {
     let column = |of: fn(&(f64, f64)) -> f64| values.iter().map(of).collect::<Vec<f64>>();
     let summary = summarize(&column(|pair| pair.0 - pair.1))?;
@@ -157,10 +158,10 @@ const OF_FLOWS: [Column<FlowRow>; 5] = [
     FlowRow::delay_p99_s(),
 ];
 
-/// Runs with more directions of flows have no rows for single flows, as in `flow_summary.csv`.
+/// The maximum number of flow directions of a run for which single flows are compared, as in `flow_summary.csv`.
 const MOST_DIRECTIONS: usize = 200;
 
-/// Returns the differences of each flow that both runs of a pair have, in its main direction.
+/// Returns the differences of each flow that both runs of a pair contain, in its main direction.
 fn of_flows(
     records: &Records,
     other: &Records,
@@ -204,8 +205,8 @@ fn of_flows(
     Ok(rows.collect())
 }
 
-/// Returns the pairs of runs with equal point and seed, and the number of runs of the second folder without a pair. If
-/// several runs have the same point and seed, they are paired in their order.
+/// Returns the pairs of runs with equal point and seed, and the number of runs in the second folder without a pair. If
+/// several runs have the same point and seed, they are paired in order.
 fn pair<'a>(here: &'a [ResultRow], there: &'a [ResultRow]) -> (Vec<(&'a ResultRow, &'a ResultRow)>, usize) {
     let mut waiting: BTreeMap<(&Point, u64), Vec<&ResultRow>> = BTreeMap::new();
     for row in there.iter().rev() {
@@ -230,7 +231,7 @@ fn some_runs(rows: &[ResultRow]) -> String {
 }
 
 impl Comparison {
-    /// Sentences about the settings that differ and the runs that were left out.
+    /// Returns sentences about the settings that differ and the runs that were excluded.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = vec![match self.settings.as_slice() {
             [] => "No setting differs.".to_owned(),

@@ -1,5 +1,5 @@
-//! Converts plots to formats other than SVG. PDF and PNG contain text on machines without fonts, because the build
-//! includes the fonts (Ubuntu Light, and Hack for characters that it lacks).
+//! Converts plots to formats other than SVG. PDF and PNG files contain text even on machines without fonts, because the
+//! build includes the fonts (Ubuntu Light, and Hack for characters that it lacks).
 
 /// A format of plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ impl PlotFormat {
     /// All formats.
     pub const ALL: [Self; 3] = [Self::Svg, Self::Pdf, Self::Png];
 
-    /// Returns the extension of its files, which is also its name.
+    /// Returns the file name extension of the format, which is also the name of the format.
     pub fn ending(self) -> &'static str {
         match self {
             PlotFormat::Svg => "svg",
@@ -50,10 +50,10 @@ mod present {
     use resvg::usvg::{Options, Tree, fontdb};
     use std::sync::{Arc, LazyLock};
 
-    /// Pixels of a PNG per unit of the picture. With this scale, text of 13 units is legible on slides and in print.
+    /// Pixels of a PNG per unit of the picture. At this scale, text of 13 units is legible on slides and in print.
     const SCALE: f32 = 2.0;
 
-    /// Only the fonts of the build are used, so that a picture does not depend on the machine.
+    /// The only fonts used are those of the build, so that a picture does not depend on the machine.
     static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
         let mut fonts = fontdb::Database::new();
         fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
@@ -67,7 +67,7 @@ mod present {
         if format == PlotFormat::Svg {
             return Ok(svg.as_bytes().to_vec());
         }
-        // Missing font families are replaced by this one.
+        // This family replaces missing font families.
         let options = Options { font_family: "Ubuntu".to_owned(), fontdb: Arc::clone(&FONTS), ..Options::default() };
         let tree = Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
         if format == PlotFormat::Pdf {

@@ -1,11 +1,11 @@
-//! Errors when a report is built: a record is missing, unreadable or does not match its declaration. Every error
-//! contains the file name and what was expected, because the reader may only have the folder.
+//! Errors that occur when a report is built: a record is missing, unreadable or does not match its declaration. Every
+//! error contains the file name and what was expected, because the user may have only the folder.
 
 use fullpipe_archive::RecordError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The reason why no report was built.
+/// The reason why a report could not be built.
 #[derive(Debug)]
 pub enum ReportError {
     /// A record cannot be read or is invalid.

@@ -2,9 +2,9 @@
 //!
 //! [`write_report`] converts the records in a folder into `report.html` and `plots/*.svg`, with the numbers of each
 //! plot as CSV. It reads only files: `study.toml`, `results.csv`, `summary.csv` and
-//! `runs/KEY/{run.json,flows.csv,series.csv,links.csv}`, for studies and for single runs. Equal records result in
+//! `runs/KEY/{run.json,flows.csv,series.csv,links.csv}`, for studies and for single runs. Equal records produce
 //! identical files. A missing or corrupt record is an error that contains the file name. No record can cause a panic,
-//! and every text from a record is escaped.
+//! and all text from records is escaped.
 
 mod compare;
 mod convert;
@@ -29,31 +29,31 @@ use input::Records;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of a written report, and findings about its records.
+/// The files of a written report, and conclusions from its records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportFiles {
-    /// The page.
+    /// The report `report.html`.
     pub html: PathBuf,
-    /// The plots, in the order of the page.
+    /// The plots, in the order in which the page shows them.
     pub plots: Vec<PathBuf>,
     /// The reasons why results are invalid, one sentence each with the key of the run; empty if all runs are valid.
     pub distrust: Vec<String>,
-    /// The differences from the folder of [`Options::compare`].
+    /// The differences from the folder in [`Options::compare`].
     pub differences: Vec<Difference>,
-    /// Sentences about that comparison: the settings that differ, and runs that were left out.
+    /// Sentences about that comparison: the settings that differ, and the runs that were excluded.
     pub comparison_notes: Vec<String>,
 }
 
 /// Content of a report beyond the records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// The limitations of the model: plain text with Markdown's paragraphs, `#` headings and lists. Without it the page
-    /// refers to the file with the limitations.
+    /// The limitations of the model: plain text with Markdown's paragraphs, `#` headings and lists. If it is `None`,
+    /// the page refers to the file with the limitations.
     pub limitations: Option<&'a str>,
-    /// Another folder of records. The report shows the differences from it, and `comparison.csv` contains them as
-    /// numbers.
+    /// Another folder of records. The report shows the differences from that folder, and `comparison.csv` contains them
+    /// as numbers.
     pub compare: Option<&'a Path>,
-    /// The formats of plots. SVG is always written, because the page uses it.
+    /// The formats of plots. SVG files are always written, because the page uses them.
     pub formats: &'a [PlotFormat],
 }
 
@@ -112,7 +112,7 @@ pub fn write_report_with(folder: &Path, options: Options<'_>) -> Result<ReportFi
     Ok(ReportFiles { html: file, plots, distrust, differences, comparison_notes })
 }
 
-/// Removes the plots of an earlier report, because they do not belong to the new one. Other files are kept.
+/// Removes the plots of an earlier report, because they do not belong to the new report. Other files are kept.
 fn remove_old_plots(folder: &Path) -> Result<(), ReportError> {
     let entries = fs::read_dir(folder).map_err(|cause| ReportError::read(folder, cause))?;
     for entry in entries {
@@ -121,7 +121,7 @@ fn remove_old_plots(folder: &Path) -> Result<(), ReportError> {
             && fs::read(&file).is_ok_and(|text| text.windows(OURS.len()).take(2000).any(|w| w == OURS))
         {
             fs::remove_file(&file).map_err(|cause| ReportError::write(&file, cause))?;
-            // Files that were derived from the plot.
+            // Also removes the files that were derived from the plot.
             for ending in ["csv", "pdf", "png"] {
                 let beside = file.with_extension(ending);
                 if beside.exists() {
@@ -135,7 +135,7 @@ fn remove_old_plots(folder: &Path) -> Result<(), ReportError> {
 
 const OURS: &[u8] = b"data-generator=\"fullpipe-report\"";
 
-/// Writes a file completely or not at all: writes it under another name first, then renames it.
+/// Writes a file completely or not at all: writes it under a temporary name, then renames it.
 fn write_whole(file: &Path, content: &[u8]) -> Result<(), ReportError> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(".part");

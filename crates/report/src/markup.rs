@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-/// Escapes a text for element content and for attribute values in double quotes. Characters that XML 1.0 forbids
-/// (section 2.2: most control characters) are replaced, so that an SVG is well-formed.
+/// Escapes a text for element content and for attribute values in double quotes. Replaces characters that XML 1.0
+/// forbids (section 2.2: most control characters), so that an SVG is well-formed.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -16,7 +16,7 @@ pub(crate) fn escape(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            // Bidirectional overrides can display a name as a different one.
+            // Bidirectional overrides can make a name look like a different one.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             c if c.is_control() => out.push('\u{fffd}'),
             c => out.push(c),
@@ -45,8 +45,8 @@ pub(crate) fn escape_with_links(text: &str) -> String {
     out
 }
 
-/// Escapes a text and renders the inline Markdown of Fullpipe's own texts: `code`, **bold** and links. Of a link only
-/// the text is shown, unless its target is a web address. A mark without its counterpart is unchanged.
+/// Escapes a text and renders the inline Markdown of Fullpipe's own texts: `code`, **bold** and links. For a link, only
+/// the text is shown, unless the target is a web address. A mark without its counterpart is unchanged.
 pub(crate) fn markdown(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -56,7 +56,8 @@ pub(crate) fn markdown(text: &str) -> String {
         rest = match span(from, &mut out) {
             Some(after) => after,
             None => {
-                // A mark without a counterpart, and all following marks of the same kind: "***" does not start a span.
+                // Skip a mark without a counterpart, and all following marks of the same kind: "***" does not start a
+                // span.
                 let mark = &from[..1];
                 let after = from.trim_start_matches(mark);
                 out.push_str(&escape(&from[..from.len() - after.len()]));
@@ -67,8 +68,8 @@ pub(crate) fn markdown(text: &str) -> String {
     out + &escape_with_links(rest)
 }
 
-/// Renders the code, bold text or link at the beginning of a text, and returns the rest. `None` if the text does not
-/// begin with one.
+/// Renders the code, bold text or link at the start of a text, and returns the rest. Returns `None` if the text does
+/// not start with one of them.
 fn span<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     let closed = |opening: &str, closing: &str| {
         let (inside, after) = text.strip_prefix(opening)?.split_once(closing)?;
@@ -97,7 +98,7 @@ fn span<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     Some(after)
 }
 
-/// Converts a name to letters, digits and hyphens, for file names and `id` attributes; never empty.
+/// Converts a name to letters, digits and hyphens for file names and `id` attributes. The result is never empty.
 pub(crate) fn slug(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars().take(80) {

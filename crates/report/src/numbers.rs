@@ -1,5 +1,5 @@
-//! Formats numbers as in a paper: with the significant digits, thousands in groups, and a minus sign (U+2212). A mean
-//! is rounded according to its interval, to two significant digits of the half width.
+//! Formats numbers as in a paper: only significant digits, thousands in groups, and a minus sign (U+2212). A mean is
+//! rounded according to its interval, to two significant digits of the half width.
 
 /// The separator of groups of thousands: a narrow no-break space (SI brochure, section 5.4.4).
 const GROUP: char = '\u{202f}';
@@ -10,26 +10,26 @@ const PUNCTUATION_SPACE: char = '\u{2008}';
 /// The maximum number of digits of a value, even if its interval is narrower.
 const MOST_DIGITS: i32 = 5;
 
-/// Returns `10^exponent`, correctly rounded. The result of repeated multiplication would not be correctly rounded.
+/// Returns `10^exponent`, correctly rounded, which the result of repeated multiplication is not.
 pub(crate) fn power_of_ten(exponent: i32) -> f64 {
     format!("1e{exponent}").parse().unwrap_or(f64::NAN)
 }
 
 /// Returns the exponent of the first digit of `value` after rounding to `digits` significant digits. The exponent of
-/// 0.0996 is −2 with three digits, and −1 with two digits (0.10). That of zero is 0.
+/// 0.0996 is −2 with three digits, and −1 with two digits (0.10). The exponent of zero is 0.
 fn exponent_after_rounding(value: f64, digits: usize) -> i32 {
     let text = format!("{:.*e}", digits.saturating_sub(1), value);
     text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
 }
 
-/// Returns a number with a fixed number of decimals, with thousands in groups.
+/// Formats a number with a fixed number of decimals and with thousands in groups.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
     let plain = format!("{value:.decimals$}");
     let (negative, digits) = match plain.strip_prefix('-') {
-        // Avoid "−0.00".
+        // Avoids "−0.00".
         Some(rest) => (rest.bytes().any(|b| b.is_ascii_digit() && b != b'0'), rest),
         None => (false, plain.as_str()),
     };
@@ -39,7 +39,7 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
         out.push('\u{2212}');
     }
     for (i, c) in whole.chars().enumerate() {
-        // Four digits are not grouped: 1448, but 14 480.
+        // Numbers with four digits are not grouped: 1448, but 14 480.
         if i > 0 && whole.len() > 4 && (whole.len() - i) % 3 == 0 {
             out.push(GROUP);
         }
@@ -52,7 +52,7 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     out
 }
 
-/// Returns a number with this many significant digits. The integer part is never rounded.
+/// Formats a number with this many significant digits. The integer part is never rounded.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -68,12 +68,13 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
     fixed(value, usize::try_from(last - exponent).unwrap_or(0))
 }
 
-/// Returns a measured value without an interval: integers are exact, other numbers have this many significant digits.
+/// Formats a measured value without an interval: integers exactly, other numbers with this many significant digits.
 pub(crate) fn exact(value: f64, digits: usize) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { fixed(value, 0) } else { significant(value, digits) }
 }
 
-/// Like [`significant`], without trailing zeros: for exact values, such as a rate of 1000 Mbit/s.
+/// Formats a number like [`significant`], without trailing zeros. It is for exact values, such as a rate of 1000
+/// Mbit/s.
 pub(crate) fn trimmed(value: f64, digits: usize) -> String {
     let text = significant(value, digits);
     if !text.contains('.') || text.contains('×') {
@@ -88,15 +89,15 @@ fn scientific(value: f64, digits: usize) -> String {
     format!("{} × 10{}", mantissa.replace('-', "\u{2212}"), superscript(exponent.parse().unwrap_or(0)))
 }
 
-/// Returns an exponent in superscript characters.
+/// Formats an exponent in superscript characters.
 pub(crate) fn superscript(exponent: i32) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let raise = |c: char| c.to_digit(10).map_or('⁻', |digit| DIGITS[digit as usize]);
     exponent.to_string().chars().map(raise).collect()
 }
 
-/// Returns the mean and half width with the same number of decimals: two significant digits of the half width, at most
-/// five digits of the mean. Without an interval, the mean has five digits.
+/// Formats the mean and the half width with the same number of decimals: two significant digits of the half width, but
+/// at most five digits of the mean. Without an interval, the mean has five digits.
 pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, Option<String>) {
     match half_width {
         Some(half) if half > 0.0 && half.is_finite() && mean.is_finite() => {
@@ -107,7 +108,7 @@ pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, 
             }
             let decimals = usize::try_from(if mean == 0.0 { wanted } else { wanted.min(most) }).unwrap_or(0);
             let interval = fixed(half, decimals);
-            // An interval much smaller than the last digit is not shown as zero.
+            // An interval that is much smaller than the last digit is not shown as zero.
             let shown = if interval.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
                 interval
             } else {
@@ -120,7 +121,7 @@ pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, 
     }
 }
 
-/// Returns a ratio in percent with its sign, to 0.01 % below ten percent: "+0.12 %".
+/// Formats a ratio in percent with its sign, to 0.01 % below ten percent: "+0.12 %".
 pub(crate) fn signed_percent(share: f64) -> String {
     if !share.is_finite() {
         return "–".to_owned();
@@ -129,7 +130,7 @@ pub(crate) fn signed_percent(share: f64) -> String {
     if percent == 0.0 {
         return "0 %".to_owned();
     }
-    // "+0.00 %" would be a contradiction.
+    // "+0.00 %" would contradict its own sign.
     if percent.abs() < 0.005 {
         return "≈ 0 %".to_owned();
     }
@@ -142,7 +143,7 @@ pub(crate) fn signed_percent(share: f64) -> String {
     format!("{sign}{} %", fixed(percent.abs(), decimals))
 }
 
-/// Pads numbers on the right such that decimal points align in a right-aligned column with tabular figures. Other texts
+/// Pads numbers on the right so that decimal points align in a right-aligned column with tabular figures. Other texts
 /// are unchanged.
 pub(crate) fn align(column: &mut [String]) {
     let is_number = |text: &str| {
@@ -163,7 +164,7 @@ pub(crate) fn align(column: &mut [String]) {
     }
 }
 
-/// Returns a number with its noun: "1 run", "2 runs".
+/// Formats a number with its noun: "1 run", "2 runs".
 pub(crate) fn count(n: usize, what: &str) -> String {
     let number = fixed(n as f64, 0);
     if n == 1 { format!("1 {what}") } else { format!("{number} {what}s") }

@@ -5,13 +5,13 @@ use crate::input::distinct;
 use crate::input::study::{Study, shown};
 use toml_edit::{Document, Item, TableLike, Value};
 
-/// The longest value that is shown completely.
+/// The maximum number of characters of a value that is shown completely.
 const LONGEST: usize = 60;
 
 /// A setting with different values in two folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingDifference {
-    /// Its path, as in `--set`.
+    /// The path of the setting, as in `--set`.
     pub(crate) path: String,
     /// The value of this folder.
     pub(crate) here: String,
@@ -59,7 +59,8 @@ pub(crate) fn differing(here: &Study, there: &Study) -> Vec<SettingDifference> {
 
 const NOT_SET: &str = "not set";
 
-/// A scenario as a tree. A list of tables has the names of its tables as keys, or their indices without a name.
+/// A scenario as a tree. The keys of a list of tables are the names of its tables, or the indices of tables without a
+/// name.
 #[derive(Clone, Debug, PartialEq)]
 enum Setting {
     Value(String),

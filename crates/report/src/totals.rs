@@ -1,11 +1,11 @@
-//! The combination of flows in a metric of a run: a mean, a sum or a ratio. Flows may differ in kind (a call and a
-//! download), so a number without this label would be misread. The label follows from the expression of the metric.
+//! How a metric of a run combines flows: as a mean, a sum or a ratio. Flows may differ in kind (a call and a download),
+//! so a reader would misinterpret a number without this label. The label follows from the metric's expression.
 
-/// Returns how an expression combines the flows of a run, such as "mean over flows". `None` for other combinations, and
-/// for expressions that do not range over flows.
+/// Returns how an expression combines the flows of a run, such as "mean over flows". Returns `None` for other
+/// combinations, and for expressions that do not range over flows.
 pub fn describe_total(expression: &str) -> Option<&'static str> {
     let expression: String = expression.chars().filter(|c| !c.is_whitespace()).collect();
-    // Only a pattern such as "*.main" names several flows.
+    // Only a pattern such as "*.main" selects several flows.
     if !expression.contains('*') {
         return None;
     }
@@ -21,7 +21,7 @@ pub fn describe_total(expression: &str) -> Option<&'static str> {
         ("min", "") => Some("minimum over flows"),
         ("max", "") => Some("maximum over flows"),
         ("sum", rest) => match rest.strip_prefix("/sum(").map(|rest| (rest, closing(rest))) {
-            // A ratio of sums weights flows by their packets.
+            // A ratio of sums weights flows by their numbers of packets.
             Some((rest, Some(end))) if end + 1 == rest.len() => {
                 Some(if rest.contains("packets[") { "over all packets" } else { "ratio of sums over flows" })
             }
@@ -35,7 +35,7 @@ pub fn describe_total(expression: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the index of the parenthesis that closes one before the text. Parentheses in quotation marks do not count.
+/// Returns the index of the parenthesis that closes one before the text. Parentheses in quotation marks are ignored.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut quoted) = (1, false);
     for (place, c) in text.char_indices() {

@@ -1,5 +1,5 @@
-//! Units of metrics and their SI prefixes. Records contain base units (bit/s, s, B); readers expect Mbit/s, ms and kB.
-//! One prefix is selected for each axis or column, from its largest value, so that its numbers are comparable.
+//! Units of metrics and their SI prefixes. Records contain base units (bit/s, s, B), and readers expect Mbit/s, ms and
+//! kB. Each axis or column has a single prefix, which its largest value determines, so that its numbers are comparable.
 
 use crate::numbers::{power_of_ten, superscript};
 
@@ -63,8 +63,8 @@ impl Unit {
         }
     }
 
-    /// Returns the prefix for values of up to `largest`. The largest value is then at least 1 and below 1000, if there
-    /// is such a prefix.
+    /// Returns the prefix for values of up to `largest`. If there is such a prefix, the largest value is then at least
+    /// 1 and below 1000.
     pub(crate) fn scale_for(&self, largest: f64) -> ScaledUnit {
         let thousands = thousands_below(largest.abs());
         let prefix = match (self.prefixes, thousands) {
@@ -92,7 +92,7 @@ impl Unit {
 impl ScaledUnit {
     /// Returns a value in this unit.
     pub(crate) fn value(&self, base_value: f64) -> f64 {
-        // A single correctly rounded operation with an exact power of ten, so that 0.3 s is exactly 300 ms.
+        // This is a single, correctly rounded operation with an exact power of ten, so that 0.3 s is exactly 300 ms.
         if self.exponent >= 0 {
             base_value / power_of_ten(self.exponent)
         } else {
@@ -113,7 +113,7 @@ impl ScaledUnit {
     }
 }
 
-/// Returns the n for which 1000^n <= value < 1000^(n+1); 0 for zero.
+/// Returns the n for which 1000^n <= value < 1000^(n+1); 0 for a value of zero.
 fn thousands_below(value: f64) -> i32 {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -121,7 +121,7 @@ fn thousands_below(value: f64) -> i32 {
     (-30..30).rev().find(|n| value >= power_of_ten(n * 3)).unwrap_or(0)
 }
 
-/// Suffixes of names that are units.
+/// Suffixes of metric names that are units.
 const UNIT_ENDINGS: [&str; 16] = [
     "bps", "kbps", "mbps", "gbps", "kibps", "mibps", "gibps", "bytes", "bits", "s", "ms", "us", "ns", "db", "percent",
     "hz",
@@ -156,12 +156,12 @@ pub(crate) fn words(metric: &str) -> String {
     text
 }
 
-/// Returns the words of a name in the form that they have within a sentence: "buffer", "BDP share".
+/// Returns the words of a name as they are written within a sentence: "buffer", "BDP share".
 pub(crate) fn in_words(name: &str) -> String {
     name.split(['_', ' ']).map(with_capitals).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns an abbreviation as standards write it; another word as it is.
+/// Returns an abbreviation as standards write it, and any other word unchanged.
 fn with_capitals(word: &str) -> String {
     const ABBREVIATIONS: [&str; 24] = [
         "ack", "aqm", "bbr", "bdp", "bler", "cpu", "cqi", "ecn", "harq", "http", "lte", "mcs", "mss", "mtu", "nat",

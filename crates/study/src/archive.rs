@@ -1,12 +1,12 @@
-//! The folder of records. A run is either stored completely under its key, or not at all. The remains of an
-//! interruption are removed, and a folder with other content is rejected.
+//! The folder of records. A run is either stored completely under its key or not at all. The remains of an interruption
+//! are removed, and a folder with other content is rejected.
 //!
 //! ```text
 //! DIR/study.toml  results.csv  summary.csv  runs/KEY/{run.json, flows.csv, series.csv, ...}
 //! ```
 //!
 //! A folder belongs to a study if its `study.toml` begins with Fullpipe's first line and has the study's name. For the
-//! run of a single scenario the title must also be equal, because several scenarios more often have the same name.
+//! run of a single scenario, the title must also be equal, because different scenarios often have the same name.
 //! Finished runs with matching keys are then reused, regardless of other changes, and the tables are written again. If
 //! the study's text or the build changed, the old tables and the report are removed first. The folder thus never
 //! contains tables of another study.
@@ -32,7 +32,7 @@ pub(crate) const SHARD_FILE: &str = "shard.json";
 /// The verdicts of a study that was repeated under several study seeds, as a Markdown table.
 pub(crate) const ROBUSTNESS_PAGE: &str = "robustness.md";
 
-/// The location of the files that a run writes while it runs.
+/// The location of the files that a run writes during its execution.
 pub(crate) struct UnfinishedRun {
     pub(crate) attach: RunFileSink,
     /// Set when the first data is written.
@@ -43,10 +43,10 @@ pub(crate) struct UnfinishedRun {
 pub(crate) struct Archive {
     folder: PathBuf,
     files: FileSystem,
-    /// CPU time of runs in seconds, by key, from an existing `cpu.csv`. It is read on demand, because only earlier runs
-    /// need it and it has a row for each run of the folder.
+    /// CPU time of runs in seconds, by key, from an existing `cpu.csv`. The file is read on demand, because it has a
+    /// row for each run of the folder and only earlier runs need it.
     cpu_before: OnceLock<BTreeMap<String, f64>>,
-    /// The CPU time of runs that were made after the folder was opened.
+    /// CPU time in seconds of runs that were made after the folder was opened, by key.
     cpu: Mutex<BTreeMap<String, f64>>,
     /// The lock of the folder, held for the lifetime of this value if the system supports it.
     _lock: Option<File>,
@@ -61,7 +61,8 @@ pub(crate) struct StoredRun {
 }
 
 impl StoredRun {
-    /// Returns whether the run fell behind real time: it has a lateness record that does not state that it was on time.
+    /// Returns whether the run fell behind real time: it has a lateness record that does not state that the run was on
+    /// time.
     pub(crate) fn is_late(&self) -> bool {
         self.run.lateness.as_ref().is_some_and(|lateness| !lateness.on_time)
     }
@@ -109,13 +110,13 @@ impl Archive {
         self.folder.join("runs").join(key)
     }
 
-    /// Returns the location of a run's files until the run is complete. It is separate from finished runs, of which
-    /// there may be thousands to list.
+    /// Returns the location of a run's files until the run is complete. It is separate from finished runs, because
+    /// there may be thousands of them to list.
     fn unfinished(&self, key: &str) -> PathBuf {
         self.folder.join(format!("{UNFINISHED}{key}"))
     }
 
-    /// Returns the run with this key, if it is complete and was made with all that `options` require.
+    /// Returns the run with this key, if it is complete and has all that `options` require.
     pub(crate) fn find(&self, key: &str, options: &RunOptions) -> Result<Option<StoredRun>, FileOperationError> {
         let folder = self.run_folder(key);
         let file = folder.join(RunRecord::FILE);
@@ -132,7 +133,7 @@ impl Archive {
         Ok(tables.contains_key(FLOWS.file).then_some(StoredRun { tables, run }))
     }
 
-    /// Returns the tables of a finished run, with the samples of the wanted series.
+    /// Returns the tables of a finished run, with the samples of the series in `wanted`.
     pub(crate) fn tables(&self, finished: &StoredRun, wanted: &WantedSeries) -> Result<MetricTables, String> {
         let tables = MetricTables::parse(&finished.tables).map_err(|error| error.to_string())?;
         if wanted.is_empty() {
@@ -145,14 +146,14 @@ impl Archive {
         }
     }
 
-    /// Returns a location for the files that the run with this key may write while it runs. [`Archive::store`] keeps
-    /// them, and [`Archive::discard`] removes them.
+    /// Returns a location for the files that the run with this key may write during its execution. [`Archive::store`]
+    /// keeps these files, and [`Archive::discard`] removes them.
     pub(crate) fn begin(&self, key: &str) -> UnfinishedRun {
         let place = Arc::new(OnceLock::new());
         let (files, folder, begun) = (self.files.clone(), self.unfinished(key), place.clone());
         let attach = RunFileSink::new(move |name, bytes| {
             let other = |refused: FileOperationError| io::Error::other(refused.to_string());
-            // Most runs write no files while they run. Those that do use one thread.
+            // Most runs write no files during their execution. Those that do use only one thread for this.
             if begun.get().is_none() {
                 files.begin(&folder).map_err(other)?;
                 let _ = begun.set(());
@@ -181,7 +182,7 @@ impl Archive {
         self.files.remove(&self.unfinished(key))
     }
 
-    /// Stores a run, with the further files that it has written to its location.
+    /// Stores a run, together with the further files that it has written to its location.
     pub(crate) fn store(
         &self,
         key: &str,
@@ -221,7 +222,7 @@ impl Archive {
 
     /// Adds the CPU time of a run to `cpu.csv`; a run that is made again gets another row.
     fn note_cpu(&self, key: &str, cpu_s: f64) -> Result<(), FileOperationError> {
-        // The lock also separates the rows of several threads. A panic elsewhere cannot corrupt the data.
+        // The lock also prevents several threads from mixing their rows. A panic elsewhere cannot corrupt the data.
         let mut known = self.cpu.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.folder.join(CPU.file);
         let bytes = CPU.to_bytes([CpuRow { key: key.to_owned(), cpu_s }]);
@@ -253,7 +254,7 @@ impl Archive {
     }
 }
 
-/// Returns the rows of `cpu.csv`. A line that an interruption truncated is ignored.
+/// Parses the rows of `cpu.csv`. A line that an interruption truncated is ignored.
 fn cpu_times(content: Vec<u8>) -> BTreeMap<String, f64> {
     let text = String::from_utf8_lossy(&content).into_owned();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -261,7 +262,7 @@ fn cpu_times(content: Vec<u8>) -> BTreeMap<String, f64> {
     rows.filter_map(|(key, cpu_s)| Some((key.to_owned(), cpu_s.parse().ok()?))).collect()
 }
 
-/// Returns the record of the options for `run.json`.
+/// Returns the options in the form of `run.json`.
 fn wanted(options: &RunOptions) -> RunOptionsRecord {
     let pcap = match options.pcap {
         None => PacketCapture::None,
@@ -271,7 +272,7 @@ fn wanted(options: &RunOptions) -> RunOptionsRecord {
     RunOptionsRecord { audit: options.audit, pcap, qlog: options.qlog, record: options.record }
 }
 
-/// Returns whether a run that was made with these options has all that is required now.
+/// Returns whether a run that was made with these options has all that is now required.
 fn serves(made_with: &RunOptionsRecord, wanted: &RunOptionsRecord) -> bool {
     (made_with.audit || !wanted.audit)
         && made_with.pcap.covers(wanted.pcap)
@@ -279,7 +280,7 @@ fn serves(made_with: &RunOptionsRecord, wanted: &RunOptionsRecord) -> bool {
         && (made_with.record || !wanted.record)
 }
 
-/// Rejects a folder with content other than the study with this resolved text.
+/// Rejects a folder with content that does not belong to the study with this resolved text.
 fn refuse_foreign(
     folder: &Path,
     study_text: &str,
@@ -314,8 +315,8 @@ fn refuse_foreign(
 }
 
 /// Locks the folder, so that two processes do not use it at the same time. If the system does not support locks, both
-/// can use it. The function waits briefly for a process that is being killed, or for a child that still holds an
-/// inherited lock.
+/// can use it. The function waits briefly, because a process that is being killed, or its child, may still hold the
+/// lock.
 fn lock(folder: &Path) -> Result<Option<File>, StudyError> {
     let Ok(handle) = File::open(folder) else { return Ok(None) };
     for _ in 0..20 {

@@ -3,7 +3,8 @@
 use fullpipe_archive::Bound;
 use fullpipe_scenario::schema::quantity;
 
-/// Returns the dimension of a unit, and its size in the smallest unit of the dimension (bit/s, ns, bytes, %).
+/// Returns the dimension of a unit, and the size of the unit in the smallest unit of the dimension (bit/s, ns, bytes,
+/// %).
 fn base_of(unit: &str) -> Option<(Dimension, f64)> {
     let base = match unit {
         "bit/s" => (Dimension::Rate, 1.0),
@@ -33,10 +34,11 @@ enum Dimension {
     Share,
 }
 
-/// The largest absolute value of a bound in any unit. It is above all metrics, and tables can represent it.
+/// The largest absolute value of a bound in any unit. It is above the values of all metrics, and tables can represent
+/// it.
 const LARGEST: f64 = 1e18;
 
-/// Returns the bound as a number in this unit, or the reason why it is invalid.
+/// Converts the bound to a number in this unit, or returns the reason why it is invalid.
 pub(crate) fn in_unit(bound: &Bound, unit: &str) -> Result<f64, String> {
     let number = match bound {
         Bound::Number(number) => *number,
@@ -66,7 +68,7 @@ fn quantity_in_unit(text: &str, unit: &str) -> Result<f64, String> {
     Ok(base / one)
 }
 
-/// Returns the valid bounds of a metric in this unit, for errors.
+/// Describes the valid bounds of a metric in this unit, for errors.
 pub(crate) fn expected_of(unit: &str) -> String {
     let example = match base_of(unit).map(|(dimension, _)| dimension) {
         Some(Dimension::Rate) => "a rate such as \"20Mbit/s\"",

@@ -1,5 +1,5 @@
-//! Checks of claims before any run: the experiments, metrics, axes and values in them exist, and lists that are
-//! combined have equal lengths. The checks use the complete study, not a shortened one.
+//! Checks claims before any run: the experiments, metrics, axes and values in them exist, and lists that are combined
+//! have equal lengths. The checks use the complete study, not a shortened one.
 
 use crate::evaluate::{self, EvaluationContext, compare};
 use crate::expression::{Comparison, Filter, Literal, Lookup};
@@ -26,7 +26,7 @@ pub(crate) fn point_passes(lookup: &Lookup, experiment: &Experiment, levels: &[u
     })
 }
 
-/// Checks all claims. `place` returns the position of a character of a claim's expression in the file.
+/// Checks all claims. `place` returns the position in the file of a character of a claim's expression.
 pub(crate) fn claims(
     study: &Study,
     errors: &mut Vec<Error>,
@@ -50,8 +50,8 @@ pub(crate) fn claims(
 }
 
 impl Study {
-    /// Returns the claims that the number of runs can never decide, with the number that they need. Experiments with
-    /// one run per point are ignored: their points may be deterministic, which is known only after a run.
+    /// Returns the claims that the number of runs can never decide, with the number of runs that they need. Experiments
+    /// with one run per point are ignored. Their points may be deterministic, which is known only after a run.
     pub fn undecidable_claims(&self) -> Vec<String> {
         let warning = |claim: &Claim| {
             let parts = evaluate::parts(&claim.expression, &Shapes(self)).map_or(1, |parts| parts.truths.len());
@@ -113,7 +113,7 @@ fn lookup_exists(study: &Study, lookup: &Lookup) -> Result<(), Unknown> {
     Ok(())
 }
 
-/// Answers every lookup with as many numbers as the study will have.
+/// A context that answers every lookup with as many numbers as the study will have.
 struct Shapes<'a>(&'a Study);
 
 impl EvaluationContext for Shapes<'_> {

@@ -8,11 +8,11 @@ use fullpipe_lab::cost::{Cost, MemoryPart};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ExperimentCost {
-    /// The experiment.
+    /// The name of the experiment.
     pub experiment: String,
-    /// The number of its runs that no earlier experiment shares.
+    /// The number of runs that the experiment does not share with an earlier one.
     pub runs: usize,
-    /// The number of these runs in real time. Their CPU time depends on the clock, so their events do not count.
+    /// The number of these runs in real time. Their CPU time depends on the clock, so their events are not counted.
     pub in_real_time: usize,
     /// The number of events of all runs in virtual time.
     pub events: f64,
@@ -20,7 +20,7 @@ pub struct ExperimentCost {
     pub work: f64,
     /// The cost of the run that needs the most memory.
     pub largest: Cost,
-    /// The reasons why the figures are upper bounds; empty if they are estimates.
+    /// The reasons why the values are upper bounds; empty if they are estimates.
     pub bounds: Vec<&'static str>,
 }
 
@@ -52,7 +52,7 @@ impl ExperimentCost {
 }
 
 /// Returns the estimated cost of each experiment of a plan, in the order of the study. It excludes the runs with random
-/// starts that claims over deterministic points need, because the deterministic points are known only after the runs.
+/// starts that claims over deterministic points need, because these points are known only after the runs.
 pub fn estimate_experiments(plan: &Plan) -> Vec<ExperimentCost> {
     let mut costs: Vec<ExperimentCost> = Vec::new();
     for run in &plan.runs {
@@ -67,10 +67,10 @@ pub fn estimate_experiments(plan: &Plan) -> Vec<ExperimentCost> {
     costs
 }
 
-/// Returns the number of simultaneous runs for which the memory is sufficient, at most `jobs`.
+/// Returns the number of simultaneous runs for which the memory is sufficient, but at most `jobs`.
 ///
 /// # Errors
-/// If a run needs more than all of the memory. Upper bounds do not count, because such a run may need less.
+/// If a run needs more than all of the memory. Upper bounds are ignored, because such a run may need less.
 pub(crate) fn jobs_within(plan: &Plan, memory_bytes: u64, jobs: usize) -> Result<usize, StudyError> {
     let largest = plan.runs.iter().max_by(|a, b| {
         let bytes = |run: &PlannedRun| run.scenario.cost.estimated_bytes();
@@ -86,7 +86,7 @@ pub(crate) fn jobs_within(plan: &Plan, memory_bytes: u64, jobs: usize) -> Result
     }
 }
 
-/// Returns the reason why a machine with this much memory cannot make a run; `None` if it can.
+/// Returns the reason why a machine with this much memory cannot execute a run; `None` if it can.
 pub fn memory_shortage(cost: &Cost, memory_bytes: u64) -> Option<String> {
     let needed = cost.estimated_bytes();
     (needed > memory_bytes as f64).then(|| {
@@ -101,7 +101,7 @@ pub fn memory_shortage(cost: &Cost, memory_bytes: u64) -> Option<String> {
     })
 }
 
-/// Returns a part of the memory in words: `10 000 000 flows × 3.0 kB`.
+/// Formats a part of the memory in words: `10 000 000 flows × 3.0 kB`.
 pub fn format_memory_part(part: &MemoryPart) -> String {
     let digits = format!("{:.0}", part.count);
     let mut count = String::new();
@@ -115,7 +115,7 @@ pub fn format_memory_part(part: &MemoryPart) -> String {
     format!("{count} {what} × {}", format_bytes(part.bytes_each))
 }
 
-/// Returns the singular of a part: of its first word if that is a plural, otherwise of its last one.
+/// Returns the singular of the kind of objects: of its first word if that is a plural, otherwise of its last word.
 fn singular(what: &str) -> String {
     let (first, rest) = what.split_once(' ').map_or((what, String::new()), |(first, rest)| (first, format!(" {rest}")));
     match first.strip_suffix('s') {
@@ -124,7 +124,7 @@ fn singular(what: &str) -> String {
     }
 }
 
-/// Returns the bytes with two or three significant digits and their unit: `3.0 kB`.
+/// Formats bytes with two or three significant digits and their unit: `3.0 kB`.
 pub fn format_bytes(bytes: f64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
     let (mut value, mut unit) = (bytes, 0);

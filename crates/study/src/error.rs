@@ -1,4 +1,4 @@
-//! The errors that end a study, grouped by the person or system that must act.
+//! The errors that end a study, grouped by the person or system that must act on them.
 
 use crate::files::FileOperationError;
 use fullpipe_scenario::schema::Errors;
@@ -11,9 +11,9 @@ pub enum StudyError {
     InvalidFile(Errors),
     /// The command line or the call is invalid; the caller must correct it.
     Usage(String),
-    /// The folder for records has other content, or another process uses it.
+    /// The folder for records has other content, or another process uses the folder.
     Folder(String),
-    /// The machine rejected an operation: disk, permission, memory.
+    /// The system rejected an operation: disk, permission, memory.
     System(String),
     /// The study was interrupted. The finished runs are kept.
     Interrupted {
@@ -26,7 +26,7 @@ pub enum StudyError {
 
 impl StudyError {
     /// Returns the exit status of a command that ends with this error: 2 for files, usage and folders, 1 for the
-    /// machine, 130 for an interruption.
+    /// system, 130 for an interruption.
     pub fn exit_status(&self) -> u8 {
         match self {
             StudyError::InvalidFile(_) | StudyError::Usage(_) | StudyError::Folder(_) => 2,

@@ -1,4 +1,4 @@
-//! Evaluation of the expressions of `expression.rs`. It is total and has no side effects; its input is an
+//! Evaluates the expressions of `expression.rs`. Every evaluation has a result and no side effects; its input is an
 //! [`EvaluationContext`].
 
 use crate::expression::{
@@ -28,7 +28,7 @@ pub trait EvaluationContext {
     fn event(&self, _event: &str, _value: &str) -> Option<f64> {
         None
     }
-    /// Returns a figure of the lateness record.
+    /// Returns a value of the lateness record.
     fn lateness(&self, _name: &str) -> Option<f64> {
         None
     }
@@ -42,10 +42,10 @@ pub trait EvaluationContext {
     }
 }
 
-/// Returns the value of a metric; `None` if it is missing.
+/// Evaluates a metric; `None` if its value is missing.
 ///
 /// # Errors
-/// If the result is more than one value, or lists of different lengths meet.
+/// If the result is more than one value, or if lists of different lengths are combined.
 pub fn evaluate_number(
     expression: &Expression,
     environment: &dyn EvaluationContext,
@@ -56,10 +56,10 @@ pub fn evaluate_number(
     }
 }
 
-/// Returns the truth value of a claim; `None` if it is unknown because a value is missing.
+/// Evaluates a claim; `None` if its truth value is unknown because a value is missing.
 ///
 /// # Errors
-/// If the result is more than one value, or lists of different lengths meet.
+/// If the result is more than one value, or if lists of different lengths are combined.
 pub fn evaluate_truth(
     expression: &Expression,
     environment: &dyn EvaluationContext,
@@ -70,7 +70,7 @@ pub fn evaluate_truth(
     }
 }
 
-/// The parts of a claim: how they combine, and the truth value and the position of each.
+/// The parts of a claim: how they are combined, and the truth value and the position of each part.
 #[derive(Debug)]
 pub(crate) struct ClaimParts {
     pub(crate) formula: Formula,
@@ -79,8 +79,8 @@ pub(crate) struct ClaimParts {
     pub(crate) places: Vec<(usize, usize, usize)>,
 }
 
-/// Splits a claim into parts: each result of each comparison is a part. The number and order of the parts depend on the
-/// points, not on the values.
+/// Splits a claim into parts, where each result of each comparison is a part. The number and the order of the parts
+/// depend on the points, not on the values.
 ///
 /// # Errors
 /// The errors of [`evaluate_truth`].
@@ -101,7 +101,7 @@ pub(crate) fn parts(
     Ok(parts)
 }
 
-/// Returns a conjunction or disjunction; nested ones of the same kind are merged.
+/// Returns a conjunction or disjunction, into which nested ones of the same kind are merged.
 fn combined(all: bool, formulas: Vec<Formula>) -> Formula {
     let mut flat = Vec::new();
     for formula in formulas {
@@ -181,7 +181,7 @@ enum Value {
 fn numbers(node: &ExpressionNode, environment: &dyn EvaluationContext) -> Result<Vec<Option<f64>>, ExpressionError> {
     match evaluate(node, environment)? {
         Value::Numbers(numbers) => Ok(numbers),
-        // The parser has checked kinds.
+        // The parser has already checked the kinds.
         Value::Truths(truths) => Ok(vec![None; truths.len()]),
     }
 }
@@ -193,7 +193,7 @@ fn truths(node: &ExpressionNode, environment: &dyn EvaluationContext) -> Result<
     }
 }
 
-/// Returns the number if it is finite. Otherwise the value is missing.
+/// Returns the number if it is finite; otherwise the value is missing.
 fn finite(number: f64) -> Option<f64> {
     number.is_finite().then_some(number)
 }
@@ -273,7 +273,7 @@ fn arithmetic(with: Arithmetic, left: f64, right: f64) -> f64 {
     }
 }
 
-/// Returns whether `left COMPARISON right`.
+/// Returns whether the comparison of `left` and `right` is true.
 pub(crate) fn compare(comparison: Comparison, left: f64, right: f64) -> bool {
     match comparison {
         Comparison::Less => left < right,
@@ -377,13 +377,13 @@ fn call(
     }))
 }
 
-/// Returns the values, if there are any and none is missing.
+/// Returns the values if there are any and none of them is missing.
 fn complete(values: &[Option<f64>]) -> Option<Vec<f64>> {
     if values.is_empty() { None } else { values.iter().copied().collect() }
 }
 
-/// Returns whether a flow's name matches a pattern: `*` matches any text, `?` one character. A reverse direction (a
-/// name that ends with `.reverse`) matches only a pattern that also ends with `.reverse`.
+/// Returns whether a flow's name matches a pattern: `*` matches any text, and `?` one character. The name of a reverse
+/// direction ends with `.reverse`. It matches only a pattern that also ends with `.reverse`.
 pub fn flow_matches(pattern: &str, flow: &str) -> bool {
     flow.ends_with(".reverse") == pattern.ends_with(".reverse") && fullpipe_scenario::matches(pattern, flow)
 }
@@ -393,7 +393,7 @@ pub fn flow_matches(pattern: &str, flow: &str) -> bool {
 pub(crate) fn direction_matches(pattern: &str, name: &str, is_main: bool) -> bool {
     let is_of = |flows: &str| fullpipe_scenario::matches(flows, name.strip_suffix(".reverse").unwrap_or(name));
     match pattern.rsplit_once('.') {
-        // A flow may have such a name.
+        // A flow's name can end with `.main` or `.opposite`.
         _ if name == pattern => true,
         Some((flows, "main")) => is_main && is_of(flows),
         Some((flows, "opposite")) => !is_main && is_of(flows),

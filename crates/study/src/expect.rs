@@ -1,5 +1,5 @@
 //! Expectations: bounds on metrics that `[[expect]]` declares, for continuous integration. A scenario bounds metrics of
-//! its flows; a study bounds the means of its metrics at points. After the runs, each expectation has a row in
+//! its flows. A study bounds the means of its metrics at points. After the runs, each expectation has a row in
 //! `expectations.csv`.
 
 use crate::bound::{expected_of, in_unit};
@@ -14,10 +14,10 @@ use fullpipe_scenario::schema::{
 use fullpipe_units::words::{format_quantity, format_with_digits};
 use std::path::Path;
 
-/// Returns the expectations of a scenario that is run on its own.
+/// Returns the expectations of a scenario that is run without a study.
 ///
 /// # Errors
-/// If a metric is unknown, or if a bound is not a quantity in its unit.
+/// If a metric is unknown, or if a bound is not a quantity in the metric's unit.
 pub fn scenario_expectations(loaded: &LoadedScenario) -> Result<Vec<Expectation>, Errors> {
     let (mut expectations, mut errors) = (Vec::new(), Vec::new());
     for (index, tree) in loaded.expectations.iter().enumerate() {
@@ -29,7 +29,7 @@ pub fn scenario_expectations(loaded: &LoadedScenario) -> Result<Vec<Expectation>
             let expected = abbreviate_names(names.iter().copied());
             let place = tree.location_of("metric");
             let mut error = loaded.sources.error(place, &format!("{path}.metric"), message, expected);
-            // A name without its unit is too different from the full name to be suggested.
+            // A name without its unit differs too much from the full name for the general suggestion.
             let without_unit =
                 names.iter().find(|name| name.strip_prefix(metric).is_some_and(|unit| unit.starts_with('_')));
             let near = without_unit.copied().or_else(|| nearest_name(metric, names.iter().copied()));
@@ -40,7 +40,7 @@ pub fn scenario_expectations(loaded: &LoadedScenario) -> Result<Vec<Expectation>
         let wanted = tree.text("flow");
         let (pattern, is_reverse) = wanted.strip_suffix(".reverse").map_or((wanted, false), |flows| (flows, true));
         let mut selected = loaded.scenario.flows.iter().enumerate().filter(|(_, flow)| matches(pattern, &flow.name));
-        // The first flow is enough: the flows that match one pattern are mostly alike.
+        // One such flow is sufficient, because the flows that match one pattern are usually alike.
         if let Some((message, expected)) =
             selected.find_map(|(flow, _)| never_has(metric, is_reverse, &loaded.scenario, flow))
         {
@@ -63,7 +63,7 @@ pub(crate) fn of_study(
     sources: &Sources,
     errors: &mut Vec<Error>,
 ) -> Vec<Expectation> {
-    // Records may be those of a part of a study. Its expectations were checked when the study was complete.
+    // Records may be those of only a part of a study. The expectations were checked when the study was complete.
     let is_whole = root.text("build").is_empty();
     let mut expectations = Vec::new();
     let records: Vec<ExpectRecord> = read_key(root, "expect");
@@ -92,7 +92,7 @@ pub(crate) fn of_study(
         };
         let selected: Vec<&Experiment> = experiments.iter().filter(is_selected).collect();
         let mut filters = Vec::new();
-        // An unknown experiment has no axes.
+        // An unknown experiment has no axes to check.
         let conditions = tree.get("where").filter(|_| !is_unknown).map(Value::map).unwrap_or_default();
         for entry in conditions {
             let axes: Vec<_> = selected.iter().filter_map(|experiment| experiment.axis(&entry.name)).collect();
@@ -131,7 +131,7 @@ pub(crate) fn of_study(
     expectations
 }
 
-/// Returns the values of a filter: one, or a list.
+/// Returns the values of a filter, which is one value or a list.
 fn values(node: &Node) -> &[Node] {
     match &node.content {
         NodeContent::Array(nodes) => nodes,
@@ -173,7 +173,7 @@ fn bounds(tree: &Tree, path: &str, unit: &str, sources: &Sources, errors: &mut V
     bounds
 }
 
-/// Formats two different values with enough digits to differ.
+/// Formats two different values with enough digits for the texts to differ.
 fn both_in_words(value: f64, bound: f64, unit: &str) -> (String, String) {
     let words = |digits| (format_with_digits(value, unit, digits), format_with_digits(bound, unit, digits));
     (4..17).map(words).find(|(value, bound)| value != bound).unwrap_or_else(|| words(17))
@@ -200,7 +200,8 @@ impl Expectation {
         }
     }
 
-    /// Returns the distance of a value outside the bounds; negative inside. A missing value has the largest distance.
+    /// Returns how far a value is outside the bounds; the result is negative inside. A missing value has the largest
+    /// distance.
     fn excess(&self, value: Option<f64>) -> f64 {
         let Some(value) = value else { return f64::INFINITY };
         let below = self.min.map_or(f64::NEG_INFINITY, |min| min - value);
@@ -259,7 +260,7 @@ impl Expectation {
     }
 }
 
-/// Returns the rows of `expectations.csv`. `rows` are those of `summary.csv`.
+/// Returns the rows of `expectations.csv`. `rows` are the rows of `summary.csv`.
 pub(crate) fn rows(study: &Study, plan: &Plan, rows: &[SummaryRow], folder: &Path) -> Vec<ExpectationRow> {
     // Only a single run has expectations of flows.
     let needs_run = study.expectations.iter().any(|expectation| matches!(expectation.of, ExpectationTarget::Flows(_)));

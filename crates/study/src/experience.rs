@@ -5,8 +5,8 @@ use crate::statistics::summarize;
 use fullpipe_archive::{Columns, DELAY_COLUMNS, FigureRow, FlowRow, FlowSummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs with more flows have no rows. A table of them would be too long to read, and the results of large studies would
-/// exceed the memory.
+/// The maximum number of flows of a run with rows. A larger table would be too long to read, and the results of large
+/// studies would exceed the memory.
 const MOST_FLOWS: usize = 100;
 
 /// A metric of a flow at a host.
@@ -26,7 +26,7 @@ impl FlowSummary {
     pub(crate) fn of(flows: &Columns, figures: &[FigureRow]) -> Self {
         let texts = |column: &str| flows.find_text_column(column).unwrap_or_default();
         let (names, hosts) = (texts(FlowRow::flow().name), texts(FlowRow::destination().name));
-        // Each flow and each further connection of a flow has up to two rows.
+        // The limit applies to flows and their further connections, each of which has up to two rows.
         if names.iter().filter(|name| !name.ends_with(".reverse") && !name.contains('#')).count() > MOST_FLOWS {
             return FlowSummary::default();
         }
@@ -52,7 +52,7 @@ impl FlowSummary {
     }
 }
 
-/// Returns the unit of a metric: that of its declaration, or the suffix of the name of a program's own metric.
+/// Returns the unit of a metric: that of its declaration, or the suffix of the name if a program defines the metric.
 fn unit_of(metric: &str) -> String {
     let declared = fullpipe_lab::metrics().flat_map(|(_, metrics)| metrics).find(|known| known.name == metric);
     let named = || match metric.rsplit_once('_') {
@@ -64,7 +64,7 @@ fn unit_of(metric: &str) -> String {
     declared.map_or_else(named, |known| known.unit).to_owned()
 }
 
-/// Returns the rows of `flow_summary.csv`. `counting` returns the values of the runs of a point that count.
+/// Returns the rows of `flow_summary.csv`. `counting` returns the values of those runs of a point that count.
 pub(crate) fn rows<'a>(plan: &Plan, counting: impl Fn(usize) -> Vec<&'a FlowSummary>) -> Vec<FlowSummaryRow> {
     let mut rows = Vec::new();
     for (index, point) in plan.points.iter().enumerate() {

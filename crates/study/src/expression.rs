@@ -1,23 +1,23 @@
-//! The language of metrics and claims: arithmetic over the records of a run, and over the points of a study.
+//! The language of metrics and claims: arithmetic over the records of a run, or over the points of a study.
 //!
 //! ```text
 //! rx_bytes["data"] * 8 / (last_rx_s["data"] - first_rx_s["data"])          a metric
 //! metric("udp", "throughput_mbps", count = 100000) > 2 * metric("tcp", "throughput_mbps", size = 15000000)    a claim
 //! ```
 //!
-//! * Values are lists of numbers or of truth values. A single value is a list of one element. It can be combined with a
-//!   list of any length. `COLUMN["FLOW"]` lists a column of `flows.csv` for the flows that match; `*` matches any text
-//!   and `?` one character. Reverse directions match only if the pattern ends with `.reverse`. `FLOW.main` selects main
-//!   directions, forward or reverse, and `FLOW.opposite` the others. `link_COLUMN["LINK"]` does the same with
+//! * Values are lists of numbers or of truth values. A single value is a list of one element, and can be combined with
+//!   a list of any length. `COLUMN["FLOW"]` lists a column of `flows.csv` for the flows that match; `*` matches any
+//!   text and `?` one character. Reverse directions match only if the pattern ends with `.reverse`. `FLOW.main` selects
+//!   main directions, forward or reverse, and `FLOW.opposite` the others. `link_COLUMN["LINK"]` does the same with
 //!   `links.csv`, for the links that the scenario measures. `figure_NAME["FLOW"]` does the same with `figures.csv`, for
 //!   the application metrics that both ends of the flows report under this name.
-//! * `event("EVENT", "NAME")` is a time or a recorded metric of an event of the scenario, as in `events.csv`: `met_s`, `at_s`
-//!   or the name of a metric. It is missing if the event did not happen.
-//! * `lateness("NAME")` is a figure of the lateness record of a real-time run, such as `events.p90_s`; missing in
+//! * `event("EVENT", "NAME")` is a time or a recorded metric of an event of the scenario, as in `events.csv`: `met_s`,
+//!   `at_s` or the name of a metric. The value is missing if the event did not happen.
+//! * `lateness("NAME")` is a value of the lateness record of a real-time run, such as `events.p90_s`. It is missing in
 //!   virtual time.
 //! * A missing value is an empty cell, a flow that does not exist, or a point that was not run. All results that are
-//!   computed from it are missing. A division by zero and any result that is not a finite number are also missing.
-//!   `and` and `or` decide without a missing operand if the other operand decides (Kleene's logic).
+//!   computed from a missing value are missing. A division by zero and any result that is not a finite number are also
+//!   missing. `and` and `or` do not need a missing operand if the other operand decides (Kleene's logic).
 //! * Operators from the lowest precedence to the highest: `or`, `and`, `not`, comparisons (which chain: `1 < x <= 2`),
 //!   `+` and `-`, `*` and `/`, unary `-`, `^` (right-associative).
 //! * A bare name is the value of an axis or a parameter.
@@ -25,7 +25,7 @@
 //!   and deviations over runs. Ends of intervals and extremes over runs are rejected.
 //!
 //! Every evaluation ends without a panic: there are no loops and no definitions, and the depth is limited. Errors state
-//! the column, in characters from 1. `expression/parser.rs` reads expressions, and `evaluate.rs` evaluates them.
+//! the column, in characters from 1. `expression/parser.rs` parses expressions, and `evaluate.rs` evaluates them.
 
 mod parser;
 
@@ -35,20 +35,20 @@ use std::fmt;
 
 pub use parser::parse;
 
-/// Returns the column of `links.csv` for a name: `link_throughput_bps` is its `throughput_bps`.
+/// Returns the column of `links.csv` for a name in an expression: `link_throughput_bps` is the column `throughput_bps`.
 pub fn link_column(name: &str) -> Option<&'static str> {
     LINKS.numeric_column(name.strip_prefix("link_")?).map(|column| column.name)
 }
 
-/// Returns the application metric in `figures.csv` for a name: `figure_rebuffer_s` is `rebuffer_s`. Metrics of real
-/// programs other than those of workloads begin with `program_`.
+/// Returns the application metric in `figures.csv` for a name in an expression: `figure_rebuffer_s` is `rebuffer_s`. If
+/// a real program defines a metric, the metric's name begins with `program_`.
 pub fn figure_name(name: &str) -> Option<&str> {
     name.strip_prefix("figure_")
         .filter(|figure| metric_names().any(|name| name == *figure) || figure.starts_with("program_"))
 }
 
 /// The statistics of `metric`: those over runs, and the published value. Ends of intervals and extremes over runs are
-/// excluded, because a claim is judged by its support.
+/// excluded, because the test of a claim uses resamples.
 pub const STATISTICS: [&str; 4] = ["mean", "median", "deviation", "published"];
 
 /// An error in an expression.
@@ -56,7 +56,7 @@ pub const STATISTICS: [&str; 4] = ["mean", "median", "deviation", "published"];
 pub struct ExpressionError {
     /// Column in characters, from 1.
     pub column: usize,
-    /// The text that was found, and what is accepted.
+    /// What was found, and what is accepted.
     pub message: String,
 }
 
@@ -97,7 +97,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Returns the lookups of metrics at points in the expression.
+    /// Returns the lookups in the expression: its metrics at points.
     pub fn lookups(&self) -> Vec<&Lookup> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -156,8 +156,8 @@ impl Expression {
         only.then_some(found)
     }
 
-    /// Returns whether the expression computes a median or a percentile, or reads a column with one in its name
-    /// (`..._median_...`, `p99_...`).
+    /// Returns whether the expression computes a median or a percentile, or reads a column with such a statistic in its
+    /// name (`..._median_...`, `p99_...`).
     pub fn uses_quantiles(&self) -> bool {
         let is_percentile = |word: &str| word.strip_prefix('p').is_some_and(|rank| rank.parse::<u32>().is_ok());
         let says_so = |name: &str| name.split('_').any(|word| word == "median" || is_percentile(word));
@@ -289,7 +289,7 @@ pub struct Lookup {
     pub experiment: String,
     /// The name of the metric.
     pub metric: String,
-    /// The statistic over the runs, one of [`STATISTICS`]; `None`: the value of every run, in the order of runs.
+    /// The statistic over the runs, one of [`STATISTICS`]; `None` for the value of every run, in the order of runs.
     pub statistic: Option<String>,
     /// Conditions on axes.
     pub filters: Vec<Filter>,
@@ -340,10 +340,11 @@ pub(crate) enum Function {
     Holds,
 }
 
-/// Any number of arguments, in [`FUNCTIONS`].
+/// The maximum in [`FUNCTIONS`] that denotes any number of arguments.
 const MANY: usize = usize::MAX;
 
-/// Functions by name: the kind of their arguments and of their result (`holds`: a number), and the minimum and maximum number of arguments.
+/// Functions by name: the kind of the arguments and of the result (`holds`: a number), and the minimum and maximum
+/// number of arguments.
 pub(crate) const FUNCTIONS: [(&str, Function, ValueKind, usize, usize); 19] = [
     ("abs", Function::Abs, ValueKind::Number, 1, 1),
     ("sqrt", Function::Sqrt, ValueKind::Number, 1, 1),

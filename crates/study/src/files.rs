@@ -4,16 +4,16 @@
 //! is no hook. A test provides a hook that kills the process at the n-th step, or that returns an error such as a full
 //! disk. The test can thus check every state that an interruption may leave.
 //!
-//! Two composite steps are atomic on a kill or a power failure, as far as POSIX guarantees. `replace` writes a
-//! temporary sibling, syncs it, renames it over the old file and syncs the folder. `publish` does the same for a folder
-//! that does not exist yet.
+//! Two composite steps are atomic even if the process is killed or the power fails, as far as POSIX guarantees this.
+//! `replace` writes a temporary sibling, syncs it, renames it over the old file and syncs the folder. `publish` does
+//! the same for a folder that does not exist yet.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A step that is about to be executed. Of all reads, only those of an archive are steps.
+/// A step before its execution. Only an archive's reads are steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOperation<'a> {
     /// Creates a folder.
@@ -50,11 +50,11 @@ pub type FileHook = Arc<dyn Fn(FileOperation<'_>) -> io::Result<()> + Send + Syn
 #[derive(Clone, Default)]
 pub struct FileSystem {
     hook: Option<FileHook>,
-    /// The number of bytes per write; a test sets a small number to interrupt within a file.
+    /// The number of bytes per write; a test sets a small number to interrupt a write within a file.
     chunk_bytes: Option<usize>,
 }
 
-/// A failed operation on the disk, with the path.
+/// A failed operation on the disk, and its path.
 #[derive(Debug)]
 pub struct FileOperationError {
     /// The operation in words.
@@ -81,16 +81,17 @@ impl std::fmt::Display for FileOperationError {
 
 impl std::error::Error for FileOperationError {}
 
-/// The prefix of names of all unfinished files and folders.
+/// The prefix of the names of all unfinished files and folders.
 pub(crate) const UNFINISHED: &str = ".unfinished-";
 
 impl FileSystem {
-    /// Access to the disk without a hook.
+    /// Creates access to the disk without a hook.
     pub fn new() -> Self {
         FileSystem::default()
     }
 
-    /// Access to the disk with a hook that is called before each step. Files are written in pieces of `chunk_bytes`.
+    /// Creates access to the disk with a hook that is called before each step. Files are written in chunks of
+    /// `chunk_bytes`.
     pub fn with_hook(hook: FileHook, chunk_bytes: usize) -> Self {
         FileSystem { hook: Some(hook), chunk_bytes: Some(chunk_bytes.max(1)) }
     }
@@ -110,7 +111,7 @@ impl FileSystem {
         })
     }
 
-    /// Creates a folder and its parents; it may already exist.
+    /// Creates a folder and its parents, unless they exist.
     pub(crate) fn create_folder(&self, path: &Path) -> Result<(), FileOperationError> {
         if path.is_dir() {
             return Ok(());
@@ -118,8 +119,8 @@ impl FileSystem {
         self.step("create the folder", path, FileOperation::CreateFolder(path), || fs::create_dir_all(path))
     }
 
-    /// Creates or overwrites files, then syncs them; not atomic. All files are written before the first sync, because
-    /// this takes less time.
+    /// Creates or overwrites files, then syncs them. This is not atomic. All files are written before the first sync,
+    /// which takes less time.
     fn write<'a>(&self, files: impl Iterator<Item = (PathBuf, &'a [u8])>) -> Result<(), FileOperationError> {
         let mut written = Vec::new();
         for (path, content) in files {
@@ -139,7 +140,7 @@ impl FileSystem {
         self.step("sync the folder", path, FileOperation::SyncFolder(path), || match File::open(path) {
             Ok(folder) if cfg!(unix) => folder.sync_all(),
             Ok(_) => Ok(()),
-            // Some systems cannot open a folder; their names are persistent without a sync.
+            // Some systems cannot open a folder. On these systems, names are persistent without a sync.
             Err(_) if !cfg!(unix) => Ok(()),
             Err(reason) => Err(reason),
         })
@@ -149,7 +150,7 @@ impl FileSystem {
         self.step("put in place", to, FileOperation::Rename(from, to), || fs::rename(from, to))
     }
 
-    /// Removes a file, or a folder with its contents; it need not exist.
+    /// Removes a file, or a folder with its contents, if it exists.
     pub(crate) fn remove(&self, path: &Path) -> Result<(), FileOperationError> {
         let kind = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata.file_type(),
@@ -213,9 +214,9 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Creates a folder with these files atomically. The files are first written to another folder, which also has the
-    /// files that were written there after `begin`, if it was called. An existing folder is moved aside and removed. An
-    /// interruption thus leaves the old folder, the new one, or none, but never a mixture.
+    /// Creates a folder with these files atomically. The files are first written to another folder, which also contains
+    /// the files that were written there after `begin`, if it was called. An existing folder is moved aside and
+    /// removed. After an interruption, there is thus the old folder, the new one, or none, but never a mixture.
     pub(crate) fn publish(
         &self,
         unfinished: &Path,
@@ -253,7 +254,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Returns the sorted names in a folder; empty if it does not exist.
+    /// Returns the sorted names in a folder; empty if the folder does not exist.
     pub(crate) fn names_in(&self, folder: &Path) -> Result<Vec<String>, FileOperationError> {
         let names = || -> io::Result<Vec<String>> {
             let entries = match fs::read_dir(folder) {

@@ -12,7 +12,7 @@ use std::path::Path;
 const DERIVED: [(&str, &str); 4] =
     [("throughput_bps", "bit/s"), ("loss_ratio", ""), ("mean_delay_s", "s"), ("mean_jitter_s", "s")];
 
-/// Returns the names of all metrics of flows. Common ones are first, because errors list only the first few.
+/// Returns the names of all metrics of flows. Common names are first, because errors list only the first few.
 pub(crate) fn flow_metrics() -> Vec<&'static str> {
     let mut names = vec!["goodput_bps", "completion_s"];
     names.extend(DERIVED.map(|(name, _)| name));
@@ -33,7 +33,7 @@ pub(crate) fn flow_unit(metric: &str) -> Option<&'static str> {
         let declared = fullpipe_lab::metrics().flat_map(|(_, metrics)| metrics).find(|known| known.name == metric);
         declared.map(|known| known.unit)
     };
-    // The unit of a program's own metric is the last part of its name.
+    // The unit of a metric that a program defines is the last part of its name.
     let of_program = || {
         let (_, last) = metric.strip_prefix("program_")?.rsplit_once('_')?;
         Some(match last {
@@ -46,8 +46,8 @@ pub(crate) fn flow_unit(metric: &str) -> Option<&'static str> {
     derived.or_else(column).or_else(reported).or_else(of_program)
 }
 
-/// Returns the reason why a flow of a scenario can never have a value of a metric, and the flows or metrics that have
-/// one. `None` if the flow can have a value.
+/// Returns the reason why a flow of a scenario can never have a value of a metric, and the flows or metrics that can.
+/// Returns `None` if the flow can have a value.
 pub(crate) fn never_has(
     metric: &str,
     is_reverse: bool,
@@ -57,7 +57,7 @@ pub(crate) fn never_has(
     let described = &scenario.flows[flow];
     let reports = |program: &Program| program.figures_of == Some(flow);
     let has_program = scenario.programs.iter().any(reports);
-    // The data that real programs send is not known before the run.
+    // The data that real programs send is unknown before the run.
     if has_program || [described.from_by, described.to_by].contains(&EndpointBackend::Program) {
         return None;
     }
@@ -98,8 +98,8 @@ pub(crate) fn never_has(
     Some((format!("flow {name} has no {metric}: its workload is {workload}, its protocol {protocol}"), expected))
 }
 
-/// Returns whether a metric belongs to the directions of flows. Application metrics belong to the ends of flows
-/// instead.
+/// Returns whether a metric belongs to the directions of flows. Application metrics instead belong to the ends of
+/// flows.
 fn is_of_flows(metric: &str) -> bool {
     DERIVED.iter().any(|(name, _)| *name == metric) || FLOWS.numeric_column(metric).is_some()
 }

@@ -1,4 +1,4 @@
-//! The laboratory of virtual time: runs scenarios of the `scenario` crate with the `lab` crate.
+//! The runner for virtual time: runs scenarios of the `scenario` crate with the `lab` crate.
 
 use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
 use crate::tables::{EVENT_AT, EVENT_MET};
@@ -26,15 +26,16 @@ pub struct VirtualTimeRunner {
     hints: Arc<Mutex<BTreeSet<Hint>>>,
 }
 
-/// The scenarios that were read last. The runs of a point are successive and differ only in their seeds, so they share
-/// the scenario with its traces. A cache of more scenarios would need more memory.
+/// The scenarios that were parsed last. The runs of a point are successive and differ only in their seeds, so they
+/// share the scenario with its traces. A cache of more scenarios would need more memory.
 #[derive(Debug, Default)]
 struct Recent(Mutex<VecDeque<(ResolvedText, Arc<Scenario>)>>);
 
 /// The text of a resolved scenario and the folder of its files.
 type ResolvedText = (String, Option<PathBuf>);
 
-/// The number of scenarios in the cache: with several workers, the end of a point and the beginning of the next.
+/// The number of scenarios in the cache. With several workers, the last runs of a point overlap with the first runs of
+/// the next.
 const MOST_RECENT: usize = 2;
 
 impl Recent {
@@ -56,8 +57,8 @@ impl Recent {
     }
 }
 
-/// Cache of SHA-256 hashes of files that scenarios refer to. A trace may have hundreds of megabytes, and each point of
-/// a study refers to it.
+/// Cache of SHA-256 hashes of files to which scenarios refer. A trace may have hundreds of megabytes, and each point of
+/// a study may refer to it.
 #[derive(Debug, Default)]
 struct Digests(Mutex<BTreeMap<PathBuf, Vec<u8>>>);
 
@@ -77,7 +78,7 @@ impl Digests {
 }
 
 impl VirtualTimeRunner {
-    /// Creates a laboratory with this build identity.
+    /// Creates a runner with this build identity.
     pub fn new(build: impl Into<String>) -> Self {
         VirtualTimeRunner {
             build: build.into(),
@@ -88,7 +89,7 @@ impl VirtualTimeRunner {
         }
     }
 
-    /// Returns the scenario of a resolved text, from the cache or parsed.
+    /// Returns the scenario of a resolved text, from the cache if possible.
     fn scenario(&self, resolved: &ResolvedScenario, options: &RunOptions) -> Result<Arc<Scenario>, RunError> {
         if let Some(known) = self.recent.find(&resolved.text, resolved.folder.as_deref()) {
             return Ok(known);
@@ -98,14 +99,14 @@ impl VirtualTimeRunner {
         Ok(read)
     }
 
-    /// Returns the hints about the scenarios that this laboratory and its clones have resolved since the last call.
-    /// Each occurs once, sorted by file and line.
+    /// Removes and returns the hints about the scenarios that this runner and its clones have resolved since the last
+    /// call. Each hint occurs once, sorted by file and line.
     pub fn take_hints(&self) -> Vec<Hint> {
         std::mem::take(&mut *self.hints.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
     }
 
-    /// Returns the same laboratory with intentional faults in every simulation, for tests of the auditor. The faults
-    /// count as part of the scenario, so that a run with faults is never mistaken for a valid run.
+    /// Returns the same runner with intentional faults in every simulation, for tests of the auditor. The faults count
+    /// as part of the scenario, so that a run with faults is never mistaken for a valid run.
     pub fn with_faults(mut self, faults: Vec<InjectedFault>) -> Self {
         self.faults = faults;
         self
@@ -152,7 +153,7 @@ impl Runner for VirtualTimeRunner {
         let cost = Cost::estimate(&loaded.scenario);
         let (text, folder) = (loaded.resolved, scenario.folder.clone());
         let unsupported = fullpipe_lab::unsupported_reason(described);
-        // Parsing the resolved text returns an equal scenario.
+        // The resolved text would be parsed into an equal scenario.
         self.recent.keep((text.clone(), folder.clone()), Arc::new(loaded.scenario));
         Ok(ResolvedScenario {
             text,
@@ -178,7 +179,7 @@ impl Runner for VirtualTimeRunner {
         if let Some(reason) = shared.real_time_reason() {
             return Err(RunError::Failed(format!("it cannot run in virtual time: {reason}")));
         }
-        // A copy only for another seed: with 10 000 flows it takes 12 MB.
+        // The scenario is copied only for another seed, because a copy of 10 000 flows takes 12 MB.
         let own = if shared.seed == seed {
             shared
         } else {
@@ -220,7 +221,7 @@ fn thread_cpu_s() -> Option<f64> {
     None
 }
 
-/// Returns the queue limits that the scenario states in BDP.
+/// Returns the queue limits that the scenario states in units of the BDP.
 fn bdp_limits(scenario: &Scenario) -> Vec<BdpLimitRecord> {
     let limits = scenario.bdp_limits.iter();
     let record = limits.map(|limit| BdpLimitRecord {
@@ -233,13 +234,13 @@ fn bdp_limits(scenario: &Scenario) -> Vec<BdpLimitRecord> {
     record.collect()
 }
 
-/// Returns the scenario of a run, ready to be built.
+/// Loads the scenario of a run, ready to be built.
 pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<Scenario, RunError> {
     if options.stop.load(Ordering::Relaxed) {
         return Err(RunError::Interrupted);
     }
     let name = "the resolved scenario".to_owned();
-    // Files that it refers to are relative to the folder of the scenario.
+    // Paths of files in the scenario are relative to the scenario's folder.
     let name = scenario.folder.as_ref().map_or(name.clone(), |folder| folder.join(name).display().to_string());
     let mut loaded = fullpipe_scenario::load(&scenario.text, &name, &[])
         .map_err(|errors| RunError::Failed(errors.to_string()))?
@@ -248,7 +249,7 @@ pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions)
     Ok(loaded)
 }
 
-/// Returns the laboratory's options for the options of a run.
+/// Converts the options of a run to those of the `lab` crate.
 pub(crate) fn lab_options(options: &RunOptions) -> Options {
     let capture = options.pcap.map(|snap_bytes| CaptureOptions { snap_bytes, append: append(options) });
     let qlog = options.qlog.then(|| QlogOptions { append: append(options) });
@@ -301,7 +302,7 @@ pub(crate) fn records(
     records.run = RunRecord {
         title: outcome.scenario().title.clone(),
         clock: clock.to_owned(),
-        // As in a cell, a time is converted to the nearest number, which prints the same nanoseconds.
+        // A time is converted to the nearest number, as in a cell, which is printed with the same nanoseconds.
         duration_s: outcome.end_time().to_cell().number(),
         measurement_from_s: outcome.scenario().measurement.from.to_cell().number(),
         packets: PacketCounts {

@@ -5,7 +5,7 @@ use fullpipe_scenario::schema::{Node, NodeContent};
 
 const LEVEL_KEYS: [&str; 4] = ["label", "value", "set", "replications"];
 
-/// Reads a level; an error contains the problem and what is accepted.
+/// Reads a level. An error contains the problem and what is accepted.
 pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
     let NodeContent::Table(entries) = &node.content else {
         let label = label_of(node);
@@ -48,7 +48,7 @@ pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
     Ok(Level { label, value, set, replications })
 }
 
-/// Returns the accepted values of a name that is fixed for all studies, if the value is invalid.
+/// Returns the accepted values of a name that is fixed for all studies, if this value is invalid.
 pub(crate) fn wrong_for_fixed_name(name: &str, value: &Node) -> Option<&'static str> {
     match name {
         "load" if number_of(value).is_none_or(|load| load <= 0.0) => Some("a fraction above zero, such as 0.8"),
@@ -58,7 +58,7 @@ pub(crate) fn wrong_for_fixed_name(name: &str, value: &Node) -> Option<&'static 
 }
 
 /// Flattens tables to dotted paths: `[experiment.set] flow.data.size = 1` is `"flow.data.size" = 1`. If the key itself
-/// has dots, a table is the value: `"topology.discipline" = { kind = "fifo", limit = "10packets" }` replaces the
+/// contains dots, a table is the value: `"topology.discipline" = { kind = "fifo", limit = "10packets" }` replaces the
 /// complete discipline.
 pub(crate) fn flattened(key: &str, node: &Node) -> Vec<Setting> {
     match &node.content {

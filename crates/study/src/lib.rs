@@ -1,9 +1,9 @@
 //! Studies as data: sweeps over scenarios, replications, published values and claims with verdicts, and an archive from
 //! which an interrupted sweep continues.
 //!
-//! [`load_file`] or [`load()`] reads a study, [`Study::apply`] applies the user's settings, and [`run`] runs it into a
-//! folder with a [`Runner`]. [`single_run_study`] creates a study with one run of one scenario. `docs/studies.md`
-//! describes the language.
+//! [`load_file`] or [`load()`] loads a study, [`Study::apply`] applies the user's settings, and [`run`] executes the
+//! study with a [`Runner`] and stores the records in a folder. [`single_run_study`] creates a study with one run of one
+//! scenario. `docs/studies.md` describes the language.
 
 mod archive;
 mod bound;

@@ -1,5 +1,5 @@
-//! Reads a [`Study`] from the text of a study file. The schema checks keys and types; this module checks the rest
-//! (names that must exist, levels, points, expressions). It reports all errors with their positions.
+//! Loads a [`Study`] from the text of a study file. The schema checks keys and types. This module checks everything
+//! else (names that must exist, levels, points, expressions). It reports all errors with their positions.
 
 use crate::check;
 use crate::expect;
@@ -16,8 +16,8 @@ use fullpipe_archive::{
 use fullpipe_scenario::schema::{self, Error, Errors, Node, SourceLocation, Sources, Tree, Value, ValueData};
 use std::path::Path;
 
-/// Loads a study from a file on the disk. A study that states no name has the name of its folder if the file is
-/// `study.toml`, and otherwise the name of the file.
+/// Loads a study from a file on the disk. If the study states no name, its name is that of its folder if the file is
+/// `study.toml`, and otherwise that of the file.
 ///
 /// # Errors
 /// All errors in the file and in the files in its folder.
@@ -37,8 +37,8 @@ pub fn load_file(path: &Path) -> Result<Study, Errors> {
     load(&text, &path.display().to_string(), &name, &shelf)
 }
 
-/// Loads a study from its text. `file` is its name in errors; `default_name` is the name of a study that does not state
-/// one.
+/// Loads a study from its text. `file` is the file name in errors; `default_name` is the name of a study that does not
+/// state one.
 ///
 /// # Errors
 /// All errors in the text and in the files in its folder.
@@ -47,7 +47,7 @@ pub fn load(text: &str, file: &str, default_name: &str, shelf: &dyn StudyFiles) 
     let mut loader = Loader { sources: &loaded.sources, text, shelf, replications: Vec::new(), errors: Vec::new() };
     let mut study = loader.study(&loaded.root, default_name);
     loader.published(&loaded.root, &mut study);
-    // Records may be those of a part of a study. Its claims were checked when the study was complete.
+    // Records may be those of only a part of a study. The claims were checked when the study was complete.
     if loader.errors.is_empty() && loaded.root.text("build").is_empty() {
         check::claims(
             &study,
@@ -68,7 +68,7 @@ pub fn load(text: &str, file: &str, default_name: &str, shelf: &dyn StudyFiles) 
     Err(Errors(errors))
 }
 
-/// Names with another meaning in `--set` or in tables.
+/// Names that have another meaning in `--set` or in tables.
 const RESERVED: [&str; 8] = ["experiments", "runs", "clock", "experiment", "seed", "key", "quick", "scenario"];
 
 struct Loader<'a> {
@@ -90,7 +90,7 @@ impl Loader<'_> {
         self.errors.push(self.sources.unknown_name(place, path, message, name, valid));
     }
 
-    /// Checks that a name is one of the valid ones.
+    /// Checks that a name is one of `valid`.
     fn exists(&mut self, place: SourceLocation, path: &str, what: &str, name: &str, valid: &[&str]) {
         if !valid.contains(&name) {
             self.unknown(place, path, format!("there is no {what} {name}"), name, valid);
@@ -256,7 +256,7 @@ impl Loader<'_> {
         self.replications = known;
     }
 
-    /// Checks the name of an axis or a parameter, which is also a column, a word in expressions and a name for `--set`.
+    /// Checks the name of an axis or a parameter, which is also used as a column, in expressions and in `--set`.
     fn usable_name(&mut self, name: &str, place: SourceLocation, what: &str) {
         if RESERVED.contains(&name) {
             let message = format!("{name} is a reserved name; it cannot be the name of {what}");
@@ -415,7 +415,8 @@ impl Loader<'_> {
         Some(level)
     }
 
-    /// Reads points as indices of levels. An axis without declared values gets those in the points, if `may_add`.
+    /// Reads points as indices of levels. If `may_add`, an axis without declared values receives the values in the
+    /// points.
     fn points(&mut self, list: &Value, axes: &mut [Axis], may_add: bool) -> Vec<Vec<usize>> {
         let declared: Vec<bool> = axes.iter().map(|axis| !axis.levels.is_empty()).collect();
         let mut points: Vec<Vec<usize>> = Vec::new();
@@ -429,7 +430,8 @@ impl Loader<'_> {
             let mut point = Vec::new();
             for (axis, declared) in axes.iter_mut().zip(&declared) {
                 let Some(entry) = entries.iter().find(|entry| entry.name == axis.name) else {
-                    // If the name of an axis is misspelled, its correct name is missing too.
+                    // If the name of an axis is misspelled, the correct name is missing too, so this error would be
+                    // redundant.
                     if self.errors.len() == before {
                         let message = format!("this point has no value for the axis {}", axis.name);
                         self.wrong(value.place, "points", message, &[&axis.name]);
@@ -492,7 +494,8 @@ impl Loader<'_> {
             for value in tree.list("experiments") {
                 self.exists(value.place, "experiments", "experiment", value.text(), &experiment_names);
             }
-            // A metric with a wrong expression has its own error. It exists, so plots and expectations can name it.
+            // A metric with an invalid expression has a separate error. The metric exists, so plots and expectations
+            // may use its name.
             let placeholder = || expression::parse("0", ExpressionPurpose::Metric).ok();
             let found = self.expression(tree, ExpressionPurpose::Metric).or_else(placeholder);
             let Some(expression) = found else { continue };
@@ -571,7 +574,7 @@ impl Loader<'_> {
         plots
     }
 
-    /// Checks the keys that a kind of plot requires in addition to the common ones.
+    /// Checks that the keys are present that a kind of plot requires in addition to the common ones.
     fn plot_is_whole(&mut self, tree: &Tree, kind: PlotKind) {
         let needed: &[&str] = match kind {
             PlotKind::Ellipse => &["x", "y", "subject"],
@@ -633,8 +636,8 @@ impl Loader<'_> {
     }
 }
 
-/// Returns the position of a character of an expression in the file, or of the complete text if it is written with
-/// escapes.
+/// Returns the position in the file of a character of an expression. If the text is written with escapes, returns the
+/// position of the complete text.
 fn expression_place(file: &str, tree: &Tree, key: &str, column: usize) -> SourceLocation {
     let whole = tree.location_of(key);
     let SourceLocation::File { start, end } = whole else { return whole };

@@ -1,5 +1,5 @@
-//! Creates the plan of a study: every point of every selected experiment with its resolved scenario, and every run with
-//! its seed and key. Points with equal scenarios share their runs.
+//! Creates the plan of a study. It contains every point of every selected experiment with its resolved scenario, and
+//! every run with its seed and key. Points with equal scenarios share their runs.
 
 use crate::error::StudyError;
 use crate::evaluate::{self, EvaluationContext, direction_matches, end_of, flow_matches};
@@ -18,9 +18,9 @@ use std::sync::Arc;
 pub struct Plan {
     /// Points, in the order of the study.
     pub points: Vec<Point>,
-    /// Runs, each once, in the order in which points first need them.
+    /// Runs without duplicates, in the order in which points first need them.
     pub runs: Vec<PlannedRun>,
-    /// The columns before the seed: `experiment` if the study has several, then all axes.
+    /// The columns before the seed: `experiment` if the study has several experiments, then all axes.
     pub columns: Vec<String>,
 }
 
@@ -29,17 +29,17 @@ pub struct Plan {
 pub struct Point {
     /// The name of its experiment.
     pub experiment: String,
-    /// Index of a level for each of the experiment's axes.
+    /// For each axis of the experiment, the index of a level.
     pub levels: Vec<usize>,
     /// The values of the axes as `axis=value;axis=value`, without the experiment.
     pub own_label: String,
-    /// As `own_label`, with the experiment if the study has several.
+    /// `own_label`, with the experiment if the study has several.
     pub label: String,
     /// The values of the axes, and the experiment if the study has several.
     pub place: archive::Point,
     /// The axes and parameters with a numeric value at this point.
     pub numbers: BTreeMap<String, f64>,
-    /// The indices of its runs, in order.
+    /// The indices of the point's runs, in order.
     pub runs: Vec<usize>,
 }
 
@@ -56,12 +56,12 @@ pub struct PlannedRun {
     pub scenario: Arc<ResolvedScenario>,
     /// The indices of the points that use the run.
     pub points: Vec<usize>,
-    /// The first point and the number of the run there, for messages.
+    /// The first point that uses the run, and the number of the run there, for messages.
     pub label: String,
 }
 
 /// Returns the key of a run: the first 128 bits of a SHA-256 hash, in hexadecimal. The hash covers the scenario with
-/// the content of every file to which it refers, the seed and the build.
+/// the content of every file to which it refers, the seed, and the build.
 pub fn run_key(content: &[u8], seed: u64, build: &str) -> String {
     let mut hash = Sha256::new();
     for part in [b"fullpipe run".as_slice(), content, &seed.to_le_bytes(), build.as_bytes()] {
@@ -71,7 +71,7 @@ pub fn run_key(content: &[u8], seed: u64, build: &str) -> String {
     hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Creates the plan: resolves the scenario of each point and checks that metrics can be computed from its flows.
+/// Creates the plan: resolves the scenario of each point, and checks that the metrics can be computed from its flows.
 ///
 /// # Errors
 /// If the scenario is invalid at a point, or a metric refers to a flow that does not exist.
@@ -85,7 +85,7 @@ pub fn make_plan(study: &Study, laboratory: &dyn Runner) -> Result<Plan, StudyEr
     for experiment in study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name)) {
         for levels in experiment.combinations() {
             let real = experiment.is_real_time(&levels);
-            // A check without runs has no laboratory for real time and does not need one.
+            // A check without runs has no runner for real time and does not need one.
             let by_clock = laboratory.real_time_runner().filter(|_| real);
             let nobody = real && by_clock.is_none();
             let laboratory = by_clock.unwrap_or(laboratory);
@@ -94,7 +94,7 @@ pub fn make_plan(study: &Study, laboratory: &dyn Runner) -> Result<Plan, StudyEr
                 let (point, overrides) = describe(study, experiment, levels.clone(), several, run)?;
                 let mut scenario = resolve(study, experiment, &point, &overrides, laboratory)?;
                 if nobody {
-                    // The run must differ from the run in virtual time.
+                    // The key of the run must differ from that of the run in virtual time.
                     scenario.content.extend(b"\nclock: real");
                 }
                 Ok((point, Arc::new(scenario)))
@@ -137,12 +137,12 @@ pub fn make_plan(study: &Study, laboratory: &dyn Runner) -> Result<Plan, StudyEr
     Ok(plan)
 }
 
-/// The number of runs with random starts at each point. They show whether a claim over deterministic points depends on
-/// the phase between flows.
+/// The number of runs with random starts at each point. These runs show whether a claim over deterministic points
+/// depends on the phase between flows.
 pub const PHASE_RUNS: u64 = 10;
 
 /// Returns the plan of the runs with random starts at some points of a study's plan, in the order of these points. The
-/// seeds are those of the first replications. Keys follow from the content, as for all runs.
+/// seeds are those of the first replications. The content determines the keys, as for all runs.
 ///
 /// # Errors
 /// If a scenario is invalid with `random_starts`.
@@ -182,7 +182,8 @@ pub(crate) fn with_random_starts(
     Ok(starts)
 }
 
-/// Returns the names of the replications whose rows the runs of a point use, those of the experiment first.
+/// Returns the names of the replications whose rows the runs of a point use. The replications of the experiment are
+/// first.
 fn rows_of<'a>(experiment: &'a Experiment, levels: &'a [usize]) -> impl Iterator<Item = &'a str> {
     let of_axes = experiment.axes.iter().zip(levels).filter_map(|(axis, level)| axis.levels.get(*level));
     let of_axes = of_axes.filter_map(|level| level.replications.as_deref());
@@ -207,9 +208,9 @@ fn row<'a>(study: &'a Study, experiment: &Experiment, name: &str, run: u64) -> R
 }
 
 /// Returns a description of a point, and the settings of the scenario for one of its runs. Their order is: parameters;
-/// the run's row of the experiment's replications; the settings of the experiment; the settings of the user; and those
-/// of the axes, each after its row. Axes are last, so that labels are correct. If several settings have the same path,
-/// the last one applies.
+/// the run's row of the experiment's replications; the settings of the experiment; the settings of the user; the
+/// settings of the axes, each after its row of replications. If several settings have the same path, the last one
+/// applies. Axes are last, so that their labels are correct.
 fn describe(
     study: &Study,
     experiment: &Experiment,
@@ -275,17 +276,17 @@ fn resolve(
     };
     laboratory.resolve(source, overrides).map_err(|message| {
         let place = if point.own_label.is_empty() { String::new() } else { format!(" at {}", point.own_label) };
-        // The scenario's checker reports a setting of an experiment as an option of the user.
+        // The scenario's checker reports a setting of an experiment as a `--set` option.
         let message = message.replace("--set ", "setting ");
         StudyError::Usage(format!("study {}, experiment {}{place}:\n{message}", study.name, experiment.name))
     })
 }
 
-/// Answers with as many numbers as there will be flows, and records names that match no flow.
+/// A context that answers with as many numbers as there will be flows, and records names that match no flow.
 struct Names<'a> {
     scenario: &'a ResolvedScenario,
     point: &'a Point,
-    /// The kind of the expected subject, and the unmatched name.
+    /// The kind of subject that was expected, and the unmatched name.
     unmatched: std::cell::RefCell<Option<(Subject, String)>>,
 }
 
@@ -327,7 +328,7 @@ impl EvaluationContext for Names<'_> {
         if !self.scenario.series.iter().any(|(of, what)| of == subject && what == metric) {
             *self.unmatched.borrow_mut() = Some((Subject::Series, format!("{subject}, {metric}")));
         }
-        // The number of samples is not known before the run.
+        // The number of samples is unknown before the run.
         Vec::new()
     }
     fn measured_series(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {

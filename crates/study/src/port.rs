@@ -1,6 +1,6 @@
-//! The interface between a study and a laboratory, which resolves and runs scenarios and identifies the build.
+//! The interface between a study and a runner, which resolves and runs scenarios and identifies the build.
 //!
-//! `laboratory.rs` implements it with the real laboratory; tests have their own implementations.
+//! `laboratory.rs` implements it with the `lab` crate; tests have their own implementations.
 
 use fullpipe_archive::RunRecord;
 use fullpipe_lab::cost::Cost;
@@ -22,36 +22,37 @@ pub struct ScenarioSource {
     pub origin: String,
     /// The text of the scenario.
     pub text: String,
-    /// The folder of the files to which it refers; `None` if it is embedded.
+    /// The folder of the files to which the scenario refers; `None` if the scenario is embedded.
     pub folder: Option<PathBuf>,
 }
 
 /// A scenario with overrides applied and defaults inserted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedScenario {
-    /// The resolved scenario in the scenario language. It is sufficient for a run.
+    /// The resolved scenario in the scenario language. This text is sufficient for a run.
     pub text: String,
-    /// All data that determines a run except seed and build: the text and the content of every file to which it refers.
+    /// All data that determines a run except seed and build: the text, and the content of every file to which it
+    /// refers.
     pub content: Vec<u8>,
-    /// The names of its flows as in `flows.csv`, including reverse directions.
+    /// The names of the scenario's flows as in `flows.csv`, including reverse directions.
     pub flows: Vec<String>,
-    /// The names of main directions. It is a set because each flow is looked up, and there may be ten thousand.
+    /// The names of main directions. The type is a set because each flow is looked up, and there may be ten thousand.
     pub main_flows: BTreeSet<String>,
     /// The names of the measured directions of links, as in `links.csv`.
     pub links: Vec<String>,
-    /// The names of its hosts and routers.
+    /// The names of the scenario's hosts and routers.
     pub hosts: Vec<String>,
-    /// The subjects and metrics of its probes, as in `series.csv`.
+    /// The subjects and metrics of the scenario's probes, as in `series.csv`.
     pub series: Vec<(String, String)>,
-    /// The events and what they record: `met_s`, `at_s` and metrics.
+    /// The events and the values that they record: `met_s`, `at_s` and metrics.
     pub events: Vec<(String, String)>,
-    /// The measured interval: its start, and its end in a run with the full duration.
+    /// The measured interval: its start, and its end in a run of the full duration.
     pub measured_interval: (Duration, Duration),
-    /// The folder of the files to which it refers.
+    /// The folder of the files to which the scenario refers.
     pub folder: Option<PathBuf>,
-    /// The estimated cost of a run. A study begins with its longest runs. The cost is not part of the records.
+    /// The estimated cost of a run. A study starts its longest runs first. The cost is not part of the records.
     pub cost: Cost,
-    /// The reason why this build cannot run it, if it cannot.
+    /// The reason why this build cannot run the scenario, if it cannot.
     pub unsupported: Option<String>,
 }
 
@@ -60,21 +61,21 @@ pub struct ResolvedScenario {
 pub struct RunOptions {
     /// Whether the auditor checks every packet.
     pub audit: bool,
-    /// Whether to write packet captures: the maximum number of bytes of each packet, 0 for all.
+    /// Maximum number of bytes per packet in packet captures, 0 for all; `None` writes no captures.
     pub pcap: Option<u32>,
     /// Whether to write qlog files.
     pub qlog: bool,
     /// In real time: whether to record every arrival, for a replay.
     pub record: bool,
-    /// Whether to also reuse runs that are not reproducible, which are runs in real time.
+    /// Whether to also reuse runs that are not reproducible, namely runs in real time.
     pub resume: bool,
     /// The destination of files that are too large for [`RunRecords::files`].
     pub attach: RunFileSink,
-    /// Set by the caller to end a run early; the run then returns [`RunError::Interrupted`].
+    /// The flag that the caller sets to end a run early. The run then returns [`RunError::Interrupted`].
     pub stop: Arc<AtomicBool>,
 }
 
-/// The destination of further files of a run, which are written in pieces. They are stored together with the run's
+/// The destination of further files of a run, which are written in chunks. They are stored together with the run's
 /// records, or not at all.
 #[derive(Clone, Default)]
 pub struct RunFileSink(Option<Arc<AppendTo>>);
@@ -92,7 +93,7 @@ impl RunFileSink {
         self.0.is_some()
     }
 
-    /// Appends bytes to a file, which is created if it does not exist.
+    /// Appends bytes to a file, and creates the file if it does not exist.
     ///
     /// # Errors
     /// The error of the disk; [`io::ErrorKind::Unsupported`] if there is no destination.
@@ -115,49 +116,49 @@ impl fmt::Debug for RunFileSink {
 pub struct RunRecords {
     /// The run's tables and further files, as name and content. They always include `flows.csv`.
     pub files: Vec<(String, Vec<u8>)>,
-    /// The content of `run.json`. Key, build, seed and options are inserted when it is stored.
+    /// The content of `run.json`. When it is stored, key, build, seed and options are inserted.
     pub run: RunRecord,
     /// The CPU time of the run in seconds, if known; not part of the records.
     pub cpu_s: Option<f64>,
 }
 
-/// The error of a run without records.
+/// The reason why a run has no records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
     /// The run failed.
     Failed(String),
-    /// The machine rejected an operation (memory, disk, permission).
+    /// The system rejected an operation (memory, disk, permission).
     System(String),
-    /// The run was interrupted by [`RunOptions::stop`].
+    /// [`RunOptions::stop`] interrupted the run.
     Interrupted,
 }
 
 /// Resolves and runs scenarios.
 pub trait Runner: Sync {
-    /// Applies overrides, of which later ones have precedence, checks the scenario, and inserts defaults.
+    /// Applies overrides, where later ones take precedence, checks the scenario, and inserts defaults.
     ///
     /// # Errors
     /// All errors of the scenario, one line each, with their positions.
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String>;
 
-    /// Runs a scenario with this seed, which replaces its own.
+    /// Runs a scenario with this seed instead of the scenario's own seed.
     ///
     /// # Errors
     /// If the run has no records.
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError>;
 
-    /// Returns whether a repeated run has the same result. Runs in real time do not.
+    /// Returns whether a repeated run has the same result, which is not so in real time.
     fn is_repeatable(&self) -> bool {
         true
     }
 
-    /// Returns the override with which each flow of a scenario starts later by a random part of a round-trip time, to
-    /// detect phase effects. `None` if the laboratory does not support it.
+    /// Returns the override that delays the start of each flow of a scenario by a random part of a round-trip time, to
+    /// detect phase effects. Returns `None` if the runner does not support this.
     fn random_starts_override(&self) -> Option<Override> {
         None
     }
 
-    /// Returns the laboratory for runs in real time, if there is one.
+    /// Returns the runner for real time, if there is one.
     fn real_time_runner(&self) -> Option<&dyn Runner> {
         None
     }

@@ -1,8 +1,8 @@
 //! Reads published values: `published.csv` in the folder of a study, or `[[published]]` in the study.
 //!
-//! Required columns, in any order: experiment (may be empty if the study has one), point (`axis=value;axis=value`),
-//! metric, and value. Optional columns: tolerance, published_runs (1 if unknown; empty for exact values), source, note,
-//! and explained_by. Lines that begin with `#` are comments.
+//! Required columns, in any order: experiment (may be empty if the study has only one), point
+//! (`axis=value;axis=value`), metric, and value. Optional columns: tolerance, published_runs (1 if unknown; empty for
+//! exact values), source, note, and explained_by. Lines that begin with `#` are comments.
 
 use crate::study::{Axis, Experiment, PublishedResult, Study, Tolerance};
 use crate::words::{list_of, suggestion};
@@ -15,7 +15,7 @@ pub const PUBLISHED_COLUMNS: [&str; 9] =
 const PUBLISHED_RUNS: &str = "published_runs";
 const REQUIRED: [&str; 3] = ["point", "metric", "value"];
 
-/// A published value as written, with the positions for errors.
+/// A published value as written, with its positions for errors.
 pub(crate) struct PublishedRow<'a> {
     fields: [String; 9],
     place: RowPlace<'a>,
@@ -26,7 +26,7 @@ enum RowPlace<'a> {
     Line { file: String, line: usize, columns: [usize; 9] },
 }
 
-/// Returns the rows of a CSV file; a line that is not a row is an error.
+/// Returns the rows of a CSV file, and reports each line that is not a row as an error.
 pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<PublishedRow<'static>> {
     let error = |line: usize, column: usize, found: &str, message: String, expected: Vec<String>| Error {
         file: file.to_owned(),
@@ -99,7 +99,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Publi
                 fields[field] = record.get(index).unwrap_or("").to_owned();
                 columns[field] = column_of(text, line, &record, index);
             } else if *column == PUBLISHED_RUNS {
-                // Without the column, the number of runs is unknown.
+                // Without the column, the number of runs is unknown, for which 1 is used.
                 "1".clone_into(&mut fields[field]);
             }
         }
@@ -108,8 +108,8 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Publi
     rows
 }
 
-/// Returns the column of the field with this index, in characters from 1. It is approximate: quotation marks are not
-/// parsed again, and the fields before it are searched one after another.
+/// Returns the column of the field with this index, in characters from 1. The result is approximate: quotation marks
+/// are not parsed again, and the preceding fields are searched one after another.
 fn column_of(text: &str, line: usize, record: &csv::StringRecord, index: usize) -> usize {
     let Some(line) = text.lines().nth(line.saturating_sub(1)) else { return 1 };
     let mut at = 0;
@@ -240,7 +240,7 @@ impl<'a> PublishedRow<'a> {
     }
 }
 
-/// Returns the point as the experiment writes it, or the problem and what is accepted.
+/// Returns the point in the experiment's order, or the problem and what is accepted.
 fn canonical_point(experiment: &Experiment, text: &str) -> Result<String, (String, Vec<String>)> {
     let mut levels: Vec<Option<usize>> = vec![None; experiment.axes.len()];
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
@@ -275,7 +275,7 @@ fn canonical_point(experiment: &Experiment, text: &str) -> Result<String, (Strin
     Ok(point_label(experiment, &levels))
 }
 
-/// Returns a point as `axis=value;axis=value`, without the experiment.
+/// Formats a point as `axis=value;axis=value`, without the experiment.
 pub(crate) fn point_label(experiment: &Experiment, levels: &[usize]) -> String {
     Point(pairs(experiment, levels).collect()).to_string()
 }

@@ -1,5 +1,4 @@
-//! The laboratory of real time: runs scenarios with the wall clock and with real programs in namespaces of this
-//! machine.
+//! The runner for real time: runs scenarios with the wall clock and with real programs in namespaces of this machine.
 
 use crate::laboratory::{self, VirtualTimeRunner};
 use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
@@ -18,7 +17,7 @@ use std::sync::atomic::Ordering;
 /// A callback that receives the clock and the lateness during a run.
 pub type LatenessObserver = Box<dyn Fn(Instant, &Lateness) + Send + Sync>;
 
-/// Two laboratories, one for each clock.
+/// Two runners, one for each clock.
 pub struct RunnerPair {
     virtual_time: VirtualTimeRunner,
     real_time: Box<dyn Runner>,
@@ -31,7 +30,7 @@ impl fmt::Debug for RunnerPair {
 }
 
 impl RunnerPair {
-    /// Combines the two laboratories.
+    /// Combines the two runners.
     pub fn new(virtual_time: VirtualTimeRunner, real_time: Box<dyn Runner>) -> Self {
         RunnerPair { virtual_time, real_time }
     }
@@ -73,7 +72,7 @@ impl fmt::Debug for RealTimeRunner {
 }
 
 impl RealTimeRunner {
-    /// Creates a laboratory with this build identity, whose hosts are connected in `home`.
+    /// Creates a runner with this build identity. `home` is the namespace to which the hosts are connected.
     pub fn new(build: impl Into<String>, home: real_time::EmulatorNamespace, live: LatenessObserver) -> Self {
         RealTimeRunner { resolver: VirtualTimeRunner::new(build), home, live }
     }
@@ -145,7 +144,7 @@ impl Runner for RealTimeRunner {
     }
 }
 
-/// Returns the record of lateness, with the duration of the run and the CPU time of its thread.
+/// Converts the lateness to a record, with the duration of the run and the CPU time of its thread.
 fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRecord {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let spread = |spread: LatenessSummary| LatenessSpread {
@@ -183,7 +182,7 @@ fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRec
     }
 }
 
-/// Returns the record of the kernel endpoints of flows. Their behavior depends on the kernel version.
+/// Converts the results of the flows' kernel endpoints to a record. Their behavior depends on the kernel version.
 fn kernel(result: &RealTimeOutcome) -> Nullable<KernelRecord> {
     if result.kernel.is_empty() {
         return Nullable(None);

@@ -1,4 +1,4 @@
-//! The laboratory of replays: repeats a real-time run in virtual time with the recorded arrivals.
+//! The runner for replays: repeats a real-time run in virtual time with the recorded arrivals.
 
 use crate::laboratory::{self, VirtualTimeRunner};
 use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Runs scenarios in virtual time with arrivals from a file.
+/// Runs scenarios in virtual time with the arrivals in a file.
 #[derive(Clone, Debug)]
 pub struct ReplayRunner {
     resolver: VirtualTimeRunner,
@@ -17,7 +17,7 @@ pub struct ReplayRunner {
 }
 
 impl ReplayRunner {
-    /// Creates a laboratory with this build identity and a file that a real-time run of the scenario has written.
+    /// Creates a runner with this build identity and a file that a real-time run of the scenario has written.
     ///
     /// # Errors
     /// If the file cannot be read.

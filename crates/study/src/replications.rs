@@ -1,5 +1,5 @@
-//! Reads replications, the settings that differ between runs: a CSV file in the folder of a study, or a list of tables
-//! in the study.
+//! Reads replications, which are settings that differ between runs. Their source is a CSV file in the folder of a
+//! study, or a list of tables in the study.
 //!
 //! The columns of the file are paths of a scenario. Row r, counted from 1, applies to run r. A cell is a value as in
 //! `--set`. Lines that begin with `#` are comments.
@@ -9,7 +9,7 @@ use crate::settings::value_of;
 use crate::study::Setting;
 use fullpipe_scenario::schema::{Error, Value};
 
-/// Returns the rows of a CSV file; a line that is not a row is an error.
+/// Returns the rows of a CSV file, and reports each line that is not a row as an error.
 pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Vec<Setting>> {
     let error = |line: u64, message: String, expected: Vec<String>| Error {
         file: file.to_owned(),

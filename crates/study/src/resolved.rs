@@ -1,5 +1,5 @@
-//! Writes a study without defaults, including scenarios and published values: the `study.toml` of a folder of records.
-//! The result is itself a study file, which repeats the study.
+//! Writes a complete study, including scenarios and published values, as the `study.toml` of a folder of records. The
+//! result is itself a study file that repeats the study.
 
 use crate::level::level_of;
 use crate::published::point_label;
@@ -43,7 +43,7 @@ pub fn resolved_text(study: &Study, build: &str) -> String {
         plot: study.plots.clone(),
         claim: study.claims.iter().map(|claim| claim.record.clone()).collect(),
         expect: study.expectations.iter().filter_map(|expectation| expectation.record.clone()).collect(),
-        // Written even if empty, so that a `published.csv` in the folder of records is not read.
+        // Written even if it is empty, so that a `published.csv` in the folder of records is not read.
         published: Some(present(study).cloned().map(published_record).collect()),
     };
     record.to_toml()
@@ -83,7 +83,7 @@ fn published_record(row: PublishedResult) -> PublishedRecord {
     }
 }
 
-/// Returns an axis for the report: the first text, and its values in all experiments.
+/// Returns an axis for the report: its first text, and its values in all experiments.
 fn axis_of_study(study: &Study, name: &str) -> AxisOfStudy {
     let axes = || study.experiments.iter().flat_map(|experiment| &experiment.axes).filter(|axis| axis.name == name);
     let mut values: Vec<String> = Vec::new();
@@ -132,7 +132,7 @@ fn axis_record(axis: &Axis) -> AxisRecord {
     }
 }
 
-/// Returns a level as a plain value, if its label is sufficient.
+/// Returns a level as a plain value, if its label is sufficient to describe it.
 fn plain(level: &Level) -> Node {
     match &level.value {
         Some(value) if is_plain(level, value) => value.clone(),

@@ -29,10 +29,10 @@ use std::sync::atomic::AtomicBool;
 pub struct StudyOptions {
     /// The number of simultaneous runs; results do not depend on it.
     pub jobs: usize,
-    /// The options of each run. The study sets the destination of its files and the stop flag.
+    /// The options of each run. The study sets the destination of the run's files and the stop flag.
     pub run: RunOptions,
     /// The memory of the machine in bytes, if known. A run that needs more is rejected before the first run. If the
-    /// memory is not sufficient for `jobs` runs, fewer runs are made at once.
+    /// memory is not sufficient for `jobs` runs, fewer runs are made at a time.
     pub memory_bytes: Option<u64>,
     /// Whether all runs exist in the folder and none of the plan may be made, as after [`merge`](crate::merge).
     /// Runs with random starts, which the results of the others require, are still made.
@@ -56,21 +56,21 @@ pub struct StudyOutcome {
     pub reused: usize,
     /// The runs that failed, with the reason.
     pub failed: Vec<(String, String)>,
-    /// The runs that are not trusted, and the values and claims that have no verdict because of them, with the reason.
+    /// The runs that are not trusted, and the values and claims without a verdict because of them, with the reason.
     pub untrusted: Vec<(String, String)>,
     /// Whether the study was shortened.
     pub quick: bool,
-    /// The verdicts under each study seed, for a study that was repeated under several seeds.
+    /// The verdicts under each study seed; empty unless the study was repeated under several seeds.
     pub seeds: Vec<SeedVerdicts>,
-    /// Conditions that make results suspicious although no check failed. A warning of several runs occurs once.
+    /// Conditions that make results suspicious although no check failed. A warning that several runs share occurs once.
     pub warnings: Vec<Warning>,
     /// The rows of `flow_summary.csv`.
     pub flows: Vec<FlowSummaryRow>,
-    /// The CPU time of all runs in seconds, including earlier runs, as far as it is known.
+    /// The CPU time of all runs in seconds, including earlier runs, as far as known.
     pub cpu_s: f64,
     /// The rows of `expectations.csv`.
     pub expectations: Vec<ExpectationRow>,
-    /// The measured intervals of the points without duplicates: the start, and the longest duration of a run.
+    /// The distinct measured intervals of the points: the start, and the longest duration of a run.
     pub intervals: Vec<(Duration, Duration)>,
 }
 
@@ -95,7 +95,8 @@ impl StudyOutcome {
     }
 }
 
-/// Runs a study into a folder: makes the missing runs, then the tables. `stop` ends it early; finished runs are kept.
+/// Runs a study into a folder: makes the missing runs, then writes the tables. `stop` ends it early; finished runs are
+/// kept.
 ///
 /// # Errors
 /// See [`StudyError`]. Failed runs are not an error of the study; the outcome contains them.
@@ -172,7 +173,7 @@ pub fn run(
         StudyOutcome { quick: study.quick, seeds, warnings, flows, expectations, ..StudyOutcome::default() };
     outcome.untrusted.extend(nothing_delivered(&results));
     let of_starts = starts.iter().flat_map(|(plan, results)| plan.runs.iter().zip(results));
-    // A study has few intervals: one, or one per experiment.
+    // There are few different intervals in a study: one, or one per experiment.
     for run in &plan.runs {
         if !outcome.intervals.contains(&run.scenario.measured_interval) {
             outcome.intervals.push(run.scenario.measured_interval);
@@ -236,7 +237,7 @@ fn with_more_seeds(
 ) -> Result<Option<Study>, StudyError> {
     let (SeedSource::Fixed(own), [run]) = (study.seeds, plan.runs.as_slice()) else { return Ok(None) };
     let runs = folder.join("runs");
-    // A folder with other content is rejected later, with its reason.
+    // A folder with other content is rejected later, with the reason.
     if !runs.is_dir() {
         return Ok(None);
     }
@@ -253,7 +254,7 @@ fn with_more_seeds(
     Ok((!seeds.is_empty()).then(|| Study { more_seeds: seeds, ..study.clone() }))
 }
 
-/// Returns the warnings of all runs. A warning of several runs occurs once, with the number of these runs.
+/// Returns the warnings of all runs. A warning that several runs share occurs once, with the number of these runs.
 fn of_runs(plan: &Plan, results: &[RunResult]) -> Vec<Warning> {
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut found: Vec<(&str, &Warning, usize)> = Vec::new();
@@ -278,7 +279,7 @@ fn of_runs(plan: &Plan, results: &[RunResult]) -> Vec<Warning> {
     merged.collect()
 }
 
-/// Returns the reason why no result is trusted, if no run delivered data: the runs, and the text of the first warning.
+/// Returns the reason why no result is trusted if no run delivered data: the runs, and the text of the first warning.
 fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
     let mut texts = Vec::new();
     for result in results {
@@ -293,7 +294,7 @@ fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
     Some((runs, (*texts.first()?).clone()))
 }
 
-/// Returns the study of a scenario that is run on its own: one point with one run, which has exactly this seed.
+/// Returns the study of a scenario that is run without a study: one point with one run, which has exactly this seed.
 pub fn single_run_study(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> Study {
     let metrics = single_metrics::SINGLE_METRICS.iter().map(|metric| metric.map(str::to_owned));
     let metrics = metrics.filter_map(|[name, unit, text, expression]| {

@@ -1,8 +1,8 @@
 //! Applies the user's options to a study: `--set`, `--runs`, `--seed`, `--quick`.
 //!
-//! `--set NAME=VALUE` sets the fixed names `experiments`, `runs` and `clock`, the study's axes (VALUE replaces their
-//! values; a single value is a list of one) and parameters. `--set scenario.PATH=VALUE` applies to every scenario with
-//! the path. `--quick` shortens what the user has not set.
+//! `--set NAME=VALUE` sets the fixed names `experiments`, `runs` and `clock`, the study's parameters, and its axes
+//! (VALUE replaces the values of an axis; a single value is a list of one). `--set scenario.PATH=VALUE` applies to
+//! every scenario with the path. `--quick` shortens what the user has not set.
 
 use crate::check::point_passes;
 use crate::error::StudyError;
@@ -18,7 +18,7 @@ use fullpipe_scenario::schema::{
 /// The user's options.
 #[derive(Clone, Debug, Default)]
 pub struct UserSettings {
-    /// The options `--set`, in order. If several options have the same name, the last one applies.
+    /// The `--set` options, in order. If several options have the same name, the last one applies.
     pub set: Vec<Override>,
     /// The number of runs per point.
     pub runs: Option<u64>,
@@ -35,7 +35,7 @@ const FIXED: [&str; 3] = ["experiments", "runs", "clock"];
 static ANYTHING: Table =
     Table { name: "value", fields: &[&[Field::required("value", FieldKind::Raw, "")]], ..Table::EMPTY };
 
-/// Parses VALUE as TOML; a bare word is a string.
+/// Parses VALUE as TOML, where a bare word is a string.
 pub(crate) fn value_of(text: &str) -> Node {
     let loaded = schema::load(&ANYTHING, &format!("value = {text}\n"), "", &[]);
     match loaded {
@@ -53,10 +53,10 @@ struct Applier<'a> {
 type Outcome<T> = Result<T, Box<Error>>;
 
 impl Study {
-    /// Applies the user's options to the study and returns messages for the user.
+    /// Applies the user's options to the study, and returns messages for the user.
     ///
     /// # Errors
-    /// If a name or a value does not exist, with the nearest one that does.
+    /// If a name or a value does not exist; the error contains the nearest one that does.
     pub fn apply(&mut self, settings: &UserSettings, laboratory: &dyn Runner) -> Result<Vec<String>, StudyError> {
         let sources = Sources::new("", "", &settings.set);
         let mut applier = Applier { sources, settings, messages: Vec::new() };
@@ -82,7 +82,7 @@ impl Applier<'_> {
         let mut parameters_set: Vec<&str> = Vec::new();
         let mut runs = self.settings.runs;
         let mut scenario_sets: Vec<usize> = Vec::new();
-        // An experiment that is not run need not have the name or path that is set.
+        // Only the experiments that are run must have the name or the path that is set.
         for (index, set) in self.settings.set.iter().enumerate().filter(|(_, set)| set.path == "experiments") {
             self.choose_experiments(study, index, &value_of(&set.value))?;
         }
@@ -223,7 +223,7 @@ impl Applier<'_> {
             return Err(self.error(index, format!("the axis {name} would have no values"), ["at least one value"]));
         }
         let selected = study.selected.clone();
-        // An axis or value of one experiment need not exist in the others.
+        // An axis or value of one experiment does not have to exist in the others.
         let axes = study.experiments.iter().filter(|experiment| selected.contains(&experiment.name));
         let axes: Vec<&Axis> = axes.flat_map(|experiment| &experiment.axes).filter(|axis| axis.name == name).collect();
         let has = |axis: &&Axis, node: &Node| !axis.paths.is_empty() || axis.levels.iter().any(|level| level.is(node));
@@ -368,7 +368,7 @@ impl Applier<'_> {
         }
         match missed {
             Some((_, message)) if reached.is_empty() => {
-                // The message of the laboratory states the problem and the alternatives; the position is added here.
+                // The runner's message states the problem and the alternatives; the position is added here.
                 let place = format!("--set {path}={}: ", single_value);
                 let message = message.strip_prefix(&place).unwrap_or(&message).to_owned();
                 return Err(self.error(index, message, Vec::<String>::new()));
@@ -388,7 +388,7 @@ impl Applier<'_> {
     }
 }
 
-/// The owner of a path of a scenario: the setting that determines it at the points of an experiment.
+/// The setting that determines a path of a scenario at the points of an experiment.
 enum Owner {
     Axis(String),
     Replications,
@@ -410,7 +410,7 @@ fn as_list(value: &Node) -> Vec<&Node> {
     }
 }
 
-/// Keeps only the claims of `[robust]` and the points that they refer to, if there are any.
+/// If `[robust]` lists claims, keeps only these claims and the points to which they refer.
 fn keep_robust(study: &mut Study) {
     if study.robust.is_empty() {
         return;
@@ -442,7 +442,7 @@ fn keep_robust(study: &mut Study) {
     }
 }
 
-/// Shortens a study for `--quick`; axes and parameters that the user set do not change.
+/// Shortens a study for `--quick`, except for axes and parameters that the user set.
 fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
     study.quick = true;
     for (name, parameter) in &mut study.parameters {
@@ -502,8 +502,8 @@ fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
     }
 }
 
-/// Removes the settings that a shortened study fixes from the replications. Other experiments may use the same
-/// replications, so this experiment gets its own copy.
+/// Removes the settings that a shortened study fixes from the experiment's replications. Other experiments may use the
+/// same replications, so this experiment uses a copy.
 fn shorten_replications(
     experiment: &mut Experiment,
     quick_set: &[Setting],

@@ -1,4 +1,4 @@
-//! Access to the files of a study, which are in a folder or embedded in the executable.
+//! Access to the files of a study, which are either in a folder or embedded in the executable.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ pub trait StudyFiles {
     /// The reason why the file cannot be read, as a sentence without the name.
     fn read(&self, name: &str) -> Result<String, String>;
 
-    /// Returns the name of the file in errors.
+    /// Returns the name of a file as shown in errors.
     fn display_name(&self, name: &str) -> String;
 
-    /// Returns the folder, if there is one.
+    /// Returns the folder; `None` if the files are embedded.
     fn folder(&self) -> Option<PathBuf>;
 }
 
@@ -39,7 +39,7 @@ impl StudyFiles for StudyFolder {
     }
 }
 
-/// Embedded files: the study's name, then file names and texts.
+/// Embedded files: the name of the study, then the names and texts of the files.
 #[derive(Clone, Debug)]
 pub struct EmbeddedStudy<'a>(pub &'a str, pub &'a [(&'a str, &'a str)]);
 

@@ -1,6 +1,6 @@
-//! The metrics in the summary of a scenario that is run on its own.
+//! The metrics in the summary of a scenario that is run without a study.
 
-/// The metrics of a scenario that is run on its own, over all flows. Rates and similar metrics are those of main
+/// The metrics of a scenario that is run without a study, over all flows. Rates and similar metrics are those of main
 /// directions.
 pub(crate) static SINGLE_METRICS: [[&str; 4]; 10] = [
     [
@@ -40,7 +40,7 @@ pub(crate) static SINGLE_METRICS: [[&str; 4]; 10] = [
     ["opposite_lost_packets", "packets", "Packets lost in opposite directions", "sum(lost_packets[\"*.opposite\"])"],
 ];
 
-/// Returns the expression of a metric in the summary of a scenario that is run on its own.
+/// Returns the expression of a metric in the summary of a scenario that is run without a study.
 pub(crate) fn expression_of_summary(metric: &str) -> Option<&'static str> {
     SINGLE_METRICS.iter().find(|[name, ..]| *name == metric).map(|[.., expression]| *expression)
 }

@@ -13,7 +13,7 @@ use std::ops::Deref;
 /// A study with all its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// The name, which is also that of its folder of records.
+    /// The name of the study, which is also the name of its folder of records.
     pub name: String,
     /// The title: one line for reports.
     pub title: String,
@@ -23,14 +23,14 @@ pub struct Study {
     pub description: String,
     /// The seed from which the seeds of runs are derived.
     pub seeds: SeedSource,
-    /// Further runs if the study has exactly one seed: runs of the same scenario with other seeds in the folder of
-    /// records.
+    /// Seeds of further runs, if the study has exactly one seed. The folder of records contains runs of the same
+    /// scenario with these seeds.
     pub more_seeds: Vec<u64>,
-    /// Study seeds under which each run is repeated.
+    /// The number of study seeds under which each run is repeated.
     pub study_seeds: u64,
-    /// The number of times that the number of runs was increased after the verdict `undecided`.
+    /// How often the number of runs was increased after the verdict `undecided`.
     pub raised: u64,
-    /// The claims that are repeated under several study seeds, with the points that they refer to; empty: all of the
+    /// The claims that are repeated under several study seeds, with the points to which they refer; empty for the whole
     /// study.
     pub robust: Vec<String>,
     /// Whether the study is shortened.
@@ -55,7 +55,7 @@ pub struct Study {
     pub expectations: Vec<Expectation>,
     /// The published values.
     pub published: Vec<PublishedResult>,
-    /// The user's settings of the scenarios.
+    /// The user's settings of scenarios.
     pub scenario_settings: Vec<ScenarioSetting>,
     /// The values of axes that the user excluded.
     pub left_out: Vec<LeftOut>,
@@ -78,7 +78,7 @@ pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
 pub enum SeedSource {
     /// Run r has the seed [`fullpipe_units::random::derive_run_seed`] of this number and r, at each point.
     Derived(u64),
-    /// The run has this seed; further runs have those of [`Study::more_seeds`].
+    /// The run has this seed; further runs have the seeds in [`Study::more_seeds`].
     Fixed(u64),
 }
 
@@ -91,20 +91,19 @@ impl SeedSource {
         }
     }
 
-    /// Returns the seed of run `run` under the study seed with the number `study_seed`; the number 0 is the study's own
-    /// seed.
+    /// Returns the seed of run `run` under the study seed with this number. Number 0 is the study's own seed.
     pub fn run_seed_under(self, study_seed: u64, run: u64) -> u64 {
         match self {
             SeedSource::Derived(seed) if study_seed > 0 => {
                 let name = format!("study seed {study_seed}");
-                // Keeps 53 bits: TOML and JSON represent these integers exactly.
+                // Keeps 53 bits, because TOML and JSON represent such integers exactly.
                 SeedSource::Derived(fullpipe_units::random::derive_number(seed, "study", &name) >> 11).run_seed(run)
             }
             _ => self.run_seed(run),
         }
     }
 
-    /// Returns the number in the study.
+    /// Returns the number from which seeds are derived, or the fixed seed.
     pub fn base(self) -> u64 {
         match self {
             SeedSource::Derived(seed) | SeedSource::Fixed(seed) => seed,
@@ -126,22 +125,22 @@ pub struct Setting {
 pub struct Experiment {
     /// The name of the experiment.
     pub name: String,
-    /// Its former names, which are accepted with a hint.
+    /// The experiment's former names, which are accepted with a hint.
     pub former: Vec<String>,
-    /// Its subject, for reports.
+    /// A description of the experiment, for reports.
     pub text: String,
-    /// The name of its scenario.
+    /// The name of the experiment's scenario.
     pub scenario: String,
     /// The fixed settings.
     pub set: Vec<Setting>,
-    /// The name of the replications whose rows the runs of every point use.
+    /// The name of the replications whose rows the runs of all points use.
     pub replications: Option<String>,
     /// Additional fixed settings of a shortened study; axes override them.
     pub quick_set: Vec<Setting>,
     /// The axes of the sweep.
     pub axes: Vec<Axis>,
-    /// The points, each with the index of a level per axis; `None`: all combinations, with the last axis varying
-    /// fastest.
+    /// The points, each with the index of a level per axis. `None` means all combinations, where the last axis
+    /// varies fastest.
     pub points: Option<Vec<Vec<usize>>>,
     /// The points of a shortened study, if they differ.
     pub quick_points: Option<Vec<Vec<usize>>>,
@@ -149,7 +148,7 @@ pub struct Experiment {
     pub runs: u64,
     /// The number of runs per point of a shortened study, if it differs.
     pub quick_runs: Option<u64>,
-    /// How runs that fell behind real time count.
+    /// Whether runs that fell behind real time count.
     pub late_runs: LateRuns,
 }
 
@@ -175,7 +174,7 @@ impl Experiment {
         all
     }
 
-    /// Adds the clock as the slowest axis, unless it is an axis already. Without clocks, nothing changes.
+    /// Adds the clock as the slowest axis, unless it is already an axis. Without clocks, nothing changes.
     pub(crate) fn vary_clock(&mut self, clocks: &[Clock]) {
         if clocks.is_empty() || self.axis(CLOCK_AXIS).is_some() {
             return;
@@ -206,7 +205,8 @@ impl Experiment {
         })
     }
 
-    /// Returns the names of the replications whose rows its points use: its own, then those of the values of its axes.
+    /// Returns the names of the replications whose rows the experiment's points use: first its own, then those of the
+    /// values of its axes.
     pub fn replications(&self) -> impl Iterator<Item = &str> {
         let levels = self.axes.iter().flat_map(|axis| &axis.levels);
         self.replications.as_deref().into_iter().chain(levels.filter_map(|level| level.replications.as_deref()))
@@ -225,34 +225,34 @@ pub struct Axis {
     pub name: String,
     /// The description with the unit, for reports.
     pub text: String,
-    /// The scenario paths that the value of a level sets.
+    /// The scenario paths that a level's value sets.
     pub paths: Vec<String>,
     /// The levels in order.
     pub levels: Vec<Level>,
-    /// The labels of the levels of a shortened study; `None`: all.
+    /// The labels of the levels of a shortened study; `None` for all levels.
     pub quick: Option<Vec<String>>,
 }
 
 /// One value of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// The text of the level in tables.
+    /// The text of the level in tables and points.
     pub label: String,
-    /// The value for the paths of the axis.
+    /// The value for the paths of the axis, if any.
     pub value: Option<Node>,
     /// The other settings of the level.
     pub set: Vec<Setting>,
-    /// The name of the replications whose rows the runs use.
+    /// The name of the replications whose rows the level's runs use.
     pub replications: Option<String>,
 }
 
 impl Level {
-    /// Returns whether a value in a file or an option is this level.
+    /// Returns whether a value in a file or an option denotes this level.
     pub(crate) fn is(&self, node: &Node) -> bool {
         self.label == label_of(node) || self.value.as_ref() == Some(node)
     }
 
-    /// Returns the level as a number, if its label or its value is one.
+    /// Returns the level as a number, if its label or its value is a number.
     pub fn number(&self) -> Option<f64> {
         let of_label = || self.label.parse::<f64>().ok().filter(|number| number.is_finite());
         self.value.as_ref().and_then(number_of).or_else(of_label)
@@ -268,10 +268,10 @@ pub(crate) fn number_of(node: &Node) -> Option<f64> {
     }
 }
 
-/// A metric: a number that is computed from each run.
+/// A metric: a number that is computed from the records of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// The record in the study's file.
+    /// The metric's table in the study's file.
     pub record: MetricRecord,
     /// The parsed expression.
     pub expression: Expression,
@@ -291,8 +291,8 @@ impl Metric {
         self.experiments.is_empty() || self.experiments.iter().any(|name| name == experiment)
     }
 
-    /// Returns the method that predicts a mean of other runs: draws if the metric is a ratio or a share (no unit, or
-    /// %), a median or a percentile; otherwise Student's t.
+    /// Returns the method that predicts a mean of other runs. Draws are used if the metric is a ratio or a share (no
+    /// unit, or %), a median or a percentile; otherwise Student's t is used.
     pub fn prediction(&self) -> Prediction {
         let by_draws = self.unit.is_empty() || self.unit == "%" || self.expression.uses_quantiles();
         if by_draws { Prediction::Resampling } else { Prediction::Student }
@@ -302,7 +302,7 @@ impl Metric {
 /// A claim: a condition over metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// The record in the study's file.
+    /// The claim's table in the study's file.
     pub record: ClaimRecord,
     /// The parsed condition.
     pub expression: Expression,
@@ -329,7 +329,7 @@ pub struct PublishedResult {
     pub value: f64,
     /// The permitted difference from the interval of the measured mean.
     pub tolerance: Tolerance,
-    /// The number of runs of the publication; `None` if the value is exact.
+    /// The number of runs behind the published value; `None` if the value is exact.
     pub runs: Option<u64>,
     /// The publication.
     pub source: String,
@@ -415,7 +415,7 @@ impl Study {
     }
 }
 
-/// Returns the text of a value in tables and points: strings without quotation marks, short numbers.
+/// Returns the text of a value in tables and points: strings without quotation marks, numbers in short form.
 pub(crate) fn label_of(node: &Node) -> String {
     match &node.content {
         NodeContent::Text(text) => text.clone(),
@@ -441,7 +441,7 @@ pub struct Expectation {
     pub max: Option<f64>,
     /// The subjects of the metric.
     pub of: ExpectationTarget,
-    /// The table in the study's file; `None` if it is in a scenario's file.
+    /// The table in the study's file; `None` if the expectation is in a scenario's file.
     pub record: Option<ExpectRecord>,
 }
 
@@ -452,7 +452,7 @@ pub enum ExpectationTarget {
     Flows(String),
     /// Points of a study.
     Points {
-        /// The names of experiments; all if empty.
+        /// The names of the experiments; empty for all.
         experiments: Vec<String>,
         /// Axes with the accepted labels of their values.
         filters: Vec<(String, Vec<String>)>,

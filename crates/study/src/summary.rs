@@ -1,10 +1,10 @@
 //! Computes `results.csv` and `summary.csv`: the values of the runs and the published values, with verdicts by the
 //! rules of the crate `verdict`.
 //!
-//! * A point is deterministic if its runs drew no random number: it has one value and no interval.
-//! * A value that differs is `explained` if a variant that changes one assumption matches the published values of its
-//!   experiment. The claim in `explained_by` contains the variant.
-//! * There is no verdict without a published value, or if runs that it needs were not made.
+//! * A point is deterministic if its runs drew no random numbers. It then has one value and no interval.
+//! * A value that differs is `explained` if a variant that changes one assumption matches the published values of the
+//!   value's experiment. The claim in `explained_by` contains the variant.
+//! * There is no verdict without a published value, or if necessary runs were not made.
 //!
 //! A run that fell behind real time or failed the audit does not represent the network. It is excluded from every
 //! statistic, and the note of the row states the number of such runs. The remaining runs represent a point if they are
@@ -34,10 +34,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-/// Returns a row of `summary.csv` as a JSON object. Empty cells are null, and a shortened study has `"quick": true`.
+/// Converts a row of `summary.csv` to a JSON object. Empty cells are null, and a shortened study has `"quick": true`.
 pub fn row_to_json(row: &SummaryRow, quick: bool) -> Value {
     let cell = |column: &Column<SummaryRow>| match (column.cell)(row) {
-        // A claim has no point; any other empty text is missing.
+        // The point of a claim is empty but not missing; any other empty text is missing.
         Cell::Text(text) if text.is_empty() && column.name != SummaryRow::point().name => Value::Null,
         cell => cell.into(),
     };
@@ -46,7 +46,7 @@ pub fn row_to_json(row: &SummaryRow, quick: bool) -> Value {
     Value::Object(cells.chain(quick).collect())
 }
 
-/// The verdicts on a published value or claim of a study that was repeated under several study seeds.
+/// The verdicts on a published value or a claim in a study that was repeated under several study seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeedVerdicts {
     /// The point and the metric, or the claim.
@@ -60,7 +60,7 @@ pub struct SeedVerdicts {
 }
 
 impl SeedVerdicts {
-    /// Returns whether a seed contradicts the pooled verdict: `match` against `differs` or `refuted`.
+    /// Returns whether the verdict under a seed contradicts the pooled verdict: `match` against `differs` or `refuted`.
     pub fn is_contradicted(&self) -> bool {
         self.contradicting() > 0
     }
@@ -94,7 +94,7 @@ impl SeedVerdicts {
         }
     }
 
-    /// Returns the rows of `robustness.csv` as a Markdown table.
+    /// Formats the rows of `robustness.csv` as a Markdown table.
     pub fn markdown_table(study: &str, all: &[SeedVerdicts]) -> String {
         let mut text = "| study | claim or value | verdict per seed | pooled verdict | agreement | CPU time |\n|---|---|---|---|---|---:|\n"
             .to_owned();
@@ -118,7 +118,7 @@ pub(crate) struct MeasuredValues<'a> {
     study: &'a Study,
     plan: &'a Plan,
     points: Vec<Vec<OfRun<'a>>>,
-    /// By point: whether no run drew a random number.
+    /// By point: whether all runs drew no random numbers.
     deterministic: Vec<bool>,
     /// By run: the CPU time in seconds, if known.
     cpu_s: Vec<Option<f64>>,
@@ -128,13 +128,13 @@ pub(crate) struct MeasuredValues<'a> {
     halves: Vec<Vec<Option<Halves<'a>>>>,
     /// By point: whether several runs drew random numbers but have equal records.
     equal: Vec<bool>,
-    /// Cached resamples by name, number of replications and size of a sample.
+    /// Cached resamples by name, number of replications and sample size.
     resamples: RefCell<BTreeMap<(String, usize, usize), Rc<Resamples>>>,
-    /// The runs with random starts, by index of a deterministic point that claims refer to.
+    /// The runs with random starts, by the index of a deterministic point to which claims refer.
     random_starts: BTreeMap<usize, Vec<OfRun<'a>>>,
 }
 
-/// Of one run at one point, by metric: the values in the halves of the measured interval.
+/// By metric: the values of one run at one point in the halves of the measured interval.
 type Halves<'a> = &'a [Option<[f64; 2]>];
 
 /// The result of a run at a point.
@@ -146,7 +146,7 @@ enum OfRun<'a> {
     Sound(&'a [Option<f64>]),
     /// The values of a run that fell behind real time.
     Late(&'a [Option<f64>]),
-    /// The values of a run that fell behind real time, in an experiment in which such runs count.
+    /// The values of a run that fell behind real time, in an experiment that counts such runs.
     LateAndCounted(&'a [Option<f64>]),
     /// The values of a run that failed its checks.
     Distrusted(&'a [Option<f64>]),
@@ -199,7 +199,7 @@ impl<'a> MeasuredValues<'a> {
             });
         let is_deterministic =
             |run: &usize| !matches!(results.get(*run), Some(RunResult::Values { deterministic: false, .. }));
-        // Runs of different scenarios are a sample, even if none draws a random number.
+        // Runs of different scenarios are a sample, even if none draws random numbers.
         let same_scenario = |pair: &[usize]| match (plan.runs.get(pair[0]), plan.runs.get(pair[1])) {
             (Some(one), Some(other)) => one.scenario.content == other.scenario.content,
             _ => true,
@@ -220,7 +220,7 @@ impl<'a> MeasuredValues<'a> {
             });
             let runs: Vec<_> = runs.collect();
             let Some(((first, values), others)) = runs.split_first() else { return false };
-            // Equal tables contain equal values, which are already known: only few runs must be read again.
+            // Equal tables require equal values, which are already known, so that only few runs must be read again.
             let has_equal_values = others.iter().all(|(_, of_other)| of_other == values);
             let has_equal_tables =
                 || digest(first).is_some_and(|of_first| others.iter().all(|(key, _)| digest(key) == Some(of_first)));
@@ -274,7 +274,7 @@ impl<'a> MeasuredValues<'a> {
         self
     }
 
-    /// Returns the points of claims over deterministic points only.
+    /// Returns the points of claims that refer only to deterministic points.
     pub(crate) fn points_of_deterministic_claims(&self) -> BTreeSet<usize> {
         let claims = self.study.claims.iter().filter(|claim| Behind::new(self, claim).replications.n.is_none());
         let lookups = claims.flat_map(|claim| claim.expression.lookups()).filter(|lookup| !is_published(lookup));
@@ -295,7 +295,7 @@ impl<'a> MeasuredValues<'a> {
         known.entry(key).or_insert_with_key(|(name, n, size)| Rc::new(Resamples::with_size(name, *n, *size))).clone()
     }
 
-    /// Judges a metric at a point against a published value; `None` if there is no value.
+    /// Compares a metric at a point with a published value; `None` if the metric has no value.
     fn judgment(&self, point: usize, metric: usize, published: &PublishedResult) -> Option<Judgment> {
         let PublishedResult { value, runs, .. } = *published;
         let (tolerance, prediction) =
@@ -341,7 +341,7 @@ impl<'a> MeasuredValues<'a> {
         left_out > 0 && 2 * sound < runs.len()
     }
 
-    /// Notes about the runs at a point that failed or are not trusted.
+    /// Returns notes about the runs at a point that failed or are not trusted.
     fn doubts(&self, point: usize) -> Vec<String> {
         let runs = &self.points[point];
         let told = |n: usize, what: &str| (n > 0).then(|| format!("{n} of {} runs {what}", runs.len()));
@@ -363,8 +363,8 @@ impl<'a> MeasuredValues<'a> {
         notes.into_iter().chain([equal]).flatten().collect()
     }
 
-    /// Warnings for the points at which several runs drew random numbers and have equal records, with the number of
-    /// runs.
+    /// Returns warnings for the points at which several runs drew random numbers but have equal records, with the
+    /// number of runs.
     pub(crate) fn equal_records(&self) -> Vec<Warning> {
         let points = self.plan.points.iter().zip(&self.equal).filter(|(_, equal)| **equal);
         points
@@ -377,8 +377,8 @@ impl<'a> MeasuredValues<'a> {
             .collect()
     }
 
-    /// Returns a note that a long-term value is not stationary. This is so if the means of the halves of the measured
-    /// interval over all runs differ too much.
+    /// Returns a note if a long-term value is not stationary: over all runs, the means of the halves of the measured
+    /// interval differ too much.
     fn not_stationary(&self, point: usize, metric: usize) -> Option<String> {
         let tolerance = half_tolerance(self.study.metrics.get(metric)?)?;
         let of_run = |run: &Option<&[Option<[f64; 2]>]>| run.as_ref()?.get(metric).copied().flatten();
@@ -396,7 +396,7 @@ impl<'a> MeasuredValues<'a> {
         })
     }
 
-    /// Returns the note about the first non-stationary value behind a claim.
+    /// Returns the note about the first non-stationary value on which a claim depends.
     fn not_stationary_behind(&self, claim: &Claim) -> Option<String> {
         let lookups = claim.expression.lookups().into_iter().filter(|lookup| !is_published(lookup));
         let mut values = lookups.flat_map(|lookup| {
@@ -412,7 +412,7 @@ impl<'a> MeasuredValues<'a> {
         })
     }
 
-    /// Returns the runs of a point whose values count: the trusted runs, or all if those are fewer than half.
+    /// Returns the runs of a point whose values count: the trusted runs, or all runs if fewer than half are trusted.
     pub(crate) fn counting(&self, point: usize) -> Vec<usize> {
         let thin = self.is_thin(point);
         let counts = |run: &OfRun<'_>| if thin { run.values().is_some() } else { run.sound().is_some() };
@@ -443,7 +443,7 @@ impl<'a> MeasuredValues<'a> {
     }
 
     /// Returns all rows of `summary.csv`: metrics point by point, then claims. If the study was repeated under several
-    /// study seeds, the verdict is that of all runs together, and the note contains those of each seed.
+    /// study seeds, the verdict is that of all runs together, and the note contains the verdicts under each seed.
     pub(crate) fn rows(&self) -> (Vec<SummaryRow>, Vec<SeedVerdicts>) {
         let mut rows = self.rows_of_all_runs();
         let seeds = self.study.study_seeds as usize;
@@ -465,8 +465,8 @@ impl<'a> MeasuredValues<'a> {
         (rows, all)
     }
 
-    /// Returns the CPU time in seconds of the runs behind a row, each counted once, without those with random starts;
-    /// `None` if one is not known.
+    /// Returns the CPU time in seconds of the runs on which a row depends, each counted once. It excludes runs with
+    /// random starts. Returns `None` if any of these times is unknown.
     fn cpu_behind(&self, row: &SummaryRow) -> Option<f64> {
         let points: Vec<usize> = match row.claim().map(|name| self.study.claim(name)) {
             Some(claim) => claim?.expression.lookups().into_iter().flat_map(|lookup| self.points(lookup)).collect(),
@@ -476,7 +476,7 @@ impl<'a> MeasuredValues<'a> {
         runs.into_iter().map(|run| self.cpu_s.get(run).copied().flatten()).sum()
     }
 
-    /// Returns the same values with the runs of one study seed only.
+    /// Returns the same values, but only for the runs of one study seed.
     fn of_seed(&self, seed: usize, seeds: usize) -> Self {
         fn of_one<T: Copy>(runs: &[T], seed: usize, seeds: usize) -> Vec<T> {
             let count = runs.len() / seeds;
@@ -551,7 +551,7 @@ impl<'a> MeasuredValues<'a> {
         rows
     }
 
-    /// Joins the notes of a row. In a shortened study, every row has a note about that.
+    /// Joins the notes of a row. In a shortened study, every row has a note that states this.
     fn note(&self, mut notes: Vec<String>) -> String {
         if self.study.quick {
             notes.insert(0, "quick".to_owned());
@@ -603,8 +603,8 @@ impl<'a> MeasuredValues<'a> {
         (raised > 0).then(|| format!("runs raised {}, stricter threshold", if raised == 1 { "once" } else { "twice" }))
     }
 
-    /// Returns the point at which a claim's variant has a published value of another point. The axes are equal, except
-    /// those that the variant sets.
+    /// Returns the point and the metric at which a claim's variant corresponds to a published value. The values of the
+    /// axes are equal, except those that the variant sets.
     fn variant(&self, claim: &Claim, published: &PublishedResult) -> Option<(usize, usize)> {
         let (experiment, set) = claim.variant.split_once(';').unwrap_or((&claim.variant, ""));
         let pairs = |text: &str| -> Vec<(String, String)> {
@@ -626,8 +626,8 @@ impl<'a> MeasuredValues<'a> {
         Some((point, metric))
     }
 
-    /// Returns whether a claim explains published values: it matches, it was not chosen after a look at results, and
-    /// its variant matches all of the values. There must be at least one value.
+    /// Returns whether a claim explains published values. This is so if the claim matches, was not chosen in view of
+    /// results, and its variant matches all of the values. There must be at least one value.
     fn explains(&self, claim: &Claim, concerns: impl Fn(&PublishedResult) -> bool) -> bool {
         let matches = |published: &PublishedResult| {
             let variant = self.variant(claim, published).filter(|(point, _)| !self.is_thin(*point));
@@ -646,7 +646,7 @@ impl<'a> MeasuredValues<'a> {
         format!("explained by claim:{} ({}), shown by {}", claim.name, claim.text, self.shown_by(claim))
     }
 
-    /// Returns the note about a variant that moves a value but does not explain it.
+    /// Returns the note about a variant that changes a value but does not explain the difference.
     fn movement(&self, claim: &Claim, published: &PublishedResult, from: Option<f64>) -> Option<String> {
         let ((point, metric), from) = (self.variant(claim, published)?, from?);
         let (to, value) = (self.summary(point, metric)?.mean, published.value);
@@ -661,7 +661,7 @@ impl<'a> MeasuredValues<'a> {
         })
     }
 
-    /// Returns the points that a claim refers to, each with the key of its first run.
+    /// Returns the points to which a claim refers, each with the key of its first run.
     fn shown_by(&self, claim: &Claim) -> String {
         let mut shown: Vec<String> = Vec::new();
         for lookup in claim.expression.lookups() {
@@ -683,7 +683,7 @@ impl<'a> MeasuredValues<'a> {
         shown.join(" and ")
     }
 
-    /// Returns the indices of the points that a lookup refers to.
+    /// Returns the indices of the points to which a lookup refers.
     fn points(&self, lookup: &Lookup) -> Vec<usize> {
         let Some(experiment) = self.study.experiment(&lookup.experiment) else { return Vec::new() };
         let points = self.plan.points.iter().enumerate();
@@ -693,7 +693,7 @@ impl<'a> MeasuredValues<'a> {
             .collect()
     }
 
-    /// Returns the doubts about the runs at the points that a claim refers to.
+    /// Returns the doubts about the runs at the points to which a claim refers.
     fn doubts_of(&self, claim: &Claim) -> Doubts<'a> {
         let lookups = claim.expression.lookups();
         let points: BTreeSet<usize> = lookups.iter().flat_map(|lookup| self.points(lookup)).collect();
@@ -795,7 +795,7 @@ impl<'a> MeasuredValues<'a> {
         row
     }
 
-    /// Tests a claim; `None` if a value that is needed for the decision is missing.
+    /// Tests a claim; `None` if a value that the decision needs is missing.
     fn tested(&self, claim: &Claim) -> Result<Option<Tested>, ExpressionError> {
         let behind = Behind::new(self, claim);
         let measured = evaluate::parts(&claim.expression, &Sampled { behind: &behind, samples: Samples::AsMeasured })?;
@@ -863,7 +863,7 @@ impl<'a> MeasuredValues<'a> {
         Tested { verdict: judgment.verdict, holds, n, support, note: Some(note).filter(|note| !note.is_empty()) }
     }
 
-    /// Returns the name of a part of a claim: its number, and the point if its comparison is over several points.
+    /// Returns the name of a part of a claim: its number, and the point if the comparison is over several points.
     fn part(&self, claim: &Claim, parts: &ClaimParts, part: usize) -> String {
         let (column, index, of) = parts.places.get(part).copied().unwrap_or((0, 0, 1));
         let point = claim.expression.lookups_below(column).into_iter().find_map(|lookup| {
@@ -887,7 +887,7 @@ struct Tested {
     note: Option<String>,
 }
 
-/// The values behind a claim, by the column of the lookup in its expression.
+/// The values on which a claim depends, by the column of the lookup in its expression.
 struct Behind<'a> {
     lookups: BTreeMap<usize, (&'a Lookup, Vec<PointValues>)>,
     replications: Replications,
@@ -897,11 +897,11 @@ struct Behind<'a> {
 enum PointValues {
     /// One value that is not resampled; `None` if it is missing.
     Fixed(Option<f64>),
-    /// The values of the complete replications, and their resamples.
+    /// The values of the complete replications and their resamples.
     Replicated {
         values: Vec<f64>,
         resamples: Rc<Resamples>,
-        /// Samples of as many runs as the publication has, if the claim states their number. The samples of different
+        /// Samples with the publication's number of runs, if the claim states that number. The samples of different
         /// points are independent.
         as_published: Option<Rc<Resamples>>,
     },
@@ -910,7 +910,7 @@ enum PointValues {
 impl<'a> Behind<'a> {
     fn new(measured: &MeasuredValues<'_>, claim: &'a Claim) -> Self {
         let metric_of = |lookup: &Lookup| measured.study.metrics.iter().position(|metric| metric.name == lookup.metric);
-        // The points with random numbers, and the metrics that count there.
+        // The points with random numbers, and the metrics that the claim uses there.
         let mut stochastic: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for lookup in claim.expression.lookups().into_iter().filter(|lookup| !is_published(lookup)) {
             let Some(metric) = metric_of(lookup) else { continue };
@@ -920,8 +920,8 @@ impl<'a> Behind<'a> {
                 }
             }
         }
-        // Points in virtual time have common random numbers, so the same replications count at all of them. A point in
-        // real time has its own.
+        // Points in virtual time have common random numbers, so the same replications must be complete at all of them.
+        // Points in real time are independent.
         let complete = |point: usize| -> BTreeSet<usize> {
             let values: Vec<Vec<Option<f64>>> =
                 stochastic[&point].iter().map(|metric| measured.of(point, *metric)).collect();
@@ -958,7 +958,7 @@ impl<'a> Behind<'a> {
             let points = measured.points(lookup);
             let values = match metric_of(lookup) {
                 None => Vec::new(),
-                // The points were not run this time: one missing value.
+                // The points were not run, so there is one missing value.
                 Some(_) if points.is_empty() => vec![PointValues::Fixed(None)],
                 Some(metric) => points.into_iter().map(|point| values_at(lookup, metric, point)).collect(),
             };
@@ -974,18 +974,18 @@ fn is_published(lookup: &Lookup) -> bool {
     lookup.statistic.as_deref() == Some("published")
 }
 
-/// The selection of runs for the values of a claim.
+/// The selection of runs from which the values of a claim are computed.
 #[derive(Clone, Copy)]
 enum Samples {
     /// All runs.
     AsMeasured,
     /// The resample with this number.
     Resample(usize),
-    /// The draw with this number of as many runs as the publication has.
+    /// The draw with this number, which has the publication's number of runs.
     AsPublished(usize),
 }
 
-/// The values behind a claim for a selection of runs.
+/// The values on which a claim depends, for a selection of runs.
 struct Sampled<'a> {
     behind: &'a Behind<'a>,
     samples: Samples,
@@ -1027,7 +1027,7 @@ impl EvaluationContext for Sampled<'_> {
     }
 }
 
-/// The values behind a claim over deterministic points in one of the runs with random starts.
+/// The values on which a claim over deterministic points depends, in one of the runs with random starts.
 struct RandomStarts<'a> {
     measured: &'a MeasuredValues<'a>,
     run: usize,
@@ -1055,9 +1055,9 @@ pub(crate) fn cpu_of(result: &RunResult) -> Option<f64> {
     }
 }
 
-/// The runs behind a claim that are not trusted.
+/// The untrusted runs on which a claim depends.
 struct Doubts<'a> {
-    /// The number of runs at the points that it refers to.
+    /// The number of runs at the points to which the claim refers.
     runs: usize,
     /// The number of runs that are not trusted.
     left_out: usize,

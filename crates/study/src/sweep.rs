@@ -1,5 +1,5 @@
-//! Runs a plan on a pool of threads. Results do not depend on the assignment of runs to threads or the order in which
-//! they finish: each result is stored at its place in the plan.
+//! Runs a plan on a pool of threads. Each result is stored at its position in the plan. Results therefore do not depend
+//! on the assignment of runs to threads or on the order in which runs finish.
 
 use crate::archive::{Archive, StoredRun};
 use crate::error::StudyError;
@@ -42,9 +42,9 @@ pub struct FinishedRun<'a> {
     pub key: &'a str,
     /// The seed of the run.
     pub seed: u64,
-    /// Whether the run existed before.
+    /// Whether the run is an earlier one that was reused.
     pub reused: bool,
-    /// The reason for a failure, if the run failed.
+    /// The reason for the failure, if the run failed.
     pub failure: Option<&'a str>,
 }
 
@@ -56,15 +56,15 @@ pub(crate) enum RunResult {
         values: Vec<Vec<Option<f64>>>,
         /// The values of metrics in the halves of the measured interval, if there are any.
         halves: Vec<Vec<Option<[f64; 2]>>>,
-        /// Whether a flow had a time-out or the run a stall.
+        /// Whether a flow had a time-out or the run had a stall.
         interrupted: bool,
         distrust: Vec<String>,
         late: bool,
-        /// Whether the run drew no random number.
+        /// Whether the run drew no random numbers.
         deterministic: bool,
-        /// The conditions that make its results suspicious.
+        /// Conditions that make the run's results suspicious.
         warnings: Vec<Warning>,
-        /// The values of its flows.
+        /// The values of the run's flows.
         experience: FlowSummary,
         /// The CPU time in seconds, if known.
         cpu_s: Option<f64>,
@@ -74,15 +74,15 @@ pub(crate) enum RunResult {
     Failed(String),
 }
 
-/// The outcome of a worker's attempt without a result.
+/// The reason why a worker ended without a result.
 enum Ended {
     Machine(String),
     Wrong(String),
     Interrupted,
 }
 
-/// Returns the order in which runs are made. Runs in virtual time are first, and the longest of them begin first, so
-/// that no long run begins when the others are done. Runs of equal length are in the order of the plan. Runs in real
+/// Returns the order in which runs are made. Runs in virtual time are first. The longest of them start first, so that
+/// no long run starts when the others are complete. Runs of equal length are in the order of the plan. Runs in real
 /// time are last, and no other run is made at the same time. Their order is random over the points, so that a slow
 /// change of the machine does not cause differences between points.
 fn order(seed: u64, runs: &[PlannedRun]) -> Vec<usize> {
@@ -96,14 +96,14 @@ fn order(seed: u64, runs: &[PlannedRun]) -> Vec<usize> {
     order
 }
 
-/// Permits to compute, one for each job. A worker returns its permit while it waits for the disk. For example, a run of
-/// 20 ms waits 10 ms until its files are synced.
+/// Computation permits, one for each job. A worker returns its permit while it waits for the disk. For example, a run
+/// of 20 ms waits 10 ms until its files are synced.
 struct Permits {
     free: Mutex<usize>,
     returned: Condvar,
 }
 
-/// A permit to compute, which is returned when it is dropped.
+/// A computation permit, which is returned when this value is dropped.
 struct Permit<'a>(&'a Permits);
 
 impl Permits {
@@ -142,7 +142,7 @@ pub(crate) struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// Makes or finds every run. `stop` ends it early.
+    /// Makes every run, or finds it in the archive. `stop` ends it early.
     pub(crate) fn run(
         &self,
         jobs: usize,
@@ -158,9 +158,9 @@ impl Sweep<'_> {
         let next = AtomicUsize::new(0);
         let order = order(self.study.seeds.base(), &self.plan.runs);
         let machine = RwLock::new(());
-        // With one job, runs are made one after another, and nothing else is done at the same time. Runs of 15 ms then
-        // wait for 12 ms. The jobs are busy for 97 % of the time with four workers for each job, and for 90 % with two.
-        // A waiting worker has only its records in memory.
+        // With one job, runs are made one after another, and nothing else is done at the same time. Otherwise, workers
+        // wait for the disk: a run of 15 ms waits for 12 ms. With four workers for each job, the jobs are busy for 97 %
+        // of the time, and with two for 90 %. A waiting worker has only its records in memory.
         let workers = if jobs > 1 { 4 * jobs } else { 1 };
         let permits = Permits::new(jobs.max(1));
         let (sweep, options) = (self, &options);
@@ -248,7 +248,7 @@ impl Sweep<'_> {
         let Some(laboratory) = laboratory else {
             return Ok(RunResult::Failed("it takes the wall clock, which this laboratory does not have".to_owned()));
         };
-        // A run with another seed of the same scenario is kept.
+        // A run of the same scenario with another seed is kept.
         let is_kept = matches!(self.study.seeds, SeedSource::Fixed(seed) if seed != run.seed);
         let found = if is_kept || self.only_reuse {
             self.archive.find(&run.key, &RunOptions::default()).map_err(machine)?
@@ -257,8 +257,8 @@ impl Sweep<'_> {
         } else {
             None
         };
-        // A run that fell behind supports no result, unless the experiment counts such runs. When it is repeated, the
-        // machine may keep up.
+        // A run that fell behind supports no result, unless the experiment counts such runs. In a repetition, the
+        // machine may be fast enough.
         let enough = |finished: &StoredRun| {
             is_kept || self.only_reuse || laboratory.is_repeatable() || !finished.is_late() || self.counts_late(run)
         };
@@ -290,7 +290,7 @@ impl Sweep<'_> {
                 return Ok(RunResult::Failed(format!("a bug of this program: {words}")));
             }
         };
-        // The following steps mostly wait for the disk; meanwhile, another run is computed.
+        // The following steps mostly wait for the disk, so another run can be computed in the meantime.
         drop(permit);
         let stored = self.archive.store(&run.key, self.build, run.seed, options, records, &place).map_err(machine)?;
         self.values(run, &stored, false)
@@ -323,7 +323,7 @@ impl Sweep<'_> {
                     Ended::Wrong(format!("study {}, metric {}: {error}", self.study.name, metric.name))
                 })?;
                 of_point.push(value);
-                // The expression has no errors here, because they would have occurred for the complete interval.
+                // This expression has no errors, because they would have occurred for the complete interval.
                 let at = |number| evaluate::evaluate_number(&metric.expression, &half(number)).ok().flatten();
                 let both = half_tolerance(metric).and_then(|_| Some([at(1)?, at(2)?]));
                 halves_of_point.push(both);

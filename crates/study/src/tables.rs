@@ -1,5 +1,5 @@
 //! Reads the tables of a run for metrics. Metrics use the written tables, so a reused run has the same values as a new
-//! one. A cell that is neither empty nor a number is an error: the run is then made again.
+//! one. If a cell is neither empty nor a number, this is an error, and the run is made again.
 
 use crate::evaluate::{EvaluationContext, direction_matches, end_of, flow_matches};
 use crate::experience::FlowSummary;
@@ -59,8 +59,8 @@ impl MetricTables {
         })
     }
 
-    /// Adds samples from `series.csv`. Only the wanted ones are kept, because the file of a long run may be larger than
-    /// the memory.
+    /// Adds samples from `series.csv`. Only the samples of wanted series are kept, because the file of a long run may
+    /// be larger than the memory.
     pub(crate) fn with_series(mut self, input: impl Read, wanted: &WantedSeries) -> Result<Self, RecordError> {
         for (subject, metric) in wanted {
             self.series.entry(subject.clone()).or_default().insert(metric.clone(), Vec::new());
@@ -81,7 +81,7 @@ impl MetricTables {
         FlowSummary::of(&self.flows, &self.figures)
     }
 
-    /// Returns the samples of a series at the selected times that have a value.
+    /// Returns the samples of a series at the selected times, if they have a value.
     fn samples(&self, subject: &str, metric: &str, wanted: impl Fn(f64) -> bool) -> Vec<Option<f64>> {
         let samples = self.series.get(subject).and_then(|of_subject| of_subject.get(metric));
         let samples = samples.into_iter().flatten().filter(|(time_s, _)| wanted(*time_s));
@@ -89,15 +89,15 @@ impl MetricTables {
     }
 }
 
-/// Returns a column of numbers, for the rows whose number and name (in the column `key`) match; empty without the
-/// table.
+/// Returns a column of numbers for the rows whose number and name (in the column `key`) match. It is empty if the table
+/// does not exist.
 fn matching(table: &Columns, key: &str, column: &str, is_match: impl Fn(usize, &str) -> bool) -> Vec<Option<f64>> {
     let (Ok(names), Ok(values)) = (table.find_text_column(key), table.find_column(column)) else { return Vec::new() };
     let rows = names.iter().zip(values).enumerate().filter(|(row, (name, _))| is_match(*row, name));
     rows.map(|(_, (_, value))| Some(*value).filter(|value| !value.is_nan())).collect()
 }
 
-/// The tables of a run for the evaluation at a point.
+/// The tables of a run, for evaluations at a point.
 pub(crate) struct PointContext<'a> {
     pub(crate) tables: &'a MetricTables,
     pub(crate) numbers: &'a BTreeMap<String, f64>,
@@ -135,7 +135,7 @@ impl EvaluationContext for PointContext<'_> {
         // All measured links have the same interval.
         let from_s = self.tables.links.find_column(LinkRow::from_s().name);
         let Some(&from_s) = from_s.ok().and_then(<[f64]>::first) else { return Vec::new() };
-        // A sample covers the time before it.
+        // A sample of a probe covers the time before it.
         self.tables.samples(subject, metric, |time_s| time_s > from_s)
     }
     fn event(&self, event: &str, value: &str) -> Option<f64> {
@@ -157,7 +157,7 @@ impl EvaluationContext for PointContext<'_> {
 /// A column of the halves of the measured interval: the kind of its subject, and the function that reads its value.
 type HalfColumn = (&'static str, fn(&HalfRow) -> Option<f64>);
 
-/// Returns the column of the halves for a column of `flows.csv`, or of `links.csv` (`link_...`).
+/// Returns the column of `halves.csv` that corresponds to a column of `flows.csv`, or of `links.csv` (`link_...`).
 fn half_column(name: &str) -> Option<HalfColumn> {
     let column: HalfColumn = match name {
         "goodput_bps" | "measured_goodput_bps" => ("flow", |row: &HalfRow| row.goodput_bps),
@@ -168,8 +168,8 @@ fn half_column(name: &str) -> Option<HalfColumn> {
     Some(column)
 }
 
-/// Returns the permitted difference between the halves of the measured interval, as a share of their mean, for a metric
-/// of a long-term rate or delay. `None` if the metric is neither, or cannot be computed from halves.
+/// Returns the permitted difference between the halves of the measured interval, relative to their mean, for a metric
+/// of a long-term rate or delay. Returns `None` if the metric is neither, or cannot be computed from halves.
 pub(crate) fn half_tolerance(metric: &Metric) -> Option<f64> {
     let tolerance = match metric.unit.as_str() {
         unit if unit.ends_with("bit/s") || unit.ends_with("B/s") => 0.05,
@@ -180,7 +180,7 @@ pub(crate) fn half_tolerance(metric: &Metric) -> Option<f64> {
     (!columns.is_empty() && columns.into_iter().all(|name| half_column(name).is_some())).then_some(tolerance)
 }
 
-/// One half of a run's measured interval, 1 or 2, for the evaluation at a point.
+/// One half (1 or 2) of a run's measured interval, for evaluations at a point.
 pub(crate) struct HalfContext<'a> {
     pub(crate) tables: &'a MetricTables,
     pub(crate) numbers: &'a BTreeMap<String, f64>,

@@ -1,5 +1,5 @@
-//! The memory of a run. The sizes of the models' state come from their types. The sizes of state in other libraries
-//! were fitted to runs of the named benchmarks.
+//! The memory of a run. The types of the models determine the sizes of their state. The sizes of state in other
+//! libraries were fitted to runs of the named benchmarks.
 
 use super::paths::Paths;
 use super::traffic::{self, Traffic};
@@ -18,13 +18,15 @@ pub const PROCESS_BYTES: f64 = 13e6;
 
 /// Mean ratio of the capacity of a vector to its length. A full vector doubles its capacity.
 const GROWTH: f64 = 1.5;
-/// Minimum number of entries of a ring in use.
+/// Minimum number of entries of a ring buffer in use.
 const SMALLEST_RING: f64 = 4.0;
-/// A small allocation: the two applications, a congestion control, and the overhead of the allocator.
+/// Bytes of a small allocation, such as an application or a congestion controller, including the overhead of the
+/// allocator.
 const BOX_BYTES: f64 = 112.0;
-/// Ratio of outstanding data in slow start to its mean. Fitted to the peak memory of `tcp-10k` and `quic-10k`.
+/// Ratio of the peak of outstanding data in slow start to its mean. Fitted to the peak memory of `tcp-10k` and
+/// `quic-10k`.
 const OVERSHOOT: f64 = 4.0;
-/// Bytes of a row of `flows.csv` in memory, for writing, for the report and for printing. Fitted to `tcp-idle`.
+/// Bytes of a row of `flows.csv` in memory, when it is written, reported and printed. Fitted to `tcp-idle`.
 const ROW_BYTES: f64 = 300.0;
 /// Bytes of a sample that the report reads: time and value, in a growing vector. The run itself writes samples to the
 /// file.
@@ -46,7 +48,7 @@ pub struct MemoryPart {
     pub bytes_each: f64,
     /// Whether this is an upper bound.
     pub is_bound: bool,
-    /// Whether events access all of this memory in turn. It then competes for the caches.
+    /// Whether events access all of this memory in turn, so that it competes for the caches.
     pub(super) is_visited: bool,
 }
 
@@ -62,7 +64,7 @@ impl MemoryPart {
     }
 }
 
-/// Returns all parts, the largest first.
+/// Returns all parts of the memory, the largest first.
 pub(super) fn parts(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> Vec<MemoryPart> {
     let nodes = scenario.nodes.len() as f64;
     let routers = scenario.nodes.iter().filter(|node| node.router).count() as f64;
@@ -95,7 +97,7 @@ pub(super) fn parts(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> Vec<
     parts
 }
 
-/// Returns the largest number of samples of any metric: the report reads one metric at a time.
+/// Returns the largest number of samples of any metric, because the report reads one metric at a time.
 fn most_samples(scenario: &Scenario) -> f64 {
     let mut by_metric: BTreeMap<&str, f64> = BTreeMap::new();
     for probe in &scenario.probes {
@@ -107,10 +109,10 @@ fn most_samples(scenario: &Scenario) -> f64 {
     by_metric.into_values().fold(0.0, f64::max)
 }
 
-/// Returns the memory of a flow with its first connection, and of all its further connections.
+/// Returns the memory of a flow with its first connection, and the memory of all its further connections.
 fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     let flow = &scenario.flows[traffic.flow];
-    // The description exists twice: the caller's, and the run's with drawn start times.
+    // The description exists twice: for the caller, and for the run with its drawn start times.
     let described = 2.0 * size_of::<description::Flow>() as f64 + 2.0 * BOX_BYTES;
     let records = 2.0 * (FlowMonitor::BYTES_PER_FLOW + fullpipe_audit::DIRECTION_BYTES) as f64;
     let conversation = records + footprint::CONVERSATION_BYTES as f64;
@@ -131,7 +133,7 @@ fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     let first = described + footprint::FLOW_BYTES as f64 + 2.0 * BOX_BYTES + conversation + rows + maker;
     let rings: f64 = [0, 1].map(|end| ring_bytes(scenario, traffic, end)).iter().sum();
     let further = (traffic.connections - 1.0).max(0.0);
-    // Closed connections keep their counters, and one end keeps its state for a time.
+    // Closed connections keep their counters, and one end also keeps its state for a time.
     let open = match (traffic.lifetime_s, &flow.transport) {
         (None, _) => further,
         (Some(lifetime_s), transport) => {
@@ -152,7 +154,7 @@ fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
         Transport::Udp | Transport::Masque(_) => return 0.0,
         Transport::Tcp(_) => (fullpipe_tcp::SEGMENT_RECORD_BYTES as f64, 0.0),
         Transport::Quic(quic) if quic.stack == QuicStack::Model => (fullpipe_quic::PACKET_RECORD_BYTES as f64, 0.0),
-        // The real stack stores real bytes: the written ones, and those in packets.
+        // The real stack stores real bytes: those written, and those in packets.
         Transport::Quic(_) => (200.0, 2.0 * traffic.packets.payload_bytes),
     };
     let outstanding = (OVERSHOOT * traffic.outstanding[end]).min(direction.packets);
@@ -163,7 +165,7 @@ fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
     room * record + outstanding * data
 }
 
-/// Returns the packets of one end that are on links and in queues.
+/// Returns the number of packets from one end that are on links and in queues.
 fn in_flight(traffic: &Traffic, end: usize) -> f64 {
     if traffic.packets.per_ack.is_finite() || traffic.time_s <= 0.0 {
         return traffic.outstanding[end];
@@ -172,13 +174,13 @@ fn in_flight(traffic: &Traffic, end: usize) -> f64 {
     traffic.directions[end].packets * (traffic.round_trip_s / 2.0 / traffic.time_s).min(1.0)
 }
 
-/// Returns the packets on links and in queues, excess datagrams in unlimited queues, and the maximum that windows let
-/// accumulate in such queues.
+/// Returns the memory of packets on links and in queues, of excess datagrams in unlimited queues, and of the maximum
+/// that windows permit in such queues.
 fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 3] {
     let on_links: f64 = all.iter().flat_map(|traffic| [0, 1].map(|end| in_flight(traffic, end))).sum();
     let run_s = scenario.duration.as_secs_f64().max(1e-9);
-    // Datagrams that exceed a link's rate accumulate without bound if its queue is unlimited. Those held back by an
-    // earlier link do not reach the next.
+    // If a queue is unlimited, datagrams that exceed its link's rate accumulate without bound. Datagrams that wait at
+    // an earlier link do not reach the next.
     let datagrams = || {
         let flows = all.iter().filter(|traffic| traffic.packets.per_ack.is_infinite());
         let directions = flows.flat_map(|traffic| traffic.directions.iter().map(move |direction| (traffic, direction)));

@@ -3,16 +3,15 @@
 //!
 //! **Events.** Each flow sends the data that its workload states, but at most its fair share of the links on its path
 //! (`traffic.rs`). Each packet costs one event per chain of links that are computed at once (`paths.rs`).
-//! Acknowledgments cost the same in the reverse direction. Timers of applications and connections, and subframes of
-//! access networks, are added.
+//! Acknowledgments cost the same in the reverse direction. The estimate also includes timers of applications and
+//! connections, and subframes of access networks.
 //!
-//! **Memory.** The state at the end of the run or at its peak: flows with their endpoints, packets on links and in
-//! queues, samples of probes (`memory.rs`).
+//! **Memory.** The estimate covers the state at the end of the run or at its peak: flows with their endpoints, packets
+//! on links and in queues, samples of probes (`memory.rs`).
 //!
-//! **Bounds.** Some dynamics make an estimate meaningless, for example an on-off source with few periods, or flows
-//! limited by random losses. The figures are then upper bounds, and [`Cost::bounds`] contains the reasons.
-//! `tests/cost.rs` tests that the estimate is within a factor of two for the benchmarks. `docs/command-line.md`
-//! describes its accuracy.
+//! **Bounds.** Some dynamics make an estimate meaningless, for example an on-off source with few periods, or flows that
+//! random losses limit. The values are then upper bounds, and [`Cost::bounds`] contains the reasons. `tests/cost.rs`
+//! tests that the estimate is within a factor of two for the benchmarks. `docs/command-line.md` describes its accuracy.
 
 mod memory;
 mod paths;
@@ -25,12 +24,13 @@ use fullpipe_scenario::description::{QuicStack, Transport};
 use paths::Paths;
 use traffic::{Direction, NO_PATH, Traffic};
 
-/// Timers of a connection per second: delayed acknowledgments at one end, retransmission at the other. Fitted to runs
-/// that the tests repeat: 27 to 43 in `tcp-1` to `tcp-10k`, 72 in `quic-1`.
+/// Timer events of a connection per second: delayed acknowledgments at one end, retransmission at the other. Fitted to
+/// runs that the tests repeat: 27 to 43 in `tcp-1` to `tcp-10k`, 72 in `quic-1`.
 const TIMERS_PER_S: f64 = 40.0;
 
-/// CPU time of an event relative to that of an event of the benchmark `tcp-1`. Measured at commit e524fd4 as the user
-/// time of single runs (`tcp-1`: 0.14 s for 753 000 events) of the named scenarios, on a loaded machine: a rough guide.
+/// CPU time of an event relative to that of an event of the benchmark `tcp-1`. The values are only a rough guide. They
+/// were measured at commit e524fd4, on a loaded machine, as the user time of single runs of the named scenarios
+/// (`tcp-1`: 0.14 s for 753 000 events).
 mod weight {
     /// A UDP datagram, without a connection: `udp-5hop`, 0.11 s for 1 600 000 events.
     pub(super) const UDP: f64 = 0.35;
@@ -44,7 +44,8 @@ mod weight {
     pub(super) const QUIC_STACK: f64 = 18.0;
     /// A packet through a tunnel: `masque-1-datagram`, 0.30 s for 49 000 events.
     pub(super) const TUNNEL: f64 = 30.0;
-    /// Bytes of state of flows, links and packets that fit into a core's caches: `tcp-100` with 5 MB is not slower.
+    /// Bytes of state of flows, links and packets that fit into a core's caches: `tcp-100` with 5 MB is not slower than
+    /// `tcp-1`.
     pub(super) const CACHE_BYTES: f64 = 8e6;
     /// Above that size, the cost of an event grows with this power of the size: `tcp-10k`, 9.1 s for 6 400 000 events
     /// with 110 MB; `quic-10k`, 20 s for 6 600 000 with 150 MB.
@@ -55,13 +56,13 @@ mod weight {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Cost {
-    /// Events of the calendar, as in `run.json`.
+    /// Events that the calendar executes, as in `run.json`.
     pub events: f64,
     /// CPU time of the events, in units of one event of the benchmark `tcp-1`.
     pub work: f64,
     /// The parts of the peak memory, the largest first.
     pub memory: Vec<MemoryPart>,
-    /// The reasons why the figures are upper bounds; empty if they are estimates.
+    /// The reasons why the values are upper bounds; empty if they are estimates.
     pub bounds: Vec<&'static str>,
 }
 
@@ -95,7 +96,7 @@ impl Cost {
         }
     }
 
-    /// Returns whether the figures are upper bounds.
+    /// Returns whether the values are upper bounds.
     pub fn is_upper_bound(&self) -> bool {
         !self.bounds.is_empty()
     }
@@ -105,7 +106,7 @@ impl Cost {
         PROCESS_BYTES + self.memory.iter().map(MemoryPart::bytes).sum::<f64>()
     }
 
-    /// Returns the part of the peak memory that is an estimate and not an upper bound, in bytes.
+    /// Returns the part of the peak memory that is estimated and not only bounded, in bytes.
     pub fn estimated_bytes(&self) -> f64 {
         let certain = self.memory.iter().filter(|part| !part.is_bound);
         PROCESS_BYTES + certain.map(MemoryPart::bytes).sum::<f64>()
@@ -128,7 +129,7 @@ fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64
         (Transport::Quic(quic), None) if quic.stack == QuicStack::Model => weight::QUIC_MODEL,
         (Transport::Quic(_) | Transport::Masque(_), None) => weight::QUIC_STACK,
     };
-    // The start of the flow.
+    // The start of the flow is an event.
     let mut events = 1.0 + traffic.timers;
     let mut packets = 0.0;
     for direction in &traffic.directions {
@@ -136,7 +137,7 @@ fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64
         let sent = direction.packets * survival(paths, traffic, direction);
         events += sent * events_on(paths, direction.paths[0]) + acks * events_on(paths, direction.back[0]);
         if traffic.via.is_some() {
-            // The tunnel carries both, and acknowledges packets with data.
+            // The tunnel carries data and acknowledgments, and acknowledges the packets that contain them.
             events +=
                 (sent + acks) * events_on(paths, direction.paths[1]) + 2.0 * acks * events_on(paths, direction.back[1]);
         }
@@ -158,8 +159,8 @@ fn events_on(paths: &Paths, path: u32) -> f64 {
     if path == NO_PATH { 0.0 } else { paths.paths.get(path as usize).map_or(0.0, |path| path.events) }
 }
 
-/// Returns the fraction of a direction's packets that cost all events of its route: excess datagrams are dropped before
-/// the first link. Datagrams that are dropped later still cost one or two events.
+/// Returns the fraction of a direction's packets that cost all events of the route. Excess datagrams are dropped before
+/// the first link and cost fewer. Datagrams that are dropped later still cost one or two events.
 fn survival(paths: &Paths, traffic: &Traffic, direction: &Direction) -> f64 {
     if traffic.packets.per_ack.is_finite() || direction.packets <= 0.0 || traffic.time_s <= 0.0 {
         return 1.0;

@@ -1,4 +1,4 @@
-//! The routes of a scenario: their transmitters, and the number of events of a packet on each.
+//! The routes of a scenario: their transmitters, and the number of events that a packet costs on each route.
 //!
 //! The rules of [`fullpipe_network::chain`], applied to the scenario, determine which links are computed together with
 //! the previous one.
@@ -11,7 +11,8 @@ use fullpipe_units::NodeId;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Events of a frame on a segment: its arrival, the end of the interframe gap, and some backoffs on a shared medium.
+/// Events of a frame on a segment (full duplex, half duplex): its arrival, the end of the interframe gap, and some
+/// backoffs on a shared medium.
 const SEGMENT_EVENTS: [f64; 2] = [2.0, 3.0];
 
 /// A transmitter: a direction of a link, a shared segment, or a direction of an access network.
@@ -21,9 +22,9 @@ pub(super) struct Transmitter {
     pub(super) delay_s: f64,
     pub(super) queue: Limit,
     pub(super) framing_bytes: f64,
-    /// Whether it loses or delays frames at random.
+    /// Whether the transmitter loses or delays frames at random.
     pub(super) is_impaired: bool,
-    /// Whether its rate depends on a radio channel.
+    /// Whether the transmitter's rate depends on a radio channel.
     pub(super) is_radio: bool,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct Path {
     hops: Range<usize>,
     /// Propagation delay in seconds.
     pub(super) delay_s: f64,
-    /// Events of a packet on this route.
+    /// Number of events of a packet on this route.
     pub(super) events: f64,
     pub(super) is_impaired: bool,
     pub(super) is_radio: bool,
@@ -157,7 +158,7 @@ impl Paths {
         }
     }
 
-    /// Returns the feeder of each transmitter if the rules permit that both are computed at once.
+    /// Returns the feeder of each transmitter if the rules permit that both are computed together.
     fn feeders(&self, scenario: &Scenario, watched: &Option<Vec<bool>>) -> Vec<Feeder> {
         let Some(watched) = watched else { return Vec::new() };
         let (links, segments) = (scenario.links.len(), scenario.ethernets.len());
@@ -178,7 +179,7 @@ impl Paths {
         for (number, feeder) in feeders.iter_mut().enumerate() {
             let may_follow = match scenario.links.get(number) {
                 Some(link) => is_plain(link) && !watched[number],
-                // Downlinks of access networks to stations; never segments.
+                // These are downlinks of access networks to stations, never segments.
                 None => number >= links + segments && (number - links - segments).is_multiple_of(2),
             };
             if !may_follow {
@@ -194,7 +195,7 @@ fn is_plain(link: &Link) -> bool {
     link.discipline.is_none() && !matches!(link.course, LinkProfile::Trace(_))
 }
 
-/// Returns the links that are observed during the run; `None`: no link is computed ahead.
+/// Returns which links are observed during the run; `None` if no link is computed ahead.
 fn watched_links(scenario: &Scenario) -> Option<Vec<bool>> {
     let mut watched = vec![false; scenario.links.len()];
     for probe in &scenario.probes {

@@ -2,8 +2,8 @@
 //!
 //! Rates are means over the time in which a flow is active. Datagrams are sent regardless of the network. All other
 //! traffic shares the remaining capacity by max-min fairness (Bertsekas and Gallager, Data Networks, 1992, section
-//! 6.5.2). The level of all flows rises until a link is full. The flows on this link keep that level, and the level of
-//! the others continues to rise. A flow stays below the level if its data, buffers or slow start limit it. Losses,
+//! 6.5.2). The rates of all flows rise together until a link is full. Flows on this link keep their rate, and the rates
+//! of the others continue to rise. The rate of a flow stays lower if its data, buffers or slow start limit it. Losses,
 //! acknowledgments and retransmissions are not part of the shares.
 
 use super::paths::Paths;
@@ -13,7 +13,7 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
 use fullpipe_units::math;
 
-/// Number of filling rounds. Each remaining flow then gets the share of its slowest link.
+/// Number of rounds in which links are filled. Each remaining flow then receives the share of its slowest link.
 const ROUNDS: usize = 16;
 /// Minimum fraction of a link that datagrams leave to other traffic.
 const LEAST_SHARE: f64 = 0.01;
@@ -29,7 +29,7 @@ const TIMESTAMP_BYTES: f64 = 12.0;
 /// The packet sizes and counts of a transport.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacketModel {
-    /// Payload of a full packet in bytes; infinite: the application determines the size of each datagram.
+    /// Payload of a full packet in bytes; infinite if the application determines the size of each datagram.
     pub(super) payload_bytes: f64,
     /// Header bytes, including the IP header.
     pub(super) header_bytes: f64,
@@ -100,7 +100,8 @@ pub(super) struct Direction {
     pub(super) bytes: f64,
     /// Packets with payload.
     pub(super) packets: f64,
-    /// Routes of its packets and of the acknowledgments: the route of the flow itself, and that of its tunnel.
+    /// Routes of the direction's packets and of their acknowledgments: the route of the flow itself, and that of its
+    /// tunnel.
     pub(super) paths: [u32; 2],
     pub(super) back: [u32; 2],
 }
@@ -112,9 +113,9 @@ pub(super) struct Traffic {
     pub(super) packets: PacketModel,
     /// Number of the tunnel's flow.
     pub(super) via: Option<usize>,
-    /// Duration of its activity in seconds.
+    /// Duration of the flow's activity in seconds.
     pub(super) time_s: f64,
-    /// Propagation delay of its path in both directions, in seconds.
+    /// Propagation delay of the flow's path in both directions, in seconds.
     pub(super) round_trip_s: f64,
     pub(super) directions: [Direction; 2],
     pub(super) connections: f64,
@@ -137,7 +138,7 @@ struct Share {
     /// Bits at the IP layer per byte of payload.
     bits_per_byte: f64,
     time_s: f64,
-    /// Maximum number of bits that it sends.
+    /// Maximum number of bits that the direction sends.
     most_bits: f64,
     bits: Option<f64>,
 }
@@ -196,7 +197,7 @@ pub(super) fn hops<'a>(paths: &'a Paths, direction: &Direction) -> impl Iterator
     direction.paths.into_iter().filter(|path| *path != NO_PATH).flat_map(of_path)
 }
 
-/// No route: the flow has no tunnel.
+/// The route number that denotes no route, because the flow has no tunnel.
 pub(super) const NO_PATH: u32 = u32::MAX;
 
 /// Returns the traffic of a flow without competition, limited by its buffers and slow start.
@@ -219,7 +220,7 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     let start = described.start.saturating_add(described.start_jitter / 2);
     let time_s = scenario.duration.saturating_sub(start).as_secs_f64();
     let is_stream = packets.per_ack.is_finite();
-    // The handshake comes first, and data sent in the last round trip does not arrive.
+    // The handshake precedes the data, and data sent in the last round trip does not arrive.
     let data_s = if is_stream { (time_s - 2.0 * round_trip_s).max(0.0) } else { time_s };
     let mut demand = described.workload.demand(data_s);
     let mut is_unlimited = described.workload.is_unlimited();
@@ -231,7 +232,7 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
         demand = demand.repeat(count);
     }
     if is_stream {
-        // A single connection begins with slow start, which doubles the data sent in each round trip.
+        // A single connection begins with slow start, which doubles the data sent per round trip.
         let rounds = (time_s / round_trip_s).min(60.0);
         let begun = packets.initial_window * packets.payload_bytes * (math::pow(2.0, rounds) - 1.0).max(1.0);
         let by_window = packets.window_bytes * (time_s / round_trip_s).max(1.0);
@@ -274,8 +275,8 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     }
 }
 
-/// Fills the pipe and the queue of the most loaded link on the path of each share. At its peak, the link holds a
-/// bandwidth-delay product and a full queue, divided among its flows in proportion to their traffic.
+/// Estimates the outstanding data of each share from the most loaded link on its path. At its peak, that link holds a
+/// bandwidth-delay product and a full queue. The flows of the link share both in proportion to their traffic.
 fn fill_queues(shares: &[Share], whole: &[f64], paths: &Paths, all: &mut [Traffic]) {
     let mut sums = vec![0.0; whole.len()];
     for share in shares {
@@ -299,7 +300,7 @@ fn fill_queues(shares: &[Share], whole: &[f64], paths: &Paths, all: &mut [Traffi
         let window = traffic.connections.max(1.0) * traffic.packets.window_bytes / traffic.packets.payload_bytes;
         let most = window.min(traffic.directions[end].packets);
         let outstanding = (part * (pipe + queue)).min(most);
-        // Only the windows limit the packets in an unlimited queue.
+        // Only the windows limit the number of packets in an unlimited queue.
         let unlimited = if matches!(transmitter.queue, Limit::Unlimited) { most - outstanding } else { 0.0 };
         all[flow].outstanding[end] = outstanding;
         all[flow].unlimited[end] = unlimited;
@@ -325,7 +326,8 @@ fn fill(shares: &mut [Share], left: &mut [f64], paths: &Paths, all: &[Traffic]) 
             let own = on_way(share).map(level).fold(f64::INFINITY, f64::min);
             let bits = match below(share) {
                 true => share.most_bits,
-                // First the shares that the links do not limit: their unused capacity raises the level of the others.
+                // Shares that the links do not limit are first, because their unused capacity raises the level of the
+                // others.
                 false if has_below && !is_last => continue,
                 false if is_last || own <= lowest * 1.001 => share.most_bits.min(own * share.time_s),
                 false => continue,

@@ -1,4 +1,4 @@
-//! The log's state of one endpoint of a connection, and the events that it writes when that state changes.
+//! The log's state of one endpoint of a connection, and the events to write when that state changes.
 
 use super::datagram::{self, DatagramView, LargestPacketNumbers};
 use super::frames::PacketEffects;
@@ -17,19 +17,20 @@ pub(super) struct ConnectionLog {
     pub(super) group: String,
     pub(super) control: String,
     pub(super) tcp: bool,
-    /// Whether its settings have been written.
+    /// Whether the endpoint's settings have been written.
     pub(super) configured: bool,
     pub(super) state: Option<&'static str>,
     pub(super) congestion: Option<&'static str>,
     pub(super) metrics: Metrics,
-    /// Values that its congestion control reports.
+    /// Values that the endpoint's congestion controller reports.
     pub(super) control_values: Vec<(&'static str, f64)>,
     /// Packets (TCP) or datagrams (QUIC) sent and received.
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// TCP: retransmission timeouts so far.
+    /// TCP: number of retransmission timeouts so far.
     pub(super) timeouts: u64,
-    /// QUIC model: packet numbers sent and received, and `ack_delay_exponent` of this endpoint and of its peer.
+    /// QUIC model: largest packet numbers sent and received, and the `ack_delay_exponent` of this endpoint and of its
+    /// peer.
     pub(super) numbers: [LargestPacketNumbers; 2],
     pub(super) exponents: [Option<u8>; 2],
     /// Whether a Handshake packet was sent or received.
@@ -45,7 +46,7 @@ pub(super) struct ConnectionLog {
 }
 
 impl ConnectionLog {
-    /// Writes state and metrics that have changed. `report` is `None` if the connection is over.
+    /// Writes state and metrics that have changed. `report` is `None` if the connection has ended.
     pub(super) fn update(
         &mut self,
         writer: &mut QlogWriter,
@@ -95,7 +96,7 @@ impl ConnectionLog {
         }
     }
 
-    /// Returns the state of a QUIC connection that is not closing.
+    /// Returns the qlog state of a QUIC connection that is not closing.
     pub(super) fn opening_state(&self) -> &'static str {
         if self.confirmed {
             "handshake_confirmed"
@@ -106,7 +107,7 @@ impl ConnectionLog {
         }
     }
 
-    /// Returns the number of the next packet or datagram.
+    /// Counts a packet or datagram, and returns its number.
     pub(super) fn count(&mut self, side: TransportSide) -> u64 {
         let count = if side == TransportSide::Local { &mut self.sent } else { &mut self.received };
         *count += 1;
@@ -134,7 +135,7 @@ impl ConnectionLog {
         });
     }
 
-    /// Writes `recovery_parameters_set`; `initial_packets` is `None` without a congestion control.
+    /// Writes `recovery_parameters_set`; `initial_packets` is `None` without congestion control.
     pub(super) fn recovery_parameters(
         &self,
         writer: &mut QlogWriter,
@@ -151,8 +152,8 @@ impl ConnectionLog {
         });
     }
 
-    /// Writes `parameters_set` for the QUIC stack, from its settings: the stack does not report the parameters that it
-    /// sends. `windows` are the receive windows of the connection and of a stream in bytes.
+    /// Writes `parameters_set` for the QUIC stack, based on the stack's settings, because the stack does not report the
+    /// parameters that it sends. `windows` are the receive windows of the connection and of a stream in bytes.
     pub(super) fn stack_parameters(&self, writer: &mut QlogWriter, at: Instant, idle: Duration, windows: [u64; 2]) {
         writer.write_event(at, &self.group, "quic:parameters_set", |data| {
             data.text("initiator", TransportSide::Local.word());
@@ -174,7 +175,7 @@ impl ConnectionLog {
         }
     }
 
-    /// Writes the entries of the QUIC stack's journal in order.
+    /// Writes the entries of the QUIC stack's packet log in order.
     pub(super) fn write_journal(&mut self, writer: &mut QlogWriter, at: Instant, journal: Vec<PacketLogEntry>) {
         let mut made = Vec::new();
         let mut unread: VecDeque<UnreadDatagram> = VecDeque::new();
@@ -185,7 +186,7 @@ impl ConnectionLog {
                     unread.push_back(UnreadDatagram { id, bytes, unread_bytes: bytes, codepoint });
                 }
                 PacketLogEntry::PacketReceived(packet) => {
-                    // The stack reads datagrams in order: those before the packet's datagram are finished.
+                    // The stack reads datagrams in order, so those before the packet's datagram are complete.
                     while unread.front().is_some_and(|front| !front.may_hold(&packet)) {
                         self.write_unread(writer, at, unread.pop_front());
                     }
@@ -229,7 +230,7 @@ impl ConnectionLog {
         }
     }
 
-    /// Writes `packet_dropped` for a finished datagram of which the stack could read no packet.
+    /// Writes `packet_dropped` for a complete datagram in which the stack could read no packet.
     fn write_unread(&self, writer: &mut QlogWriter, at: Instant, datagram: Option<UnreadDatagram>) {
         let Some(UnreadDatagram { id, bytes, codepoint, .. }) =
             datagram.filter(|datagram| datagram.unread_bytes == datagram.bytes)
@@ -255,7 +256,7 @@ struct UnreadDatagram {
 
 impl UnreadDatagram {
     /// Returns whether a packet can be the next of this datagram. The stack can receive several datagrams before it
-    /// reads the first. They are distinguished by the packet with a short header, which is the last of its datagram
+    /// reads the first. A packet with a short header distinguishes them, because it is the last packet of its datagram
     /// (RFC 9000 section 12.2).
     fn may_hold(&self, packet: &crate::stack::journal::PlaintextPacket) -> bool {
         let ends = datagram::type_of(&packet.header) == QuicPacketType::OneRtt;

@@ -1,5 +1,5 @@
-//! Writes `packet_sent` and `packet_received` events of QUIC: from the packets of the model, and from the bytes in the
-//! journal of the QUIC stack.
+//! Writes `packet_sent` and `packet_received` events of QUIC, either from the packets of the model or from the bytes in
+//! the packet log of the QUIC stack.
 
 use super::frames::{self, PacketEffects};
 use super::words::{TransportSide, word_of};
@@ -22,7 +22,7 @@ pub(super) struct DatagramView<'a> {
     pub(super) side: TransportSide,
     pub(super) id: u64,
     pub(super) codepoint: EcnCodepoint,
-    /// Bytes of its UDP payload.
+    /// UDP payload in bytes.
     pub(super) bytes: u64,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn type_word(packet_type: QuicPacketType) -> &'static str {
     }
 }
 
-/// The largest packet number in each packet number space, from which truncated packet numbers are decoded.
+/// The largest packet number in each packet number space, which is needed to decode truncated packet numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LargestPacketNumbers([Option<u64>; 3]);
 
@@ -86,7 +86,7 @@ impl LargestPacketNumbers {
     }
 }
 
-/// The content of a model datagram that changes the state of its connection.
+/// The content of a model datagram that affects the state of its connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DatagramEffects {
     pub(super) handshake: bool,
@@ -166,7 +166,7 @@ fn model_packet(
     );
 }
 
-/// Returns the type of a packet of the QUIC stack, by its unprotected header (RFC 9000 section 17).
+/// Returns the type of a packet of the QUIC stack, according to its unprotected header (RFC 9000 section 17).
 pub(super) fn type_of(header: &[u8]) -> QuicPacketType {
     match header.first() {
         Some(first) if first & 0x80 == 0 => QuicPacketType::OneRtt,

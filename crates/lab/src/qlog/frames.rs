@@ -1,5 +1,5 @@
-//! Writes QUIC frames in qlog's format: frames of the model from their fields, and frames of the QUIC stack from their
-//! bytes.
+//! Writes QUIC frames in qlog's format. Frames of the model are written from their fields, and frames of the QUIC stack
+//! from their bytes.
 
 use super::words::TransportSide;
 use fullpipe_record::qlog::{ArrayWriter, Milliseconds, ObjectWriter, to_hex};
@@ -74,7 +74,7 @@ pub(super) fn ack(frames: &mut ArrayWriter<'_>, delay: u64, exponent: u8, ranges
         out.array("acked_ranges", |acked| {
             for &(first, last) in ranges {
                 acked.array(|range| {
-                    // qlog permits one number if first and last are equal, but not every reader accepts it.
+                    // qlog permits a single number if both ends of a range are equal, but not every reader accepts it.
                     range.unsigned(first);
                     range.unsigned(last);
                 });
@@ -187,7 +187,7 @@ fn unknown(frames: &mut ArrayWriter<'_>, frame_type: u64, length: u64) {
     });
 }
 
-/// The content of a packet that changes the state of its connection.
+/// The content of a packet that affects the state of its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PacketEffects {
     pub(super) closes: bool,
@@ -223,7 +223,7 @@ pub(super) fn of_bytes(frames: &mut ArrayWriter<'_>, payload: &[u8], ack_delay_e
     let mut reader = Reader { bytes: payload };
     while !reader.bytes.is_empty() {
         if frame(frames, &mut reader, ack_delay_exponent, &mut meaning).is_none() {
-            // The end of an invalid frame is unknown, so it extends to the end of the packet.
+            // The length of an invalid frame is unknown, so it extends to the end of the packet.
             unknown(frames, 0, reader.bytes.len() as u64);
             break;
         }

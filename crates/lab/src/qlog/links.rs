@@ -1,8 +1,9 @@
 //! Events at links: changes of queues, drops and marks.
 //!
-//! The network computes a chain of links at once, so it reports events ahead of the clock. They are sorted by time, and
-//! written when the clock has passed them. All changes of a queue at one instant are one event. A queue that is
-//! unchanged after the instant has no event: a packet that arrives at an idle transmitter does not wait.
+//! The network computes a chain of links at once, so it reports events ahead of the clock. The events are sorted by
+//! time, and written when the clock has passed them. All changes of a queue at one instant are one event. If a queue
+//! has the same length before and after the instant, no event is written. For example, a packet that arrives at an idle
+//! transmitter does not wait.
 
 use crate::promise::declared_links;
 use fullpipe_audit::DeclaredLink;
@@ -13,15 +14,15 @@ use fullpipe_units::{FlowId, Instant, LinkId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Changes that are not written yet, by time, and within an instant in the order in which they were reported.
+/// Changes that are not written yet, by time and, within an instant, in the order in which they were reported.
 pub(super) type PendingChanges = Arc<Mutex<BTreeMap<(Instant, u64), LinkChange>>>;
 
-/// Something that happened at a link.
+/// A change of a link's queue, a drop or a mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LinkChange {
-    /// A frame of this many bytes enters the queue.
+    /// A frame with this number of bytes enters the queue.
     Enqueued(LinkId, u32),
-    /// A frame of this many bytes leaves the queue.
+    /// A frame with this number of bytes leaves the queue.
     Dequeued(LinkId, u32),
     Dropped {
         link: Option<LinkId>,
@@ -104,7 +105,7 @@ struct QueueLength {
 struct Link {
     name: String,
     queue: QueueLength,
-    /// The length in the latest event.
+    /// The queue length in the latest event.
     written: QueueLength,
 }
 
@@ -141,7 +142,7 @@ impl LinkLog {
     }
 
     /// Writes the remaining events of a run that ended at `end`. Changes of queues after the end are omitted. Drops and
-    /// marks that the network has already computed are written.
+    /// marks after the end are written if the network has already computed them.
     pub(super) fn finish(&mut self, end: Instant, writer: &mut QlogWriter, name: impl Fn(FlowId) -> String) {
         while let Some((at, mut changes)) = self.next_instant(Instant::NEVER) {
             if at > end {
@@ -214,7 +215,7 @@ impl LinkLog {
     }
 }
 
-/// Returns the group of the events at a link; `network` for events at no link.
+/// Returns the group of the events at a link; `network` for events that belong to no link.
 fn group(link: Option<&str>) -> String {
     link.map_or_else(|| "network".to_owned(), |link| format!("link {link}"))
 }
@@ -236,7 +237,7 @@ fn word(reason: DropReason) -> &'static str {
     }
 }
 
-/// Returns the link with the lowest rate of each path, at which its packets queue; the first of several.
+/// Returns, for each path, the link with the lowest rate, at which packets queue; the first of several.
 pub(super) fn bottlenecks<'a>(
     scenario: &Scenario,
     paths: impl Iterator<Item = &'a [LinkId]> + 'a,

@@ -10,15 +10,15 @@ use fullpipe_units::Duration;
 pub(super) struct Metrics {
     pub(super) congestion_window: Option<u64>,
     pub(super) bytes_in_flight: Option<u64>,
-    /// `None` before the first reduction.
+    /// Slow-start threshold in bytes; `None` before the first reduction.
     pub(super) ssthresh: Option<u64>,
     pub(super) smoothed_rtt: Option<Duration>,
     pub(super) latest_rtt: Option<Duration>,
     pub(super) min_rtt: Option<Duration>,
     pub(super) pto_count: Option<u64>,
-    /// Bits per second; `None` if the transport does not pace.
+    /// Pacing rate in bits per second; `None` if the transport does not pace.
     pub(super) pacing_rate: Option<u64>,
-    /// Bits per second.
+    /// Delivery rate in bits per second.
     pub(super) delivery_rate: Option<u64>,
 }
 
@@ -62,8 +62,9 @@ impl Metrics {
     }
 }
 
-/// Returns the congestion state of a sender. Below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002
-/// section 7.3). Some controls declare their own states, such as BBR, which has no threshold.
+/// Returns the congestion state of a sender. A sender whose window is below the threshold is in slow start (RFC 5681
+/// section 3.1, RFC 9002 section 7.3). Some controllers declare their own states, for example BBR, which has no
+/// threshold.
 pub(super) fn congestion_state(report: &EndpointReport, control: &str) -> &'static str {
     let states = find_component(control).map_or(&[][..], |control| control.states);
     let own = report.control_value("state").map(|state| states.get(state as usize).copied());

@@ -33,22 +33,22 @@ const LINK_SCHEMA: &str = "urn:fullpipe:qlog:events:link-1";
 const SCENARIO_SCHEMA: &str = "urn:fullpipe:qlog:events:scenario-1";
 /// The name of the file.
 const FILE: &str = "run.sqlog";
-/// The schemas of all events; the last one only with events of the scenario.
+/// The schemas of all events; the last is used only if the scenario has events.
 const SCHEMAS: [&str; 4] = [QUIC_EVENTS, tcp::SCHEMA, LINK_SCHEMA, SCENARIO_SCHEMA];
-/// Buffered bytes at which the recorder appends them to the file.
+/// Number of buffered bytes at which they are appended to the file.
 const PIECE_BYTES: usize = 1 << 16;
 
 /// A packet that an endpoint sent or received.
 #[derive(Clone, Debug)]
 struct ObservedPacket {
-    /// The time at which it was sent or received. A host may send a packet later than the endpoint created it.
+    /// The time at which it was sent or received. A host may send a packet later than its endpoint creates it.
     at: Instant,
     packet: Packet,
     options: Option<SegmentOptions>,
     datagram: Option<QuicDatagram>,
 }
 
-/// Packets sent since the recorder last took them.
+/// Packets sent since the recorder last removed them.
 type ObservedPackets = Arc<Mutex<Vec<ObservedPacket>>>;
 
 /// The tap that collects the packets that hosts send.
@@ -137,7 +137,7 @@ impl QlogRecorder {
         self.failed
     }
 
-    /// Writes that the condition of an event of the scenario was met, or that the event happened.
+    /// Writes an event of the scenario: either its condition was met, or it happened.
     pub(crate) fn note_event(&mut self, at: Instant, event: usize, note: EventNote, events: &EventWatcher) {
         let name = match note {
             EventNote::Met => "scenario:condition_met",
@@ -186,8 +186,8 @@ impl QlogRecorder {
         std::mem::take(&mut *self.observed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the log's state of an endpoint; writes `connection_started` at the first call. `None` if it is neither
-    /// TCP nor QUIC.
+    /// Returns the log's state of an endpoint, and writes `connection_started` at the first call. Returns `None` if the
+    /// endpoint is neither TCP nor QUIC.
     fn known(
         &mut self,
         world: &World,
@@ -298,7 +298,7 @@ impl QlogRecorder {
     }
 
     /// Writes the effects of an event after the hosts have handled it. `place` is the endpoint that received the packet
-    /// or timer.
+    /// or whose timer fired.
     fn settle(&mut self, world: &mut World, network: &Network<RunObserver>, place: Option<ConversationEnd>) {
         let observed = self.take_observed();
         let mut affected: Vec<ConversationEnd> = Vec::new();
@@ -321,10 +321,11 @@ impl QlogRecorder {
         }
     }
 
-    /// Writes the settings at the first call, then packets newly declared lost, and the journal of the QUIC stack.
+    /// Writes the settings at the first call, then packets that were newly declared lost, and the packet log of the
+    /// QUIC stack.
     fn inspect_losses(&mut self, world: &mut World, network: &Network<RunObserver>, place: ConversationEnd) {
         let journal = world.journal(place).map(|journal| journal.take()).unwrap_or_default();
-        // The log of an endpoint begins when its connection exists; that of a tunnel with its first packet.
+        // The log of an endpoint begins when its connection exists; that of a tunnel begins with its first packet.
         let begins = !journal.is_empty() || world.connection_mut(place).is_some();
         if !self.known.contains_key(&place) && !begins {
             return;
@@ -421,8 +422,8 @@ impl QlogRecorder {
             }
             Some(ConnectionMut::Stack(connection)) => {
                 use crate::stack::ConnectionState;
-                // A server confirms the handshake when it is complete, a client when it receives HANDSHAKE_DONE (RFC
-                // 9001 section 4.1.2).
+                // A server confirms the handshake when the handshake is complete, and a client when it receives
+                // HANDSHAKE_DONE (RFC 9001 section 4.1.2).
                 known.confirmed |= place.1 == 1 && connection.state() == ConnectionState::Established;
                 match connection.state() {
                     ConnectionState::Listening | ConnectionState::Handshaking | ConnectionState::Established => {
@@ -433,7 +434,7 @@ impl QlogRecorder {
                     ConnectionState::Drained => "closed",
                 }
             }
-            // The conversation of a tunnel has the number of its flow.
+            // The conversation of a tunnel has the number of the tunnel's flow.
             None if scenario.flows.get(place.0).is_some_and(|flow| matches!(flow.transport, Transport::Masque(_))) => {
                 match known.closed_by {
                     Some(TransportSide::Remote) => "draining",
@@ -464,7 +465,7 @@ fn socket(out: &mut ObjectWriter<'_>, network: &Network<RunObserver>, endpoint: 
     }
 }
 
-/// Returns whether a packet has additional options in the arena.
+/// Returns whether a packet has further options in the arena.
 fn has_options(packet: &Packet) -> bool {
     match &packet.content {
         PacketContent::Tcp(header) => header.has_segment_options(),

@@ -1,5 +1,5 @@
-//! Writes the events of TCP connections. No draft defines them. Their names are those of the QUIC events, and so are
-//! the fields that have a counterpart in QUIC.
+//! Writes the events of TCP connections, which no draft defines. Their names are those of the QUIC events, and so are
+//! the names of fields that have a counterpart in QUIC.
 
 use super::words::word_of;
 use fullpipe_record::qlog::ObjectWriter;
@@ -73,7 +73,7 @@ pub(super) fn segment(
     data.unsigned("packet_id", datagram_id);
 }
 
-/// Writes a segment that was declared lost, by the retransmission timer if `timeout`.
+/// Writes a segment that was declared lost; `timeout` if the retransmission timer expired.
 pub(super) fn lost(data: &mut ObjectWriter<'_>, segment: &LostSegment, timeout: bool) {
     data.object("header", |header| header.unsigned("sequence_number", u64::from(segment.sequence)));
     data.unsigned("stream_offset", segment.offset);
@@ -83,7 +83,7 @@ pub(super) fn lost(data: &mut ObjectWriter<'_>, segment: &LostSegment, timeout: 
     }
 }
 
-/// Writes the settings of one endpoint, which it offers to its peer.
+/// Writes the settings of one endpoint, some of which it offers to its peer.
 pub(super) fn parameters(data: &mut ObjectWriter<'_>, config: &Config, control: &str) {
     data.text("initiator", "local");
     data.text("congestion_control", control);

@@ -2,7 +2,7 @@
 
 use fullpipe_units::EcnCodepoint;
 
-/// The endpoint of a connection that an event is about, relative to the endpoint that logs.
+/// The endpoint of a connection to which an event refers, relative to the endpoint that logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransportSide {
     Local,

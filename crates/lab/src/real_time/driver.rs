@@ -1,15 +1,15 @@
-//! The loop of a real-time run. It passes arrivals to the model, runs the model up to the clock, and sends packets that
-//! are due. It then waits for the next event or arrival.
+//! The loop of a real-time run. It passes arrivals to the model, runs the model up to the clock time, and sends due
+//! packets. It then waits for the next event or arrival.
 //!
 //! **Time.** An arrival enters the model at the time of its timestamp, even if it was read later. The model therefore
-//! never runs beyond the clock time at which arrivals were last requested. All earlier timestamps are among these
-//! arrivals, except for the microseconds between a frame's timestamp and its availability. A frame that is still late
-//! enters at the model's clock, and its lateness is counted. A packet for a real host is due at the time at which the
+//! never runs beyond the clock time at which arrivals were last read. The arrivals read until then include all earlier
+//! timestamps, except during the microseconds between a frame's timestamp and its availability. A frame that is
+//! nevertheless late enters at the model's clock, and its lateness is counted. A packet for a real host is due when the
 //! model delivers it. It is sent as soon as the clock has passed that time, without a fixed tick.
 //!
 //! **Stalls.** A stall is an iteration that starts much later than planned, because the machine was busy or the process
-//! was stopped. Overdue packets are then sent immediately, so that links keep their rate. Alternatively the clock is
-//! adjusted by the stall, so that queues keep their delay.
+//! was stopped. Overdue packets are then sent immediately, so that links keep their rate. Alternatively, the clock is
+//! set back by the stall, so that queues keep their delay.
 
 use super::gateway::Gateway;
 use crate::prepared::PreparedRun;
@@ -19,16 +19,16 @@ use fullpipe_scenario::description::StallPolicy;
 use fullpipe_units::{Duration, Instant};
 use std::io;
 
-/// Maximum sleep: a stall is detected by its length even if nothing was due.
+/// Maximum sleep, so that a stall is detected even if nothing was due.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 
 /// Interval between reads of the drop counters, and between progress reports.
 const ACCOUNT_EVERY: Duration = Duration::from_millis(100);
 
-/// Records arrivals: the time at which each entered the model, its port, and its bytes.
+/// Records arrivals: the time at which each arrival entered the model, its port, and its bytes.
 pub(crate) type ArrivalSink<'a> = dyn FnMut(Instant, usize, &Bytes) -> io::Result<()> + 'a;
 
-/// A world that runs in step with a machine's clock.
+/// A world that runs in step with the machine's clock.
 pub(crate) struct Driver<'a, M> {
     pub(crate) prepared: &'a mut PreparedRun,
     pub(crate) gateway: &'a mut Gateway,
@@ -37,13 +37,12 @@ pub(crate) struct Driver<'a, M> {
     pub(crate) after_stall: StallPolicy,
     /// Receives every arrival, if arrivals are recorded.
     pub(crate) journal: Option<&'a mut ArrivalSink<'a>>,
-    /// Called ten times per second with the clock and the lateness; returns whether to stop.
+    /// Called ten times per second with the clock and the lateness; returns true to stop the run.
     pub(crate) each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
 }
 
 impl<M: Machine> Driver<'_, M> {
-    /// Runs the scenario to its end, or until the machine or `each` stops it. Returns the time that the model has
-    /// reached.
+    /// Runs the scenario to its end, or until the machine or `each` stops it. Returns the time that the model reached.
     ///
     /// # Errors
     /// Errors of the machine.
@@ -60,12 +59,12 @@ impl<M: Machine> Driver<'_, M> {
                 self.lateness.record_event(now.saturating_since(at));
             }
             self.machine.receive(&mut arrivals)?;
-            // Each port returns its frames in order; a stable sort preserves it.
+            // Each port returns its frames in order; a stable sort preserves that order.
             arrivals.sort_by_key(|arrival: &Arrival| arrival.at);
             for arrival in arrivals.drain(..) {
                 self.enter(arrival)?;
             }
-            // An arrival may have a later timestamp than the clock reading.
+            // An arrival's timestamp may be later than the clock reading.
             self.run_to(now.max(self.prepared.network.now()));
             self.release(&mut due)?;
             let over = now >= end || self.machine.is_done();
@@ -87,7 +86,7 @@ impl<M: Machine> Driver<'_, M> {
         Instant::ZERO.saturating_add(self.prepared.scenario.duration)
     }
 
-    /// Reads the clock, which should be at most `expected`.
+    /// Reads the clock, which should be at most `expected`; a later reading is a stall.
     fn begin_round(&mut self, expected: Instant) -> Instant {
         let now = self.machine.now();
         let gap = now.saturating_since(expected);
@@ -115,8 +114,8 @@ impl<M: Machine> Driver<'_, M> {
         self.work_off(to);
     }
 
-    /// Executes all events up to a time, and records the execution time of each subframe. It proceeds event time by
-    /// event time, because an event may create work for a new subframe.
+    /// Executes all events up to a time, and records the execution time of each subframe. It executes one event time
+    /// after another, because an event may create work in a new subframe.
     fn work_off(&mut self, to: Instant) {
         let end = self.end();
         while !self.prepared.scenario.access.is_empty()

@@ -1,13 +1,13 @@
 //! Passes frames of real hosts into the model.
 //!
 //! A frame must be an Ethernet frame with an IPv4 or IPv6 packet. The first packet of a five-tuple opens a conversation
-//! of the model. The conversation belongs to the flow of the scenario with the same hosts, protocol and acceptor's
-//! port, if there is one. Packets for real hosts and routers keep their bytes ([`Content::Wire`]); packets for model
-//! endpoints are parsed.
+//! of the model. If the scenario has a flow with the same hosts, protocol and acceptor's port, the conversation belongs
+//! to that flow. Packets for real hosts and routers keep their bytes ([`Content::Wire`]); packets for model endpoints
+//! are parsed.
 //!
-//! A packet whose hop limit will expire is addressed to the router where it expires, and a packet without a route to
-//! the first router. These routers send an ICMP error to its source ([`crate::world`]). A frame that cannot enter is
-//! counted by its reason and is never an error, because hosts may send any bytes.
+//! A packet whose hop limit will expire is addressed to the router where it expires. A packet without a route is
+//! addressed to the first router. These routers send an ICMP error to the packet's source ([`crate::world`]). A frame
+//! that cannot enter is counted by its reason. It is never an error, because hosts may send any bytes.
 
 use super::pieces::{FiveTuple, FragmentReassembly, need_whole};
 use crate::witness::RunObserver;
@@ -26,8 +26,8 @@ use fullpipe_wire::{
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of conversations of real hosts. Packets of further ones are dropped, so that a flood of addresses and
-/// ports cannot exhaust memory.
+/// Maximum number of conversations of real hosts. Packets of further conversations are dropped, so that a flood with
+/// many addresses and ports cannot exhaust memory.
 const MAX_CONVERSATIONS: usize = 65_536;
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// `hosts`: the node of each port.
+    /// Creates the gateway. `hosts` contains the node of each port.
     pub(crate) fn new(scenario: &Scenario, network: &Network<RunObserver>, hosts: Vec<NodeId>) -> Self {
         let mut nodes = BTreeMap::new();
         for number in 0..scenario.nodes.len() {
@@ -83,8 +83,8 @@ impl Gateway {
         }
     }
 
-    /// Processes the arrival of a frame at the current time of the network. Returns the port and the frame of an
-    /// answer, if any.
+    /// Processes the arrival of a frame at the current time of the network. Returns the port and the frame of a
+    /// response, if any.
     pub(crate) fn enter(
         &mut self,
         world: &mut World,
@@ -117,7 +117,7 @@ impl Gateway {
         }
         let address = summary.destination.ip();
         let to = self.nodes.get(&address).copied().or_else(|| network.host_behind_rebinding(address));
-        // A host has no route to itself through the network.
+        // A host has no route through the network to itself.
         let Some(to) = to.filter(|to| *to != from) else {
             return self.no_route(world, network, from, &summary, bytes);
         };
@@ -177,8 +177,8 @@ impl Gateway {
         send_wire(network, from, Packet { content, ..packet }, bytes);
     }
 
-    /// Sends a packet for an address that no node has to the first router. Multicast and broadcast packets, such as
-    /// announcements of hosts, are only counted.
+    /// Sends a packet whose address belongs to no node to the first router. Multicast and broadcast packets, such as
+    /// service announcements of hosts, are only counted.
     #[cold]
     fn no_route(
         &mut self,
@@ -203,7 +203,7 @@ impl Gateway {
         send_wire(network, from, Packet { content, ..packet(known.flow, router, summary) }, bytes);
     }
 
-    /// Returns the conversation of a five-tuple, which is opened if it is new; `None` if there are too many.
+    /// Returns the conversation of a five-tuple, and opens it if it is new; `None` if there are too many.
     fn known(
         &mut self,
         world: &mut World,
@@ -222,7 +222,7 @@ impl Gateway {
     }
 
     /// Returns the flow and protocol of the packet that an ICMP error quotes, in the direction of the error. NATs need
-    /// it to translate the error (RFC 5508 REQ-3 to REQ-5).
+    /// them to translate the error (RFC 5508 REQ-3 to REQ-5).
     fn about(&self, bytes: &Bytes) -> Option<(FlowId, u8)> {
         let quoted = wire::quoted_packet(bytes)?;
         let known = self.conversations.get(&(quoted.protocol, quoted.destination, quoted.source))?;
@@ -230,9 +230,9 @@ impl Gateway {
     }
 
     /// Returns the inside host of a packet that is addressed to a NAT, and the packet as that host will receive it. The
-    /// current mappings determine the host; the NAT filters the packet when it arrives there. `None` if the packet is
-    /// not addressed to a NAT, the port has no mapping, or the packet is from inside. The NAT itself translates packets
-    /// from inside.
+    /// current mappings determine the host; the NAT filters the packet when it arrives there. Returns `None` if the
+    /// packet is not addressed to a NAT, the port has no mapping, or the packet is from inside. The NAT itself
+    /// translates packets from inside.
     fn through_nat(
         &self,
         network: &Network<RunObserver>,
@@ -312,10 +312,10 @@ impl Gateway {
             source: Endpoint { node: from, port: source.port() },
             destination: Endpoint { node: to, port: destination.port() },
         };
-        // A packet for a model endpoint may answer a conversation that the endpoint opened.
+        // A packet for a model endpoint may belong to a conversation that the endpoint opened.
         let begun = match world.is_real(to) {
-            // Between real hosts, only the scenario's flows are searched: a search of all conversations would be slow
-            // in a flood.
+            // Between real hosts, only the scenario's flows are searched, because a search of all conversations would
+            // be slow during a flood.
             true => self.described(network, ends),
             false if network.is_router(to) => None,
             false => network.directory.find(ends.reverse()).map(FlowId::reverse),
@@ -339,7 +339,7 @@ fn conversation_of(summary: &PacketSummary, bytes: &Bytes, translated: bool) -> 
     Some((*protocol, *source, *destination))
 }
 
-/// Returns the router at which a hop limit expires; `None` if the node there is not a router.
+/// Returns the router at which a hop limit expires; `None` if the node at that hop is not a router.
 fn last_router(network: &Network<RunObserver>, (from, to): (NodeId, NodeId), hop_limit: u8) -> Option<NodeId> {
     let way = network.path(from, to);
     let hop = way.get(usize::from(hop_limit).saturating_sub(1))?;

@@ -1,4 +1,4 @@
-//! Runs in real time: the same world, driven by the wall clock, with real hosts at its edge.
+//! Runs in real time: the same world, which the wall clock drives, with real hosts attached.
 //!
 //! [`run`] creates the namespaces of the scenario's real hosts, starts their programs, and runs the model in step with
 //! the clock. The model does not depend on the clock that drives it.

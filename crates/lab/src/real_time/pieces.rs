@@ -1,8 +1,8 @@
 //! IP fragments from real hosts.
 //!
 //! Between real hosts, fragments pass unchanged. A fragment belongs to the conversation of its packet's first fragment,
-//! if that arrived before. NATs and nodes of the model need the ports of all fragments. Their fragments are therefore
-//! reassembled on entry, and the first link with a smaller MTU fragments the packet again (RFC 4787 REQ-14: also out of
+//! if that fragment arrived earlier. NATs and nodes of the model need the ports of all fragments, so their fragments
+//! are reassembled on entry. The first link with a smaller MTU fragments the packet again (RFC 4787 REQ-14: also out of
 //! order).
 
 use bytes::Bytes;
@@ -37,7 +37,7 @@ impl FragmentReassembly {
         FragmentReassembly { reassembler: Reassembler::new(TIMEOUT, MAX_WAITING_BYTES), known: BTreeMap::new() }
     }
 
-    /// Returns the packet that a fragment completes, if it does; an error if the fragment is invalid.
+    /// Returns the packet that a fragment completes, if any. Fails if the fragment is invalid.
     pub(super) fn whole(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<Bytes>, ()> {
         self.reassembler.expire(now);
         match self.reassembler.handle_packet(now, bytes) {
@@ -47,12 +47,12 @@ impl FragmentReassembly {
         }
     }
 
-    /// Returns the conversation of a packet or fragment. `own` is the five-tuple from its own header.
+    /// Returns the conversation of a packet or fragment. `own` is the five-tuple of its own header.
     pub(super) fn conversation(&mut self, summary: &PacketSummary, own: FiveTuple) -> FiveTuple {
         let Some(fragment) = summary.fragment else { return own };
         let protocol = match summary.version {
             IpVersion::V4 => summary.protocol,
-            // The header of a later fragment states the header that follows in the first fragment, which may be an
+            // The header of a later fragment states the type of the next header in the first fragment, which may be an
             // extension header.
             IpVersion::V6 => 0,
         };

@@ -1,10 +1,10 @@
 //! Records every arrival of a real-time run in a pcapng file. The file has one interface per real host, complete
-//! frames, and the time in nanoseconds at which each entered the model. The ends of the captures state the time that
-//! the model reached. A replay in virtual time needs no other data.
+//! frames, and the time in nanoseconds at which each frame entered the model. The interface statistics at its end state
+//! the time that the model reached. A replay in virtual time needs no other data.
 //!
-//! A separate thread writes the file, so that the driver never waits for a disk. If the disk is slower than the hosts,
-//! at most 65 536 frames wait in memory. Further frames are not recorded but counted. The file then has no end marker,
-//! so that a replay does not accept it as complete.
+//! A separate thread writes the file, so that the driver never waits for a disk. If the disk is slower than the
+//! arrivals, at most 65 536 frames wait in memory. Further frames are not recorded but counted. The file then has no
+//! interface statistics, so that a replay does not accept it as complete.
 
 use crate::options::FileAppender;
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 /// Name of the file.
 pub const ARRIVALS_FILE: &str = "arrivals.pcapng";
 
-/// Bytes written to the disk at once.
+/// Bytes written to the disk per call.
 const PIECE_BYTES: usize = 1 << 18;
 
 /// Maximum number of frames that wait to be written.
@@ -75,9 +75,9 @@ impl ArrivalRecorder {
         Ok(ArrivalRecorder { entered, missing: Cell::new(0), writer, append, hosts: count })
     }
 
-    /// Records an arrival. [`ArrivalRecorder::finish`] returns errors of the disk.
+    /// Records an arrival. Disk errors are returned by [`ArrivalRecorder::finish`].
     pub(crate) fn keep(&self, at: Instant, port: usize, frame: &Bytes) {
-        // The thread ends early only after an error, which it returns.
+        // The thread ends early only after an error, which `finish` returns.
         if let Err(TrySendError::Full(_)) = self.entered.try_send((at, port, frame.clone())) {
             self.missing.set(self.missing.get() + 1);
         }

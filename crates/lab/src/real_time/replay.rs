@@ -2,8 +2,8 @@
 //!
 //! The file contains the frames of real hosts and the times at which they entered the model. All other events follow
 //! from the scenario and its seed. The records are therefore byte-for-byte identical. A replay needs no namespaces or
-//! programs and does not wait. The recording takes the place of the machine: its clock advances from one arrival or
-//! event to the next and is never late.
+//! programs and does not wait. The recording replaces the machine: its clock advances from one arrival or event to the
+//! next and is never late.
 
 use super::driver::Driver;
 use super::gateway::Gateway;
@@ -40,7 +40,7 @@ pub struct ReplayOutcome {
 }
 
 /// Runs a scenario in virtual time with the arrivals that a real-time run recorded. `stop` is called ten times per
-/// second of virtual time and returns whether to stop.
+/// second of virtual time and returns true to stop the replay.
 ///
 /// # Errors
 /// The errors of [`crate::prepare`], and an error if the file is damaged or has other hosts.
@@ -80,7 +80,7 @@ pub fn replay(
     Ok(ReplayOutcome { outcome, refused: gateway.refused, answered, arrivals })
 }
 
-/// Returns the real hosts in the order of their ports: namespaces first, then interfaces, each in the order of the
+/// Returns the real hosts in the order of their ports: first namespaces, then interfaces, each in the order of the
 /// scenario.
 pub(super) fn real_nodes(scenario: &Scenario) -> Vec<NodeId> {
     let nodes = (0..scenario.nodes.len()).map(|number| NodeId(number as u32));
@@ -89,7 +89,7 @@ pub(super) fn real_nodes(scenario: &Scenario) -> Vec<NodeId> {
     real
 }
 
-/// A recording as the driver's machine.
+/// A recording that replaces the driver's machine.
 #[derive(Debug)]
 struct Recording {
     clock: Instant,

@@ -1,5 +1,5 @@
-//! The interface of `fullpipe-stack` in a build without it. [`certificate_size_error`] always returns a reason, so no
-//! flow is built. The types of connections, hosts and tunnels therefore have no values.
+//! The interface of `fullpipe-stack` for a build without that crate. [`certificate_size_error`] always returns a
+//! reason, so no flow is built. The types of connections, hosts and tunnels therefore have no values.
 #![expect(dead_code, reason = "the interface is that of fullpipe-stack, which other builds use")]
 
 use bytes::Bytes;

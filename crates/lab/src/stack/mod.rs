@@ -1,5 +1,5 @@
-//! The real QUIC stack: `fullpipe-stack` with the feature `stack`. Without the feature, it consists of types with the
-//! same interface that no run can create. This is the only file of the crate that depends on the feature.
+//! The real QUIC stack: `fullpipe-stack` with the feature `stack`. Without the feature, types with the same interface
+//! replace it, which no run can create. This is the only file of the crate that depends on the feature.
 
 #[cfg(not(feature = "stack"))]
 mod absent;

@@ -1,7 +1,7 @@
-//! Counters and rate limits of the packets that nodes of the model send to real hosts on their own: ICMP errors, echo
+//! Counters and rate limits of the packets that nodes of the model send to real hosts as replies: ICMP errors, echo
 //! replies and TCP resets.
 //!
-//! A token bucket, which fills on the model's clock, limits the ICMP errors of each node. Its parameters are the
+//! A token bucket limits the ICMP errors of each node. It fills according to the model's clock. Its parameters are the
 //! example of RFC 4443 section 2.4 (f) for a small device; see also RFC 1812 section 4.3.2.8.
 
 use fullpipe_archive::IcmpRecord;

@@ -1,7 +1,7 @@
 //! The interface of applications to their host ([`Io`]): the clock, timers, streams of the flow's transport, and
 //! datagrams.
 //!
-//! The streams that an application calls are recorded. After the application has returned, the world polls their
+//! Streams on which an application acts are recorded. After the application has returned, the world polls their
 //! endpoints for output.
 
 use super::state::HostState;
@@ -13,7 +13,7 @@ use fullpipe_units::{FlowId, Instant};
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::{Io, OpenOptions, StreamId};
 
-/// The [`Io`] of one application, for the duration of a call.
+/// The [`Io`] of one application for the duration of a call.
 pub(super) struct ApplicationIo<'a> {
     pub(super) core: &'a mut HostState,
     pub(super) network: &'a mut Network<RunObserver>,
@@ -142,8 +142,8 @@ impl ApplicationIo<'_> {
         }
     }
 
-    /// Returns the QUIC model endpoint with this stream, if the stream belongs to this application, and the number of
-    /// the stream on its connection.
+    /// Returns the QUIC model endpoint of this stream and the number of the stream on its connection, if the stream
+    /// belongs to this application.
     fn locate(&self, stream: StreamId) -> Option<(u32, u32)> {
         let StreamKey::QuicModel(stream) = StreamKey::of(stream)? else { return None };
         let model = &self.core.endpoints.quic_model;

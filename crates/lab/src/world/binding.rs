@@ -9,7 +9,7 @@ pub(crate) type ConversationEnd = (usize, usize);
 /// The flow, application, host and peer of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding {
-    /// Flow of the packets it sends.
+    /// Flow of the packets that the endpoint sends.
     pub(super) flow: FlowId,
     pub(super) application: u32,
     pub(super) node: NodeId,
@@ -18,14 +18,14 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    /// Returns the conversation of the endpoint, and its end.
+    /// Returns the endpoint's conversation and its end of that conversation.
     #[inline]
     pub(super) fn place(&self) -> ConversationEnd {
         place_of(self.flow)
     }
 }
 
-/// Returns the end of a conversation that sends the packets of a flow.
+/// Returns the conversation and the end that sends the packets of a flow.
 #[inline]
 pub(super) fn place_of(flow: FlowId) -> ConversationEnd {
     (flow.index() / 2, usize::from(!flow.is_forward()))

@@ -56,12 +56,12 @@ impl Endpoints {
         }
     }
 
-    /// Returns the conversation and end of an endpoint that has a connection.
+    /// Returns the conversation and the end of an endpoint that has a connection.
     pub(super) fn place(&self, id: EndpointId) -> Option<ConversationEnd> {
         self.binding(id).map(Binding::place)
     }
 
-    /// Returns the connection of an endpoint; `None` for the kernel and for tunnels.
+    /// Returns the connection of an endpoint; `None` for endpoints in the kernel and for tunnels.
     pub(super) fn connection_mut(&mut self, id: EndpointId) -> Option<ConnectionMut<'_>> {
         let index = id.index();
         Some(match id.kind() {
@@ -77,7 +77,7 @@ impl Endpoints {
         self.tcp.slots.len() + self.quic_model.slots.len() + self.quic_stack.slots.len()
     }
 
-    /// Returns the number of retransmission or probe timeouts of a connection of a model; `None` for other endpoints.
+    /// Returns the number of retransmission or probe timeouts of a model's connection; `None` for other endpoints.
     pub(super) fn timeouts(&self, id: EndpointId) -> Option<u64> {
         let index = id.index();
         match id.kind() {
@@ -90,7 +90,7 @@ impl Endpoints {
     /// Returns the state and counters of an endpoint.
     pub(super) fn report_mut(&mut self, id: EndpointId) -> Option<EndpointReport> {
         match id.kind() {
-            // The QUIC stack's counters need mutable access.
+            // Reading the QUIC stack's counters needs mutable access.
             EndpointKind::QuicStack => self.quic_stack.slots.get_mut(id.index()).map(|endpoint| endpoint.report()),
             _ => self.report(id),
         }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Creates the endpoints of a flow.
 #[derive(Debug)]
 pub(crate) enum EndpointFactory {
-    /// No endpoints: the applications send datagrams over UDP.
+    /// No endpoints are needed: the applications send datagrams over UDP.
     None,
     Tcp(TcpFactory),
     QuicModel(Box<ModelFactory>),
@@ -27,9 +27,9 @@ pub(crate) enum EndpointFactory {
 }
 
 impl EndpointFactory {
-    /// Returns the factory of a QUIC flow, or the reason why the flow cannot have connections. The control and the
-    /// scheduler are plug-ins; only the QUIC model can have a scheduler. `last`: the factory of the previous flow, to
-    /// share its settings.
+    /// Returns the factory of a QUIC flow, or the reason why the flow cannot have connections. The congestion control
+    /// and the scheduler are plug-ins; only the QUIC model can have a plugged-in scheduler. `last` is the factory of
+    /// the previous flow, whose settings can be shared.
     pub(crate) fn quic(
         described: &Arc<description::Quic>,
         control: Option<ControlFactory>,
@@ -59,7 +59,7 @@ impl EndpointFactory {
         })
     }
 
-    /// Returns the name of the congestion control.
+    /// Returns the name of the congestion control algorithm.
     pub(super) fn control(&self) -> Option<&str> {
         match self {
             EndpointFactory::None => None,
@@ -78,11 +78,11 @@ pub(crate) struct Flow {
     pub(crate) to: NodeId,
     pub(crate) version: IpVersion,
     pub(crate) endpoints: EndpointFactory,
-    /// Number of the tunnel's flow, if the flow goes through a tunnel.
+    /// Number of the tunnel's flow, if a tunnel carries the flow.
     pub(crate) via: Option<u32>,
 }
 
-/// The flow number of conversations between real hosts that no flow of the scenario describes.
+/// The flow number of conversations between real hosts that no flow of the scenario declares.
 pub(super) const UNDESCRIBED: u32 = u32::MAX;
 
 /// A conversation.
@@ -94,10 +94,10 @@ pub(super) struct Conversation {
     pub(super) number: u32,
     /// Endpoints of initiator and acceptor, while their connections are not closed.
     pub(super) endpoints: [Option<EndpointId>; 2],
-    /// One more than the number of retransmitted segments of closed TCP connections. This state is small, because a run
-    /// can have hundreds of thousands of connections.
+    /// The number of retransmitted segments of closed TCP connections plus one. This state is small, because a run can
+    /// have hundreds of thousands of connections.
     pub(super) retransmitted: [Option<NonZeroU32>; 2],
-    /// Retransmission timeouts of closed TCP connections, and probe timeouts of closed connections of the QUIC model.
+    /// Retransmission timeouts of closed TCP connections, or probe timeouts of closed connections of the QUIC model.
     pub(super) timeouts: [u32; 2],
 }
 
@@ -107,8 +107,8 @@ impl Conversation {
     }
 }
 
-/// Returns the nodes between which the network carries a flow's packets. For a flow through a tunnel, the first is the
-/// proxy.
+/// Returns the nodes between which the network carries a flow's packets. For a flow through a tunnel, the first node is
+/// the proxy.
 pub(crate) fn ends(scenario: &Scenario, flow: usize) -> (NodeId, NodeId) {
     let described = &scenario.flows[flow];
     (described.via.map_or(described.from, |tunnel| scenario.flows[tunnel].to), described.to)

@@ -1,4 +1,4 @@
-//! Memory of endpoints, flows and conversations, for the estimated cost of a scenario.
+//! Sizes of endpoints, flows and conversations in memory, for the estimated cost of a scenario.
 
 use super::flow::{Conversation, Flow};
 use super::quic_model::{ModelEndpoint, ModelFactory};
@@ -11,15 +11,15 @@ use fullpipe_workload::Application;
 /// timers.
 pub(crate) const FLOW_BYTES: usize =
     size_of::<Flow>() + size_of::<u32>() + 2 * (size_of::<Box<dyn Application>>() + size_of::<ApplicationTimer>());
-/// A conversation of a flow.
+/// Bytes of a conversation of a flow.
 pub(crate) const CONVERSATION_BYTES: usize = size_of::<Conversation>();
-/// An endpoint of TCP.
+/// Bytes of a TCP endpoint.
 pub(crate) const TCP_BYTES: usize = size_of::<Option<TcpEndpoint>>();
-/// An endpoint of the QUIC model.
+/// Bytes of an endpoint of the QUIC model.
 pub(crate) const QUIC_MODEL_BYTES: usize = size_of::<Option<Box<ModelEndpoint>>>() + size_of::<ModelEndpoint>();
-/// The additional state of a flow of the QUIC model.
+/// Bytes of the additional state of a flow of the QUIC model.
 pub(crate) const QUIC_MAKER_BYTES: usize = size_of::<ModelFactory>();
-/// An endpoint of the real QUIC stack, without the state in the stack itself.
+/// Bytes of an endpoint of the real QUIC stack, without the state in the stack itself.
 pub(crate) const QUIC_STACK_BYTES: usize = size_of::<Option<Box<StackEndpoint>>>() + size_of::<StackEndpoint>();
 
 // A run can have 200 000 endpoints of TCP, and 20 000 of the QUIC model. State that only some of them need is boxed.

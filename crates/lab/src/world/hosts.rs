@@ -1,4 +1,4 @@
-//! Handles the events of hosts: packets, timers, and notices about packets of real hosts.
+//! Handles the events of hosts: packets, timers, and notifications about packets of real hosts.
 
 use super::at_host::ApplicationIo;
 use super::binding::place_of;
@@ -16,7 +16,7 @@ use fullpipe_wire::TcpHeader;
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 
 impl World {
-    /// Handles a segment for this endpoint.
+    /// Handles a segment for this TCP endpoint.
     #[inline(always)]
     fn receive_segment(&mut self, network: &mut Network<RunObserver>, index: u32, handle: PacketHandle) {
         let packet = network.arena.get(handle);
@@ -61,8 +61,8 @@ impl World {
         self.service_touched(network);
     }
 
-    /// Handles a segment outside of the fast paths. It is a separate function, because it would enlarge the stack frame
-    /// of the fast paths.
+    /// Handles a segment outside the fast paths. It is a separate function, because its code would enlarge the stack
+    /// frame of the fast paths.
     #[inline(never)]
     fn receive_other_segment(&mut self, network: &mut Network<RunObserver>, index: u32, handle: PacketHandle) {
         let packet = network.arena.get(handle);
@@ -82,9 +82,9 @@ impl World {
         self.service_event(network, index);
     }
 
-    /// Handles a segment without an endpoint: it is for a real host, opens a connection, or is for a closed one. A
-    /// closed connection sends no reset (RFC 9293 section 3.10.7.1), because its peer is closed as well and the reset
-    /// would reach no endpoint.
+    /// Handles a segment without an endpoint. The segment is for a real host, opens a connection, or is for a closed
+    /// connection. A closed connection sends no reset (RFC 9293 section 3.10.7.1), because its peer is closed too and
+    /// no endpoint would receive the reset.
     #[cold]
     #[inline(never)]
     fn receive_unexpected(
@@ -142,7 +142,7 @@ impl World {
         self.service_touched(network);
     }
 
-    /// Handles a UDP datagram with bytes, for a tunnel or for the QUIC stack.
+    /// Handles a UDP datagram with bytes, which is for a tunnel or for the QUIC stack.
     #[cold]
     #[inline(never)]
     fn receive_datagram(&mut self, network: &mut Network<RunObserver>, node: NodeId, handle: PacketHandle) {

@@ -14,7 +14,7 @@ use fullpipe_units::{FlowId, NodeId};
 use fullpipe_wire::{self as wire, IcmpError, IpVersion, Unreachable, icmp, protocol};
 
 impl World {
-    /// Replies to a packet of a real host that ended at a node of the model, if the packet requires a reply.
+    /// Replies to a packet of a real host whose path ended at a node of the model, if the packet requires a reply.
     #[cold]
     pub(crate) fn answer(&mut self, network: &mut Network<RunObserver>, notice: &SourceNotification) {
         let now = network.now();
@@ -81,8 +81,8 @@ fn protocol(version: IpVersion) -> u8 {
     }
 }
 
-/// Returns the node whose address the reply has as its source: the node where the packet ended, or the last NAT before
-/// the source of the packet.
+/// Returns the node whose address is the source of the reply. It is the node where the packet's path ended, or the last
+/// NAT on the path back to the packet's source.
 fn seen_as(network: &Network<RunObserver>, notice: &SourceNotification) -> NodeId {
     let mut path = network.path(notice.node, notice.source).into_iter().filter_map(|hop| network.hop_destination(hop));
     let hides = |node: &NodeId| {
@@ -91,7 +91,7 @@ fn seen_as(network: &Network<RunObserver>, notice: &SourceNotification) -> NodeI
     path.rfind(hides).unwrap_or(notice.node)
 }
 
-/// Sends a reply. Its addresses are final: NATs on the path do not translate it.
+/// Sends a reply. Its addresses are final, so NATs on the path do not translate it.
 fn send(network: &mut Network<RunObserver>, notice: &SourceNotification, flow: FlowId, protocol: u8, bytes: Vec<u8>) {
     let length = bytes.len() as u32;
     let content = PacketContent::RawIp {

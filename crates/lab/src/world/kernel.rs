@@ -1,4 +1,4 @@
-//! Real hosts: packets for them leave the model, and the kernel of this machine implements their endpoints.
+//! Real hosts: packets for them leave the model. The kernel of this machine implements their endpoints.
 
 use super::answers::HostReplies;
 use super::binding::ConversationEnd;
@@ -22,13 +22,13 @@ pub(crate) const ETHERTYPE_ARP: u16 = 0x0806;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RealHost {
     pub(crate) node: NodeId,
-    /// The host's Ethernet address; the next field is the emulator's address on the same link.
+    /// The host's Ethernet address. The next field is the emulator's address on the same link.
     pub(crate) mac: Mac,
     pub(crate) gateway_mac: Mac,
 }
 
 impl RealHost {
-    /// Creates the host at a node. Its locally administered addresses contain the node's number.
+    /// Creates the host of a node. Its locally administered addresses contain the node's number.
     pub(crate) fn numbered(node: NodeId) -> Self {
         let [a, b, c, d] = node.0.to_be_bytes();
         let mac = |side: u8| -> Mac { [0x02, side, a, b, c, d] };
@@ -51,9 +51,9 @@ pub(crate) struct RealHosts {
     /// The port number of each node; `None` if the node is not real.
     ports: Vec<Option<u32>>,
     pub(crate) delivered: Vec<Delivery>,
-    /// Conversations that no flow of the scenario describes: protocol and ends.
+    /// Conversations that no flow of the scenario declares: protocol and ends.
     pub(crate) conversations: BTreeMap<u32, (u8, EndpointPair)>,
-    /// Packets that could not be written as bytes.
+    /// Number of packets that could not be encoded as bytes.
     pub(crate) unwritable: u64,
     /// Replies of the model's nodes to real hosts.
     pub(crate) answers: HostReplies,
@@ -86,8 +86,8 @@ impl RealHosts {
         self.ports.get(node.index()).copied().flatten().map(|port| port as usize)
     }
 
-    /// Writes a packet for a real host as a frame. Returns false if the host is not real. The caller still owns the
-    /// packet.
+    /// Encodes a packet for a real host as a frame, and queues it for delivery. Returns false if the host is not real.
+    /// The caller still owns the packet.
     pub(crate) fn deliver<O: Observer>(&mut self, network: &Network<O>, node: NodeId, handle: PacketHandle) -> bool {
         let Some(port) = self.port(node) else { return false };
         let Some(captured) = network.packet_at(node, handle) else { return false };
@@ -103,7 +103,7 @@ impl RealHosts {
         );
         match captured.write(usize::MAX, &mut frame) {
             Ok(_) => self.delivered.push(Delivery { at: network.now(), port, frame }),
-            // A model endpoint sent content that no header can encode. Records have this count.
+            // A model endpoint sent content that no header can encode. The records contain this count.
             Err(_) => self.unwritable += 1,
         }
         true

@@ -22,14 +22,14 @@ use fullpipe_wire::tcp::flags;
 use fullpipe_workload::{OpenOptions, StreamId};
 use std::net::SocketAddr;
 
-/// The first ephemeral port, for initiators over the QUIC stack (RFC 6335 section 6), and the number of these ports.
+/// The first ephemeral port (RFC 6335 section 6) for initiators over the QUIC stack, and the number of these ports.
 const FIRST_PORT: u16 = 49_152;
 const PORTS: usize = 16_384;
 
 /// The random values of one end of a conversation.
 struct Draws {
     initial_sequence: u32,
-    /// Seed of its congestion control.
+    /// Seed of the end's congestion control.
     congestion: u64,
 }
 
@@ -79,7 +79,7 @@ impl HostState {
             self.conversations.push(Conversation::new(flow, opened));
             network.observer.grow(self.conversations.len(), self.flows[flow as usize].version);
             let conversation = self.conversations.len() - 1;
-            // If the flow's first conversation has declared ports, this one needs them as well.
+            // If the flow's first conversation has declared ports, this conversation needs ports too.
             if let Some(like) = network.directory.endpoints(FlowId(2 * flow)) {
                 network.directory.add_with_next_port(
                     FlowId(2 * conversation as u32),
@@ -153,13 +153,13 @@ impl HostState {
         Some(index)
     }
 
-    /// Returns the cookie that a server accepts from a client (RFC 7413 section 4.1.2).
+    /// Returns the Fast Open cookie that a server accepts from a client (RFC 7413 section 4.1.2).
     fn fast_open_cookie(&self, client: NodeId, server: NodeId) -> Option<Cookie> {
         let name = format!("server {} client {}", server.0, client.0);
         Cookie::new(&fullpipe_units::random::derive_number(self.scenario.seed, &name, "fast-open").to_be_bytes())
     }
 
-    /// Sets the Fast Open cookie of the server in a client's connection, if the client has one.
+    /// Sets the server's Fast Open cookie in a client's connection, if the client has a cookie.
     #[cold]
     fn set_fast_open_entry(&self, connection: &mut Connection, flow: u32) {
         let Flow { from, to, endpoints, .. } = &self.flows[flow as usize];
@@ -199,8 +199,8 @@ impl HostState {
         self.endpoints.quic_model.stream(index, stream?).map(StreamKey::QuicModel)
     }
 
-    /// Accepts a connection of the QUIC model on a datagram without an endpoint. Returns the new endpoint's index;
-    /// `None` if the connection is already closed.
+    /// Accepts a connection of the QUIC model, because a datagram without an endpoint has arrived. Returns the new
+    /// endpoint's index; `None` if the connection is already closed.
     #[cold]
     pub(super) fn accept_model(&mut self, now: Instant, flow: FlowId) -> Option<u32> {
         let conversation = self.acceptable(flow)?;
@@ -217,7 +217,7 @@ impl HostState {
         Some(index)
     }
 
-    /// Returns the conversation whose acceptor a datagram may create. Each acceptor is created at most once.
+    /// Returns the conversation whose acceptor a datagram may create, if any. Each acceptor is created at most once.
     fn acceptable(&self, flow: FlowId) -> Option<usize> {
         let conversation = flow.index() / 2;
         let described = self.conversations.get(conversation)?.flow;
@@ -225,8 +225,8 @@ impl HostState {
         (is_open && !self.over.contains_key(&(conversation as u32, 1))).then_some(conversation)
     }
 
-    /// Returns the addresses of initiator and acceptor of a conversation over the QUIC stack: those of the hosts,
-    /// without address translation.
+    /// Returns the addresses of the initiator and the acceptor of a conversation over the QUIC stack: those of the
+    /// hosts, without address translation.
     fn stack_addresses(&self, network: &Network<RunObserver>, conversation: usize) -> [SocketAddr; 2] {
         let flow = self.conversations[conversation].flow as usize;
         let described = &self.flows[flow];
@@ -279,8 +279,8 @@ impl HostState {
         Some(StreamKey::QuicStack(index))
     }
 
-    /// Accepts a connection of the QUIC stack on a datagram without an endpoint. Returns the new endpoint's index;
-    /// `None` if the connection is already closed.
+    /// Accepts a connection of the QUIC stack, because a datagram without an endpoint has arrived. Returns the new
+    /// endpoint's index; `None` if the connection is already closed.
     pub(super) fn accept_stack(&mut self, network: &Network<RunObserver>, flow: FlowId) -> Option<u32> {
         let conversation = self.acceptable(flow)?;
         let &Conversation { flow: described, number, .. } = &self.conversations[conversation];
@@ -293,7 +293,7 @@ impl HostState {
             return None;
         };
         if let Some(tunnel) = via {
-            // Datagrams through a tunnel have the proxy as their source.
+            // Datagrams that arrive through a tunnel have the proxy as their source.
             binding.peer = self.flows[*tunnel as usize].to;
         }
         let (mut settings, control) = (maker.settings(&options, 1), maker.controls(seed, number, false));

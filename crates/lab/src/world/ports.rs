@@ -5,22 +5,23 @@ use std::net::{IpAddr, SocketAddr};
 
 /// First port of tunnel clients, each of which has its own port. Proxies listen on lower ports.
 const FIRST_CLIENT_PORT: u16 = 40_000;
-/// The number of clients that one address can have: the ports below the ephemeral ports (RFC 6335 section 6).
+/// The maximum number of clients at one address: the number of ports between the first client port and the ephemeral
+/// ports (RFC 6335 section 6).
 const CLIENTS: u16 = 49_152 - FIRST_CLIENT_PORT;
-/// The first port after the system ports (RFC 6335 section 6). The search for a free port continues here after the last
-/// port.
+/// The first port after the system ports (RFC 6335 section 6), at which the search for a free port continues after the
+/// last port.
 const FIRST_USER_PORT: u16 = 1024;
 
 /// Allocates ports in order, each at most once.
 #[derive(Debug, Default)]
 pub(super) struct PortAllocator {
     taken: BTreeSet<SocketAddr>,
-    /// The number of ports that the searches from each wanted port have passed; all of them are taken.
+    /// The number of ports that the searches from each wanted port have passed. All of these ports are taken.
     passed: BTreeMap<SocketAddr, u32>,
 }
 
 impl PortAllocator {
-    /// Allocates the first free port from the wanted one to `last`, then from 1024 on; `None` if all are taken.
+    /// Allocates the first free port from the wanted port to `last`, then from 1024 upward; `None` if all are taken.
     pub(super) fn take(&mut self, wanted: SocketAddr, last: u16) -> Option<SocketAddr> {
         let passed = self.passed.entry(wanted).or_default();
         loop {
@@ -34,7 +35,7 @@ impl PortAllocator {
 }
 
 /// Returns the n-th port after the first in the order of the search, in which 1024 follows `last`; `None` after the
-/// last one.
+/// last port.
 fn port_after(first: u16, n: u32, last: u16) -> Option<u16> {
     let port = u32::from(first) + n;
     match port.checked_sub(u32::from(last) + 1) {

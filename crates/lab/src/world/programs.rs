@@ -1,5 +1,5 @@
-//! Runs the programs at hosts, which are the clients and proxies of tunnels: starts them, and moves datagrams between
-//! them, the network, and the endpoints whose datagrams go through the tunnels.
+//! Runs the programs at hosts, which are the clients and proxies of tunnels. Starts the programs, and moves datagrams
+//! between them, the network, and the endpoints that use the tunnels.
 
 use super::endpoints::tunnel_endpoint;
 use super::flow::{EndpointFactory, Flow};
@@ -23,7 +23,7 @@ impl World {
     /// Starts the proxies.
     ///
     /// # Errors
-    /// If a tunnel cannot have its ports, with the flow's name and the reason.
+    /// If no ports can be allocated to a tunnel: the flow's name and the reason.
     pub(crate) fn prepare_tunnels(&mut self, network: &Network<RunObserver>) -> Result<(), Refused> {
         let addresses = self.core.tunnel_addresses(network)?;
         if addresses.is_empty() {
@@ -168,7 +168,7 @@ impl HostState {
         while let Some(AddressedDatagram { source, destination, datagram }) = program.host.poll_transmit() {
             let flow = program.recent_flow(source, destination).or_else(|| {
                 let flow = known.get(&(source, destination)).copied().or_else(|| {
-                    // The first datagram of a request: its source has the port that the proxy chose.
+                    // The first datagram of a request: its source port is the one that the proxy chose.
                     let forward = FlowId(2 * *targets.get(&destination)?);
                     known.insert((source, destination), forward);
                     Tunnels::set_addresses(addresses, forward.reverse(), (destination, source));
@@ -193,7 +193,7 @@ impl HostState {
         for client in program.clients.iter().filter_map(|flow| running.get(flow)?.client.as_ref()) {
             while let Some((conversation, payload)) = client.poll_receive() {
                 let Some(id) = conversations[conversation as usize].endpoints[0] else { continue };
-                // RFC 9298 section 6.2: a tunnel carries no congestion marks.
+                // RFC 9298 section 6.2: a tunnel transfers no congestion marks.
                 let datagram = Datagram { payload, codepoint: EcnCodepoint::NotEct };
                 if endpoints.quic_stack.handle_datagram(id.index(), now, datagram) {
                     touched.push(id.index());
@@ -205,8 +205,8 @@ impl HostState {
         touched
     }
 
-    /// Returns the flow numbers of all tunnels, and the addresses of their clients and proxies; or the first flow that
-    /// cannot have addresses.
+    /// Returns the flow numbers of all tunnels, with the addresses of their clients and proxies. Fails with the first
+    /// flow that cannot have addresses.
     fn tunnel_addresses(&self, network: &Network<RunObserver>) -> Result<Vec<(usize, [SocketAddr; 2])>, Refused> {
         let mut ports = TunnelAddressAllocator::default();
         let tunnels =

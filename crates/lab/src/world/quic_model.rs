@@ -27,9 +27,9 @@ pub(crate) struct ModelFactory {
     config: Arc<Config>,
     pub(super) control: ControlSource,
     pub(super) zero_rtt: bool,
-    /// The plugged-in stream scheduler, which overrides that of the settings.
+    /// The plugged-in stream scheduler, which overrides that of the settings, if any.
     scheduler: Option<SchedulerFactory>,
-    /// Whether the control is a program's own, which may read delivery rates without declaring it.
+    /// Whether the congestion controller is a plug-in, which may read delivery rates without declaring it.
     is_plugged_in: bool,
 }
 
@@ -43,7 +43,7 @@ impl ModelFactory {
         Ok(ModelFactory { zero_rtt: config.zero_rtt, config, control, scheduler: None, is_plugged_in: false })
     }
 
-    /// Sets a plugged-in congestion control, or returns the reason why the model cannot drive it.
+    /// Sets a plugged-in congestion control, or returns the reason why the model does not support it.
     pub(crate) fn with_control(self, maker: ControlFactory) -> Result<Self, String> {
         let control = maker.source(|control| refusal(control, self.config.ecn))?;
         Ok(ModelFactory { control, is_plugged_in: true, ..self })
@@ -54,8 +54,8 @@ impl ModelFactory {
         ModelFactory { scheduler, ..self }
     }
 
-    /// Prepares one end of the flow's n-th connection: sets the plugged-in stream scheduler, if there is one.
-    /// `observed`: observers may read delivery rates, so samples must be taken.
+    /// Prepares one end of the flow's n-th connection: sets the plugged-in stream scheduler, if there is one. With
+    /// `observed`, samples must be taken because observers may read delivery rates.
     pub(super) fn prepare(&self, connection: &mut Connection, number: u32, initiator: bool, observed: bool) {
         if !observed && !self.is_plugged_in {
             connection.disable_rate_samples();
@@ -74,7 +74,7 @@ impl ModelFactory {
     }
 }
 
-/// Returns the reason why the model cannot drive a control; `None` if it can.
+/// Returns the reason why the model does not support a congestion controller; `None` if it does.
 fn refusal(control: &dyn Controller, ecn: bool) -> Option<String> {
     let signals = control.requirements();
     let missing = if signals.one_way_delay {
@@ -92,14 +92,14 @@ fn refusal(control: &dyn Controller, ecn: bool) -> Option<String> {
 pub(super) struct ModelEndpoint {
     pub(super) connection: Connection,
     pub(super) binding: Binding,
-    /// Whether the connection closes with its only stream.
+    /// Whether the connection closes when its only stream closes.
     pub(super) single: bool,
     pub(super) timers: TimerPair,
     streams: StreamIndices,
 }
 
-/// Indices of a connection's streams for the application, by their numbers on the connection. The first index is stored
-/// inline.
+/// Indices of a connection's streams for the application, by the stream's number on the connection. The first index is
+/// stored inline.
 #[derive(Debug, Default)]
 struct StreamIndices {
     first: Option<u32>,
@@ -158,11 +158,11 @@ impl ModelEndpoint {
 /// The state of an endpoint after it has sent all pending datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputState {
-    /// Sending has produced events for the application.
+    /// The application has events, which sending has produced.
     HasEvents,
-    /// It waits for a packet or a timer.
+    /// The endpoint waits for a packet or a timer.
     Idle,
-    /// Its connection is closed.
+    /// The endpoint's connection is closed.
     Closed,
 }
 
@@ -177,7 +177,7 @@ pub(super) struct ModelEndpoints {
 
 impl ModelEndpoints {
     pub(super) fn new(expected: usize) -> Self {
-        // Exactly the expected number: a vector that grows by doubling could waste the memory of 10 000 endpoints.
+        // Reserve exactly the expected number: a vector that doubles could waste the memory of 10 000 endpoints.
         let (slots, streams) = (Slab::with_capacity(expected), Slab::with_capacity(expected));
         ModelEndpoints { slots, streams, beside: DatagramContents::default() }
     }
@@ -193,7 +193,7 @@ impl ModelEndpoints {
         matches!((self.locate(one), self.locate(other)), (Some(one), Some(other)) if one.0 == other.0)
     }
 
-    /// Returns the index of a stream by its number on its connection. A new stream gets an index.
+    /// Returns the index of a stream by its number on its connection. A new stream is assigned an index.
     pub(super) fn stream(&mut self, endpoint: u32, number: u32) -> Option<u32> {
         let owner = self.slots.get_mut(endpoint)?;
         let known = owner.streams.entry(number);
@@ -263,7 +263,7 @@ impl ModelEndpoints {
     }
 }
 
-/// Stores the parts of a datagram outside its header.
+/// Stores the parts of a datagram that are not in its header.
 #[inline(never)]
 fn store_beside(network: &mut Network<RunObserver>, handle: PacketHandle, beside: &mut DatagramContents) {
     if let PacketContent::Quic(header) = &network.arena.get(handle).content

@@ -53,18 +53,18 @@ impl StackFactory {
         Ok(StackFactory { settings, control, timing })
     }
 
-    /// Sets a plugged-in congestion control, or returns the reason why the stack cannot drive it.
+    /// Sets a plugged-in congestion control, or returns the reason why the stack does not support it.
     pub(crate) fn with_control(self, maker: ControlFactory) -> Result<Self, String> {
         Ok(StackFactory { control: maker.source(crate::stack::unsupported_reason)?, ..self })
     }
 
-    /// Returns the wakeup timing of one end; `seed` is that of its control.
+    /// Returns the wakeup timing of one end; `seed` is that of its congestion controller.
     pub(super) fn wakeups(&self, seed: u64) -> Wakeups {
         Wakeups::new(&self.timing, fullpipe_units::RandomStream::new(seed, "end", "reaction"))
     }
 
-    /// Returns the function that creates the control of one end of the flow's n-th connection. `seed` determines the
-    /// control's random choices.
+    /// Returns the function that creates the congestion controller of one end of the flow's n-th connection. `seed`
+    /// determines the controller's random choices.
     pub(super) fn controls(&self, seed: u64, connection: u32, initiator: bool) -> crate::stack::ControlFactory {
         let control = self.control.clone();
         Arc::new(move || control.create(ConnectionEnd { seed, connection, initiator }))
@@ -84,7 +84,7 @@ pub(super) struct StackEndpoint {
     pub(super) connection: Connection,
     pub(super) binding: Binding,
     pub(super) timer: TimerSlot,
-    /// Number of the tunnel's flow, if its datagrams go through a tunnel.
+    /// Number of the tunnel's flow, if the endpoint's datagrams go through a tunnel.
     pub(super) via: Option<u32>,
     pub(super) wakeups: Wakeups,
 }
@@ -93,7 +93,7 @@ impl StackEndpoint {
     pub(super) fn report(&mut self) -> EndpointReport {
         let counts = self.connection.statistics();
         let control = self.connection.inspect();
-        // A connection without a path has no control; its round-trip time would be an initial value.
+        // A connection without a path has no congestion controller, and its round-trip time is only an initial value.
         let smoothed_rtt = control.as_ref().and_then(|_| self.connection.smoothed_rtt()).and_then(nonzero_duration);
         EndpointReport {
             smoothed_rtt,
@@ -108,7 +108,7 @@ impl StackEndpoint {
     }
 }
 
-/// Returns the report of a congestion control of the QUIC stack; without values if there is none.
+/// Returns the report of a congestion controller of the QUIC stack. The report has no values if there is no controller.
 pub(super) fn of_control(kind: EndpointKind, seen: Option<ControlState>) -> EndpointReport {
     let Some(seen) = seen else { return EndpointReport::new(kind) };
     EndpointReport {
@@ -130,12 +130,12 @@ pub(super) fn of_control(kind: EndpointKind, seen: Option<ControlState>) -> Endp
 #[derive(Debug, Default)]
 pub(super) struct StackEndpoints {
     pub(super) slots: Slab<Box<StackEndpoint>>,
-    /// The journals of endpoints and of ends of tunnels, if an observer reads them.
+    /// The packet logs of endpoints and of ends of tunnels, if an observer reads them.
     pub(super) journals: Option<BTreeMap<ConversationEnd, PacketLog>>,
 }
 
 impl StackEndpoints {
-    /// Returns a journal for one end of a conversation, if journals are kept.
+    /// Returns a packet log for one end of a conversation, if packet logs are kept.
     pub(super) fn open_journal(&mut self, place: ConversationEnd) -> Option<PacketLog> {
         let journals = self.journals.as_mut()?;
         Some(journals.entry(place).or_default().clone())

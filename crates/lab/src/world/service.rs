@@ -26,7 +26,7 @@ impl World {
         self.applications[application as usize].on_stream(stream, event, &mut io);
     }
 
-    /// Serves the endpoints of all other streams that applications have called.
+    /// Serves the endpoints of all other streams on which applications have acted.
     #[inline(always)]
     pub(super) fn service_touched(&mut self, network: &mut Network<RunObserver>) {
         while let Some(stream) = self.core.touched.pop() {
@@ -109,7 +109,7 @@ impl World {
             let event = if endpoint.connection.has_events() { endpoint.connection.poll_event() } else { None };
             let Some((number, event)) = event else {
                 match self.core.endpoints.quic_model.output(network, index) {
-                    // Sending can close the connection, for example.
+                    // Sending can, for example, close the connection.
                     OutputState::HasEvents => continue,
                     OutputState::Idle => return,
                     OutputState::Closed => return self.core.forget_model(index),

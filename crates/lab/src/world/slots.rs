@@ -1,4 +1,4 @@
-//! A table whose entries keep their index until they are removed; the index is then reused.
+//! A table whose entries keep their index until they are removed. Indices of removed entries are reused.
 
 /// Entries by index.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! The state of all hosts: endpoints, applications, and the table of conversations that connects them.
 //!
-//! A conversation (five-tuple) gets two consecutive [`FlowId`]s when it is opened. The receiver of a packet is found by
-//! its [`FlowId`], not by comparing addresses and ports. The first conversation of the scenario's n-th flow has the
-//! numbers 2n and 2n + 1.
+//! A conversation (five-tuple) is assigned two consecutive [`FlowId`]s when it is opened. The [`FlowId`] of a packet
+//! determines its receiver, so that no addresses and ports need to be compared. The first conversation of the
+//! scenario's n-th flow has the numbers 2n and 2n + 1.
 
 use super::binding::ConversationEnd;
 use super::endpoints::Endpoints;
@@ -31,7 +31,7 @@ pub(super) struct ApplicationTimer {
     pub(super) slot: TimerSlot,
 }
 
-/// The state of all hosts without the applications, which call into it.
+/// The state of all hosts without the applications, which call into this state.
 #[derive(Debug)]
 pub(super) struct HostState {
     pub(super) endpoints: Endpoints,
@@ -41,20 +41,20 @@ pub(super) struct HostState {
     /// Conversations opened by each flow so far.
     pub(super) opened: Vec<u32>,
     pub(super) wakes: Vec<ApplicationTimer>,
-    /// Streams that an application has called and whose endpoints must be served.
+    /// Streams on which applications have acted and whose endpoints must be served.
     pub(super) touched: Vec<StreamId>,
-    /// Ends of conversations that applications have called, if there is an observer.
+    /// Ends of conversations on which applications have acted; `None` without an observer.
     pub(super) called: Option<Vec<ConversationEnd>>,
-    /// The scenario, for its seed and names. Random streams have the names of flows, so the order of flows in the file
+    /// The scenario, for its seed and names. Random streams are named after flows, so the order of flows in the file
     /// has no effect.
     pub(super) scenario: Arc<Scenario>,
-    /// Options of conversations whose acceptor does not exist yet.
+    /// Options of conversations whose acceptor has not been created yet.
     pub(super) options: BTreeMap<u32, OpenOptions>,
-    /// TCP Fast Open: the entries of each client (first) about each server.
+    /// TCP Fast Open: the entry of each client (first) for each server (second).
     pub(super) fast_open: BTreeMap<(NodeId, NodeId), FastOpenEntry>,
     /// Last reports of QUIC endpoints whose connections are closed, by conversation and end.
     pub(super) over: BTreeMap<(u32, usize), EndpointReport>,
-    /// The conversations of each QUIC flow in the order in which they were opened; filled after the run.
+    /// The conversations of each QUIC flow, in the order in which they were opened; filled after the run.
     pub(super) of_flows: BTreeMap<u32, Vec<u32>>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct World {
 
 impl World {
     /// Creates a world with these flows and applications. From acknowledgment `faulty_from` on, TCP receivers
-    /// acknowledge one byte too many, a fault for tests of the auditor; 0: never.
+    /// acknowledge one byte too many, which is a fault for tests of the auditor; 0 means never.
     pub(crate) fn new(
         flows: Vec<Flow>,
         applications: Vec<Box<dyn Application>>,
@@ -124,14 +124,14 @@ impl World {
         self.core.conversations.len()
     }
 
-    /// Returns the scenario's flow of a conversation; `None` if no flow describes it, which only occurs between real
-    /// hosts.
+    /// Returns the scenario's flow of a conversation; `None` if no flow declares the conversation, which occurs only
+    /// between real hosts.
     pub(crate) fn flow_of(&self, conversation: usize) -> Option<usize> {
         let flow = self.core.conversations[conversation].flow;
         (flow != UNDESCRIBED).then_some(flow as usize)
     }
 
-    /// Returns the conversations of a flow so far, in the order in which they were opened.
+    /// Returns the conversations that a flow has opened so far, in order.
     pub(crate) fn conversations_of(&self, flow: usize) -> impl Iterator<Item = usize> {
         let further = self.core.flows.len()..self.core.conversations.len();
         let is_of_flow = move |number: &usize| self.core.conversations[*number].flow as usize == flow;
@@ -143,7 +143,7 @@ impl World {
         self.core.conversations[conversation].number
     }
 
-    /// Returns the name of a flow's congestion control, for TCP, QUIC and tunnels.
+    /// Returns the name of a flow's congestion control algorithm; `None` for UDP.
     pub(crate) fn control(&self, flow: usize) -> Option<&str> {
         self.core.flows[flow].endpoints.control()
     }
@@ -158,7 +158,7 @@ impl World {
         &*self.applications[2 * flow + end]
     }
 
-    /// Makes hosts real: packets for them are delivered outside of the model.
+    /// Declares hosts as real: packets for them are delivered outside the model.
     pub(crate) fn set_real(&mut self, network: &mut Network<RunObserver>, hosts: RealHosts) {
         network.enable_notifications(hosts.hosts.iter().map(|host| host.node));
         self.core.endpoints.real = Some(Box::new(hosts));
@@ -179,12 +179,12 @@ impl World {
         self.real().is_some_and(|real| real.port(node).is_some())
     }
 
-    /// Returns the frames for real hosts since the last call.
+    /// Removes and returns the frames that were delivered to real hosts since the last call.
     pub(crate) fn delivered(&mut self) -> impl Iterator<Item = Delivery> {
         self.core.endpoints.real.iter_mut().flat_map(|real| real.delivered.drain(..))
     }
 
-    /// Adds a conversation with a real host, as part of the flow that describes it, if any. Returns its number.
+    /// Adds a conversation with a real host, as part of the flow that declares it, if any. Returns its number.
     #[cold]
     pub(crate) fn introduce_real(
         &mut self,

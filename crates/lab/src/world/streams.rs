@@ -1,12 +1,12 @@
 //! The stream numbers that applications use.
 //!
 //! A stream number consists of the kind of the endpoint and an index. Endpoints of TCP and of the QUIC stack carry one
-//! stream, which has the endpoint's index. Streams of the QUIC model have their own indices.
+//! stream, which has the endpoint's index. Streams of the QUIC model have separate indices.
 
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind};
 use fullpipe_workload::StreamId;
 
-/// The stream number that represents a stream that could not be opened.
+/// The stream number that denotes a stream that could not be opened.
 pub(super) const NO_STREAM: StreamId = StreamId(u32::MAX);
 
 /// A stream by the kind of its endpoint.
@@ -21,7 +21,7 @@ pub(super) enum StreamKey {
 }
 
 impl StreamKey {
-    /// Returns the number for applications.
+    /// Returns the stream number that applications use.
     #[inline(always)]
     pub(super) fn id(self) -> StreamId {
         let packed = match self {
@@ -32,7 +32,7 @@ impl StreamKey {
         StreamId(packed.to_bits())
     }
 
-    /// Returns the stream with this number; `None` if no endpoint can carry it.
+    /// Returns the stream with this number; `None` if no kind of endpoint has this number.
     #[inline(always)]
     pub(super) fn of(id: StreamId) -> Option<StreamKey> {
         let packed = EndpointId::from_bits(id.0)?;

@@ -21,23 +21,23 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Creates the connections of a flow. It is small, because a run can have hundreds of thousands of flows, which share
-/// their settings.
+/// Creates the connections of a flow. The factory is small, because a run can have hundreds of thousands of flows. They
+/// share their settings.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpFactory {
     shared: Arc<SharedTcpSettings>,
-    /// Settings of connections that differ from the others, by segment size and receive buffer.
+    /// Settings of connections with a different segment size or receive buffer, by segment size and receive buffer.
     special: Option<Box<SpecialConfigs>>,
 }
 
 type SpecialConfigs = BTreeMap<(u32, u64), Arc<fullpipe_tcp::Config>>;
 
-/// The common state of connections of flows with the same settings.
+/// The state that connections of flows with the same settings share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedTcpSettings {
     config: Arc<fullpipe_tcp::Config>,
     pub(super) control: ControlSource,
-    /// Whether the control is a program's own, which may read delivery rates without declaring it.
+    /// Whether the congestion controller is a plug-in, which may read delivery rates without declaring it.
     is_plugged_in: bool,
     pub(super) fast_open_known: bool,
     pub(super) tls: Option<tls::Settings>,
@@ -72,7 +72,7 @@ impl TcpFactory {
         Ok(TcpFactory { shared: Arc::new(shared), special: None })
     }
 
-    /// Sets a plugged-in congestion control, or returns the reason why TCP cannot drive it.
+    /// Sets a plugged-in congestion control, or returns the reason why TCP does not support it.
     pub(crate) fn with_control(self, maker: ControlFactory) -> Result<Self, String> {
         let shared = SharedTcpSettings {
             control: maker.source(refusal)?,
@@ -82,7 +82,7 @@ impl TcpFactory {
         Ok(TcpFactory { shared: Arc::new(shared), ..self })
     }
 
-    /// Prepares a new connection. `observed`: observers may read delivery rates, so samples must be taken.
+    /// Prepares a new connection. With `observed`, samples must be taken because observers may read delivery rates.
     pub(super) fn prepare(&self, connection: &mut Connection, observed: bool) {
         if !observed && !self.is_plugged_in {
             connection.disable_rate_samples();
@@ -111,7 +111,7 @@ impl TcpFactory {
     }
 }
 
-/// Returns the reason why TCP cannot drive a control; `None` if it can.
+/// Returns the reason why TCP does not support a congestion controller; `None` if it does.
 fn refusal(control: &dyn Controller) -> Option<String> {
     let name = control.name();
     let needs_delays = control.requirements().one_way_delay;
@@ -122,15 +122,15 @@ fn refusal(control: &dyn Controller) -> Option<String> {
 #[derive(Debug)]
 pub(super) struct TcpEndpoint {
     pub(super) connection: Connection,
-    /// The TLS session of its stream, if the flow uses TLS.
+    /// The TLS session of the endpoint's stream, if the flow uses TLS.
     pub(super) tls: Option<Box<Session>>,
-    /// Whether its events need additional processing: with TLS, and to store a Fast Open cookie.
+    /// Whether the endpoint's events need additional processing: for TLS, or to store a Fast Open cookie.
     pub(super) attended: bool,
     pub(super) binding: Binding,
     pub(super) timers: TimerPair,
 }
 
-/// Returns the number of retransmission timeouts of a connection, of its SYN or of data.
+/// Returns the number of retransmission timeouts of a connection, for its SYN or for data.
 pub(super) fn timeouts(counts: &Statistics) -> u64 {
     counts.timeouts + counts.syn_retransmissions
 }
@@ -177,17 +177,17 @@ pub(super) struct TcpEndpoints {
     pub(super) output: TcpOutput,
 }
 
-/// The parameters that sending needs in addition to an endpoint.
+/// The state that sending needs in addition to an endpoint.
 #[derive(Debug)]
 pub(super) struct TcpOutput {
     beside: SegmentContents,
-    /// From this acknowledgment on, receivers acknowledge one byte too many, a fault for tests of the auditor; 0:
-    /// never.
+    /// The first acknowledgment from which receivers acknowledge one byte too many, which is a fault for tests of the
+    /// auditor; 0 means never.
     faulty_from: u64,
     acknowledgements: u64,
 }
 
-/// Stores the parts of a segment outside its header.
+/// Stores the parts of a segment that are not in its header.
 #[cold]
 #[inline(never)]
 fn store_beside(
@@ -206,7 +206,7 @@ fn store_beside(
 impl TcpEndpoints {
     pub(super) fn new(expected: usize, faulty_from: u64) -> Self {
         TcpEndpoints {
-            // Exactly the expected number: a vector that grows by doubling could waste the memory of 200 000 endpoints.
+            // Reserve exactly the expected number: a vector that doubles could waste the memory of 200 000 endpoints.
             slots: Slab::with_capacity(expected),
             output: TcpOutput { beside: SegmentContents::default(), faulty_from, acknowledgements: 0 },
         }
@@ -221,7 +221,7 @@ impl TcpEndpoints {
 }
 
 impl Binding {
-    /// Creates a packet of this endpoint, sent now; without side data, and not ECN-capable.
+    /// Creates a packet that this endpoint sends now. It has no side data and is not ECN-capable.
     #[inline(always)]
     fn packet(&self, now: Instant, header: TcpHeader) -> Packet {
         let ip_bytes = self.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
@@ -274,7 +274,7 @@ impl TcpEndpoint {
         });
     }
 
-    /// Sends the segment that `poll` fills in; returns whether it does.
+    /// Sends the segment that `poll` writes, if any; returns whether there was one.
     #[inline(always)]
     fn send(
         &mut self,
@@ -317,7 +317,7 @@ impl TcpEndpoint {
 }
 
 impl TcpEndpoint {
-    /// Arms the near timer after received data that requires no other action.
+    /// Arms the near timer after the receipt of data that requires no other action.
     #[inline(always)]
     pub(super) fn arm_near(&mut self, network: &mut Network<RunObserver>, index: u32) {
         let near = self.connection.fast_timer_deadline();
@@ -337,7 +337,7 @@ impl TcpEndpoint {
     }
 }
 
-/// The stream of the application: that of the connection, or of the TLS session.
+/// The application's stream: that of the connection, or that of the TLS session.
 impl Stream for TcpEndpoint {
     #[inline]
     fn writable_bytes(&self) -> u64 {
@@ -364,7 +364,7 @@ impl Stream for TcpEndpoint {
     }
 
     fn set_writable_threshold(&mut self, bytes: u64) {
-        // A TLS session also writes its own records, whenever there is room.
+        // A TLS session also writes its own records, whenever there is space.
         if self.tls.is_none() {
             self.connection.set_writable_threshold(bytes);
         }

@@ -1,9 +1,10 @@
 //! Timers of endpoints and applications, and their events in the calendar.
 //!
-//! The number of an event determines its order among events at the same instant, and so the results. A timer's number
-//! must not change. Within [`EventClass::Transport`], TCP endpoint n has the numbers 2n and 2n + 1. Endpoint n of the
-//! QUIC model has 2^27 + 2n and 2^27 + 2n + 1. Within [`EventClass::Application`], application n has the number n, and
-//! endpoint n of the QUIC stack has 2^27 + n (at most 2^26 of them). The programs of host n have 3 * 2^26 + n.
+//! The number of an event determines its order among events at the same instant, and therefore affects the results. The
+//! numbers of timers must not change. Within [`EventClass::Transport`], TCP endpoint n has the numbers 2n and 2n + 1.
+//! Endpoint n of the QUIC model has 2^27 + 2n and 2^27 + 2n + 1. Within [`EventClass::Application`], application n has
+//! the number n, and endpoint n of the QUIC stack has 2^27 + n (at most 2^26 of them). The programs of host n have 3 *
+//! 2^26 + n.
 
 use fullpipe_engine::{Calendar, EventClass, EventId, TimerSlot};
 use fullpipe_transport::endpoint::TimerDeadlines;
@@ -78,20 +79,20 @@ pub(super) struct TimerPair {
 }
 
 impl TimerPair {
-    /// Arms the timers at the endpoint's deadlines. `events` are the events of the far timer and of the near one.
+    /// Arms the timers at the endpoint's deadlines. `events` are the events of the far timer and of the near timer.
     #[inline(always)]
     pub(super) fn arm(&mut self, calendar: &mut Calendar, events: [EventId; 2], deadlines: TimerDeadlines) {
         self.far.arm(calendar, events[0], deadlines.far);
         self.near.arm(calendar, events[1], deadlines.near);
     }
 
-    /// Arms only the near timer: the deadline of the far one is unchanged.
+    /// Arms only the near timer, because the deadline of the far timer is unchanged.
     #[inline(always)]
     pub(super) fn arm_near(&mut self, calendar: &mut Calendar, event: EventId, near: Instant) {
         self.near.arm(calendar, event, near);
     }
 
-    /// Returns whether an event of one of the timers is the one that was armed last.
+    /// Returns whether an event of one of the timers is the event that was armed last.
     #[inline(always)]
     pub(super) fn fired(&mut self, reach: TimerRange, now: Instant) -> bool {
         match reach {

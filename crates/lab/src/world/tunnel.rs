@@ -1,12 +1,12 @@
 //! Tunnels (CONNECT-UDP): programs at hosts, and the mapping between their datagrams and packets of the network.
 //!
-//! The client or proxy of a tunnel runs on a [`crate::stack::Host`], which uses addresses and ports; the network uses
-//! flow numbers. A datagram that leaves such a host gets the flow number of its pair of addresses. A datagram that
-//! arrives gets the addresses of its flow number. The tunnel's own datagrams have the flow numbers of the tunnel's
-//! flow. A conversation through a tunnel has its flow numbers only between the proxy and the target. Its initiator
-//! exchanges datagrams with the tunnel's client directly.
+//! The client or proxy of a tunnel runs on a [`crate::stack::Host`], which uses addresses and ports. The network uses
+//! flow numbers instead. A datagram that leaves such a host is assigned the flow number of its pair of addresses. A
+//! datagram that arrives is assigned the addresses of its flow number. The tunnel's own datagrams have the flow numbers
+//! of the tunnel's flow. The flow numbers of a conversation through a tunnel are used only between the proxy and the
+//! target. The conversation's initiator exchanges datagrams with the tunnel's client directly.
 //!
-//! A proxy sends the datagrams of a request from a port of its choice. The target's address must identify the
+//! A proxy sends the datagrams of a request from a port that it chooses. The target's address must identify the
 //! conversation, so each conversation through a tunnel has its own port at its acceptor.
 
 use super::ports::PortAllocator;
@@ -35,9 +35,9 @@ const EARLY_BYTES: usize = 1 << 20;
 /// Creates the client and the proxy of a tunnel.
 #[derive(Clone, Debug)]
 pub(crate) struct TunnelFactory {
-    /// The settings without the congestion control, because each end has its own random choices.
+    /// The settings without the congestion control, which is separate because each end has its own random choices.
     settings: TunnelSettings,
-    /// The congestion controls of the ends; `None` if they have none.
+    /// The congestion controls of the ends; `None` if the ends use none.
     control: Option<ControlSource>,
     pub(super) timing: WakeupTiming,
 }
@@ -57,7 +57,7 @@ impl TunnelFactory {
         Ok(TunnelFactory { settings, control, timing })
     }
 
-    /// Returns the name of the congestion control; `none` if there is none.
+    /// Returns the name of the congestion control algorithm; `none` if there is none.
     pub(super) fn control_name(&self) -> &str {
         self.control.as_ref().map_or("none", |control| control.name())
     }
@@ -82,7 +82,8 @@ pub(super) struct ProgramHost {
     pub(super) wakeups: Wakeups,
     /// The flows of the tunnels whose clients run here, in ascending order.
     pub(super) clients: Vec<u32>,
-    /// The flows of the last two pairs of addresses that differ. A proxy sends to clients and to targets in turn.
+    /// The last two different pairs of addresses with their flows. There are two, because a proxy alternates between
+    /// clients and targets.
     pub(super) recent: [Option<(SocketAddr, SocketAddr, FlowId)>; 2],
 }
 
@@ -93,13 +94,13 @@ impl ProgramHost {
         self.recent.iter().flatten().find(same).map(|known| known.2)
     }
 
-    /// Records the flow of a pair of addresses that differs from those of the last two datagrams.
+    /// Records the flow of a pair of addresses that is not among the last two.
     pub(super) fn note_flow(&mut self, source: SocketAddr, destination: SocketAddr, flow: FlowId) {
         self.recent = [Some((source, destination, flow)), self.recent[0]];
     }
 }
 
-/// Numbers of hosts, each at most once, the lowest first.
+/// A set of host numbers that are removed in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct HostSet {
     /// In descending order, so that the lowest number is last and can be popped.
@@ -124,7 +125,7 @@ pub(super) struct RunningTunnel {
     pub(super) client_host: usize,
     pub(super) local: SocketAddr,
     pub(super) proxy_address: SocketAddr,
-    /// `None` until the tunnel's flow starts.
+    /// The client; `None` until the tunnel's flow starts.
     pub(super) client: Option<TunnelClient>,
     pub(super) early: EarlyDatagrams,
     pub(super) proxy: TunnelProxy,
@@ -175,10 +176,10 @@ pub(super) struct Tunnels {
     pub(super) acceptors: BTreeMap<u32, SocketAddr>,
     /// Hosts whose programs have work.
     pub(super) awake: HostSet,
-    /// The QUIC stack endpoints that have received datagrams through tunnels and are not served yet. Empty between
-    /// calls; kept to reuse its memory.
+    /// The QUIC stack endpoints that have received datagrams through tunnels and are not served yet. The vector is
+    /// empty between calls; only its memory is reused.
     pub(super) touched: Vec<u32>,
-    /// Whether `serve_programs` is running, which must not be reentered.
+    /// Whether `serve_programs` is running. It must not be reentered.
     pub(super) serving: bool,
 }
 
@@ -208,8 +209,8 @@ impl Tunnels {
         addresses[flow.index()] = Some(pair);
     }
 
-    /// Returns the acceptor's address of a conversation through a tunnel: the first port from the wanted one on that no
-    /// other conversation has. `None` if no port is free.
+    /// Returns the address of the acceptor of a conversation through a tunnel. Its port is the first, from the wanted
+    /// port on, that no other conversation uses. `None` if no port is free.
     pub(super) fn acceptor(&mut self, wanted: SocketAddr, conversation: u32) -> Option<SocketAddr> {
         if let Some(known) = self.acceptors.get(&conversation) {
             return Some(*known);
@@ -243,7 +244,8 @@ impl RunningTunnel {
         }
     }
 
-    /// Returns the report of the proxy, which contains neither the round-trip time nor the losses of its connection.
+    /// Returns the report of the proxy. It contains neither the round-trip time nor the losses of the proxy's
+    /// connection.
     fn report_proxy(&self) -> EndpointReport {
         let counts = self.proxy.statistics();
         EndpointReport {

@@ -1,10 +1,10 @@
-//! The times at which programs wake up: a reaction time after the arrival of a datagram at their socket, and at their
-//! timers.
+//! The times at which programs wake up: a reaction time after the arrival of a datagram at their socket, and when their
+//! timers expire.
 //!
 //! When a program wakes up, it handles all datagrams that have arrived. The reaction time includes the scheduling of
-//! the program by the machine and the program's work. It is tens of microseconds or more. The reaction time can be
-//! random. With a constant reaction time, endpoints would be synchronized with periodic networks, such as the subframes
-//! of a cell. Real programs are not synchronized with them.
+//! the program by the machine and the program's work. It is tens of microseconds or more, and it can be random. A
+//! constant reaction time would synchronize endpoints with periodic networks, such as the subframes of a cell. Real
+//! programs are not synchronized with them.
 //!
 //! Timers of event loops have a granularity (tokio and epoll: 1 ms) and never fire early. A packet that is due after a
 //! pacing delay is sent at the next tick of the loop. The phase of the ticks is random.
@@ -17,7 +17,7 @@ use fullpipe_workload::Distribution;
 pub(super) struct WakeupTiming {
     /// Seconds from the arrival of a datagram to the reaction.
     pub(super) reaction: Distribution,
-    /// Interval between two ticks of the timers; zero: timers are exact.
+    /// Interval between two ticks of the timers; zero means exact timers.
     pub(super) timer_granularity: Duration,
 }
 
@@ -46,7 +46,8 @@ impl Wakeups {
         }
     }
 
-    /// Combines the wakeups of two programs at one host: the longer mean reaction time and the coarser timers apply.
+    /// Combines the wakeups of two programs at one host. The longer mean reaction time and the coarser timers apply to
+    /// both.
     pub(super) fn slow_down(&mut self, other: Wakeups) {
         let mean = |of: &Wakeups| of.reaction.as_deref().map_or(0.0, |(seconds, _)| seconds.mean());
         if other.granularity > self.granularity {
@@ -62,8 +63,8 @@ impl Wakeups {
         self.reaction.is_none()
     }
 
-    /// Schedules a wakeup when a datagram has arrived. Returns its time; `None` if a wakeup is already scheduled, or if
-    /// the program reacts immediately.
+    /// Schedules a wakeup after the arrival of a datagram. Returns its time; `None` if a wakeup is already scheduled,
+    /// or if the program reacts immediately.
     pub(super) fn begin(&mut self, now: Instant) -> Option<Instant> {
         let (seconds, random) = self.reaction.as_deref_mut().filter(|_| self.due.is_none())?;
         let at = now.saturating_add(seconds.sample_duration(random));

@@ -1,4 +1,4 @@
-//! The interface for observers of endpoints, which read reports, connections and journals between two events.
+//! The interface for observers of endpoints, which read reports, connections and packet logs between two events.
 
 use super::binding::{ConversationEnd, place_of};
 use super::endpoints::ConnectionMut;
@@ -12,16 +12,17 @@ use fullpipe_network::Packet;
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind, EndpointReport};
 
 impl World {
-    /// Returns the state and counters of the endpoint at one end of a conversation (0: initiator) whose connection is
-    /// not closed, or of an end of a tunnel. The conversation of a tunnel has the number of its flow.
+    /// Returns the state and counters of an endpoint whose connection is not closed, or of an end of a tunnel. The
+    /// endpoint is given by its conversation and end (0: initiator). The conversation of a tunnel has the number of the
+    /// tunnel's flow.
     pub(crate) fn report(&mut self, (conversation, end): ConversationEnd) -> Option<EndpointReport> {
         let id = self.core.conversations.get(conversation)?.endpoints[end]?;
         self.core.endpoints.report_mut(id)
     }
 
-    /// Returns the last report of one end of a conversation, also of closed connections and of endpoints in a kernel.
-    /// Endpoints of the QUIC stack have one only after [`World::finish`]. The report of a closed TCP connection has
-    /// only retransmissions.
+    /// Returns the last report of one end of a conversation. It includes closed connections and endpoints in a kernel.
+    /// Endpoints of the QUIC stack have a last report only after [`World::finish`]. The report of a closed TCP
+    /// connection contains only retransmissions.
     pub(crate) fn last_report(&self, (conversation, end): ConversationEnd) -> Option<EndpointReport> {
         let known = &self.core.conversations[conversation];
         if let Some(report) = self.core.endpoints.kernel.reports.get(&(known.flow as usize, end)) {
@@ -47,8 +48,8 @@ impl World {
         live.unwrap_or(known.timeouts[end].into())
     }
 
-    /// Returns the last reports of one end (0: initiator) of a flow's QUIC connections, in the order in which they were
-    /// opened. Valid after [`World::finish`].
+    /// Returns the last reports of one end (0: initiator) of a flow's QUIC connections, in the order in which the
+    /// connections were opened. Valid only after [`World::finish`].
     pub(crate) fn last_reports_of_flow(&self, flow: usize, end: usize) -> impl Iterator<Item = EndpointReport> {
         let conversations = self.core.of_flows.get(&(flow as u32)).map_or(&[][..], Vec::as_slice);
         conversations.iter().filter_map(move |conversation| self.last_report((*conversation as usize, end)))
@@ -59,7 +60,7 @@ impl World {
         self.core.endpoints.live()
     }
 
-    /// Keeps the last reports of the QUIC stack's endpoints after the run, because reading them needs mutable access.
+    /// Stores the last reports of the QUIC stack's endpoints after the run, because reading them needs mutable access.
     pub(crate) fn finish(&mut self) {
         let HostState { endpoints, conversations, flows, over, of_flows, .. } = &mut self.core;
         for endpoint in endpoints.quic_stack.slots.iter_mut() {
@@ -78,7 +79,7 @@ impl World {
         }
     }
 
-    /// Sets the report of an end (0: initiator) of a flow in a kernel.
+    /// Sets the report of an end (0: initiator) of a flow that a kernel implements.
     #[cfg_attr(
         not(all(feature = "real-time", target_os = "linux")),
         expect(dead_code, reason = "only runs in real time have endpoints in a kernel")
@@ -104,26 +105,27 @@ impl World {
         self.core.endpoints.place(id)
     }
 
-    /// Enables observation from now on: new endpoints of the QUIC stack and new tunnels keep journals. The world
-    /// records the ends of conversations that applications call.
+    /// Enables observation from now on: new endpoints of the QUIC stack and new tunnels keep packet logs. The world
+    /// also records the ends of conversations on which applications act.
     pub(crate) fn begin_watching(&mut self) {
         self.core.endpoints.quic_stack.journals.get_or_insert_default();
         self.core.called.get_or_insert_default();
     }
 
-    /// Ends of conversations that applications have called since the last call, except those whose events they
-    /// received.
+    /// Removes and returns the ends of conversations on which applications have acted since the last call, except those
+    /// whose events the applications were handling.
     pub(crate) fn take_called(&mut self) -> Vec<ConversationEnd> {
         self.core.called.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Returns the journal of the QUIC stack at one end of a conversation or of a tunnel.
+    /// Returns the packet log of the QUIC stack at one end of a conversation or of a tunnel.
     pub(crate) fn journal(&self, place: ConversationEnd) -> Option<&PacketLog> {
         self.core.endpoints.quic_stack.journals.as_ref()?.get(&place)
     }
 
-    /// Returns the ends that can change without their own event. QUIC stack endpoints whose datagrams go through
-    /// tunnels send and receive no packets of the network. Ends of tunnels run with the programs of their host.
+    /// Returns the ends that can change without an event of their own conversation. QUIC stack endpoints whose
+    /// datagrams go through tunnels send and receive no packets of the network. Ends of tunnels run with the programs
+    /// of their host.
     pub(crate) fn tunneled(&self) -> impl Iterator<Item = ConversationEnd> {
         let journals = self.core.endpoints.quic_stack.journals.iter().flatten();
         journals.map(|(place, _)| *place).filter(|(conversation, _)| {
@@ -135,7 +137,7 @@ impl World {
 }
 
 impl HostState {
-    /// Records that an application has called a stream.
+    /// Records that an application has acted on a stream.
     #[cold]
     #[inline(never)]
     pub(super) fn note_called(&mut self, stream: StreamKey) {

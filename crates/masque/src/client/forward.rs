@@ -1,4 +1,4 @@
-//! Forwarding of a local UDP port to a target behind a proxy. Each local sender has its own tunnel, as each sender
+//! Forwards a local UDP port to a target behind a proxy. Each local sender has its own tunnel, just as each sender
 //! behind a NAT has its own port.
 
 use super::{Client, Tunnel};
@@ -17,19 +17,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Maximum number of messages per receive call, followed by the size of one in bytes.
+/// Maximum number of messages per receive call, and the maximum size of a message in bytes.
 const BATCH: usize = 8;
 const MESSAGE_BYTES: usize = 64 << 10;
 
-/// Bytes of a sender that may wait while its tunnel is being opened.
+/// Bytes from one sender that may wait while its tunnel is being opened.
 const WAITING_BYTES: usize = 1 << 20;
 
 /// Limits on the local senders of a forwarder.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwarderLimits {
-    /// Maximum number of senders. Beyond it, a new sender replaces the one that has been idle longest.
+    /// Maximum number of senders. If it is reached, a new sender replaces the one that has been idle longest.
     pub senders: usize,
-    /// A sender is removed after this time without payloads in either direction.
+    /// Time without payloads in either direction after which a sender is removed.
     pub idle: Duration,
 }
 
@@ -42,8 +42,8 @@ impl Default for ForwarderLimits {
 /// Callback for a sender whose tunnel could not be opened or has ended, with the reason.
 pub type RejectionCallback = Arc<dyn Fn(SocketAddr, &str) + Send + Sync>;
 
-/// Forwards datagrams from `socket` to `target` and the replies to their senders, until the socket or the connection to
-/// the proxy fails. Calls `refused` for each tunnel that could not be opened or has ended.
+/// Forwards datagrams from `socket` to `target`, and the replies to their senders, until the socket or the connection
+/// to the proxy fails. Calls `refused` for each tunnel that could not be opened or has ended.
 ///
 /// # Errors
 /// If the socket fails or the connection is lost.
@@ -125,7 +125,7 @@ fn make_room(senders: &mut BTreeMap<SocketAddr, Arc<Sender>>, limit: usize) {
     }
 }
 
-/// One local sender, shared by the socket's task and the sender's task.
+/// One local sender. The task of the socket and the task of the sender share it.
 struct Sender {
     state: Mutex<State>,
     waker: AtomicWaker,
@@ -164,7 +164,7 @@ impl Sender {
         self.waker.wake();
     }
 
-    /// Whether this sender has ended, explicitly or because it has been idle for `idle`.
+    /// Whether this sender has ended, either explicitly or after an idle time of `idle`.
     fn is_over(&self, now: Instant, idle: Duration) -> bool {
         let silent = now.saturating_duration_since(self.state().active) >= idle;
         if silent {
@@ -174,7 +174,7 @@ impl Sender {
     }
 }
 
-/// Opens a sender's tunnel and carries its payloads.
+/// Opens a sender's tunnel and relays its payloads.
 async fn serve(
     environment: Arc<dyn Environment>,
     client: Client,
@@ -230,7 +230,7 @@ async fn carry(
         for payload in incoming.drain(..) {
             let transmit =
                 Transmit { destination: from, ecn: None, contents: &payload, segment_size: None, src_ip: None };
-            // A local program that has closed its port does not end the tunnel; it may reopen the port.
+            // If a local program has closed its port, the tunnel stays open, because the program may reopen the port.
             let _ = poll_fn(|context| back.as_mut().poll_send(&transmit, context)).await;
         }
     }

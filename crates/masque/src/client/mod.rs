@@ -37,7 +37,7 @@ const MAX_FRAME_BYTES: u64 = 64 << 10;
 pub enum Error {
     /// The connection to the proxy was lost.
     Connection(ConnectionError),
-    /// The proxy's settings do not include a required feature.
+    /// The proxy's settings lack a required feature.
     NotOffered(&'static str),
     /// The proxy did not respond in time.
     TimedOut,
@@ -87,7 +87,7 @@ struct Shared {
 }
 
 impl Client {
-    /// Starts HTTP/3 on a connection, which needs [`configuration::Client::transport`] and the ALPN protocol `h3`.
+    /// Starts HTTP/3 on a connection, which must have [`configuration::Client::transport`] and the ALPN protocol `h3`.
     ///
     /// # Errors
     /// If the connection is lost.
@@ -122,7 +122,7 @@ impl Client {
         environment.spawn(Box::pin(async move {
             poll_fn(|context| {
                 let closed = http.poll_close(context).map(drop);
-                // Each event may have delivered the settings.
+                // The settings may have arrived with this event.
                 let wakers = std::mem::take(&mut *waiting.lock().unwrap_or_else(PoisonError::into_inner));
                 wakers.into_iter().for_each(Waker::wake);
                 closed
@@ -140,8 +140,9 @@ impl Client {
         self.open_with_mode(target, self.0.settings.mode).await
     }
 
-    /// Opens a tunnel to `target` in `mode`. Datagrams need a connection with the mode [`Mode::Datagram`], which offers
-    /// them. On such a connection the proxy answers each request in the form in which its payloads arrive.
+    /// Opens a tunnel to `target` in `mode`. Datagrams require a connection with the mode [`Mode::Datagram`], which
+    /// offers them. On such a connection, the proxy answers each request in the form in which the client's payloads
+    /// arrive.
     ///
     /// # Errors
     /// As for [`Client::open`], or if the connection does not offer datagrams.
@@ -176,7 +177,8 @@ impl Client {
         Ok(Tunnel::start(Arc::clone(&self.0.session), self.clone(), (&self.0.settings, mode), stream, handle))
     }
 
-    /// Waits for the proxy's settings: extended CONNECT may not be used before they allow it (RFC 9220 section 3).
+    /// Waits for the proxy's settings: a client must not use extended CONNECT before they permit it (RFC 9220 section
+    /// 3).
     async fn offered(&self, mode: Mode) -> Result<(), Error> {
         let (http, session) = (&self.0.http, &self.0.session);
         poll_fn(|context| {
@@ -210,7 +212,7 @@ impl Client {
 
 fn check(response: &Response<()>) -> Result<(), Error> {
     let status = response.status();
-    // Responses of the capsule protocol cannot have status 204, 205 or 206 (RFC 9297 section 3.4).
+    // Responses with the capsule protocol cannot have status 204, 205 or 206 (RFC 9297 section 3.4).
     if status.is_success() && !matches!(status.as_u16(), 204..=206) {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! A tunnel as a UDP socket with one peer, for a QUIC endpoint whose path passes through the proxy. A tunnel carries no
-//! ECN codepoint (RFC 9298 section 6.2).
+//! A tunnel as a UDP socket with one peer, for a QUIC endpoint whose path passes through the proxy. A tunnel transfers
+//! no ECN codepoints (RFC 9298 section 6.2).
 
 use super::Tunnel;
 use bytes::Bytes;
@@ -21,7 +21,7 @@ pub struct TunnelSocket {
 
 impl TunnelSocket {
     /// Creates a socket with the local address `local` and the single peer `peer`. Both addresses are placeholders that
-    /// appear on no wire.
+    /// never appear in a packet.
     #[must_use]
     pub fn new(tunnel: Arc<Tunnel>, local: SocketAddr, peer: SocketAddr) -> TunnelSocket {
         TunnelSocket { tunnel, local, peer }
@@ -63,7 +63,7 @@ impl AsyncUdpSocket for TunnelSocket {
         let mut count = 0;
         for payload in payloads {
             let (Some(buffer), Some(meta)) = (buffers.get_mut(count), metas.get_mut(count)) else { break };
-            // The endpoint did not provide room for a payload of this size, so it is dropped.
+            // The endpoint's buffer is too small for this payload, so it is dropped.
             let Some(room) = buffer.get_mut(..payload.len()) else { continue };
             room.copy_from_slice(&payload);
             *meta = RecvMeta::default();

@@ -21,8 +21,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-/// A payload is a slice of the packet that carried it, and keeps the whole packet in memory. While more bytes than this
-/// wait, the reader is slow and payloads are copied.
+/// Number of waiting bytes beyond which payloads are copied, because the reader is slow. A payload that is not copied
+/// is a slice of the packet that contained it, and keeps the whole packet in memory.
 const COPIED_BEYOND: u64 = 64 << 10;
 
 /// Error: the tunnel has ended, with the reason.
@@ -37,7 +37,7 @@ impl fmt::Display for TunnelClosure {
 
 impl std::error::Error for TunnelClosure {}
 
-/// An open tunnel. Dropping it closes the tunnel.
+/// An open tunnel. It closes when this value is dropped.
 pub struct Tunnel {
     shared: Arc<Shared>,
     /// Keeps the connection open.
@@ -104,8 +104,8 @@ impl Tunnel {
         Tunnel { shared, _client: client }
     }
 
-    /// Sends payloads to the target and empties the vector. Payloads that do not fit or find the queue full are dropped
-    /// and counted.
+    /// Sends payloads to the target and empties the vector. Payloads that do not fit, or for which the queue is full,
+    /// are dropped and counted.
     pub fn send(&self, payloads: &mut Vec<Bytes>) {
         let (session, id) = (&self.shared.session, self.shared.id);
         session.metrics.payloads_to_target_total.add(payloads.len() as u64);
@@ -147,7 +147,7 @@ impl Tunnel {
         Poll::Ready(Ok(()))
     }
 
-    /// The asynchronous form of [`Tunnel::poll_receive`].
+    /// Waits for payloads from the target and appends them to `into`, as [`Tunnel::poll_receive`] does.
     ///
     /// # Errors
     /// If the tunnel has ended and all payloads were read.
@@ -155,7 +155,7 @@ impl Tunnel {
         poll_fn(|context| self.poll_receive(context, usize::MAX, into)).await
     }
 
-    /// Largest UDP payload that the tunnel carries now, in bytes; it may change with the path.
+    /// Largest UDP payload in bytes that the tunnel currently carries; it may change with the path.
     #[must_use]
     pub fn max_payload(&self) -> usize {
         match self.shared.outbox {
@@ -230,7 +230,7 @@ async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, hand
     shared.session.forget(shared.id);
 }
 
-/// Reads the proxy's capsules. In datagram mode they are rare but permitted (RFC 9298 section 5).
+/// Reads the proxy's capsules. In datagram mode they are unusual but permitted (RFC 9298 section 5).
 async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: StreamEnd) -> (Option<u32>, String) {
     let end = match read_capsules(&mut receive, &*shared, &shared.session.metrics).await {
         ReadOutcome::Finished => (None, "the proxy has finished".into()),
@@ -250,7 +250,7 @@ async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: StreamEnd
 
 async fn write(shared: Arc<Shared>, mut send: impl WriteHalf, ending: StreamEnd) -> (Option<u32>, String) {
     let Some(outbox) = &shared.outbox else {
-        // Datagrams need the stream to stay open.
+        // The stream must stay open for datagrams.
         pending::<()>().await;
         return (None, String::new());
     };
@@ -258,7 +258,7 @@ async fn write(shared: Arc<Shared>, mut send: impl WriteHalf, ending: StreamEnd)
     told((Some(code::REQUEST_CANCELLED), error.to_string()), &ending)
 }
 
-/// Stores the error code of an end for both halves of the stream, before the owner of a half drops it.
+/// Stores the error code for both halves of the stream, before either half is dropped.
 fn told(end: (Option<u32>, String), ending: &StreamEnd) -> (Option<u32>, String) {
     if let Some(code) = end.0 {
         ending.abort(code);
@@ -266,7 +266,7 @@ fn told(end: (Option<u32>, String), ending: &StreamEnd) -> (Option<u32>, String)
     end
 }
 
-/// Completes when the tunnel is dropped or has failed outside its task.
+/// Completes when the tunnel is dropped, or when it has failed outside its task.
 async fn closing(shared: Arc<Shared>) -> (Option<u32>, String) {
     poll_fn(|context| {
         shared.closing.register(context.waker());

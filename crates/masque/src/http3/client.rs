@@ -57,7 +57,7 @@ pub struct FetchResult {
     pub bytes: u64,
 }
 
-/// Requests `uri` on a connection with the ALPN protocol `h3` and passes the body to `store` piece by piece.
+/// Requests `uri` on a connection with the ALPN protocol `h3` and passes each chunk of the body to `store`.
 ///
 /// # Errors
 /// If the connection, the stream or `store` fails.

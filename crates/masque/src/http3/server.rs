@@ -12,7 +12,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Source of the bodies that a server sends.
+/// Source of the response bodies of a server.
 pub trait ContentSource: Send + Sync + 'static {
     /// Opens the body at a path. The path is percent-decoded, begins with a slash and has no `.`, `..` or empty
     /// segments.
@@ -36,7 +36,7 @@ pub trait Body: Send {
     /// Total size in bytes.
     fn length(&self) -> u64;
 
-    /// Returns the next piece; an empty piece is the end.
+    /// Returns the next chunk; an empty chunk marks the end.
     ///
     /// # Errors
     /// If reading fails.
@@ -55,8 +55,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Creates a server for `content`. It calls `refused` for each request without a successful response, with the
-    /// client's address, the status (0 if the stream was reset) and the reason.
+    /// Creates a server for `content`. The server calls `refused` for each request without a successful response, with
+    /// the client's address, the status (0 if the stream was reset) and the reason.
     pub fn new(
         environment: Arc<dyn Environment>,
         content: Arc<dyn ContentSource>,
@@ -72,7 +72,7 @@ impl Server {
             self.environment.spawn(Box::pin(async move {
                 let client = incoming.remote_address();
                 if let Ok(connection) = incoming.await {
-                    // An error ends this connection only.
+                    // An error ends only this connection.
                     let _ = server.serve_connection(client, connection).await;
                 }
             }));
@@ -162,7 +162,7 @@ fn status(error: ContentError) -> (StatusCode, String) {
     }
 }
 
-/// Path of a request, if it does not leave the root.
+/// Path of a request; `None` if it is invalid or leads outside the root.
 fn path(request: &Request<()>) -> Option<String> {
     let path = percent::decode(request.uri().path())?;
     let segments = path.strip_prefix('/')?;

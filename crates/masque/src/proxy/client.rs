@@ -19,7 +19,7 @@ pub(super) struct Client {
     pub(super) handles: StreamHandles,
     /// Wakers of requests that wait for the client's settings.
     pub(super) early: Mutex<Vec<Waker>>,
-    /// Number of streams without a request.
+    /// Number of streams that ended without a request.
     pub(super) fruitless: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl Client {
         self.early.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the client's settings, since they determine the form of the response.
+    /// Waits for the client's settings, which determine the form of the response.
     pub(super) async fn settings(&self) {
         poll_fn(|context| {
             let mut early = self.early();
@@ -50,8 +50,8 @@ impl Client {
         .await;
     }
 
-    /// Counts a stream without a request. It costs nearly as much as a request, and h3 keeps its number. As many are
-    /// tolerated as requests can be open (RFC 9114 section 10.5).
+    /// Counts a stream without a request. It costs nearly as much as a request, and h3 remembers it. The proxy
+    /// tolerates as many as there can be open requests (RFC 9114 section 10.5).
     pub(super) fn note_fruitless(&self) {
         if self.fruitless.fetch_add(1, Ordering::Relaxed) >= self.shared.settings.max_requests_per_connection.into() {
             self.session.connection.close(code::EXCESSIVE_LOAD.into(), b"streams without requests");

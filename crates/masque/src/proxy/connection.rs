@@ -1,4 +1,4 @@
-//! One client's connection: establishes HTTP/3, reads requests and starts a task for each, which checks it and
+//! One client's connection: establishes HTTP/3, reads requests, and starts a task for each request that checks it and
 //! responds.
 
 use super::client::Client;
@@ -27,7 +27,7 @@ type Resolver = RequestResolver<transport::Connection, Bytes>;
 type Stream = RequestStream<BidiStream, Bytes>;
 
 /// Maximum frame size that h3 may buffer, as a multiple of the maximum header section. It is above 1, so that a client
-/// whose headers are too large receives a status code.
+/// with a header section that is too large receives a status code.
 const FRAME_FACTOR: u64 = 8;
 
 /// Serves one connection until it ends.
@@ -182,7 +182,7 @@ async fn refuse(client: &Client, mut stream: Stream, refused: &RequestRejection)
         response = response.header(header::PROXY_AUTHENTICATE, "Bearer");
     }
     let Ok(response) = response.body(()) else { return };
-    // A client that does not receive the response needs no further handling.
+    // If the client does not receive the response, no further handling is needed.
     if stream.send_response(response).await.is_ok() {
         let _ = stream.finish().await;
     }

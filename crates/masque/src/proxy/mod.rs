@@ -23,7 +23,7 @@ pub(crate) struct ProxyState {
 }
 
 impl Proxy {
-    /// Creates a proxy with these settings, which updates `metrics`.
+    /// Creates a proxy with these settings. The proxy updates `metrics`.
     #[must_use]
     pub fn new(
         environment: Arc<dyn Environment>,
@@ -34,7 +34,7 @@ impl Proxy {
         Proxy(Arc::new(ProxyState { environment, settings, log, metrics }))
     }
 
-    /// Serves an endpoint until it is closed. The endpoint's server configuration needs
+    /// Serves an endpoint until it is closed. The endpoint's server configuration must have
     /// [`configuration::Proxy::transport`] and the ALPN protocol `h3`.
     pub async fn serve(&self, endpoint: noq::Endpoint) {
         while let Some(incoming) = endpoint.accept().await {
@@ -42,7 +42,7 @@ impl Proxy {
             // The second half of the connection limit is reserved for clients with a validated address (RFC 9000
             // section 8.1.2).
             if metrics.connections_open.get() >= limit / 2 && !incoming.remote_address_validated() {
-                // A connection that cannot be sent a Retry has already ended.
+                // A connection to which no Retry packet can be sent has already ended.
                 let _ = incoming.retry();
                 continue;
             }
@@ -57,7 +57,7 @@ impl Proxy {
     }
 }
 
-/// A slot counted by a gauge. Dropping it frees the slot.
+/// A slot counted by a gauge. The slot is freed when this value is dropped.
 pub(crate) struct Permit {
     metrics: Arc<Metrics>,
     gauge: fn(&Metrics) -> &Counter,
@@ -66,7 +66,7 @@ pub(crate) struct Permit {
 impl Permit {
     /// Takes a slot if fewer than `limit` are in use.
     pub(crate) fn take(metrics: &Arc<Metrics>, limit: u64, gauge: fn(&Metrics) -> &Counter) -> Option<Permit> {
-        // The slot is counted before the check, because tasks on several threads may run this at once.
+        // The slot is counted before the check, because tasks on several threads may run this code concurrently.
         let permit = Permit { metrics: Arc::clone(metrics), gauge };
         gauge(metrics).add(1);
         (gauge(metrics).get() <= limit).then_some(permit)

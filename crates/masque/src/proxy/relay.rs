@@ -1,5 +1,5 @@
-//! One tunnel of the proxy: relays payloads between client and target. It ends by the client, the target's host, the
-//! idle timeout or an error (RFC 9298 section 3.1).
+//! One tunnel of the proxy, which relays payloads between client and target. The client, the target's host, the idle
+//! timeout or an error ends it (RFC 9298 section 3.1).
 
 use super::Permit;
 use super::client::Client;
@@ -29,7 +29,7 @@ pub(super) struct Relay {
     pub(super) permit: Permit,
 }
 
-/// Reason why a tunnel ended, and the error code; `None` for a regular end.
+/// Reason why a tunnel ended, and the error code; the code is `None` for a regular end.
 struct End {
     code: Option<u32>,
     reason: String,
@@ -44,8 +44,8 @@ impl End {
         End::new(code::CONNECT_ERROR, format!("the target cannot be reached: {error}"))
     }
 
-    /// Stores the code for both halves of the stream. The owner of a half calls this before it drops the half: a half
-    /// dropped without a code ends regularly.
+    /// Stores the code for both halves of the stream. The owner of a half must call this before it drops the half: a
+    /// half that is dropped without a code ends regularly.
     fn told(self, ending: &StreamEnd) -> End {
         if let Some(code) = self.code {
             ending.abort(code);
@@ -62,11 +62,12 @@ struct Tunnel {
     begin: Instant,
     /// Time of the last payload, in milliseconds after `begin`.
     active: AtomicU64,
-    /// Failure of a datagram outside the tunnel's own tasks.
+    /// Failure that was detected outside the tunnel's own tasks, in a datagram.
     failure: Mutex<Option<End>>,
     failed: AtomicWaker,
     half_closed: AtomicBool,
-    /// Whether the client's newest payload arrived in a capsule. Payloads of the target are returned in the same form.
+    /// Whether the client's newest payload arrived in a capsule. Payloads from the target are returned in the same
+    /// form.
     in_capsules: AtomicBool,
     /// Waker of the task that waits until the socket accepts payloads from capsules.
     taking: AtomicWaker,
@@ -105,7 +106,7 @@ impl Tunnel {
         }
     }
 
-    /// Sends payloads to the target until the host accepts no more. Removes those sent from the vector.
+    /// Sends payloads to the target until the host accepts no more. Removes the sent payloads from the vector.
     fn poll_send(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
         while !payloads.is_empty() {
             let sent = match self.socket.poll_send(context, payloads) {
@@ -122,7 +123,7 @@ impl Tunnel {
     }
 }
 
-/// Payloads from capsules: the stream waits until the host accepts more.
+/// Payloads from capsules: the stream waits until the host can accept more.
 impl PayloadSink for Tunnel {
     fn poll_send(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
         self.note_activity();
@@ -132,8 +133,8 @@ impl PayloadSink for Tunnel {
     }
 }
 
-/// Payloads from datagrams: those that the host does not accept at once are dropped, since one target could block all
-/// others.
+/// Payloads from datagrams: the proxy drops those that the host does not accept immediately, because otherwise one
+/// target could block all others.
 impl DatagramReceiver for Tunnel {
     fn receive(&self, payloads: &mut Vec<Bytes>) {
         if self.half_closed.load(Ordering::Relaxed) {
@@ -146,7 +147,7 @@ impl DatagramReceiver for Tunnel {
             Poll::Ready(Err(error)) => self.fail(End::socket(&error)),
             Poll::Pending => {
                 self.session.metrics.dropped_busy_total.add(payloads.len() as u64);
-                // The socket has a single waiter, which this task replaced for a moment.
+                // The socket has a single waiter, which this poll has replaced.
                 self.taking.wake();
             }
         }
@@ -181,7 +182,7 @@ pub(super) async fn serve(
         in_capsules: AtomicBool::new(!client.takes_datagrams()),
         taking: AtomicWaker::new(),
     });
-    // Datagrams may follow the request at once, before the response.
+    // Datagrams may directly follow the request, before the response.
     client.session.register(id, Arc::clone(&tunnel) as Arc<dyn DatagramReceiver>);
     let end = match stream.send_response(response).await {
         Ok(()) => {
@@ -209,7 +210,7 @@ async fn run(
     let coalesce = settings.coalesce;
     let outbox = Arc::new(SendQueues::new(settings, Arc::clone(&tunnel.session.metrics)));
     parts.push(Box::pin(down(Arc::clone(tunnel), Arc::clone(&outbox))));
-    // If all payloads use datagrams, this task only keeps the stream open, which the datagrams need.
+    // If all payloads use datagrams, this task only keeps the stream open, as datagrams require.
     parts.push(Box::pin(down_to_stream(Arc::clone(tunnel), outbox, send, ending.clone(), coalesce)));
     let idle_timeout = client.shared.settings.idle_timeout;
     let watched = Arc::clone(tunnel);
@@ -231,7 +232,7 @@ async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf, ending: Stream
 async fn read(tunnel: &Tunnel, receive: &mut impl ReadHalf) -> End {
     let metrics = &tunnel.session.metrics;
     let end = match read_capsules(receive, tunnel, metrics).await {
-        // The client has finished sending and may still receive. The half is kept, since dropping it would send
+        // The client has finished sending and may still receive. The half is kept, because its drop would send
         // STOP_SENDING.
         ReadOutcome::Finished => {
             tunnel.half_closed.store(true, Ordering::Relaxed);
@@ -277,7 +278,7 @@ async fn down(tunnel: Arc<Tunnel>, outbox: Arc<SendQueues>) -> End {
             continue;
         }
         let now = tunnel.session.environment.now();
-        // Copies, because a waiting payload would keep in memory all others that the system received with it.
+        // Copies the payloads, because a waiting payload would keep in memory all others that were received with it.
         payloads.drain(..).for_each(|payload| outbox.push(0, now, Bytes::copy_from_slice(&payload)));
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of a request that need its headers only: the target, the form and the authorization.
+//! Checks of a request that depend only on its headers: the target, the form and the authorization.
 
 use crate::configuration;
 use crate::proxy_status::ProxyError;
@@ -14,7 +14,7 @@ pub(crate) struct RequestRejection {
     pub(crate) status: StatusCode,
     /// Error in Proxy-Status.
     pub(crate) error: ProxyError,
-    /// Description for people.
+    /// Description for human readers.
     pub(crate) details: String,
 }
 
@@ -23,7 +23,7 @@ impl RequestRejection {
         RequestRejection { status, error, details: details.into() }
     }
 
-    /// Creates a rejection with the status of the error.
+    /// Creates a rejection with the status of this error.
     pub(crate) fn by(error: ProxyError, details: impl Into<String>) -> RequestRejection {
         let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         RequestRejection::new(status, error, details)
@@ -67,7 +67,7 @@ fn check_method(request: &Request<()>) -> Result<(), RequestRejection> {
 const IMPOSSIBLE: [&str; 7] =
     ["connection", "keep-alive", "proxy-connection", "upgrade", "transfer-encoding", "content-length", "content-type"];
 
-/// Checks for forbidden fields and the scheme.
+/// Checks for forbidden fields and for the correct scheme.
 fn check_form(request: &Request<()>) -> Result<(), RequestRejection> {
     if request.headers().get_all(header::TE).iter().any(|value| value != "trailers") {
         return Err(RequestRejection::request(StatusCode::BAD_REQUEST, "the request has te other than trailers"));
@@ -100,7 +100,7 @@ fn check_token(request: &Request<()>, token: Option<&str>) -> Result<(), Request
     ))
 }
 
-/// Compares in constant time, so that the duration does not reveal the first difference.
+/// Compares in constant time, so that the duration does not reveal the position of the first difference.
 fn equal(given: &[u8], secret: &[u8]) -> bool {
     let differences = given.iter().zip(secret).fold(0, |differences, (a, b)| differences | (a ^ b));
     given.len() == secret.len() && differences == 0

@@ -1,4 +1,4 @@
-//! Opens and accepts the streams of a noq connection through the polling interface of h3.
+//! The h3 traits for a noq connection: opens and accepts its streams.
 
 use super::frame_guard::FrameValidator;
 use super::one_way_guard::{PeerRole, UnidirectionalValidator};
@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 
 type Bidirectional = (noq::SendStream, noq::RecvStream);
 
-/// A connection, as h3 drives it.
+/// A connection that h3 drives.
 pub struct Connection {
     opener: StreamOpener,
     accept_bidirectional: BoxFuture<Result<Bidirectional, ConnectionError>>,
@@ -25,11 +25,11 @@ pub struct Connection {
     qpack: Vec<RecvStream>,
 }
 
-/// Control of a request stream that h3 does not expose.
+/// Controls of a request stream that h3 does not expose.
 pub struct StreamHandle {
     /// Completes when the peer sends STOP_SENDING.
     pub stopped: noq::Stopped,
-    /// How the stream ends when it is dropped.
+    /// How the stream ends when its halves are dropped.
     pub ending: StreamEnd,
 }
 
@@ -48,7 +48,7 @@ impl StreamHandles {
     }
 }
 
-/// Opens streams; each owner has a copy.
+/// Opens streams. Each user has a copy.
 pub struct StreamOpener {
     connection: noq::Connection,
     max_frame_bytes: u64,
@@ -68,8 +68,8 @@ fn accept_unidirectional(connection: noq::Connection) -> BoxFuture<Result<noq::R
 }
 
 impl Connection {
-    /// Wraps a connection. A stream with a frame other than DATA longer than `max_frame_bytes` is reset. A control
-    /// stream that carries more bytes than this in total ends the connection.
+    /// Wraps a connection. A stream with a frame other than DATA of more than `max_frame_bytes` is reset. A control
+    /// stream with more bytes than this in total ends the connection.
     #[must_use]
     pub fn new(connection: noq::Connection, max_frame_bytes: u64, handles: StreamHandles) -> Connection {
         Connection {
@@ -81,8 +81,8 @@ impl Connection {
         }
     }
 
-    /// Sends data of the request stream with the lowest ID first; otherwise request streams share the connection
-    /// equally.
+    /// With `in_order`, sends data of the request stream with the lowest ID first. Otherwise request streams share the
+    /// connection equally.
     #[must_use]
     pub fn with_request_order(mut self, in_order: bool) -> Connection {
         self.opener.in_order = in_order;
@@ -102,7 +102,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns the next stream whose type has arrived. A stream that ends earlier is ignored (RFC 9114 section 6.2).
+    /// Returns the next stream whose type has arrived. A stream that ends before that is ignored (RFC 9114 section
+    /// 6.2).
     fn poll_typed(&mut self, context: &mut Context<'_>) -> Result<Option<RecvStream>, ConnectionErrorIncoming> {
         let mut index = 0;
         while let Some(stream) = self.untyped.get_mut(index) {
@@ -118,7 +119,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// Stores a QPACK stream. There is one of each type (RFC 9204 section 4.2).
+    /// Stores a QPACK stream. Only one of each type is permitted (RFC 9204 section 4.2).
     fn keep_qpack(&mut self, stream: RecvStream) -> Result<(), ConnectionErrorIncoming> {
         let guard = stream.one_way();
         if self
@@ -132,7 +133,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads the QPACK streams and detects their end, which is an error.
+    /// Reads the QPACK streams. Their end is an error.
     fn poll_qpack(&mut self, context: &mut Context<'_>) -> Result<(), ConnectionErrorIncoming> {
         for stream in &mut self.qpack {
             loop {
@@ -162,7 +163,7 @@ impl StreamOpener {
         let ending = StreamEnd::default();
         if self.in_order {
             let number = i32::try_from(send.id().index()).unwrap_or(i32::MAX);
-            // A closed stream has nothing left to send.
+            // A closed stream has nothing left to send, so an error is ignored.
             let _ = send.set_priority(-number);
         }
         self.handles.put(u64::from(send.id()), StreamHandle { stopped: send.stopped(), ending: ending.clone() });

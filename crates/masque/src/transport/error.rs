@@ -16,7 +16,7 @@ pub(super) fn connection(error: ConnectionError) -> ConnectionErrorIncoming {
     }
 }
 
-/// Closes a connection whose peer violated the protocol, and returns the error for h3.
+/// Closes the connection because the peer violated the protocol, and returns the error for h3.
 pub(super) fn broken_rule(connection: &noq::Connection, code: u32) -> ConnectionErrorIncoming {
     connection.close(code.into(), b"");
     ConnectionErrorIncoming::Undefined(Arc::new(io::Error::other(format!("the peer broke a rule: code {code:#x}"))))
@@ -27,7 +27,7 @@ pub(super) fn stream(error: ConnectionError) -> StreamErrorIncoming {
     StreamErrorIncoming::ConnectionErrorIncoming { connection_error: connection(error) }
 }
 
-/// Converts an error of reading.
+/// Converts a read error.
 pub(super) fn read(error: ReadError) -> StreamErrorIncoming {
     match error {
         ReadError::Reset(code) => StreamErrorIncoming::StreamTerminated { error_code: code.into_inner() },
@@ -36,7 +36,7 @@ pub(super) fn read(error: ReadError) -> StreamErrorIncoming {
     }
 }
 
-/// Converts an error of writing.
+/// Converts a write error.
 pub(super) fn write(error: WriteError) -> StreamErrorIncoming {
     match error {
         WriteError::Stopped(code) => StreamErrorIncoming::StreamTerminated { error_code: code.into_inner() },

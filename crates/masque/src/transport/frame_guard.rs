@@ -1,25 +1,27 @@
-//! Checks of request streams that h3 does not make, including a limit on buffered bytes. h3 buffers HTTP/3 frames other
-//! than DATA completely (RFC 9114 section 7.1: type, length, payload), so a peer could announce a header section of a
-//! gigabyte and exhaust the memory. The guard parses the frames as they arrive. It reports a frame that is too long, a
-//! field section that needs a dynamic table (none was offered), and a stream that ends within a frame.
+//! Checks of request streams that h3 does not make, including a limit on buffered bytes.
+//!
+//! h3 buffers HTTP/3 frames other than DATA completely (RFC 9114 section 7.1: type, length, payload). A peer could
+//! therefore announce a header section of a gigabyte and exhaust the memory. The validator parses the frames as they
+//! arrive. It reports a frame that is too long, and a stream that ends within a frame. It also reports a field section
+//! that needs a dynamic table, because this side offers none.
 
 use super::code;
 use crate::varint;
 
-/// Frames whose payload is inspected or passed on as it arrives (RFC 9114 section 7.2).
+/// Types of frames whose payload is inspected, or passed on as it arrives (RFC 9114 section 7.2).
 const DATA: u64 = 0;
 const HEADERS: u64 = 1;
 
-/// Protocol violation: what must be aborted, and the error code.
+/// A protocol violation: whether to abort the stream or the connection, and the error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolViolation {
-    /// The stream.
+    /// Abort the stream with this code.
     Stream(u32),
-    /// The connection.
+    /// Close the connection with this code.
     Connection(u32),
 }
 
-/// Guard of one stream.
+/// Validator of one request stream.
 #[derive(Clone, Debug)]
 pub struct FrameValidator {
     limit: u64,
@@ -27,12 +29,12 @@ pub struct FrameValidator {
     head_length: usize,
     /// Bytes of the current frame's payload that have not arrived yet.
     missing: u64,
-    /// The next byte is the first of a field section.
+    /// Whether the next byte is the first of a field section.
     at_section: bool,
 }
 
 impl FrameValidator {
-    /// Creates the guard of a request stream. No frame other than DATA may be longer than `limit`.
+    /// Creates the validator of a request stream. No frame other than DATA may be longer than `limit` bytes.
     #[must_use]
     pub fn new(limit: u64) -> FrameValidator {
         FrameValidator { limit, head: [0; 16], head_length: 0, missing: 0, at_section: false }
@@ -45,7 +47,7 @@ impl FrameValidator {
     pub fn validate(&mut self, mut bytes: &[u8]) -> Result<(), ProtocolViolation> {
         while let Some(first) = bytes.first() {
             if self.missing > 0 {
-                // A Required Insert Count other than 0 (RFC 9204 section 4.5.1.1).
+                // A Required Insert Count other than 0 refers to the dynamic table (RFC 9204 section 4.5.1.1).
                 if std::mem::take(&mut self.at_section) && *first != 0 {
                     return Err(ProtocolViolation::Connection(code::QPACK_DECOMPRESSION_FAILED));
                 }
@@ -68,7 +70,7 @@ impl FrameValidator {
         Ok(())
     }
 
-    /// Checks that the stream may end here: it may not end within a frame (RFC 9114 section 7.1).
+    /// Checks that the stream may end now, which it may not within a frame (RFC 9114 section 7.1).
     ///
     /// # Errors
     /// If it ends within a frame.

@@ -12,7 +12,7 @@ pub use one_way_guard::{PeerRole, UnidirectionalValidator};
 pub use streams::{BidiStream, RecvStream, SendStream, StreamEnd};
 
 /// Error codes of HTTP/3 (RFC 9114 section 8.1, RFC 9297 section 5.2) and QPACK (RFC 9204 section 6) that this crate
-/// uses in addition to h3.
+/// itself uses.
 pub mod code {
     /// No error.
     pub const NO_ERROR: u32 = 0x0100;

@@ -1,9 +1,9 @@
-//! Checks of unidirectional streams: connection errors of RFC 9114 sections 6.2 and 7.2 and RFC 9204 section 4 that h3
-//! does not detect. h3 does not read QPACK streams, skips the frames of server push, and waits indefinitely for the
-//! rest of a truncated frame.
+//! Checks of unidirectional streams for the connection errors of RFC 9114 sections 6.2 and 7.2 and RFC 9204 section 4
+//! that h3 does not detect.
 //!
-//! This side offers no dynamic table and uses none, and neither permits nor promises pushes. A peer can therefore send
-//! very little on these streams.
+//! h3 does not read QPACK streams, skips the frames of server push, and waits indefinitely for the rest of a truncated
+//! frame. This side offers no dynamic table and uses none, and neither permits nor promises pushes. Few bytes from the
+//! peer are therefore valid on these streams.
 
 use super::code;
 use crate::varint;
@@ -23,7 +23,7 @@ const MAX_PUSH_ID: u64 = 0xd;
 /// Settings with the values 0 and 1: extended CONNECT (RFC 9220 section 3), HTTP datagrams (RFC 9297 section 2.1.1).
 const BINARY_SETTINGS: [u64; 2] = [0x08, 0x33];
 
-/// The only encoder instruction that is valid without a table: a capacity of 0 (RFC 9204 section 4.3.1).
+/// The only encoder instruction that is valid without a dynamic table: a capacity of 0 (RFC 9204 section 4.3.1).
 const CAPACITY_OF_ZERO: u8 = 0x20;
 
 /// The role of the peer.
@@ -35,22 +35,22 @@ pub enum PeerRole {
     Server,
 }
 
-/// Guard of one stream.
+/// Validator of one unidirectional stream.
 #[derive(Clone, Debug)]
 pub struct UnidirectionalValidator {
     peer: PeerRole,
-    /// Bytes that may still arrive if they must be buffered or have no use.
+    /// Bytes that may still arrive if they must be buffered or are ignored.
     left: u64,
     /// An incomplete type or frame.
     waiting: Vec<u8>,
     kind: Option<u64>,
     max_push_id: u64,
-    /// Within an integer of more than one byte on the decoder stream.
+    /// Whether the last byte is within a multi-byte integer on the decoder stream.
     in_integer: bool,
 }
 
 impl UnidirectionalValidator {
-    /// Creates the guard of a stream of `peer` that needs at most `limit` bytes.
+    /// Creates the validator of a stream of `peer` that needs at most `limit` bytes.
     #[must_use]
     pub fn new(peer: PeerRole, limit: u64) -> UnidirectionalValidator {
         UnidirectionalValidator {
@@ -69,7 +69,7 @@ impl UnidirectionalValidator {
         self.kind.is_some()
     }
 
-    /// Whether this is a QPACK stream, which only the guard reads.
+    /// Whether this is a QPACK stream, which only the validator reads.
     #[must_use]
     pub fn is_qpack(&self) -> bool {
         matches!(self.kind, Some(ENCODER | DECODER))
@@ -109,7 +109,7 @@ impl UnidirectionalValidator {
         }
     }
 
-    /// Clients cannot push (RFC 9114 section 6.2.2), and servers only with permission (section 4.6).
+    /// Clients cannot push (RFC 9114 section 6.2.2), and servers need permission to push (section 4.6).
     fn check_push(&self) -> Result<(), u32> {
         match (self.kind, self.peer) {
             (Some(PUSH), PeerRole::Client) => Err(code::STREAM_CREATION_ERROR),
@@ -118,7 +118,7 @@ impl UnidirectionalValidator {
         }
     }
 
-    /// Only stream cancellations are valid (RFC 9204 section 4.4.2): there are no insertions and no references.
+    /// Only stream cancellations are valid (RFC 9204 section 4.4.2), because there are no insertions and no references.
     fn decoder(&mut self, byte: u8) -> Result<(), u32> {
         if self.in_integer {
             self.in_integer = byte & 0x80 != 0;
@@ -150,7 +150,7 @@ impl UnidirectionalValidator {
         match kind {
             SETTINGS => settings(payload),
             GOAWAY => identifier().map(drop),
-            // There is no push that was promised (section 7.2.3) or permitted.
+            // No push was promised (section 7.2.3) or permitted.
             CANCEL_PUSH => Err(identifier().err().unwrap_or(code::ID_ERROR)),
             MAX_PUSH_ID => {
                 let identifier = identifier()?;

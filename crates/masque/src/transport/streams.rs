@@ -18,7 +18,7 @@ use std::task::{Context, Poll, ready};
 /// Maximum number of bytes read from a stream per call.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Sending half of a stream. h3 passes one frame and waits until it is written. Dropping the half finishes the stream,
+/// Sending half of a stream. h3 passes one frame and waits until it is written. A drop of the half finishes the stream,
 /// or resets it if an abort was requested.
 pub struct SendStream {
     stream: noq::SendStream,
@@ -26,17 +26,17 @@ pub struct SendStream {
     ending: StreamEnd,
 }
 
-/// Receiving half of a stream. Dropping it sends STOP_SENDING to the peer.
+/// Receiving half of a stream. A drop of the half sends STOP_SENDING to the peer.
 pub struct RecvStream {
     stream: noq::RecvStream,
     connection: noq::Connection,
     guard: StreamValidator,
-    /// Bytes read to determine the type of a unidirectional stream and not yet passed on.
+    /// Bytes that were read to determine the type of a unidirectional stream and are not passed on yet.
     ahead: VecDeque<Bytes>,
     ending: StreamEnd,
 }
 
-/// The guard of a stream.
+/// The validator of a stream.
 pub(super) enum StreamValidator {
     Request(FrameValidator),
     Unidirectional(UnidirectionalValidator),
@@ -58,12 +58,13 @@ impl StreamValidator {
     }
 }
 
-/// How a stream ends when its halves are dropped, in any task: regularly or with an error code.
+/// How a stream ends when its halves are dropped: regularly or with an error code. The halves may be in different
+/// tasks.
 #[derive(Clone, Debug, Default)]
 pub struct StreamEnd(Arc<AtomicU32>);
 
 impl StreamEnd {
-    /// Makes both halves end with this code, unless they have already ended.
+    /// Causes both halves to end with this code, unless they have already ended.
     pub fn abort(&self, code: u32) {
         self.0.store(code, Ordering::Relaxed);
     }
@@ -112,7 +113,7 @@ impl RecvStream {
         RecvStream { stream, connection, guard, ahead: VecDeque::new(), ending }
     }
 
-    /// The guard of a unidirectional stream.
+    /// The validator of a unidirectional stream.
     pub(super) fn one_way(&self) -> Option<&UnidirectionalValidator> {
         match &self.guard {
             StreamValidator::Request(_) => None,
@@ -120,7 +121,7 @@ impl RecvStream {
         }
     }
 
-    /// Reads until the type of a unidirectional stream has arrived. Returns `false` if the stream ends before.
+    /// Reads until the type of a unidirectional stream has arrived. Returns `false` if the stream ends earlier.
     pub(super) fn poll_type(&mut self, context: &mut Context<'_>) -> Poll<Result<bool, StreamErrorIncoming>> {
         while !self.one_way().is_some_and(UnidirectionalValidator::has_known_type) {
             match ready!(self.poll_chunk(context))? {
@@ -132,7 +133,7 @@ impl RecvStream {
     }
 
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        // Between polls, the future keeps only the waker that noq has registered.
+        // The future may be dropped between polls, because it keeps only the waker that noq has registered.
         let read = ready!(pin!(self.stream.read_chunk(CHUNK_BYTES)).poll(context)).map_err(error::read)?;
         let judged = match &read {
             Some(chunk) => self.guard.admits(chunk),
@@ -185,7 +186,7 @@ impl h3::quic::SendStream<Bytes> for SendStream {
 
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         ready!(self.poll_ready(context))?;
-        // A closed stream needs no further end.
+        // A closed stream cannot be finished again, so an error is ignored.
         let _ = self.stream.finish();
         Poll::Ready(Ok(()))
     }

@@ -1,5 +1,5 @@
-//! Earliest deadline first: the deadline of a byte is the time of its write plus a latency, either the stream's own or a common
-//! one.
+//! Earliest deadline first: the deadline of a byte is the time of its write plus a latency, either that of the stream
+//! or a common default.
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, first_by};
 use fullpipe_schema::component::{Component, Declaration};
@@ -27,7 +27,7 @@ const LATENCY: Field = Field::inherited(
 /// Earliest deadline first; of equal deadlines, the smallest stream ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edf {
-    /// The latency of streams without their own.
+    /// The latency of streams without a latency in their priority.
     pub latency: Duration,
 }
 

@@ -1,9 +1,10 @@
-//! Weighted fair queueing: while streams have data to send, their bytes are in proportion to their weights, except for one frame
-//! each.
+//! Weighted fair queueing: while streams have data to send, they send bytes in proportion to their weights, with a
+//! deviation of at most one frame each.
 //!
-//! **Model.** Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996). Each stream has a tag, which grows by the bytes sent
-//! divided by the weight. The stream with the smallest tag sends next. The virtual time is the tag of the stream that sent last.
-//! A stream that had no data to send resumes at the virtual time, so that it cannot save credit.
+//! **Model.** Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996). Each stream has a tag, which grows by the
+//! bytes sent divided by the weight. The stream with the smallest tag sends next. The virtual time is the tag of the
+//! stream that sent last. A stream that had no data to send resumes at the virtual time, so that it cannot accumulate
+//! credit.
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler};
 use fullpipe_schema::component::{Component, Declaration};
@@ -20,7 +21,7 @@ pub(super) static WEIGHTED: SchedulerComponent = Component {
     read: |_, ()| Ok(StreamScheduler::new(WeightedFair::default())),
 };
 
-/// Bytes divided by weight are in units of 1/2^16 byte.
+/// The fixed-point precision of tags: the unit is 2^-16 byte divided by the weight.
 const SCALE: u32 = 16;
 
 /// The tags of the streams.

@@ -1,4 +1,4 @@
-//! First in, first out: data leaves in the order of its writes, independent of the stream (`fifo`), or by stream ID (`pfifo`).
+//! First in, first out: data is sent in the order of its writes across all streams (`fifo`), or by stream ID (`pfifo`).
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, first_by};
 use fullpipe_schema::component::{Component, Declaration};
@@ -41,7 +41,7 @@ impl Scheduler for Fifo {
     }
 }
 
-/// Smallest stream ID first: no data of a stream leaves while a stream with a smaller ID has data to send.
+/// Smallest stream ID first: a stream sends only while no stream with a smaller ID has data to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pfifo;
 

@@ -1,12 +1,13 @@
 //! Stream schedulers, which select the stream that sends next.
 //!
-//! A [`Scheduler`] is called for each STREAM frame if more than one stream has data to send. A frame contains the first waiting
-//! bytes of its stream: lost bytes before new ones, each in order.
+//! A [`Scheduler`] is called for each STREAM frame if more than one stream has data to send. A frame contains the first
+//! waiting bytes of its stream: lost bytes, then new bytes, each in stream order.
 //!
-//! **Source.** FIFO, PFIFO and EDF are those of "Extending the ns-3 QUIC Module" (MSWiM 2020), with the paper's two treatments of
-//! lost data ([`RetransmissionOrder`]). Priorities are those of RFC 9218 section 10.
+//! **Source.** FIFO, PFIFO and EDF are those of "Extending the ns-3 QUIC Module" (MSWiM 2020), with the paper's two
+//! treatments of lost data ([`RetransmissionOrder`]). Priorities are those of RFC 9218 section 10.
 //!
-//! The file of each scheduler declares it with its keys. A new scheduler needs a file beside `fifo.rs` and two lines here.
+//! The file of each scheduler declares its name and its keys. A new scheduler needs a file next to `fifo.rs` and two
+//! lines here.
 
 mod edf;
 mod fair;
@@ -42,7 +43,7 @@ const VARIANTS: [Variant; ALL.len()] = variants(&[ALL]);
 /// The values of the key that selects a scheduler.
 pub static NAMES: [Choice; ALL.len()] = choice_names(&VARIANTS);
 
-/// The further keys of the schedulers, which are in the same table.
+/// The keys of the schedulers other than the name. They are in the same table.
 pub static KEYS: [Field; variant_field_count(&VARIANTS)] = fields(&VARIANTS);
 
 /// A scheduler as a component.
@@ -53,7 +54,7 @@ pub type SchedulerComponent = Component<StreamScheduler, ()>;
 pub struct StreamScheduler(Arc<dyn SchedulerSettings>);
 
 impl StreamScheduler {
-    /// Wraps these settings of a scheduler.
+    /// Wraps the settings of one scheduler.
     pub fn new(settings: impl SchedulerSettings) -> Self {
         StreamScheduler(Arc::new(settings))
     }
@@ -92,31 +93,33 @@ pub struct Candidate {
     pub priority: Priority,
     /// When the first waiting byte was written; see [`Scheduler::uses_write_times`].
     pub written_at: Instant,
-    /// The position of that write in the order of all writes on the connection. Successive writes to one stream at the same
-    /// instant have the same position.
+    /// The position of that write in the order of all writes on the connection. Successive writes to one stream at the
+    /// same instant share a position.
     pub order: u64,
     /// Whether that byte was sent before and lost.
     pub lost: bool,
 }
 
-/// Selects among streams.
+/// Selects the stream that sends next.
 pub trait Scheduler: fmt::Debug + Send {
     /// The name of the scheduler.
     fn name(&self) -> &'static str;
 
-    /// Returns the index of the candidate that sends next. There are at least two candidates, in the order of their IDs.
+    /// Returns the index of the candidate that sends next. There are at least two candidates, in the order of their
+    /// IDs.
     fn choose(&mut self, candidates: &[Candidate]) -> usize;
 
-    /// Whether the scheduler uses [`Candidate::written_at`] or [`Candidate::order`], which are recorded only in this case. A
-    /// frame then ends where a write to its stream ended.
+    /// Whether the scheduler uses [`Candidate::written_at`] or [`Candidate::order`], which are recorded only in this
+    /// case. A frame then ends where a write to its stream ended.
     fn uses_write_times(&self) -> bool {
         false
     }
 
-    /// This number of bytes of a stream is sent. Called for each frame, also if the stream was the only candidate.
+    /// Records that this number of bytes of a stream is sent. Called for each frame, even if the stream was the only
+    /// candidate.
     fn on_sent(&mut self, _stream: u64, _priority: &Priority, _bytes: u64) {}
 
-    /// A stream was removed.
+    /// Records that a stream was removed.
     fn on_closed(&mut self, _stream: u64) {}
 }
 
@@ -130,7 +133,7 @@ pub enum RetransmissionOrder {
     Scheduled,
 }
 
-/// The index of the candidate with the smallest key; of equal ones the first.
+/// The index of the candidate with the smallest key; the first of several with equal keys.
 fn first_by<K: Ord>(candidates: &[Candidate], key: impl Fn(&Candidate) -> K) -> usize {
     candidates
         .iter()

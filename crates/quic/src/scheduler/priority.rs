@@ -1,5 +1,5 @@
-//! Extensible priorities (RFC 9218 section 10): the most urgent streams are first. Among those of equal urgency, non-incremental
-//! streams send one after another in the order of IDs, before incremental ones, which take turns.
+//! Extensible priorities (RFC 9218 section 10): the most urgent streams send first. Among those of equal urgency,
+//! non-incremental streams send one after another in the order of IDs. Incremental streams follow and take turns.
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, next_after};
 use fullpipe_schema::component::{Component, Declaration};

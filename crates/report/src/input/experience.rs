@@ -1,4 +1,4 @@
-//! Reads the optional tables: the reports of the applications of a run (`figures.csv`, `completions.csv`), and the
+//! Reads the optional tables: the results of the applications of a run (`figures.csv`, `completions.csv`), and the
 //! tables `flow_summary.csv` and `expectations.csv` of a study.
 
 use crate::error::ReportError;
@@ -34,7 +34,7 @@ pub(crate) fn read_figures(folder: &Path) -> Result<Vec<FigureRow>, ReportError>
     Ok(FIGURES.open(&file)?.rows()?)
 }
 
-/// Returns the flow and duration in seconds of each exchange or transfer of a run; empty if there is no
+/// Returns the flow and the duration in seconds of each exchange or transfer of a run; empty if there is no
 /// `completions.csv`.
 pub(crate) fn read_completion_times(folder: &Path) -> Result<Vec<(String, f64)>, ReportError> {
     let file = folder.join(COMPLETIONS.file);

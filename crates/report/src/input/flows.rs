@@ -48,7 +48,7 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Reads the times from a run's `flows.csv`; `None` if there is no such file, or if no flow has a packet.
+    /// Reads the times from a run's `flows.csv`; `None` if there is no such file, or if no flow sent a packet.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, ReportError> {
         let file = folder.join(FLOWS.file);
         if !file.exists() {
@@ -71,7 +71,8 @@ impl Activity {
         Ok((activity.last_s > 0.0).then_some(activity))
     }
 
-    /// Returns the time of the last packet of a subject of `series.csv`. For a link or a cell it is that of all flows.
+    /// Returns the time of the last packet of a subject of `series.csv`. For a link or a cell, it is the time of the
+    /// last packet of all flows.
     pub(crate) fn end_s(&self, subject: &str) -> f64 {
         let flow = subject.strip_suffix(REVERSE).unwrap_or(subject);
         self.by_flow.get(flow).copied().unwrap_or(self.last_s)

@@ -1,4 +1,4 @@
-//! The records in a folder, read and checked. No record is trusted: an invalid field is an error with file and line.
+//! Reads and checks the records in a folder. No record is trusted: an invalid field is an error with file and line.
 
 pub(crate) mod events;
 pub(crate) mod experience;
@@ -40,7 +40,7 @@ pub(crate) struct Records {
     pub(crate) flows: Vec<FlowSummaryRow>,
     /// Bounds on metrics, with the measured values.
     pub(crate) expectations: Vec<ExpectationRow>,
-    /// The runs in the order of `results.csv`, each key once.
+    /// The runs in the order of `results.csv`, without duplicate keys.
     pub(crate) runs: Vec<Run>,
 }
 
@@ -53,7 +53,7 @@ impl Records {
         let mut runs: Vec<Run> = Vec::new();
         let mut seen = BTreeSet::new();
         for row in &results.rows {
-            // Points that resolve to the same scenario share a run.
+            // Points that resolve to the same scenario share their runs.
             if seen.insert(row.key.as_str()) {
                 runs.push(Run::read(&folder.join("runs").join(&row.key), &row.key)?);
             }
@@ -80,7 +80,7 @@ impl Records {
         self.runs.iter().filter(|run| !run.distrust().is_empty()).map(|run| run.key.as_str()).collect()
     }
 
-    /// Returns the warning of the first run that nothing was delivered, if all runs have this warning.
+    /// Returns the first run's warning that nothing was delivered, if all runs have this warning.
     pub(crate) fn nothing_delivered(&self) -> Option<&Warning> {
         let of_run = |run: &'_ Run| -> Option<usize> {
             run.record.warnings.iter().flatten().position(|warning| warning.has_kind(WarningKind::NothingDelivered))
@@ -92,8 +92,8 @@ impl Records {
         first.record.warnings.as_ref()?.get(of_run(first)?)
     }
 
-    /// Returns the distinct runs of some rows whose values count: the valid runs if they are at least half of all;
-    /// otherwise all runs, as in `summary.csv`.
+    /// Returns the distinct runs of some rows whose values count. These are the valid runs if they are at least half of
+    /// all; otherwise all runs, as in `summary.csv`.
     pub(crate) fn counting<'a>(&'a self, rows: &[&ResultRow]) -> Vec<&'a Run> {
         let keys = distinct(rows.iter().map(|row| row.key.as_str()));
         let all: Vec<&Run> = keys.into_iter().filter_map(|key| self.run(key)).collect();

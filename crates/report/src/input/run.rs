@@ -32,7 +32,7 @@ impl Run {
         if !passed(&self.record.audit) {
             match self.record.audit.failures.as_slice() {
                 [] => reasons.push("the audit failed".to_owned()),
-                // The reasons in the record may already include them.
+                // The reasons in the record may already include the failures.
                 failures => {
                     let audit = failures.iter().map(|f| format!("audit: {f}"));
                     reasons.extend(audit.filter(|f| !self.record.distrust.contains(f)));
@@ -53,7 +53,7 @@ pub(crate) fn passed(audit: &AuditRecord) -> bool {
     audit.passed && audit.failures.is_empty() && audit.failures_not_kept == 0
 }
 
-/// Returns the lateness of departing packets, stalls and own drops as a sentence with units.
+/// Describes the lateness of departing packets, stalls and the emulator's own drops as a sentence with units.
 pub(crate) fn lateness_in_words(lateness: &LatenessRecord) -> String {
     let micros = |seconds: f64| fixed(seconds * 1e6, 0);
     let packets = &lateness.packets;

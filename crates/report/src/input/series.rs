@@ -1,5 +1,5 @@
 //! Reads `series.csv` with the columns time_s, subject, metric and value. Long files are read row by row, and only the
-//! samples of the plot are kept, as numbers.
+//! samples of a plot are kept, as numbers.
 
 use crate::error::ReportError;
 use fullpipe_archive::{SERIES, SeriesRow};
@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-/// The maximum number of subjects of one metric that are kept. A plot with more curves is not readable.
+/// The maximum number of subjects of one metric that are kept. A plot with more curves would not be readable.
 pub(crate) const MOST_SUBJECTS: usize = 12;
 
-/// The samples of one subject in order of time, as seconds and value. A gap, in which there was nothing to sample, is a
-/// NaN sample; [`read_series`] keeps one for each gap.
+/// The samples of one subject in order of time, as seconds and value. A NaN sample represents a gap, in which there was
+/// nothing to sample; [`read_series`] keeps one for each gap.
 pub(crate) type Samples = Vec<(f64, f64)>;
 
 /// The series of all subjects of one metric.
@@ -20,7 +20,7 @@ pub(crate) struct MetricSeries {
     pub(crate) metric: String,
     /// The samples by subject, in the order of the file.
     pub(crate) subjects: Vec<(String, Samples)>,
-    /// The number of further subjects, which were not kept.
+    /// The number of further subjects, which are not kept.
     pub(crate) more: usize,
 }
 
@@ -49,7 +49,7 @@ impl Reader {
         Ok(Some(Self { table: SERIES.open(&file)?, row: SeriesRow::default() }))
     }
 
-    /// Advances to the next row with an accepted subject and metric. Returns its time, and its value if it has one.
+    /// Advances to the next row with an accepted subject and metric. Returns its time, and its value if there is one.
     fn next(&mut self, wanted: impl Fn(&str, &str) -> bool) -> Result<Option<(f64, Option<f64>)>, ReportError> {
         while self.table.read_next(&mut self.row)? {
             if wanted(&self.row.subject, &self.row.metric) {
@@ -76,7 +76,7 @@ impl Reader {
     }
 }
 
-/// Reads a run's `series.csv`; `None` if there is none. With `metric` or `subject`, only the matching rows.
+/// Reads a run's `series.csv`; `None` if there is none. With `metric` or `subject`, reads only the matching rows.
 pub(crate) fn read_series(
     folder: &Path,
     metric: Option<&str>,
@@ -85,7 +85,8 @@ pub(crate) fn read_series(
     let Some(mut reader) = Reader::open(folder)? else { return Ok(None) };
     let wanted = |of: &str, what: &str| metric.is_none_or(|m| m == what) && subject.is_none_or(|s| s == of);
     let mut all: Vec<MetricSeries> = Vec::new();
-    // The indices of each metric and of its subjects. The index of a subject that is not kept is beyond the list.
+    // The indices of each metric and of its subjects. A subject that is not kept has an index beyond the end of the
+    // list.
     let mut places: BTreeMap<String, (usize, BTreeMap<String, usize>)> = BTreeMap::new();
     while let Some((at, value)) = reader.next(wanted)? {
         if !places.contains_key(&reader.row.metric) {
@@ -113,7 +114,7 @@ pub(crate) fn read_series(
 }
 
 /// Adds a gap where samples are missing. A probe samples at equal intervals and writes no row if there was nothing to
-/// sample, such as the delay of a flow without packets. Samples at other times have no interval and are unchanged.
+/// sample, such as the delay of a flow without packets. Samples that are not at equal intervals are unchanged.
 fn mark_missing_samples(samples: &mut Samples) {
     let apart = |pair: &[(f64, f64)]| nanoseconds(pair[1].0) - nanoseconds(pair[0].0);
     let Some(interval) = samples.windows(2).map(apart).filter(|apart| *apart > 0).min() else { return };
@@ -155,8 +156,8 @@ impl SampleTimes {
     }
 }
 
-/// Returns the times of the samples of each metric of a run, by subject, in the order of the file. The samples of all
-/// metrics together may not fit into memory.
+/// Returns the times of the samples of each metric of a run, by subject, in the order of the file. It reads only times,
+/// because the samples of all metrics together may not fit into memory.
 pub(crate) fn read_times(folder: &Path) -> Result<Vec<(String, Vec<SampleTimes>)>, ReportError> {
     let Some(mut reader) = Reader::open(folder)? else { return Ok(Vec::new()) };
     let mut all: Vec<(String, Vec<SampleTimes>)> = Vec::new();
@@ -204,7 +205,7 @@ pub(crate) fn read_pair(
     Ok(both)
 }
 
-/// Returns a time in whole nanoseconds, as in the records. Division of seconds is inexact: 0.3 / 0.1 is less than 3.
+/// Converts a time to whole nanoseconds, as in the records. Division of seconds is inexact: 0.3 / 0.1 is less than 3.
 fn nanoseconds(time_s: f64) -> u64 {
     // `as` saturates, so negative times become zero.
     (time_s * 1e9).round() as u64
@@ -213,13 +214,13 @@ fn nanoseconds(time_s: f64) -> u64 {
 /// The interval to which a sample on the boundary of two intervals belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoundaryRule {
-    /// The next one: floor(time / interval).
+    /// The next interval: floor(time / interval).
     Next,
-    /// The previous one, because the sample of a probe covers the time before it.
+    /// The previous interval, because the sample of a probe covers the time before it.
     Previous,
 }
 
-/// Means of samples over intervals of equal length from time zero: the index and the mean of each interval with
+/// Averages samples over intervals of equal length from time zero. Returns the index and the mean of each interval with
 /// samples.
 pub(crate) fn averages(samples: &[(f64, f64)], interval_ns: u64, ends: BoundaryRule) -> Vec<(u64, f64)> {
     let earlier = u64::from(ends == BoundaryRule::Previous);

@@ -1,4 +1,5 @@
-//! `study.toml` with additions of the report: the units at the ends of the texts of axes, and values in readable form.
+//! `study.toml`, with additions for the report: the units at the ends of the texts of axes, and values in readable
+//! form.
 
 use crate::error::ReportError;
 use fullpipe_archive::StudyRecord;
@@ -50,14 +51,14 @@ impl Study {
         Ok(Self { words: words.collect(), record, text })
     }
 
-    /// Returns the text of a metric or an axis, if the study has one.
+    /// Returns the study's text of a metric or an axis, if there is one.
     pub(crate) fn words_of(&self, name: &str) -> Option<&DisplayLabel> {
         self.words.iter().find(|w| w.name == name)
     }
 }
 
-/// Splits a unit from the text of an axis. An axis has no key for its unit, but its text may end with one: "Send
-/// buffer, bytes".
+/// Splits a unit from the text of an axis. There is no key for the unit of an axis, but the text may end with a unit:
+/// "Send buffer, bytes".
 fn split_unit(text: &str) -> (String, Option<String>) {
     match text.rsplit_once(", ") {
         Some((name, unit @ ("bytes" | "bit/s" | "packets" | "s" | "ms" | "us" | "ns" | "Hz" | "dB" | "%"))) => {
@@ -67,7 +68,7 @@ fn split_unit(text: &str) -> (String, Option<String>) {
     }
 }
 
-/// Returns a list of values, or a single value as a list, each in the form of `summary.csv`.
+/// Returns the values of a list, or a single value as a list, each in the form of `summary.csv`.
 pub(crate) fn list(node: &Node) -> Vec<String> {
     match &node.content {
         NodeContent::Array(nodes) => nodes.iter().map(shown).collect(),
@@ -75,7 +76,7 @@ pub(crate) fn list(node: &Node) -> Vec<String> {
     }
 }
 
-/// Returns a value in readable form: texts without quotes, other values as TOML.
+/// Formats a value in readable form: texts without quotes, other values as TOML.
 pub(crate) fn shown(node: &Node) -> String {
     match &node.content {
         NodeContent::Text(text) => text.clone(),

@@ -11,7 +11,7 @@ use fullpipe_archive::COMPARISON;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-/// The maximum number of rows; the file contains all.
+/// The maximum number of rows; the file contains all rows.
 const MOST_ROWS: usize = 500;
 /// Significant digits of a value without an interval.
 const DIGITS: usize = 4;
@@ -64,7 +64,7 @@ fn table(differences: &[Difference]) -> Table {
     headings.push(Heading::text("Interval"));
     headings.extend(["Relative", "Pairs"].map(Heading::number));
     let left_out = differences.len().saturating_sub(MOST_ROWS);
-    // A number that all rows share is in the caption.
+    // A number that all rows share is stated in the caption.
     let pairs = distinct(differences.iter().map(|difference| difference.pairs));
     let shared = match pairs.as_slice() {
         [1] => "; one pair, so there are no intervals".to_owned(),
@@ -134,7 +134,7 @@ fn table(differences: &[Difference]) -> Table {
     table
 }
 
-/// Returns a difference without an interval, with as many decimals as the values next to it.
+/// Formats a difference without an interval, with as many decimals as the values next to it.
 fn beside(difference: f64, values: &[f64]) -> String {
     let texts: Vec<String> = values.iter().map(|value| exact(*value, DIGITS)).collect();
     if texts.iter().any(|text| text.contains('×')) {

@@ -1,5 +1,5 @@
-//! The table of the scenario's events, from `events.csv` of the runs: times and recorded metrics, as means over the runs of
-//! each point.
+//! The table of the scenario's events, from `events.csv` of the runs: times and recorded metrics, as means over the
+//! runs of each point.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -10,7 +10,7 @@ use crate::plot::gather::{shown, varying, word_for};
 use crate::unit::{Unit, words};
 use fullpipe_archive::{EventRow, Point, ResultRow};
 
-/// The maximum number of rows; the files contain all.
+/// The maximum number of rows; the files contain all rows.
 const MOST_ROWS: usize = 500;
 /// Significant digits of a mean.
 const DIGITS: usize = 4;
@@ -95,7 +95,7 @@ fn rows(records: &Records) -> Result<Vec<Row<'_>>, ReportError> {
 }
 
 impl Row<'_> {
-    /// Adds a row of a run's file.
+    /// Adds a row of a run's `events.csv`.
     fn add(&mut self, event: &EventRow) {
         if event.metric.is_empty() {
             self.runs += 1;

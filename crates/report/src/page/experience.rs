@@ -14,7 +14,7 @@ const MOST_COLUMNS: usize = 7;
 const DIGITS: usize = 4;
 /// Significant digits of a percentile of delay, which has a resolution of 1/64.
 const PERCENTILE_DIGITS: usize = 3;
-/// The maximum number of rows; the file contains all.
+/// The maximum number of rows; the file contains all rows.
 const MOST_ROWS: usize = 500;
 
 /// Returns the tables of an experiment, or of a study with a single experiment.
@@ -54,7 +54,7 @@ fn list(flows: &[&str]) -> String {
     }
 }
 
-/// Groups of flows with the same metrics, and these metrics.
+/// Returns groups of flows with the same metrics, and these metrics.
 fn by_metrics<'a>(rows: &[&'a FlowSummaryRow]) -> Vec<(Vec<&'a str>, Vec<&'a str>)> {
     let mut groups: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
     for flow in distinct(rows.iter().map(|row| row.flow.as_str())) {
@@ -143,7 +143,7 @@ fn wide(records: &Records, rows: &[&FlowSummaryRow], metrics: &[&str], caption: 
     Table::of_rows(cut(caption, ends.len()), axes.len() + 1, headings, body)
 }
 
-/// Returns the mean with its interval.
+/// Formats the mean with its interval.
 fn value(row: &FlowSummaryRow, scaled: impl Fn(f64) -> f64) -> String {
     let Some(mean) = row.mean else { return "–".to_owned() };
     match mean_and_interval(scaled(mean), row.ci95.map(&scaled)) {
@@ -152,7 +152,7 @@ fn value(row: &FlowSummaryRow, scaled: impl Fn(f64) -> f64) -> String {
     }
 }
 
-/// Returns a number without an interval: counts are exact, quantities have their significant digits.
+/// Formats a number without an interval: counts exactly, quantities with their significant digits.
 fn number(row: &FlowSummaryRow, value: f64) -> String {
     match row.unit.as_str() {
         "" => exact(value, 6),

@@ -1,5 +1,5 @@
-//! The first screen: the main figure and the main table. For a run the table contains the flows. For a study it
-//! contains the claims; without claims, the published values; otherwise the values in the main figure.
+//! The first screen: the main figure and the main table. For a run, the table contains the flows. For a study, it
+//! contains the claims, if there are any; otherwise the published values; otherwise the values in the main figure.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -16,14 +16,14 @@ use crate::plot::gather::{varying, word_for};
 use fullpipe_archive::{FlowRow, SummaryRow, Verdict};
 use std::fmt::Write;
 
-/// The maximum number of rows on the first screen; the sections below contain all.
+/// The maximum number of rows on the first screen; the sections below contain all rows.
 const MOST_ROWS: usize = 12;
 /// The maximum number of rows of `flows.csv` that are read: both directions of [`MOST_ROWS`] flows.
 const MOST_DIRECTIONS: usize = 2 * MOST_ROWS;
-/// The maximum length of a claim on the first screen; its section contains the complete text.
+/// The maximum number of characters of a claim on the first screen; its section contains the complete text.
 const LONGEST_CLAIM: usize = 150;
 
-/// Returns the figure of the first screen: the first picture.
+/// Returns the figure of the first screen: the first figure that has a picture.
 pub(crate) fn main_figure(figures: &[RenderedPlot]) -> Option<&RenderedPlot> {
     figures.iter().find(|figure| figure.svg.is_some())
 }
@@ -34,10 +34,10 @@ pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&Rendere
     if figure.is_none() && table.is_none() {
         return Ok(());
     }
-    // Without a figure the table has the full width.
+    // Without a figure, the table has the full width.
     out.push_str(if figure.is_some() { "<div class=\"first\">\n" } else { "<div class=\"first alone\">\n" });
     if let Some(figure) = figure {
-        // Only this caption is visible here, so it contains all of the plot's sentences.
+        // On the first screen, only this caption is visible, so it contains all of the plot's sentences.
         plots::write(out, figure, &[]);
     }
     if let Some((table, more)) = table {
@@ -55,7 +55,7 @@ pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&Rendere
 /// A table, and markup about omitted rows.
 type Main = (Table, String);
 
-/// Returns the flows of a run, with both directions of each in one row.
+/// Returns the flows of a run, with both directions of each flow in one row.
 fn flows(records: &Records) -> Result<Option<Main>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(None) };
     let flows = read_flows(&run.folder, MOST_DIRECTIONS)?;
@@ -118,12 +118,12 @@ fn flows(records: &Records) -> Result<Option<Main>, ReportError> {
     Ok(Some((table, more)))
 }
 
-/// Returns the name of a flow without the suffix of its direction.
+/// Returns the name of a flow without the suffix for its direction.
 fn stem(flow: &str) -> &str {
     flow.strip_suffix(REVERSE).unwrap_or(flow)
 }
 
-/// Returns a quantity with its own prefix: "51.04 ms".
+/// Formats a quantity with the prefix for its own size: "51.04 ms".
 fn quantity(value: f64, unit: &str) -> String {
     let unit = crate::unit::Unit::new(unit).scale_for(value);
     unit.with_unit(&significant(unit.value(value), 4))
@@ -154,7 +154,7 @@ fn of_study(records: &Records, figure: Option<&RenderedPlot>) -> Option<Main> {
     (!rows.is_empty()).then(|| of_values(records, &rows, "results", &caption))
 }
 
-/// Claims with their verdicts: first those that do not hold, then those that the runs do not decide.
+/// Returns the claims with their verdicts: first those that do not hold, then those that the runs do not decide.
 fn of_claims(records: &Records, claims: &[&SummaryRow]) -> Main {
     let urgency = |row: &SummaryRow| match row.verdict {
         Some(Verdict::Refuted | Verdict::Differs | Verdict::Untrusted) => 0,
@@ -176,13 +176,13 @@ fn of_claims(records: &Records, claims: &[&SummaryRow]) -> Main {
     (table, more(claims.len(), "claims", "claim"))
 }
 
-/// Returns a text, cut at a word if it is long.
+/// Returns a text, shortened at a word boundary if it is long.
 fn cut(text: &str) -> String {
     if text.chars().count() <= LONGEST_CLAIM {
         return text.to_owned();
     }
     let start: String = text.chars().take(LONGEST_CLAIM).collect();
-    // A cut within `code` would show the quotation mark of the code.
+    // A cut within `code` would leave an unmatched mark.
     let start =
         if start.matches('`').count() % 2 == 1 { start.rsplit_once('`').map_or("", |(s, _)| s) } else { &start };
     format!("{}…", start.rsplit_once(' ').map_or(start, |(start, _)| start))

@@ -1,4 +1,4 @@
-//! The section on deviations of the models from real systems, for the models that the runs use.
+//! The section on deviations of the models from real systems, restricted to the models that the runs use.
 
 use crate::input::Records;
 use crate::markup::{escape, markdown, slug};
@@ -11,7 +11,7 @@ enum Use {
     Always,
     /// Runs in real time use it.
     RealTime,
-    /// Scenarios with one of these lines use it. The lines are those of resolved scenarios, with all defaults.
+    /// Scenarios that contain one of these lines use it. The lines are those of resolved scenarios, with all defaults.
     Lines(&'static [&'static str]),
 }
 
@@ -76,7 +76,7 @@ fn is_used(records: &Records, title: &str) -> bool {
         None | Some((_, Use::Always)) => true,
         Some((_, Use::RealTime)) => records.runs.iter().any(|run| !run.is_virtual()),
         Some((_, Use::Lines(lines))) => {
-            // Records without a scenario show no use.
+            // Records without a scenario provide no evidence of use.
             let of = |run: &crate::input::run::Run| {
                 let text = run.record.scenario.as_str();
                 text.is_empty() || lines.iter().any(|line| text.contains(line))
@@ -86,7 +86,7 @@ fn is_used(records: &Records, title: &str) -> bool {
     }
 }
 
-/// Writes a plain text with basic Markdown: paragraphs separated by empty lines, `#` headings, `*` or `-` lists.
+/// Writes plain text with basic Markdown: paragraphs separated by empty lines, `#` headings, `*` or `-` lists.
 fn write_text(out: &mut String, text: &str) {
     for block in text.replace("\r\n", "\n").split("\n\n").map(str::trim).filter(|b| !b.is_empty()) {
         if block.starts_with('#') {

@@ -11,7 +11,7 @@ use crate::unit::Unit;
 use fullpipe_archive::{Column, LinkRow};
 use fullpipe_archive::{Point, ResultRow};
 
-/// The maximum number of rows; the files contain all.
+/// The maximum number of rows; the files contain all rows.
 const MOST_ROWS: usize = 500;
 /// Significant digits of a mean.
 const DIGITS: usize = 4;

@@ -1,6 +1,6 @@
-//! The page: one self-contained HTML file with inline style and pictures, without scripts and without external
-//! resources. A content security policy in the page enforces this even if the report has errors. The page is also
-//! well-formed XML, so that a test can parse it.
+//! The page: one self-contained HTML file with inline style and pictures, and without scripts and external resources. A
+//! content security policy in the page enforces this even if the report has errors. The page is also well-formed XML,
+//! so that a test can parse it.
 
 pub(crate) mod compare;
 mod events;
@@ -25,7 +25,7 @@ use fullpipe_archive::Verdict;
 use std::fmt::Write;
 
 /// The symbols of the verdicts: a check mark in a circle, a diamond, a line in a circle, a triangle, a crossed square,
-/// a clock. Together with the word they need no color.
+/// a clock. Together with the word, they are distinguishable without color.
 const SYMBOLS: &str = "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\">\
 <symbol id=\"v-match\" viewBox=\"0 0 16 16\"><circle cx=\"8\" cy=\"8\" r=\"7\" fill=\"none\" stroke=\"currentColor\" \
 stroke-width=\"1.6\"/><path d=\"M4.4 8.3l2.5 2.6 4.8-5.4\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
@@ -50,12 +50,12 @@ pub(crate) fn write(
 ) -> Result<String, crate::ReportError> {
     let compared = comparison.map(compare::heading);
     let title = records.title();
-    // The reports of two folders that are compared with each other differ in their titles.
+    // The title contains the names of both compared folders, so that their reports have different titles.
     let page_title = compared.as_ref().map_or_else(|| title.clone(), |compared| format!("{title}: {compared}"));
     let main = first::main_figure(figures);
     let others: Vec<&RenderedPlot> =
         figures.iter().filter(|figure| main.is_none_or(|main| figure.name != main.name)).collect();
-    // A sentence that several captions share is written once, above the plots.
+    // A sentence that several captions share is written only once, above the plots.
     let shared = plots::shared_remarks(&others);
     let mut out = String::new();
     let _ = write!(
@@ -108,7 +108,7 @@ pub(crate) fn write(
     Ok(out)
 }
 
-/// Returns a verdict as symbol and word.
+/// Formats a verdict as symbol and word.
 fn verdict(verdict: Verdict) -> String {
     let word = verdict.name();
     format!("<span class=\"verdict {word}\"><svg aria-hidden=\"true\"><use href=\"#v-{word}\"/></svg>{word}</span>")

@@ -4,15 +4,15 @@
 use crate::markup::markdown;
 use std::fmt::Write;
 
-/// Notes that are shorter than this are in their row.
+/// Notes that are shorter than this number of characters are written in their row.
 const SHORT_NOTE: usize = 70;
-/// Names of sources that are shorter than this are in their row.
+/// Names of sources that are shorter than this number of characters are written in their row.
 const SHORT_SOURCE: usize = 24;
 
 /// Notes of one section.
 #[derive(Clone, Debug)]
 pub(crate) struct Notes {
-    /// Prefix of the ids of the notes.
+    /// Prefix of the `id` attributes of the notes.
     id: &'static str,
     /// The word before the number of a note. The word "note" results in "note 3", and an empty word in "[3]".
     word: &'static str,
@@ -24,7 +24,7 @@ impl Notes {
         Self { id, word, texts: Vec::new() }
     }
 
-    /// Returns a short text unchanged, or a reference to a long text.
+    /// Returns a short text unchanged, and a reference to a long text.
     pub(crate) fn short_or_mark(&mut self, text: &str) -> String {
         match text.chars().count() {
             0 => String::new(),

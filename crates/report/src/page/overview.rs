@@ -12,7 +12,7 @@ use fullpipe_archive::{Verdict, WarningKind};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The maximum number of reasons in a banner; the section on validity contains all.
+/// The maximum number of reasons in a banner; the section on validity contains all reasons.
 const REASONS_IN_BANNER: usize = 5;
 
 /// Writes the description of the study.
@@ -49,8 +49,8 @@ pub(crate) fn header(out: &mut String, records: &Records, compared: Option<&str>
     tally(out, records);
 }
 
-/// Writes the number of values and claims with each verdict, the number of failed expectations, and the runs that they
-/// are based on.
+/// Writes the number of values and claims with each verdict, the number of failed expectations, and the runs on which
+/// they are based.
 fn tally(out: &mut String, records: &Records) {
     out.push_str("<ul class=\"tally\" aria-label=\"Verdicts\">");
     let verdicts = || records.summary.iter().filter_map(|r| r.verdict);
@@ -87,7 +87,7 @@ fn tally(out: &mut String, records: &Records) {
     out.push_str("</ul>\n");
 }
 
-/// Returns the duration of the run, or of all runs together.
+/// Describes the duration of the run, or the total duration of all runs.
 fn times_in_words(records: &Records) -> String {
     let times: Vec<f64> = records.runs.iter().map(|r| r.record.duration_s).collect();
     match times.as_slice() {
@@ -128,7 +128,7 @@ fn distrust_banner(out: &mut String, records: &Records) {
     out.push_str("</ul></div>\n");
 }
 
-/// Writes the banner about warnings. For a run that delivered nothing it includes the reason.
+/// Writes the banner about warnings. For a run that delivered nothing, the banner includes the reason.
 fn warnings_banner(out: &mut String, records: &Records) {
     let warnings = || records.runs.iter().filter_map(|run| run.record.warnings.as_ref()).flatten();
     let silent = || warnings().filter(|warning| warning.has_kind(WarningKind::NothingDelivered));
@@ -160,7 +160,7 @@ pub(crate) fn short(key: &str) -> &str {
     key.get(..12).unwrap_or(key)
 }
 
-/// Returns the facts, parameters and axes.
+/// Returns the facts, the parameters and the axes of the study.
 pub(crate) fn what_was_run(records: &Records) -> String {
     let mut out = String::from("<dl class=\"facts\">\n");
     let mut fact = |name: &str, value: &str| {

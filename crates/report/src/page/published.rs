@@ -36,7 +36,7 @@ pub(crate) fn claims(records: &Records) -> String {
     };
     let mut notes = Notes::new("claim-note", "note");
     let mut sources = Notes::new("claim-source", "");
-    // Claims of the study itself explain those of its source, so they come after them.
+    // Claims of the study itself explain those of its source, so they follow them.
     let is_own = |r: &&SummaryRow| r.source.is_empty() || r.source.starts_with("Fullpipe");
     let (own, cited): (Vec<&SummaryRow>, Vec<&SummaryRow>) = rows.into_iter().partition(is_own);
     let both = !own.is_empty() && !cited.is_empty();
@@ -78,8 +78,8 @@ pub(crate) fn claims(records: &Records) -> String {
     out
 }
 
-/// Returns a note of `summary.csv` with the singular that its text lacks. The text in the file is unchanged, because
-/// records repeat to the byte.
+/// Returns a note of `summary.csv`, corrected to the singular where its text has "1" with a plural. The text in the
+/// file is unchanged, because records must be byte-for-byte reproducible.
 pub fn readable_note(note: &str) -> String {
     match note.strip_prefix("1 complete replications") {
         Some(rest) => format!("1 complete replication{rest}"),
@@ -87,8 +87,8 @@ pub fn readable_note(note: &str) -> String {
     }
 }
 
-/// Returns a note without repetitions. It omits the statement that the study was quick (a banner contains it), and the
-/// text of the claim, which is in the same row. The parts of a note are separated by semicolons.
+/// Returns a note without repetitions. It omits the statement that the study was quick, which a banner contains, and
+/// the text of the claim, which is in the same row. The parts of a note are separated by semicolons.
 fn note_beside(note: &str, text: &str) -> String {
     let note = note.strip_prefix("quick").filter(|rest| rest.is_empty() || rest.starts_with("; ")).unwrap_or(note);
     let note = if text.is_empty() { note.to_owned() } else { note.replacen(text, "", 1) };
@@ -99,7 +99,7 @@ fn note_beside(note: &str, text: &str) -> String {
 struct Section {
     notes: Notes,
     sources: Notes,
-    /// A single source needs no column.
+    /// Whether there is only one source, which then needs no column.
     one_source: bool,
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn values(records: &Records) -> String {
         let _ = writeln!(out, "<p class=\"soft\">Source of all published values: {source}</p>");
     }
     let mut section = Section { notes: Notes::new("note", "note"), sources: Notes::new("source", ""), one_source };
-    // A long table would hide exceptions, so they come first in a separate table.
+    // In a long table, exceptions would be easy to miss, so a separate table precedes it.
     let exceptions: Vec<&SummaryRow> =
         rows.iter().copied().filter(|r| r.verdict.is_some_and(|v| v != Verdict::Match)).collect();
     let judged = rows.iter().filter(|r| r.verdict.is_some()).count();
@@ -158,10 +158,10 @@ pub(crate) fn values(records: &Records) -> String {
     out
 }
 
-/// A table with more rows has its exceptions first.
+/// The number of rows beyond which exceptions are in a separate table.
 const LONG: usize = 20;
 
-/// Returns a table of published and measured values, with a group for each metric, of one experiment or of all.
+/// Returns a table of published and measured values of one experiment or of all, with a group for each metric.
 fn beside(
     records: &Records,
     scope: Option<Option<&str>>,
@@ -169,7 +169,8 @@ fn beside(
     caption: String,
     section: &mut Section,
 ) -> Table {
-    // An axis that varies within the scope is part of a point's name, even if all published points have the same value.
+    // An axis that varies within the scope is part of a point's name, even if its value is the same at all published
+    // points.
     let in_scope = |r: &&SummaryRow| scope.is_none_or(|experiment| r.point.experiment() == experiment);
     let all = records.summary.iter().filter(|r| r.claim().is_none()).filter(in_scope);
     let mut axes = varying(all.map(|r| &r.point));
@@ -201,7 +202,7 @@ fn beside(
             };
             let published = row.published.map_or_else(|| "–".to_owned(), |v| trimmed(unit.value(v), 6));
             let difference = match (row.mean, row.published) {
-                // An absolute tolerance is compared with an absolute difference: one packet of 29 267 is not 0.00 %.
+                // An absolute tolerance requires an absolute difference: one packet of 29 267 would be 0.00 %.
                 (Some(mean), Some(published)) if !row.tolerance.ends_with('%') && !row.tolerance.is_empty() => {
                     signed(unit.value(mean) - unit.value(published))
                 }
@@ -235,13 +236,13 @@ fn beside(
     table
 }
 
-/// Returns a difference with its sign.
+/// Formats a difference with its sign.
 fn signed(value: f64) -> String {
     let text = trimmed(value, 3);
     if value > 0.0 { format!("+{text}") } else { text }
 }
 
-/// Returns a tolerance as shown: a relative one as it is, an absolute one in the unit of its group.
+/// Formats a tolerance: a relative one unchanged, an absolute one in the unit of its group.
 fn tolerance(text: &str, unit: &crate::unit::ScaledUnit) -> String {
     match (text.strip_suffix('%'), fullpipe_archive::parse_number(text)) {
         (Some(share), _) => format!("{} %", share.trim()),
@@ -275,7 +276,7 @@ pub(crate) fn axis_field(row: &SummaryRow, axis: &str) -> Field {
     }
 }
 
-/// Returns the experiments of some rows, in their order.
+/// Returns the experiments of some rows, in order.
 pub(crate) fn experiments<'a>(rows: &[&'a SummaryRow]) -> Vec<Option<&'a str>> {
     distinct(rows.iter().map(|row| row.point.experiment()))
 }

@@ -1,5 +1,5 @@
-//! The tables of all results: one per experiment, with a row per point and a column per metric. A single run has tables
-//! of its flows.
+//! The tables of all results: one per experiment, with a row per point and a column per metric. For a single run, there
+//! are tables of its flows.
 
 use crate::error::ReportError;
 use crate::input::flows::{Flows, read_flows};
@@ -18,9 +18,9 @@ use fullpipe_archive::{Point, ResultRow, SummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The maximum number of flows; the file contains all.
+/// The maximum number of flows; the file contains all flows.
 const MOST_FLOWS: usize = 200;
-/// A table with more rows is collapsed.
+/// The number of rows beyond which a table is collapsed.
 const FOLD_ABOVE: usize = 40;
 
 /// Returns the section with the tables of all results.
@@ -75,7 +75,7 @@ fn fold(out: &mut String, table: &Table) {
 /// Significant digits of a value of a single run, which has no interval.
 const DIGITS: usize = 4;
 
-/// Returns the metrics of a single run with their definitions: some are sums over flows, some are means.
+/// Returns the metrics of a single run with their definitions, because some are sums over flows and some are means.
 fn of_run(records: &Records, rows: &[&SummaryRow]) -> Table {
     let body = rows.iter().map(|row| {
         let told = records.study.words_of(&row.metric).map_or("", |words| words.text.as_str());
@@ -122,7 +122,7 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
     }
     headings.push(Heading::number("Runs"));
     let doubtful = records.doubtful();
-    // A point with fewer runs than the others looks like missing data unless its row has the reason.
+    // The row of a point with fewer runs than the others states the reason. Otherwise data would seem to be missing.
     let most = rows.iter().map(|row| row.run_count()).max().unwrap_or(0);
     let is_deterministic = |point: &Point| {
         let mut runs = records.results.rows.iter().filter(|row| row.point == *point).peekable();
@@ -172,8 +172,8 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
     Table::of_rows(caption, axes.len(), headings, body.into_iter())
 }
 
-/// Returns the number of runs of a point, and the treatment of invalid runs: they are excluded if enough valid runs
-/// remain.
+/// Formats the number of runs of a point, and the number of invalid runs. Invalid runs are excluded if enough valid
+/// runs remain.
 fn runs(records: &Records, doubtful: &BTreeSet<&str>, point: &Point, counted: u64) -> Field {
     if doubtful.is_empty() {
         return Field::Number(counted.to_string());
@@ -211,8 +211,8 @@ fn definitions(out: &mut String, records: &Records) {
     }
 }
 
-/// Tables of flows, narrow enough for a page: the title of each, and its columns (heading, source in `flows.csv`) after
-/// the name of the flow.
+/// Tables of flows that are narrow enough for a page. For each table: the title, and the columns (heading, source in
+/// `flows.csv`) after the name of the flow.
 const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
     (
         "both directions of each, the main direction first: how fast, how late",
@@ -266,8 +266,8 @@ impl From {
         }
     }
 
-    /// Returns the unit of its numbers, which have the prefix for the largest value; `None` for counts, which are
-    /// exact.
+    /// Returns the unit of the column's numbers, which have the prefix for the largest value; `None` for counts, which
+    /// are exact.
     fn unit(self) -> Option<&'static str> {
         match self {
             From::Column(column) => (column.kind != CellKind::Count).then_some(column.unit),
@@ -311,7 +311,8 @@ fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
 /// The unit of rates.
 const RATE: &str = "bit/s";
 
-/// Returns a rate with its own prefix: the rates of the two directions of a flow differ by orders of magnitude.
+/// Formats a rate with the prefix for its own size, because the rates of the two directions of a flow differ by orders
+/// of magnitude.
 pub(crate) fn rate(bps: f64) -> String {
     let unit = Unit::new(RATE).scale_for(bps);
     format!("{} {}", trimmed(unit.value(bps), 4), unit.label)
@@ -338,7 +339,7 @@ fn flow_table(flows: &Flows, about: &str, from: &[(&str, From)]) -> Table {
             Some(unit) => Unit::new(unit).scale_for(largest),
         };
         headings.push(Heading::number(unit.heading(heading)));
-        // Times of events are exact, means are not.
+        // Times of events are exact; means are not.
         let exact_time = matches!(from, From::Column(_)) && from.unit().is_some();
         let shown = |value| if exact_time { trimmed(value, 6) } else { exact(value, DIGITS) };
         let field = |row| Field::Number(from.number(row).map_or_else(|| "–".to_owned(), |v| shown(unit.value(v))));

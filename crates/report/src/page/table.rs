@@ -1,5 +1,5 @@
-//! Tables: headings with scope, numbers aligned at the decimal point, and a frame that scrolls if the table is wider
-//! than the screen.
+//! Tables: headings with scope, numbers aligned at the decimal point, and a scrollable frame if the table is wider than
+//! the screen.
 
 use crate::markup::escape;
 use crate::numbers::align;
@@ -26,7 +26,7 @@ pub(crate) struct Table {
     pub(crate) caption: String,
     pub(crate) keys: usize,
     pub(crate) headings: Vec<Heading>,
-    /// A row above the headings: texts, and the number of columns of each. If empty, there is no such row.
+    /// The row above the headings: texts, and the number of columns that each spans. If empty, there is no such row.
     pub(crate) spans: Vec<(String, usize)>,
     /// Rows in groups. The name of a group is a separate row.
     pub(crate) groups: Vec<(Option<String>, Vec<Vec<Field>>)>,
@@ -86,7 +86,7 @@ impl Table {
             let rows = || self.groups.iter().flat_map(|(_, rows)| rows);
             if rows().all(|row| row.get(column).is_none_or(empty)) {
                 self.headings.remove(column);
-                // The text above the column then spans one column less.
+                // The text above the removed column then spans one column less.
                 let mut end = 0;
                 let above = self.spans.iter_mut().find(|(_, columns)| {
                     end += columns;
@@ -111,7 +111,7 @@ impl Table {
             let class = if heading.number { " class=\"n\"" } else { "" };
             let _ = write!(out, "<th scope=\"col\"{class}{rows}>{}</th>", escape(&heading.text));
         };
-        // A heading without a text above it spans both rows, so that the upper row has no empty cells.
+        // A heading without a text above spans both rows, so that the upper row has no empty cells.
         let mut below: Vec<&Heading> = self.headings.iter().collect();
         if !self.spans.is_empty() {
             below.clear();

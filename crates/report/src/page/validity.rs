@@ -13,11 +13,11 @@ use fullpipe_archive::{PacketCounts, SummaryRow, Warning, describe_chance_verdic
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// A list with more runs is collapsed.
+/// The number of runs beyond which a list is collapsed.
 const FOLD_ABOVE: usize = 20;
 /// The maximum number of warnings in the list.
 const MOST_WARNINGS: usize = 50;
-/// With fewer runs an interval is wide and depends on the normality of the values.
+/// The number of runs below which an interval is wide and depends on the normality of the values.
 const FEW_RUNS: u64 = 5;
 
 /// Returns the section.
@@ -150,7 +150,7 @@ fn failures(out: &mut String, records: &Records) {
     out.push_str("</ul>\n");
 }
 
-/// Writes the warnings of all runs. A warning of several runs is listed once.
+/// Writes the warnings of all runs. A warning that several runs share is listed once.
 fn warnings(out: &mut String, records: &Records) {
     let mut found: Vec<(&Warning, usize)> = Vec::new();
     for warning in records.runs.iter().filter_map(|run| run.record.warnings.as_ref()).flatten() {
@@ -233,7 +233,7 @@ fn run_row(run: &Run, point: Option<&String>) -> Vec<Field> {
     fields
 }
 
-/// Returns the command that makes the same records again.
+/// Returns the command that reproduces the records.
 pub(crate) fn repeat(records: &Records) -> String {
     let builds: BTreeSet<&str> = records.runs.iter().map(|r| r.record.build.as_str()).collect();
     let builds: Vec<String> = builds.into_iter().map(|b| format!("<code>{}</code>", escape(b))).collect();

@@ -1,6 +1,6 @@
 //! Bar plots: a metric over the values of an axis, with bars from zero and one pattern per series. They are suitable
-//! for names (congestion controls, disciplines); for numbers a line plot shows more. Series differ in pattern and not
-//! only in color.
+//! for names (congestion controls, disciplines); for numbers, a line plot is more informative. Series differ in pattern
+//! as well as in color.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -15,7 +15,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let (Some(x), Some(y)) = (&spec.x, &spec.y) else {
         return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric).");
     };
-    // The length of a bar represents the value, so it begins at zero, which a logarithmic axis does not have.
+    // The length of a bar represents the value, so the axis starts at zero and cannot be logarithmic.
     let spec = &PlotSpec { y_scale: None, y_min: None, ..spec.clone() };
     let mut data = gather::over_axis(records, spec, x, y);
     let Some(height) = gather::height(&data.series, false) else {
@@ -23,7 +23,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     };
     let behind = numbers(&data, x, y);
     let names = data.names.clone().unwrap_or_else(|| {
-        // Numbers are treated as names in ascending order.
+        // Numbers are treated as names, in ascending order.
         let mut places: Vec<f64> = data.series.iter().flat_map(|s| &s.values).map(|v| v.x).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
@@ -67,7 +67,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     Drawing::of(frame, words, remarks(&data.series, 0)).with(behind)
 }
 
-/// Returns the style of marks on top of bar number `index`.
+/// Returns the style of marks that are drawn on top of bar number `index`.
 pub(crate) fn dark(index: usize) -> crate::plot::palette::Style {
     crate::plot::palette::Style { colour: "#111", ..style(index) }
 }

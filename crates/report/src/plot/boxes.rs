@@ -1,7 +1,7 @@
 //! Box plots: the distribution of a metric over the runs of each value of an axis, with one box per series. A box spans
-//! the first to the third quartile, with a line at the median. Whiskers extend to the last value within 1.5
-//! interquartile ranges of the box (Tukey 1977). Every run beyond them is a dot. Quartiles interpolate linearly between
-//! order statistics (type 7 of Hyndman and Fan 1996, the default of R and matplotlib).
+//! the first to the third quartile, with a line at the median. Whiskers extend to the most distant value within 1.5
+//! interquartile ranges of the box (Tukey 1977). Each run beyond them is drawn as a dot. Quartiles interpolate linearly
+//! between order statistics (type 7 of Hyndman and Fan 1996, the default of R and matplotlib).
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -30,12 +30,12 @@ impl Summary {
         let within = |value: &f64| (quartiles[0] - reach..=quartiles[2] + reach).contains(value);
         let inside = ValueRange::of(sorted.iter().copied().filter(within))?;
         let outside = sorted.iter().copied().filter(|value| !within(value)).collect();
-        // An interpolated quartile can be outside the last value within the range.
+        // An interpolated quartile can be beyond the last value within the range.
         let whiskers = (inside.low.min(quartiles[0]), inside.high.max(quartiles[2]));
         Some(Self { quartiles, whiskers, outside })
     }
 
-    /// Returns the means over runs of five quantiles of each run, from the lower to the upper whisker; `None` without
+    /// Returns five quantiles, from the lower to the upper whisker, each as the mean over the runs; `None` without
     /// runs.
     fn of_means(runs: &[&[f64]]) -> Option<Self> {
         let mean = |quantile: usize| runs.iter().map(|run| run[quantile]).sum::<f64>() / runs.len() as f64;
@@ -65,7 +65,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let (Some(x), 1 | BOX_QUANTILES) = (&spec.x, shown.len()) else {
         return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric) or five `metrics`.");
     };
-    // For five quantiles, the title of the axis is that of the median.
+    // With five quantiles, the title of the axis is that of the median.
     let y = shown[shown.len() / 2];
     let log = gather::is_log(spec.y_scale);
     let mut columns = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     }
     let rows =
         records.results.rows.iter().filter(|row| gather::selected(spec, &row.point) && row.point.get(x).is_some());
-    // The runs that have all values.
+    // The runs in which all metrics have a value.
     let rows: Vec<(&Point, Vec<f64>)> = rows
         .filter_map(|row| Some((&row.point, columns.iter().map(|column| row.values[*column]).collect::<Option<_>>()?)))
         .collect();
@@ -104,7 +104,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         };
         Some((summary?, runs.len()))
     };
-    // For quantiles of runs, the axis covers their means, because only these are drawn.
+    // With quantiles of runs, the axis covers their means, because only the means are drawn.
     let drawn = series.iter().flat_map(|one| (0..names.len()).filter_map(|place| at(one, place)));
     let all = drawn.flat_map(|(summary, _)| {
         let ends = [summary.whiskers.0, summary.whiskers.1];
@@ -113,7 +113,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let Some(extent) = ValueRange::of(all.filter(|value| !log || *value > 0.0)) else {
         return Drawing::nothing(format!("Not drawn: no run has a value of {y} over {x} at these points."));
     };
-    // Positions are compared, not lengths.
+    // The reader compares positions, not lengths, so the axis need not start at zero.
     let (y_axis, unit) = gather::number_axis(records, spec, Side::YWithoutZero, y, "", extent);
     let title = spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x));
     let x_axis = Axis::names(title, names.iter().map(|name| gather::shown(name)).collect());

@@ -1,14 +1,14 @@
 //! Formats coordinates for SVG.
 
-/// Returns a coordinate with at most two decimals.
+/// Formats a coordinate with at most two decimals.
 pub(crate) fn pixel(value: f64) -> String {
-    // A coordinate far outside the picture is not visible, and viewers treat very large ones differently.
+    // A coordinate far outside the picture is not visible, and viewers differ in how they treat very large coordinates.
     let text = format!("{:.2}", value.clamp(-10_000.0, 10_000.0));
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Returns a point in the form "x,y".
+/// Formats a point as "x,y".
 pub(crate) fn point(x: f64, y: f64) -> String {
     format!("{},{}", pixel(x), pixel(y))
 }

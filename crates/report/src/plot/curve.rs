@@ -1,6 +1,5 @@
 //! Trade-off curves: the mean of one metric over the mean of another. The points of a series are connected in the order
-//! of an axis and labeled with its values. An example is the delay that larger buffers cost, over the throughput that
-//! they add.
+//! of an axis and labeled with its values. An example is delay over throughput for increasing buffer sizes.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;

@@ -1,6 +1,7 @@
-//! The numbers of a plot as CSV, for readers who draw it themselves: one row for each value, in base units.
+//! The numbers of a plot as CSV, for readers who draw the plot themselves. There is one row for each value, in base
+//! units.
 
-/// The value of a field.
+/// The value of a CSV field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Datum {
     /// A text.
@@ -45,8 +46,8 @@ impl Data {
         self.rows.push(row.to_vec());
     }
 
-    /// Returns the table as CSV (RFC 4180, with the line ends of the other records). Numbers are written in the
-    /// shortest form from which parsing returns the same number.
+    /// Formats the table as CSV (RFC 4180, with the line ends of the other records). Numbers have the shortest form
+    /// from which parsing returns the same number.
     pub(crate) fn to_csv(&self) -> String {
         let mut lines = csv::Writer::from_writer(Vec::new());
         let field = |datum: &Datum| match datum {

@@ -1,5 +1,5 @@
-//! Reduces a long series for drawing. Of all samples in one pixel column, the first, the smallest, the largest and the
-//! last are kept (Jugel et al., "M4", VLDB 2014). The line then covers the same pixels as the complete series, and no
+//! Reduces a long series for drawing. Of all samples in one pixel column, it keeps the first, the smallest, the largest
+//! and the last (Jugel et al., "M4", VLDB 2014). The line then covers the same pixels as the complete series, and no
 //! spike is lost.
 
 use std::collections::BTreeSet;

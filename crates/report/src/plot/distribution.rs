@@ -1,5 +1,5 @@
-//! Empirical cumulative distributions: of a metric over the runs of each point, or of a column of `flows.csv` over all
-//! flows of these runs. There is a step of 1/n at each value.
+//! Empirical cumulative distributions, either of a metric over the runs of each point, or of a column of `flows.csv`
+//! over all flows of these runs. There is a step of 1/n at each value.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -49,7 +49,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     Ok(cumulative(records, spec, x, grouping.series, of))
 }
 
-/// Draws the cumulative distributions of values of `x`. `of` is the name of the counted objects.
+/// Draws the cumulative distributions of values of `x`. `of` is the name of the objects that are counted.
 pub(super) fn cumulative(
     records: &Records,
     spec: &PlotSpec,

@@ -24,14 +24,15 @@ use fullpipe_archive::{ResultRow, Scaling};
 use fullpipe_units::Duration;
 use std::collections::BTreeMap;
 
-/// The averaging interval if the study states none.
+/// The averaging interval in nanoseconds if the study does not set one.
 const GROUP_NS: u64 = 100_000_000;
 
 /// One series.
 struct Cloud {
     label: String,
     moments: Moments,
-    /// The ellipse in the units in which it was computed, and these units as multiples of the units of the records.
+    /// The ellipse in the units in which it was computed. The next field contains these units as multiples of the units
+    /// of the records.
     ellipse: Ellipse,
     unit: (f64, f64),
 }
@@ -157,7 +158,7 @@ fn pairs(
     Ok(pairs)
 }
 
-/// Returns the center and the deviations of a series in the units of the axes.
+/// Describes the center and the deviations of a series in the units of the axes.
 fn in_words(cloud: &Cloud, x_unit: &ScaledUnit, y_unit: &ScaledUnit) -> String {
     let Cloud { label, moments: Moments { n, mean, variance, .. }, .. } = cloud;
     let told = |unit: &ScaledUnit, mean: f64, variance: f64| {

@@ -1,5 +1,5 @@
-//! Distributions that are drawn by default: of the durations of exchanges, transfers and pages (`completions.csv`), and
-//! of the times that other applications report (`figures.csv`) over the runs of a study.
+//! Distributions that are drawn by default. They show the durations of exchanges, transfers and pages
+//! (`completions.csv`), and the times that other applications report (`figures.csv`) over the runs of a study.
 
 use crate::error::ReportError;
 use crate::input::experience::{read_completion_times, read_figures};
@@ -10,9 +10,9 @@ use crate::plot::{Drawing, distribution};
 use crate::unit::words;
 use fullpipe_archive::{FlowSummaryRow, Point, ResultRow};
 
-/// A plot with more curves is not readable.
+/// The maximum number of curves in a readable plot.
 const MOST_CURVES: usize = 12;
-/// The maximum number of metrics of applications without completions.
+/// The maximum number of plotted metrics of applications without completions.
 const MOST_METRICS: usize = 4;
 
 /// A default plot: name, title and drawing.
@@ -34,7 +34,7 @@ pub(crate) fn draw(records: &Records) -> Result<Vec<SuggestedPlot>, ReportError>
         return Ok(Vec::new());
     }
     let axes = varying(points.iter().map(|(point, _)| *point));
-    // The curves are the flows if there is a single point, otherwise the points.
+    // If there is a single point, the curves are the flows; otherwise they are the points.
     let mut completions: Vec<Series<f64>> = Vec::new();
     let mut flows_with: Vec<String> = Vec::new();
     for (point, rows) in &points {
@@ -69,7 +69,7 @@ pub(crate) fn draw(records: &Records) -> Result<Vec<SuggestedPlot>, ReportError>
     Ok(drawn)
 }
 
-/// Returns the times over runs that applications without completions report.
+/// Returns the times, over the runs, that applications without completions report.
 fn over_runs(
     records: &Records,
     points: &[(&Point, Vec<&ResultRow>)],

@@ -1,4 +1,4 @@
-//! The rate of each flow of a run as bars. It is the plot of a run without probes, such as one of real programs.
+//! The rate of each flow of a run as bars. It is the plot of a run without probes, such as a run of real programs.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -12,23 +12,23 @@ use crate::plot::gather::{self, Side};
 use crate::plot::palette::style;
 use fullpipe_archive::FlowRow;
 
-/// The maximum number of flows; more bars are not distinguishable.
+/// The maximum number of flows, because more bars would not be distinguishable.
 const MOST_FLOWS: usize = 24;
 /// The maximum number of directions that are read.
 const MOST_DIRECTIONS: usize = 1000;
 
-/// Returns the name, the title and the drawing; `None` if no flow of the run received anything.
+/// Returns the name, the title and the drawing; `None` if no flow of the run received any data.
 pub(crate) fn draw(records: &Records) -> Result<Option<(String, String, Drawing)>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(None) };
     let flows = read_flows(&run.folder, MOST_DIRECTIONS)?;
-    // The goodput if it is known. For real programs only packets are observed.
+    // Uses the goodput if it is known. For real programs, only packets are observed.
     let has_goodput = flows.rows.iter().any(|row| row.goodput_bps.is_some());
     let (metric, title, of): (_, _, fn(&FlowRow) -> Option<f64>) = if has_goodput {
         ("goodput_bps", "Goodput of the flows", |row| row.goodput_bps)
     } else {
         ("throughput_bps", "Throughput of the flows (IP layer)", FlowRow::throughput_bps)
     };
-    // Main directions, unless no direction is known to be a main direction.
+    // Uses main directions, unless no direction is known to be a main direction.
     let any_main = flows.rows.iter().any(FlowRow::is_main);
     let rows = flows.rows.iter().filter(|row| !any_main || row.is_main());
     let mut bars: Vec<(&str, f64)> = rows.filter_map(|row| Some((row.flow.as_str(), of(row)?))).collect();

@@ -1,6 +1,7 @@
 //! The frame of every plot: axes with ticks and titles, grid, legend, and the mapping from values to pixels. The
-//! picture is 480 units wide, which is one column of a paper. Its height increases with the legend and with rotated
-//! labels. Axis titles contain the unit. The caption is not part of the picture; the paper or the report adds it.
+//! picture is 480 units wide, which is the width of one column of a paper. Its height increases with the legend and
+//! with rotated labels. Axis titles contain the unit. The caption is not part of the picture; the paper or the report
+//! adds it.
 
 use crate::markup::escape;
 use crate::plot::coordinates::{pixel, point};
@@ -13,7 +14,8 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 480.0;
 const PLOT_HEIGHT: f64 = 250.0;
-/// Marks at a limit of the study are completely visible, such as an index of 1 on an axis that ends there.
+/// The margin of clipping, so that marks at a limit are completely visible, such as an index of 1 on an axis that ends
+/// at 1.
 const CLIP_MARGIN: f64 = 4.0;
 /// The height of the plot area of a panel, if several panels are stacked.
 const PANEL_HEIGHT: f64 = 64.0;
@@ -29,9 +31,9 @@ pub(crate) enum AxisScale {
     Linear(RangeEnds),
     /// Logarithmic; values must be above zero.
     Log,
-    /// Names at equal distances; the value of name i is i.
+    /// Names at equal distances; the value of the name with index i is i.
     Names(Vec<String>),
-    /// A tick at each of a few ascending values, on a logarithmic (above zero) or a linear scale.
+    /// A tick at each of a few ascending values, on a logarithmic (all values above zero) or a linear scale.
     Values {
         /// The positions of the ticks.
         values: Vec<f64>,
@@ -47,9 +49,9 @@ pub(crate) struct Axis {
     pub(crate) title: String,
     /// Scale.
     pub(crate) scale: AxisScale,
-    /// Smallest and largest value of the axis.
+    /// Smallest and largest value on the axis.
     pub(crate) extent: ValueRange,
-    /// Whether the smallest value is at the far end.
+    /// Whether the direction of the axis is reversed.
     pub(crate) reversed: bool,
 }
 
@@ -60,7 +62,7 @@ impl Axis {
     }
 }
 
-/// Smallest and largest of some values.
+/// Smallest and largest of several values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ValueRange {
     /// Smallest.
@@ -77,7 +79,7 @@ impl ValueRange {
         })
     }
 
-    /// Returns the extent extended to zero, so that lengths are comparable.
+    /// Returns the range extended to zero, so that lengths are comparable.
     pub(crate) fn with_zero(self) -> Self {
         Self { low: self.low.min(0.0), high: self.high.max(0.0) }
     }
@@ -128,7 +130,7 @@ pub(crate) struct Frame {
     body: String,
     /// Invisible areas with tooltips.
     hints: String,
-    /// Labels of points that are not placed yet.
+    /// Labels of points that have no position yet.
     labels: Vec<Label>,
     /// Left, right, top and bottom of the plot area.
     left: f64,
@@ -140,7 +142,7 @@ pub(crate) struct Frame {
     turned: bool,
     height: f64,
     clip: bool,
-    /// The parts of the axes that are drawn.
+    /// The role of the frame, which determines the parts of the axes that are drawn.
     part: Part,
 }
 
@@ -167,7 +169,7 @@ struct Mapping {
 }
 
 impl Mapping {
-    /// Creates an axis with about `wanted` steps; its position is set later.
+    /// Creates an axis with about `wanted` steps. Its position is set later.
     fn new(axis: &Axis, wanted: u32) -> Self {
         let Ticks { low, high, ticks } = match &axis.scale {
             AxisScale::Linear(ends) => linear(axis.extent.low, axis.extent.high, wanted, *ends),
@@ -216,7 +218,7 @@ impl Frame {
         let rows = legend_rows(&legend, right - left);
         let top = 12.0 + rows.len() as f64 * LEGEND_ROW;
         let bottom = top + plot_height;
-        // Names are turned when they would touch.
+        // Names are rotated when they would otherwise touch.
         let room = (right - left) / x.ticks.len().max(1) as f64;
         let turned = x.names && x.ticks.iter().any(|t| text_width(&t.label) + 6.0 > room);
         let under = if turned { x.widest_label() * 0.65 + TEXT } else { TEXT + 8.0 };
@@ -245,7 +247,7 @@ impl Frame {
         }
     }
 
-    /// Returns the extent of the horizontal axis.
+    /// Returns the value range of the horizontal axis.
     pub(crate) fn across(&self) -> ValueRange {
         ValueRange { low: self.x.low, high: self.x.high }
     }
@@ -289,7 +291,7 @@ impl Frame {
         self.y.place(value)
     }
 
-    /// Returns whether the axes can show a value (a logarithmic axis cannot show zero).
+    /// Returns whether the axes can show a value. For example, a logarithmic axis cannot show zero.
     pub(crate) fn shows(&self, x: f64, y: f64) -> bool {
         (!self.x.log || x > 0.0) && (!self.y.log || y > 0.0)
     }
@@ -308,10 +310,11 @@ impl Frame {
         outline(&mut self.body, &points, style.colour, style.dash, 1.6);
     }
 
-    /// Adds a label for a value. With `far` it may be away from its point. [`Frame::place_labels`] finds its position.
+    /// Adds a label for a value. With `far`, it may be separate from its point. [`Frame::place_labels`] determines its
+    /// position.
     pub(crate) fn label(&mut self, x: f64, y: f64, words: &str, style: Style, far: bool) {
         let at = (self.x(x), self.y(y));
-        // A point on the edge may be outside by a rounding error.
+        // A point on the edge may be outside because of a rounding error.
         let inside = at.0 > self.left - 0.5 && at.0 < self.right + 0.5 && at.1 > self.top - 0.5;
         let inside = inside && at.1 < self.bottom + 0.5;
         if self.shows(x, y) && inside && !words.is_empty() {
@@ -358,7 +361,8 @@ impl Frame {
         }
     }
 
-    /// Draws a vertical interval around a value. On a logarithmic axis an interval that includes zero ends at the axis.
+    /// Draws a vertical interval around a value. On a logarithmic axis, an interval that includes zero ends at the
+    /// axis.
     pub(crate) fn interval(&mut self, x: f64, y: f64, half_width: f64, style: Style) {
         if !self.shows(x, y) {
             return;
@@ -366,7 +370,7 @@ impl Frame {
         let (low, high) = (y - half_width, y + half_width);
         let bottom = if self.y.log && low < self.y.low { self.bottom } else { self.y(low).min(self.bottom) };
         let (px, top) = (self.x(x), self.y(high).max(self.top));
-        // An interval smaller than its marker would only obscure it.
+        // An interval that is smaller than its marker would only obscure it.
         if bottom - top > 2.0 {
             interval(&mut self.body, px, bottom, top, style.colour);
         }
@@ -395,7 +399,7 @@ impl Frame {
     }
 
     /// Draws a rectangle between two positions and two values, with fill pattern number `pattern`. On a logarithmic
-    /// axis a rectangle that includes zero ends at the axis.
+    /// axis, a rectangle that includes zero ends at the axis.
     pub(crate) fn block(&mut self, across: (f64, f64), values: (f64, f64), style: Style, pattern: usize) {
         let height = |value: f64| if self.y.log && value < self.y.low { self.bottom } else { self.y(value) };
         let (a, b) = (height(values.0), height(values.1));
@@ -403,12 +407,12 @@ impl Frame {
         bar(&mut self.body, (from, a.min(b)), (to, a.max(b)), style, pattern);
     }
 
-    /// Sets whether marks outside the plot area are clipped. Axis limits of the study can exclude data.
+    /// Sets whether marks outside the plot area are clipped, because axis limits of the study can exclude data.
     pub(crate) fn clip(&mut self, clip: bool) {
         self.clip = clip;
     }
 
-    /// Draws the content of the frame; `name` makes ids unique within a page.
+    /// Draws the content of the frame; `name` makes `id` attributes unique within a page.
     fn draw(&self, name: &str, out: &mut String) {
         self.grid_and_ticks(out);
         if self.clip {
@@ -453,7 +457,7 @@ impl Frame {
                 text(out, (left - 8.0, y + TEXT * 0.35), Anchor::End, 0.0, &fit(&tick.label, 150.0));
             }
         }
-        // Labels that would overlap their neighbor are omitted; their ticks are drawn.
+        // Labels that would overlap their neighbor are omitted, but their ticks are drawn.
         let mut free = f64::MIN;
         let mut from_left: Vec<&Tick> = self.x.ticks.iter().collect();
         if self.x.from > self.x.to {
@@ -516,8 +520,8 @@ impl Frame {
     }
 }
 
-/// Returns the finished picture of a frame, or of several stacked panels. `name` makes ids unique within a page;
-/// `title` and `description` are for screen readers.
+/// Returns the complete picture of a frame, or of several stacked panels. `name` makes `id` attributes unique within a
+/// page; `title` and `description` are for screen readers.
 pub(crate) fn finish(frames: &[Frame], name: &str, title: &str, description: &str) -> String {
     let height: f64 = frames.iter().map(|frame| frame.height).sum();
     let mut out = String::new();
@@ -542,7 +546,7 @@ pub(crate) fn finish(frames: &[Frame], name: &str, title: &str, description: &st
             out.push_str("</g>");
             y += frame.height;
         }
-        // One title for the vertical axes of all panels.
+        // All panels share one title for the vertical axis.
         if let Some(first) = frames.first() {
             let at = (TEXT + 2.0, height / 2.0);
             text(&mut out, at, Anchor::Middle, -90.0, &fit(&first.titles.1, height - 20.0));
@@ -552,7 +556,7 @@ pub(crate) fn finish(frames: &[Frame], name: &str, title: &str, description: &st
     out
 }
 
-/// Arranges legend entries in rows of a width and shortens labels to fit.
+/// Arranges legend entries in rows of a given width, and shortens labels to fit.
 fn legend_rows(entries: &[LegendEntry], width: f64) -> Vec<Vec<(String, LegendKey)>> {
     let mut rows: Vec<Vec<(String, LegendKey)>> = Vec::new();
     let mut used = f64::MAX;

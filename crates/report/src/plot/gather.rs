@@ -57,7 +57,7 @@ impl<'a, T> Grouping<'a, T> {
         self.keys.iter().position(|key| self.axes.iter().map(|axis| point.get(axis)).eq(key.iter().copied()))
     }
 
-    /// Adds values to the series of a point, and creates the series if there is none.
+    /// Adds values to the series of a point, and creates the series if it does not exist.
     pub(crate) fn add(&mut self, point: &'a Point, values: impl IntoIterator<Item = T>) {
         let at = self.find(point).unwrap_or_else(|| {
             self.keys.push(self.axes.iter().map(|axis| point.get(axis)).collect());
@@ -98,7 +98,7 @@ pub(crate) fn selected(spec: &PlotSpec, point: &Point) -> bool {
     spec.r#where.iter().flatten().all(|(axis, wanted)| point.get(axis).is_some_and(|value| has(value, wanted)))
 }
 
-/// Returns whether two axis values are equal: 100000 and 1e5 are the same value.
+/// Returns whether two axis values are equal. For example, 100000 and 1e5 are the same value.
 fn same(a: &str, b: &str) -> bool {
     a == b || matches!((parse_number(a), parse_number(b)), (Some(x), Some(y)) if x == y)
 }
@@ -108,7 +108,7 @@ pub(crate) fn rows<'a>(records: &'a Records, spec: &PlotSpec, metric: &str) -> V
     records.summary.iter().filter(|r| r.metric == metric && selected(spec, &r.point)).collect()
 }
 
-/// Returns the axes that distinguish series: those of the plot, or all that vary except `x`.
+/// Returns the axes that distinguish series: those that the plot declares, or all varying axes except `x`.
 pub(crate) fn series_axes<'a>(
     spec: &PlotSpec,
     points: impl Iterator<Item = &'a Point> + Clone,
@@ -120,24 +120,24 @@ pub(crate) fn series_axes<'a>(
     }
 }
 
-/// Returns the name of a point in a legend. Numbers and booleans include the name of their axis; words do not.
+/// Returns the name of a point in a legend. Numbers and booleans are preceded by the name of their axis; words are not.
 pub(crate) fn series_label(axes: &[String], point: &Point) -> String {
     let part = |axis: &String| {
         let value = point.get(axis)?;
         let bare = parse_number(value).is_none() && value != "true" && value != "false" && !value.is_empty();
         let shown = shown(value);
-        // The axis's own name, because its text may be long.
+        // Uses the axis's name, because its text may be long.
         Some(if bare { shown } else { format!("{} {shown}", in_words(axis)) })
     };
     axes.iter().filter_map(part).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns an axis value in readable form: 1e5 is 100 000.
+/// Formats an axis value in readable form: 1e5 is 100 000.
 pub(crate) fn shown(value: &str) -> String {
     parse_number(value).map_or_else(|| value.to_owned(), |v| crate::numbers::trimmed(v, 6))
 }
 
-/// Returns the order of the values of an axis: numbers by size, others as in the study.
+/// Returns the order of the values of an axis: numbers by size, other values as in the study.
 pub(crate) fn order_of<'a>(records: &'a Records, axis: &str) -> impl Fn(&str, &str) -> std::cmp::Ordering + use<'a> {
     let listed = records.study.axis.iter().find(|known| known.name == axis).map(|known| known.values.as_slice());
     move |a, b| match (parse_number(a), parse_number(b)) {
@@ -150,7 +150,7 @@ pub(crate) fn order_of<'a>(records: &'a Records, axis: &str) -> impl Fn(&str, &s
     }
 }
 
-/// Returns a name in the form that it has within a sentence.
+/// Returns a name as it is written within a sentence.
 pub(crate) fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next();
@@ -190,8 +190,8 @@ pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &st
     AxisSeries { series, names: (!numeric).then_some(names), unit }
 }
 
-/// Returns the name of a metric or an axis: the study's text if it is a name and not a sentence, otherwise the key in
-/// words.
+/// Returns the name of a metric or an axis. It is the study's text if that is a name and not a sentence; otherwise it
+/// is the key in words.
 pub(crate) fn word_for(records: &Records, name: &str) -> String {
     let told = records.study.words_of(name).map(|w| w.text.trim());
     match told.filter(|t| !t.is_empty() && !t.ends_with('.') && t.chars().count() <= LONGEST_NAME) {
@@ -200,7 +200,7 @@ pub(crate) fn word_for(records: &Records, name: &str) -> String {
     }
 }
 
-/// The maximum length of a name; a longer text is an explanation.
+/// The maximum number of characters of a name; a longer text is considered a sentence.
 const LONGEST_NAME: usize = 45;
 
 fn capitalized(text: &str) -> String {
@@ -212,14 +212,14 @@ fn capitalized(text: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     X,
-    /// Vertical, if lengths are compared: it begins at zero.
+    /// Vertical, for a plot in which lengths are compared: the axis starts at zero.
     Y,
-    /// Vertical, if positions are compared: it need not begin at zero.
+    /// Vertical, for a plot in which positions are compared: the axis need not start at zero.
     YWithoutZero,
 }
 
-/// Returns the title, the unit and the scale of an axis of numbers. `unit` is the unit in the records; the texts of the
-/// study have precedence.
+/// Returns the title, the unit and the scale of an axis of numbers. `unit` is the unit in the records; the study's
+/// texts take precedence.
 pub(crate) fn number_axis(
     records: &Records,
     spec: &PlotSpec,
@@ -239,20 +239,20 @@ pub(crate) fn number_axis(
         None => Unit::of_metric(name),
     };
     let mut extent = extent;
-    // Lengths are comparable only if the axis begins at zero; a horizontal axis may begin elsewhere.
+    // Lengths are comparable only if the axis starts at zero. A horizontal axis may start elsewhere.
     let near_zero = extent.low >= 0.0 && extent.low <= 0.3 * extent.high;
     if !log && (side == Side::Y || near_zero) {
         extent = extent.with_zero();
     }
     extent.low = low.filter(|v| !log || *v > 0.0).unwrap_or(extent.low);
     extent.high = high.filter(|v| !log || *v > 0.0).unwrap_or(extent.high);
-    // A name that does not fit is replaced by a shorter one. The unit is never cut.
+    // A shorter name replaces one that does not fit. The unit is never shortened.
     let scaled = unit.scale_for(extent.size());
     let unit_width = if scaled.label.is_empty() { 0.0 } else { text_width(&format!(" ({})", scaled.label)) };
     let room = if side == Side::X { 330.0 } else { 255.0 - unit_width };
     let own = Some(word_for(records, name)).filter(|words| text_width(words) <= room);
     let label = fit(&label.clone().or(own).unwrap_or_else(|| words(name)), room);
-    // A text that contains its unit is unchanged, and so are the values.
+    // If a text contains its unit, neither the text nor the values are changed.
     let (title, scaled) =
         if label.ends_with(')') { (label, Unit::new("%").unscaled()) } else { (scaled.heading(&label), scaled) };
     let scale = if log { AxisScale::Log } else { AxisScale::Linear(RangeEnds::OnStep) };
@@ -260,7 +260,7 @@ pub(crate) fn number_axis(
     (Axis { title, scale, extent, reversed: side == Side::X && spec.x_reversed == Some(true) }, scaled)
 }
 
-/// Returns a horizontal axis for values at distinct positions, with a tick at each value if there are few. `None`
+/// Returns a horizontal axis for values at distinct positions, with a tick at each value if there are few; `None`
 /// without values.
 pub(crate) fn axis_of_values(
     records: &Records,
@@ -272,7 +272,7 @@ pub(crate) fn axis_of_values(
     values.dedup();
     let extent = ValueRange::of(values.iter().copied())?;
     let (axis, unit) = number_axis(records, spec, Side::X, name, "", extent);
-    // The limits of the study are those of the scale.
+    // If the study sets limits, they are those of the scale.
     if spec.x_min.is_some() || spec.x_max.is_some() {
         return Some((axis, unit));
     }
@@ -289,13 +289,13 @@ pub(crate) fn is_log(scale: Option<fullpipe_archive::Scale>) -> bool {
     scale == Some(fullpipe_archive::Scale::Log)
 }
 
-/// Returns whether the study set a limit of an axis, so that data may be outside.
+/// Returns whether the study sets a limit of an axis, so that data may be outside.
 pub(crate) fn cut(spec: &PlotSpec) -> bool {
     [spec.x_min, spec.x_max, spec.y_min, spec.y_max].iter().any(Option::is_some)
 }
 
-/// Returns the vertical extent of some series, including interval ends and published points. On a logarithmic axis it
-/// covers only values above zero.
+/// Returns the vertical range of some series, including interval ends and published points. On a logarithmic axis, the
+/// range covers only values above zero.
 pub(crate) fn height(series: &[Series], log: bool) -> Option<ValueRange> {
     let ends = series.iter().flat_map(|s| &s.values).flat_map(|v| {
         let half = v.half_width.unwrap_or(0.0);
@@ -304,7 +304,7 @@ pub(crate) fn height(series: &[Series], log: bool) -> Option<ValueRange> {
     ValueRange::of(ends.filter(|v| !log || *v > 0.0))
 }
 
-/// Returns "n = 30 runs", or a range.
+/// Formats the number of runs as "n = 30 runs", or as a range.
 pub(crate) fn runs_in_words(series: &[Series]) -> Option<String> {
     let counts = || series.iter().flat_map(|s| &s.values).filter(|v| v.mean.is_some()).map(|v| v.n);
     let (low, high) = (counts().min()?, counts().max()?);

@@ -1,5 +1,5 @@
-//! Positions of labels: next to their point, without overlap with other labels or points. If a point is crowded, its
-//! label is farther away and a thin line connects them.
+//! Positions of labels: next to their point, without overlap with other labels or points. If the surroundings of a
+//! point are crowded, its label is farther away and a thin line connects them.
 
 use crate::plot::shape::{TEXT, text_width};
 
@@ -15,7 +15,7 @@ pub(crate) struct Label {
     pub(crate) text: String,
     /// Color of the text.
     pub(crate) ink: &'static str,
-    /// Whether the label may be away from its point, with a line between them.
+    /// Whether the label may be separate from its point, with a line between them.
     pub(crate) far: bool,
 }
 
@@ -37,31 +37,31 @@ impl Area {
         self.left <= other.left && self.right >= other.right && self.top <= other.top && self.bottom >= other.bottom
     }
 
-    /// Moves the rectangle into another one by the smallest distance.
+    /// Moves the rectangle into another one by the smallest possible distance.
     fn moved_into(self, room: &Self) -> Self {
         let x = (room.left - self.left).max(0.0) - (self.right - room.right).max(0.0);
         let y = (room.top - self.top).max(0.0) - (self.bottom - room.bottom).max(0.0);
         Self { left: self.left + x, top: self.top + y, right: self.right + x, bottom: self.bottom + y }
     }
 
-    /// Returns the middle of its left side, which is the anchor of a text in it.
+    /// Returns the center of the left side, which is the anchor of a text in the rectangle.
     pub(crate) fn start(&self) -> (f64, f64) {
         (self.left, f64::midpoint(self.top, self.bottom))
     }
 
-    /// Returns the end of a line from a point to this rectangle.
+    /// Returns the end of a line from a point to the rectangle.
     pub(crate) fn nearest(&self, to: (f64, f64)) -> (f64, f64) {
         (to.0.clamp(self.left, self.right), to.1.clamp(self.top, self.bottom))
     }
 
-    /// Returns whether it is so far from its point that a line is needed.
+    /// Returns whether the rectangle is so far from its point that a line is needed.
     pub(crate) fn is_far_from(&self, point: (f64, f64)) -> bool {
         let near = self.nearest(point);
         (near.0 - point.0).abs().max((near.1 - point.1).abs()) > GAP + 1.0
     }
 }
 
-/// Returns a position for each label within `room`, in their order; `None` if there is no space.
+/// Returns a position for each label within `room`, in the order of the labels; `None` if there is no space.
 pub(crate) fn place(labels: &[Label], room: Area) -> Vec<Option<Area>> {
     let mark = |at: (f64, f64)| Area { left: at.0 - 3.0, top: at.1 - 3.0, right: at.0 + 3.0, bottom: at.1 + 3.0 };
     let mut taken: Vec<Area> = labels.iter().map(|label| mark(label.at)).collect();
@@ -76,7 +76,7 @@ pub(crate) fn place(labels: &[Label], room: Area) -> Vec<Option<Area>> {
     places
 }
 
-/// Returns the candidate positions of a label, best first: right, left, above, below, then rings farther away.
+/// Returns the possible positions of a label, best first: right, left, above, below, then rings at larger distances.
 fn candidates(label: &Label) -> impl Iterator<Item = Area> {
     let (x, y) = label.at;
     let (wide, high) = (text_width(&label.text) * SIZE / TEXT + 2.0, SIZE + 2.0);

@@ -1,6 +1,6 @@
 //! Line plots: a metric over an axis, with one curve per series through the means, bars for the 95 % intervals, and
 //! open markers for published values. If the axis has names instead of numbers, points are not connected, because a
-//! line between them has no meaning.
+//! line between them would have no meaning.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -59,7 +59,7 @@ pub(crate) fn draw_gathered(
     let mut frame = Frame::new(&x_axis, &y_axis, legend(&data.series, &styles, apart));
     frame.clip(gather::cut(spec));
     let mut hidden = 0;
-    // Lines first, then intervals, then markers: the most important marks are on top.
+    // Draws lines first, then intervals, then markers, so that the most important marks are on top.
     for (series, style) in data.series.iter().zip(&styles) {
         if connects(series, apart) {
             let values: Vec<_> =
@@ -132,8 +132,8 @@ pub(crate) fn numbers(data: &AxisSeries, x: &str, y: &str) -> Data {
     numbers
 }
 
-/// Returns whether a line connects the points of a series: not across unordered names, and not if two values have the
-/// same position.
+/// Returns whether a line connects the points of a series. It does not across unordered names, and not if two values
+/// have the same position.
 fn connects(series: &Series, apart: bool) -> bool {
     !apart && series.values.windows(2).all(|w| w[0].x < w[1].x)
 }
@@ -181,7 +181,7 @@ pub(crate) fn remarks(series: &[Series], hidden: usize) -> Vec<String> {
     remarks
 }
 
-/// Returns a description of the plot in words: the axes, then the first and the last value of each series.
+/// Describes the plot in words: the axes, then the first and the last value of each series.
 pub(crate) fn in_words(series: &[Series], x: &str, y: &str, y_unit: &ScaledUnit) -> String {
     let mut out = format!("{y} over {x}.");
     for one in series {

@@ -1,7 +1,8 @@
-//! Plots in the style of papers, in plain SVG. There is one file for each kind of plot, and [`Kind`] lists them. A kind
-//! selects its data from the records, creates a [`frame::Frame`] with axes and legend, and draws into it.
+//! Plots in the style of papers, in plain SVG. There is one file for each kind of plot, and [`Kind`] lists the kinds. A
+//! kind selects its data from the records, creates a [`frame::Frame`] with axes and legend, and draws into it.
 //!
-//! To add a kind: a file with a `draw` function, its call here, and its name in `archive/src/study.rs`.
+//! To add a kind, write a file with a `draw` function, call it in this file, and add its name in
+//! `archive/src/study.rs`.
 
 mod bars;
 mod boxes;
@@ -45,7 +46,7 @@ pub(crate) struct RenderedPlot {
     pub(crate) title: String,
     /// Explanations for the reader, sentence by sentence: intervals, open markers, omitted values.
     pub(crate) caption: Vec<String>,
-    /// The picture. `None` if there is nothing to draw, which the caption explains, or if the plot is a table.
+    /// The picture; `None` if there is nothing to draw, which the caption explains, or if the plot is a table.
     pub(crate) svg: Option<String>,
     /// A table instead of a picture, as markup.
     pub(crate) table: Option<String>,
@@ -76,7 +77,7 @@ impl Drawing {
         Self { data: Some(data), ..self }
     }
 
-    /// Creates a drawing without a picture, with the reason.
+    /// Creates a drawing without a picture; `why` is the reason.
     pub(crate) fn nothing(why: impl Into<String>) -> Self {
         Self { picture: None, data: None, table: None, remarks: vec![why.into()] }
     }
@@ -94,7 +95,7 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<RenderedPlot>, ReportErr
     let has_picture = figures.iter().any(|figure| figure.svg.is_some());
     let of_flows = if records.is_single_run() && !has_picture { flows::draw(records)? } else { None };
     figures.extend(of_flows.map(|(name, title, drawing)| finish(&name, title, drawing, Vec::new(), &mut used)));
-    // A study that draws distributions has selected them.
+    // A study that declares plots of distributions has already selected the distributions.
     if !specs.iter().any(|spec| spec.kind == Kind::Distribution) {
         for (name, title, drawing) in experience::draw(records)? {
             figures.push(finish(&name, title, drawing, Vec::new(), &mut used));
@@ -103,9 +104,9 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<RenderedPlot>, ReportErr
     Ok(figures)
 }
 
-/// Precedes the caption of a study that ran with `--quick`.
+/// The text that precedes the caption of a study that ran with `--quick`.
 const OF_WHOLE_STUDY: &str = "Caption of the whole study:";
-/// Precedes the remarks about the runs of `--quick`.
+/// The text that precedes the remarks about the runs of `--quick`.
 const OF_QUICK_RUN: &str = "In this quick run:";
 
 fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Result<RenderedPlot, ReportError> {
@@ -132,7 +133,7 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
             _ => word,
         }
     });
-    // The caption describes the study as declared. A quick run has fewer runs, and the remarks describe these.
+    // The caption describes the study as declared. A quick run has fewer runs, which the remarks describe.
     let quick = records.study.quick && spec.caption.is_some();
     let label = |text: &String| if quick { format!("{OF_WHOLE_STUDY} {text}") } else { text.clone() };
     let mut before: Vec<String> = spec.caption.iter().map(label).collect();
@@ -171,7 +172,7 @@ fn finish(
     RenderedPlot { name, title, caption, svg, table, csv }
 }
 
-/// Returns the sentence of the caption about invalid runs.
+/// Returns the sentence about invalid runs for the caption.
 fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
     let shown = records.results.rows.iter().filter(|row| gather::selected(spec, &row.point));
     let keys: BTreeSet<&str> = shown.map(|row| row.key.as_str()).collect();
@@ -187,7 +188,7 @@ fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
 fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(Vec::new()) };
     let mut times = read_times(&run.folder)?;
-    // The most important metric comes first.
+    // The most important metric is first.
     times.sort_by_key(|(metric, _)| metric != THROUGHPUT);
     Ok(times
         .into_iter()
@@ -201,16 +202,16 @@ fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
         .collect())
 }
 
-/// The metric whose samples are means over the time since the previous sample. Longer intervals are equally correct and
-/// easier to read.
+/// The metric whose samples are means over the time since the previous sample. Means over longer intervals are equally
+/// correct and easier to read.
 const THROUGHPUT: &str = "throughput_bps";
-/// Shorter intervals show single packets.
+/// The shortest averaging interval, because shorter intervals would show single packets.
 const SHORTEST_BIN: Duration = Duration::from_millis(100);
-/// More intervals would fill the plot area.
+/// The maximum number of averaging intervals that the plot area can show.
 const MOST_BINS: u64 = 400;
 
-/// Returns the averaging interval of a plot of throughput: 1, 2 or 5 times a power of ten. `None` if the samples are
-/// not denser than that.
+/// Returns the averaging interval of a plot of throughput: 1, 2 or 5 times a power of ten. Returns `None` if the
+/// samples are not denser than that.
 fn bin(subjects: &[SampleTimes]) -> Option<Duration> {
     let times = subjects.iter().max_by_key(|times| times.count).filter(|times| times.count > 1)?;
     let last = times.last_s;
@@ -224,7 +225,7 @@ fn bin(subjects: &[SampleTimes]) -> Option<Duration> {
 /// The maximum number of default plots.
 const MOST_SUGGESTED: usize = 12;
 
-/// Returns the default plots of a study without plots: every metric over the first axis that varies.
+/// Returns the default plots of a study that declares none: every metric over the first axis that varies.
 fn suggested(records: &Records) -> Vec<PlotSpec> {
     let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).collect();
     let varying = gather::varying(rows.iter().map(|r| &r.point));

@@ -35,7 +35,7 @@ impl Moments {
         }
         let n = pairs.len() as f64;
         let mean = (pairs.iter().map(|p| p.0).sum::<f64>() / n, pairs.iter().map(|p| p.1).sum::<f64>() / n);
-        // Use deviations from the mean, because differences of large sums are inexact.
+        // Uses deviations from the mean, because differences of large sums are inexact.
         let mut sums = (0.0, 0.0, 0.0);
         for (x, y) in pairs.iter().map(|p| (p.0 - mean.0, p.1 - mean.1)) {
             sums = (sums.0 + x * x, sums.1 + y * y, sums.2 + x * y);
@@ -43,7 +43,7 @@ impl Moments {
         let free = (n - 1.0).max(1.0);
         let moments =
             Self { n: pairs.len(), mean, variance: (sums.0 / free, sums.1 / free), covariance: sums.2 / free };
-        // The ellipse uses products of variances and of their differences; none of them exceeds this square.
+        // The ellipse uses products of variances and of their differences. None of them exceeds this square.
         let spread = moments.variance.0 + moments.variance.1;
         (spread * spread + mean.0 + mean.1).is_finite().then_some(moments)
     }
@@ -54,8 +54,8 @@ impl Moments {
         ((self.variance.0 * share).sqrt(), (self.variance.1 * share).sqrt())
     }
 
-    /// Returns the ellipse of one standard deviation. It is a line if the pairs are on a line, and a point if they are
-    /// all equal.
+    /// Returns the ellipse of one standard deviation. If the pairs are on a line, it is a line; if they are all equal,
+    /// it is a point.
     pub(crate) fn ellipse(&self) -> Ellipse {
         let (a, d) = self.variance;
         let b = self.covariance;
@@ -63,10 +63,10 @@ impl Moments {
         let half = (a - d) / 2.0;
         let root = (half * half + b * b).sqrt();
         let larger = f64::midpoint(a, d) + root;
-        // Computed from the product, because the difference of the sum would lose a small value. It is negative only by
-        // rounding.
+        // Computed from the product, because in a difference of sums a small value would be lost. It is negative only
+        // because of rounding.
         let smaller = if larger > 0.0 { ((a * d - b * b) / larger).max(0.0) } else { 0.0 };
-        // (larger - d, b) and (b, larger - a) are both along the first axis; the longer of them is numerically exact.
+        // Both (larger - d, b) and (b, larger - a) are along the first axis. The longer of them is numerically exact.
         let along = if a >= d { (half + root, b) } else { (b, root - half) };
         let length = (along.0 * along.0 + along.1 * along.1).sqrt();
         let direction = if length > 0.0 { (along.0 / length, along.1 / length) } else { (1.0, 0.0) };
@@ -75,7 +75,7 @@ impl Moments {
 }
 
 impl Ellipse {
-    /// The number of points of the outline. It is smooth in a picture: the distance of a chord from its arc is below
+    /// The number of points of the outline. The outline looks smooth: the distance of a chord from its arc is below
     /// 0.01 % of the semi-axis.
     const POINTS: u32 = 256;
 
@@ -90,7 +90,7 @@ impl Ellipse {
         (0..=Self::POINTS).map(point).collect()
     }
 
-    /// Returns the extent from its center to the right and upward.
+    /// Returns the extent of the ellipse from its center to the right and upward.
     pub(crate) fn reach(&self) -> (f64, f64) {
         let ((p, q), (ux, uy)) = (self.semi_axes, self.direction);
         let reach = |along: f64, across: f64| (p * along * p * along + q * across * q * across).sqrt();

@@ -1,6 +1,6 @@
-//! The styles of curves: color, dash pattern and marker shape together. They are distinguishable in black and white and
-//! with any color vision. Colors are those of Okabe and Ito ("Color Universal Design", 2008), without their yellow,
-//! which is too light for a line on white.
+//! The styles of curves, which combine color, dash pattern and marker shape. They are distinguishable in black and
+//! white and with any color vision. The colors are those of Okabe and Ito ("Color Universal Design", 2008), without
+//! yellow, which is too light for a line on white.
 
 use crate::plot::coordinates::{pixel, point};
 use std::fmt::Write;
@@ -28,10 +28,10 @@ pub(crate) enum Marker {
     Plus,
 }
 
-/// The last three colors are additions for plots with more than seven curves.
+/// The colors of curves. The last three are additions for plots with more than seven curves.
 const COLOURS: [&str; 10] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9", "#7b3294", "#8c6d31", "#808080"];
-/// The same colors, dark enough for small text on white (WCAG 2.1, 1.4.3: a contrast of at least 4.5).
+/// The same colors, but dark enough for small text on white (WCAG 2.1, 1.4.3: a contrast of at least 4.5).
 const INKS: [&str; 10] =
     ["#005a8e", "#a84a00", "#00694c", "#9c3f74", "#000000", "#855a00", "#1b6a9c", "#7b3294", "#715726", "#5f5f5f"];
 const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "5 2 1.5 2 1.5 2"];
@@ -60,7 +60,7 @@ impl Style {
         COLOURS.iter().position(|c| *c == self.colour).map_or("#222", |i| INKS[i])
     }
 
-    /// Returns the same style without dashes, for a dense line whose gaps would hide peaks.
+    /// Returns the same style without dashes, for a dense line whose peaks would be hidden by gaps.
     pub(crate) fn solid(self) -> Self {
         Self { dash: "", ..self }
     }

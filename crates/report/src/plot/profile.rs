@@ -1,5 +1,5 @@
-//! Profiles: several metrics of one unit, with a line per series through their means, for example response times by
-//! response size. The position of a metric is its index in the list, and the study labels each metric.
+//! Profiles: several metrics with the same unit, with a line per series through their means, for example response times
+//! by response size. The position of a metric is its index in the list, and the study labels each metric.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -18,7 +18,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         Ok(data) => data,
         Err(why) => return Drawing::nothing(why),
     };
-    // The metrics define the unit and the text of the axis; the first metric represents all.
+    // The axis has the common prefix of the metrics' names as its text, and the unit of the first metric.
     let spec = &PlotSpec { y_label: Some(spec.y_label.clone().unwrap_or_else(|| common(metrics))), ..spec.clone() };
     let across = XAxis { x: "", title: spec.x_label.clone().unwrap_or_default(), joined: true };
     draw_gathered(records, spec, &data, across, &metrics[0]).unwrap_or_else(|| {
@@ -26,7 +26,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     })
 }
 
-/// Returns the series, with each metric at its position, or the reason why there are none.
+/// Returns the series with each metric at its position, or the reason why there are none.
 fn gathered(records: &Records, spec: &PlotSpec, metrics: &[String]) -> Result<AxisSeries, String> {
     let rows: Vec<Vec<_>> = metrics.iter().map(|metric| gather::rows(records, spec, metric)).collect();
     let all = || rows.iter().flatten();

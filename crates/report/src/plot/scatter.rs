@@ -25,7 +25,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     draw_means(records, spec, None)
 }
 
-/// Draws the means: with every run as a dot, or connected and labeled along an axis.
+/// Draws the means, either with every run as a dot, or connected and labeled along an axis.
 pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>) -> Drawing {
     let (Some(x), Some(y)) = (&spec.x, &spec.y) else {
         return Drawing::nothing("Not drawn: the plot needs `x` and `y` (metrics).");

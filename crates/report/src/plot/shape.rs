@@ -5,7 +5,7 @@ use crate::plot::coordinates::{pixel, point};
 use crate::plot::palette::Style;
 use std::fmt::Write;
 
-/// The font of all plots. 13 units in a picture of 480 units are 7 points in a column of 88 mm.
+/// The font of all plots. In a picture of 480 units, 13 units are 7 points in a column of 88 mm.
 pub(crate) const FONT: &str = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif";
 /// Default font size.
 pub(crate) const TEXT: f64 = 13.0;
@@ -31,7 +31,7 @@ pub(crate) fn curve(out: &mut String, points: &[(f64, f64)], colour: &str, dash:
     );
 }
 
-/// Draws a closed line, dashed or solid, with a fill that is so light that marks below it are visible.
+/// Draws a closed line, dashed or solid. Its fill is so light that marks below it are visible.
 pub(crate) fn outline(out: &mut String, points: &[(f64, f64)], colour: &str, dash: &str, width: f64) {
     path(
         out,
@@ -42,7 +42,7 @@ pub(crate) fn outline(out: &mut String, points: &[(f64, f64)], colour: &str, das
     );
 }
 
-/// Points connected by straight lines, and the end of the path. Draws nothing for fewer than two points.
+/// Draws points connected by straight lines, followed by `end`. Draws nothing for fewer than two points.
 fn path(out: &mut String, points: &[(f64, f64)], end: &str, dash: &str, look: &str) {
     if points.len() < 2 {
         return;
@@ -75,8 +75,8 @@ pub(crate) fn interval(out: &mut String, x: f64, low: f64, high: f64, colour: &s
     );
 }
 
-/// Draws a bar with an outline and one of six fills: solid, hatched in one or the other direction, empty, horizontal
-/// lines, crossed. Hatching consists of lines, because some SVG viewers do not support patterns.
+/// Draws a bar with an outline and one of six fills: solid, hatched in one direction, hatched in the other, empty,
+/// horizontal lines, crossed. Hatching consists of lines, because some SVG viewers do not support patterns.
 pub(crate) fn bar(out: &mut String, low: (f64, f64), high: (f64, f64), style: Style, pattern: usize) {
     let ((left, top), (right, bottom)) = (low, high);
     // The solid fill is so light that an interval and a published value are visible on it.
@@ -101,7 +101,7 @@ pub(crate) fn bar(out: &mut String, low: (f64, f64), high: (f64, f64), style: St
     let mut hatch = |from: (f64, f64), to: (f64, f64)| line(out, from, to, style.colour, 1.0);
     let mut offset = 5.0;
     while offset < width + height && offset < 2000.0 {
-        // The diagonal that starts at the left edge `offset` below the top, clipped at the edges.
+        // The diagonal starts at the left edge, `offset` below the top, and is clipped at the edges.
         let start = (left + (offset - height).max(0.0), top + offset.min(height));
         let end = (left + offset.min(width), top + (offset - width).max(0.0));
         let mirror = |(x, y): (f64, f64)| (left + right - x, y);
@@ -126,7 +126,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// Draws a text, optionally rotated around its reference point, in degrees.
+/// Draws a text, optionally rotated by `turn` degrees around its reference point.
 pub(crate) fn text(out: &mut String, at: (f64, f64), anchor: Anchor, turn: f64, words: &str) {
     let anchor = match anchor {
         Anchor::Start => "start",
@@ -140,17 +140,17 @@ pub(crate) fn text(out: &mut String, at: (f64, f64), anchor: Anchor, turn: f64, 
     let _ = write!(out, ">{}</text>", escape(words));
 }
 
-/// Draws a text of another size that begins at a position, is vertically centered, and has a white outline as
-/// background.
+/// Draws a text of another size with a white outline as its background. It begins at a position and is vertically
+/// centered.
 pub(crate) fn small_text(out: &mut String, at: (f64, f64), size: f64, ink: &str, words: &str) {
     let (x, y, words) = (pixel(at.0), pixel(at.1 + size * 0.35), escape(words));
-    // Written twice, because some SVG viewers cannot paint a stroke below the fill.
+    // The text is written twice, because some SVG viewers cannot paint a stroke below the fill.
     let ground = "fill=\"#fff\" stroke=\"#fff\" stroke-width=\"2.5\" stroke-linejoin=\"round\" aria-hidden=\"true\"";
     let _ = write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" {ground}>{words}</text>");
     let _ = write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{ink}\">{words}</text>");
 }
 
-/// Returns the approximate width of a text, based on the wider of the common sans-serif fonts, to reserve space.
+/// Returns the approximate width of a text, to reserve space. It is based on the wider of the common sans-serif fonts.
 pub(crate) fn text_width(words: &str) -> f64 {
     let em: f64 = words
         .chars()

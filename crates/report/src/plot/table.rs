@@ -1,5 +1,5 @@
-//! Summary tables: an axis as rows, another one (or the experiments) as columns, and a cell for each of some metrics.
-//! The best value of a column is marked if the study states which values are best.
+//! Summary tables: an axis as rows, another axis (or the experiments) as columns, and a cell for each of some metrics.
+//! The best value of a column is marked if the study states whether high or low values are best.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -36,12 +36,12 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         let before = columns.len();
         for metric in metrics {
             let values = || cells.column(column, metric);
-            // A metric that an experiment does not have gets no column.
+            // A metric that an experiment does not have is omitted from the experiment's columns.
             let Some(first) = values().next() else { continue };
             let unit = unit_of(records, first).scale_for(largest_of(metric));
             columns.push((*column, metric.as_str(), unit));
         }
-        // A value needs the name of its axis; the name of an experiment is clear without one.
+        // A value is preceded by the name of its axis; the name of an experiment is clear without it.
         let named = match across.as_str() {
             Point::EXPERIMENT => (*column).to_owned(),
             across => format!("{}: {}", word_for(records, across), shown(column)),
@@ -76,7 +76,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     Drawing { picture: None, data: None, table: Some(table), remarks: remarks(records, spec) }
 }
 
-/// Returns a value, with its interval if it has one.
+/// Formats a value, with its interval if it has one.
 fn cell(mean: f64, half: Option<f64>, best: bool) -> Field {
     let text = match half.map(|half| mean_and_interval(mean, Some(half))) {
         Some((mean, Some(half))) => format!("{mean} ± {half}"),
@@ -85,7 +85,7 @@ fn cell(mean: f64, half: Option<f64>, best: bool) -> Field {
     if best { Field::Best(text) } else { Field::Number(text) }
 }
 
-/// Returns whether a value is the best of several values that are not all equal.
+/// Returns whether a value is the best of several values. If all values are equal, none is the best.
 fn is_best(value: Option<f64>, all: impl Iterator<Item = Option<f64>> + Clone, best: Best) -> bool {
     let better = |a: f64, b: f64| if best == Best::High { a > b } else { a < b };
     let Some(value) = value else { return false };

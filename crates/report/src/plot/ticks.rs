@@ -30,17 +30,18 @@ pub(crate) struct Ticks {
 pub(crate) enum RangeEnds {
     /// Extended to the next step.
     OnStep,
-    /// Exactly at the ends of the data, for a time axis that ends with the run.
+    /// Exactly at the ends of the data, for example for a time axis that ends with the run.
     Exact,
 }
 
 /// Returns the ticks of a linear axis over `low..=high` with about `wanted` steps. A range of zero length is extended
-/// around its value; ends in the wrong order are exchanged.
+/// around its value. If the ends are in the wrong order, they are exchanged.
 pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks {
     let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
     let size = low.abs().max(high.abs());
     if high - low <= size * 1e-9 {
-        // 5 is extended to 0 to 10. A value that is equal up to nine digits is extended by its own size.
+        // The value 5 is extended to the range from 0 to 10. If the ends agree in nine digits, the range is extended by
+        // the value's own size.
         (low, high) = match () {
             () if size == 0.0 => (0.0, 1.0),
             () if low >= 0.0 => (0.0, 2.0 * high),
@@ -49,7 +50,8 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks
         };
     }
     let (mut mantissa, mut exponent) = step((high - low) / f64::from(wanted.max(1)));
-    // Data from -1 to 45 with two steps of 50 would fill less than half of an axis from -50 to 50: the steps are finer.
+    // Data from -1 to 45 with two steps of 50 would fill less than half of an axis from -50 to 50. The steps are then
+    // finer.
     for more in 1..=wanted {
         let width =
             f64::from(mantissa) * if exponent >= 0 { power_of_ten(exponent) } else { 1.0 / power_of_ten(-exponent) };
@@ -59,14 +61,15 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks
         }
         (mantissa, exponent) = step((high - low) / f64::from(wanted.max(1) + more));
     }
-    // A tick is (n x mantissa) x 10^exponent with a single rounding: 3 x 0.1 would be printed as 0.30000000000000004.
+    // A tick is (n x mantissa) x 10^exponent with a single rounding, because 3 x 0.1 would be printed as
+    // 0.30000000000000004.
     let at = |n: i64| {
         let whole = (n * i64::from(mantissa)) as f64;
         if exponent >= 0 { whole * power_of_ten(exponent) } else { whole / power_of_ten(-exponent) }
     };
     let width = at(1);
-    // The tolerance prevents an additional step for an end that differs from a step by rounding only. A run of 60 s
-    // with its last sample at 59.99 s ends at 60 s.
+    // The tolerance prevents an additional step for an end that differs from a step only by rounding. For example, the
+    // axis of a run of 60 s ends at 60 s although its last sample is at 59.99 s.
     if ends == RangeEnds::Exact {
         let next = at((high / width).ceil() as i64);
         high = if next - high < 0.02 * width { next } else { high };
@@ -85,13 +88,13 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: RangeEnds) -> Ticks
     Ticks { low, high, ticks }
 }
 
-/// The minimum part of an axis that its data fill, if finer steps achieve it.
+/// The minimum part of an axis that its data must fill, if finer steps can achieve it.
 const LEAST_FILLED: f64 = 0.55;
 
 /// Returns the smallest number of 1, 2, 5 or 10 times a power of ten that is at least `raw`.
 fn step(raw: f64) -> (u8, i32) {
     let mut exponent = log10(raw).floor() as i32;
-    // log10 can be wrong by one unit in the last place at a power of ten.
+    // At a power of ten, log10 can be wrong by one unit in the last place.
     if power_of_ten(exponent + 1) <= raw {
         exponent += 1;
     }
@@ -109,13 +112,13 @@ fn label(value: f64, decimals: usize) -> String {
 
 /// Returns the ticks of a logarithmic axis over `low..=high`, which are both above zero. The ends are extended to 1, 2
 /// or 5 times a power of ten. Decades are labeled, and the steps 2 to 9 are minor ticks. On an axis of at most two and
-/// a half decades 2 and 5 are labeled too. With many decades only every second, third and so on is labeled.
+/// a half decades, 2 and 5 are labeled too. With many decades, only every second, third or later decade is labeled.
 pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
     let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
     low = low.max(1e-290);
     high = high.max(low);
     if high / low < 1.0 + 1e-9 {
-        // A single value is in the middle of about one decade.
+        // A single value is at the center of about one decade.
         low /= 3.0;
         high *= 3.0;
     }
@@ -153,16 +156,16 @@ pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
     Ticks { low, high, ticks }
 }
 
-/// The maximum number of values with a tick each. An axis with more values has the ticks of its scale.
+/// The maximum number of values that each have a tick. An axis with more values has the ticks of its scale.
 const MOST_VALUES: usize = 9;
 /// The minimum distance between neighboring values, as a fraction of the axis, so that their labels do not overlap.
 const LEAST_DISTANCE: f64 = 0.065;
 /// The margin outside the first and the last value, as a fraction of the distance between them.
 const MARGIN: f64 = 0.04;
 
-/// Returns the best scale for an axis with a tick at each value: logarithmic (`true`) if the study requests it, or if
-/// all values are powers of two and the study requests no scale (`None`). Returns `None` if there are too many values
-/// or they are too close.
+/// Returns the best scale for an axis with a tick at each value. It is logarithmic (`true`) if the study requests it,
+/// or if all values are powers of two and the study requests no scale (`None`). Returns `None` if there are too many
+/// values or if they are too close.
 pub(crate) fn scale_of_values(rising: &[f64], asked_log: Option<bool>) -> Option<bool> {
     let (first, last) = (*rising.first()?, *rising.last()?);
     if rising.len() < 2 || rising.len() > MOST_VALUES {
@@ -184,8 +187,8 @@ fn is_power_of_two(value: f64) -> bool {
     value.is_normal() && value > 0.0 && value.to_bits().trailing_zeros() >= 52
 }
 
-/// Returns the ticks at ascending values, with a margin around `low..=high`, which contains them. An axis from zero has
-/// no margin at zero.
+/// Returns the ticks at ascending values, with a margin around `low..=high`, which contains them. An axis that starts
+/// at zero has no margin there.
 pub(crate) fn at_values(values: &[f64], low: f64, high: f64, log: bool) -> Ticks {
     let ticks = values.iter().map(|value| Tick { value: *value, label: trimmed(*value, 6) }).collect();
     if log && low > 0.0 {
@@ -196,7 +199,7 @@ pub(crate) fn at_values(values: &[f64], low: f64, high: f64, log: bool) -> Ticks
     Ticks { low: if low == 0.0 { 0.0 } else { low - margin }, high: high + margin, ticks }
 }
 
-/// Returns 1, 2 and 5 times powers of ten around `value`, in rising order.
+/// Returns 1, 2 and 5 times powers of ten around `value`, in ascending order.
 fn around(value: f64) -> [f64; 6] {
     let exponent = log10(value).floor() as i32;
     let steps = [(5, exponent - 1), (1, exponent), (2, exponent), (5, exponent), (1, exponent + 1), (2, exponent + 1)];

@@ -1,6 +1,6 @@
-//! Time plots: the samples of a probe over time, with one thin line per subject, from `series.csv` of one run, or their
-//! means over intervals. For each point of a study only the first run (the first seed) is drawn. A mean of congestion
-//! windows over runs would show a window that no flow had.
+//! Time plots: the samples of a probe over time, with one thin line per subject, from `series.csv` of one run. Samples
+//! can be replaced by their means over intervals. For each point of a study, only the first run (the first seed) is
+//! drawn. A mean of congestion windows over runs would show a window that no flow had.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -18,9 +18,11 @@ use crate::plot::ticks::RangeEnds;
 use crate::unit::ScaledUnit;
 use fullpipe_units::Duration;
 
-/// With more samples, the distance between samples is smaller than a dash, or the line jumps between dashes.
+/// The number of samples beyond which a curve is dense: the distance between samples is smaller than a dash, or the
+/// line jumps between dashes.
 const DENSE: usize = 50;
-/// With more curves, each subject has its own panel, because curves with large variations hide each other.
+/// The maximum number of curves in one panel. With more curves, each subject has its own panel, because curves with
+/// large variations hide each other.
 const MOST_TOGETHER: usize = 4;
 /// The number of ranges along the time axis that have a tooltip.
 const HINTS: usize = 80;
@@ -60,7 +62,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
                     left_out += 1;
                     continue;
                 }
-                // A subject that the plot selects is not repeated in the legend.
+                // The legend does not repeat a subject that the plot selects.
                 let name = match (label.is_empty(), &spec.subject) {
                     (true, _) => subject,
                     (false, Some(_)) => label.clone(),
@@ -77,11 +79,11 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         return Ok(Drawing::nothing(format!("Not drawn: no run at these points has samples of {metric}.")));
     };
     let (x_axis, x_unit) = gather::number_axis(records, spec, Side::X, "time_s", "s", times);
-    // The axis ends with the samples.
+    // The axis ends at the last sample.
     let scale = if gather::is_log(spec.x_scale) { AxisScale::Log } else { AxisScale::Linear(RangeEnds::Exact) };
     let x_axis = Axis { scale, ..x_axis };
     let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, metric, "", heights);
-    // A dense line is solid, so that no peak is hidden in a gap between dashes.
+    // A dense line is solid, so that no gap between dashes hides a peak.
     let panels = panels(&curves);
     let dense = panels.len() > 1 || curves.iter().any(|(_, samples)| samples.len() > DENSE);
     let style = |i: usize| if dense { palette::style(i).solid() } else { palette::style(i) };
@@ -119,13 +121,13 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
             .filter(|(t, v)| v.is_nan() || frame.shows(x_unit.value(*t), y_unit.value(*v)))
             .collect();
         let shown = within(&shown, spec.x_min, spec.x_max);
-        // A line does not cross a gap.
+        // A line is interrupted at a gap.
         let pieces = || shown.split(|(_, value)| value.is_nan()).filter(|piece| !piece.is_empty());
         let width = if shown.len() > 1000 { 0.9 } else { 1.4 };
         for piece in pieces() {
             // Half a picture unit is a pixel of the picture at twice its size, or of a print at 280 dpi. The samples
-            // that are kept in a pixel column cover the range from its lowest to its highest sample. They enter and
-            // leave the column where the complete series does. The picture is therefore identical to that of all
+            // that are kept in a pixel column cover the range from its lowest to its highest sample. The line enters
+            // and leaves the column where the complete series does. The picture is therefore identical to that of all
             // samples.
             let kept = thin(piece, |t| frame.x(x_unit.value(t)) * 2.0);
             thinned |= kept.len() < piece.len();
@@ -174,8 +176,8 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     Ok(Drawing { picture: Some((frames, words)), data: Some(numbers), table: None, remarks })
 }
 
-/// Returns the indices of the curves in each panel: all curves in one panel, or, if there are many, the two directions
-/// of each subject.
+/// Returns the indices of the curves in each panel. All curves are in one panel, or, if there are many, each panel
+/// contains the two directions of a subject.
 fn panels(curves: &[(String, Samples)]) -> Vec<Vec<usize>> {
     if curves.len() <= MOST_TOGETHER {
         return vec![(0..curves.len()).collect()];
@@ -194,17 +196,18 @@ fn panels(curves: &[(String, Samples)]) -> Vec<Vec<usize>> {
     panels.into_iter().map(|(_, panel)| panel).collect()
 }
 
-/// Removes the samples after a time, except the first of them, because the state no longer changes. Returns whether
-/// there were any.
+/// Removes the samples after a time, except the first of them, because the state no longer changes. Returns whether it
+/// removed any.
 fn end_with(samples: &mut Samples, end_s: f64) -> bool {
-    // Times are whole nanoseconds; smaller differences mean the same time.
+    // Times are whole nanoseconds, so smaller differences are insignificant.
     let keep = samples.partition_point(|(time_s, _)| *time_s < end_s - 5e-10) + 1;
     let more = keep < samples.len();
     samples.truncate(keep);
     more
 }
 
-/// Adds tooltips with the values of all curves. Each range along the time axis shows the last samples at its middle.
+/// Adds tooltips with the values of all curves. The tooltip of each range along the time axis shows the last samples at
+/// the middle of the range.
 fn add_hints(frame: &mut Frame, curves: &[&(String, Samples)], x_unit: &ScaledUnit, y_unit: &ScaledUnit) {
     let ValueRange { low, high } = frame.across();
     let most = curves.iter().map(|(_, samples)| samples.len()).max().unwrap_or(0);
@@ -216,7 +219,7 @@ fn add_hints(frame: &mut Frame, curves: &[&(String, Samples)], x_unit: &ScaledUn
         let mut words = x_unit.with_unit(&trimmed(middle, 4));
         let before = words.len();
         for (label, samples) in curves {
-            // The distance to the first sample is at most half a range.
+            // If no sample precedes the middle, the first one is used, which is at most half a range away.
             let next = samples.partition_point(|(time_s, _)| x_unit.value(*time_s) <= middle);
             let at = samples.get(next.saturating_sub(1)).filter(|(time_s, value)| {
                 !value.is_nan() && (x_unit.value(*time_s) - middle).abs() <= width.max((high - low) / HINTS as f64)
@@ -239,7 +242,8 @@ fn within(samples: &[(f64, f64)], low: Option<f64>, high: Option<f64>) -> &[(f64
     samples.get(start..end).unwrap_or_default()
 }
 
-/// Means over intervals, each at the middle of its interval. Without an interval the samples are unchanged.
+/// Averages samples over intervals, with each mean at the middle of its interval. Without an interval, the samples are
+/// unchanged.
 fn averaged(samples: Samples, group: Option<Duration>) -> Samples {
     let Some(group) = group.map(Duration::as_nanos) else { return samples };
     let middle = |interval: u64| (interval as f64 + 0.5) * group as f64 / 1e9;

@@ -1,5 +1,5 @@
-//! The parser for the expressions that `expression.rs` describes: a tokenizer, then one function for each level of
-//! precedence. It checks kinds, so that the evaluation cannot fail because of them.
+//! The parser for the expressions that `expression.rs` describes: a tokenizer, and one function for each level of
+//! precedence. It checks the kinds of values, so that no evaluation can fail because of them.
 
 use crate::expression::{
     Arithmetic, COMPARISONS, Comparison, Expression, ExpressionError, ExpressionNode, ExpressionPurpose, FUNCTIONS,
@@ -16,7 +16,7 @@ type Parsed<T = ExpressionNode> = Result<T, ExpressionError>;
 
 /// The maximum nesting depth of an expression.
 const MAX_DEPTH: usize = 60;
-/// The maximum number of operators in a row.
+/// The maximum number of operators of one precedence level in a row.
 const MAX_CHAIN: usize = 200;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// Longer symbols first, so that `<=` is not read as `<`.
+/// Longer symbols are first, so that `<=` is not read as `<`.
 const SYMBOLS: [&str; 18] =
     ["<=", ">=", "==", "!=", "<", ">", "=", "+", "-", "*", "/", "^", "(", ")", "[", "]", ",", "%"];
 
@@ -153,7 +153,7 @@ impl Parser {
         token
     }
 
-    /// Returns whether a symbol or a word is next; if so, consumes it.
+    /// If the next token is this symbol or word, consumes it. Returns whether it was.
     fn takes(&mut self, wanted: &str) -> bool {
         let found = match self.peek().0 {
             Token::Symbol(symbol) => symbol == wanted,
@@ -178,7 +178,7 @@ impl Parser {
         result
     }
 
-    /// Parses operands that operators of one precedence level join, from the left.
+    /// Parses operands that operators of one precedence level join, from left to right.
     fn chain<T: Copy>(
         &mut self,
         operators: &[(&str, T)],
@@ -189,7 +189,7 @@ impl Parser {
         for links in 0.. {
             let column = self.peek().1;
             let Some((_, operator)) = operators.iter().find(|(name, _)| self.takes(name)) else { break };
-            // A chain of operators is a tree whose depth is the length of the chain.
+            // A chain of operators becomes a tree whose depth is the length of the chain.
             if links == MAX_CHAIN {
                 let message = format!("more than {MAX_CHAIN} operators in a row; use brackets or `sum`");
                 return Err(ExpressionError::new(column, message));
@@ -420,7 +420,7 @@ impl Parser {
         Ok(ExpressionNode { column, kind, operation: Operation::Call(function, arguments) })
     }
 
-    /// Parses `series("SUBJECT", "METRIC")`, optionally with `, FROM, TO` in seconds, both included.
+    /// Parses `series("SUBJECT", "METRIC")`, optionally with `, FROM, TO` in seconds. Both ends are included.
     fn series(&mut self, column: usize) -> Parsed {
         let subject = self.text("a subject's name in quotation marks")?;
         self.expect(",", "and a metric of series.csv")?;
@@ -539,7 +539,7 @@ impl Parser {
     }
 }
 
-/// Returns the alternative to a statistic over runs that claims do not support.
+/// Returns an alternative to a statistic over runs that claims do not support.
 fn instead_of(statistic: &str) -> Option<&'static str> {
     match statistic {
         "low" | "high" | "ci95" => Some("the claim is judged by its support in resamples, so compare the mean itself"),

@@ -1,9 +1,10 @@
-//! A host at an interface of this machine, for example of a container. The emulator acts as the router on this network.
+//! A host that is connected to an interface of this machine, for example the host of a container. The emulator acts as
+//! the router on this network.
 //!
 //! The emulator uses the interface's Ethernet address, and answers address resolution requests for all other nodes of
 //! the scenario. It learns the host's Ethernet address from received frames. Until the address is known, frames for the
-//! host wait, and the emulator sends address resolution requests. The kernel handles packets to the routers themselves,
-//! because it may also have these addresses. The traffic can be captured.
+//! host wait, and the emulator sends address resolution requests. Packets to the routers themselves are left to the
+//! kernel, because it may also have these addresses. The traffic can be captured.
 
 use crate::world::ETHERNET_HEADER_BYTES;
 use fullpipe_emulate::{PacketPort, Port, PortCounters, ReceivedFrame, unix_time_nanos};
@@ -54,7 +55,7 @@ impl Resolution {
         Resolution { sides, neighbour, peer: None, waiting: VecDeque::new(), dropped: 0 }
     }
 
-    /// Processes a frame from the interface. Returns an answer, if any, and whether the frame is for the model.
+    /// Processes a frame from the interface. Returns a response, if any, and whether the frame is for the model.
     fn hear(&mut self, frame: &[u8]) -> (Option<Vec<u8>>, bool) {
         let InterfaceSides { hardware, host, routers, others, .. } = &self.sides;
         if let Some((address, from)) = frame_sender(frame)
@@ -72,7 +73,7 @@ impl Resolution {
         }
     }
 
-    /// Returns the frames to send now, from the given frames and those that waited.
+    /// Returns the frames to send now: the given frames and those that waited.
     fn address(&mut self, frames: &mut VecDeque<Vec<u8>>) -> VecDeque<Vec<u8>> {
         self.waiting.append(frames);
         let Some(peer) = self.peer else { return self.questions() };
@@ -84,7 +85,7 @@ impl Resolution {
         ready
     }
 
-    /// Returns address resolution requests if a frame waits. All address families are used, because the host may have
+    /// Returns address resolution requests if a frame waits. It uses all address families, because the host may have
     /// only one.
     fn questions(&mut self) -> VecDeque<Vec<u8>> {
         while self.waiting.len() > MOST_WAITING {
@@ -197,7 +198,7 @@ impl Port for InterfacePort {
     fn send(&mut self, frames: &mut VecDeque<Vec<u8>>) {
         let ready = self.resolution.address(frames);
         if self.put(ready).is_err() {
-            // A full disk ends the capture, but not the emulation.
+            // A full disk ends the capture but not the emulation.
             self.capture = None;
         }
     }

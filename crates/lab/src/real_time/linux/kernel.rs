@@ -1,7 +1,8 @@
 //! Ends of flows that this machine's kernel implements: their sockets and their results.
 //!
-//! The kernel uses these TCP settings of a flow: congestion control, pacing, ECN and the maximum buffer sizes. The last
-//! two apply to the host, so all flows of a host must have the same values. All other behavior is that of the kernel.
+//! The kernel uses these TCP settings of a flow: congestion control, pacing, ECN and the maximum buffer sizes. ECN and
+//! the buffer sizes apply to the host, so all flows of a host must have the same values. All other behavior is that of
+//! the kernel.
 
 use crate::outcome::ExternalEndpointResult;
 use crate::probes::Sampler;
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Index of a flow of the scenario, and which end (0: initiator).
+/// Index of a flow of the scenario, and the number of the end (0: initiator).
 pub(crate) type FlowEnd = (usize, usize);
 
 /// The results of a kernel endpoint.
@@ -30,9 +31,9 @@ pub(crate) type FlowEnd = (usize, usize);
 pub struct KernelEndpointResult {
     /// Name of the flow.
     pub flow: String,
-    /// Whether this is the end at `from`, which sends; otherwise it is the one at `to`.
+    /// Whether this is the end at `from`, which sends; otherwise it is the end at `to`.
     pub sender: bool,
-    /// The kernel's name of the congestion control; `None` over UDP.
+    /// The kernel's name of the congestion control algorithm; `None` for UDP.
     pub congestion: Option<String>,
     /// The counters and samples of the kernel.
     pub report: KernelEndpointReport,
@@ -63,7 +64,7 @@ impl Contents {
     }
 }
 
-/// Shared with the thread of the end, and read afterwards.
+/// Contents that an end's thread updates and that are read afterwards.
 type SharedContents = Arc<Mutex<Contents>>;
 
 fn contents(flow: &Flow, end: usize, seed: u64) -> Option<SharedContents> {
@@ -79,7 +80,7 @@ fn locked(contents: &Mutex<Contents>) -> MutexGuard<'_, Contents> {
     contents.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the function that receives the bytes of an end.
+/// Returns the callback that receives the bytes of an end.
 fn taking(contents: &Option<SharedContents>) -> Option<fullpipe_emulate::PayloadCallback> {
     let contents = Arc::clone(contents.as_ref()?);
     Some(Box::new(move |bytes: &mut [u8]| locked(&contents).pass(bytes)))
@@ -95,8 +96,8 @@ pub(crate) struct RunningKernelEndpoints {
 }
 
 impl RunningKernelEndpoints {
-    /// Opens the sockets of all ends in the namespaces of their hosts. When this function returns, receivers listen. No
-    /// data is sent before [`RunningKernelEndpoints::begin`].
+    /// Opens the sockets of all ends in the namespaces of their hosts. When this function returns, receivers are
+    /// listening. No data is sent before [`RunningKernelEndpoints::begin`].
     ///
     /// # Errors
     /// Contradictory settings, or settings that this kernel does not support, as a sentence.
@@ -135,7 +136,7 @@ impl RunningKernelEndpoints {
         self.signal.begin(clock);
     }
 
-    /// Returns whether the whole run has nothing left to do.
+    /// Returns whether the whole run is complete.
     pub(crate) fn done(&self) -> bool {
         self.bounded && self.ends.values().all(|(endpoint, _)| endpoint.is_done())
     }
@@ -163,7 +164,7 @@ impl RunningKernelEndpoints {
 }
 
 impl KernelEndpointResult {
-    /// Converts the results to those of an outcome.
+    /// Converts this result to the form that an outcome contains.
     pub(crate) fn played(&self) -> ExternalEndpointResult {
         let KernelEndpointReport { received_bytes, received_before_bytes, last_received, completed, .. } = self.report;
         ExternalEndpointResult {
@@ -257,7 +258,7 @@ fn role(
             measured_from: Instant::ZERO.saturating_add(scenario.measurement.from),
         });
     }
-    // The scenario's schema accepts no other workload here.
+    // The scenario's schema accepts no other workload for the kernel.
     let sent = match flow.workload.socket_traffic().ok_or("the kernel does not play its workload")? {
         SocketTraffic::Bulk { size_bytes, write_bytes, .. } => {
             TrafficPattern::Bulk { size_bytes, write_bytes: usize::try_from(write_bytes).unwrap_or(usize::MAX) }
@@ -278,7 +279,7 @@ fn over(scenario: &Scenario, number: usize, flow: &Flow, end: usize) -> Result<K
     Ok(KernelTransport::Tcp(KernelTcp { congestion, paced: tcp.connection.pacing, sample_every }))
 }
 
-/// Settings of a host's kernel for all its connections, by file below `/proc/sys`.
+/// Kernel settings of a host for all its connections, by file below `/proc/sys`.
 type HostSettings = [(&'static str, String); 3];
 
 /// Returns the settings that a flow requires.
@@ -291,7 +292,7 @@ fn settings(tcp: &Tcp) -> HostSettings {
         (EcnMode::Passive, EcnFeedback::Accurate) => 5,
         (EcnMode::Passive, _) => 2,
     };
-    // The kernel counts the memory of packets, which is at most twice their payload by its own rule (tcp(7)).
+    // The kernel counts the memory of packets, which is at most twice their payload according to tcp(7).
     let buffer = |smallest: u64, first: u64, bytes: u64| {
         let most = bytes.saturating_mul(2).clamp(smallest, 1 << 30);
         format!("{smallest} {} {most}", first.min(most))

@@ -8,8 +8,8 @@ use fullpipe_units::{Instant, NodeId};
 use serde_json::Value;
 use std::path::Path;
 
-/// Creates the commands of the scenario's programs. `real`: the nodes of the namespaces, in order. `folder`: the base
-/// of relative folders. `at_terminal`: the name of the program that is connected to the terminal.
+/// Creates the commands of the scenario's programs. `real` contains the nodes of the namespaces, in order; `folder` is
+/// the base of relative folders; `at_terminal` is the name of the program that is connected to the terminal.
 pub(crate) fn settings(
     scenario: &Scenario,
     real: &[NodeId],
@@ -62,7 +62,7 @@ pub(crate) fn told(scenario: &Scenario, ended: &[ProgramOutcome]) -> Vec<Program
     told.flatten().collect()
 }
 
-/// Returns the numbers in the last line that is a JSON object.
+/// Returns the numbers of the last line that is a JSON object.
 fn figures(output: &[u8]) -> Vec<(String, f64)> {
     let lines = output.rsplit(|byte| *byte == b'\n');
     let object = lines.filter_map(|line| match serde_json::from_slice(line) {

@@ -35,7 +35,7 @@ use std::sync::Arc;
 pub struct RealTimeOutcome {
     /// The outcome of the model.
     pub outcome: Outcome,
-    /// The lateness of the emulator.
+    /// The timing error of the emulator.
     pub lateness: Lateness,
     /// Frames of real hosts that did not enter the model.
     pub refused: RefusedFrames,
@@ -43,7 +43,7 @@ pub struct RealTimeOutcome {
     pub answered: IcmpRecord,
     /// Number of arrivals missing in the recording because the disk was too slow.
     pub unrecorded: u64,
-    /// Duration of the run.
+    /// Duration of the run in wall-clock time.
     pub ran: Duration,
     /// CPU time of the thread that ran the model, including busy waiting.
     pub processor: Duration,
@@ -56,14 +56,14 @@ pub struct RealTimeOutcome {
 /// Starts additional programs at the hosts of a run. The namespaces are in the order of the scenario's real hosts.
 pub type HostHook<'a> = dyn FnMut(&[HostNamespace]) -> io::Result<()> + 'a;
 
-/// Opens the capture of the interface that represents a host, by the host's name.
+/// Opens the capture of the interface of a host, given the host's name.
 pub type CaptureOpener<'a> = dyn Fn(&str) -> io::Result<FrameCapture> + 'a;
 
 /// The arguments of [`run`] in addition to the scenario.
 pub struct RealTimeOptions<'a> {
     /// The options of runs in virtual time.
     pub options: &'a Options,
-    /// The namespace with the emulator's ends of all interfaces.
+    /// The network namespace that contains the emulator's ends of all interfaces.
     pub home: &'a EmulatorNamespace,
     /// The folder to which programs' folders are relative.
     pub folder: Option<&'a Path>,
@@ -71,11 +71,11 @@ pub struct RealTimeOptions<'a> {
     pub at_terminal: Option<&'a str>,
     /// Destination of recorded arrivals, if they are recorded.
     pub record: Option<FileAppender>,
-    /// Called when the hosts exist, before the clock starts.
+    /// Called when the hosts exist and before the clock starts.
     pub at_hosts: Option<&'a mut HostHook<'a>>,
-    /// Opens captures of all frames at interfaces of this machine that represent hosts.
+    /// Opens captures of all frames at interfaces of this machine that are connected to hosts.
     pub frames: Option<&'a CaptureOpener<'a>>,
-    /// Called ten times per second with the clock and the lateness; returns whether to stop the run.
+    /// Called ten times per second with the clock and the lateness; returns true to stop the run.
     pub each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
 }
 
@@ -96,7 +96,7 @@ impl<'a> RealTimeOptions<'a> {
 /// # Errors
 /// The errors of [`crate::prepare`], and an error if the machine cannot provide the namespaces, sockets or programs.
 pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealTimeOutcome, RunError> {
-    // Programs and kernel sockets also start at the drawn times.
+    // Programs and kernel sockets use the drawn start times too.
     let scenario = starts::drawn(scenario);
     let mut prepared = assemble::assemble_addressed(Arc::clone(&scenario), asked.options, Plugins::default())?;
     let real = real_nodes(&scenario);
@@ -118,7 +118,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealTi
             .map_err(RunError::System)?
     };
     let settings = programs::settings(&scenario, &real, asked.folder, asked.at_terminal);
-    // Without a namespace no program is started, so the required privileges are not needed.
+    // Without a namespace, no program is started, so the privileges for it are not needed.
     let programs = (!namespaces.is_empty())
         .then(|| Programs::prepare(asked.home, Arc::clone(&namespaces), names.collect(), settings))
         .transpose()
@@ -191,7 +191,7 @@ fn limits(described: &description::RealTimeSettings) -> LatenessLimits {
     }
 }
 
-/// Returns the addresses on both sides of the interface that represents a host.
+/// Returns the addresses on both sides of a host's interface.
 fn sides(prepared: &PreparedRun, host: NodeId, interface: &str) -> io::Result<InterfaceSides> {
     let scenario = &prepared.scenario;
     let both = |node: NodeId| [IpVersion::V4, IpVersion::V6].map(|v| prepared.network.directory.address(node, v));
@@ -207,7 +207,7 @@ fn sides(prepared: &PreparedRun, host: NodeId, interface: &str) -> io::Result<In
     })
 }
 
-/// Returns the reason why an interface of this machine cannot represent a host.
+/// Adds the required privilege to a permission error of an interface.
 fn of_interface(interface: &str, error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return error;
