@@ -46,6 +46,8 @@ pub(crate) struct RecoveryEvidence {
     pub(crate) duplicate: Option<(u64, u64)>,
     /// Whether the acknowledgment covers a segment that was sent only once, before the current recovery began.
     pub(crate) original: bool,
+    /// Whether the acknowledgment covers a segment that is marked lost and was sent only once.
+    pub(crate) late: bool,
     /// Whether the cumulative acknowledgment advanced.
     pub(crate) advanced: bool,
     /// Whether this acknowledgment widened RACK's reordering window.
@@ -325,9 +327,10 @@ impl Sender {
         let recovery_end = self.repair().recovery_end;
         let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
-        let mut original = false;
+        let (mut original, mut late) = (false, false);
         let mut delivered = |segment: &SegmentRecord, sample: RateSampleState| {
             original |= !segment.has(flag::RETRANSMITTED) && segment.end() <= recovery_end;
+            late |= !segment.has(flag::RETRANSMITTED) && segment.has(flag::LOST);
             take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, (segment, sample));
         };
         if arrival.acknowledged > una {
@@ -348,7 +351,8 @@ impl Sender {
                 board.sack((start.max(floor as i64)) as u64, end as u64, &mut delivered);
             }
         }
-        (batch, RecoveryEvidence { duplicate, original, advanced: arrival.acknowledged > una, widened: false })
+        let advanced = arrival.acknowledged > una;
+        (batch, RecoveryEvidence { duplicate, original, late, advanced, widened: false })
     }
 
     /// Counts duplicate acknowledgments. Without SACK each of them states that one segment has arrived, but not which

@@ -6,8 +6,7 @@
 //! * *timestamps* (Eifel, RFC 3522): the acknowledgment of a retransmitted segment echoes a timestamp older than the
 //!   first retransmission, so the original arrived;
 //! * *no retransmission* (with the setting for timestamps, as in Linux since 6.12): the cumulative acknowledgment
-//!   advances in fast recovery before any segment has been retransmitted, so the original of the first segment marked
-//!   lost arrived;
+//!   advances in fast recovery over a segment that is marked lost, before any segment has been retransmitted;
 //! * *duplicate reports* (RFC 2883, as in Linux): every retransmission of the episode was reported as a duplicate. This
 //!   may happen after the end of the recovery;
 //! * *F-RTO* (RFC 5682, with SACK): after a timeout, only the first segment is retransmitted. Once its acknowledgment
@@ -142,12 +141,12 @@ impl Sender {
             let late = reports.advanced && arrival.acknowledged > start && timestamp_before(echoed, sent);
             needless |= late && recovering && episode.by_timestamps;
         }
-        // The first outstanding segment is marked lost in fast recovery.
-        let is_first_send = episode.first.is_none() && episode.unreported == 0;
+        let has_retransmitted = episode.first.is_some() || episode.unreported > 0;
         needless |= self.phase == RecoveryPhase::FastRecovery
-            && is_first_send
+            && !has_retransmitted
             && episode.by_timestamps
             && reports.advanced
+            && reports.late
             && self.sack;
         needless |= self.phase == RecoveryPhase::Loss && episode.frto != Frto::Off && reports.original;
         if needless {
