@@ -180,6 +180,8 @@ toml_table! {
     quick_runs: Option<u64> = optional(RUNS, "the study's"), "Runs per point with `--quick`.";
     late_runs: Option<LateRuns> = default(FieldKind::Choice(LateRuns::CHOICES), "leave-out"),
         "How runs that fell behind real time are counted.";
+    metrics: Option<Vec<String>> = optional(NAMES, "all without `experiments`, and those that name it"),
+        "Its metrics. Of the metrics without `experiments`, only those in this list apply to it.";
     set: ScenarioSettings = empty(SETTINGS), "Scenario paths and their values, the same at every point.";
     replications: Option<String> = optional(FieldKind::Name, "none"),
         "Name of the `replications` whose rows the runs of every point take. `set` and axes override them.";

@@ -14,10 +14,10 @@
 use crate::error::StudyError;
 use crate::files::{FileOperationError, FileSystem, UNFINISHED};
 use crate::port::{RunFileSink, RunOptions, RunRecords};
-use crate::tables::{MetricTables, TABLES, WantedSeries};
+use crate::tables::{MetricTables, TABLES, WantedRows};
 use fullpipe_archive::{
     CPU, CpuRow, EXPECTATIONS, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord, RunRecord,
-    SERIES, SUMMARY, StudyRecord,
+    COMPLETIONS, SERIES, SUMMARY, StudyRecord,
 };
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -133,17 +133,24 @@ impl Archive {
         Ok(tables.contains_key(FLOWS.file).then_some(StoredRun { tables, run }))
     }
 
-    /// Returns the tables of a finished run, with the samples of the series in `wanted`.
-    pub(crate) fn tables(&self, finished: &StoredRun, wanted: &WantedSeries) -> Result<MetricTables, String> {
-        let tables = MetricTables::parse(&finished.tables).map_err(|error| error.to_string())?;
-        if wanted.is_empty() {
-            return Ok(tables);
+    /// Returns the tables of a finished run, with the rows of long tables in `wanted`.
+    pub(crate) fn tables(&self, finished: &StoredRun, wanted: &WantedRows) -> Result<MetricTables, String> {
+        let mut tables = MetricTables::parse(&finished.tables).map_err(|error| error.to_string())?;
+        let open = |name: &str| {
+            let file = self.files.open(&self.run_folder(&finished.run.key).join(name));
+            file.map_err(|refused| refused.to_string())
+        };
+        if !wanted.series.is_empty()
+            && let Some(file) = open(SERIES.file)?
+        {
+            tables = tables.with_series(file, wanted).map_err(|error| error.to_string())?;
         }
-        let series = self.files.open(&self.run_folder(&finished.run.key).join(SERIES.file));
-        match series.map_err(|refused| refused.to_string())? {
-            Some(file) => tables.with_series(file, wanted).map_err(|error| error.to_string()),
-            None => Ok(tables),
+        if !wanted.completions.is_empty()
+            && let Some(file) = open(COMPLETIONS.file)?
+        {
+            tables = tables.with_completions(file, wanted).map_err(|error| error.to_string())?;
         }
+        Ok(tables)
     }
 
     /// Returns a location for the files that the run with this key may write during its execution. [`Archive::store`]
@@ -167,7 +174,7 @@ impl Archive {
     pub(crate) fn digest(&self, key: &str) -> Option<[u8; 32]> {
         let folder = self.run_folder(key);
         let mut hash = Sha256::new();
-        for name in TABLES.into_iter().chain([SERIES.file]) {
+        for name in TABLES.into_iter().chain([SERIES.file, COMPLETIONS.file]) {
             if let Some(mut file) = self.files.open(&folder.join(name)).ok()? {
                 hash.update(name.as_bytes());
                 hash.update(file.metadata().ok()?.len().to_le_bytes());

@@ -28,6 +28,10 @@ pub trait EvaluationContext {
     fn event(&self, _event: &str, _value: &str) -> Option<f64> {
         None
     }
+    /// Returns a column of `completions.csv` for an exchange or transfer of a flow, by its number from 1.
+    fn completion(&self, _flow: &str, _number: u64, _column: &str) -> Option<f64> {
+        None
+    }
     /// Returns a value of the lateness record.
     fn lateness(&self, _name: &str) -> Option<f64> {
         None
@@ -228,6 +232,9 @@ fn evaluate(node: &ExpressionNode, environment: &dyn EvaluationContext) -> Resul
         }
         Operation::Measured { subject, metric } => Value::Numbers(environment.measured_series(subject, metric)),
         Operation::Event { event, value } => Value::Numbers(vec![environment.event(event, value).and_then(finite)]),
+        Operation::Completion { flow, number, column } => {
+            Value::Numbers(vec![environment.completion(flow, *number, column).and_then(finite)])
+        }
         Operation::Lateness(name) => Value::Numbers(vec![environment.lateness(name).and_then(finite)]),
         Operation::Lookup(lookup) => Value::Numbers(environment.lookup(lookup)),
         Operation::Negate(inner) => Value::Numbers(each(numbers(inner, environment)?, |number| -number)),
@@ -356,6 +363,10 @@ fn call(
         Function::Jain => one(complete(&first).and_then(|values| statistics::jain_index(&values))),
         Function::Present => first.into_iter().filter(Option::is_some).collect(),
         Function::Deviation => one(complete(&first).and_then(|values| statistics::standard_deviation(&values))),
+        Function::Differences => {
+            let pairs = first.iter().zip(first.iter().skip(1));
+            pairs.map(|(before, after)| finite((*after)? - (*before)?)).collect()
+        }
         Function::Part => {
             let place = |index: usize| single(lists.get(index).map_or(&[][..], Vec::as_slice), column, "one number");
             let (number, of) = (place(1)?, place(2)?);
@@ -433,6 +444,10 @@ mod tests {
         }
         fn event(&self, event: &str, value: &str) -> Option<f64> {
             (event == "fall" && value == "at_s").then_some(2.5)
+        }
+        fn completion(&self, flow: &str, number: u64, column: &str) -> Option<f64> {
+            // 1.5 s and 3 s; the third was not completed.
+            (flow == "a" && column == "completed_s" && number < 3).then_some(1.5 * number as f64)
         }
         fn lateness(&self, name: &str) -> Option<f64> {
             (name == "events.p90_s").then_some(0.25)
@@ -531,6 +546,22 @@ mod tests {
         assert_eq!(metric("event('fall', 'at_s') * 2"), Some(5.0));
         assert_eq!(metric("event('rise', 'at_s')"), None);
         assert_eq!(metric("count(present(event('rise', 'at_s')))"), Some(0.0));
+    }
+
+    #[test]
+    fn completion_is_one_number_or_missing() {
+        assert_eq!(metric("completion('a', 2, 'completed_s') - completion('a', 1, 'completed_s')"), Some(1.5));
+        assert_eq!(metric("completion('a', 3, 'completed_s')"), None);
+        assert_eq!(metric("count(present(completion('a', 3, 'bytes')))"), Some(0.0));
+    }
+
+    #[test]
+    fn differences_are_those_of_neighbors() {
+        // Squares from 1 to 16: 3, 5, 7.
+        assert_eq!(metric("count(differences(series('l', 'm', 1, 4)))"), Some(3.0));
+        assert_eq!(metric("sum(differences(series('l', 'm', 1, 4)) ^ 2)"), Some(9.0 + 25.0 + 49.0));
+        assert_eq!(metric("max(differences(series('l', 'm', 1, 4)))"), Some(7.0));
+        assert_eq!(metric("count(differences(x))"), Some(0.0));
     }
 
     #[test]

@@ -13,6 +13,8 @@
 //!   the application metrics that both ends of the flows report under this name.
 //! * `event("EVENT", "NAME")` is a time or a recorded metric of an event of the scenario, as in `events.csv`: `met_s`,
 //!   `at_s` or the name of a metric. The value is missing if the event did not happen.
+//! * `completion("FLOW", N, "COLUMN")` is a column of `completions.csv` (`started_s`, `completed_s` or `bytes`) for
+//!   exchange or transfer N of a flow. The value is missing if it was not completed.
 //! * `lateness("NAME")` is a value of the lateness record of a real-time run, such as `events.p90_s`. It is missing in
 //!   virtual time.
 //! * A missing value is an empty cell, a flow that does not exist, or a point that was not run. All results that are
@@ -135,6 +137,17 @@ impl Expression {
         found
     }
 
+    /// Returns the flow and the number of each exchange or transfer in `completions.csv` that the expression needs.
+    pub fn completions(&self) -> Vec<(&str, u64)> {
+        let mut found = Vec::new();
+        self.root.visit(&mut |node| {
+            if let Operation::Completion { flow, number, .. } = &node.operation {
+                found.push((flow.as_str(), *number));
+            }
+        });
+        found
+    }
+
     /// Returns whether the expression reads events of the scenario.
     pub fn reads_events(&self) -> bool {
         let mut found = false;
@@ -150,6 +163,7 @@ impl Expression {
             Operation::Series { .. }
             | Operation::Measured { .. }
             | Operation::Event { .. }
+            | Operation::Completion { .. }
             | Operation::Lateness(_) => only = false,
             _ => {}
         });
@@ -213,6 +227,7 @@ impl ExpressionNode {
             | Operation::Series { .. }
             | Operation::Measured { .. }
             | Operation::Event { .. }
+            | Operation::Completion { .. }
             | Operation::Lateness(_)
             | Operation::Lookup(_) => {}
         }
@@ -228,6 +243,7 @@ pub(crate) enum Operation {
     Series { subject: String, metric: String, from_s: f64, to_s: f64 },
     Measured { subject: String, metric: String },
     Event { event: String, value: String },
+    Completion { flow: String, number: u64, column: &'static str },
     Lateness(String),
     Lookup(Lookup),
     Negate(Box<ExpressionNode>),
@@ -336,6 +352,7 @@ pub(crate) enum Function {
     Any,
     Jain,
     Deviation,
+    Differences,
     Part,
     Holds,
 }
@@ -345,7 +362,7 @@ const MANY: usize = usize::MAX;
 
 /// Functions by name: the kind of the arguments and of the result (`holds`: a number), and the minimum and maximum
 /// number of arguments.
-pub(crate) const FUNCTIONS: [(&str, Function, ValueKind, usize, usize); 19] = [
+pub(crate) const FUNCTIONS: [(&str, Function, ValueKind, usize, usize); 20] = [
     ("abs", Function::Abs, ValueKind::Number, 1, 1),
     ("sqrt", Function::Sqrt, ValueKind::Number, 1, 1),
     ("log10", Function::Log10, ValueKind::Number, 1, 1),
@@ -363,6 +380,7 @@ pub(crate) const FUNCTIONS: [(&str, Function, ValueKind, usize, usize); 19] = [
     ("any", Function::Any, ValueKind::Boolean, 1, MANY),
     ("jain", Function::Jain, ValueKind::Number, 1, 1),
     ("deviation", Function::Deviation, ValueKind::Number, 1, 1),
+    ("differences", Function::Differences, ValueKind::Number, 1, 1),
     ("part", Function::Part, ValueKind::Number, 3, 3),
     ("holds", Function::Holds, ValueKind::Boolean, 1, 1),
 ];

@@ -116,7 +116,8 @@ impl Loader<'_> {
         if experiments.is_empty() {
             self.wrong(root.location_of("experiment"), "experiment", "there is no experiment", &["[[experiment]]"]);
         }
-        let metrics = self.metrics(root, &experiments, &parameters);
+        let mut metrics = self.metrics(root, &experiments, &parameters);
+        self.apply_own_metrics(root, &mut metrics);
         let names: Vec<&str> = experiments.iter().map(|experiment| experiment.name.as_str()).collect();
         let selected = self.selected(root, &names);
         let claims = self.claims(root);
@@ -506,6 +507,39 @@ impl Loader<'_> {
             metrics.push(Metric { record, expression });
         }
         metrics
+    }
+
+    /// Applies the key `metrics` of experiments: a metric that names no experiments does not apply to an experiment
+    /// that has the key and does not list the metric.
+    fn apply_own_metrics(&mut self, root: &Tree, metrics: &mut [Metric]) {
+        let experiments = root.tables("experiment");
+        let names: Vec<String> = metrics.iter().map(|metric| metric.name.clone()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        for tree in experiments.iter().filter(|tree| tree.get("metrics").is_some()) {
+            let experiment = tree.text("name");
+            for value in tree.list("metrics") {
+                self.exists(value.place, "metrics", "metric", value.text(), &names);
+                let named = metrics.iter().find(|metric| metric.name == value.text());
+                if let Some(metric) = named.filter(|metric| !metric.applies_to(experiment)) {
+                    let message = format!("{} applies to {} only", metric.name, metric.experiments.join(", "));
+                    self.wrong(value.place, "metrics", message, &["a metric without `experiments`, or with this one"]);
+                }
+            }
+        }
+        let lists = |tree: &Tree, metric: &str| {
+            tree.get("metrics").is_none() || tree.list("metrics").iter().any(|value| value.text() == metric)
+        };
+        for metric in metrics.iter_mut().filter(|metric| metric.experiments.is_empty()) {
+            let of: Vec<&Tree> = experiments.iter().filter(|tree| lists(tree, &metric.name)).collect();
+            if of.is_empty() {
+                let place = root.tables("metric").iter().find(|tree| tree.text("name") == metric.name);
+                let place = place.map_or(root.place, |tree| tree.location_of("name"));
+                let message = format!("no experiment has the metric {}", metric.name);
+                self.wrong(place, "metric", message, &["an experiment that lists it in `metrics`"]);
+            } else if of.len() < experiments.len() {
+                metric.record.experiments = of.iter().map(|tree| tree.text("name").to_owned()).collect();
+            }
+        }
     }
 
     fn claims(&mut self, root: &Tree) -> Vec<Claim> {

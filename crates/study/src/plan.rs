@@ -340,6 +340,12 @@ impl EvaluationContext for Names<'_> {
         }
         Some(1.0)
     }
+    fn completion(&self, flow: &str, _number: u64, _column: &str) -> Option<f64> {
+        if !self.scenario.flows.is_empty() && !self.scenario.flows.iter().any(|name| name == flow) {
+            *self.unmatched.borrow_mut() = Some((Subject::Flow, flow.to_owned()));
+        }
+        Some(1.0)
+    }
     fn variable(&self, name: &str) -> Option<f64> {
         self.point.numbers.get(name).copied()
     }

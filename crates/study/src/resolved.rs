@@ -109,6 +109,8 @@ fn experiment_record(experiment: &Experiment) -> ExperimentRecord {
         runs: Some(experiment.runs),
         quick_runs: experiment.quick_runs,
         late_runs: Some(experiment.late_runs).filter(|late_runs| *late_runs != LateRuns::LeaveOut),
+        // Each metric names its experiments.
+        metrics: None,
         set: settings(&experiment.set),
         replications: experiment.replications.clone(),
         quick_set: Some(settings(&experiment.quick_set)).filter(|_| !experiment.quick_set.is_empty()),

@@ -14,7 +14,7 @@ use crate::single_metrics;
 use crate::study::{Experiment, Metric, SeedSource, Study};
 use crate::summary::{MeasuredValues, SeedVerdicts, cpu_of, row_to_json};
 use crate::sweep::{RunResult, StudyObserver, Sweep};
-use crate::tables::WantedSeries;
+use crate::tables::WantedRows;
 use fullpipe_archive::{
     EXPECTATIONS, ExpectationRow, FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, RunRecord, SUMMARY,
     SummaryRow, Verdict, Warning, WarningKind,
@@ -125,7 +125,7 @@ pub fn run(
         archive: &archive,
         build: &build,
         options: options.run.clone(),
-        series: wanted_series(study),
+        wanted: wanted_rows(study),
         only_reuse: options.only_reuse,
     };
     let results = sweep.run(jobs, progress, stop)?;
@@ -139,8 +139,8 @@ pub fn run(
         None => None,
         Some(random_starts) => {
             let plan = with_random_starts(study, laboratory, &plan, &deterministic, &random_starts)?;
-            let (options, series) = (options.run.clone(), sweep.series.clone());
-            let sweep = Sweep { plan: &plan, options, series, only_reuse: false, ..sweep };
+            let (options, wanted) = (options.run.clone(), sweep.wanted.clone());
+            let sweep = Sweep { plan: &plan, options, wanted, only_reuse: false, ..sweep };
             let results = sweep.run(jobs, progress, stop)?;
             Some((plan, results))
         }
@@ -219,10 +219,15 @@ pub(crate) fn jobs_of(
     Ok(jobs)
 }
 
-/// Returns the samples that the metrics of a study need.
-pub(crate) fn wanted_series(study: &Study) -> WantedSeries {
-    let owned = |(subject, metric): (&str, &str)| (subject.to_owned(), metric.to_owned());
-    study.metrics.iter().flat_map(|metric| metric.expression.series()).map(owned).collect()
+/// Returns the rows of long tables that the metrics of a study need.
+pub(crate) fn wanted_rows(study: &Study) -> WantedRows {
+    let expressions = || study.metrics.iter().map(|metric| &metric.expression);
+    let series = expressions().flat_map(|expression| expression.series());
+    let completions = expressions().flat_map(|expression| expression.completions());
+    WantedRows {
+        series: series.map(|(subject, metric)| (subject.to_owned(), metric.to_owned())).collect(),
+        completions: completions.map(|(flow, number)| (flow.to_owned(), number)).collect(),
+    }
 }
 
 /// Returns the study with the seeds of the runs that the folder already has. This applies if a scenario is run on its

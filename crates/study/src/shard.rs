@@ -10,7 +10,7 @@ use crate::files::FileSystem;
 use crate::plan::{Plan, make_plan};
 use crate::port::{RunOptions, Runner};
 use crate::resolved::resolved_text;
-use crate::run::{StudyOptions, jobs_of, wanted_series};
+use crate::run::{StudyOptions, jobs_of, wanted_rows};
 use crate::study::Study;
 use crate::sweep::{RunResult, StudyObserver, Sweep};
 use fullpipe_units::words::format_count;
@@ -143,7 +143,7 @@ pub fn run_shard(
         archive: &archive,
         build: &build,
         options: options.run.clone(),
-        series: wanted_series(study),
+        wanted: wanted_rows(study),
         only_reuse: false,
     };
     let results = sweep.run(jobs, progress, stop)?;

@@ -8,7 +8,7 @@ use crate::experience::FlowSummary;
 use crate::plan::{Plan, PlannedRun};
 use crate::port::{RunError, RunOptions, Runner};
 use crate::study::{SeedSource, Study};
-use crate::tables::{HalfContext, PointContext, WantedSeries, half_tolerance};
+use crate::tables::{HalfContext, PointContext, WantedRows, half_tolerance};
 use fullpipe_archive::Warning;
 use fullpipe_archive::json::JsonValue;
 use fullpipe_units::RandomStream;
@@ -135,8 +135,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) archive: &'a Archive,
     pub(crate) build: &'a str,
     pub(crate) options: RunOptions,
-    /// The data of `series.csv` that metrics need.
-    pub(crate) series: WantedSeries,
+    /// The rows of long tables that metrics need.
+    pub(crate) wanted: WantedRows,
     /// Whether every run exists, even if it fell behind real time, and none may be made.
     pub(crate) only_reuse: bool,
 }
@@ -305,7 +305,7 @@ impl Sweep<'_> {
     fn values(&self, run: &PlannedRun, finished: &StoredRun, reused: bool) -> Result<RunResult, Ended> {
         let tables = self
             .archive
-            .tables(finished, &self.series)
+            .tables(finished, &self.wanted)
             .map_err(|reason| Ended::Wrong(format!("the run {} ({}): {reason}", run.key, run.label)))?;
         let lateness = finished.run.lateness.as_ref().and_then(JsonValue::to_json);
         let (mut values, mut halves) = (Vec::new(), Vec::new());

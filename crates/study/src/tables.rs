@@ -7,7 +7,7 @@ use crate::expression::{figure_name, link_column};
 use crate::lateness;
 use crate::study::Metric;
 use fullpipe_archive::{
-    Columns, EVENTS, EventRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, RecordError,
+    COMPLETIONS, Columns, CompletionRow, EVENTS, EventRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, RecordError,
     SERIES, SeriesRow,
 };
 use serde_json::Value;
@@ -26,8 +26,14 @@ pub(crate) const EVENT_AT: &str = "at_s";
 /// The samples of one series in order of time: seconds and value.
 type Samples = Vec<(f64, f64)>;
 
-/// The series that metrics need: subject and metric.
-pub(crate) type WantedSeries = BTreeSet<(String, String)>;
+/// The rows of long tables that metrics need. Only these are kept in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WantedRows {
+    /// Rows of `series.csv`, by subject and metric.
+    pub(crate) series: BTreeSet<(String, String)>,
+    /// Rows of `completions.csv`, by flow and number.
+    pub(crate) completions: BTreeSet<(String, u64)>,
+}
 
 /// The tables of a run.
 #[derive(Debug)]
@@ -39,6 +45,8 @@ pub(crate) struct MetricTables {
     figures: Vec<FigureRow>,
     /// The samples by subject, then by metric.
     series: BTreeMap<String, BTreeMap<String, Samples>>,
+    /// The wanted exchanges and transfers that were completed, by flow and number.
+    completions: BTreeMap<(String, u64), CompletionRow>,
 }
 
 impl MetricTables {
@@ -56,13 +64,14 @@ impl MetricTables {
                 .map_or(Ok(Vec::new()), |events| EVENTS.read(Path::new(EVENTS.file), events))?,
             figures: figures.map_or(Ok(Vec::new()), |figures| FIGURES.read(Path::new(FIGURES.file), figures))?,
             series: BTreeMap::new(),
+            completions: BTreeMap::new(),
         })
     }
 
     /// Adds samples from `series.csv`. Only the samples of wanted series are kept, because the file of a long run may
     /// be larger than the memory.
-    pub(crate) fn with_series(mut self, input: impl Read, wanted: &WantedSeries) -> Result<Self, RecordError> {
-        for (subject, metric) in wanted {
+    pub(crate) fn with_series(mut self, input: impl Read, wanted: &WantedRows) -> Result<Self, RecordError> {
+        for (subject, metric) in &wanted.series {
             self.series.entry(subject.clone()).or_default().insert(metric.clone(), Vec::new());
         }
         let mut reader = SERIES.reader(Path::new(SERIES.file), input)?;
@@ -71,6 +80,19 @@ impl MetricTables {
             let samples = self.series.get_mut(&row.subject).and_then(|of_subject| of_subject.get_mut(&row.metric));
             if let (Some(samples), Some(value)) = (samples, row.value) {
                 samples.push((SeriesRow::time_s().number(&row), value));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Adds the wanted rows of `completions.csv`.
+    pub(crate) fn with_completions(mut self, input: impl Read, wanted: &WantedRows) -> Result<Self, RecordError> {
+        let mut reader = COMPLETIONS.reader(Path::new(COMPLETIONS.file), input)?;
+        let mut row = CompletionRow::default();
+        while reader.read_next(&mut row)? {
+            let key = (row.flow.clone(), row.number);
+            if wanted.completions.contains(&key) {
+                self.completions.insert(key, row.clone());
             }
         }
         Ok(self)
@@ -145,6 +167,10 @@ impl EvaluationContext for PointContext<'_> {
             EVENT_AT => rows.next().and_then(|row| Some(row.at_s?.as_secs_f64())),
             metric => rows.find(|row| row.metric == metric)?.value,
         }
+    }
+    fn completion(&self, flow: &str, number: u64, column: &str) -> Option<f64> {
+        let row = self.tables.completions.get(&(flow.to_owned(), number))?;
+        Some(COMPLETIONS.numeric_column(column)?.number(row))
     }
     fn lateness(&self, name: &str) -> Option<f64> {
         lateness::figure(self.lateness?, name)
@@ -245,7 +271,7 @@ mod tests {
         };
         let series = [(1, "core", 5.0), (2, "core", 6.0), (3, "core", 7.0), (3, "other", 8.0)].map(sample);
         let series = SERIES.to_bytes(series);
-        let wanted: WantedSeries = [("core".to_owned(), "drops".to_owned())].into();
+        let wanted = WantedRows { series: [("core".to_owned(), "drops".to_owned())].into(), ..WantedRows::default() };
         let mut files = BTreeMap::from([(FLOWS.file, FLOWS.to_bytes([flow("core", 0)]))]);
         let tables = |files: &BTreeMap<_, _>| {
             MetricTables::parse(files).and_then(|tables| tables.with_series(&series[..], &wanted)).expect("tables")
@@ -257,6 +283,22 @@ mod tests {
         assert_eq!(at(&tables).series("core", "drops", 1.0, 2.0), [Some(5.0), Some(6.0)]);
         // Not wanted, so not stored.
         assert_eq!(at(&tables).measured_series("other", "drops"), []);
+    }
+
+    #[test]
+    fn completions_are_found_by_flow_and_number_if_a_metric_needs_them() {
+        let completions = b"flow,number,started_s,completed_s,bytes\nf,1,2,3.5,15000\ng,1,2,9,7\nf,2,3,4.25,135000\n";
+        let wanted = WantedRows { completions: [("f".to_owned(), 2), ("f".to_owned(), 3)].into(), ..WantedRows::default() };
+        let files = BTreeMap::from([(FLOWS.file, FLOWS.to_bytes([flow("f", 0)]))]);
+        let tables = MetricTables::parse(&files).and_then(|tables| tables.with_completions(&completions[..], &wanted));
+        let tables = tables.expect("tables");
+        let value = |flow, number, column| at(&tables).completion(flow, number, column);
+        assert_eq!(
+            [value("f", 2, "started_s"), value("f", 2, "completed_s"), value("f", 2, "bytes")],
+            [Some(3.0), Some(4.25), Some(135_000.0)]
+        );
+        // The first exists but is not wanted, the third was not completed, and g is another flow.
+        assert_eq!([value("f", 1, "bytes"), value("f", 3, "bytes"), value("g", 2, "bytes")], [None; 3]);
     }
 
     #[test]

@@ -37,6 +37,39 @@ fn wrong(right: &str, wrong: &str, on: &str, found: &str, says: &str, expects: &
     assert!(expected.contains(expects), "{error}\nexpected set: {expected}");
 }
 
+/// The study with `metrics` in its first experiment, `sizes`.
+fn with_own_metrics(metrics: &str) -> String {
+    STUDY.replacen("name = \"sizes\"\n", &format!("name = \"sizes\"\nmetrics = {metrics}\n"), 1)
+}
+
+#[test]
+fn metrics_of_an_experiment_exclude_the_other_metrics_without_experiments() {
+    let study = common::study_of(&with_own_metrics("[\"packets\", \"window_bytes\"]"));
+    let applies = |metric: &str, experiment: &str| {
+        study.metrics.iter().any(|known| known.name == metric && known.applies_to(experiment))
+    };
+    assert!(applies("packets", "sizes") && applies("packets", "shapes"));
+    // Not listed, and names no experiments.
+    assert!(!applies("rate_bps", "sizes") && applies("rate_bps", "shapes"));
+    // Names the experiment itself, listed or not.
+    assert!(applies("window_bytes", "sizes") && applies("per_size", "sizes"));
+}
+
+#[test]
+fn metrics_of_an_experiment_must_exist_and_apply() {
+    let first = |text: &str| errors_of(text, PUBLISHED)[0].to_string();
+    let unknown = first(&with_own_metrics("[\"packet\"]"));
+    assert!(unknown.contains("no metric packet") && unknown.contains("packets"), "{unknown}");
+    let other = STUDY.replacen("name = \"shapes\"\n", "name = \"shapes\"\nmetrics = [\"per_size\"]\n", 1);
+    assert!(first(&other).contains("per_size applies to sizes only"), "{}", first(&other));
+    let nowhere = with_own_metrics("[\"packets\"]").replacen(
+        "name = \"shapes\"\n",
+        "name = \"shapes\"\nmetrics = [\"packets\"]\n",
+        1,
+    );
+    assert!(first(&nowhere).contains("no experiment has the metric rate_bps"), "{}", first(&nowhere));
+}
+
 #[test]
 fn names_that_do_not_exist() {
     wrong("runs = 3", "rums = 3", "rums", "rums", "rums is not a key", "runs");

@@ -8,7 +8,7 @@ use crate::expression::{
 use crate::lateness;
 use crate::single_metrics::expression_of_summary;
 use crate::words::{list_of, suggestion};
-use fullpipe_archive::{FLOWS, LINKS};
+use fullpipe_archive::{COMPLETIONS, FLOWS, LINKS};
 use fullpipe_lab::metric_names;
 use std::fmt;
 
@@ -18,6 +18,10 @@ type Parsed<T = ExpressionNode> = Result<T, ExpressionError>;
 const MAX_DEPTH: usize = 60;
 /// The maximum number of operators of one precedence level in a row.
 const MAX_CHAIN: usize = 200;
+/// The functions that read the records of one run, for metrics only.
+const OF_ONE_RUN: [&str; 5] = ["series", "measured", "event", "completion", "lateness"];
+/// The largest number of an exchange or transfer; all integers up to it are exact as `f64`.
+const MAX_COMPLETION: f64 = 1e15;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
@@ -372,8 +376,9 @@ impl Parser {
             ("series", ExpressionPurpose::Metric) => return self.series(column),
             ("measured", ExpressionPurpose::Metric) => return self.measured(column),
             ("event", ExpressionPurpose::Metric) => return self.event(column),
+            ("completion", ExpressionPurpose::Metric) => return self.completion(column),
             ("lateness", ExpressionPurpose::Metric) => return self.lateness(column),
-            ("series" | "measured" | "event" | "lateness", ExpressionPurpose::Claim) => {
+            (name, ExpressionPurpose::Claim) if OF_ONE_RUN.contains(&name) => {
                 return Err(ExpressionError::new(column, format!("`{name}` sees one run and belongs in a metric")));
             }
             _ => {}
@@ -381,7 +386,7 @@ impl Parser {
         let Some((_, function, kind, fewest, most)) = FUNCTIONS.into_iter().find(|function| function.0 == name) else {
             let mut known: Vec<&str> = FUNCTIONS.iter().map(|function| function.0).collect();
             known.extend(match self.purpose {
-                ExpressionPurpose::Metric => ["series", "measured", "event", "lateness"].as_slice(),
+                ExpressionPurpose::Metric => OF_ONE_RUN.as_slice(),
                 ExpressionPurpose::Claim => ["metric", "runs"].as_slice(),
             });
             let message = format!(
@@ -452,6 +457,29 @@ impl Parser {
         let value = self.text("`met_s`, `at_s` or a metric's name in quotation marks")?;
         self.expect(")", "to end `event`")?;
         Ok(ExpressionNode { column, kind: ValueKind::Number, operation: Operation::Event { event, value } })
+    }
+
+    /// Parses `completion("FLOW", N, "COLUMN")`.
+    fn completion(&mut self, column: usize) -> Parsed {
+        let flow = self.text("a flow's name in quotation marks")?;
+        self.expect(",", "and the number of an exchange or transfer")?;
+        let at = self.peek().1;
+        let number = self.number("the number of an exchange or transfer, from 1")?;
+        if number.fract() != 0.0 || !(1.0..=MAX_COMPLETION).contains(&number) {
+            let message = format!("an exchange or transfer has no number {number}; expected an integer from 1 to {MAX_COMPLETION}");
+            return Err(ExpressionError::new(at, message));
+        }
+        self.expect(",", "and a column of completions.csv")?;
+        let at = self.peek().1;
+        let name = self.text("a column's name in quotation marks")?;
+        let Some(wanted) = COMPLETIONS.numeric_column(&name) else {
+            let (near, all) = (suggestion(&name, COMPLETIONS.numeric_names()), list_of(COMPLETIONS.numeric_names()));
+            let message = format!("`{name}` is not a column of numbers in {}{near}; expected {all}", COMPLETIONS.file);
+            return Err(ExpressionError::new(at, message));
+        };
+        self.expect(")", "to end `completion`")?;
+        let operation = Operation::Completion { flow, number: number as u64, column: wanted.name };
+        Ok(ExpressionNode { column, kind: ValueKind::Number, operation })
     }
 
     /// Parses `lateness("NAME")`.
