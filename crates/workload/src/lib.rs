@@ -54,7 +54,7 @@ pub use poisson::{
 pub use request_response::{ConnectionUse, RequestResponseClient, RequestResponseServer, RequestResponseSpec};
 pub use sink::Sink;
 pub use tmix::{BoxedTrace, SharedTrace, TmixAcceptor, TmixInitiator, TmixOptions, TmixSpec, TmixTraceSource};
-pub use transfers::{Transfer, TransfersSender, TransfersSpec};
+pub use transfers::{Transfer, TransfersReceiver, TransfersSender, TransfersSpec};
 pub use tunnel::TunnelSpec;
 pub use video_abr::{AbrAlgorithm, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
 pub use video_cbr::{VideoCbrSender, VideoCbrSpec};

@@ -1,7 +1,7 @@
 //! A list of transfers on one connection. Each starts at its time, or when the previous one has been written if that is later.
-//! The stream is finished after the last.
+//! The stream is finished after the last. The receiver records when it has received each transfer completely.
 
-use crate::application::{Application, Io, StreamId};
+use crate::application::{self, Application, Completion, Io, Progress, StreamId};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
 use crate::demand::Demand;
 use fullpipe_schema::component::{self, Declaration, SettingsReader};
@@ -90,7 +90,8 @@ impl WorkloadSettings for TransfersSpec {
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError> {
-        Ok(context.with_sink(TransfersSender::new(self.transfers.clone())))
+        let receiver = TransfersReceiver::new(self.transfers.clone(), context.start, context.receiver_closes);
+        Ok([Box::new(TransfersSender::new(self.transfers.clone())), Box::new(receiver)])
     }
 }
 
@@ -147,5 +148,74 @@ impl Application for TransfersSender {
         if matches!(event, TransportEvent::Connected | TransportEvent::Writable) {
             self.fill(io);
         }
+    }
+}
+
+/// A receiver of transfers. The start of a completion is the time at which the transfer was due.
+#[derive(Debug)]
+pub struct TransfersReceiver {
+    transfers: Vec<Transfer>,
+    start: Instant,
+    /// Whether it closes its own side after the peer has closed.
+    closes: bool,
+    /// Bytes received of the transfer whose completion is next.
+    received_bytes: u64,
+    completions: Vec<Completion>,
+    progress: Progress,
+}
+
+impl TransfersReceiver {
+    /// Creates a receiver of these transfers, of a flow that starts at `start`.
+    pub fn new(transfers: Vec<Transfer>, start: Instant, closes: bool) -> Self {
+        TransfersReceiver {
+            transfers,
+            start,
+            closes,
+            received_bytes: 0,
+            completions: Vec::new(),
+            progress: Progress::default(),
+        }
+    }
+
+    fn read(&mut self, id: StreamId, io: &mut dyn Io) {
+        let now = io.now();
+        while let Some(transfer) = self.transfers.get(self.completions.len()) {
+            let length = application::read_length(id, transfer.size_bytes - self.received_bytes, io);
+            if length == 0 {
+                return;
+            }
+            self.progress.count_received(length, now);
+            self.received_bytes += length;
+            if self.received_bytes == transfer.size_bytes {
+                let started = self.start.saturating_add(transfer.at);
+                self.completions.push(Completion { started, completed: now, bytes: transfer.size_bytes });
+                self.received_bytes = 0;
+            }
+        }
+    }
+}
+
+impl Application for TransfersReceiver {
+    fn on_stream(&mut self, stream: StreamId, event: TransportEvent, io: &mut dyn Io) {
+        match event {
+            TransportEvent::Readable => self.read(stream, io),
+            TransportEvent::PeerFinished => {
+                self.progress.completed = Some(io.now());
+                if self.closes
+                    && let Some(stream) = io.stream(stream)
+                {
+                    stream.finish();
+                }
+            }
+            TransportEvent::Connected | TransportEvent::Writable | TransportEvent::Closed(_) => {}
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    fn completions(&self) -> &[Completion] {
+        &self.completions
     }
 }

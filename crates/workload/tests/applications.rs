@@ -2,7 +2,7 @@
 
 use fullpipe_transport::{CloseReason, Payload, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant};
-use fullpipe_workload::{Application, BulkSender, ConstantRateSender, Io, Sink, StreamId, Transfer, TransfersSender};
+use fullpipe_workload::{Application, BulkSender, ConstantRateSender, Io, Sink, StreamId, Transfer, TransfersReceiver, TransfersSender};
 
 #[derive(Default)]
 struct Buffer {
@@ -160,6 +160,33 @@ fn transfers_start_at_their_time_or_after_the_previous_one() {
     sender.on_stream(StreamId(0), TransportEvent::Writable, &mut host);
     assert_eq!(host.stream.writes, [600, 400, 300, 100]);
     assert!(host.stream.finished);
+}
+
+#[test]
+fn receiver_of_transfers_records_each_when_its_last_byte_arrives() {
+    let at = |nanoseconds, size_bytes| Transfer { at: Duration::from_nanos(nanoseconds), size_bytes };
+    for closes in [false, true] {
+        let mut host = Host::new(0);
+        // The flow starts at 1000 ns.
+        let transfers = vec![at(0, 600), at(50, 700), at(60, 100)];
+        let mut receiver = TransfersReceiver::new(transfers, Instant::from_nanos(1000), closes);
+        // Bytes received in total, by time: the transfers end at 600, 1300 and 1400.
+        for (now, bytes) in [(1100, 599), (1200, 1), (1300, 800)] {
+            host.now = Instant::from_nanos(now);
+            host.stream.readable = bytes;
+            receiver.on_stream(StreamId(0), TransportEvent::Readable, &mut host);
+        }
+        let times: Vec<(u64, u64, u64)> = receiver
+            .completions()
+            .iter()
+            .map(|one| (one.started.as_nanos(), one.completed.as_nanos(), one.bytes))
+            .collect();
+        assert_eq!(times, [(1000, 1200, 600), (1050, 1300, 700), (1060, 1300, 100)]);
+        assert_eq!((receiver.progress().received_bytes, receiver.progress().completed), (1400, None));
+        receiver.on_stream(StreamId(0), TransportEvent::PeerFinished, &mut host);
+        assert_eq!(receiver.progress().completed, Some(Instant::from_nanos(1300)));
+        assert_eq!(host.stream.finished, closes);
+    }
 }
 
 #[test]
