@@ -22,7 +22,7 @@ pub const DECLARATIONS: &[Declaration] = &{
 };
 
 /// Names that are reserved for later versions.
-pub const PLANNED_CONTROLS: &[&str] = &["lp", "copa", "prague"];
+pub const PLANNED_CONTROLS: &[&str] = &["copa", "prague"];
 
 const KNOWN: usize = DECLARATIONS.len() + PLANNED_CONTROLS.len();
 
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(
             error("cubik").to_string(),
             "unknown congestion control `cubik`; did you mean `cubic`? (expected one of newreno, linux-reno, cubic, \
-             bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, ledbat, dctcp, bbr1, bbr3)"
+             bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, dctcp, bbr1, bbr3)"
         );
     }
 
@@ -199,7 +199,7 @@ mod tests {
                 error.to_string(),
                 format!(
                     "congestion control `{name}` is not in this version (expected one of newreno, linux-reno, cubic, \
-                     bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, ledbat, dctcp, bbr1, bbr3)"
+                     bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, dctcp, bbr1, bbr3)"
                 )
             );
         }
@@ -214,6 +214,34 @@ mod tests {
             let mut control = crate::WindowState::new(1_448, 14_480);
             dctcp.on_established(&mut control, fullpipe_units::Instant::ZERO, None);
             assert_eq!(control.codepoint, codepoint);
+        }
+    }
+
+    #[test]
+    fn with_abe_a_mark_reduces_the_window_less_than_a_loss() {
+        // RFC 8511 section 3.1: 0.8 for Reno and 0.85 for CUBIC after a mark. After a loss, and without the option, 0.5 and 0.7.
+        for (name, after_mark, after_loss) in [("newreno", 80_000, 50_000), ("linux-reno", 80_000, 50_000), ("cubic", 85_000, 70_000)]
+        {
+            for (abe, ecn, expected) in [
+                (true, true, after_mark),
+                (true, false, after_loss),
+                (false, true, after_loss),
+                (false, false, after_loss),
+            ] {
+                let options = ControlOptions { abe, ..ControlOptions::default() };
+                let mut controller = create(name, &options).expect("the name is in the catalogue");
+                let mut control = crate::WindowState::new(1_000, 100_000);
+                controller.on_established(&mut control, fullpipe_units::Instant::ZERO, None);
+                let congestion = crate::CongestionEvent {
+                    now: fullpipe_units::Instant::from_nanos(1),
+                    in_flight_bytes: 100_000,
+                    lost_bytes: if ecn { 0 } else { 1_000 },
+                    ecn,
+                    persistent: false,
+                };
+                controller.on_congestion(&mut control, &congestion);
+                assert_eq!(control.ssthresh_bytes, expected, "{name}: abe {abe}, ecn {ecn}");
+            }
         }
     }
 

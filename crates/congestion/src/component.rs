@@ -57,6 +57,9 @@ pub struct ControlOptions {
     pub quic: bool,
     /// Makes DCTCP send packets as ECT(1) instead of ECT(0), for queues that separate L4S traffic (RFC 9331).
     pub ect1: bool,
+    /// Selects Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC: a mark reduces the window less
+    /// than a loss. Other controls ignore the option.
+    pub abe: bool,
     /// Seed of the random choices of the control (phases and probe intervals of BBR). Connections need different seeds
     /// to make different choices.
     pub seed: u64,

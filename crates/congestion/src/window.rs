@@ -38,6 +38,12 @@ pub(crate) fn reduce(control: &mut WindowState, congestion: &CongestionEvent, re
     }
 }
 
+/// The window after a mark with Alternative Backoff with ECN: 0.8 of it, the value of RFC 8511 section 3.1 for Reno, in
+/// integers and without overflow.
+pub(crate) fn reno_after_mark(window_bytes: u64) -> u64 {
+    window_bytes / 5 * 4 + window_bytes % 5 * 4 / 5
+}
+
 /// Restarts after an idle period: limits the window to the initial window (RFC 5681 section 4.1).
 pub(crate) fn restart(control: &mut WindowState) {
     control.cwnd_bytes = control.cwnd_bytes.min(initial_window_bytes(segment(control)));

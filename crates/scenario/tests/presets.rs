@@ -85,6 +85,7 @@ fn presets_have_the_documented_values() {
         congestion: "cubic".into(), // CONFIG_DEFAULT_TCP_CONG
         hystart: true, // tcp_cubic's parameter `hystart` is 1; here by RFC 9406, which `linux_hystart` changes
         linux_hystart: false,
+        abe: false,
         fast_open_known: false,
         tls: None,
         tls_certificate_bytes: 3000, // as in the model of TLS: a leaf and two more
@@ -92,6 +93,7 @@ fn presets_have_the_documented_values() {
         connection: Config {
             mss_bytes: 1448,                                // 1500 - 20 (IPv4) - 20 (TCP) - 12 (timestamps)
             initial_window_segments: 10,                    // TCP_INIT_CWND
+            initial_ssthresh_bytes: None,
             send_buffer_bytes: 33_554_432,                  // the preset's own: 32 MiB
             receive_buffer_bytes: 33_554_432,               // the preset's own: 32 MiB
             initial_receive_window_bytes: None,             // the preset's own: all of the buffer from the start
@@ -140,6 +142,7 @@ fn presets_have_the_documented_values() {
         congestion: "newreno".into(), // ns3::TcpL4Protocol's SocketType
         hystart: false,               // of ns-3's controls, TcpCubic alone has HyStart
         linux_hystart: false,
+        abe: false,
         fast_open_known: false,
         tls: None,
         tls_certificate_bytes: 3000, // as in the model of TLS: a leaf and two more
@@ -147,6 +150,7 @@ fn presets_have_the_documented_values() {
         connection: Config {
             mss_bytes: 536,                                  // SegmentSize
             initial_window_segments: 10,                     // InitialCwnd
+            initial_ssthresh_bytes: None,
             send_buffer_bytes: 131_072,                      // SndBufSize
             receive_buffer_bytes: 131_072,                   // RcvBufSize
             initial_receive_window_bytes: None,              // ns-3 does not tune buffers
@@ -244,7 +248,7 @@ fn each_setting_sets_its_own_field() {
     let plain = good(&format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n")).scenario.flows.remove(0);
     let plain = self::tcp(&plain);
     type Change = fn(&mut Tcp);
-    let changes: [(&str, Change); 34] = [
+    let changes: [(&str, Change); 36] = [
         ("mss = 1001", |tcp| tcp.connection.mss_bytes = 1001),
         ("initial_receive_window = 1002", |tcp| tcp.connection.initial_receive_window_bytes = Some(1002)),
         ("sack = false", |tcp| tcp.connection.sack = false),
@@ -274,12 +278,14 @@ fn each_setting_sets_its_own_field() {
         ("eifel = false", |tcp| tcp.connection.eifel = false),
         ("frto = false", |tcp| tcp.connection.frto = false),
         ("limited_transmit = false", |tcp| tcp.connection.limited_transmit = false),
+        ("initial_ssthresh = '14480B'", |tcp| tcp.connection.initial_ssthresh_bytes = Some(14_480)),
         ("black_hole_timeouts = 7", |tcp| tcp.connection.black_hole_timeouts = Some(7)),
         ("ecn = 'off'", |tcp| tcp.connection.ecn = EcnMode::Off),
         ("ecn = 'active'", |tcp| tcp.connection.ecn = EcnMode::Active),
         ("ecn_feedback = 'dctcp'", |tcp| tcp.connection.ecn_feedback = EcnFeedback::Dctcp),
         ("ecn_feedback = 'accurate'", |tcp| tcp.connection.ecn_feedback = EcnFeedback::Accurate),
         ("proportional_ecn_reduction = false", |tcp| tcp.connection.proportional_ecn_reduction = false),
+        ("abe = true", |tcp| tcp.abe = true),
         ("pacing = true", |tcp| tcp.connection.pacing = true),
         ("fast_open = 'ask'", |tcp| tcp.connection.fast_open = true),
         ("fast_open = 'known'", |tcp| {

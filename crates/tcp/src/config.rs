@@ -80,6 +80,9 @@ pub struct Config {
     pub mss_bytes: u32,
     /// Initial window in segments (RFC 6928: 10).
     pub initial_window_segments: u32,
+    /// Slow-start threshold at the start of the connection in bytes (`None`: unlimited). A threshold of at most the initial
+    /// window disables the first slow start.
+    pub initial_ssthresh_bytes: Option<u64>,
     /// Send buffer in bytes, for data that is written and not yet acknowledged.
     pub send_buffer_bytes: u64,
     /// Receive buffer in bytes, which determines the window and its scale.
@@ -180,6 +183,7 @@ impl Config {
         Config {
             mss_bytes: 1448,
             initial_window_segments: 10,
+            initial_ssthresh_bytes: None,
             send_buffer_bytes: 4 << 20,
             receive_buffer_bytes: 6 << 20,
             sack: true,
@@ -240,6 +244,7 @@ impl Config {
         Config {
             mss_bytes: 536,
             initial_window_segments: 10,
+            initial_ssthresh_bytes: None,
             send_buffer_bytes: 131_072,
             receive_buffer_bytes: 131_072,
             sack: true,
@@ -345,11 +350,14 @@ pub(crate) const BY_PRESET: &str = "by preset";
 const RTO: FieldKind = FieldKind::duration(Duration::from_nanos(1), Duration::from_secs(3600));
 
 /// The scenario keys of a connection. `settings.rs` has the presets and the checks for contradictory keys.
-pub(crate) static KEYS: [SettingKey<Config>; 40] = setting_keys! {
+pub(crate) static KEYS: [SettingKey<Config>; 41] = setting_keys! {
     /// Payload of a full data segment, without TCP options (1448B with timestamps fills an IP packet of 1500 bytes).
     "mss": FieldKind::size(16, 65_000), optional BY_PRESET => at!(mss_bytes);
     /// Initial congestion window (RFC 6928: 10).
     "initial_window" ["segments"]: FieldKind::integer(1, 1000), optional BY_PRESET => at!(initial_window_segments);
+    /// Slow-start threshold at the start of a connection. A threshold of at most the initial window disables the first
+    /// slow start. BBR does not use it.
+    "initial_ssthresh": FieldKind::size(1, 1 << 40), optional "unlimited" => at!(initial_ssthresh_bytes);
     /// Size of the send buffer: data written and not yet acknowledged. 32MiB allows 6 Gbit/s at a round-trip time of
     /// 40 ms.
     "send_buffer": FieldKind::size(16, 16 << 30), optional BY_PRESET => at!(send_buffer_bytes);

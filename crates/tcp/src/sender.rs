@@ -285,6 +285,9 @@ impl Sender {
             None => {}
         }
         self.driver.on_established(now, rtt);
+        if let Some(bytes) = config.initial_ssthresh_bytes {
+            self.driver.control.ssthresh_bytes = bytes;
+        }
         self.update_pacing(config);
         // The application has not written data yet.
         self.driver.mark_app_limited(0);

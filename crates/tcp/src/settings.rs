@@ -26,6 +26,8 @@ pub struct Settings {
     pub hystart: bool,
     /// Whether HyStart is that of Linux.
     pub linux_hystart: bool,
+    /// Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC.
+    pub abe: bool,
     /// Whether the client has a Fast Open cookie from the start (RFC 7413).
     pub fast_open_known: bool,
     /// Type of the client's TLS handshake (RFC 8446); `None`: no TLS.
@@ -45,6 +47,7 @@ impl Settings {
             congestion: "cubic".into(),
             hystart: true,
             linux_hystart: false,
+            abe: false,
             fast_open_known: false,
             tls: None,
             tls_certificate_bytes: 3000,
@@ -130,7 +133,7 @@ static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
 static CONNECTION: SettingsPart<Settings, Config> =
     SettingsPart { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
 
-static ABOVE: [SettingKey<Settings>; 6] = setting_keys! {
+static ABOVE: [SettingKey<Settings>; 7] = setting_keys! {
     /// TCP Fast Open: data on the SYN (RFC 7413).
     "fast_open": FieldKind::Choice(&choices(&FAST_OPEN)), default "off" => FieldAccess {
         get: |settings, _| choice_name(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
@@ -148,6 +151,13 @@ static ABOVE: [SettingKey<Settings>; 6] = setting_keys! {
     "hystart": FieldKind::Boolean, optional BY_PRESET => at!(hystart);
     /// Variant of HyStart.
     "hystart_variant": FieldKind::Choice(&choices(&HYSTART_VARIANTS)), default "rfc" => at!(linux_hystart, HYSTART_VARIANTS);
+    /// Whether a congestion mark reduces the window less than a loss (Alternative Backoff with ECN, RFC 8511), in `newreno`,
+    /// `linux-reno` (0.8 of the window) and `cubic` (0.85).
+    "abe": FieldKind::Boolean, optional "false" => FieldAccess {
+        // Absent from resolved scenarios that do not use it.
+        get: |settings, _| settings.abe.then_some(ValueData::Boolean(true)),
+        set: |settings, value| settings.abe = value.map_or(settings.abe, Value::boolean),
+    };
     /// Whether the receiver closes its side when the sender has closed.
     "receiver_closes": FieldKind::Boolean, optional BY_PRESET => at!(receiver_closes);
 };

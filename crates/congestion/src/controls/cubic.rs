@@ -50,7 +50,7 @@ pub(super) static CUBIC: ControlComponent = ControlComponent {
         let linux = || HyStart::linux(options.paced);
         let hystart = options.standard_hystart().map(|standard| if options.linux_hystart { linux() } else { standard });
         let early_growth = options.linux_hystart;
-        Box::new(Cubic::new(CubicConfig { hystart, early_growth, ..CubicConfig::default() }))
+        Box::new(Cubic::new(CubicConfig { hystart, early_growth, abe: options.abe, ..CubicConfig::default() }))
     },
     hystart: true,
     values: &[],
@@ -78,11 +78,13 @@ pub struct CubicConfig {
     pub early_growth: bool,
     /// The HyStart variant for the first slow start; none by default.
     pub hystart: Option<HyStart>,
+    /// Alternative Backoff with ECN (RFC 8511), off by default: a mark reduces the window to 0.85 of it.
+    pub abe: bool,
 }
 
 impl Default for CubicConfig {
     fn default() -> Self {
-        CubicConfig { fast_convergence: true, reno_friendly: true, early_growth: false, hystart: None }
+        CubicConfig { fast_convergence: true, reno_friendly: true, early_growth: false, hystart: None, abe: false }
     }
 }
 
@@ -101,6 +103,7 @@ pub struct Cubic {
     fast_convergence: bool,
     reno_friendly: bool,
     early_growth: bool,
+    abe: bool,
     /// Whether the current stage began without a known `w_max`.
     w_max_unknown: bool,
     in_recovery: bool,
@@ -148,6 +151,7 @@ impl Cubic {
             fast_convergence: config.fast_convergence,
             reno_friendly: config.reno_friendly,
             early_growth: config.early_growth,
+            abe: config.abe,
             w_max_unknown: false,
             in_recovery: false,
         }
@@ -236,6 +240,11 @@ fn decrease(cwnd_bytes: u64) -> u64 {
     cwnd_bytes / 10 * 7 + cwnd_bytes % 10 * 7 / 10
 }
 
+/// The window after a mark with Alternative Backoff with ECN: 0.85 of it (RFC 8511 section 3.1), in integers.
+fn decrease_after_mark(cwnd_bytes: u64) -> u64 {
+    cwnd_bytes / 20 * 17 + cwnd_bytes % 20 * 17 / 20
+}
+
 impl Default for Cubic {
     fn default() -> Self {
         Self::new(CubicConfig::default())
@@ -294,7 +303,9 @@ impl Controller for Cubic {
             cwnd
         };
         self.end_stage(control);
-        window::reduce(control, congestion, decrease(control.cwnd_bytes));
+        let abe = self.abe && congestion.ecn && !congestion.persistent;
+        let reduced = if abe { decrease_after_mark(control.cwnd_bytes) } else { decrease(control.cwnd_bytes) };
+        window::reduce(control, congestion, reduced);
     }
 
     fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {

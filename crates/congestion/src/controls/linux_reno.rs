@@ -30,7 +30,10 @@ pub(super) static LINUX_RENO: ControlComponent = ControlComponent {
         text: "Reno with growth by bytes acknowledged, only while the window limits sending; half the window on loss.",
         ..Declaration::EMPTY
     },
-    create: |options| Box::new(LinuxReno::new(options.standard_hystart().filter(|_| !options.linux_hystart))),
+    create: |options| {
+        let hystart = options.standard_hystart().filter(|_| !options.linux_hystart);
+        Box::new(LinuxReno { abe: options.abe, ..LinuxReno::new(hystart) })
+    },
     hystart: true,
     values: &[],
     states: &[],
@@ -43,6 +46,8 @@ pub struct LinuxReno {
     /// Bytes acknowledged towards the next segment (`snd_cwnd_cnt`).
     counted_bytes: u64,
     hystart: Option<HyStart>,
+    /// Alternative Backoff with ECN (RFC 8511).
+    abe: bool,
     undo: UndoState,
 }
 
@@ -67,6 +72,11 @@ impl LinuxReno {
             self.counted_bytes -= windows * cwnd;
             control.cwnd_bytes = control.cwnd_bytes.saturating_add(windows.saturating_mul(mss));
         }
+    }
+
+    /// Discards the bytes that were acknowledged towards the next segment.
+    pub(crate) fn reset_growth(&mut self) {
+        self.counted_bytes = 0;
     }
 
     /// Reduces the window to this number of bytes.
@@ -131,7 +141,13 @@ impl Controller for LinuxReno {
     }
 
     fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
-        self.reduce(control, congestion, half_in_segments(control));
+        let reduced = if self.abe && congestion.ecn && !congestion.persistent {
+            let mss = window::segment(control);
+            window::reno_after_mark(control.cwnd_bytes / mss) * mss
+        } else {
+            half_in_segments(control)
+        };
+        self.reduce(control, congestion, reduced);
     }
 
     fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {

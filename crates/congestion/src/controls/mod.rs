@@ -14,6 +14,7 @@ pub mod hybla;
 pub mod illinois;
 pub mod ledbat;
 pub mod linux_reno;
+pub mod lp;
 pub mod newreno;
 pub mod scalable;
 pub mod vegas;
@@ -38,6 +39,7 @@ pub static CONTROLS: &[&ControlComponent] = &[
     &veno::VENO,
     &westwood::WESTWOOD,
     &yeah::YEAH,
+    &lp::LP,
     &ledbat::LEDBAT,
     &dctcp::DCTCP,
     &bbr1::BBR1,

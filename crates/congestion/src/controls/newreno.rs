@@ -36,7 +36,7 @@ pub(super) static NEWRENO: ControlComponent = ControlComponent {
         ..Declaration::EMPTY
     },
     create: |options| {
-        let control = NewReno::new(options.standard_hystart());
+        let control = NewReno { abe: options.abe, ..NewReno::new(options.standard_hystart()) };
         Box::new(if options.quic { control.with_quic_growth() } else { control })
     },
     hystart: true,
@@ -57,6 +57,8 @@ pub struct NewReno {
     fraction: u64,
     hystart: Option<HyStart>,
     of_quic: bool,
+    /// Alternative Backoff with ECN (RFC 8511).
+    abe: bool,
     undo: UndoState,
 }
 
@@ -117,7 +119,8 @@ impl Controller for NewReno {
     fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent) {
         self.undo.on_congestion(control, congestion);
         let bytes = if self.of_quic { control.cwnd_bytes } else { congestion.in_flight_bytes };
-        window::reduce(control, congestion, bytes / 2);
+        let abe = self.abe && congestion.ecn && !congestion.persistent;
+        window::reduce(control, congestion, if abe { window::reno_after_mark(bytes) } else { bytes / 2 });
         self.fraction = 0;
     }
 

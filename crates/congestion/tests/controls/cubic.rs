@@ -6,7 +6,7 @@ use fullpipe_congestion::{CongestionEvent, Controller, RecoveryExit};
 use fullpipe_units::{Duration, Instant};
 
 const ALONE: CubicConfig =
-    CubicConfig { fast_convergence: false, reno_friendly: true, early_growth: false, hystart: None };
+    CubicConfig { fast_convergence: false, reno_friendly: true, early_growth: false, hystart: None, abe: false };
 
 /// A flow just after a loss at this window.
 fn after_loss(window_segments: u64, rtt_seconds: f64) -> Flow<Cubic> {

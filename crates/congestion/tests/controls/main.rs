@@ -11,6 +11,7 @@ mod hybla;
 mod illinois;
 mod laws;
 mod ledbat;
+mod lp;
 mod pipe;
 mod properties;
 mod reference;

@@ -156,7 +156,7 @@ impl Transport {
                     from = from.max(self.largest_bytes).max(control.mss_bytes.saturating_mul(4));
                 } else {
                     // Only a control that limits queues shrinks the window without a loss or a mark.
-                    let shrinks = ["vegas", "yeah", "ledbat"].contains(&controller.name());
+                    let shrinks = ["vegas", "yeah", "lp", "ledbat"].contains(&controller.name());
                     assert!(shrinks || control.cwnd_bytes >= before.cwnd_bytes, "an acknowledgement shrank the window");
                     assert!(!self.in_recovery || control.cwnd_bytes == before.cwnd_bytes, "growth in recovery");
                 }

@@ -58,6 +58,7 @@ impl TcpFactory {
             hystart: settings.hystart,
             linux_hystart: settings.linux_hystart,
             paced: settings.connection.pacing,
+            abe: settings.abe,
             // RFC 9331 section 4.2: a sender of ECT(1) needs accurate ECN feedback.
             ect1: settings.connection.ecn_feedback == fullpipe_tcp::EcnFeedback::Accurate,
             ..Default::default()

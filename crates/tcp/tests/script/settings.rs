@@ -102,7 +102,7 @@ macro_rules! fields {
 /// Executes `set KEY VALUE`.
 pub fn set(config: &mut Config, key: &str, text: &str) -> Parsed<()> {
     fields!(config, key, text:
-        mss_bytes initial_window_segments send_buffer_bytes receive_buffer_bytes sack timestamps timestamp_tick
+        mss_bytes initial_window_segments initial_ssthresh_bytes send_buffer_bytes receive_buffer_bytes sack timestamps timestamp_tick
         rtt_from_timestamps window_scaling mss_option delayed_ack_segments delayed_ack_timeout nagle min_rto
         initial_rto max_rto loss_detection tail_loss_probe pacing pacing_quantum_segments idle_restart
         max_syn_retransmissions max_retransmissions time_wait first_segment_acknowledged_at_once quick_ack
