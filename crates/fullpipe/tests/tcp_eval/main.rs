@@ -3,5 +3,6 @@
 
 mod cost;
 mod issues;
+mod presets;
 mod targets;
 mod traces;
