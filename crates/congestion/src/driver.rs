@@ -224,8 +224,9 @@ impl Driver {
         self.rate.on_delivered(now, state);
     }
 
-    /// As [`Driver::on_delivered`], for packets of this number of bytes in total, if no delivery-rate samples are
-    /// taken. `prior_delivered_bytes` is the largest number of bytes that had been delivered when one of them was sent.
+    /// Records that packets of `bytes` in total are newly acknowledged. Must be called only if the driver takes no
+    /// delivery-rate samples. `prior_delivered_bytes` is the maximum of [`PacketState::delivered_bytes`] over the
+    /// packets.
     #[inline(always)]
     pub fn on_delivered_unsampled(&mut self, bytes: u64, prior_delivered_bytes: u64, delivered: &mut DeliveredPackets) {
         debug_assert!(!self.takes_rate_samples(), "samples are taken packet by packet");

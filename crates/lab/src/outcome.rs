@@ -79,8 +79,8 @@ pub struct FlowRow<'a> {
     pub whole_goodput_bps: Option<f64>,
     /// Time from the flow's start until the receiver has all data.
     pub completion: Option<Duration>,
-    /// Segments that this direction's sender retransmitted. With QUIC: packets declared lost, whose content was
-    /// retransmitted.
+    /// Segments that this direction's sender retransmitted; with QUIC, packets that it declared lost. `None` if the
+    /// sender reports neither, as with UDP.
     pub retransmitted_packets: Option<u64>,
     /// Packets received with a CE mark; `None` if the flow does not use ECN.
     pub marked_packets: Option<u64>,

@@ -53,8 +53,8 @@ pub struct QueueContext<'a> {
     pub scenario: &'a Scenario,
     /// The direction of the link, with its rate, delay and MTU.
     pub link: &'a Link,
-    /// The limit of the drop-tail queue in the scenario that the plug-in replaces. If the scenario has a discipline
-    /// there, this is the limit of the device queue, which remains below the plug-in.
+    /// The limit of the drop-tail queue that the plug-in replaces. If the scenario sets a discipline for the link,
+    /// this is the limit of the device queue, which remains below the plug-in.
     pub limit: Limit,
 }
 

@@ -224,7 +224,7 @@ pub struct Config {
 }
 
 impl Trajectory {
-    /// Returns a course that stays at one position.
+    /// Returns the trajectory of a UE that does not move.
     pub fn stationary(position: Position) -> Self {
         Trajectory { points: vec![(0.0, position)] }
     }

@@ -318,7 +318,7 @@ impl Connection {
         self.streams.get(index).map(|stream| stream.id)
     }
 
-    /// Gives access to a stream for calls of the application at this time; `None` if the stream was removed.
+    /// Returns a stream for calls of the application at time `now`; `None` if the stream was removed.
     pub fn stream(&mut self, now: Instant, index: u32) -> Option<&mut dyn Stream> {
         self.streams.get(index)?;
         self.selected = index;

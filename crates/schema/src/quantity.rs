@@ -7,7 +7,7 @@ use fullpipe_units::{BdpMultiple, Duration, LinkQueueLimit, QueueLimit, Rate};
 /// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError {
-    /// The reason, if it is more specific than a wrong syntax or unit.
+    /// The reason, such as "it has no unit"; `None` if the text has another form or a unit of more than 20 bytes.
     pub reason: Option<String>,
     /// A valid text that was probably intended.
     pub suggestion: Option<String>,

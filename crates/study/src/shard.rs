@@ -160,12 +160,13 @@ pub fn run_shard(
     Ok(outcome)
 }
 
-/// Copies the runs of a study from the folders of its shards to `folder`, in any order. Several folders may have the same
-/// run. [`run`](crate::run()) with [`StudyOptions::only_reuse`] then writes the tables. Returns the number of runs.
+/// Copies the runs of a study from the folders of its shards to `folder`. The order of `shards` is arbitrary. Several
+/// folders may have the same run. Returns the number of runs. To write the tables, call [`run`](crate::run()) with
+/// [`StudyOptions::only_reuse`] after the merge.
 ///
 /// # Errors
-/// If a folder has another study or build, or a run of the study is in no folder. The message then names the shards that
-/// are incomplete or not given.
+/// If a folder is of another study or build, or a run of the study is missing from all folders. In the second case, the
+/// message names the shards that are incomplete or not given.
 pub fn merge(
     study: &Study,
     laboratory: &dyn Runner,

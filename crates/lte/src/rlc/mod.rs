@@ -170,7 +170,7 @@ pub struct RlcConfig {
     pub acknowledgement: AmConfig,
 }
 
-/// The parameters of AM's polls and STATUS reports (36.331 section 6.3.2, RLC-Config).
+/// The parameters of AM polling and STATUS reporting (3GPP TS 36.331 section 6.3.2, RLC-Config).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AmConfig {
     /// pollPDU: number of new PDUs after which one polls.

@@ -10,7 +10,7 @@
 use super::auction::{Auction, give_all, running_maximum};
 use super::{MAX_GROUPS, Scheduler, SubframeContext};
 
-/// Maximum throughput per group.
+/// The FD-MT scheduler: maximum throughput per resource block group.
 #[derive(Clone, Debug, Default)]
 pub struct FdMaximumThroughput {
     auction: Auction,

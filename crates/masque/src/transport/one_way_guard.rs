@@ -50,7 +50,8 @@ pub struct UnidirectionalValidator {
 }
 
 impl UnidirectionalValidator {
-    /// Creates the validator of a stream of `peer` that needs at most `limit` bytes.
+    /// Creates the validator of a stream that `peer` opened. `limit` is the maximum number of bytes after the stream
+    /// type; it does not apply to QPACK streams.
     #[must_use]
     pub fn new(peer: PeerRole, limit: u64) -> UnidirectionalValidator {
         UnidirectionalValidator {
