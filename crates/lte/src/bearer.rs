@@ -69,7 +69,7 @@ impl fmt::Display for Error {
                 write!(formatter, "{count} packet filters of a bearer: expected at most {MAX_FILTERS}")
             }
             Error::PrefixTooLong { bits, most } => {
-                write!(formatter, "{bits} bits, but at most {most} are possible")
+                write!(formatter, "the prefix length is {bits}, but the address has {most} bits")
             }
             Error::MixedFamilies => formatter.write_str("an address and its mask: expected both IPv4 or both IPv6"),
             Error::ReversedPortRange { first, last } => {

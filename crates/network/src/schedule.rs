@@ -50,7 +50,7 @@ impl fmt::Display for ScheduleError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ScheduleError::Empty => formatter.write_str("a schedule must have at least one step"),
-            ScheduleError::NotIncreasing(step) => write!(formatter, "step {} must be later than step {step}", step + 1),
+            ScheduleError::NotIncreasing(step) => write!(formatter, "step {} is not later than step {step}", step + 1),
             ScheduleError::PeriodTooShort => formatter.write_str("the schedule must repeat after its last step"),
         }
     }
@@ -415,6 +415,6 @@ mod tests {
             LinkSchedule::new(vec![step(5, 1)], Some(Duration::from_nanos(5))),
             Err(ScheduleError::PeriodTooShort)
         );
-        assert_eq!(ScheduleError::NotIncreasing(1).to_string(), "step 2 must be later than step 1");
+        assert_eq!(ScheduleError::NotIncreasing(1).to_string(), "step 2 is not later than step 1");
     }
 }

@@ -70,7 +70,7 @@ fn syntax_error(error: &toml_edit::TomlError, sources: &Sources, text: &str) -> 
     let found = sources.excerpt(place);
     let value = || vec!["a value such as 5, true or \"text\"".to_string()];
     let (message, expected) = match message {
-        "duplicate key" => (format!("duplicate key {found}"), vec!["each key once".to_string()]),
+        "duplicate key" => (format!("the key {found} occurs twice"), vec!["each key once".to_string()]),
         "string values must be quoted" if found.ends_with('=') => {
             (format!("invalid TOML: no value after `{found}`"), value())
         }

@@ -56,9 +56,10 @@ fn read(reader: &mut SettingsReader<'_, '_>) -> Result<Box<dyn WorkloadSettings>
     let mut transfers: Vec<Transfer> = Vec::new();
     for (index, entry) in reader.tree.tables("transfers").iter().enumerate() {
         let at = entry.duration("at");
-        if transfers.last().is_some_and(|before| before.at > at) {
+        if let Some(before) = transfers.last().filter(|before| before.at > at) {
+            let before = format!("{}.transfers.{}.at = {}", reader.path, index - 1, before.at);
             let path = format!("{}.transfers.{index}", reader.path);
-            let message = format!("{path}.at = {at} is earlier than the transfer before it");
+            let message = format!("{path}.at = {at} is earlier than {before}");
             let mut entry = SettingsReader { tree: entry, path: &path, check: reader.check };
             return Err(entry.add_error("at", message, "transfers in ascending order of time"));
         }

@@ -227,9 +227,12 @@ fn condition(
         return None;
     }
     let [key] = given[..] else {
-        let found = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
-        let message = format!("{path} has {found} of is, above and below");
-        check.add_error_at(when, path, "metric", message, "exactly one of them");
+        let message = if given.is_empty() {
+            format!("{path} has a metric, but no value for it")
+        } else {
+            format!("{path} has {}", given.join(" and "))
+        };
+        check.add_error_at(when, path, "metric", message, "exactly one of is, above and below");
         return None;
     };
     let value = when.get(key)?;
@@ -339,11 +342,12 @@ fn change(
     ];
     let given: Vec<WriteRate> = rates.into_iter().flatten().collect();
     let [rate] = given[..] else {
-        let message = format!(
-            "{path} has {} of write_rate, pause and unlimited",
-            if given.is_empty() { "none" } else { "several" }
-        );
-        check.add_error(set.place, path, message, vec!["exactly one of them".to_owned()]);
+        let message = if given.is_empty() {
+            format!("{path} has no change of flow {}", described.name)
+        } else {
+            format!("{path} has several changes of flow {}", described.name)
+        };
+        check.add_error(set.place, path, message, vec!["exactly one of write_rate, pause and unlimited".to_owned()]);
         return None;
     };
     Some(EventChange::Writes { flow, rate, duration: set.get("for").map(Value::duration) })

@@ -143,7 +143,7 @@ fn schedule(tree: &Tree, path: &str, check: &mut Diagnostics) -> Option<LinkSche
             let times: Vec<String> = value.tables().iter().map(|step| step.duration("at").to_string()).collect();
             let repeat = repeat.map_or_else(String::new, |repeat| format!(" and repeats after {repeat}"));
             let message = format!("{path} has steps at [{}]{repeat}, but {reason}", times.join(", "));
-            check.add_error(value.place, &path, message, vec!["later times for later steps".into()]);
+            check.add_error(value.place, &path, message, vec!["times in ascending order".into()]);
             None
         }
     }

@@ -185,15 +185,17 @@ pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], che
 
 /// Checks that a text can be passed to the operating system (it contains no NUL) and is not empty.
 fn plain(text: &str, value: Option<&Value>, path: &str, check: &mut Diagnostics) {
-    let wrong = if text.contains('\0') {
-        "contains a NUL character"
+    let (wrong, expected) = if text.contains('\0') {
+        ("contains a NUL character", "a text without NUL characters")
+    } else if text.is_empty() {
+        ("is empty", "a text that is not empty")
     } else if text.trim().is_empty() {
-        "is empty"
+        ("contains only spaces", "a text with other characters than spaces")
     } else {
         return;
     };
     let place = value.map(|value| value.place).unwrap_or_default();
-    check.add_error(place, path, format!("{path} {wrong}"), vec!["a non-empty string without NUL characters".into()]);
+    check.add_error(place, path, format!("{path} {wrong}"), vec![expected.into()]);
 }
 
 fn command(tree: &Tree, path: &str, check: &mut Diagnostics) -> Command {

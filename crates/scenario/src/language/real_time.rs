@@ -121,7 +121,8 @@ pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check
             let message = "kernel sockets do not support QUIC".to_string();
             (message, vec!["protocol = \"tcp\"".to_string(), "protocol = \"udp\"".to_string()])
         } else if tls {
-            ("kernel sockets do not support TLS".to_string(), vec!["tcp.tls = \"none\"".to_string()])
+            let expected = vec!["tcp.tls = \"none\"".to_string(), format!("{key} = \"model\"")];
+            (format!("{path}.{key} = \"kernel\" does not support TLS"), expected)
         } else {
             continue;
         };

@@ -35,7 +35,9 @@ pub(crate) fn find_tunnels(
         let is_tunnel = |index: &usize| matches!(flows.list[*index].transport, Transport::Masque(_));
         let Some(group) = group.filter(|group| group.clone().all(|index| is_tunnel(&index))) else {
             let tunnels = flows.groups.iter().filter(|(_, first, _)| is_tunnel(first));
-            let message = format!("unknown tunnel \"{name}\"");
+            let is_flow = flows.groups.iter().any(|(group, _, _)| group == name);
+            let message =
+                if is_flow { format!("flow \"{name}\" is not a tunnel") } else { format!("unknown tunnel \"{name}\"") };
             let mut expected: Vec<String> = tunnels.map(|(name, _, _)| format!("\"{name}\"")).collect();
             if expected.is_empty() {
                 expected.push("a [[flow]] with protocol = \"masque\"".into());
@@ -45,8 +47,8 @@ pub(crate) fn find_tunnels(
         };
         if matches!(&flows.list[*first].transport, Transport::Quic(settings) if settings.stack == QuicStack::Model) {
             let message =
-                "flows of the QUIC model cannot use a tunnel, because their packets have no bytes".to_string();
-            check.add_error(*place, path, message, vec!["quic.stack = \"noq\"".into()]);
+                "flows of the QUIC model cannot use a tunnel, because the model has no packet contents".to_string();
+            check.add_error(*place, path, message, vec!["quic.stack = \"noq\"".into(), "no via".into()]);
             continue;
         }
         for index in *first..*end {
