@@ -80,6 +80,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
             runs: Some(30),
             quick_runs: Some(2),
             late_runs: Some(LateRuns::Count),
+            metrics: Some(vec![name("metric")]),
             set: set(),
             replications: Some(name("rows")),
             quick_set: Some(set()),

@@ -220,7 +220,8 @@ mod tests {
     #[test]
     fn with_abe_a_mark_reduces_the_window_less_than_a_loss() {
         // RFC 8511 section 3.1: 0.8 for Reno and 0.85 for CUBIC after a mark. After a loss, and without the option, 0.5 and 0.7.
-        for (name, after_mark, after_loss) in [("newreno", 80_000, 50_000), ("linux-reno", 80_000, 50_000), ("cubic", 85_000, 70_000)]
+        for (name, after_mark, after_loss) in
+            [("newreno", 80_000, 50_000), ("linux-reno", 80_000, 50_000), ("cubic", 85_000, 70_000)]
         {
             for (abe, ecn, expected) in [
                 (true, true, after_mark),

@@ -93,32 +93,32 @@ fn presets_have_the_documented_values() {
         connection: Config {
             mss_bytes: 1448,                                // 1500 - 20 (IPv4) - 20 (TCP) - 12 (timestamps)
             initial_window_segments: 10,                    // TCP_INIT_CWND
-            initial_ssthresh_bytes: None,
-            send_buffer_bytes: 33_554_432,                  // the preset's own: 32 MiB
-            receive_buffer_bytes: 33_554_432,               // the preset's own: 32 MiB
-            initial_receive_window_bytes: None,             // the preset's own: all of the buffer from the start
-            sack: true,                                     // tcp_sack 1
-            timestamps: true,                               // tcp_timestamps 1
-            timestamp_tick: Duration::from_millis(1),       // TCP_TS_HZ 1000
-            rtt_from_timestamps: false,                     // tcp_ack_update_rtt: the segment's own time comes first
-            window_scaling: true,                           // tcp_window_scaling 1
-            mss_option: true,                               // RFC 9293 section 3.7.1, MUST-14
-            delayed_ack_segments: 2,                        // RFC 9293 section 3.8.6.3, SHLD-19
+            initial_ssthresh_bytes: None, // no such sysctl; the threshold is infinite (TCP_INFINITE_SSTHRESH)
+            send_buffer_bytes: 33_554_432, // the preset's own: 32 MiB
+            receive_buffer_bytes: 33_554_432, // the preset's own: 32 MiB
+            initial_receive_window_bytes: None, // the preset's own: all of the buffer from the start
+            sack: true,                   // tcp_sack 1
+            timestamps: true,             // tcp_timestamps 1
+            timestamp_tick: Duration::from_millis(1), // TCP_TS_HZ 1000
+            rtt_from_timestamps: false,   // tcp_ack_update_rtt: the segment's own time comes first
+            window_scaling: true,         // tcp_window_scaling 1
+            mss_option: true,             // RFC 9293 section 3.7.1, MUST-14
+            delayed_ack_segments: 2,      // RFC 9293 section 3.8.6.3, SHLD-19
             delayed_ack_timeout: Duration::from_millis(40), // TCP_DELACK_MIN: HZ / 25
-            nagle: false,                                   // the preset's own: TCP_NODELAY
-            min_rto: Duration::from_millis(200),            // TCP_RTO_MIN: HZ / 5
-            initial_rto: Duration::from_secs(1),            // TCP_TIMEOUT_INIT: HZ; RFC 6298 rule 2.1
-            max_rto: Duration::from_secs(120),              // TCP_RTO_MAX: 120 * HZ
-            loss_detection: LossDetection::Rack,            // tcp_recovery 1
-            tail_loss_probe: true,                          // tcp_early_retrans 3
-            pacing: false,                                  // default_qdisc is not fq, and CUBIC asks for no pacing
-            pacing_quantum_segments: 2,                     // tcp_min_tso_segs 2
-            idle_restart: true,                             // tcp_slow_start_after_idle 1
-            max_syn_retransmissions: 6,                     // tcp_syn_retries 6
-            max_retransmissions: 15,                        // tcp_retries2 15
-            time_wait: Duration::from_secs(60),             // TCP_TIMEWAIT_LEN: 60 * HZ
-            first_segment_acknowledged_at_once: false,      // quick acknowledgements have this effect
-            quick_ack: true,                                // TCP_MAX_QUICKACKS 16
+            nagle: false,                 // the preset's own: TCP_NODELAY
+            min_rto: Duration::from_millis(200), // TCP_RTO_MIN: HZ / 5
+            initial_rto: Duration::from_secs(1), // TCP_TIMEOUT_INIT: HZ; RFC 6298 rule 2.1
+            max_rto: Duration::from_secs(120), // TCP_RTO_MAX: 120 * HZ
+            loss_detection: LossDetection::Rack, // tcp_recovery 1
+            tail_loss_probe: true,        // tcp_early_retrans 3
+            pacing: false,                // default_qdisc is not fq, and CUBIC asks for no pacing
+            pacing_quantum_segments: 2,   // tcp_min_tso_segs 2
+            idle_restart: true,           // tcp_slow_start_after_idle 1
+            max_syn_retransmissions: 6,   // tcp_syn_retries 6
+            max_retransmissions: 15,      // tcp_retries2 15
+            time_wait: Duration::from_secs(60), // TCP_TIMEWAIT_LEN: 60 * HZ
+            first_segment_acknowledged_at_once: false, // quick acknowledgements have this effect
+            quick_ack: true,              // TCP_MAX_QUICKACKS 16
             fin_with_data_acknowledged_twice: false,
             keep_alive: None,                   // SO_KEEPALIVE is off (socket(7))
             user_timeout: None,                 // TCP_USER_TIMEOUT 0 (tcp(7))
@@ -150,31 +150,31 @@ fn presets_have_the_documented_values() {
         connection: Config {
             mss_bytes: 536,                                  // SegmentSize
             initial_window_segments: 10,                     // InitialCwnd
-            initial_ssthresh_bytes: None,
-            send_buffer_bytes: 131_072,                      // SndBufSize
-            receive_buffer_bytes: 131_072,                   // RcvBufSize
-            initial_receive_window_bytes: None,              // ns-3 does not tune buffers
-            sack: true,                                      // Base: Sack
-            timestamps: true,                                // Base: Timestamp
-            timestamp_tick: Duration::from_millis(1),        // TcpOptionTS::NowToTsValue counts milliseconds
-            rtt_from_timestamps: true,                       // TcpSocketBase::EstimateRtt
-            window_scaling: true,                            // Base: WindowScaling
-            mss_option: false,                               // ns-3 has the option's class, and no socket sends it
-            delayed_ack_segments: 2,                         // DelAckCount
+            initial_ssthresh_bytes: None, // no such sysctl; the threshold is infinite (TCP_INFINITE_SSTHRESH)
+            send_buffer_bytes: 131_072,   // SndBufSize
+            receive_buffer_bytes: 131_072, // RcvBufSize
+            initial_receive_window_bytes: None, // ns-3 does not tune buffers
+            sack: true,                   // Base: Sack
+            timestamps: true,             // Base: Timestamp
+            timestamp_tick: Duration::from_millis(1), // TcpOptionTS::NowToTsValue counts milliseconds
+            rtt_from_timestamps: true,    // TcpSocketBase::EstimateRtt
+            window_scaling: true,         // Base: WindowScaling
+            mss_option: false,            // ns-3 has the option's class, and no socket sends it
+            delayed_ack_segments: 2,      // DelAckCount
             delayed_ack_timeout: Duration::from_millis(200), // DelAckTimeout
-            nagle: false,                                    // TcpNoDelay is true
-            min_rto: Duration::from_secs(1),                 // Base: MinRto
-            initial_rto: Duration::from_secs(3),             // ConnTimeout
-            max_rto: Duration::from_secs(60),                // TcpSocketBase::ReTxTimeout's bound
-            loss_detection: LossDetection::DuplicateAcks,    // RFC 6675 over Sack
-            tail_loss_probe: false,                          // ns-3 has none
-            pacing: false,                                   // TcpSocketState's EnablePacing
-            pacing_quantum_segments: 1,                      // a paced socket sends one segment per timer
-            idle_restart: false,                             // ns-3 has none
-            max_syn_retransmissions: 6,                      // ConnCount
-            max_retransmissions: 6,                          // DataRetries
-            time_wait: Duration::from_secs(240),             // twice Base: MaxSegLifetime, 120 s
-            first_segment_acknowledged_at_once: true,        // TcpSocketBase::ProcessSynRcvd
+            nagle: false,                 // TcpNoDelay is true
+            min_rto: Duration::from_secs(1), // Base: MinRto
+            initial_rto: Duration::from_secs(3), // ConnTimeout
+            max_rto: Duration::from_secs(60), // TcpSocketBase::ReTxTimeout's bound
+            loss_detection: LossDetection::DuplicateAcks, // RFC 6675 over Sack
+            tail_loss_probe: false,       // ns-3 has none
+            pacing: false,                // TcpSocketState's EnablePacing
+            pacing_quantum_segments: 1,   // a paced socket sends one segment per timer
+            idle_restart: false,          // ns-3 has none
+            max_syn_retransmissions: 6,   // ConnCount
+            max_retransmissions: 6,       // DataRetries
+            time_wait: Duration::from_secs(240), // twice Base: MaxSegLifetime, 120 s
+            first_segment_acknowledged_at_once: true, // TcpSocketBase::ProcessSynRcvd
             quick_ack: false,
             fin_with_data_acknowledged_twice: true, // TcpSocketBase::ReceivedData, then PeerClose
             keep_alive: None,                       // from here on: ns-3 has none

@@ -16,8 +16,8 @@ use crate::files::{FileOperationError, FileSystem, UNFINISHED};
 use crate::port::{RunFileSink, RunOptions, RunRecords};
 use crate::tables::{MetricTables, TABLES, WantedRows};
 use fullpipe_archive::{
-    CPU, CpuRow, EXPECTATIONS, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord, RunRecord,
-    COMPLETIONS, SERIES, SUMMARY, StudyRecord,
+    COMPLETIONS, CPU, CpuRow, EXPECTATIONS, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord,
+    RunRecord, SERIES, SUMMARY, StudyRecord,
 };
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

@@ -7,8 +7,8 @@ use crate::expression::{figure_name, link_column};
 use crate::lateness;
 use crate::study::Metric;
 use fullpipe_archive::{
-    COMPLETIONS, Columns, CompletionRow, EVENTS, EventRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, RecordError,
-    SERIES, SeriesRow,
+    COMPLETIONS, Columns, CompletionRow, EVENTS, EventRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS,
+    LinkRow, RecordError, SERIES, SeriesRow,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -288,7 +288,8 @@ mod tests {
     #[test]
     fn completions_are_found_by_flow_and_number_if_a_metric_needs_them() {
         let completions = b"flow,number,started_s,completed_s,bytes\nf,1,2,3.5,15000\ng,1,2,9,7\nf,2,3,4.25,135000\n";
-        let wanted = WantedRows { completions: [("f".to_owned(), 2), ("f".to_owned(), 3)].into(), ..WantedRows::default() };
+        let wanted =
+            WantedRows { completions: [("f".to_owned(), 2), ("f".to_owned(), 3)].into(), ..WantedRows::default() };
         let files = BTreeMap::from([(FLOWS.file, FLOWS.to_bytes([flow("f", 0)]))]);
         let tables = MetricTables::parse(&files).and_then(|tables| tables.with_completions(&completions[..], &wanted));
         let tables = tables.expect("tables");

@@ -2,7 +2,9 @@
 
 use fullpipe_transport::{CloseReason, Payload, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant};
-use fullpipe_workload::{Application, BulkSender, ConstantRateSender, Io, Sink, StreamId, Transfer, TransfersReceiver, TransfersSender};
+use fullpipe_workload::{
+    Application, BulkSender, ConstantRateSender, Io, Sink, StreamId, Transfer, TransfersReceiver, TransfersSender,
+};
 
 #[derive(Default)]
 struct Buffer {

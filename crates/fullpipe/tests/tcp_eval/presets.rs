@@ -29,12 +29,19 @@ fn every_control_transfers_data_under_every_preset() {
 fn tmix_flows_have_the_segment_sizes_of_their_traces_at_every_point() {
     let laboratory = VirtualTimeRunner::new("test");
     let mut study = load_file(&folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
-    study.apply(&UserSettings { runs: Some(1), ..UserSettings::default() }, &laboratory).expect("the settings are valid");
+    study
+        .apply(&UserSettings { runs: Some(1), ..UserSettings::default() }, &laboratory)
+        .expect("the settings are valid");
     let plan = make_plan(&study, &laboratory).expect("the study can be planned");
     let (mut flows, mut scenarios) = (0, 0);
     for run in &plan.runs {
         let tmix = run.scenario.text.matches("workload = \"tmix\"").count();
-        assert_eq!(run.scenario.text.matches("segments = \"trace\"").count(), tmix, "{}", plan.points[run.points[0]].label);
+        assert_eq!(
+            run.scenario.text.matches("segments = \"trace\"").count(),
+            tmix,
+            "{}",
+            plan.points[run.points[0]].label
+        );
         flows += tmix;
         scenarios += usize::from(tmix > 0);
     }

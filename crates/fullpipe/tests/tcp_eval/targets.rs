@@ -141,7 +141,8 @@ fn compare_loads(experiment: &str) {
         let path = file(experiment, load);
         if std::env::var_os("FULLPIPE_UPDATE_SHUFFLES").is_some() {
             let plans = (1..).step_by(step as usize).filter_map(|seed| plan(experiment, load, seed).ok());
-            let rows: String = plans.map(|plan| row(experiment, &plan) + "\n").take(shuffles(experiment, load)).collect();
+            let rows: String =
+                plans.map(|plan| row(experiment, &plan) + "\n").take(shuffles(experiment, load)).collect();
             std::fs::write(&path, format!("{header}{rows}")).expect("the folder is writable");
         }
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -466,7 +466,9 @@ impl Parser {
         let at = self.peek().1;
         let number = self.number("the number of an exchange or transfer, from 1")?;
         if number.fract() != 0.0 || !(1.0..=MAX_COMPLETION).contains(&number) {
-            let message = format!("an exchange or transfer has no number {number}; expected an integer from 1 to {MAX_COMPLETION}");
+            let message = format!(
+                "an exchange or transfer has no number {number}; expected an integer from 1 to {MAX_COMPLETION}"
+            );
             return Err(ExpressionError::new(at, message));
         }
         self.expect(",", "and a column of completions.csv")?;
