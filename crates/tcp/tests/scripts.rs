@@ -35,7 +35,7 @@ scripts! {
         loss_in_the_window_of_a_mark lost_syn_asks_no_more mark_outside_the_window not_asked passive_open_and_echo refused
         second_syn_asks_no_more window_probe_is_not_capable;
     rfc4821: black_hole small_segments_prove_nothing;
-    rfc5681: idle_restart;
+    rfc5681: first_slow_start idle_restart initial_ssthresh;
     rfc6298: syn_ack_retransmission syn_retransmission syn_retransmission_with_timestamps;
     rfc7413: client_asks_for_a_cookie client_falls_back client_remembers_the_mss client_reply_to_data_alone
         client_uses_a_cookie client_whose_cookie_is_refused client_whose_data_are_taken_in_part server_accepts_data

@@ -13,6 +13,7 @@ fn every_control_transfers_data_under_every_preset() {
             let outcome = Simulation::open(folder().join("transients.toml"))
                 .expect("the scenario file is readable")
                 .set("duration", "3s")
+                .set("measurement.from", "0s")
                 .set("tcp.preset", preset)
                 .set("tcp.congestion", control.name)
                 .set("flow.udp.start", "2s")
