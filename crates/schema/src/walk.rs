@@ -256,6 +256,12 @@ impl Walker<'_> {
             (FieldKind::Tables(_), NodeContent::Table(_)) if matches!(path, KeyPath::Key(KeyPath::Root, _)) => {
                 Some(format!("[[{path}]]"))
             }
+            (FieldKind::Number { min, max }, NodeContent::Text(text)) => {
+                let number = percentage(text).filter(|_| *max <= 1.0).or_else(|| text.trim().parse().ok());
+                number
+                    .filter(|number| number.is_finite() && within(number, min, max).is_ok())
+                    .map(|number| number.to_string())
+            }
             // A name instead of the table that it selects.
             (FieldKind::Table(table), NodeContent::Text(text)) => {
                 table_of_variant(table, text).or_else(|| table_with_number(table, &node.content))
@@ -531,6 +537,12 @@ impl Walker<'_> {
     }
 }
 
+/// Returns a percentage such as "1%" as a fraction.
+fn percentage(text: &str) -> Option<f64> {
+    // Through the decimal digits, because 0.07 is not 7.0 * 0.01.
+    format!("{}e-2", text.trim().strip_suffix('%')?.trim()).parse().ok()
+}
+
 /// Returns the table that is probably meant by a number or a percentage in its place: the first variant whose only
 /// required key is a number, with this number. For a loss model, 0.01 and "1%" mean `{ kind = "bernoulli", probability
 /// = 0.01 }`.
@@ -538,8 +550,7 @@ fn table_with_number(table: &'static Table, content: &NodeContent) -> Option<Str
     let number = match content {
         NodeContent::Integer(number) => *number as f64,
         NodeContent::Float(number) => *number,
-        // Through the decimal digits, because 0.07 is not 7.0 * 0.01.
-        NodeContent::Text(text) => format!("{}e-2", text.trim().strip_suffix('%')?.trim()).parse().ok()?,
+        NodeContent::Text(text) => percentage(text)?,
         _ => return None,
     };
     let variants = table.variants?;
