@@ -240,7 +240,7 @@ impl Network {
     pub(super) fn name_medium(&mut self, tree: &Tree, path: &str, check: &mut Diagnostics) {
         let name = tree.text("name");
         if !self.link_names.insert(name.to_string()) {
-            let message = format!("duplicate link or segment name \"{name}\"");
+            let message = format!("duplicate link, segment or access network name \"{name}\"");
             check.add_error(tree.location_of("name"), &format!("{path}.name"), message, vec!["a unique name".into()]);
         }
     }
