@@ -142,6 +142,18 @@ pub fn abbreviate_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Ve
     some
 }
 
+/// Returns an error of the operating system in words for the middle of a sentence: "no such file or directory", without
+/// the number of the error.
+pub fn describe_io_error(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    let mut characters = words.chars();
+    match characters.next() {
+        Some(first) => first.to_lowercase().chain(characters).collect(),
+        None => String::new(),
+    }
+}
+
 /// Words of other programs, and the names that mean the same here. The first name that is valid at a place is
 /// suggested.
 const SYNONYMS: &[(&str, &[&str])] = &[

@@ -27,6 +27,7 @@ use crate::scheduler::catalogue::{self, SchedulerParameters};
 use fullpipe_network::access::{AccessContext, AccessNetwork};
 use fullpipe_schema::component::{InvalidSettings, SettingsReader};
 use fullpipe_schema::distributions::{check_distribution, read_distribution};
+use fullpipe_schema::error::describe_io_error;
 use fullpipe_schema::{SourceLocation, Tree, Value};
 use fullpipe_units::{QueueLimit, Rate};
 use std::collections::BTreeSet;
@@ -624,7 +625,8 @@ fn course(
 /// Reads a file of positions: seconds and two coordinates on each line; `#` starts a comment.
 fn from_file(reader: &mut SettingsReader<'_, '_>) -> Result<Vec<(f64, [f64; 2])>, InvalidSettings> {
     let file = here(reader.check).join(reader.tree.text("course"));
-    let read = std::fs::read_to_string(&file).map_err(|reason| format!("cannot read {}: {reason}", file.display()));
+    let read = std::fs::read_to_string(&file)
+        .map_err(|reason| format!("cannot read {}: {}", file.display(), describe_io_error(&reason)));
     let points = read.and_then(|text| {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         let point = |(number, line): (usize, &str)| {
