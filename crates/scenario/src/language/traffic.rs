@@ -349,11 +349,11 @@ pub(crate) fn flows(
         }
         let end = flows.list.len();
         if let Some(tunnel) = tunnels::tunnel_of(tree) {
-            let path = format!("{path}.via");
             through.push(tunnels::TunneledFlow {
                 name: tunnel.text().to_string(),
                 place: tunnel.place,
-                path,
+                mode_place: tree.location_of("via_mode"),
+                path: path.clone(),
                 first,
                 end,
             });
