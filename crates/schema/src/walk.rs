@@ -114,7 +114,11 @@ fn expected(kind: &FieldKind, path: &KeyPath) -> Vec<String> {
         FieldKind::Rate => "a rate such as \"100Mbit/s\"".to_string(),
         FieldKind::Size { min, max } => {
             // An example outside the bounds would mislead.
-            let what = if (*min..=*max).contains(&250_000) { "a size such as \"250kB\"" } else { "a size" };
+            let what = match ((*min..=*max).contains(&250_000), *min) {
+                (true, 1) => "a size above zero such as \"250kB\"",
+                (true, _) => "a size such as \"250kB\"",
+                (false, _) => "a size",
+            };
             between(what, [*min, *max], [1, crate::MAX_SIZE], format_size)
         }
         FieldKind::QueueLimit => {
