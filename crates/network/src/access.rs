@@ -210,6 +210,25 @@ pub fn find_node(
     found
 }
 
+/// Returns the node with this name, where only a host is accepted. If there is none, reports an error with the nearest
+/// name of a host. The caller rejects routers.
+pub fn find_host(
+    name: &str,
+    place: SourceLocation,
+    path: &str,
+    nodes: &dyn NodeLookup,
+    check: &mut Diagnostics<'_>,
+) -> Option<NodeId> {
+    let found = nodes.find(name);
+    if found.is_none() && !check.is_full() {
+        let shown: String = name.chars().take(64).collect();
+        let hosts = (0..nodes.count()).map(|number| NodeId(number as u32)).filter(|node| !nodes.is_router(*node));
+        let hosts: Vec<&str> = hosts.map(|node| nodes.name(node)).collect();
+        check.add_unknown_name(place, path, format!("unknown host \"{shown}\""), name, hosts.iter().copied());
+    }
+    found
+}
+
 impl AccessContext<'_> {
     /// Returns the node that a key names.
     ///

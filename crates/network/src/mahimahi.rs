@@ -38,6 +38,10 @@ pub enum TraceError {
     NotSorted {
         /// Number of the line.
         line: usize,
+        /// The time in milliseconds.
+        time: u64,
+        /// The time in the previous line in milliseconds.
+        previous: u64,
     },
     /// There is no opportunity.
     Empty,
@@ -54,7 +58,9 @@ impl fmt::Display for TraceError {
             TraceError::InvalidTime { line, text } => {
                 write!(formatter, "line {line}: expected a whole number of milliseconds, found {text:?}")
             }
-            TraceError::NotSorted { line } => write!(formatter, "line {line} is earlier than the line before it"),
+            TraceError::NotSorted { line, time, previous } => {
+                write!(formatter, "line {line} ({time} ms) is earlier than the line before it ({previous} ms)")
+            }
             TraceError::Empty => formatter.write_str("the trace has no delivery opportunity"),
             TraceError::ZeroPeriod { line } => {
                 write!(formatter, "line {line}: the last opportunity must be later than 0 ms")
@@ -75,10 +81,10 @@ impl DeliveryTrace {
     /// use fullpipe_network::mahimahi::{DeliveryTrace, TraceError};
     /// // Two opportunities in 3 ms: 2 x 1504 x 8 bits / 3 ms = 8 021 333 bit/s.
     /// assert_eq!(DeliveryTrace::parse("1\n3\n").unwrap().mean_rate().bits_per_second(), 8_021_333);
-    /// assert_eq!(DeliveryTrace::parse("1\n0\n"), Err(TraceError::NotSorted { line: 2 }));
+    /// assert_eq!(DeliveryTrace::parse("1\n0\n"), Err(TraceError::NotSorted { line: 2, time: 0, previous: 1 }));
     /// ```
     pub fn parse(text: &str) -> Result<DeliveryTrace, TraceError> {
-        let mut opportunities = Vec::new();
+        let mut opportunities: Vec<u64> = Vec::new();
         let mut last_line = 0;
         for (index, content) in text.lines().enumerate() {
             let (line, content) = (index + 1, content.trim());
@@ -89,8 +95,10 @@ impl DeliveryTrace {
             let number = content.parse::<u64>().ok().filter(|number| digits && *number <= MAX_MS);
             let number =
                 number.ok_or_else(|| TraceError::InvalidTime { line, text: content.chars().take(40).collect() })?;
-            if opportunities.last().is_some_and(|last| *last > number) {
-                return Err(TraceError::NotSorted { line });
+            if let Some(&previous) = opportunities.last()
+                && previous > number
+            {
+                return Err(TraceError::NotSorted { line, time: number, previous });
             }
             opportunities.push(number);
             last_line = line;
@@ -243,7 +251,10 @@ mod tests {
                 (Some(large), falls) if falls.is_none_or(|fall| large <= fall) => {
                     Err(TraceError::InvalidTime { line: lines[large], text: numbers[large].to_string() })
                 }
-                (_, Some(fall)) => Err(TraceError::NotSorted { line: lines[fall] }),
+                (_, Some(fall)) => {
+                    let (time, previous) = (numbers[fall], numbers[fall - 1]);
+                    Err(TraceError::NotSorted { line: lines[fall], time, previous })
+                }
                 _ if numbers.is_empty() => Err(TraceError::Empty),
                 _ if numbers.iter().all(|number| *number == 0) => {
                     Err(TraceError::ZeroPeriod { line: lines[lines.len() - 1] })

@@ -299,7 +299,7 @@ fn ethernet_file_has_the_described_segment() {
     assert_eq!(scenario.probes[0].subject, ProbeSubject::Ethernet(0));
     let set = [Override { path: "topology.hosts".into(), value: "3".into() }];
     let error = load(text, "test.toml", &set).unwrap_err();
-    assert!(error.to_string().contains("unknown host or router \"client\""), "{error}");
+    assert!(error.to_string().contains("unknown host \"client\""), "{error}");
 }
 
 const PAIR: &str = "[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '1ms' }]\n";

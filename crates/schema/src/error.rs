@@ -41,12 +41,16 @@ fn escape(text: &str) -> String {
 }
 
 impl Error {
-    /// Returns the problem, what is accepted and the nearest valid name, without the place.
+    /// Returns the problem, what is accepted and the nearest valid name, without the place. A long list of accepted
+    /// values is abbreviated.
     pub fn problem(&self) -> String {
         let expected = match self.expected.as_slice() {
             [] => None,
             [one] => Some(one.clone()),
             [one, other] => Some(format!("{one} or {other}")),
+            several if several.len() > LONGEST_LIST => {
+                Some(format!("one of {}, {} more", several[..FEW].join(", "), several.len() - FEW))
+            }
             several => Some(format!("one of {}", several.join(", "))),
         };
         let message = &self.message;
@@ -119,18 +123,35 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
+/// The number of names of an abbreviated list.
+const FEW: usize = 8;
+
+/// The largest number of accepted values that a message lists completely. The keys of a table are fewer.
+const LONGEST_LIST: usize = 25;
+
 /// The number of names among which [`nearest_name`] searches. It suffices for any file written by hand.
 pub const MAX_COMPARED_NAMES: usize = 2000;
 
 /// Returns the first eight names, and the number of the others, for [`Error::expected`].
 pub fn abbreviate_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
-    const FEW: usize = 8;
     let more = names.len().saturating_sub(FEW);
     let mut some: Vec<String> = names.take(FEW).map(|name| format!("\"{name}\"")).collect();
     if more > 0 {
         some.push(format!("{more} more"));
     }
     some
+}
+
+/// Returns an error of the operating system in words for the middle of a sentence: "no such file or directory", without
+/// the number of the error.
+pub fn describe_io_error(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    let mut characters = words.chars();
+    match characters.next() {
+        Some(first) => first.to_lowercase().chain(characters).collect(),
+        None => String::new(),
+    }
 }
 
 /// Words of other programs, and the names that mean the same here. The first name that is valid at a place is
@@ -149,6 +170,8 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("ftp", &["bulk"]),
     ("latency", &["delay"]),
     ("limit", &["queue"]),
+    ("maximum", &["max"]),
+    ("minimum", &["min"]),
     ("pkt", &["packets"]),
     ("pkts", &["packets"]),
     ("qdisc", &["discipline"]),
@@ -159,10 +182,12 @@ const SYNONYMS: &[(&str, &[&str])] = &[
 
 /// Returns the name that was probably intended. It is, in this order: a name for the same thing, by a list of words of
 /// other programs; a name that begins or ends with `found`, such as "goodput_bps" for "goodput", if `found` has at
-/// least four characters and at least half the length of the name; or the name with the smallest Damerau-Levenshtein
-/// distance, the first one if several are equal. The distance may be at most a third of the length of `found`. A
-/// distance of two is nevertheless always accepted, or of one if `found` has fewer than four characters. If `found`
-/// begins with a number, candidates with other digits are different values: "20" is not a misspelling of "30".
+/// least four characters and at least half the length of the name; the name with the smallest Damerau-Levenshtein
+/// distance, the first one if several are equal; or a name of at most twice the length that contains the characters of
+/// `found` in order, such as "probe_bw_up" for "probe_up", if `found` has at least four characters. The distance may be at
+/// most a third of the length of `found`. A distance of two is nevertheless always accepted, or of one if `found` has two
+/// or three characters. Any two names of one character have the distance one, so they are not similar. If `found` begins
+/// with a number, candidates with other digits are different values: "20" is not a misspelling of "30".
 pub fn nearest_name<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = found.chars().count();
     if length > 64 {
@@ -179,13 +204,14 @@ pub fn nearest_name<'a>(found: &str, candidates: impl IntoIterator<Item = &'a st
     for candidate in candidates.into_iter().filter(is_comparable) {
         let name = candidate.to_lowercase();
         let distance = strsim::damerau_levenshtein(&found, &name);
-        let is_part =
-            length >= 4 && name.len() <= 2 * found.len() && (name.starts_with(&found) || name.ends_with(&found));
+        let is_long = length >= 4 && name.len() <= 2 * found.len();
+        let is_part = is_long && (name.starts_with(&found) || name.ends_with(&found));
         let rank = match same.iter().position(|same| *same == name) {
             _ if distance == 0 => (0, 0),
             Some(position) => (1, position),
             None if is_part => (2, distance),
-            None if distance <= limit => (3, distance),
+            None if distance <= limit && distance < length => (3, distance),
+            None if is_long && contains_in_order(&name, &found) => (4, distance),
             None => continue,
         };
         if best.is_none_or(|(least, _)| rank < least) {
@@ -193,6 +219,12 @@ pub fn nearest_name<'a>(found: &str, candidates: impl IntoIterator<Item = &'a st
         }
     }
     best.map(|(_, candidate)| candidate)
+}
+
+/// Returns whether a name contains the characters of a text in order, with others between them.
+fn contains_in_order(name: &str, text: &str) -> bool {
+    let mut name = name.chars();
+    text.chars().all(|wanted| name.any(|c| c == wanted))
 }
 
 #[cfg(test)]
@@ -214,6 +246,13 @@ mod tests {
         assert_eq!(nearest_name("buffer", ["rate", "queue"]), Some("queue"));
         assert_eq!(nearest_name("limit", ["rate", "limits", "queue"]), Some("queue"));
         assert_eq!(nearest_name("limit", ["rate", "limits"]), Some("limits"));
+        assert_eq!(nearest_name("minimum", ["metric", "min", "max"]), Some("min"));
+        // Names that contain the characters in order.
+        assert_eq!(nearest_name("probe_up", ["probe_rtt", "probe_bw_up"]), Some("probe_bw_up"));
+        assert_eq!(nearest_name("rtt", ["round_trip_time"]), None);
+        // Names of one character have nothing in common.
+        assert_eq!(nearest_name("s", ["a", "b"]), None);
+        assert_eq!(nearest_name("A", ["a", "b"]), Some("a"));
         assert_eq!(nearest_name("linuxreno", names), Some("linux-reno"));
         assert_eq!(nearest_name("", names), None);
         assert_eq!(nearest_name("20", ["10", "30"]), None);
@@ -248,6 +287,8 @@ mod tests {
         assert_eq!(error.to_string(), "a.toml: found \"10 Mbps/s\" for x.rate; expected a or b");
         error.expected.push("c".into());
         assert_eq!(error.to_string(), "a.toml: found \"10 Mbps/s\" for x.rate; expected one of a, b, c");
+        error.expected = (0..26).map(|number| number.to_string()).collect();
+        assert!(error.to_string().ends_with("; expected one of 0, 1, 2, 3, 4, 5, 6, 7, 18 more"));
         error.expected = vec!["a".into()];
         error.suggestion = Some("a".into());
         assert_eq!(error.to_string(), "a.toml: found \"10 Mbps/s\" for x.rate; did you mean a?");

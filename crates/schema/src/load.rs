@@ -49,6 +49,31 @@ pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Overrid
     }
 }
 
+/// Returns the message about a key or a table that occurs twice, and what is accepted. The second one is at `start`. The
+/// line of the first one is included if a line begins with it.
+fn duplicate(text: &str, start: usize, found: &str) -> (String, Vec<String>) {
+    let before = text.get(..start).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = text[line_start..].lines().next().unwrap_or_default().trim_start();
+    let lines: Vec<&str> = text[..line_start].lines().map(str::trim_start).collect();
+    if line.starts_with('[')
+        && !line.starts_with("[[")
+        && let Some(end) = line.find(']')
+    {
+        let header = &line[..=end];
+        if let Some(first) = lines.iter().position(|other| other.starts_with(header)) {
+            let message = format!("the table {header} occurs twice (first on line {})", first + 1);
+            return (message, vec!["each table once".to_string()]);
+        }
+    }
+    // A header begins another table, which can have the same key.
+    let first_of_table = lines.iter().rposition(|other| other.starts_with('[')).map_or(0, |header| header + 1);
+    let is_key = |other: &&str| other.strip_prefix(found).is_some_and(|rest| rest.trim_start().starts_with('='));
+    let first = lines[first_of_table..].iter().position(is_key).filter(|_| line.starts_with(found));
+    let first = first.map_or(String::new(), |first| format!(" (first on line {})", first_of_table + first + 1));
+    (format!("the key {found} occurs twice{first}"), vec!["each key once".to_string()])
+}
+
 fn syntax_error(error: &toml_edit::TomlError, sources: &Sources, text: &str) -> Error {
     let span = error.span().unwrap_or(0..0);
     let mut start = span.start.min(text.len());
@@ -70,7 +95,7 @@ fn syntax_error(error: &toml_edit::TomlError, sources: &Sources, text: &str) -> 
     let found = sources.excerpt(place);
     let value = || vec!["a value such as 5, true or \"text\"".to_string()];
     let (message, expected) = match message {
-        "duplicate key" => (format!("the key {found} occurs twice"), vec!["each key once".to_string()]),
+        "duplicate key" => duplicate(text, start, &found),
         "string values must be quoted" if found.ends_with('=') => {
             (format!("invalid TOML: no value after `{found}`"), value())
         }

@@ -114,6 +114,8 @@ impl Setter<'_> {
             .chain(variant.into_iter().flat_map(Variant::fields))
             .find(|field| field.is_named(key));
         let Some(field) = field else {
+            let is_selected = schema.variants.is_some_and(|variants| node.get(variants.key).is_some());
+            let variant = variant.map(|variant| (variant, is_selected));
             let error = unknown_key(self.sources, schema, variant, key, self.place, self.path);
             let mut error = error.map(Box::new).unwrap_or_else(|| {
                 self.error(key, format!("{} depends on {}", self.path, schema.variants.map_or("", |v| v.key)), vec![])

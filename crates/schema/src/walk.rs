@@ -15,6 +15,20 @@ pub(crate) enum KeyPath<'a> {
     Index(&'a KeyPath<'a>, usize),
 }
 
+impl KeyPath<'_> {
+    /// Returns the path without indices, as a table header has it: "lte.cell" for the path "lte.0.cell".
+    fn header(&self) -> String {
+        match self {
+            KeyPath::Root => String::new(),
+            KeyPath::Index(parent, _) => parent.header(),
+            KeyPath::Key(parent, key) => {
+                let (parent, key) = (parent.header(), crate::node::quote_key(key));
+                if parent.is_empty() { key } else { format!("{parent}.{key}") }
+            }
+        }
+    }
+}
+
 impl fmt::Display for KeyPath<'_> {
     /// Formats "flow.0.start", as `--set` accepts it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,8 +95,8 @@ fn grouped(number: i64) -> String {
     text
 }
 
-/// Returns the values that a kind accepts, in words. For a choice these are its names.
-pub(crate) fn expected(kind: &FieldKind) -> Vec<String> {
+/// Returns the values that a kind accepts at a path, in words. For a choice these are its names.
+fn expected(kind: &FieldKind, path: &KeyPath) -> Vec<String> {
     let one = match kind {
         FieldKind::Text => "a string".to_string(),
         FieldKind::Name => "a name: a letter, then letters, digits, \"-\" and \"_\", at most 64 characters".to_string(),
@@ -100,7 +114,11 @@ pub(crate) fn expected(kind: &FieldKind) -> Vec<String> {
         FieldKind::Rate => "a rate such as \"100Mbit/s\"".to_string(),
         FieldKind::Size { min, max } => {
             // An example outside the bounds would mislead.
-            let what = if (*min..=*max).contains(&250_000) { "a size such as \"250kB\"" } else { "a size" };
+            let what = match ((*min..=*max).contains(&250_000), *min) {
+                (true, 1) => "a size above zero such as \"250kB\"",
+                (true, _) => "a size such as \"250kB\"",
+                (false, _) => "a size",
+            };
             between(what, [*min, *max], [1, crate::MAX_SIZE], format_size)
         }
         FieldKind::QueueLimit => {
@@ -110,18 +128,62 @@ pub(crate) fn expected(kind: &FieldKind) -> Vec<String> {
             "a queue limit such as \"100packets\", \"250kB\", \"100ms\", \"2BDP\" or \"unlimited\"".to_string()
         }
         FieldKind::Choice(choices) => return available(choices).map(|name| format!("\"{name}\"")).collect(),
-        FieldKind::Table(table) => format!("a table ({})", table.name),
-        FieldKind::Tables(table) => format!("an array of tables ({})", table.name),
-        FieldKind::List(element) => format!("an array, each element {}", expected(element).join(" or ")),
-        FieldKind::Map(element) => format!("a table of names, each with {}", expected(element).join(" or ")),
+        FieldKind::Table(table) => expected_table(table),
+        FieldKind::Tables(_) => format!("[[{}]]", path.header()),
+        FieldKind::List(element) => format!("an array, each element {}", expected(element, path).join(" or ")),
+        FieldKind::Map(element) => format!("a table of names, each with {}", expected(element, path).join(" or ")),
         FieldKind::Either(first, second) => {
-            let mut both = expected(first);
-            both.extend(expected(second));
+            let mut both = expected(first, path);
+            both.extend(expected(second, path));
             return both;
         }
         FieldKind::Raw => "a value".to_string(),
     };
     vec![one]
+}
+
+/// Returns a table with its keys, in words.
+fn expected_table(table: &Table) -> String {
+    const FEW: usize = 8;
+    let keys: Vec<&str> = table
+        .variants
+        .iter()
+        .map(|variants| variants.key)
+        .chain(table.common_fields().map(|field| field.key))
+        .collect();
+    match keys[..] {
+        [] => "a table".to_string(),
+        [key] => format!("a table with the key {key}"),
+        _ if keys.len() <= FEW => format!("a table with the keys {}", keys.join(", ")),
+        _ => format!("a table with the keys {}, {} more", keys[..FEW].join(", "), keys.len() - FEW),
+    }
+}
+
+/// Returns a value of a kind in TOML syntax, for suggestions. `None` if no value is typical.
+fn example(kind: &FieldKind) -> Option<String> {
+    let text = match kind {
+        FieldKind::Duration { min, max } if (*min..=*max).contains(&Duration::from_millis(10)) => "10ms",
+        FieldKind::Rate => "100Mbit/s",
+        FieldKind::Size { min, max } if (*min..=*max).contains(&250_000) => "250kB",
+        FieldKind::QueueLimit | FieldKind::LinkQueueLimit => "100packets",
+        FieldKind::Either(first, _) => return example(first),
+        _ => return None,
+    };
+    Some(crate::node::quote(text))
+}
+
+/// Returns the table that is probably meant by the name of a variant in its place, with examples of the required keys:
+/// `{ kind = "fifo", limit = "100packets" }` for "fifo". `None` if a required key has no example.
+fn table_of_variant(table: &Table, name: &str) -> Option<String> {
+    let variants = table.variants?;
+    let variant = variants.find(name)?;
+    let mut pairs = vec![format!("{} = {}", variants.key, crate::node::quote(name))];
+    for field in table.common_fields().chain(variant.fields()) {
+        if matches!(field.default, DefaultValue::Required) {
+            pairs.push(format!("{} = {}", field.key, example(&field.kind)?));
+        }
+    }
+    Some(format!("{{ {} }}", pairs.join(", ")))
 }
 
 fn available(choices: &'static [Choice]) -> impl Iterator<Item = &'static str> {
@@ -171,6 +233,7 @@ impl Walker<'_> {
         if self.full() {
             return;
         }
+        let accepted = expected(kind, path);
         let path = path.to_string();
         let found = self.sources.excerpt(node.place);
         // Reasons are sentences that begin with "it".
@@ -183,7 +246,7 @@ impl Walker<'_> {
             _ if reason.is_empty() => format!("{path} = {found} is not a number with a unit"),
             _ => format!("{path} = {found} {reason}"),
         };
-        let mut error = self.sources.error(node.place, &path, message, expected(kind));
+        let mut error = self.sources.error(node.place, &path, message, accepted);
         error.suggestion = suggestion;
         self.push(error);
     }
@@ -197,16 +260,24 @@ impl Walker<'_> {
             (FieldKind::Tables(_), NodeContent::Table(_)) if matches!(path, KeyPath::Key(KeyPath::Root, _)) => {
                 Some(format!("[[{path}]]"))
             }
+            (FieldKind::Number { min, max }, NodeContent::Text(text)) => {
+                let number = percentage(text).filter(|_| *max <= 1.0).or_else(|| text.trim().parse().ok());
+                number
+                    .filter(|number| number.is_finite() && within(number, min, max).is_ok())
+                    .map(|number| number.to_string())
+            }
             // A name instead of the table that it selects.
-            (FieldKind::Table(table), NodeContent::Text(text)) => table
-                .variants
-                .filter(|variants| variants.find(text).is_some())
-                .map(|variants| format!("{{ {} = {} }}", variants.key, crate::node::quote(text)))
-                .or_else(|| table_with_number(table, &node.content)),
+            (FieldKind::Table(table), NodeContent::Text(text)) => {
+                table_of_variant(table, text).or_else(|| table_with_number(table, &node.content))
+            }
             (FieldKind::Table(table), content) => table_with_number(table, content),
             _ => None,
         };
-        self.wrong(node, path, &format!("it is {}", node.type_name()), kind, suggestion);
+        let reason = match (kind, &node.content) {
+            (FieldKind::Tables(_), NodeContent::Table(_)) => "it is a single table".to_string(),
+            _ => format!("it is {}", node.type_name()),
+        };
+        self.wrong(node, path, &reason, kind, suggestion);
     }
 
     fn missing(&mut self, place: SourceLocation, path: &KeyPath, expected: Vec<String>) {
@@ -249,7 +320,9 @@ impl Walker<'_> {
             if !known {
                 good = false;
                 if !self.full() {
-                    self.unknown_key(schema, variant, entry, path);
+                    let is_selected =
+                        schema.variants.is_some_and(|variants| entries.iter().any(|entry| entry.key == variants.key));
+                    self.unknown_key(schema, variant.map(|variant| (variant, is_selected)), entry, path);
                 }
             }
         }
@@ -343,7 +416,7 @@ impl Walker<'_> {
     fn unknown_key(
         &mut self,
         schema: &'static Table,
-        variant: Option<&'static Variant>,
+        variant: Option<(&'static Variant, bool)>,
         entry: &Entry,
         path: &KeyPath,
     ) {
@@ -355,7 +428,11 @@ impl Walker<'_> {
     fn default(&mut self, field: &'static Field, place: SourceLocation, path: &KeyPath) -> Result<Option<Value>, ()> {
         let data = match field.default {
             DefaultValue::Required => {
-                self.missing(place, path, expected(&field.kind));
+                let mut accepted = expected(&field.kind, path);
+                if let (FieldKind::Tables(_), Some(header)) = (&field.kind, accepted.first_mut()) {
+                    *header = format!("at least one {header}");
+                }
+                self.missing(place, path, accepted);
                 return Err(());
             }
             DefaultValue::Absent(_) | DefaultValue::Inherited(_) | DefaultValue::Setting => return Ok(None),
@@ -464,6 +541,12 @@ impl Walker<'_> {
     }
 }
 
+/// Returns a percentage such as "1%" as a fraction.
+fn percentage(text: &str) -> Option<f64> {
+    // Through the decimal digits, because 0.07 is not 7.0 * 0.01.
+    format!("{}e-2", text.trim().strip_suffix('%')?.trim()).parse().ok()
+}
+
 /// Returns the table that is probably meant by a number or a percentage in its place: the first variant whose only
 /// required key is a number, with this number. For a loss model, 0.01 and "1%" mean `{ kind = "bernoulli", probability
 /// = 0.01 }`.
@@ -471,8 +554,7 @@ fn table_with_number(table: &'static Table, content: &NodeContent) -> Option<Str
     let number = match content {
         NodeContent::Integer(number) => *number as f64,
         NodeContent::Float(number) => *number,
-        // Through the decimal digits, because 0.07 is not 7.0 * 0.01.
-        NodeContent::Text(text) => format!("{}e-2", text.trim().strip_suffix('%')?.trim()).parse().ok()?,
+        NodeContent::Text(text) => percentage(text)?,
         _ => return None,
     };
     let variants = table.variants?;
@@ -488,11 +570,12 @@ fn table_with_number(table: &'static Table, content: &NodeContent) -> Option<Str
     })
 }
 
-/// Returns the error about a key that the table does not have.
+/// Returns the error about a key that the table does not have. The variant has whether the file selects it; otherwise it
+/// is the default.
 pub(crate) fn unknown_key(
     sources: &Sources,
     schema: &'static Table,
-    variant: Option<&'static Variant>,
+    variant: Option<(&'static Variant, bool)>,
     key: &str,
     place: SourceLocation,
     path: &str,
@@ -509,19 +592,28 @@ pub(crate) fn unknown_key(
         match (variant, owner) {
             // The variant has its own error, and the key may belong to the intended variant.
             (None, Some(_)) => return None,
-            (Some(variant), Some(_)) => {
-                valid.extend(variant.fields().map(|field| field.key));
+            (Some((variant, is_selected)), Some(_)) => {
                 let owners = variants.list.iter().filter(|variant| variant.fields().any(|field| field.key == key));
                 let owners: Vec<String> = owners.map(|owner| format!("\"{}\"", owner.name)).collect();
-                let message = format!(
-                    "{path} requires {} = {}, but this is {table} with {0} = \"{}\"",
-                    variants.key,
-                    owners.join(" or "),
-                    variant.name
-                );
-                return Some(sources.error(place, path, message, valid.iter().map(|key| key.to_string()).collect()));
+                let choice = match owners.split_last() {
+                    Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+                    _ => owners.join(""),
+                };
+                let found = if is_selected {
+                    format!("this is {table} with {} = \"{}\"", variants.key, variant.name)
+                } else {
+                    format!("this {} has no {} (default: \"{}\")", schema.name, variants.key, variant.name)
+                };
+                let message = format!("{path} requires {} = {choice}, but {found}", variants.key);
+                // The message already has the values if there are several.
+                let remedy = match owners.as_slice() {
+                    [owner] => format!("{} = {owner}", variants.key),
+                    _ if is_selected => format!("another {}", variants.key),
+                    _ => format!("one of these values of {}", variants.key),
+                };
+                return Some(sources.error(place, path, message, vec![remedy, format!("no {key}")]));
             }
-            (Some(variant), None) => valid.extend(variant.fields().map(|field| field.key)),
+            (Some((variant, _)), None) => valid.extend(variant.fields().map(|field| field.key)),
             (None, None) => {}
         }
     }

@@ -221,8 +221,9 @@ pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
     }
     for key in ["min_rto", "initial_rto"] {
         if tree.duration(key) > tree.duration("max_rto") {
-            let message = format!("{path}.{key} = {} is above max_rto", tree.duration(key));
-            conflict(check, key, "max_rto", message, format!("at most {}", tree.duration("max_rto")));
+            let [own, largest] = [key, "max_rto"].map(|key| tree.duration(key));
+            let message = format!("{path}.{key} = {own} is above max_rto = {largest}");
+            conflict(check, key, "max_rto", message, format!("{key} at most max_rto"));
         }
     }
     for key in ["send_buffer", "receive_buffer"] {

@@ -217,15 +217,17 @@ pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &MASQUE, k
 pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
     check_distribution(tree, "reaction", path, check);
     if let QueueLimit::Packets(_) = tree.queue_limit("queue_limit") {
-        let message = "the queue limit of a tunnel cannot be in packets".to_string();
-        let expected =
-            vec!["a size such as \"250kB\"".into(), "a duration such as \"100ms\"".into(), "\"unlimited\"".into()];
-        check.add_error(tree.location_of("queue_limit"), &format!("{path}.queue_limit"), message, expected);
+        let found = check.sources.excerpt(tree.location_of("queue_limit"));
+        let message = format!("{path}.queue_limit = {found} is in packets, which tunnels do not support");
+        let expected = "a size such as \"250kB\", a duration such as \"100ms\", or \"unlimited\"";
+        check.add_error_at(tree, path, "queue_limit", message, expected);
     }
     if tree.choice("mode") == "stream" && tree.choice("congestion") == "none" {
-        let message =
-            "mode = \"stream\" requires congestion control (RFC 9298 section 6 exempts only datagrams)".to_string();
-        let expected = vec!["mode = \"datagram\"".into(), "another congestion control".into()];
-        check.add_error(tree.location_of("congestion"), &format!("{path}.congestion"), message, expected);
+        let message = format!(
+            "{path}.congestion = \"none\" requires mode = \"datagram\", but the tunnel has mode = \"stream\" (RFC 9298 \
+             section 6 exempts only datagrams from congestion control)"
+        );
+        let expected = "mode = \"datagram\", or a congestion control such as \"cubic\"";
+        check.add_error_at(tree, path, "congestion", message, expected);
     }
 }

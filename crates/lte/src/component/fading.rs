@@ -5,10 +5,11 @@ use crate::radio::RadioError as Refused;
 use crate::radio::fading::{DelayProfile, Fading, FadingParameters, Generator, Trace, TraceSampling};
 use crate::radio::frequency;
 use fullpipe_schema::component::{Catalog, Component, InvalidSettings, SettingsReader, choice_component, variants};
+use fullpipe_schema::error::describe_io_error;
 use fullpipe_schema::{Diagnostics, Field, FieldKind, Table, Variants, keys};
 use fullpipe_units::Duration;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -162,7 +163,9 @@ fn traced(reader: &mut SettingsReader<'_, '_>, faded: &FadingContext) -> Result<
     let read = || match &faded.other {
         Some(FadingSource::Trace { path: other, trace, .. }) if *other == path => Ok(trace.clone()),
         _ => {
-            let file = File::open(&path).map_err(|reason| reason.to_string())?;
+            let cannot_read =
+                |reason: &io::Error| format!("cannot read {}: {}", path.display(), describe_io_error(reason));
+            let file = File::open(&path).map_err(|reason| cannot_read(&reason))?;
             Trace::read(BufReader::new(file)).map(Arc::new).map_err(|reason| reason.to_string())
         }
     };
@@ -172,7 +175,8 @@ fn traced(reader: &mut SettingsReader<'_, '_>, faded: &FadingContext) -> Result<
         fits.map(|_| trace).map_err(|reason| reason.to_string())
     });
     trace.map(|trace| FadingSource::Trace { path, trace, places }).map_err(|reason| {
-        let message = format!("cannot use the fading trace {}: {reason}", tree.text("file"));
+        let found = reader.check.sources.excerpt(tree.location_of("file"));
+        let message = format!("{} = {found}: {reason}", reader.path_of("file"));
         reader.add_error(
             "file",
             message,

@@ -17,7 +17,7 @@ use crate::connection::AttachProcedure;
 use crate::radio::antenna::TransmissionMode;
 use crate::radio::bandwidth::Bandwidth;
 use crate::radio::fading::Fading;
-use crate::radio::frequency::{self, Bands};
+use crate::radio::frequency::{self, Bands, Carrier};
 use crate::radio::path_loss::PathLoss;
 use crate::radio::power::PowerControlConfig;
 use crate::radio::tables::{self, Direction};
@@ -27,6 +27,7 @@ use crate::scheduler::catalogue::{self, SchedulerParameters};
 use fullpipe_network::access::{AccessContext, AccessNetwork};
 use fullpipe_schema::component::{InvalidSettings, SettingsReader};
 use fullpipe_schema::distributions::{check_distribution, read_distribution};
+use fullpipe_schema::error::describe_io_error;
 use fullpipe_schema::{SourceLocation, Tree, Value};
 use fullpipe_units::{QueueLimit, Rate};
 use std::collections::BTreeSet;
@@ -109,26 +110,21 @@ fn carriers(reader: &mut SettingsReader<'_, '_>) -> Result<[(CellCarrier, Fading
     for (blocks, earfcn, fading, direction) in WAYS {
         // An error in a value that the uplink inherits from the downlink is reported at the downlink's key.
         let told = |key: &'static str| if tree.is_given(key) { key } else { key.trim_start_matches("uplink_") };
-        let bandwidth = match Bandwidth::new(small(tree, blocks)) {
-            Ok(bandwidth) => bandwidth,
-            Err(reason) => {
-                reader.add_error(told(blocks), reason.to_string(), "6, 15, 25, 50, 75 or 100");
-                continue;
-            }
+        let Ok(bandwidth) = Bandwidth::new(small(tree, blocks)) else {
+            let message =
+                format!("{} = {} is not an LTE channel bandwidth", reader.path_of(told(blocks)), small(tree, blocks));
+            let expected = "6, 15, 25, 50, 75 or 100 (1.4, 3, 5, 10, 15 or 20 MHz)";
+            reader.add_error(told(blocks), message, expected);
+            continue;
         };
-        let carrier = match frequency::find_carrier(direction, small(tree, earfcn), Bands::Standard) {
-            Ok(carrier) => carrier,
-            Err(reason) => {
-                let expected = "the number of a channel of 3GPP TS 36.101";
-                reader.add_error(told(earfcn), reason.to_string(), expected);
-                continue;
-            }
+        let Ok(carrier) = frequency::find_carrier(direction, small(tree, earfcn), Bands::Standard) else {
+            no_channel(reader, told(earfcn), direction, small(tree, earfcn));
+            continue;
         };
-        if let Err(reason) = carrier.check(bandwidth, tree.boolean("allow_nonstandard_bandwidth"))
+        if carrier.check(bandwidth, tree.boolean("allow_nonstandard_bandwidth")).is_err()
             && too_wide.replace(told(blocks)) != Some(told(blocks))
         {
-            let expected = "a bandwidth that the band has, or allow_nonstandard_bandwidth = true";
-            reader.add_error(told(blocks), reason.to_string(), expected);
+            no_such_width(reader, told(blocks), &carrier, bandwidth);
         }
         let carrier = CellCarrier { centre_hz: carrier.hz, bandwidth };
         let faded = FadingContext { carrier, other: ways.first().map(|(_, fading)| fading.clone()) };
@@ -139,11 +135,55 @@ fn carriers(reader: &mut SettingsReader<'_, '_>) -> Result<[(CellCarrier, Fading
     ways.try_into().map_err(|_| InvalidSettings)
 }
 
+/// Reports a channel number that no band has in this direction.
+fn no_channel(reader: &mut SettingsReader<'_, '_>, key: &str, direction: Direction, earfcn: u32) {
+    let (other, [own_name, other_name], examples) = match direction {
+        Direction::Downlink => {
+            (Direction::Uplink, ["a downlink", "an uplink"], "100 (2120 MHz, band 1) or 9895 (465 MHz, band 31)")
+        }
+        Direction::Uplink => {
+            (Direction::Downlink, ["an uplink", "a downlink"], "18100 (1930 MHz, band 1) or 27785 (455 MHz, band 31)")
+        }
+    };
+    let found = match frequency::find_carrier(other, earfcn, Bands::Standard) {
+        Ok(carrier) => format!("{other_name} channel ({} MHz, band {})", carrier.hz / 1e6, carrier.band),
+        Err(_) => "in no known band".to_string(),
+    };
+    let message = format!("{} = {earfcn} is {found}", reader.path_of(key));
+    reader.add_error(key, message, &format!("{own_name} EARFCN of 3GPP TS 36.101, such as {examples}"));
+}
+
+/// Reports a bandwidth for which the band of a carrier has no channels.
+fn no_such_width(reader: &mut SettingsReader<'_, '_>, key: &str, carrier: &Carrier, bandwidth: Bandwidth) {
+    let [narrowest, widest] = carrier.channels_mhz();
+    let message = format!(
+        "{} = {} requires a channel of {} MHz, but band {} (EARFCN {}) has channels of {narrowest} to {widest} MHz",
+        reader.path_of(key),
+        bandwidth.resource_blocks(),
+        f64::from(bandwidth.channel_khz()) / 1000.0,
+        carrier.band,
+        carrier.earfcn
+    );
+    let fits = |blocks: &u32| Bandwidth::new(*blocks).is_ok_and(|bandwidth| carrier.check(bandwidth, false).is_ok());
+    let fitting: Vec<String> =
+        Bandwidth::RESOURCE_BLOCKS.into_iter().filter(fits).map(|blocks| blocks.to_string()).collect();
+    let fitting = match fitting.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => fitting.join(""),
+    };
+    reader.add_error(key, message, &format!("{fitting}, or allow_nonstandard_bandwidth = true"));
+}
+
 fn fading_begins(reader: &mut SettingsReader<'_, '_>) -> FadingStart {
     let (waits, least) =
         (reader.tree.choice_value("fading_begins", &FADING_BEGINS), reader.tree.get("fading_begins_with"));
     if !waits && least.is_some() {
-        let message = format!("{} has fading_begins_with, but its fading begins with the run", reader.path);
+        let default = if reader.tree.is_given("fading_begins") { "" } else { " (default)" };
+        let message = format!(
+            "{} requires fading_begins = \"first-packet\", but {} has fading_begins = \"run\"{default}",
+            reader.path_of("fading_begins_with"),
+            reader.path
+        );
         reader.add_error("fading_begins_with", message, "fading_begins = \"first-packet\"");
     }
     if waits { FadingStart::Packet { least_bytes: least.map_or(1, bytes) } } else { FadingStart::Run }
@@ -239,11 +279,12 @@ fn groups(reader: &mut SettingsReader<'_, '_>, bandwidth: Bandwidth) -> Option<(
     match numbers[..] {
         [first, last] if first <= last && last < there_are => Some((first, last - first + 1)),
         _ => {
-            let message = format!(
-                "{}.groups = {} is not a range of groups",
-                reader.path,
-                reader.check.sources.excerpt(value.place)
-            );
+            let reason = match numbers[..] {
+                [first, last] if first <= last => "ends above the last resource block group of the band",
+                _ => "is not a range of groups",
+            };
+            let found = reader.check.sources.excerpt(value.place);
+            let message = format!("{}.groups = {found} {reason}", reader.path);
             reader.add_error("groups", message, &format!("the first and the last group, from 0 to {}", there_are - 1));
             None
         }
@@ -378,8 +419,15 @@ fn bearers(
             filters.extend(packet_filters(&mut reader.nested(filter, &path), context).unwrap_or_default());
         }
         if filters.len() > MAX_FILTERS {
-            let message = format!("{path} has {} packet filters (one for each address of a host)", filters.len());
-            reader.add_error("filter", message, &format!("at most {MAX_FILTERS}"));
+            let (count, given) = (filters.len(), tree.tables("filter").len());
+            let message = if count == given {
+                format!("{path} has {count} packet filters")
+            } else {
+                format!(
+                    "{path} has {given} filters, which give {count} packet filters (IPv4 and IPv6 for each host name)"
+                )
+            };
+            reader.add_error("filter", message, &format!("at most {MAX_FILTERS} packet filters"));
         }
         // Too many filters or bearers have already been reported.
         let _ = classifier.add(index as u8 + 2, &filters);
@@ -519,7 +567,7 @@ fn ports(reader: &mut SettingsReader<'_, '_>, key: &str) -> Result<PortRange, In
     };
     ports.map_err(|reason| {
         let message = format!("{} = {} {reason}", reader.path_of(key), reader.check.sources.excerpt(value.place));
-        reader.add_error(key, message, "one port, [5004], or the first and the last, [5000, 5999]")
+        reader.add_error(key, message, "one port such as [5004], or the first and the last such as [5000, 5999]")
     })
 }
 
@@ -577,7 +625,8 @@ fn course(
 /// Reads a file of positions: seconds and two coordinates on each line; `#` starts a comment.
 fn from_file(reader: &mut SettingsReader<'_, '_>) -> Result<Vec<(f64, [f64; 2])>, InvalidSettings> {
     let file = here(reader.check).join(reader.tree.text("course"));
-    let read = std::fs::read_to_string(&file).map_err(|reason| format!("cannot read {}: {reason}", file.display()));
+    let read = std::fs::read_to_string(&file)
+        .map_err(|reason| format!("cannot read {}: {}", file.display(), describe_io_error(&reason)));
     let points = read.and_then(|text| {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         let point = |(number, line): (usize, &str)| {

@@ -52,25 +52,21 @@ impl Trace {
         let mut resource_blocks = 0;
         for (block, line) in text.lines().enumerate() {
             let number = block + 1;
-            let line = line.map_err(|error| RadioError::new(format!("line {number} of a fading trace: {error}")))?;
+            let line = line.map_err(|error| RadioError::new(format!("line {number}: {error}")))?;
             if line.trim().is_empty() {
                 return Err(RadioError::new(format!(
-                    "line {number} of a fading trace is empty; it should have the gains of resource block {block} in dB"
+                    "line {number} is empty, but it must have the gains of resource block {block} in dB"
                 )));
             }
             if block == MOST_LINES {
                 return Err(RadioError::new(format!(
-                    "a fading trace with more than {MOST_LINES} lines; it has one for each resource block, of which there \
-                     are at most {MOST_LINES}"
+                    "the fading trace has more than {MOST_LINES} lines, but a band has at most {MOST_LINES} resource blocks"
                 )));
             }
             let mut count = 0;
             for word in line.split_ascii_whitespace() {
                 let gain = word.parse::<f64>().ok().filter(|db| db.is_finite()).ok_or_else(|| {
-                    RadioError::new(format!(
-                        "line {number} of a fading trace, value {}: `{word}` is not a gain in dB",
-                        count + 1
-                    ))
+                    RadioError::new(format!("line {number}, value {}: `{word}` is not a gain in dB", count + 1))
                 })?;
                 // The power ratio is computed with the natural exponential function: a trace has a million of them.
                 let gain = math::exp(gain * (std::f64::consts::LN_10 / 10.0)) as f32;
@@ -84,17 +80,14 @@ impl Trace {
             }
             if count != rows.len() {
                 return Err(RadioError::new(format!(
-                    "line {number} of a fading trace has {count} values; the first has {}, and all lines must have as many \
-                     (a truncated file?)",
+                    "line {number} has {count} values, but line 1 has {} (is the file truncated?)",
                     rows.len()
                 )));
             }
             resource_blocks = number;
         }
         if rows.is_empty() {
-            return Err(RadioError::new(
-                "an empty fading trace; expected a line of gains in dB for each resource block",
-            ));
+            return Err(RadioError::new("the fading trace is empty"));
         }
         Ok(Trace { rows, resource_blocks })
     }
@@ -565,7 +558,7 @@ impl Fading {
         let band = bandwidth.resource_blocks();
         if trace.resource_blocks < band {
             return Err(RadioError::new(format!(
-                "a fading trace with {} lines for a band of {band} resource blocks; it needs a line for each",
+                "the fading trace has {} lines, but the band has {band} resource blocks",
                 trace.resource_blocks
             )));
         }
@@ -573,9 +566,9 @@ impl Fading {
             && (milliseconds == 0 || trace.rows.len() < milliseconds as usize + 2)
         {
             return Err(RadioError::new(format!(
-                "windows of {milliseconds} ms in a fading trace of {} ms; a window has at least 1 ms and the trace at least 2 \
-                 ms more than a window",
-                trace.rows.len()
+                "the fading trace has a duration of {} ms, but windows of {milliseconds} ms require at least {} ms",
+                trace.rows.len(),
+                u64::from(milliseconds.max(1)) + 2
             )));
         }
         let extremes: Vec<GainRange> = trace.rows.iter().map(|row| extremes(&row[..band])).collect();
@@ -879,9 +872,9 @@ mod tests {
     #[test]
     fn malformed_trace_is_rejected_with_its_line() {
         let error = |text: &str| Trace::read(text.as_bytes()).unwrap_err().to_string();
-        assert!(error("1 2 3\n1 2\n").contains("line 2 of a fading trace has 2 values; the first has 3"));
+        assert!(error("1 2 3\n1 2\n").contains("line 2 has 2 values, but line 1 has 3"));
         assert!(error("1 2 3\n1 2 3 4\n").contains("line 2"));
-        assert!(error("1 2 3\n1 x 3\n").contains("line 2 of a fading trace, value 2: `x`"));
+        assert!(error("1 2 3\n1 x 3\n").contains("line 2, value 2: `x`"));
         assert!(error("1 nan\n").contains("value 2"));
         assert!(error("").contains("empty"));
         assert!(error("1 2\n\n1 2\n").contains("line 2"));

@@ -75,6 +75,11 @@ pub fn find_carrier(direction: Direction, earfcn: u32, bands: Bands) -> Result<C
 }
 
 impl Carrier {
+    /// Returns the bandwidths of the narrowest and the widest channel of the band in MHz.
+    pub fn channels_mhz(&self) -> [f64; 2] {
+        [self.narrowest_khz, self.widest_khz].map(|khz| f64::from(khz) / 1000.0)
+    }
+
     /// Checks that the band has channels of this bandwidth. If it has none and `allow_nonstandard_bandwidth` is set, returns a
     /// note about it.
     ///

@@ -282,13 +282,25 @@ fn change(
 ) -> Option<EventChange> {
     const OF_LINKS: [&str; 4] = ["rate", "outage", "delay", "loss"];
     const OF_FLOWS: [&str; 4] = ["write_rate", "pause", "unlimited", "for"];
+    const CHANGES_OF_LINKS: &str = "at least one of rate, outage, delay, loss";
+    const CHANGES_OF_FLOWS: &str = "exactly one of write_rate, pause and unlimited";
     let (key, value) = one_of(set, path, check)?;
-    let (own, others) = if key == "link" { (OF_LINKS, OF_FLOWS) } else { (OF_FLOWS, OF_LINKS) };
+    let others = if key == "link" { OF_FLOWS } else { OF_LINKS };
     // A resolved file has the defaults of all keys.
     let is_set = |key: &str| set.get(key).is_some_and(|value| !matches!(value.data, ValueData::Boolean(false)));
     if let Some(other) = others.into_iter().find(|other| is_set(other)) {
         let message = format!("{path}.{other} does not apply to a {key}");
-        check.add_error_at(set, path, other, message, &format!("one of {}", own.join(", ")));
+        // `for` alone is no change.
+        let (expected, near) = match (key, other) {
+            ("link", "write_rate") => (CHANGES_OF_LINKS, Some("rate")),
+            ("link", _) => (CHANGES_OF_LINKS, None),
+            (_, "rate") => (CHANGES_OF_FLOWS, Some("write_rate")),
+            _ => (CHANGES_OF_FLOWS, None),
+        };
+        let at = format!("{path}.{other}");
+        let mut error = check.sources.error(set.location_of(other), &at, message, vec![expected.to_owned()]);
+        error.suggestion = near.map(str::to_owned);
+        check.push_error(error);
         return None;
     }
     if key == "link" {
@@ -312,12 +324,7 @@ fn change(
         let rate = if outage { Some(Rate::from_bits_per_second(0)) } else { set.get("rate").map(Value::rate) };
         let (delay, loss) = (set.get("delay").map(Value::duration), set.get("loss").map(Value::number));
         if rate.is_none() && delay.is_none() && loss.is_none() {
-            check.add_error(
-                set.place,
-                path,
-                format!("{path} changes nothing"),
-                vec!["at least one of rate, outage, delay, loss".to_owned()],
-            );
+            check.add_error(set.place, path, format!("{path} changes nothing"), vec![CHANGES_OF_LINKS.to_owned()]);
             return None;
         }
         return Some(EventChange::Link { link, rate, delay, loss });
@@ -347,7 +354,7 @@ fn change(
         } else {
             format!("{path} has several changes of flow {}", described.name)
         };
-        check.add_error(set.place, path, message, vec!["exactly one of write_rate, pause and unlimited".to_owned()]);
+        check.add_error(set.place, path, message, vec![CHANGES_OF_FLOWS.to_owned()]);
         return None;
     };
     Some(EventChange::Writes { flow, rate, duration: set.get("for").map(Value::duration) })

@@ -2,6 +2,7 @@
 
 use super::Diagnostics;
 use crate::schema::component::SettingsReader;
+use crate::schema::error::describe_io_error;
 use crate::schema::{Field, FieldKind, Table, Tree, Value, ValueData, keys};
 use fullpipe_network::link::DELAY;
 use fullpipe_network::mahimahi::TraceError;
@@ -47,7 +48,8 @@ pub(super) fn fill(link: &mut Tree, path: &str, check: &mut Diagnostics) {
     let Some(Value { data: ValueData::Text(name), place, .. }) = link.get("trace").cloned() else { return };
     let path = format!("{path}.trace");
     let folder = Path::new(check.sources.file()).parent().unwrap_or(Path::new(""));
-    let read = read(&folder.join(&name));
+    let file = folder.join(&name);
+    let read = read(&file).map_err(|reason| format!("cannot read {}: {reason}", file.display()));
     match read.and_then(|text| DeliveryTrace::parse(&text).map_err(|reason| reason.to_string())) {
         Ok(trace) => {
             let number = |ms: &u64| Value { data: ValueData::Integer(*ms as i64), place, given: true };
@@ -56,7 +58,8 @@ pub(super) fn fill(link: &mut Tree, path: &str, check: &mut Diagnostics) {
         }
         Err(reason) => {
             let expected = vec!["a file with one whole number of milliseconds per line, in ascending order".into()];
-            check.add_error(place, &path, format!("cannot use the trace {name}: {reason}"), expected);
+            let message = format!("{path} = {}: {reason}", check.sources.excerpt(place));
+            check.add_error(place, &path, message, expected);
             link.remove("trace");
         }
     }
@@ -79,11 +82,11 @@ fn parse(opportunities: &[Value]) -> Result<DeliveryTrace, TraceError> {
 const MOST_BYTES: u64 = 64 << 20;
 
 fn read(path: &Path) -> Result<String, String> {
-    let about = std::fs::metadata(path).map_err(|reason| reason.to_string())?;
+    let about = std::fs::metadata(path).map_err(|reason| describe_io_error(&reason))?;
     if !about.is_file() || about.len() > MOST_BYTES {
         return Err(format!("not a file of at most {} MiB", MOST_BYTES >> 20));
     }
-    std::fs::read_to_string(path).map_err(|reason| reason.to_string())
+    std::fs::read_to_string(path).map_err(|reason| describe_io_error(&reason))
 }
 
 /// Returns the schedule and the impairments of a direction, from its table.
@@ -154,12 +157,20 @@ fn trace(tree: &Tree, path: &str, check: &mut Diagnostics) -> Option<DeliveryTra
     match parse(value.list()) {
         Ok(trace) => Some(trace),
         Err(reason) => {
-            check.add_error(
-                value.place,
-                &format!("{path}.trace"),
-                format!("{path}.trace = {}: {reason}", check.sources.excerpt(value.place)),
-                vec!["whole numbers of milliseconds in ascending order".into()],
-            );
+            let path = format!("{path}.trace");
+            // Each element is a line, and no line is empty.
+            let message = match reason {
+                TraceError::NotSorted { line, time, previous } => {
+                    format!("{path}.{} = {time} is earlier than trace.{} = {previous}", line - 1, line - 2)
+                }
+                TraceError::Empty => format!("{path} is empty"),
+                TraceError::ZeroPeriod { .. } => format!("{path} has no time above zero"),
+                TraceError::InvalidTime { line, text } => {
+                    format!("{path}.{} = {text} is not a time in milliseconds", line - 1)
+                }
+            };
+            let expected = vec!["whole numbers of milliseconds in ascending order".into()];
+            check.add_error(value.place, &path, message, expected);
             None
         }
     }

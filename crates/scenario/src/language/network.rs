@@ -5,8 +5,8 @@ use super::{Diagnostics, access, bdp, identity, links, topology};
 use crate::description::{Discipline, Link, Node, QueueLimit};
 use crate::schema::component::SettingsReader;
 use crate::schema::{SourceLocation, Tree, Value, ValueData};
-pub(crate) use fullpipe_network::access::find_node;
 use fullpipe_network::access::{AccessNetwork, AccessNetworkComponent};
+pub(crate) use fullpipe_network::access::{find_host, find_node};
 use fullpipe_network::discipline::settings::{LIMIT_KEY, LinkParameters};
 use fullpipe_network::discipline::table::DISCIPLINES;
 use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit, Rebinding, impairment};
@@ -198,7 +198,7 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Diagnostics) {
         let mut hosts = Vec::new();
         for (n, name) in tree.list("hosts").iter().enumerate() {
             let path = format!("{path}.hosts.{n}");
-            let Some(host) = find_node(name.text(), name.place, &path, network, check) else { continue };
+            let Some(host) = find_host(name.text(), name.place, &path, network, check) else { continue };
             if hosts.contains(&host) {
                 let message = format!("{} is attached twice to {}", name.text(), tree.text("name"));
                 check.add_error(name.place, &path, message, vec!["each host once".into()]);
@@ -240,7 +240,7 @@ impl Network {
     pub(super) fn name_medium(&mut self, tree: &Tree, path: &str, check: &mut Diagnostics) {
         let name = tree.text("name");
         if !self.link_names.insert(name.to_string()) {
-            let message = format!("duplicate link or segment name \"{name}\"");
+            let message = format!("duplicate link, segment or access network name \"{name}\"");
             check.add_error(tree.location_of("name"), &format!("{path}.name"), message, vec!["a unique name".into()]);
         }
     }

@@ -6,6 +6,7 @@ use super::network::Network;
 use super::traffic::FlowGroups;
 use crate::description::{Flow, Probe, ProbeSubject, Transport, direction_name, main_senders, station_name};
 use crate::schema::component::choices;
+use crate::schema::node::quote;
 use crate::schema::{Choice, Field, FieldKind, Table, Tree, Value, keys, named};
 use crate::schema::{is_pattern, matches};
 use fullpipe_congestion::controls::CONTROLS;
@@ -157,12 +158,16 @@ pub(crate) fn probes(
         };
         for of_flows in [DIRECTION_KEY, END_KEY].into_iter().filter(|other| key != "flow" && tree.get(other).is_some())
         {
-            let message = format!("{of_flows} applies to probes of flows, but {path} has the subject {key}");
-            let expected = match (key, of_flows) {
-                ("link", DIRECTION_KEY) => format!("no {of_flows}; for the other direction link = \"NAME.reverse\""),
-                _ => format!("no {of_flows}"),
-            };
-            check.add_error_at(tree, &path, of_flows, message, &expected);
+            let (place, subject) = (tree.location_of(of_flows), tree.text(key));
+            let (at, found) = (format!("{path}.{of_flows}"), check.sources.excerpt(place));
+            let message =
+                format!("{at} = {found} applies to probes of flows, but {path} has {key} = {}", quote(subject));
+            let mut error = check.sources.error(place, &at, message, vec![format!("no {of_flows}")]);
+            let is_reverse = of_flows == DIRECTION_KEY && tree.choice(DIRECTION_KEY) == "reverse";
+            if key == "link" && is_reverse && !subject.ends_with(".reverse") {
+                error.suggestion = Some(format!("link = {}", quote(&format!("{subject}.reverse"))));
+            }
+            check.push_error(error);
         }
         let metrics = tree.list("metrics");
         if metrics.is_empty() {

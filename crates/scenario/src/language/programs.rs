@@ -1,6 +1,6 @@
 //! Real programs on hosts: their keys, and the description that results from them.
 
-use super::network::{Network, find_node};
+use super::network::{Network, find_host};
 use super::real_time::{PORT, port};
 use super::{Diagnostics, abbreviate_names};
 use crate::description::{Command, Flow, Program, ReadyCondition};
@@ -138,7 +138,7 @@ fn program(
         check.add_error_at(tree, path, "exit_status", message, "background = false, or no exit_status");
     }
     let ready = ready(tree.table("ready"), path, check);
-    let host = find_node(tree.text("host"), place, &format!("{path}.host"), network, check)?;
+    let host = find_host(tree.text("host"), place, &format!("{path}.host"), network, check)?;
     if network.nodes[host.index()].router {
         let message = format!("{} is a router, but a program needs a host", tree.text("host"));
         check.add_error(place, &format!("{path}.host"), message, abbreviate_names(network.host_names().into_iter()));

@@ -1,7 +1,7 @@
 //! Flows: their keys, and the expansion of one `[[flow]]` into several flows.
 
 use super::fields::MOST;
-use super::network::{Network, find_node};
+use super::network::{Network, find_host};
 use super::reach::Reachability;
 use super::{Diagnostics, abbreviate_names, masque, quic, real_time, tcp, tunnels};
 use crate::description::{Flow, QuicStack, Transport};
@@ -349,11 +349,11 @@ pub(crate) fn flows(
         }
         let end = flows.list.len();
         if let Some(tunnel) = tunnels::tunnel_of(tree) {
-            let path = format!("{path}.via");
             through.push(tunnels::TunneledFlow {
                 name: tunnel.text().to_string(),
                 place: tunnel.place,
-                path,
+                mode_place: tree.location_of("via_mode"),
+                path: path.clone(),
                 first,
                 end,
             });
@@ -438,7 +438,7 @@ fn hosts(tree: &Tree, key: &str, path: &str, network: &Network, check: &mut Diag
     let (text, place) = (tree.text(key), tree.location_of(key));
     let path = format!("{path}.{key}");
     if !is_pattern(text) {
-        let node = find_node(text, place, &path, network, check)?;
+        let node = find_host(text, place, &path, network, check)?;
         if network.nodes[node.index()].router {
             let message = format!("{text} is a router, but a flow needs a host at each end");
             check.add_error(place, &path, message, abbreviate_names(network.host_names().into_iter()));
