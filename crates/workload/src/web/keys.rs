@@ -253,20 +253,31 @@ fn runs_over(
 ) -> Result<(), component::InvalidSettings> {
     let (name, path) = (reader.tree.choice("http"), reader.path);
     let over_quic = matches!(http, PageProtocol::Http3 | PageProtocol::Streams);
-    let (message, expected) = match (carrier.protocol, over_quic) {
-        (Protocol::Tcp, true) => {
-            (format!("http = \"{name}\" requires QUIC, but {path} has protocol = \"tcp\""), vec!["\"1.1\"", "\"2\""])
-        }
+    let (needs, expected) = match (carrier.protocol, over_quic) {
+        // Pages over QUIC need the model's stack, which is not the default.
+        (Protocol::Tcp, true) => (
+            format!("protocol = \"quic\", but {path} has protocol = \"tcp\""),
+            vec!["protocol = \"quic\" with quic.stack = \"model\"", "http = \"1.1\"", "http = \"2\""],
+        ),
         (Protocol::Quic, false) => (
-            format!("http = \"{name}\" requires TCP, but {path} has protocol = \"quic\""),
-            vec!["\"3\"", "\"streams\""],
+            format!("protocol = \"tcp\", but {path} has protocol = \"quic\""),
+            if carrier.several_streams {
+                vec!["http = \"3\"", "http = \"streams\"", "protocol = \"tcp\""]
+            } else {
+                vec![
+                    "protocol = \"tcp\"",
+                    "http = \"3\" with quic.stack = \"model\"",
+                    "http = \"streams\" with quic.stack = \"model\"",
+                ]
+            },
         ),
         (Protocol::Quic, true) if !carrier.several_streams => (
-            format!("http = \"{name}\" requires several streams, but a connection of the stack noq has only one here"),
+            "several streams in a connection, but quic.stack = \"noq\" supports only one".to_string(),
             vec!["quic.stack = \"model\""],
         ),
         _ => return Ok(()),
     };
+    let message = format!("{path}.http = \"{name}\" requires {needs}");
     let expected = expected.into_iter().map(str::to_string).collect();
     reader.check.add_error(reader.tree.location_of("http"), &format!("{path}.http"), message, expected);
     Err(component::InvalidSettings)
