@@ -103,29 +103,32 @@ pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check
     let by_program = |key: &str| player(flow, key) == EndpointBackend::Program;
     let over_quic = match protocol {
         Protocol::Tcp | Protocol::Udp => None,
-        Protocol::Quic => Some("a program cannot decode packets of the QUIC model, which are not encrypted"),
+        Protocol::Quic => Some("a program cannot communicate with the simulated end of a QUIC flow"),
         Protocol::Masque => Some("client and proxy of a tunnel must both be programs or both be modeled"),
     };
-    if let Some(message) = over_quic.filter(|_| by_program("from_by") != by_program("to_by")) {
+    if let Some(reason) = over_quic.filter(|_| by_program("from_by") != by_program("to_by")) {
         let [program, other] = if by_program("from_by") { ["from_by", "to_by"] } else { ["to_by", "from_by"] };
-        check.add_error_at(flow, path, program, message, &format!("{other} = \"program\""));
+        let player = quoted(player(flow, other));
+        let message = format!("{path} has {program} = \"program\" and {other} = {player}, but {reason}");
+        let expected = vec![format!("{other} = \"program\""), format!("{program} = \"model\"")];
+        check.add_error(flow.location_of(program), &format!("{path}.{program}"), message, expected);
     }
     let workload = WORKLOADS.find(flow.choice(WorkloadCatalogue::KEY));
     for key in ["from_by", "to_by"].into_iter().filter(|key| player(flow, key) == EndpointBackend::Kernel) {
-        let (message, expected) = if !workload.on_sockets {
+        let (unsupported, mut expected): (String, Vec<String>) = if !workload.on_sockets {
             let sent = WORKLOADS.iter().filter(|workload| workload.on_sockets);
             let expected = sent.map(|workload| format!("workload = \"{}\"", workload.declaration.name)).collect();
-            let name = workload.declaration.name;
-            (format!("kernel sockets do not support workload = \"{name}\" in this version"), expected)
+            (format!("workload = \"{}\"", workload.declaration.name), expected)
         } else if over_quic.is_some() {
-            let message = "kernel sockets do not support QUIC".to_string();
-            (message, vec!["protocol = \"tcp\"".to_string(), "protocol = \"udp\"".to_string()])
+            let expected = vec!["protocol = \"tcp\"".to_string(), "protocol = \"udp\"".to_string()];
+            (format!("protocol = \"{}\"", protocol.name()), expected)
         } else if tls {
-            let expected = vec!["tcp.tls = \"none\"".to_string(), format!("{key} = \"model\"")];
-            (format!("{path}.{key} = \"kernel\" does not support TLS"), expected)
+            ("TLS".to_string(), vec!["tcp.tls = \"none\"".to_string()])
         } else {
             continue;
         };
+        expected.push(format!("{key} = \"model\""));
+        let message = format!("{path}.{key} = \"kernel\" does not support {unsupported}");
         check.add_error(flow.location_of(key), &format!("{path}.{key}"), message, expected);
     }
 }
