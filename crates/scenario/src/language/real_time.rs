@@ -150,12 +150,12 @@ pub(super) fn hosts(
 ) {
     let mut real: BTreeMap<NodeId, Reason> = BTreeMap::new();
     for program in programs {
-        let text = format!("program {} runs there", program.name);
+        let text = "it has a [[program]]".to_string();
         real.entry(program.host).or_insert(Reason { text, program: true, interface: false });
     }
     for (index, node) in network.nodes.iter().enumerate() {
         if let Some(interface) = node.interface() {
-            let text = format!("it has the interface {interface}");
+            let text = format!("it has interface = \"{interface}\"");
             let host = NodeId(index as u32);
             let reason = Reason { text, program: false, interface: true };
             real.entry(host).or_insert(reason).interface = true;
@@ -165,7 +165,7 @@ pub(super) fn hosts(
     for flow in &flows.list {
         for (host, player, what) in [(flow.from, flow.from_by, "from_by"), (flow.to, flow.to_by, "to_by")] {
             if player != EndpointBackend::Model {
-                let text = || format!("flow {} has {what} = {} there", flow.name, quoted(player));
+                let text = || format!("flow \"{}\" has {what} = {}", flow.name, quoted(player));
                 real.entry(host).or_insert_with(|| Reason { text: text(), program: false, interface: false });
             }
         }
@@ -182,7 +182,9 @@ pub(super) fn hosts(
 fn programs_beyond(root: &Tree, (host, interface): (NodeId, &str), programs: &[Program], check: &mut Diagnostics) {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     for (index, (tree, program)) in trees.iter().zip(programs).enumerate().filter(|(_, (_, one))| one.host == host) {
-        let message = format!("program {} cannot run at a host with an interface ({interface})", program.name);
+        let (name, host) = (&program.name, tree.text("host"));
+        let message =
+            format!("program \"{name}\" cannot run at host \"{host}\", which has interface = \"{interface}\"");
         let expected = vec!["a host without interface".to_string()];
         check.add_error(tree.location_of("host"), &format!("program.{index}.host"), message, expected);
     }
@@ -219,10 +221,13 @@ fn players_fit(
                 }
             };
             let Some((host, reason)) = wrong else { continue };
-            let host = &network.nodes[host.index()].name;
+            let node = &network.nodes[host.index()];
+            let host = &node.name;
+            let default = if tree.is_given(key) { "" } else { " (default)" };
+            let found = format!("{path} = {}{default} is not possible", quoted(player));
             let (message, expected) = match (player, reason) {
                 (EndpointBackend::Model, Some(reason)) => (
-                    format!("{host} is a real host ({}), so the model cannot be the end of {name} there", reason.text),
+                    format!("{found} at \"{host}\", a real host ({})", reason.text),
                     // The kernel of this machine cannot run an end beyond an interface.
                     (if reason.interface { &["program"][..] } else { &["kernel", "program"] })
                         .iter()
@@ -230,7 +235,10 @@ fn players_fit(
                         .collect(),
                 ),
                 (EndpointBackend::Kernel, _) => (
-                    format!("{host} has an interface, so the kernel of this machine cannot be the end of {name} there"),
+                    format!(
+                        "{found} at host \"{host}\", which has interface = \"{}\"",
+                        node.interface().unwrap_or_default()
+                    ),
                     vec![format!("{key} = \"program\"")],
                 ),
                 _ => (
