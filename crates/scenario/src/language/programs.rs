@@ -134,7 +134,7 @@ fn program(
         }
     }
     if tree.boolean("background") && tree.get("exit_status").is_some() {
-        let message = format!("exit_status has no effect for {}, which runs in the background", tree.text("name"));
+        let message = format!("{path}.exit_status has no effect, because the program has background = true");
         check.add_error_at(tree, path, "exit_status", message, "background = false, or no exit_status");
     }
     let ready = ready(tree.table("ready"), path, check);
@@ -249,15 +249,20 @@ fn ready(tree: &Tree, path: &str, check: &mut Diagnostics) -> ReadyCondition {
         "udp-port" => ReadyCondition::UdpPort(port(tree, "port")),
         "output" => {
             let text = tree.text("text");
-            if text.is_empty() || text.contains(['\n', '\r', '\0']) {
-                let path = format!("{path}.ready.text");
-                let message = format!("{path} is empty or has more than one line");
-                check.add_error(
-                    tree.location_of("text"),
-                    &path,
-                    message,
-                    vec!["a non-empty string of one line".into()],
-                );
+            let found = check.sources.excerpt(tree.location_of("text"));
+            let wrong = if text.is_empty() {
+                Some("is empty".to_string())
+            } else if text.contains(['\n', '\r']) {
+                Some(format!("= {found} has more than one line"))
+            } else if text.contains('\0') {
+                Some(format!("= {found} contains a NUL character"))
+            } else {
+                None
+            };
+            if let Some(wrong) = wrong {
+                let message = format!("{path}.ready.text {wrong}");
+                let expected = "a non-empty string of one line without NUL characters";
+                check.add_error_at(tree, &format!("{path}.ready"), "text", message, expected);
             }
             ReadyCondition::Output(text.to_string())
         }
