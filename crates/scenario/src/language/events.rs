@@ -245,7 +245,8 @@ fn condition(
             state_number(value, state, &flows.list[flow], path, check)?
         }
         (ValueData::Text(_), _) => {
-            check.add_error_at(when, path, key, format!("{path}.is is a string, but the metric is a number"), "a number");
+            let message = format!("{path}.is is a string, but the metric is a number");
+            check.add_error_at(when, path, key, message, "a number");
             return None;
         }
         _ => value.number(),
