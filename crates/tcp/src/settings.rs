@@ -210,31 +210,30 @@ pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
 
 /// Checks conditions across keys; `path` is the path of the table.
 pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
-    let conflict = |check: &mut Diagnostics, key: &str, other: &str, message: String, expected: Vec<String>| {
+    let conflict = |check: &mut Diagnostics, key: &str, other: &str, message: String, expected: String| {
         // The error is reported at the key that the file sets.
         let at = if tree.is_given(key) { key } else { other };
-        check.add_error(tree.location_of(at), &format!("{path}.{at}"), message, expected);
+        check.add_error(tree.location_of(at), &format!("{path}.{at}"), message, vec![expected]);
     };
     if tree.boolean("tail_loss_probe") && tree.choice("loss_detection") != "rack" {
         let message = format!(
             "{path}.tail_loss_probe = true requires loss_detection = \"rack\", but {path} has loss_detection = \"{}\"",
             tree.choice("loss_detection")
         );
-        let expected = vec!["loss_detection = \"rack\"".into(), "tail_loss_probe = false".into()];
-        conflict(check, "tail_loss_probe", "loss_detection", message, expected);
+        let expected = "loss_detection = \"rack\" or tail_loss_probe = false";
+        conflict(check, "tail_loss_probe", "loss_detection", message, expected.into());
     }
     for key in ["min_rto", "initial_rto"] {
         if tree.duration(key) > tree.duration("max_rto") {
             let message = format!("{path}.{key} = {} is above max_rto", tree.duration(key));
-            conflict(check, key, "max_rto", message, vec![format!("at most {}", tree.duration("max_rto"))]);
+            conflict(check, key, "max_rto", message, format!("at most {}", tree.duration("max_rto")));
         }
     }
     for key in ["send_buffer", "receive_buffer"] {
         if tree.size(key) < tree.size("mss") {
             let message =
                 format!("{path}.{key} = {} is smaller than one full segment", format_readable_size(tree.size(key)));
-            let expected = format!("at least mss = {}", format_readable_size(tree.size("mss")));
-            conflict(check, key, "mss", message, vec![expected]);
+            conflict(check, key, "mss", message, format!("at least mss = {}", format_readable_size(tree.size("mss"))));
         }
     }
 }

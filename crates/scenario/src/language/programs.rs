@@ -101,7 +101,8 @@ pub(super) fn programs(root: &Tree, network: &Network, check: &mut Diagnostics) 
     let mut numbers = BTreeMap::new();
     for (index, tree) in trees.iter().enumerate() {
         if numbers.insert(tree.text("name"), index).is_some() {
-            let message = format!("duplicate program name \"{}\"", tree.text("name"));
+            let default = if tree.is_given("name") { "" } else { " (default: the name of the host)" };
+            let message = format!("duplicate program name \"{}\"{default}", tree.text("name"));
             check.add_error_at(tree, &format!("program.{index}"), "name", message, "a unique name");
         }
     }
@@ -140,7 +141,7 @@ fn program(
     let ready = ready(tree.table("ready"), path, check);
     let host = find_node(tree.text("host"), place, &format!("{path}.host"), network, check)?;
     if network.nodes[host.index()].router {
-        let message = format!("{} is a router, but a program needs a host", tree.text("host"));
+        let message = format!("{:?} is a router, but a program needs a host", tree.text("host"));
         check.add_error(place, &format!("{path}.host"), message, abbreviate_names(network.host_names().into_iter()));
         return None;
     }
@@ -186,11 +187,11 @@ pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], che
 /// Checks that a text can be passed to the operating system (it contains no NUL) and is not empty.
 fn plain(text: &str, value: Option<&Value>, path: &str, check: &mut Diagnostics) {
     let (wrong, expected) = if text.contains('\0') {
-        ("contains a NUL character", "a text without NUL characters")
+        ("contains a NUL character", "a string without NUL characters")
     } else if text.is_empty() {
-        ("is empty", "a text that is not empty")
+        ("is empty", "a string that is not empty")
     } else if text.trim().is_empty() {
-        ("contains only spaces", "a text with other characters than spaces")
+        ("contains only spaces", "a string with other characters than spaces")
     } else {
         return;
     };
@@ -228,7 +229,7 @@ fn environment(tree: &Tree, path: &str, check: &mut Diagnostics) -> Vec<(String,
         let path = format!("{path}.environment.{n}");
         match value.text().split_once('=') {
             Some((name, _)) if !name.is_empty() && !value.text().contains('\0') && !names.insert(name) => {
-                let message = format!("{path} sets {} a second time", name.escape_default());
+                let message = format!("{path} sets {name:?} a second time");
                 check.add_error(value.place, &path, message, vec!["each variable once".into()]);
             }
             Some((name, content)) if !name.is_empty() && !value.text().contains('\0') => {
@@ -305,7 +306,7 @@ fn order(trees: &[Tree], numbers: &BTreeMap<&str, usize>, check: &mut Diagnostic
     };
     let index = way.last().copied().unwrap_or(left);
     let circle = &way[start..];
-    let names: Vec<&str> = circle.iter().map(|index| trees[*index].text("name")).collect();
+    let names: Vec<String> = circle.iter().map(|index| format!("{:?}", trees[*index].text("name"))).collect();
     let message = match names.as_slice() {
         [one] => format!("program {one} waits for itself"),
         few if (2..=8).contains(&few.len()) => format!("programs {} wait for each other", few.join(", ")),
