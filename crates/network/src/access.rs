@@ -281,7 +281,11 @@ impl AccessContext<'_> {
         if self.stations.insert(node) {
             return Ok(());
         }
-        let message = format!("{} is declared as a {} twice", self.nodes.name(node), called.name);
+        let found = reader.check.sources.excerpt(reader.tree.location_of(key));
+        let name = format!("\"{}\"", self.nodes.name(node));
+        // A pattern does not show which of its hosts is the second one.
+        let selected = if found == name { String::new() } else { format!(" selects {name}, which") };
+        let message = format!("{} = {found}{selected} is already a {}", reader.path_of(key), called.name);
         Err(reader.add_error(key, message, "each host once"))
     }
 }

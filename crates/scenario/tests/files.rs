@@ -505,7 +505,7 @@ fn large_file_loads() {
     }
     text += "[[flow]]\nname = 'all'\nfrom = 'h*'\nto = 'h0'\n";
     let errors = load(&text, "large.toml", &[]).unwrap_err();
-    assert!(errors.to_string().contains("h0 at both ends"), "{errors}");
+    assert!(errors.to_string().contains("\"h0\" at both ends"), "{errors}");
     let text = text.replace("from = 'h*'\nto = 'h0'", "from = 'h1*'\nto = 'h0'");
     let scenario = good(&text).scenario;
     // Hosts whose numbers begin with 1, with one to five digits: 1 + 10 + 100 + 1000 + 10 000.

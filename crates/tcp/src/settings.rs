@@ -216,8 +216,12 @@ pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
         check.add_error(tree.location_of(at), &format!("{path}.{at}"), message, vec![expected]);
     };
     if tree.boolean("tail_loss_probe") && tree.choice("loss_detection") != "rack" {
-        let message = format!("{path} has tail_loss_probe = true, which requires RACK");
-        conflict(check, "tail_loss_probe", "loss_detection", message, "loss_detection = \"rack\"".into());
+        let message = format!(
+            "{path}.tail_loss_probe = true requires loss_detection = \"rack\", but {path} has loss_detection = \"{}\"",
+            tree.choice("loss_detection")
+        );
+        let expected = "loss_detection = \"rack\" or tail_loss_probe = false";
+        conflict(check, "tail_loss_probe", "loss_detection", message, expected.into());
     }
     for key in ["min_rto", "initial_rto"] {
         if tree.duration(key) > tree.duration("max_rto") {

@@ -345,16 +345,27 @@ impl WorkloadCatalogue {
         let (name, path, place) = (component.declaration.name, reader.path, reader.tree.place);
         let protocol = carrier.protocol.name();
         if !component.protocols.contains(&carrier.protocol) {
-            let key = if reader.tree.is_given(Self::KEY) { Self::KEY } else { "protocol" };
-            let accepted: Vec<String> = component.protocols.iter().map(|one| format!("\"{}\"", one.name())).collect();
-            let message = format!(
-                "{} = \"{name}\" requires protocol = {}, but {path} has protocol = \"{protocol}\"",
-                Self::KEY,
-                accepted.join(" or ")
-            );
+            let is_given = reader.tree.is_given(Self::KEY);
+            let key = if is_given { Self::KEY } else { "protocol" };
+            let quoted = |names: Vec<&str>| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>();
+            let accepted = quoted(component.protocols.iter().map(|one| one.name()).collect());
+            let accepted = format!("protocol = {}", accepted.join(" or "));
             let others = self.iter().filter(|other| other.protocols.contains(&carrier.protocol));
-            let expected = others.map(|other| format!("\"{}\"", other.declaration.name)).collect();
-            reader.check.add_error(reader.tree.location_of(key), &format!("{path}.{key}"), message, expected);
+            let others = quoted(others.map(|other| other.declaration.name).collect()).join(", ");
+            // The value of either key can be changed, so each list of values has its key.
+            let (selected, expected) = if is_given {
+                (
+                    format!("{path}.{} = \"{name}\"", Self::KEY),
+                    format!("{accepted}, or a workload for {}: {others}", protocol.to_uppercase()),
+                )
+            } else {
+                (
+                    format!("{path} has no {}, and the default \"{name}\"", Self::KEY),
+                    format!("a workload for {} ({others}), or {accepted}", protocol.to_uppercase()),
+                )
+            };
+            let message = format!("{selected} requires {accepted}, but {path} has protocol = \"{protocol}\"");
+            reader.check.add_error(reader.tree.location_of(key), &format!("{path}.{key}"), message, vec![expected]);
             return Err(component::InvalidSettings);
         }
         let settings = (component.read)(reader, carrier)?;

@@ -9,7 +9,7 @@ use crate::outlet::PayloadSender;
 use fullpipe_schema::component::{self, Declaration, SettingsReader};
 use fullpipe_schema::{FieldKind, keys};
 use fullpipe_transport::TransportEvent;
-use fullpipe_units::{Duration, Instant, ParameterError};
+use fullpipe_units::{Duration, Instant, ParameterError, Rate};
 
 pub(crate) static CONSTANT_RATE: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
@@ -60,8 +60,11 @@ fn read(
             let bits_per_second = u128::from(rate.rate().bits_per_second());
             let nanoseconds = (u128::from(payload) * 8_000_000_000 + bits_per_second / 2) / bits_per_second;
             if nanoseconds == 0 {
-                let message = format!("at {}, a payload of {payload}B takes less than 1ns", rate.rate());
-                return Err(reader.add_error("rate", message, "a lower rate"));
+                // Times are whole nanoseconds; half a nanosecond is rounded up.
+                let path = reader.path;
+                let message = format!("{path}.rate = {} sends a payload of {payload}B in less than 0.5ns", rate.rate());
+                let limit = Rate::from_bits_per_second(payload.saturating_mul(16_000_000_000));
+                return Err(reader.add_error("rate", message, &format!("at most {limit}, or a larger payload")));
             }
             Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)).min(fullpipe_schema::MAX_DURATION)
         }

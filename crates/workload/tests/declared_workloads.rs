@@ -111,10 +111,14 @@ fn workload_over_an_undeclared_transport_is_an_error() {
             let errors = read(&format!("protocol = '{}'\n{text}", choice.name), true).unwrap_err();
             let error = &errors.0[0];
             assert_eq!((error.path.as_str(), error.line), ("flow.workload", 2));
-            // The accepted values are the workloads that support the transport.
+            // Accepted are the protocols of the workload, and the workloads that support the transport.
+            let quoted = |names: Vec<&str>| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>();
+            let protocols = quoted(component.protocols.iter().map(|one| one.name()).collect()).join(" or ");
             let others = WORKLOADS.iter().filter(|other| other.protocols.contains(protocol));
-            let expected: Vec<String> = others.map(|other| format!("\"{}\"", other.declaration.name)).collect();
-            assert_eq!(error.expected, expected);
+            let others = quoted(others.map(|other| other.declaration.name).collect()).join(", ");
+            let transport = choice.name.to_uppercase();
+            let expected = format!("protocol = {protocols}, or a workload for {transport}: {others}");
+            assert_eq!(error.expected, [expected]);
         }
     }
 }

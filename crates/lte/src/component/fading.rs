@@ -2,7 +2,7 @@
 
 use crate::config::CellCarrier;
 use crate::radio::RadioError as Refused;
-use crate::radio::fading::{DelayProfile, Fading, FadingParameters, Generator, Trace, TraceSampling};
+use crate::radio::fading::{DOPPLER_LIMIT_HZ, DelayProfile, Fading, FadingParameters, Generator, Trace, TraceSampling};
 use crate::radio::frequency;
 use fullpipe_schema::component::{Catalog, Component, InvalidSettings, SettingsReader, choice_component, variants};
 use fullpipe_schema::error::describe_io_error;
@@ -140,11 +140,26 @@ fn generated(
     let speed_kmh = reader.tree.number("speed");
     let repeat = reader.tree.get("repeat").map(|repeat| repeat.duration().as_nanos());
     if repeat.is_some_and(|repeat| !repeat.is_multiple_of(1_000_000_000)) {
-        return Err(reader.add_error("repeat", "repeat is not a multiple of 1s", "a whole number of seconds"));
+        let found = reader.check.sources.excerpt(reader.tree.location_of("repeat"));
+        let message = format!("{} = {found} is not a multiple of 1s", reader.path_of("repeat"));
+        return Err(reader.add_error("repeat", message, "a whole number of seconds such as \"2s\""));
     }
     let repeat_s = repeat.map(|repeat| (repeat / 1_000_000_000) as u32);
     let CellCarrier { centre_hz, bandwidth } = faded.carrier;
-    match Fading::generator(recipe(profile, speed_kmh, centre_hz), 0, bandwidth) {
+    let parameters = recipe(profile, speed_kmh, centre_hz);
+    let doppler_hz = parameters.max_doppler_hz();
+    if doppler_hz >= DOPPLER_LIMIT_HZ {
+        let message = format!(
+            "{} = {speed_kmh} gives a Doppler shift of {doppler_hz:.0} Hz at {:.0} MHz, but fading at intervals of 1 ms \
+             requires less than {DOPPLER_LIMIT_HZ} Hz",
+            reader.path_of("speed"),
+            centre_hz / 1e6
+        );
+        // The Doppler shift is proportional to the speed.
+        let limit_kmh = (speed_kmh * DOPPLER_LIMIT_HZ / doppler_hz).floor();
+        return Err(reader.add_error("speed", message, &format!("a speed below {limit_kmh} km/h")));
+    }
+    match Fading::generator(parameters, 0, bandwidth) {
         Ok(_) => Ok(FadingSource::Generator { profile, speed_kmh, repeat_s }),
         Err(reason) => Err(reader.add_error("speed", reason.to_string(), "a lower speed")),
     }
@@ -158,7 +173,9 @@ fn traced(reader: &mut SettingsReader<'_, '_>, faded: &FadingContext) -> Result<
     let places =
         if tree.boolean("continuous") { TraceSampling::Continuous } else { TraceSampling::Windows { milliseconds } };
     if !window.is_multiple_of(1_000_000) {
-        return Err(reader.add_error("window", "window is not a multiple of 1ms", "a whole number of milliseconds"));
+        let found = reader.check.sources.excerpt(tree.location_of("window"));
+        let message = format!("{} = {found} is not a multiple of 1ms", reader.path_of("window"));
+        return Err(reader.add_error("window", message, "a whole number of milliseconds such as \"500ms\""));
     }
     let read = || match &faded.other {
         Some(FadingSource::Trace { path: other, trace, .. }) if *other == path => Ok(trace.clone()),

@@ -254,8 +254,9 @@ fn parameters(reader: &mut SettingsReader<'_, '_>) -> SchedulerParameters {
     let reference = SchedulerParameters::default();
     let waiting = cell.get("waiting_unit").map(|unit| unit.duration().as_nanos());
     if waiting.is_some_and(|unit| !unit.is_multiple_of(1_000_000)) {
-        let message = format!("{}.waiting_unit is not a multiple of 1ms", reader.path);
-        reader.add_error("waiting_unit", message, "a whole number of milliseconds");
+        let found = reader.check.sources.excerpt(cell.location_of("waiting_unit"));
+        let message = format!("{}.waiting_unit = {found} is not a multiple of 1ms", reader.path);
+        reader.add_error("waiting_unit", message, "a whole number of milliseconds such as \"2ms\"");
     }
     let size = |key, reference| cell.get(key).map_or(reference, bytes);
     SchedulerParameters {
@@ -293,12 +294,18 @@ fn groups(reader: &mut SettingsReader<'_, '_>, bandwidth: Bandwidth) -> Option<(
 
 /// Reads two numbers, if the table has a position.
 fn position(reader: &mut SettingsReader<'_, '_>) -> Option<[f64; 2]> {
-    let numbers: Vec<f64> = reader.tree.get("position")?.list().iter().map(Value::number).collect();
-    let position = <[f64; 2]>::try_from(numbers);
-    if position.is_err() {
-        reader.add_error("position", "position must have two numbers", "meters east and north such as [99, 0]");
+    let value = reader.tree.get("position")?;
+    let numbers: Vec<f64> = value.list().iter().map(Value::number).collect();
+    match numbers[..] {
+        [east, north] => Some([east, north]),
+        _ => {
+            let (count, found) = (numbers.len(), reader.check.sources.excerpt(value.place));
+            let plural = if count == 1 { "" } else { "s" };
+            let message = format!("{} = {found} has {count} number{plural}", reader.path_of("position"));
+            reader.add_error("position", message, "two numbers, meters east and north, such as [99, 0]");
+            None
+        }
     }
-    position.ok()
 }
 
 fn ues(reader: &mut SettingsReader<'_, '_>, context: &mut AccessContext<'_>, settings: &mut LteSettings) {
@@ -446,13 +453,19 @@ fn bearer(reader: &mut SettingsReader<'_, '_>, serving: &CellConfig, peak_bytes_
     let holds_guarantees =
         catalogue::find_scheduler(&serving.scheduler).is_some_and(|entry| entry.supports_guaranteed_bit_rate);
     if (guaranteed.is_some() || is_guaranteed) && !holds_guarantees {
-        let key = if guaranteed.is_some() { "guaranteed_rate" } else { "qci" };
+        let (key, found) = match guaranteed {
+            Some(_) => ("guaranteed_rate", "a guaranteed bit rate".to_string()),
+            None => ("qci", format!("QCI {} (guaranteed bit rate)", qci.number())),
+        };
         let message = format!(
-            "{} has a guaranteed bit rate, which the scheduler {} of {} does not support",
+            "{} has {found}, which the scheduler {} of {} does not support",
             reader.path, serving.scheduler, serving.name
         );
         let with = catalogue::ENTRIES.iter().filter(|entry| entry.supports_guaranteed_bit_rate);
-        let with = with.map(|entry| format!("scheduler = \"{}\"", entry.declaration.name)).collect();
+        let mut with: Vec<String> = with.map(|entry| format!("scheduler = \"{}\"", entry.declaration.name)).collect();
+        if guaranteed.is_none() {
+            with.push("a QCI from 5 to 9".to_string());
+        }
         reader.check.add_error(tree.location_of(key), &reader.path_of(key), message, with);
     } else if is_guaranteed && guaranteed.is_none() {
         let message = format!("{} has QCI {} (guaranteed bit rate), but no guaranteed_rate", reader.path, qci.number());
@@ -614,9 +627,30 @@ fn course(
         }
         _ => from_file(reader)?,
     };
-    if points.is_empty() || points.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
-        let message = format!("{}.{key} has no position, or times that do not ascend", reader.path);
-        return Err(reader.add_error(key, message, "at least one position, at ascending times"));
+    if points.is_empty() {
+        return Err(reader.add_error(key, format!("{}.{key} is empty", reader.path), "at least one position"));
+    }
+    if let Some(earlier) = points.windows(2).position(|pair| pair[1].0 <= pair[0].0) {
+        let later = earlier + 1;
+        let message = if key == "waypoints" {
+            let at = |number: usize| ue.tables(key)[number].duration("at");
+            format!(
+                "{}.{key}.{later}.at = {} is not later than {key}.{earlier}.at = {}",
+                reader.path,
+                at(later),
+                at(earlier)
+            )
+        } else {
+            // The positions of a file are counted from 1, like its lines.
+            format!(
+                "{}.{key} has position {} at {} s, which is not later than position {later} at {} s",
+                reader.path,
+                later + 1,
+                points[later].0,
+                points[earlier].0
+            )
+        };
+        return Err(reader.add_error(key, message, "times in ascending order"));
     }
     let z = ue.number("height");
     Ok(Trajectory { points: points.into_iter().map(|(at, [x, y])| (at, Position { x, y, z })).collect() })

@@ -355,6 +355,10 @@ impl FadingParameters {
     }
 }
 
+/// The Doppler shift in Hz below which fading can be generated. At higher speeds a step of 1 ms is more than half a turn,
+/// and the phase would alias.
+pub const DOPPLER_LIMIT_HZ: f64 = 500.0;
+
 /// Number of sinusoids of each quadrature of a tap.
 const SINUSOIDS: usize = 16;
 
@@ -434,10 +438,10 @@ impl Generator {
         positive("speed (km/h)", recipe.speed_kmh, true)?;
         positive("carrier (Hz)", recipe.carrier_hz, false)?;
         positive("spacing (Hz)", recipe.spacing_hz, false)?;
-        // At higher speeds a step is more than half a turn, and the phase would alias.
-        if recipe.max_doppler_hz() >= 500.0 {
+        if recipe.max_doppler_hz() >= DOPPLER_LIMIT_HZ {
             return Err(RadioError::new(format!(
-                "the Doppler shift is {:.0} Hz ({} km/h at {:.0} MHz); gains at intervals of 1 ms represent less than 500 Hz",
+                "the Doppler shift is {:.0} Hz ({} km/h at {:.0} MHz), but fading at intervals of 1 ms requires less than \
+                 {DOPPLER_LIMIT_HZ} Hz",
                 recipe.max_doppler_hz(),
                 recipe.speed_kmh,
                 recipe.carrier_hz / 1e6

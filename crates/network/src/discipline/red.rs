@@ -23,6 +23,7 @@ use super::settings::{
 };
 use crate::queue::{Fifo, Limit, QueueDiscipline, QueuedPacket};
 use fullpipe_schema::component::{Component, Declaration, InvalidSettings, SettingsReader};
+use fullpipe_schema::quantity::format_link_queue_limit;
 use fullpipe_schema::{Field, FieldKind, keys};
 use fullpipe_units::{Duration, Instant, RandomStream, Rate, math};
 use std::sync::Arc;
@@ -183,13 +184,21 @@ fn read(reader: &mut SettingsReader<'_, '_>, device: &LinkParameters) -> Result<
         Limit::Unlimited => (RedUnit::Bytes, f64::INFINITY),
     };
     let ((unit, min_threshold), (unit_of_max, max_threshold)) = (of("min"), of("max"));
+    let text = |key: &str| format_link_queue_limit(tree.link_queue_limit(key));
+    // No limit has no unit, so this precedes the comparison of units.
+    for (key, threshold) in [("min", min_threshold), ("max", max_threshold)] {
+        if threshold.is_infinite() {
+            let message = format!("{path}.{key} = \"{}\" is not a threshold", text(key));
+            return Err(reader.add_error(key, message, "a limit such as \"15packets\""));
+        }
+    }
     let at = if tree.is_given("max") { "max" } else { "min" };
     if unit != unit_of_max {
         let message = format!("one of {path}.min and {path}.max counts packets and the other bytes");
         return Err(reader.add_error(at, message, "both limits in packets, or neither"));
     }
-    if min_threshold >= max_threshold || max_threshold.is_infinite() {
-        let message = format!("{path}.min is not below {path}.max, or one of them is unlimited");
+    if min_threshold >= max_threshold {
+        let message = format!("{path}.min = \"{}\" is not below max = \"{}\"", text("min"), text("max"));
         return Err(reader.add_error(at, message, "min below max"));
     }
     Ok(Some(Arc::new(RedSpecification {

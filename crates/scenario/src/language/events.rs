@@ -41,11 +41,16 @@ pub(super) fn events(root: &Tree, network: &Network, flows: &FlowGroups, check: 
             if found.is_none_or(|found| found >= index) {
                 let (name, path) = (value.text(), format!("{path}.follows"));
                 if found.is_some() || index == 0 {
-                    let message = match found {
-                        Some(_) => format!("event {name:?} is not earlier in the file"),
-                        None => format!("unknown event {name:?}"),
+                    let (own, earlier) = (names[index], "an event earlier in the file".to_owned());
+                    let (message, expected) = match found {
+                        Some(found) if found == index => (format!("event {own:?} follows itself"), earlier),
+                        Some(_) => (
+                            format!("event {own:?} follows {name:?}, which is later in the file"),
+                            format!("{name:?} before {own:?}"),
+                        ),
+                        None => (format!("unknown event {name:?}"), earlier),
                     };
-                    check.add_error(value.place, &path, message, vec!["an event earlier in the file".to_owned()]);
+                    check.add_error(value.place, &path, message, vec![expected]);
                 } else {
                     let (message, earlier) = (format!("unknown event {name:?}"), names[..index].iter().copied());
                     check.add_unknown_name(value.place, &path, message, name, earlier);
@@ -106,15 +111,14 @@ fn delay(tree: &Tree, path: &str, has_flow: bool, check: &mut Diagnostics) -> Op
     }
     match parse_duration(text) {
         Ok(time) => Some(EventDelay::Fixed(time)),
-        Err(_) => {
-            let message = format!("{path}.after = \"{text}\" is not a time");
-            check.add_error_at(
-                tree,
-                path,
-                "after",
-                message,
-                "a duration such as \"10ms\", or round-trip times such as \"1rtt\"",
-            );
+        Err(malformed) => {
+            let reason = malformed.reason.as_deref().unwrap_or("it is not a time");
+            let message = format!("{path}.after = \"{text}\" {}", reason.strip_prefix("it ").unwrap_or(reason));
+            let expected = "a duration such as \"10ms\", or round-trip times such as \"1rtt\"".to_owned();
+            let place = tree.location_of("after");
+            let mut error = check.sources.error(place, &format!("{path}.after"), message, vec![expected]);
+            error.suggestion = malformed.suggestion;
+            check.push_error(error);
             None
         }
     }
@@ -241,7 +245,8 @@ fn condition(
             state_number(value, state, &flows.list[flow], path, check)?
         }
         (ValueData::Text(_), _) => {
-            check.add_error_at(when, path, key, format!("{path}.is is a text, but the metric is a number"), "a number");
+            let message = format!("{path}.is is a string, but the metric is a number");
+            check.add_error_at(when, path, key, message, "a number");
             return None;
         }
         _ => value.number(),

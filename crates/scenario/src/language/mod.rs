@@ -228,12 +228,10 @@ fn build(
 ) -> Option<Scenario> {
     let title = root.text("title");
     if title.contains(|c: char| c.is_control()) {
-        check.add_error(
-            root.location_of("title"),
-            "title",
-            "title has more than one line",
-            vec!["one line of text".into()],
-        );
+        let place = root.location_of("title");
+        let what = if title.contains(['\n', '\r']) { "has more than one line" } else { "contains a control character" };
+        let message = format!("title = {} {what}", check.sources.excerpt(place));
+        check.add_error(place, "title", message, vec!["one line of text".into()]);
     }
     let title = title.to_string();
     let duration = root.duration("duration");

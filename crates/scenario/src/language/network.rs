@@ -371,15 +371,15 @@ pub(super) fn segment(
 ) {
     const MOST_STATIONS: usize = 1024;
     if !(2..=MOST_STATIONS).contains(&hosts.len()) {
-        let message = format!("{name} has {} host{}", hosts.len(), if hosts.len() == 1 { "" } else { "s" });
+        let message = format!("{path}.hosts has {} host{}", hosts.len(), if hosts.len() == 1 { "" } else { "s" });
         check.add_error_at(tree, path, "hosts", message, &format!("2 to {MOST_STATIONS} hosts"));
         return;
     }
     let arp = tree.table("arp");
     let fixed_delays: Vec<Duration> = arp.list("fixed_delays").iter().map(Value::duration).collect();
     if fixed_delays.len() > hosts.len() {
-        let message = format!("fixed_delays has {} values for {} hosts", fixed_delays.len(), hosts.len());
         let path = format!("{path}.arp");
+        let message = format!("{path}.fixed_delays has {} values for {} hosts", fixed_delays.len(), hosts.len());
         check.add_error_at(arp, &path, "fixed_delays", message, "at most one value for each host");
     }
     let device = device(tree);

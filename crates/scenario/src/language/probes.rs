@@ -197,11 +197,17 @@ pub(crate) fn probes(
                 samples += metrics.len() as u128 * u128::from(duration.as_nanos())
                     / u128::from(tree.duration("interval").as_nanos().max(1));
                 if samples > MOST_SAMPLES {
+                    // Rounded up, so that the number always exceeds the limit.
                     let message = format!(
-                        "with {path}, the run would write more than {} million values",
+                        "with {path} (interval = {}), the run would write {} million values",
+                        tree.duration("interval"),
+                        samples.div_ceil(1_000_000)
+                    );
+                    let expected = format!(
+                        "at most {} million: a longer interval, or fewer subjects or metrics",
                         MOST_SAMPLES / 1_000_000
                     );
-                    check.add_error_at(tree, &path, "interval", message, "fewer subjects or a longer interval");
+                    check.add_error_at(tree, &path, "interval", message, &expected);
                     continue 'probes;
                 }
                 probes.push(Probe {

@@ -101,7 +101,8 @@ pub(super) fn programs(root: &Tree, network: &Network, check: &mut Diagnostics) 
     let mut numbers = BTreeMap::new();
     for (index, tree) in trees.iter().enumerate() {
         if numbers.insert(tree.text("name"), index).is_some() {
-            let message = format!("duplicate program name \"{}\"", tree.text("name"));
+            let default = if tree.is_given("name") { "" } else { " (default: the name of the host)" };
+            let message = format!("duplicate program name \"{}\"{default}", tree.text("name"));
             check.add_error_at(tree, &format!("program.{index}"), "name", message, "a unique name");
         }
     }
@@ -134,13 +135,13 @@ fn program(
         }
     }
     if tree.boolean("background") && tree.get("exit_status").is_some() {
-        let message = format!("exit_status has no effect for {}, which runs in the background", tree.text("name"));
+        let message = format!("{path}.exit_status has no effect, because the program has background = true");
         check.add_error_at(tree, path, "exit_status", message, "background = false, or no exit_status");
     }
     let ready = ready(tree.table("ready"), path, check);
     let host = find_host(tree.text("host"), place, &format!("{path}.host"), network, check)?;
     if network.nodes[host.index()].router {
-        let message = format!("{} is a router, but a program needs a host", tree.text("host"));
+        let message = format!("{:?} is a router, but a program needs a host", tree.text("host"));
         check.add_error(place, &format!("{path}.host"), message, abbreviate_names(network.host_names().into_iter()));
         return None;
     }
@@ -186,11 +187,11 @@ pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], che
 /// Checks that a text can be passed to the operating system (it contains no NUL) and is not empty.
 fn plain(text: &str, value: Option<&Value>, path: &str, check: &mut Diagnostics) {
     let (wrong, expected) = if text.contains('\0') {
-        ("contains a NUL character", "a text without NUL characters")
+        ("contains a NUL character", "a string without NUL characters")
     } else if text.is_empty() {
-        ("is empty", "a text that is not empty")
+        ("is empty", "a string that is not empty")
     } else if text.trim().is_empty() {
-        ("contains only spaces", "a text with other characters than spaces")
+        ("contains only spaces", "a string with other characters than spaces")
     } else {
         return;
     };
@@ -228,7 +229,7 @@ fn environment(tree: &Tree, path: &str, check: &mut Diagnostics) -> Vec<(String,
         let path = format!("{path}.environment.{n}");
         match value.text().split_once('=') {
             Some((name, _)) if !name.is_empty() && !value.text().contains('\0') && !names.insert(name) => {
-                let message = format!("{path} sets {} a second time", name.escape_default());
+                let message = format!("{path} sets {name:?} a second time");
                 check.add_error(value.place, &path, message, vec!["each variable once".into()]);
             }
             Some((name, content)) if !name.is_empty() && !value.text().contains('\0') => {
@@ -249,15 +250,20 @@ fn ready(tree: &Tree, path: &str, check: &mut Diagnostics) -> ReadyCondition {
         "udp-port" => ReadyCondition::UdpPort(port(tree, "port")),
         "output" => {
             let text = tree.text("text");
-            if text.is_empty() || text.contains(['\n', '\r', '\0']) {
-                let path = format!("{path}.ready.text");
-                let message = format!("{path} is empty or has more than one line");
-                check.add_error(
-                    tree.location_of("text"),
-                    &path,
-                    message,
-                    vec!["a non-empty string of one line".into()],
-                );
+            let found = check.sources.excerpt(tree.location_of("text"));
+            let wrong = if text.is_empty() {
+                Some("is empty".to_string())
+            } else if text.contains(['\n', '\r']) {
+                Some(format!("= {found} has more than one line"))
+            } else if text.contains('\0') {
+                Some(format!("= {found} contains a NUL character"))
+            } else {
+                None
+            };
+            if let Some(wrong) = wrong {
+                let message = format!("{path}.ready.text {wrong}");
+                let expected = "a non-empty string of one line without NUL characters";
+                check.add_error_at(tree, &format!("{path}.ready"), "text", message, expected);
             }
             ReadyCondition::Output(text.to_string())
         }
@@ -300,7 +306,7 @@ fn order(trees: &[Tree], numbers: &BTreeMap<&str, usize>, check: &mut Diagnostic
     };
     let index = way.last().copied().unwrap_or(left);
     let circle = &way[start..];
-    let names: Vec<&str> = circle.iter().map(|index| trees[*index].text("name")).collect();
+    let names: Vec<String> = circle.iter().map(|index| format!("{:?}", trees[*index].text("name"))).collect();
     let message = match names.as_slice() {
         [one] => format!("program {one} waits for itself"),
         few if (2..=8).contains(&few.len()) => format!("programs {} wait for each other", few.join(", ")),

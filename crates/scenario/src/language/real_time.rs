@@ -103,29 +103,32 @@ pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check
     let by_program = |key: &str| player(flow, key) == EndpointBackend::Program;
     let over_quic = match protocol {
         Protocol::Tcp | Protocol::Udp => None,
-        Protocol::Quic => Some("a program cannot decode packets of the QUIC model, which are not encrypted"),
+        Protocol::Quic => Some("a program cannot communicate with the simulated end of a QUIC flow"),
         Protocol::Masque => Some("client and proxy of a tunnel must both be programs or both be modeled"),
     };
-    if let Some(message) = over_quic.filter(|_| by_program("from_by") != by_program("to_by")) {
+    if let Some(reason) = over_quic.filter(|_| by_program("from_by") != by_program("to_by")) {
         let [program, other] = if by_program("from_by") { ["from_by", "to_by"] } else { ["to_by", "from_by"] };
-        check.add_error_at(flow, path, program, message, &format!("{other} = \"program\""));
+        let player = quoted(player(flow, other));
+        let message = format!("{path} has {program} = \"program\" and {other} = {player}, but {reason}");
+        let expected = vec![format!("{other} = \"program\""), format!("{program} = \"model\"")];
+        check.add_error(flow.location_of(program), &format!("{path}.{program}"), message, expected);
     }
     let workload = WORKLOADS.find(flow.choice(WorkloadCatalogue::KEY));
     for key in ["from_by", "to_by"].into_iter().filter(|key| player(flow, key) == EndpointBackend::Kernel) {
-        let (message, expected) = if !workload.on_sockets {
+        let (unsupported, mut expected): (String, Vec<String>) = if !workload.on_sockets {
             let sent = WORKLOADS.iter().filter(|workload| workload.on_sockets);
             let expected = sent.map(|workload| format!("workload = \"{}\"", workload.declaration.name)).collect();
-            let name = workload.declaration.name;
-            (format!("kernel sockets do not support workload = \"{name}\" in this version"), expected)
+            (format!("workload = \"{}\"", workload.declaration.name), expected)
         } else if over_quic.is_some() {
-            let message = "kernel sockets do not support QUIC".to_string();
-            (message, vec!["protocol = \"tcp\"".to_string(), "protocol = \"udp\"".to_string()])
+            let expected = vec!["protocol = \"tcp\"".to_string(), "protocol = \"udp\"".to_string()];
+            (format!("protocol = \"{}\"", protocol.name()), expected)
         } else if tls {
-            let expected = vec!["tcp.tls = \"none\"".to_string(), format!("{key} = \"model\"")];
-            (format!("{path}.{key} = \"kernel\" does not support TLS"), expected)
+            ("TLS".to_string(), vec!["tcp.tls = \"none\"".to_string()])
         } else {
             continue;
         };
+        expected.push(format!("{key} = \"model\""));
+        let message = format!("{path}.{key} = \"kernel\" does not support {unsupported}");
         check.add_error(flow.location_of(key), &format!("{path}.{key}"), message, expected);
     }
 }
@@ -147,12 +150,12 @@ pub(super) fn hosts(
 ) {
     let mut real: BTreeMap<NodeId, Reason> = BTreeMap::new();
     for program in programs {
-        let text = format!("program {} runs there", program.name);
+        let text = "it has a [[program]]".to_string();
         real.entry(program.host).or_insert(Reason { text, program: true, interface: false });
     }
     for (index, node) in network.nodes.iter().enumerate() {
         if let Some(interface) = node.interface() {
-            let text = format!("it has the interface {interface}");
+            let text = format!("it has interface = \"{interface}\"");
             let host = NodeId(index as u32);
             let reason = Reason { text, program: false, interface: true };
             real.entry(host).or_insert(reason).interface = true;
@@ -162,7 +165,7 @@ pub(super) fn hosts(
     for flow in &flows.list {
         for (host, player, what) in [(flow.from, flow.from_by, "from_by"), (flow.to, flow.to_by, "to_by")] {
             if player != EndpointBackend::Model {
-                let text = || format!("flow {} has {what} = {} there", flow.name, quoted(player));
+                let text = || format!("flow \"{}\" has {what} = {}", flow.name, quoted(player));
                 real.entry(host).or_insert_with(|| Reason { text: text(), program: false, interface: false });
             }
         }
@@ -179,7 +182,9 @@ pub(super) fn hosts(
 fn programs_beyond(root: &Tree, (host, interface): (NodeId, &str), programs: &[Program], check: &mut Diagnostics) {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     for (index, (tree, program)) in trees.iter().zip(programs).enumerate().filter(|(_, (_, one))| one.host == host) {
-        let message = format!("program {} cannot run at a host with an interface ({interface})", program.name);
+        let (name, host) = (&program.name, tree.text("host"));
+        let message =
+            format!("program \"{name}\" cannot run at host \"{host}\", which has interface = \"{interface}\"");
         let expected = vec!["a host without interface".to_string()];
         check.add_error(tree.location_of("host"), &format!("program.{index}.host"), message, expected);
     }
@@ -216,10 +221,13 @@ fn players_fit(
                 }
             };
             let Some((host, reason)) = wrong else { continue };
-            let host = &network.nodes[host.index()].name;
+            let node = &network.nodes[host.index()];
+            let host = &node.name;
+            let default = if tree.is_given(key) { "" } else { " (default)" };
+            let found = format!("{path} = {}{default} is not possible", quoted(player));
             let (message, expected) = match (player, reason) {
                 (EndpointBackend::Model, Some(reason)) => (
-                    format!("{host} is a real host ({}), so the model cannot be the end of {name} there", reason.text),
+                    format!("{found} at \"{host}\", a real host ({})", reason.text),
                     // The kernel of this machine cannot run an end beyond an interface.
                     (if reason.interface { &["program"][..] } else { &["kernel", "program"] })
                         .iter()
@@ -227,7 +235,10 @@ fn players_fit(
                         .collect(),
                 ),
                 (EndpointBackend::Kernel, _) => (
-                    format!("{host} has an interface, so the kernel of this machine cannot be the end of {name} there"),
+                    format!(
+                        "{found} at host \"{host}\", which has interface = \"{}\"",
+                        node.interface().unwrap_or_default()
+                    ),
                     vec![format!("{key} = \"program\"")],
                 ),
                 _ => (

@@ -290,18 +290,15 @@ pub(crate) fn flows(
         let count = usize::try_from(tree.integer("count")).unwrap_or(usize::MAX);
         if flows.list.len().saturating_add(count) > MOST {
             let total = flows.list.len().saturating_add(count);
-            let message = format!("with count = {count} of {name}, the scenario has {total} flows");
-            check.add_error_at(
-                tree,
-                &path,
-                "count",
-                message,
-                &format!("at most {} million flows in total", MOST / 1_000_000),
-            );
+            let message = format!("with {path}.count = {count}, the scenario has {total} flows");
+            check.add_error_at(tree, &path, "count", message, &format!("at most {MOST} flows in total"));
             continue;
         }
-        if !ports_suffice(&pairs, count, protocol != Protocol::Tcp, &mut of_pair) {
-            let message = format!("{count} flows of {name} need more ports than their hosts have");
+        let udp = protocol != Protocol::Tcp;
+        if let Some((from, to, total)) = pair_without_ports(&pairs, count, udp, &mut of_pair) {
+            let what = if udp { "flows over UDP" } else { "TCP flows" };
+            let [from, to] = [from, to].map(|host| &network.nodes[host.index()].name);
+            let message = format!("with {path}.count = {count}, there are {total} {what} from \"{from}\" to \"{to}\"");
             let expected = format!("at most {MOST_FLOWS_OF_A_PAIR} flows of one protocol between two hosts");
             check.add_error_at(tree, &path, "count", message, &expected);
             continue;
@@ -373,19 +370,19 @@ fn settings<S: Default>(of: &SettingsTable<S>, tree: &Tree, path: &str, check: &
     of.read(&mut SettingsReader { tree, path, check }).ok().map(Arc::new)
 }
 
-/// Counts the flows for each pair of hosts and protocol. Returns whether there is a port for each.
-fn ports_suffice(
+/// Counts the flows for each pair of hosts and protocol. Returns a pair with more flows than ports, and their number.
+fn pair_without_ports(
     pairs: &[(NodeId, NodeId)],
     count: usize,
     udp: bool,
     of_pair: &mut BTreeMap<(NodeId, NodeId, bool), u32>,
-) -> bool {
-    pairs.iter().take(count).enumerate().all(|(n, (from, to))| {
+) -> Option<(NodeId, NodeId, u32)> {
+    pairs.iter().take(count).enumerate().find_map(|(n, (from, to))| {
         // Flows n, n + pairs, n + 2 pairs, ... use this pair.
         let here = (count - n).div_ceil(pairs.len());
         let total = of_pair.entry((*from, *to, udp)).or_insert(0);
         *total = total.saturating_add(u32::try_from(here).unwrap_or(u32::MAX));
-        *total <= MOST_FLOWS_OF_A_PAIR
+        (*total > MOST_FLOWS_OF_A_PAIR).then_some((*from, *to, *total))
     })
 }
 
@@ -419,13 +416,13 @@ fn pairs(
     for (a, b) in &pairs {
         let name = |node: &NodeId| &network.nodes[node.index()].name;
         if a == b {
-            let message = format!("the flow has {} at both ends", name(a));
+            let message = format!("the flow has {:?} at both ends", name(a));
             check.add_error(both, &path, message, vec!["two different hosts".into()]);
             return None;
         }
         // A flow through a tunnel requires a route to the proxy, and one from the proxy to the other host.
         if tunnels::tunnel_of(tree).is_none() && !reach.connected(*a, *b) {
-            let message = format!("no route from {} to {} (hosts do not forward packets)", name(a), name(b));
+            let message = format!("no route from {:?} to {:?} (hosts do not forward packets)", name(a), name(b));
             check.add_error(both, &path, message, vec!["two hosts that links and routers connect".into()]);
             return None;
         }
@@ -440,7 +437,7 @@ fn hosts(tree: &Tree, key: &str, path: &str, network: &Network, check: &mut Diag
     if !is_pattern(text) {
         let node = find_host(text, place, &path, network, check)?;
         if network.nodes[node.index()].router {
-            let message = format!("{text} is a router, but a flow needs a host at each end");
+            let message = format!("{text:?} is a router, but a flow needs a host at each end");
             check.add_error(place, &path, message, abbreviate_names(network.host_names().into_iter()));
             return None;
         }

@@ -1,5 +1,6 @@
 //! The keys and settings of web pages.
 
+use super::page::MOST_OBJECTS;
 use super::results::METRICS;
 use super::{
     BoundedDistribution, CompletionUnit, Dependencies, ObjectSpec, PageDistributions, PageProtocol, PageSource,
@@ -186,12 +187,32 @@ fn pages(reader: &mut SettingsReader<'_, '_>) -> Result<PageSource, component::I
     };
     let size = |key: &str| tree.size(key) as f64;
     let number = |key: &str| tree.integer(key) as f64;
-    Ok(PageSource::Random(PageDistributions {
+    let laws = PageDistributions {
         main_bytes: law(reader, "main_size", usual.main_bytes, size("main_size_max"))?,
         main_objects: law(reader, "main_objects", usual.main_objects, number("main_objects_max"))?,
         embedded_bytes: law(reader, "embedded_size", usual.embedded_bytes, size("embedded_size_max"))?,
         embedded_objects: law(reader, "embedded_objects", usual.embedded_objects, number("embedded_objects_max"))?,
-    }))
+    };
+    // The check of the settings has the same rule, but it does not know the keys.
+    if laws.most_objects() > MOST_OBJECTS {
+        // A constant is its own maximum.
+        let limiting = |key: &'static str, max: &'static str| {
+            let is_constant = tree.get(key).is_some_and(|value| !matches!(value.data, ValueData::Table(_)));
+            if is_constant { key } else { max }
+        };
+        let main = limiting("main_objects", "main_objects_max");
+        let embedded = limiting("embedded_objects", "embedded_objects_max");
+        let message = format!(
+            "{} has {main} = {} and {embedded} = {}, which give pages of up to {} objects",
+            reader.path,
+            laws.main_objects.max,
+            laws.embedded_objects.max,
+            laws.most_objects()
+        );
+        let at = if tree.is_given(main) { main } else { embedded };
+        return Err(reader.add_error(at, message, &format!("at most {MOST_OBJECTS} objects in a page")));
+    }
+    Ok(PageSource::Random(laws))
 }
 
 fn object(tree: &Tree) -> ObjectSpec {
@@ -253,20 +274,31 @@ fn runs_over(
 ) -> Result<(), component::InvalidSettings> {
     let (name, path) = (reader.tree.choice("http"), reader.path);
     let over_quic = matches!(http, PageProtocol::Http3 | PageProtocol::Streams);
-    let (message, expected) = match (carrier.protocol, over_quic) {
-        (Protocol::Tcp, true) => {
-            (format!("http = \"{name}\" requires QUIC, but {path} has protocol = \"tcp\""), vec!["\"1.1\"", "\"2\""])
-        }
+    let (needs, expected) = match (carrier.protocol, over_quic) {
+        // Pages over QUIC need the model's stack, which is not the default.
+        (Protocol::Tcp, true) => (
+            format!("protocol = \"quic\", but {path} has protocol = \"tcp\""),
+            vec!["protocol = \"quic\" with quic.stack = \"model\"", "http = \"1.1\"", "http = \"2\""],
+        ),
         (Protocol::Quic, false) => (
-            format!("http = \"{name}\" requires TCP, but {path} has protocol = \"quic\""),
-            vec!["\"3\"", "\"streams\""],
+            format!("protocol = \"tcp\", but {path} has protocol = \"quic\""),
+            if carrier.several_streams {
+                vec!["http = \"3\"", "http = \"streams\"", "protocol = \"tcp\""]
+            } else {
+                vec![
+                    "protocol = \"tcp\"",
+                    "http = \"3\" with quic.stack = \"model\"",
+                    "http = \"streams\" with quic.stack = \"model\"",
+                ]
+            },
         ),
         (Protocol::Quic, true) if !carrier.several_streams => (
-            format!("http = \"{name}\" requires several streams, but a connection of the stack noq has only one here"),
+            "several streams in a connection, but quic.stack = \"noq\" supports only one".to_string(),
             vec!["quic.stack = \"model\""],
         ),
         _ => return Ok(()),
     };
+    let message = format!("{path}.http = \"{name}\" requires {needs}");
     let expected = expected.into_iter().map(str::to_string).collect();
     reader.check.add_error(reader.tree.location_of("http"), &format!("{path}.http"), message, expected);
     Err(component::InvalidSettings)

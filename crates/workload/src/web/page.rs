@@ -14,7 +14,7 @@ use crate::{Distribution, ParameterError};
 use fullpipe_units::{Duration, RandomStream};
 
 /// Largest number of objects of a page.
-const MOST_OBJECTS: f64 = 1_000_000.0;
+pub(super) const MOST_OBJECTS: f64 = 1_000_000.0;
 
 /// Largest number of streams of a page.
 pub(super) const MOST_STREAMS: u32 = 100;
@@ -155,14 +155,18 @@ impl PageSource {
 }
 
 impl PageDistributions {
+    /// The largest number of objects in a page.
+    pub(super) fn most_objects(&self) -> f64 {
+        self.main_objects.max.max(1.0) * (1.0 + self.embedded_objects.max)
+    }
+
     fn check(&self) -> Result<(), ParameterError> {
         self.main_bytes.check().map_err(|invalid| invalid.in_field("main_size"))?;
         self.main_objects.check().map_err(|invalid| invalid.in_field("main_objects"))?;
         self.embedded_bytes.check().map_err(|invalid| invalid.in_field("embedded_size"))?;
         self.embedded_objects.check().map_err(|invalid| invalid.in_field("embedded_objects"))?;
-        let most = self.main_objects.max.max(1.0) * (1.0 + self.embedded_objects.max);
         ParameterError::ensure(
-            most <= MOST_OBJECTS,
+            self.most_objects() <= MOST_OBJECTS,
             "the maxima of main_objects and embedded_objects must give at most 1 million objects in a page",
         )
     }
