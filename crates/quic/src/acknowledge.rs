@@ -165,8 +165,8 @@ impl Connection {
         Duration::from_micros(delay.checked_shl(exponent).unwrap_or(u64::MAX).min(1 << 40))
     }
 
-    /// Checks whether packets that were declared lost have arrived. If none is missing anymore, the recovery was
-    /// spurious and is undone.
+    /// Checks whether packets that were declared lost have arrived. If none is missing anymore, the last recovery was
+    /// spurious and is undone, even if it has ended: a packet can arrive after those that were sent in the recovery.
     #[inline]
     fn judge_losses(&mut self, now: Instant, id: SpaceId, ranges: &[AckRange]) {
         if self.layer(id).is_some_and(|layer| layer.space.has_lost()) {
@@ -184,7 +184,7 @@ impl Connection {
         layer.space.forget_lost(Instant::from_nanos(now.as_nanos().saturating_sub(patience.as_nanos())));
         if arrived > 0 {
             self.statistics.spuriously_lost_packets += arrived as u64;
-            if all && self.path.in_recovery() {
+            if all && self.path.can_undo {
                 self.path.leave_recovery(now, true);
             }
         }

@@ -78,6 +78,8 @@ pub(crate) struct Path {
     /// The first packet of the data space that was sent on this path.
     pub(crate) first_number: u64,
     established: bool,
+    /// Whether losses began the last recovery, and it has not been undone. The recovery may be over.
+    pub(crate) can_undo: bool,
     /// Number of recoveries.
     pub(crate) recoveries: u64,
     /// Number of times that persistent congestion was established.
@@ -110,6 +112,7 @@ impl Path {
             recoveries: 0,
             persistent: 0,
             undone: 0,
+            can_undo: false,
             driver,
         }
     }
@@ -289,6 +292,9 @@ impl Path {
         let in_flight_bytes = self.in_flight_bytes + batch.lost_bytes;
         let congestion = CongestionEvent { now, in_flight_bytes, lost_bytes: batch.lost_bytes, ecn, persistent };
         let begins = self.driver.on_congestion(&congestion, sent_at);
+        if begins {
+            self.can_undo = !ecn;
+        }
         self.recoveries += u64::from(begins);
         self.persistent += u64::from(begins && persistent);
         begins
@@ -298,6 +304,7 @@ impl Path {
     pub(crate) fn leave_recovery(&mut self, now: Instant, undone: bool) {
         self.driver.end_recovery(now, self.in_flight_bytes, undone);
         self.undone += u64::from(undone);
+        self.can_undo &= !undone;
     }
 
     /// Adds the round-trip time of the largest newly acknowledged packet.

@@ -395,6 +395,9 @@ impl Connection {
             }
             let old = timestamp_before(header.timestamp, self.recent_timestamp);
             if old && now.saturating_since(self.recent_timestamp_at) < TIMESTAMP_LIFETIME {
+                if !header.has_flag(flags::SYN) {
+                    self.receiver.note_old_segment(&self.config, start, end);
+                }
                 return self.object(now, length > 0);
             }
         }

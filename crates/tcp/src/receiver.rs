@@ -390,6 +390,20 @@ impl Receiver {
         AckTiming::BeforeData
     }
 
+    /// Records a segment that is dropped because its timestamp is old. If its data had arrived before, the next
+    /// acknowledgment reports it (RFC 2883), as in Linux (`tcp_send_dupack`): the sender learns that its retransmission
+    /// was unnecessary even if the original arrives after later segments.
+    pub(crate) fn note_old_segment(&mut self, config: &Config, start: i64, end: i64) {
+        let (begin, end) = (start.max(0) as u64, (end.max(0) as u64).min(self.next));
+        if begin < end {
+            self.duplicates = self.duplicates.saturating_add(1);
+            self.enter_quick(u8::MAX);
+            if config.dsack {
+                self.note_duplicate(begin, end);
+            }
+        }
+    }
+
     /// Records the first contiguous part of `begin..end` that had arrived before, for a report in the next
     /// acknowledgment (RFC 2883 section 4: one block, even if there are several such parts).
     fn note_duplicate(&mut self, begin: u64, end: u64) {

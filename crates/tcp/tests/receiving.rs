@@ -376,6 +376,28 @@ fn segment_with_an_older_timestamp_is_dropped() {
 }
 
 #[test]
+fn duplicate_with_an_older_timestamp_is_reported() {
+    // The retransmission of a segment arrives first. The original has an older timestamp than the data after it. It is
+    // dropped (RFC 7323 section 5), and the acknowledgment reports it (RFC 2883), as Linux's does.
+    let mut script = open(Config::linux());
+    script.advance(ms(100));
+    script.data(0, 1000, 0);
+    let mut old = script.segment(0, flags::ACK);
+    old.header.payload_bytes = 1000;
+    old.header.sequence = script.peer_initial.wrapping_add(1);
+    old.header.timestamp -= 1;
+    script.out();
+    script.deliver(old.clone());
+    assert_eq!(report(&mut script), (1000, vec![(0, 1000)]));
+    assert_eq!(script.connection.statistics().duplicate_segments_received, 1);
+    // New data with an old timestamp is not a duplicate.
+    old.header.sequence = old.header.sequence.wrapping_add(1000);
+    script.deliver(old);
+    assert_eq!(report(&mut script), (1000, vec![]));
+    assert_eq!(script.connection.statistics().duplicate_segments_received, 1);
+}
+
+#[test]
 fn segment_without_negotiated_timestamps_is_dropped() {
     let mut script = open(Config::linux());
     script.with_timestamps = false;

@@ -482,6 +482,35 @@ fn a_spurious_recovery_removes_the_short_term_bounds() {
     assert_eq!(script.state(), CRUISE);
 }
 
+/// TCP learns from D-SACK that a recovery was spurious after the recovery has ended: the retransmission arrives before the
+/// original. The draft keeps the saved values until the next recovery saves others.
+#[test]
+fn a_recovery_found_spurious_after_its_end_restores_the_bounds() {
+    let mut script = cruising();
+    script.lose(90 * MSS, 0);
+    script.enter_recovery(90 * MSS);
+    script.rounds(2, Step { lost: MSS, ..CALM });
+    script.leave_recovery(false);
+    assert!(script.value("bw_shortterm_bps") > 0.0);
+    script.leave_recovery(true);
+    assert_eq!((script.value("bw_shortterm_bps"), script.value("inflight_shortterm_bytes")), (0.0, 0.0));
+    // The same of a bandwidth probe: it is repeated.
+    let (mut script, _) = probe_ended_by_losses();
+    script.leave_recovery(false);
+    script.leave_recovery(true);
+    assert_eq!((script.state(), script.value("inflight_longterm_bytes")), (REFILL, 0.0));
+    // A recovery is undone once.
+    script.lose(90 * MSS, 0);
+    script.enter_recovery(90 * MSS);
+    script.rounds(2, Step { lost: MSS, ..CALM });
+    let bound = script.value("bw_shortterm_bps");
+    script.leave_recovery(false);
+    script.lose(90 * MSS, MSS);
+    script.enter_recovery(90 * MSS);
+    script.leave_recovery(true);
+    assert_eq!(script.value("bw_shortterm_bps"), bound, "the earlier recovery was justified");
+}
+
 #[test]
 fn a_spurious_recovery_does_not_undo_an_earlier_one() {
     let mut script = bounded();

@@ -210,6 +210,29 @@ fn packets_thought_lost_that_arrive_are_counted_and_the_window_comes_back() {
     assert!(lone.connection.inspect().cwnd_bytes >= before);
 }
 
+/// The recovery ends with the acknowledgment of a packet that was sent in it. The packet declared lost arrives after that one.
+#[test]
+fn a_recovery_found_spurious_after_its_end_is_undone_once() {
+    let (mut lone, stream) = sender();
+    lone.write(stream, 1_000_000);
+    lone.pass(ms(100));
+    let before = lone.connection.inspect().cwnd_bytes;
+    lone.acknowledge(&[(3, 3)]);
+    lone.pass(ms(1));
+    let newest = lone.newest();
+    lone.acknowledge(&[(1, newest)]);
+    assert!(lone.connection.inspect().in_recovery, "all of them were sent before the recovery");
+    lone.pass(ms(50));
+    let newest = lone.newest();
+    lone.acknowledge(&[(1, newest)]);
+    assert!(!lone.connection.inspect().in_recovery);
+    assert_eq!(lone.connection.statistics().undone_recoveries, 0, "packet 0 is missing");
+    assert!(lone.connection.inspect().cwnd_bytes < before);
+    lone.acknowledge(&[(0, newest)]);
+    assert_eq!(lone.connection.statistics().undone_recoveries, 1);
+    assert!(lone.connection.inspect().cwnd_bytes >= before);
+}
+
 #[test]
 fn what_was_to_be_sent_again_and_has_arrived_after_all_holds_nothing_up() {
     // A probe repeats the end of a stream. The window is full, so it waits, and the first copy arrives.

@@ -31,8 +31,11 @@ pub(crate) struct LossBounds {
     in_round: bool,
     /// The number of acknowledgments in this round that detected losses.
     pub(crate) events_in_round: u32,
-    /// Whether the following fields were saved in the current recovery.
+    /// Whether the state was saved in the current recovery.
     pub(crate) saved: bool,
+    /// Whether the following fields apply to the last recovery, which may be over: a report of duplicates (RFC 2883) can
+    /// arrive later. A second report for the same recovery restores nothing.
+    can_undo: bool,
     pub(crate) undo_state: Option<State>,
     undo_bw_shortterm: u64,
     undo_inflight_shortterm: u64,
@@ -53,6 +56,7 @@ impl Default for LossBounds {
             in_round: false,
             events_in_round: 0,
             saved: false,
+            can_undo: false,
             undo_state: None,
             undo_bw_shortterm: 0,
             undo_inflight_shortterm: 0,
@@ -86,9 +90,9 @@ impl LossBounds {
         self.inflight_latest_bytes = 0;
     }
 
-    /// Reports the signals of the round and the values for an undo, which are 0 outside of a recovery.
+    /// Reports the signals of the round and the values for an undo, which are 0 before the first recovery.
     pub(crate) fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
-        let undo = |value: u64| if self.saved { shown_bound(value) } else { 0.0 };
+        let undo = |value: u64| if self.can_undo { shown_bound(value) } else { 0.0 };
         out.push(("loss_in_round", f64::from(u8::from(self.in_round))));
         out.push(("loss_events_in_round", f64::from(self.events_in_round)));
         out.push(("undo_bw_shortterm_bps", undo(self.undo_bw_shortterm)));
@@ -162,6 +166,7 @@ impl Bbr3 {
             return;
         }
         self.losses.saved = true;
+        self.losses.can_undo = true;
         self.losses.undo_state = None;
         self.losses.undo_bw_shortterm = self.losses.bw_shortterm;
         self.losses.undo_inflight_shortterm = self.losses.inflight_shortterm;
@@ -172,7 +177,7 @@ impl Bbr3 {
     pub(crate) fn undo(&mut self, control: &mut WindowState) {
         let losses = &mut self.losses;
         losses.in_round = false;
-        if losses.saved {
+        if std::mem::take(&mut losses.can_undo) {
             losses.bw_shortterm = losses.bw_shortterm.max(losses.undo_bw_shortterm);
             losses.inflight_shortterm = losses.inflight_shortterm.max(losses.undo_inflight_shortterm);
             losses.inflight_longterm = losses.inflight_longterm.max(losses.undo_inflight_longterm);
