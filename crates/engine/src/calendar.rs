@@ -7,7 +7,7 @@
 //! make every arrival pass through 15 levels (17 % of the time of a Tmix run). The order is total, and equals that of a
 //! single heap.
 //!
-//! With lanes and lazy timers the heap stays small: tens of entries for one flow, a few per flow for thousands of
+//! With delay lines and lazy timers the heap stays small: tens of entries for one flow, a few per flow for thousands of
 //! flows. At these sizes the kind of heap does not affect speed. A timing wheel for all events is slower (5.1 instead
 //! of 8.9 million packets per second on one flow).
 
@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// The kind of entity to which an event belongs. Events at the same instant are ordered by class, in this order.
+/// The kind of entity to which an event belongs. At one instant, events are processed in the order of these classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum EventClass {
@@ -44,14 +44,14 @@ impl EventId {
     /// The largest number within a class.
     pub const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
-    /// The identity of event `index` of a class.
+    /// Returns the identity of event `index` of a class. `index` must not exceed [`EventId::MAX_INDEX`].
     #[inline(always)]
     pub fn new(class: EventClass, index: u32) -> Self {
         debug_assert!(index <= Self::MAX_INDEX);
         EventId((class as u32) << INDEX_BITS | index)
     }
 
-    /// The class of the event.
+    /// Returns the class of the event.
     #[inline(always)]
     pub fn class(self) -> EventClass {
         match self.0 >> INDEX_BITS {
@@ -64,7 +64,7 @@ impl EventId {
         }
     }
 
-    /// The number of the event within its class.
+    /// Returns the number of the event within its class.
     #[inline(always)]
     pub fn index(self) -> u32 {
         self.0 & Self::MAX_INDEX
@@ -158,7 +158,7 @@ impl Calendar {
         Self::default()
     }
 
-    /// Adds an event. An event can be pending more than once; its owner must then ignore the extra ones.
+    /// Adds an event. An event can be pending more than once; its owner must then ignore all but one.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: EventId) {
         if at >= self.edge {
@@ -171,16 +171,15 @@ impl Calendar {
         }
     }
 
-    /// Returns the earliest pending event.
+    /// Returns the time and the identity of the earliest pending event; `None` if no event is pending.
     #[inline(always)]
     pub fn peek(&self) -> Option<(Instant, EventId)> {
         debug_assert!(!self.taken, "`complete_pop` must be called before `peek`");
         self.near.peek().map(event_of)
     }
 
-    /// Returns the event at an index of the heap, which is due soon if the index is small. Index 0 holds the earliest
-    /// event, indices 1 and 2 the candidates for the next event, and indices 3 to 6 further candidates for the
-    /// events after it.
+    /// Returns the event at index `place` of the heap; `None` if the heap has no such index. The earliest event is at
+    /// index 0. The second event in the heap is at index 1 or 2, and the third is at one of the indices 1 to 6.
     #[inline(always)]
     pub fn upcoming(&self, place: usize) -> Option<EventId> {
         self.near.as_slice().get(place).map(|key| event_of(key).1)
@@ -195,7 +194,7 @@ impl Calendar {
         }
     }
 
-    /// Removes the earliest event. The next scheduled event takes its place in the heap: most events cause one more
+    /// Removes the earliest event. The next scheduled event takes its place in the heap. Most events cause one more
     /// event, and a replacement is cheaper than a removal and an insertion. Until [`Calendar::complete_pop`], only
     /// `schedule` may be called.
     #[inline(always)]

@@ -1,12 +1,12 @@
 //! A first-in, first-out queue of timed items.
 //!
-//! Only the head of each link's lane is in the calendar. In the design's prototype, one flow ran 1.9 times and ten
+//! Only the head of each link's queue is in the calendar. In the design's prototype, one flow ran 1.9 times and ten
 //! flows 2.6 times as fast as with one calendar entry per packet and hop.
 
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
-/// A queue of items with their exit times, in order.
+/// A first-in, first-out queue of items with exit times, which never decrease.
 #[derive(Clone, Debug)]
 pub struct DelayLine<T> {
     items: VecDeque<(Instant, T)>,
@@ -19,8 +19,8 @@ impl<T> Default for DelayLine<T> {
 }
 
 impl<T> DelayLine<T> {
-    /// Adds an item that leaves at `at`, which must not be earlier than the exit time of any item in the lane. Returns
-    /// true if the item is now the head; the caller must then schedule the lane in the calendar.
+    /// Adds an item with the exit time `at`, which must not be earlier than that of any item in the queue. Returns true
+    /// if the item is now the head; the caller must then add an event at this time to the calendar.
     #[inline(always)]
     pub fn push(&mut self, at: Instant, item: T) -> bool {
         debug_assert!(self.items.back().is_none_or(|(last, _)| *last <= at), "items must be pushed in order of time");
@@ -29,36 +29,37 @@ impl<T> DelayLine<T> {
         head
     }
 
-    /// Removes the head and returns it with the exit time of the next item.
+    /// Removes the head and returns it with the exit time of the next item (`None` if no item is left). Returns `None`
+    /// if the queue is empty.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<(T, Option<Instant>)> {
         let (_, item) = self.items.pop_front()?;
         Some((item, self.items.front().map(|(at, _)| *at)))
     }
 
-    /// Returns the item at the head.
+    /// Returns the item at the head; `None` if the queue is empty.
     #[inline(always)]
     pub fn head(&self) -> Option<&T> {
         self.items.front().map(|(_, item)| item)
     }
 
-    /// Returns the time at which the head leaves.
+    /// Returns the exit time of the head; `None` if the queue is empty.
     #[inline(always)]
     pub fn next_due(&self) -> Option<Instant> {
         self.items.front().map(|(at, _)| *at)
     }
 
-    /// Returns the number of items in the lane.
+    /// Returns the number of items in the queue.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Returns whether the lane is empty.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Returns the items from head to tail.
+    /// Returns the items and their exit times, from head to tail.
     pub fn iter(&self) -> impl Iterator<Item = &(Instant, T)> {
         self.items.iter()
     }

@@ -8,7 +8,7 @@
 use crate::{Calendar, EventId};
 use fullpipe_units::Instant;
 
-/// A timer with at most one valid entry in the calendar. Holds the time of that entry.
+/// A timer with at most one valid entry in the calendar. The slot stores the time of that entry.
 #[derive(Clone, Copy, Debug)]
 pub struct TimerSlot {
     scheduled: Instant,
@@ -31,7 +31,8 @@ impl TimerSlot {
     }
 
     /// Handles a calendar entry that is due. Returns true if the entry is valid: the owner must then check its
-    /// deadlines and arm the slot again. Returns false if an entry for an earlier deadline has replaced it.
+    /// deadlines and arm the slot again. Returns false if the entry is stale, because an entry for an earlier deadline
+    /// has replaced it.
     #[inline(always)]
     pub fn on_wakeup(&mut self, now: Instant) -> bool {
         let live = self.scheduled == now;

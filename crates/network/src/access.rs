@@ -26,18 +26,19 @@ pub struct AccessNetworkComponent {
     pub declaration: Declaration,
     /// The keys of one access network, including `name`.
     pub table: &'static Table,
-    /// The terms for the stations.
+    /// The probe key and the term for the stations.
     pub station: StationDeclaration,
     /// The metrics that probes can sample per station and direction. Where possible, they use the declarations of
     /// [`crate::metrics`].
     pub metrics: fn() -> Vec<&'static MetricDeclaration>,
-    /// The values that keys select by name, for the lists of the command line.
+    /// The values that keys select by name. The command `list` prints them.
     pub choices: &'static [ChoiceList],
     /// The tables that the medium adds to the records of a run.
     pub tables: fn() -> Vec<TableReference>,
     /// Fills in defaults that depend on other keys.
     pub fill: fn(&mut Tree),
-    /// Converts the keys of one access network.
+    /// Converts the keys of one access network. If they are invalid, adds errors to the reader's diagnostics and
+    /// returns [`InvalidSettings`].
     pub read: fn(&mut SettingsReader<'_, '_>, &mut AccessContext<'_>) -> Result<AccessNetwork, InvalidSettings>,
 }
 
@@ -47,18 +48,18 @@ impl fmt::Debug for AccessNetworkComponent {
     }
 }
 
-/// Values that a key of an access network selects by name; they are a part of one of the command line's lists.
+/// Values that a key of an access network selects by name, and the list of the command `list` that contains them.
 #[derive(Clone, Copy, Debug)]
 pub struct ChoiceList {
     /// Name of the list: `schedulers` or `channels`.
     pub list: &'static str,
-    /// The kind of these values in the list.
+    /// The kind of these values, such as `fading`. The list shows the kind of each value.
     pub kind: &'static str,
     /// Declarations of the values.
     pub declarations: fn() -> Vec<&'static Declaration>,
 }
 
-/// The terms for the stations of a kind of access network.
+/// The probe key and the term for the stations of one kind of access network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StationDeclaration {
     /// The key with which a probe selects stations.
@@ -69,13 +70,13 @@ pub struct StationDeclaration {
 
 /// The settings of an access network in a scenario. They do not depend on the seed.
 pub trait AccessNetworkSettings: DynPartialEq + fmt::Debug + Send + Sync {
-    /// Returns the component.
+    /// Returns the component that declares this kind of access network.
     fn component(&self) -> &'static AccessNetworkComponent;
 
     /// Returns the name, unique among links and media.
     fn name(&self) -> &str;
 
-    /// Returns the node through which packets enter and leave.
+    /// Returns the hub: the node to which all stations are connected.
     fn hub(&self) -> NodeId;
 
     /// Returns the stations, in order of their numbers.
@@ -125,7 +126,7 @@ impl dyn AccessNetworkSettings {
     }
 }
 
-/// The bounds that one direction of a medium must not exceed.
+/// The bounds that the auditor checks for one direction of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectionBounds {
     /// Maximum rate of delivery in bit/s; 0 means no limit.
@@ -137,9 +138,9 @@ pub struct DirectionBounds {
 /// The estimated cost of a medium, in addition to the cost of the packets that it carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MediumCost {
-    /// Number of events of the medium.
+    /// Number of events of the medium in the run.
     pub events: f64,
-    /// CPU time per event, relative to that of the arrival of a TCP segment in the benchmark `tcp-1`.
+    /// CPU time per event, as a multiple of the CPU time for the arrival of a TCP segment in the benchmark `tcp-1`.
     pub weight: f64,
     /// Memory in bytes.
     pub bytes: f64,
@@ -148,8 +149,8 @@ pub struct MediumCost {
 }
 
 impl MediumCost {
-    /// Returns the cost of a medium that does not state its own. The estimate assumes two events per millisecond, whose
-    /// cost grows with the number of stations.
+    /// Returns the default estimate, for a medium that does not state its own cost. The estimate assumes two events per
+    /// millisecond. The CPU time of each event grows with the number of stations.
     pub fn default_estimate(stations: usize, duration: Duration) -> MediumCost {
         let stations = stations as f64;
         let bound = Some("a medium that does not state its cost");
@@ -185,7 +186,7 @@ pub trait NodeLookup {
     /// Returns the IPv4 and the IPv6 address of a node.
     fn addresses(&self, node: NodeId) -> [IpAddr; 2];
 
-    /// Returns the node with this name.
+    /// Returns the node with this name; `None` if there is none.
     fn find(&self, name: &str) -> Option<NodeId>;
 }
 
@@ -193,7 +194,8 @@ fn names(nodes: &dyn NodeLookup) -> impl ExactSizeIterator<Item = &str> + Clone 
     (0..nodes.count()).map(|number| nodes.name(NodeId(number as u32)))
 }
 
-/// Returns the node with this name. If there is none, reports an error with the nearest name.
+/// Returns the node with this name. If there is none, adds an error with the nearest name to `check` and returns
+/// `None`.
 pub fn find_node(
     name: &str,
     place: SourceLocation,
@@ -210,8 +212,8 @@ pub fn find_node(
     found
 }
 
-/// Returns the node with this name, where only a host is accepted. If there is none, reports an error with the nearest
-/// name of a host. The caller rejects routers.
+/// Returns the node with this name, for a key that accepts only hosts. If there is no such node, adds an error with the
+/// nearest host name to `check` and returns `None`. The result can be a router, which the caller must reject.
 pub fn find_host(
     name: &str,
     place: SourceLocation,
@@ -239,8 +241,8 @@ impl AccessContext<'_> {
         find_node(text, place, &path, self.nodes, reader.check).ok_or(InvalidSettings)
     }
 
-    /// Returns the nodes that a key selects, in order of their numbers: one node by its name, or all hosts that match a
-    /// pattern.
+    /// Returns the nodes that a key selects: one node by its name, or all hosts that match a pattern. The hosts are in
+    /// natural order of their names.
     ///
     /// # Errors
     /// If the key selects no node.
@@ -270,7 +272,7 @@ impl AccessContext<'_> {
     /// Registers a node, which `key` of the table names, as a station of this kind of access network.
     ///
     /// # Errors
-    /// If it is already a station.
+    /// If the node is already a station of this kind of access network.
     pub fn claim_station(
         &mut self,
         reader: &mut SettingsReader<'_, '_>,

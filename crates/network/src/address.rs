@@ -29,7 +29,7 @@ pub fn ipv6(node: NodeId) -> Ipv6Addr {
     Ipv6Addr::new(a, b, c, 0, 0, (number >> 32) as u16, (number >> 16) as u16, number as u16)
 }
 
-/// Returns the node with this address.
+/// Returns the node with this address; `None` if the address is not derived from a node number.
 pub fn node(address: IpAddr) -> Option<NodeId> {
     let number = match address {
         IpAddr::V4(address) => (u32::from(address) & 0x00ff_ffff).checked_sub(1)?,
@@ -42,7 +42,7 @@ pub fn node(address: IpAddr) -> Option<NodeId> {
     (address == ip(found, if address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 })).then_some(found)
 }
 
-/// Returns the address of a node.
+/// Returns the address of a node for an IP version.
 pub fn ip(node: NodeId, version: IpVersion) -> IpAddr {
     match version {
         IpVersion::V4 => IpAddr::V4(ipv4(node)),
@@ -60,13 +60,14 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the address and port of this endpoint.
+    /// Returns the address and port of this endpoint. The address is that of [`ip`], even if
+    /// [`ConversationTable::set_address`] has replaced it.
     pub fn socket_address(self, version: IpVersion) -> SocketAddr {
         SocketAddr::new(ip(self.node, version), self.port)
     }
 }
 
-/// The two endpoints of a conversation.
+/// The two endpoints of a conversation, for one of its directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointPair {
     /// The endpoint that sends in this direction.
@@ -76,7 +77,7 @@ pub struct EndpointPair {
 }
 
 impl EndpointPair {
-    /// Returns the endpoints for the other direction.
+    /// Returns the endpoints for the opposite direction.
     pub fn reverse(self) -> EndpointPair {
         EndpointPair { source: self.destination, destination: self.source }
     }
@@ -96,8 +97,8 @@ pub struct ConversationTable {
 }
 
 impl ConversationTable {
-    /// Adds a conversation from `initiator`, which uses its next port, to `acceptor`. `flow` is either of its
-    /// directions.
+    /// Adds a conversation from the next port of `initiator` to `acceptor`. `flow` is either direction of the
+    /// conversation.
     pub fn add_with_next_port(&mut self, flow: FlowId, initiator: NodeId, acceptor: Endpoint) {
         let begun = self.begun.entry(initiator).or_default();
         let source = Endpoint { node: initiator, port: client_port(*begun) };
@@ -105,8 +106,8 @@ impl ConversationTable {
         self.add(flow, EndpointPair { source, destination: acceptor });
     }
 
-    /// Adds a conversation with given endpoints. `flow` is either of its directions; `ends` are its initiator and
-    /// its acceptor.
+    /// Adds a conversation with given endpoints. `flow` is either direction of the conversation. The source of `ends`
+    /// is the initiator, and the destination is the acceptor.
     pub fn add(&mut self, flow: FlowId, ends: EndpointPair) {
         let conversation = flow.index() / 2;
         if conversation >= self.conversations.len() {
@@ -121,7 +122,8 @@ impl ConversationTable {
         }
     }
 
-    /// Returns the flow with these endpoints; if there are several, the one declared first.
+    /// Returns the flow with these endpoints; `None` if there is none. If there are several, returns the one declared
+    /// first.
     pub fn find(&mut self, ends: EndpointPair) -> Option<FlowId> {
         let conversations = &self.conversations;
         let by_ends = self.by_ends.get_or_insert_with(|| {
@@ -138,14 +140,14 @@ impl ConversationTable {
         forward.or_else(|| by_ends.get(&ends.reverse()).map(|number| flow(number).reverse()))
     }
 
-    /// Replaces the IPv4 or IPv6 address of a node.
+    /// Replaces the address of a node for the IP version of `address`.
     pub fn set_address(&mut self, node: NodeId, address: IpAddr) {
         let addresses = self.addresses.entry(node).or_default();
         addresses.retain(|other| other.is_ipv4() != address.is_ipv4());
         addresses.push(address);
     }
 
-    /// Returns the address of a node.
+    /// Returns the address of a node for an IP version.
     pub fn address(&self, node: NodeId, version: IpVersion) -> IpAddr {
         let own = self.addresses.get(&node).into_iter().flatten();
         own.copied().find(|own| own.is_ipv4() == (version == IpVersion::V4)).unwrap_or_else(|| ip(node, version))

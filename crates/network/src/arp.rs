@@ -23,7 +23,7 @@ pub struct ArpSpecification {
     pub enabled: bool,
     /// Maximum number of packets that wait for one address.
     pub pending_packets: u32,
-    /// Maximum, exclusive, of the random delay of the first request of a resolution.
+    /// Exclusive maximum of the random delay before the first request of a resolution.
     pub request_jitter: Duration,
     /// Granularity of the random delay, which is rounded down to a multiple of this value; 0 means no rounding.
     pub request_jitter_step: Duration,

@@ -12,7 +12,7 @@ use fullpipe_wire::{FragmentRange, IpPacket, TransportHeader, WriteError};
 use std::net::SocketAddr;
 
 impl CapturedPacket<'_> {
-    /// Appends the first `snap_bytes` bytes of the packet; returns the length of the whole packet.
+    /// Appends the first `snap_bytes` bytes of the packet to `out`; returns the length of the whole packet in bytes.
     ///
     /// # Errors
     /// See [`WriteError`]; the appended bytes are then incomplete.

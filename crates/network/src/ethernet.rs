@@ -67,7 +67,7 @@ pub struct EthernetSpecification {
     pub framing_bytes: u32,
     /// Minimum frame size in bytes; shorter frames are padded.
     pub min_frame_bytes: u32,
-    /// Bit times that a station waits after its own frame.
+    /// Interframe gap in bit times, for which a station waits after its own frame.
     pub interframe_gap_bits: u32,
     /// Slot time of the back-off.
     pub slot: Duration,
@@ -77,7 +77,7 @@ pub struct EthernetSpecification {
     pub max_retries: u32,
     /// Limit of each station's device queue.
     pub device_queue: Limit,
-    /// Discipline above each station's device queue.
+    /// Discipline above each station's device queue; `None` if there are only the device queues.
     pub discipline: Option<Discipline>,
     /// Settings of address resolution.
     pub arp: ArpSpecification,
@@ -88,9 +88,9 @@ pub struct EthernetSpecification {
 pub struct EthernetContext<'a> {
     /// Seed of the random streams.
     pub seed: u64,
-    /// Names of the attached nodes, in order, after which the random streams are named.
+    /// Names of the attached nodes, in the order of the specification. The random streams have these names.
     pub hosts: &'a [&'a str],
-    /// Bands of the flows that have a `priority`, in both directions.
+    /// The band of each flow that has a `priority`, for both directions of its conversation.
     pub bands: &'a BTreeMap<FlowId, usize>,
 }
 
@@ -101,9 +101,9 @@ pub struct StationCounters {
     pub frames: u64,
     /// Bytes transmitted, including framing and padding.
     pub bytes: u64,
-    /// Frames dropped at its queues.
+    /// Frames dropped at the queues of the station.
     pub queue_drops: u64,
-    /// Frames dropped because the medium was occupied after the last retry.
+    /// Frames dropped because the medium was still busy at the last retry.
     pub collision_drops: u64,
     /// Packets (or fragments) dropped because an address was not resolved.
     pub resolution_drops: u64,
@@ -304,19 +304,20 @@ impl<O: Observer> Network<O> {
         segment
     }
 
-    /// Returns the identity of a segment's medium (half duplex) or of its first station's channel (full duplex). Valid
-    /// after the last [`Network::add_link`].
+    /// Returns the identity of a segment's medium (half duplex) or of its first station's channel (full duplex). The
+    /// result is valid only after the last call of [`Network::add_link`].
     pub fn ethernet_link(&self, segment: u32) -> LinkId {
         self.channel_link(segment, 0)
     }
 
     /// Returns the identity of the channel on which a station transmits: the segment's medium (half duplex) or its own
-    /// channel (full duplex). Valid after the last [`Network::add_link`].
+    /// channel (full duplex). The result is valid only after the last call of [`Network::add_link`].
     pub fn station_link(&self, segment: u32, station: u32) -> LinkId {
         self.channel_link(segment, self.segments[segment as usize].channel_of(station))
     }
 
-    /// Returns the identity of the channel on which a node transmits on a segment; see [`Network::station_link`].
+    /// Returns the identity of the channel on which a node transmits on a segment, as [`Network::station_link`] does.
+    /// The node must be a station of the segment.
     pub fn outgoing_link(&self, segment: u32, node: NodeId) -> LinkId {
         let station = self.segments[segment as usize].station_of(node).unwrap_or(0);
         self.station_link(segment, station)

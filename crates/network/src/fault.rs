@@ -10,8 +10,8 @@ use fullpipe_units::{LinkId, Rate};
 /// A fault that can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The link transmits one percent too fast. On a medium with a hub, one frame in a hundred arrives when it is
-    /// offered.
+    /// The link transmits one percent too fast. In a medium with a hub, every hundredth frame arrives at the instant
+    /// when it is offered.
     FastLink(LinkId),
     /// The link drops every `every`-th packet without a report.
     SilentDrop {

@@ -15,7 +15,7 @@ pub const LINK_BYTES: usize = size_of::<Link>() + size_of::<NodeId>() + size_of:
 pub const PACKET_BYTES: usize = size_of::<Packet>() + size_of::<u32>();
 /// Bytes of a packet in flight on a link.
 pub const IN_FLIGHT_PACKET_BYTES: usize = size_of::<(Instant, InFlightPacket)>();
-/// Bytes of a packet in the queue of a link: the start of its transmission, or its entry in a discipline.
+/// Bytes of a packet in the queue of a link: the larger of its entry in a device queue and its entry in a discipline.
 pub const QUEUED_PACKET_BYTES: usize = {
     let (start, queued) = (size_of::<(Instant, u32)>(), size_of::<QueuedPacket>());
     if start > queued { start } else { queued }

@@ -42,13 +42,13 @@ pub struct LinkSpecification {
     pub framing_bytes: u32,
     /// Limit of the device queue.
     pub queue: Limit,
-    /// Discipline above the device queue.
+    /// Discipline above the device queue; `None` if there is only the device queue.
     pub discipline: Option<Box<dyn QueueDiscipline>>,
-    /// Loss model applied after transmission.
+    /// Loss model applied after transmission; `None` if there is none.
     pub loss: Option<LossModel>,
     /// Rate and delay over time; `rate` and `delay` apply before the first step.
     pub course: LinkProfile,
-    /// Other impairments after transmission.
+    /// Other impairments after transmission; `None` if there are none.
     pub impairments: Option<Box<FrameModels>>,
 }
 
@@ -128,14 +128,14 @@ pub struct LinkCounters {
     pub duplicates: u64,
     /// Frames that the queue discipline marked CE ("congestion experienced") and that were transmitted.
     pub marks: u64,
-    /// Sum over transmitted frames of the time between arrival and start of transmission.
+    /// Sum of the queueing delays of transmitted frames, each from its arrival to the start of its transmission.
     pub queue_delay_sum: Duration,
 }
 
 /// One direction of a link.
 ///
-/// The fields are in order of use: a frame on an idle link uses only the first two cache lines. With 10 000 flows on
-/// separate links, this limits the speed (runs are 10 % slower with 4 lines instead of 2).
+/// The fields are in order of use, so that a frame on an idle link uses only the first two cache lines. With 10 000
+/// flows on separate links, runs are 10 % slower if a frame uses four cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link {

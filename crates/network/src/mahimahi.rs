@@ -11,7 +11,7 @@ use fullpipe_units::{Duration, Instant, Rate};
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes on the wire that one opportunity delivers.
+/// Maximum number of bytes on the wire that one opportunity delivers.
 pub const OPPORTUNITY_BYTES: u32 = 1504;
 
 /// A trace of delivery opportunities; see the module documentation.
@@ -43,7 +43,7 @@ pub enum TraceError {
         /// The time in the previous line in milliseconds.
         previous: u64,
     },
-    /// There is no opportunity.
+    /// The trace contains no delivery opportunity.
     Empty,
     /// All opportunities are at time zero, so the trace would have length zero.
     ZeroPeriod {
@@ -75,7 +75,7 @@ impl DeliveryTrace {
     /// Reads a trace and skips empty lines.
     ///
     /// # Errors
-    /// If the text is not a valid trace; the error contains the line number.
+    /// If the text is not a valid trace. The error contains the line number, unless the trace is empty.
     ///
     /// ```
     /// use fullpipe_network::mahimahi::{DeliveryTrace, TraceError};

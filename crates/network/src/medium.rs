@@ -51,7 +51,7 @@ impl MediumDirection {
     /// Both directions, in the order of their numbers.
     pub const ALL: [MediumDirection; 2] = [MediumDirection::Downlink, MediumDirection::Uplink];
 
-    /// Returns the name of the direction in records and links.
+    /// Returns the name of the direction in records and link names.
     pub const fn name(self) -> &'static str {
         match self {
             MediumDirection::Downlink => "downlink",
@@ -73,8 +73,8 @@ pub struct MediumFrame {
     pub flow: FlowId,
     /// Size of the IP packet in bytes.
     pub ip_bytes: u32,
-    /// The header fields, if the medium reads them and the flow is known; for a fragment, those of the whole packet.
-    /// Addresses are those at the station.
+    /// The header fields, with the addresses as seen at the station; `None` if the medium does not read them or the
+    /// flow is unknown. A fragment has the header fields of its whole packet.
     pub envelope: Option<HeaderFields>,
 }
 
@@ -94,7 +94,7 @@ pub enum MediumOutcome {
 pub struct CompletedFrame {
     /// The value of [`MediumFrame::token`].
     pub token: u64,
-    /// Time of the outcome; not before the time at which the medium reports it.
+    /// Time of the outcome, which is never before the time at which the medium reports it.
     pub at: Instant,
     /// The outcome.
     pub fate: MediumOutcome,
@@ -102,8 +102,8 @@ pub struct CompletedFrame {
 
 /// The model of a medium.
 pub trait Medium: fmt::Debug + Send {
-    /// Offers a frame. If the medium was due by now, it has already been woken. A frame from the hub may be offered
-    /// late (see [`Medium::offer_deadline`]), but before any later event is reported.
+    /// Offers a frame. If the medium is due at `now`, the network has already woken it. A frame from the hub may be
+    /// offered late (see [`Medium::offer_deadline`]), but before any later event is reported.
     fn offer(&mut self, now: Instant, frame: MediumFrame);
 
     /// Returns the latest time for offering a frame that arrives at the hub at `at`. Before this time the frame affects
@@ -134,8 +134,8 @@ pub trait Medium: fmt::Debug + Send {
         None
     }
 
-    /// Returns the conditions that make the results of a run that ends at `end` suspicious. Before the run, these are
-    /// only the conditions that are already known.
+    /// Returns warnings about conditions that make the results of a run that ends at `end` unreliable. Before the run,
+    /// returns only the warnings that are already known.
     fn warnings(&self, _end: Instant) -> Vec<Warning> {
         Vec::new()
     }
@@ -332,13 +332,14 @@ impl<O: Observer> Network<O> {
         &*self.media[usize::from(medium)].machine
     }
 
-    /// Returns the sojourn times, in a medium, of a station's packets that have been delivered by now.
+    /// Returns the sum and the number of the sojourn times in a medium, for a station's packets in one direction that
+    /// have been delivered.
     pub fn station_sojourn_times(&self, medium: u16, station: u32, way: MediumDirection) -> TimeSum {
         self.media[usize::from(medium)].stays[way as usize][station as usize]
     }
 
-    /// Returns the identity of a direction of a medium. Valid after the last [`Network::add_link`] and
-    /// [`Network::add_ethernet`].
+    /// Returns the identity of a direction of a medium. The result is valid only after the last call of
+    /// [`Network::add_link`] and [`Network::add_ethernet`].
     pub fn medium_link(&self, medium: u16, way: MediumDirection) -> LinkId {
         LinkId((self.links.len() + self.channels.len() + 2 * usize::from(medium) + way as usize) as u32)
     }

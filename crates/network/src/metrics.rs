@@ -15,7 +15,8 @@ pub struct LinkReport {
     pub queue_bytes: u64,
     /// The current rate; `None` during an outage.
     pub rate: Option<Rate>,
-    /// The waiting times of the frames whose transmission has started; only for a link whose rate varies.
+    /// The sum and the number of the waiting times of frames whose transmission has started; `None` if the link's rate
+    /// is constant.
     pub waits: Option<TimeSum>,
 }
 
@@ -23,7 +24,7 @@ pub struct LinkReport {
 pub const THROUGHPUT: MetricDeclaration =
     MetricDeclaration { name: "throughput_bps", unit: "bit/s", text: "bits per second since the last sample." };
 
-/// Mean delay of received packets since the last sample.
+/// Mean one-way delay, in seconds, of the packets received since the last sample.
 pub const DELAY: MetricDeclaration = MetricDeclaration {
     name: "delay_s",
     unit: "s",
@@ -34,7 +35,7 @@ pub const DELAY: MetricDeclaration = MetricDeclaration {
 pub const DROPS: MetricDeclaration =
     MetricDeclaration { name: "drops", unit: "", text: "packets or frames lost since the start." };
 
-/// Packets marked since the start of the run.
+/// Packets with a CE mark since the start of the run.
 pub const MARKS: MetricDeclaration = MetricDeclaration {
     name: "marks",
     unit: "",
@@ -45,7 +46,7 @@ pub const MARKS: MetricDeclaration = MetricDeclaration {
 pub const QUEUE: MetricDeclaration =
     MetricDeclaration { name: "queue_bytes", unit: "B", text: "bytes in the queue or, of a station, in its buffers." };
 
-/// The waiting time in the queue.
+/// Queueing delay in seconds.
 pub const QUEUE_DELAY: MetricDeclaration = MetricDeclaration {
     name: "queue_delay_s",
     unit: "s",

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The endpoints at hosts, which receive packets and timer events, and send through [`Network`].
 pub trait HostEndpoints<O: Observer> {
-    /// Called when a whole packet has arrived at `node`. The implementation releases the packet.
+    /// Called when a whole packet has arrived at `node`. The implementation must release the packet.
     fn receive(&mut self, network: &mut Network<O>, node: NodeId, packet: PacketHandle);
 
     /// Called when a timer that was added to [`Network::calendar`] expires.
@@ -41,7 +41,7 @@ pub trait HostEndpoints<O: Observer> {
         false
     }
 
-    /// Called when a packet from a host in [`Network::enable_notifications`] has ended at a router.
+    /// Called when a packet has ended at a router, if its source was passed to [`Network::enable_notifications`].
     fn on_notification(&mut self, _network: &mut Network<O>, _notice: SourceNotification) {}
 }
 
@@ -61,10 +61,10 @@ pub(crate) struct Node {
 /// The packets in the network at the end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RemainingPackets {
-    /// Number of frames, and their bytes on the wire, that were offered and neither transmitted nor dropped. The
-    /// entries are per link, then per shared medium (or station's channel), then per direction of a medium with a hub.
+    /// Number and bytes on the wire of the frames that were offered but neither transmitted nor dropped. The entries
+    /// are in this order: links, shared media (or stations' channels), directions of media with a hub.
     pub queued_per_link: Vec<(u64, u64)>,
-    /// Number of whole packets per flow that are queued or in flight, and their bytes.
+    /// Number and IP bytes of each flow's whole packets that are queued or in flight.
     pub packets_per_flow: BTreeMap<FlowId, (u64, u64)>,
 }
 
@@ -79,7 +79,7 @@ pub struct Network<O> {
     pub arena: Arena,
     /// The observer of the run.
     pub observer: O,
-    /// The receiver of captured packets, if there is one.
+    /// The receiver of captured packets; `None` if there is none.
     pub tap: Option<Box<dyn Tap>>,
     pub(crate) links: Vec<Link>,
     /// The node at which each link starts.
@@ -159,14 +159,14 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Adds a node: a router or a host.
+    /// Adds a node and returns its identifier. The node is a router if `router` is true, otherwise a host.
     pub fn add_node(&mut self, router: bool) -> NodeId {
         self.nodes.push(Node { router, routes: Routes::Default(NextHop::None) });
         self.edges.push(Vec::new());
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    /// Adds one direction of a link.
+    /// Adds one direction of a link and returns its identifier.
     pub fn add_link(&mut self, specification: LinkSpecification) -> LinkId {
         let id = LinkId(self.links.len() as u32);
         self.link_sources.push(specification.from);
@@ -187,12 +187,13 @@ impl<O: Observer> Network<O> {
         self.conversations.insert((a.min(b), a.max(b)));
     }
 
-    /// Returns whether the two nodes can send to each other.
+    /// Returns whether a conversation between the two nodes is declared.
     pub fn is_declared(&self, a: NodeId, b: NodeId) -> bool {
         self.conversations.contains(&(a.min(b), a.max(b)))
     }
 
-    /// Declares that a link's queue or counters will be read during the run.
+    /// Declares that a link's queue or counters will be read during the run. Must be called before
+    /// [`Network::finalize`].
     pub fn observe_link(&mut self, link: LinkId) {
         self.observed.insert(link);
     }
@@ -203,13 +204,13 @@ impl<O: Observer> Network<O> {
         self.undeclared = true;
     }
 
-    /// Enables or disables the computation of whole chains. Without it, results are the same, but runs are slower.
+    /// Enables or disables the computation of a chain of links in one step. If it is disabled, results are the same,
+    /// but runs are slower.
     pub fn set_chaining(&mut self, on: bool) {
         self.fuse = on;
     }
 
-    /// Computes routes and chains. Must be called once, after the last node, link and
-    /// conversation.
+    /// Computes routes and chains. Must be called once, after the last node, link and conversation have been added.
     pub fn finalize(&mut self) {
         let forwards: Vec<bool> = self.nodes.iter().map(|node| node.router).collect();
         for (node, routes) in self.nodes.iter_mut().zip(routing::compute(&self.edges, &forwards)) {
@@ -255,7 +256,7 @@ impl<O: Observer> Network<O> {
         hops
     }
 
-    /// Returns the node at which a hop ends; `None` for no route or an address translation.
+    /// Returns the node at which a hop ends; `None` for [`NextHop::None`] and [`NextHop::Translation`].
     pub fn hop_destination(&self, hop: NextHop) -> Option<NodeId> {
         match hop {
             NextHop::None | NextHop::Translation => None,
@@ -274,7 +275,7 @@ impl<O: Observer> Network<O> {
         matches!(self.nodes[node.index()].routes, Routes::AfterNat(_))
     }
 
-    /// Returns the node at which a link ends.
+    /// Returns the node at which a point-to-point link ends.
     pub fn link_destination(&self, link: LinkId) -> NodeId {
         self.links[link.index()].to
     }
@@ -311,8 +312,8 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Returns the waiting times of the frames whose transmission on a link has started; `None` if its rate is
-    /// constant. The link must be declared with [`Network::observe_link`].
+    /// Returns the sum and the number of the waiting times of frames whose transmission on a link has started; `None`
+    /// if the link's rate is constant. The link must be declared with [`Network::observe_link`].
     pub fn link_queue_delays(&mut self, link: LinkId) -> Option<TimeSum> {
         let now = self.now;
         self.links.get_mut(link.index())?.special_mut()?.waits(now)
@@ -668,8 +669,9 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Advances the clock to `to`; no event may be pending until then. It is intended for callers that choose their own
-    /// send times, after [`Network::run`] up to that time. If the clock is already later, it does not change.
+    /// Advances the clock to `to`; no event may be pending at or before that time. This function is for callers that
+    /// choose their own send times, after they have called [`Network::run`] up to `to`. If the clock is already later,
+    /// this function has no effect.
     pub fn advance(&mut self, to: Instant) {
         debug_assert!(
             self.calendar.peek().is_none_or(|(at, _)| at > to),
@@ -877,9 +879,9 @@ impl<O: Observer> Network<O> {
         self.links.iter_mut().for_each(Link::release_packets);
     }
 
-    /// Returns the one-way delay of a packet in an otherwise empty network: a fixed part, and nanoseconds per IP byte.
-    /// Padding is not included. The delay applies to packets that are not fragmented, because links transmit fragments
-    /// in parallel.
+    /// Returns the one-way delay of a packet in an otherwise empty network: a fixed part, and nanoseconds per byte of
+    /// the IP packet. Padding is not included. The delay applies to packets that are not fragmented, because links
+    /// transmit fragments in parallel.
     pub fn minimum_delay(&self, from: NodeId, to: NodeId) -> (Duration, f64) {
         let mut fixed = Duration::ZERO;
         let mut per_byte = 0.0;

@@ -1,4 +1,5 @@
-//! Notices of packets that end at routers, which let the host endpoints send ICMP errors and replies for real packets.
+//! Notifications of packets that end at routers. They let the host endpoints send ICMP errors and replies for real
+//! packets.
 //!
 //! A packet that a router cannot forward, or that is addressed to the router, ends there. If its source is in
 //! [`Network::enable_notifications`], the host endpoints receive a [`SourceNotification`] at that instant. It contains
@@ -26,7 +27,7 @@ pub enum NotificationReason {
     Delivered,
 }
 
-/// The end of a packet at a router.
+/// The notification that a packet has ended at a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceNotification {
     /// The router.
@@ -55,7 +56,7 @@ pub(crate) struct PendingNotifications {
 }
 
 impl<O: Observer> Network<O> {
-    /// Enables notices for packets of these hosts that end at routers ([`HostEndpoints::on_notification`]).
+    /// Enables notifications ([`HostEndpoints::on_notification`]) for packets from these hosts that end at routers.
     pub fn enable_notifications(&mut self, sources: impl IntoIterator<Item = NodeId>) {
         self.notices = Some(Box::new(PendingNotifications {
             sources: sources.into_iter().collect(),
@@ -101,8 +102,8 @@ impl<O: Observer> Network<O> {
         self.calendar.schedule(at, EventId::new(EventClass::Host, EVENT));
     }
 
-    /// Returns a notice of a packet that ends at `node`, with the bytes that its source sent; `None` if the source
-    /// would not recognize them.
+    /// Returns the notification that a packet ends at `node`, with the bytes that its source sent. Returns `None` if
+    /// the flow is unknown or these bytes cannot be determined.
     pub fn notification_for(
         &self,
         handle: PacketHandle,

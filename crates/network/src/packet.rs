@@ -24,7 +24,7 @@ pub enum PacketContent {
     Quic(QuicHeader),
     /// A packet of a real program; its side data [`Packet::payload`] contain the bytes of the whole IP packet.
     RawIp {
-        /// Number of bytes after the transport header, if the protocol is known.
+        /// Number of bytes after the transport header, or after the IP headers if the transport header is unknown.
         payload_bytes: u32,
         /// IP protocol number.
         protocol: u8,
@@ -34,13 +34,13 @@ pub enum PacketContent {
         dont_fragment: bool,
         /// The node at which the packet entered the network.
         origin: NodeId,
-        /// For an ICMP error of a real host, if known: the flow of the opposite direction to the quoted packet, and the
-        /// protocol number of the quoted packet.
+        /// For an ICMP error of a real host: the flow in the opposite direction to the quoted packet, and the quoted
+        /// packet's protocol number. `None` for other packets, or if the flow is unknown.
         about: Option<(FlowId, u8)>,
-        /// What the destination does with the packet.
+        /// What happens to the packet at its destination.
         purpose: PacketDisposition,
     },
-    /// A fragment of another packet, which stays in the arena until the outcome is known.
+    /// A fragment of another packet, which stays in the arena until the outcome of all its fragments is known.
     Fragment {
         /// The whole packet.
         whole: PacketHandle,
@@ -56,15 +56,15 @@ pub enum PacketContent {
     },
 }
 
-/// What the destination does with a packet of a real program.
+/// What happens to a packet of a real program at its [`Packet::destination`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketDisposition {
-    /// Deliver it to the node to which it is addressed.
+    /// The packet is delivered to the node to which it is addressed.
     #[default]
     Deliver,
-    /// The hop limit of the packet reaches zero at the router that is its [`Packet::destination`].
+    /// The destination is the router at which the hop limit of the packet reaches zero.
     HopLimitExceeded,
-    /// The router that is the [`Packet::destination`] has no route for the packet.
+    /// The destination is a router that has no route for the packet.
     NoRoute,
     /// A NAT has written the final addresses into the bytes of the packet; no further translation is needed.
     AlreadyTranslated,
@@ -74,7 +74,8 @@ pub enum PacketDisposition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketHandle(pub(crate) u32);
 
-/// The index of a packet's side data (TCP options or payload bytes); [`SideDataHandle::NONE`] if there are none.
+/// The index of a packet's side data: TCP options, payload bytes, or a datagram of the QUIC model.
+/// [`SideDataHandle::NONE`] if there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SideDataHandle(u32);
 
@@ -85,7 +86,7 @@ impl SideDataHandle {
     /// The bit that marks side data in the separate table for packets of the QUIC model.
     const QUIC: u32 = 1 << 31;
 
-    /// Returns whether there is no side data.
+    /// Returns whether there are no side data.
     #[inline(always)]
     pub fn is_none(self) -> bool {
         self.0 == u32::MAX
@@ -105,15 +106,15 @@ pub struct Packet {
     pub sent: Instant,
     /// The content.
     pub content: PacketContent,
-    /// The flow (interned five-tuple) to which it belongs.
+    /// The flow (interned five-tuple) to which the packet belongs.
     pub flow: FlowId,
     /// The destination node.
     pub destination: NodeId,
     /// Size at the IP layer in bytes.
     pub ip_bytes: u32,
-    /// Options of a TCP segment ([`SegmentOptions`]).
+    /// Side data with the options of a TCP segment ([`SegmentOptions`]); [`SideDataHandle::NONE`] if there are none.
     pub options: SideDataHandle,
-    /// Side data with the payload bytes, if there are any.
+    /// Side data with the payload bytes or the datagram of the QUIC model; [`SideDataHandle::NONE`] if there are none.
     pub payload: SideDataHandle,
     /// The ECN codepoint.
     pub codepoint: EcnCodepoint,
@@ -269,7 +270,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Stores a packet.
+    /// Stores a packet and returns its handle.
     #[inline(always)]
     pub fn insert(&mut self, packet: Packet) -> PacketHandle {
         if let Some(index) = self.free.pop() {
@@ -334,7 +335,7 @@ impl Arena {
         &mut self.packets[handle.0 as usize]
     }
 
-    /// Stores a copy of a packet, with a copy of its side data.
+    /// Stores a copy of a packet and of its side data; returns the handle of the copy.
     #[cold]
     pub fn duplicate(&mut self, handle: PacketHandle) -> PacketHandle {
         let mut packet = *self.get(handle);
@@ -348,7 +349,7 @@ impl Arena {
         self.insert(packet)
     }
 
-    /// Removes a packet without side data.
+    /// Removes a packet that has no side data.
     #[inline(always)]
     pub fn release_without_side_data(&mut self, handle: PacketHandle) {
         debug_assert!(self.get(handle).options.is_none() && self.get(handle).payload.is_none());
@@ -394,12 +395,12 @@ impl Arena {
         }
     }
 
-    /// Returns a stored datagram of the QUIC model.
+    /// Returns a stored datagram of the QUIC model; `None` if the side data are not such a datagram.
     pub fn datagram(&self, side: SideDataHandle) -> Option<&QuicDatagram> {
         self.datagrams.get(side.of_quic()?)
     }
 
-    /// Stores a segment's options.
+    /// Stores a segment's options and returns their handle.
     #[inline(always)]
     pub fn store_options(&mut self, options: &SegmentOptions) -> SideDataHandle {
         if let Some(index) = self.free_options.pop() {
@@ -411,13 +412,13 @@ impl Arena {
         }
     }
 
-    /// Returns the stored options of a segment.
+    /// Returns the stored options of a segment; `None` if there are none.
     #[inline(always)]
     pub fn options(&self, side: SideDataHandle) -> Option<&SegmentOptions> {
         if side.is_none() { None } else { self.options.get(side.0 as usize) }
     }
 
-    /// Stores payload bytes, if there are any.
+    /// Stores payload bytes and returns their handle; for `None`, returns [`SideDataHandle::NONE`].
     pub fn store_payload(&mut self, bytes: Option<Bytes>) -> SideDataHandle {
         let Some(bytes) = bytes else { return SideDataHandle::NONE };
         if let Some(index) = self.free_payloads.pop() {
@@ -461,14 +462,14 @@ impl Arena {
         FrameInfo { wire_bytes, has_payload, is_udp, is_version_negotiation }
     }
 
-    /// Returns stored payload bytes.
+    /// Returns stored payload bytes; `None` if there are none.
     #[inline(always)]
     pub fn payload(&self, side: SideDataHandle) -> Option<&Bytes> {
         if side.is_none() { None } else { self.payloads.get(side.0 as usize)?.as_ref() }
     }
 
-    /// Removes and returns the stored payload bytes of a packet that has arrived. A clone would prevent the receiver
-    /// from using the bytes in place.
+    /// Removes and returns the stored payload bytes of a packet that has arrived; `None` if there are none. A clone
+    /// would prevent the receiver from using the bytes in place.
     #[inline]
     pub fn take_payload(&mut self, side: SideDataHandle) -> Option<Bytes> {
         if side.is_none() { None } else { self.payloads.get_mut(side.0 as usize)?.take() }

@@ -98,8 +98,8 @@ impl QueuedPacket {
         }
     }
 
-    /// Sets CE ("congestion experienced") if the packet is ECN-capable, and returns whether it is. A packet that
-    /// already has CE counts as marked again.
+    /// Sets CE ("congestion experienced") if the packet is ECN-capable. Returns whether the packet is ECN-capable. A
+    /// packet that already has CE counts as marked again.
     #[inline]
     pub fn mark(&mut self) -> bool {
         let capable = self.codepoint.is_ecn_capable();
@@ -123,8 +123,8 @@ impl QueuedPacket {
 }
 
 /// A queue discipline. It can reject an arriving packet if there is no room. It appends all other packets that it
-/// drops, at an arrival or a departure, to `dropped`. It sets [`QueuedPacket::early`] in those for which there was
-/// room.
+/// drops, at an arrival or a departure, to `dropped`. In dropped packets for which there was room, it sets
+/// [`QueuedPacket::early`].
 pub trait QueueDiscipline: fmt::Debug + Send {
     /// Returns the name with which scenarios select the discipline.
     fn name(&self) -> &'static str;
@@ -137,7 +137,7 @@ pub trait QueueDiscipline: fmt::Debug + Send {
         dropped: &mut Vec<QueuedPacket>,
     ) -> Result<(), QueuedPacket>;
 
-    /// Removes and returns the next packet to transmit.
+    /// Removes and returns the next packet to transmit; `None` if there is none.
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket>;
 
     /// Returns the number of packets in all queues of the discipline.
@@ -233,7 +233,7 @@ impl InterfaceQueue {
         }
     }
 
-    /// Removes and returns the next packet to transmit.
+    /// Removes and returns the next packet to transmit; `None` if there is none.
     pub fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let next = self.device.dequeue(now, dropped);
         self.refill(now, dropped);

@@ -71,7 +71,7 @@ pub enum RebindingDirection {
     Inbound,
 }
 
-/// A rebinding NAT at a direction of a link. The NAT of both directions has the same number and times.
+/// The settings of a rebinding NAT for one direction of a link. Both directions have the same number and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rebinding {
     /// Number of the NAT in the network.
@@ -87,7 +87,7 @@ pub struct Rebinding {
 }
 
 impl Rebinding {
-    /// Reads the table of NAT `number`, for the two directions of its link.
+    /// Reads the table of NAT `number`. Returns the settings for the forward and the reverse direction of its link.
     pub fn read(tree: &Tree, number: u32) -> [Self; 2] {
         tree.choice_value("inside", &INSIDE).map(|side| Rebinding {
             number,
@@ -273,7 +273,7 @@ fn with_last_byte(address: IpAddr, last: u8) -> IpAddr {
 }
 
 impl<O: Observer> Network<O> {
-    /// Returns the host inside a rebinding NAT that has, or had, this outside address.
+    /// Returns the host inside a rebinding NAT that has, or had, this outside address; `None` if there is none.
     pub fn host_behind_rebinding(&self, address: IpAddr) -> Option<NodeId> {
         self.rebinders.values().find_map(|rebinder| rebinder.hosts.get(&address).copied())
     }
@@ -316,7 +316,7 @@ impl<O: Observer> Network<O> {
         true
     }
 
-    /// Returns whether any NAT rebinds.
+    /// Returns whether the network has a rebinding NAT.
     pub fn has_rebinding(&self) -> bool {
         !self.rebinders.is_empty()
     }

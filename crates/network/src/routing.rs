@@ -7,7 +7,7 @@ use crate::medium::MediumDirection;
 use fullpipe_units::{LinkId, NodeId};
 use std::collections::VecDeque;
 
-/// The next hop of a node.
+/// The next hop from a node toward a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextHop {
     /// A point-to-point link.
@@ -28,8 +28,8 @@ pub enum NextHop {
         /// The number of the station.
         station: u32,
     },
-    /// The node's own address translation, after which the next hop is determined. [`crate::Network::path`] contains
-    /// the next hops after the translation instead.
+    /// The node translates addresses before it determines the next hop. [`crate::Network::path`] contains the hop after
+    /// the translation instead.
     Translation,
     /// No route.
     None,
@@ -123,7 +123,7 @@ impl Routes {
 pub struct Edge {
     /// The neighbor.
     pub to: NodeId,
-    /// The link, station or medium that leads to it.
+    /// The link, station or medium that leads to the neighbor.
     pub by: NextHop,
 }
 
@@ -132,8 +132,8 @@ pub struct Edge {
 pub struct RoutingTables(Vec<Routes>);
 
 impl RoutingTables {
-    /// Computes the routes of all nodes from their edges: links, then segments, then media, each in order of
-    /// declaration. `forwards[n]` states whether node n forwards packets.
+    /// Computes the routes of all nodes from their edges. The edges of a node must be in this order: links, segments,
+    /// media, each in order of declaration. `forwards[n]` states whether node n forwards packets.
     pub fn new(edges: &[Vec<Edge>], forwards: &[bool]) -> Self {
         RoutingTables(compute(edges, forwards))
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// One change of the rate, the delay or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScheduleStep {
-    /// Time since the start of the run, or of the period.
+    /// Time since the start of the run, or since the start of the period if the schedule repeats.
     pub at: Duration,
     /// The rate from then on, 0 for an outage; `None` if unchanged.
     pub rate: Option<Rate>,
@@ -59,7 +59,8 @@ impl fmt::Display for ScheduleError {
 impl std::error::Error for ScheduleError {}
 
 impl LinkSchedule {
-    /// Returns a schedule of these steps, which repeats with the period `repeat` if that is given.
+    /// Returns a schedule of these steps. The schedule repeats with the period `repeat`, or not at all if `repeat` is
+    /// `None`.
     ///
     /// # Errors
     /// If there is no step, if the times do not increase, or if the period ends before or at the last step.
@@ -116,9 +117,9 @@ impl LinkSchedule {
         self.steps[..taken].iter().rev().chain(before.iter().rev()).find_map(|step| step.rate)
     }
 
-    /// Returns the mean rate of a link that has `rate` before the first step: over a period if the schedule repeats,
-    /// otherwise over a run of length `run`. The first period counts like the others, which start with the rate at the
-    /// end of the previous one.
+    /// Returns the mean rate of a link that has `rate` before the first step. Without repetition, this is the mean over
+    /// a run of length `run`. Otherwise it is the mean over each period after the first, which starts with the last
+    /// rate of the previous period.
     pub fn mean_rate(&self, rate: Rate, run: Duration) -> Rate {
         let (begin, span) = self.repeat.map_or((Duration::ZERO, run), |round| (round, round));
         let mut at = Duration::ZERO;
@@ -132,7 +133,7 @@ impl LinkSchedule {
         Rate::from_bits_per_second((bits / u128::from(span.as_nanos().max(1))) as u64)
     }
 
-    /// Returns the length of a period, if the schedule repeats.
+    /// Returns the length of a period; `None` if the schedule does not repeat.
     pub fn period(&self) -> Option<Duration> {
         self.repeat
     }

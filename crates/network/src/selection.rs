@@ -39,10 +39,10 @@ pub enum FrameFilter {
     Udp,
 }
 
-/// The parameters of a selection.
+/// The parameters of a random selection of frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameSelection {
-    /// Probability per frame.
+    /// Probability that a frame is selected.
     pub probability: f64,
     /// Maximum number of successive selected frames; `None` means no limit.
     pub largest_burst: Option<u64>,

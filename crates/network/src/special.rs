@@ -31,8 +31,8 @@ pub enum LinkProfile {
     Constant,
     /// Rate and delay change in steps.
     Steps(LinkSchedule),
-    /// Frames depart at the opportunities of a trace. The delay is constant, and the link's rate is used only for queue
-    /// limits in time.
+    /// Frames depart at the opportunities of a trace. The delay is constant. The link's rate is used only to convert a
+    /// queue limit from a time to bytes.
     Trace(DeliveryTrace),
 }
 
@@ -57,8 +57,8 @@ impl LinkProfile {
         (now.bits_per_second() > 0).then_some(now)
     }
 
-    /// Returns the mean rate, including outages, of a link whose own rate is `rate`: over one period if the profile
-    /// repeats, otherwise over a run of length `run`.
+    /// Returns the mean rate, including outages, of a link whose own rate is `rate`. The mean is over one period if the
+    /// profile repeats, otherwise over a run of length `run`.
     pub fn mean_rate(&self, rate: Rate, run: Duration) -> Rate {
         match self {
             LinkProfile::Constant => rate,

@@ -17,14 +17,14 @@ use std::net::IpAddr;
 /// The direction in which a packet passed a host's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureDirection {
-    /// The host sent it.
+    /// The host sent the packet.
     Outbound,
-    /// The host received it.
+    /// The host received the packet.
     Inbound,
 }
 
-/// Receives packets with all headers at hosts. Its methods return nothing during the run, so a tap cannot change the
-/// run.
+/// A receiver of the packets that hosts send and receive, with all headers. Its methods return no value during the run,
+/// so a tap cannot change the results.
 pub trait Tap: std::fmt::Debug + Send {
     /// Called when a packet or a fragment passes the interface of `node`.
     fn on_packet(&mut self, now: Instant, node: NodeId, direction: CaptureDirection, captured: &CapturedPacket<'_>);
@@ -36,7 +36,7 @@ pub trait Tap: std::fmt::Debug + Send {
     /// Called when the run has ended.
     ///
     /// # Errors
-    /// The first error of the run.
+    /// Returns the first error that occurred during the run.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -67,17 +67,17 @@ pub struct CapturedPacket<'a> {
     pub packet: &'a Packet,
     /// The whole packet if `packet` is a fragment; otherwise the packet itself.
     pub whole: &'a Packet,
-    /// Options of a TCP segment.
+    /// Options of a TCP segment that are stored separately; `None` if there are none.
     pub options: Option<&'a SegmentOptions>,
     /// Payload bytes of the fragment or of the whole packet; `None` if only the payload's length is modeled.
     pub payload: Option<&'a Bytes>,
-    /// The packets of a datagram of the QUIC model, if they are stored separately.
+    /// The packets of a datagram of the QUIC model; `None` if they are not stored separately.
     pub datagram: Option<&'a QuicDatagram>,
     /// The header fields that the packet does not contain.
     pub envelope: HeaderFields,
 }
 
-/// The header fields that a [`Packet`] does not contain.
+/// The header fields that a [`Packet`] does not contain, as seen at one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderFields {
     /// Nodes and ports of both endpoints as seen at this host; outside a NAT, they are translated.

@@ -16,13 +16,13 @@ pub enum EcnCodepoint {
 }
 
 impl EcnCodepoint {
-    /// The two bits as they are in the header.
+    /// Returns the two ECN bits as in the IP header.
     #[inline(always)]
     pub const fn bits(self) -> u8 {
         self as u8
     }
 
-    /// The codepoint of the two lowest bits; the other bits are ignored.
+    /// Returns the codepoint of the two lowest bits; the other bits are ignored.
     #[inline(always)]
     pub const fn from_bits(bits: u8) -> EcnCodepoint {
         match bits & 0b11 {
@@ -33,7 +33,7 @@ impl EcnCodepoint {
         }
     }
 
-    /// Whether a queue may mark the packet instead of dropping it.
+    /// Returns whether a queue may mark the packet instead of dropping it.
     #[inline(always)]
     pub const fn is_ecn_capable(self) -> bool {
         !matches!(self, EcnCodepoint::NotEct)

@@ -38,7 +38,7 @@ pub enum Distribution {
     },
     /// Pareto: P(X > x) = (scale / x)^shape for x >= scale.
     Pareto {
-        /// The tail index. The mean is infinite at 1 and below, the variance at 2 and below.
+        /// The tail index. If it is 1 or less, the mean is infinite; if it is 2 or less, the variance is infinite.
         shape: f64,
         /// Smallest value.
         scale: f64,
@@ -52,7 +52,7 @@ pub enum Distribution {
         /// Largest value.
         high: f64,
     },
-    /// The natural logarithm of the value is normal with this mean and standard deviation.
+    /// The natural logarithm of the value has a normal distribution with this mean and standard deviation.
     LogNormal {
         /// Mean of the logarithm.
         mu: f64,
@@ -61,21 +61,21 @@ pub enum Distribution {
     },
     /// Weibull: P(X > x) = exp(-(x / scale)^shape).
     Weibull {
-        /// The shape. 1 is the exponential distribution; below 1 the tail is heavier.
+        /// The shape. With a shape of 1, the distribution is exponential; below 1, the tail is heavier.
         shape: f64,
         /// The scale.
         scale: f64,
     },
-    /// Largest extreme value (Gumbel): P(X <= x) = exp(-exp(-(x - location) / scale)). Its values can be negative; as a
-    /// size or a time they become the smallest possible value.
+    /// Largest extreme value (Gumbel): P(X <= x) = exp(-exp(-(x - location) / scale)). Its values can be negative; a
+    /// negative value becomes a size of 1 byte or a time of 0 s.
     ExtremeValue {
         /// The mode (`a` in traffic models).
         location: f64,
         /// The scale (`b` in traffic models).
         scale: f64,
     },
-    /// A table of the cumulative distribution with linear interpolation between its points. If the first point has a
-    /// probability above zero, its value has that probability.
+    /// A table of the cumulative distribution with linear interpolation between its points. If the probability of the
+    /// first point is above zero, samples have the value of this point with this probability.
     Empirical {
         /// Pairs of a value and the probability that it is not exceeded, both ascending; the last probability is 1.
         points: Vec<(f64, f64)>,
@@ -86,7 +86,7 @@ impl Distribution {
     /// Checks that the parameters describe a distribution of sizes or times.
     ///
     /// # Errors
-    /// The rule that the parameters violate.
+    /// Returns the rule that the parameters violate.
     pub fn check(&self) -> Result<(), ParameterError> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
         let (holds, rule) = match *self {
@@ -123,7 +123,8 @@ impl Distribution {
         if holds { Ok(()) } else { Err(ParameterError(rule.into())) }
     }
 
-    /// The value that a sample does not exceed with this probability, which is at least 0 and less than 1.
+    /// Returns the value that a sample does not exceed with this probability. The probability must be at least 0 and
+    /// less than 1.
     pub fn quantile(&self, probability: f64) -> f64 {
         let above = 1.0 - probability;
         match *self {
@@ -142,7 +143,7 @@ impl Distribution {
         }
     }
 
-    /// The mean; infinite for a Pareto distribution of shape 1 or less.
+    /// Returns the mean, which is infinite for a Pareto distribution of shape 1 or less.
     pub fn mean(&self) -> f64 {
         match *self {
             Self::Constant { value } => value,
@@ -162,7 +163,7 @@ impl Distribution {
         }
     }
 
-    /// Draws a sample; uses one number of the stream.
+    /// Draws a sample, with one number of the random stream.
     #[inline]
     pub fn sample(&self, random: &mut RandomStream) -> f64 {
         self.quantile(random.uniform())

@@ -10,7 +10,7 @@ macro_rules! identity {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The identifier as an index into a dense table.
+            /// Returns the identifier as an index into a dense table.
             #[inline(always)]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -36,13 +36,13 @@ identity!(
 identity!(
     /// Identifies one direction of a conversation: the interned five-tuple (protocol, addresses, ports).
     ///
-    /// The two directions of a conversation have adjacent identifiers: that of the initiator is even, that of the acceptor
-    /// odd.
+    /// The two directions of a conversation have adjacent identifiers. The direction from the initiator to the acceptor
+    /// has the even one.
     FlowId
 );
 
 impl FlowId {
-    /// The other direction of the same conversation.
+    /// Returns the opposite direction of the same conversation.
     ///
     /// ```
     /// use fullpipe_units::FlowId;
@@ -54,7 +54,7 @@ impl FlowId {
         FlowId(self.0 ^ 1)
     }
 
-    /// Whether this is the direction from the initiator to the acceptor.
+    /// Returns whether this is the direction from the initiator to the acceptor.
     #[inline(always)]
     pub const fn is_forward(self) -> bool {
         self.0 & 1 == 0

@@ -10,7 +10,7 @@ impl ParameterError {
     /// Returns the rule as an error unless the condition holds.
     ///
     /// # Errors
-    /// The rule, if `holds` is false.
+    /// Returns the rule if `holds` is false.
     pub fn ensure(holds: bool, rule: &str) -> Result<(), ParameterError> {
         if holds { Ok(()) } else { Err(ParameterError(rule.into())) }
     }

@@ -41,23 +41,23 @@ impl From<BdpMultiple> for LinkQueueLimit {
 pub struct BdpMultiple(u64);
 
 impl BdpMultiple {
-    /// A multiple from a number of millionths.
+    /// Returns the multiple that is this number of millionths.
     pub const fn from_millionths(millionths: u64) -> Self {
         BdpMultiple(millionths)
     }
 
-    /// A multiple such as 0.25 or 2, rounded to the nearest millionth. A negative number and NaN become 0.
+    /// Returns a multiple such as 0.25 or 2, rounded to the nearest millionth. A negative number and NaN become 0.
     pub fn new(multiple: f64) -> Self {
         // The conversion from a float saturates.
         BdpMultiple((multiple * 1e6).round() as u64)
     }
 
-    /// The multiple in millionths.
+    /// Returns the multiple in millionths.
     pub const fn millionths(self) -> u64 {
         self.0
     }
 
-    /// This multiple of `rate` × `round_trip` in bytes, rounded down; at most [`u64::MAX`].
+    /// Returns this multiple of `rate` × `round_trip` in bytes, rounded down; at most [`u64::MAX`].
     ///
     /// ```
     /// use fullpipe_units::{BdpMultiple, Duration, Rate};

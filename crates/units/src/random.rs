@@ -20,7 +20,7 @@ thread_local! {
     static COUNTERS: RefCell<Option<BTreeMap<String, Arc<AtomicU64>>>> = const { RefCell::new(None) };
 }
 
-/// Calls `run` and returns its result with the number of draws from each stream that it created on this thread. The
+/// Calls `run` and returns its result with the number of draws from each stream that `run` created on this thread. The
 /// name of a stream is "ENTITY: PURPOSE" with `#` in place of each number, and streams with equal names are counted
 /// together. Streams without draws are omitted.
 ///
@@ -79,8 +79,8 @@ fn key(seed: u64, parts: &[&str]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The seed of replication `run` of a study. It is the same at all points of a sweep, so that points are compared with
-/// common random numbers.
+/// Returns the seed of replication `run` of a study. The seed is the same at all points of a sweep, so that points are
+/// compared with common random numbers.
 pub fn derive_run_seed(study_seed: u64, run: u64) -> u64 {
     let bytes = key(study_seed, &["run", &run.to_string()]);
     let mut low = [0; 8];
@@ -89,20 +89,21 @@ pub fn derive_run_seed(study_seed: u64, run: u64) -> u64 {
     u64::from_le_bytes(low) >> 11
 }
 
-/// A number for `entity` in the run with `seed`, such as an initial sequence number or the seed of another stream. It
-/// is the first 64 bits of the stream. It is not counted as a draw, because it does not affect the timing of the run.
+/// Returns a number for `entity` in the run with `seed`, such as an initial sequence number or the seed of another
+/// stream. The number is the first 64 bits of the stream of `entity` for `purpose`. It is not counted as a draw,
+/// because it does not affect the timing of the run.
 pub fn derive_number(seed: u64, entity: &str, purpose: &str) -> u64 {
     Xoshiro256PlusPlus::from_seed(key(seed, &[entity, purpose])).next_u64()
 }
 
 impl RandomStream {
-    /// The stream of `entity` for `purpose` in the run with `seed`.
+    /// Returns the stream of `entity` for `purpose` in the run with `seed`.
     pub fn new(seed: u64, entity: &str, purpose: &str) -> Self {
         let generator = Xoshiro256PlusPlus::from_seed(key(seed, &[entity, purpose]));
         RandomStream { generator, draws: counter(entity, purpose) }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         if let Some(draws) = &self.draws {
@@ -112,20 +113,20 @@ impl RandomStream {
         self.generator.next_u64()
     }
 
-    /// A uniform number in [0, 1), a multiple of 2^-53.
+    /// Returns a uniformly distributed number in [0, 1), which is a multiple of 2^-53.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A uniform number in [low, high).
+    /// Returns a uniformly distributed number in [low, high).
     #[inline]
     pub fn uniform_between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
 
-    /// A uniform integer in 0, 1, ... bound - 1; 0 if the bound is 0. The bias of the multiplication (Lemire 2019,
-    /// without rejection) is below bound / 2^64.
+    /// Returns a uniformly distributed integer from 0 to `bound` - 1; 0 if `bound` is 0. The bias of the multiplication
+    /// (Lemire 2019, without rejection) is below `bound` / 2^64.
     #[inline]
     pub fn uniform_below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
@@ -137,12 +138,12 @@ impl RandomStream {
         self.uniform() < probability
     }
 
-    /// An exponential number with this mean.
+    /// Returns an exponentially distributed number with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * math::ln(1.0 - self.uniform())
     }
 
-    /// A uniform duration in [0, limit).
+    /// Returns a uniformly distributed duration in [0, limit); zero if `limit` is zero.
     pub fn uniform_duration(&mut self, limit: Duration) -> Duration {
         Duration::from_nanos(self.uniform_below(limit.as_nanos()))
     }

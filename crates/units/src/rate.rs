@@ -10,23 +10,24 @@ pub struct Rate(u64);
 const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 
 impl Rate {
-    /// A rate from a number of bits per second.
+    /// Returns a rate of this number of bits per second.
     pub const fn from_bits_per_second(bits_per_second: u64) -> Self {
         Rate(bits_per_second)
     }
 
-    /// A rate from a number of megabits (10^6 bits) per second.
+    /// Returns a rate of this number of megabits (10^6 bits) per second.
     pub const fn from_megabits_per_second(megabits_per_second: u64) -> Self {
         Rate(megabits_per_second * 1_000_000)
     }
 
-    /// The rate in bits per second.
+    /// Returns the rate in bits per second.
     #[inline(always)]
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// The time that `bytes` take at this rate, rounded up to a whole nanosecond; [`Duration::MAX`] at rate zero.
+    /// Returns the transmission time of `bytes` bytes at this rate, rounded up to a whole nanosecond; [`Duration::MAX`]
+    /// if the rate is zero.
     ///
     /// ```
     /// use fullpipe_units::{Duration, Rate};
@@ -41,7 +42,7 @@ impl Rate {
         Duration::from_nanos(if nanoseconds > u64::MAX as u128 { u64::MAX } else { nanoseconds as u64 })
     }
 
-    /// The whole bytes that this rate transmits in a duration.
+    /// Returns the number of whole bytes that can be transmitted at this rate in a duration.
     pub const fn bytes_in(self, duration: Duration) -> u64 {
         let bytes = self.0 as u128 * duration.as_nanos() as u128 / (8 * NANOSECONDS_PER_SECOND as u128);
         if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
@@ -49,7 +50,7 @@ impl Rate {
 }
 
 impl fmt::Display for Rate {
-    /// The value in the largest unit in which it is a whole number: `64kbit/s`, `1Gbit/s`.
+    /// Writes the value in the largest unit in which it is a whole number: `64kbit/s`, `1Gbit/s`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (value, unit) = match self.0 {
             0 => (0, "bit/s"),
@@ -79,7 +80,7 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// A transmitter at `rate` without a carried fraction.
+    /// Returns a transmitter at `rate` without a carried fraction.
     ///
     /// # Panics
     /// If the rate is zero. Scenarios with such a link are rejected before the network is built.
@@ -88,13 +89,13 @@ impl Transmitter {
         Transmitter { rate: rate.0, remainder: 0, last_bytes: 0, last_nanoseconds: 0, last_remainder: 0 }
     }
 
-    /// The rate of the transmitter.
+    /// Returns the rate of the transmitter.
     pub fn rate(&self) -> Rate {
         Rate(self.rate)
     }
 
-    /// Returns the time for which the next packet of `bytes` occupies the link. Set `idle` if the link is
-    /// idle when the packet arrives: the fraction carried from the preceding busy period is then discarded.
+    /// Returns the time for which the next packet, of `bytes` bytes, occupies the link. `idle` states whether the link
+    /// is idle when the packet arrives. If it is, the fraction carried from the preceding busy period is discarded.
     #[inline(always)]
     pub fn transmit(&mut self, bytes: u32, idle: bool) -> Duration {
         if bytes != self.last_bytes {

@@ -19,36 +19,36 @@ impl Instant {
     /// An instant later than all events; the value of a timer that is not armed.
     pub const NEVER: Instant = Instant(u64::MAX);
 
-    /// The instant this number of nanoseconds after the start of the run.
+    /// Returns the instant that is this number of nanoseconds after the start of the run.
     #[inline(always)]
     pub const fn from_nanos(nanoseconds: u64) -> Self {
         Instant(nanoseconds)
     }
 
-    /// Nanoseconds since the start of the run.
+    /// Returns the number of nanoseconds since the start of the run.
     #[inline(always)]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the start of the run, for tables and plots.
+    /// Returns the number of seconds since the start of the run, for tables and plots.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
-    /// Time passed since `earlier`, or zero if `earlier` is later.
+    /// Returns the time since `earlier`, or zero if `earlier` is later than this instant.
     #[inline(always)]
     pub const fn saturating_since(self, earlier: Instant) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// Whether this is [`Instant::NEVER`].
+    /// Returns whether this is [`Instant::NEVER`].
     #[inline(always)]
     pub const fn is_never(self) -> bool {
         self.0 == u64::MAX
     }
 
-    /// This instant plus a duration, at most [`Instant::NEVER`].
+    /// Returns this instant plus a duration, at most [`Instant::NEVER`].
     #[inline(always)]
     pub const fn saturating_add(self, duration: Duration) -> Instant {
         Instant(self.0.saturating_add(duration.0))
@@ -61,70 +61,70 @@ impl Duration {
     /// The longest duration.
     pub const MAX: Duration = Duration(u64::MAX);
 
-    /// A duration from a number of nanoseconds.
+    /// Returns a duration of this number of nanoseconds.
     #[inline(always)]
     pub const fn from_nanos(nanoseconds: u64) -> Self {
         Duration(nanoseconds)
     }
 
-    /// A duration from a number of microseconds. Panics on overflow (more than 584 years).
+    /// Returns a duration of this number of microseconds. Panics on overflow (more than 584 years).
     pub const fn from_micros(microseconds: u64) -> Self {
         Duration(microseconds * 1_000)
     }
 
-    /// A duration from a number of milliseconds. Panics on overflow (more than 584 years).
+    /// Returns a duration of this number of milliseconds. Panics on overflow (more than 584 years).
     pub const fn from_millis(milliseconds: u64) -> Self {
         Duration(milliseconds * 1_000_000)
     }
 
-    /// A duration from a number of seconds. Panics on overflow (more than 584 years).
+    /// Returns a duration of this number of seconds. Panics on overflow (more than 584 years).
     pub const fn from_secs(seconds: u64) -> Self {
         Duration(seconds * 1_000_000_000)
     }
 
-    /// A duration from seconds, rounded to the nearest nanosecond; zero if negative or not a number, [`Duration::MAX`]
-    /// if too long.
+    /// Returns a duration of this number of seconds, rounded to the nearest nanosecond. A negative number and NaN
+    /// become zero; a number that is too large becomes [`Duration::MAX`].
     pub fn from_secs_f64(seconds: f64) -> Self {
         // `as` saturates and converts NaN to 0.
         Duration((seconds * 1e9).round() as u64)
     }
 
-    /// The duration in nanoseconds.
+    /// Returns the duration in nanoseconds.
     #[inline(always)]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The duration in seconds, for tables and plots.
+    /// Returns the duration in seconds, for tables and plots.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
-    /// The difference, or zero if `other` is longer.
+    /// Returns the difference, or zero if `other` is longer.
     #[inline(always)]
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
 
-    /// The sum, at most [`Duration::MAX`].
+    /// Returns the sum, at most [`Duration::MAX`].
     #[inline(always)]
     pub const fn saturating_add(self, other: Duration) -> Duration {
         Duration(self.0.saturating_add(other.0))
     }
 
-    /// The product, at most [`Duration::MAX`].
+    /// Returns the product, at most [`Duration::MAX`].
     #[inline(always)]
     pub const fn saturating_mul(self, factor: u64) -> Duration {
         Duration(self.0.saturating_mul(factor))
     }
 
-    /// The absolute difference of two durations.
+    /// Returns the absolute difference of two durations.
     #[inline(always)]
     pub const fn abs_diff(self, other: Duration) -> Duration {
         Duration(self.0.abs_diff(other.0))
     }
 
-    /// Whether the duration is zero.
+    /// Returns whether the duration is zero.
     #[inline(always)]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
@@ -218,7 +218,7 @@ impl fmt::Display for Instant {
 }
 
 impl fmt::Display for Duration {
-    /// The value in the largest unit in which it is a whole number: `2us`, `1500ms`, `60s`.
+    /// Writes the value in the largest unit in which it is a whole number: `2us`, `1500ms`, `60s`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanoseconds = self.0;
         let (value, unit) = match nanoseconds {

@@ -36,8 +36,8 @@ pub fn format_with_digits(value: f64, unit: &str, digits: i32) -> String {
     }
 }
 
-/// Formats a time in nanoseconds with every digit: `219.797607 ms`. This is for failures in which a single nanosecond
-/// matters.
+/// Formats a time in nanoseconds with every digit: `219.797607 ms`. This is for error messages in which a single
+/// nanosecond matters.
 pub fn format_exact_time(nanoseconds: u64) -> String {
     exact(u128::from(nanoseconds), &[("s", 9), ("ms", 6), ("us", 3), ("ns", 0)])
 }

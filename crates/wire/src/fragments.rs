@@ -21,12 +21,12 @@ const NO_OPERATION: u8 = 1;
 pub enum FragmentationError {
     /// The packet is malformed.
     Malformed(PacketError),
-    /// Its IPv4 header has the DF flag. An ICMP error ([`PacketTooBig`](crate::IcmpError::PacketTooBig)) must be sent
-    /// to its source.
+    /// The packet's IPv4 header has the DF flag. The caller must send an ICMP error
+    /// ([`PacketTooBig`](crate::IcmpError::PacketTooBig)) to the packet's source.
     DontFragment,
-    /// It is an IPv6 packet that already has a fragment header.
+    /// The packet is an IPv6 packet that already has a fragment header.
     AlreadyFragmented,
-    /// The MTU is too small for the headers and eight bytes.
+    /// The MTU is too small for the headers and eight bytes of payload.
     MtuTooSmall,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for FragmentationError {
 impl std::error::Error for FragmentationError {}
 
 /// Calls `emit` with each fragment of a packet in order, or with the packet itself if it fits the MTU. `identification`
-/// applies to IPv6; IPv4 packets have their own.
+/// is used only for IPv6; the fragments of an IPv4 packet have the packet's own identification.
 ///
 /// # Errors
 /// Returns [`FragmentationError`] if the packet cannot be fragmented. In this case, `emit` is not called.

@@ -18,12 +18,14 @@ impl HardwareAddress {
     /// The broadcast address.
     pub const BROADCAST: HardwareAddress = HardwareAddress([0xff; 6]);
 
-    /// Whether this is a group address: the I/G bit is the lowest bit of the first byte.
+    /// Returns whether this is a group address (multicast or broadcast): the I/G bit, the lowest bit of the first byte,
+    /// is set.
     pub fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// The MAC address of an IPv6 multicast address (RFC 2464 section 7): 33-33 and the last four bytes of the address.
+    /// Returns the MAC address of an IPv6 multicast address (RFC 2464 section 7): 33-33 and the last four bytes of the
+    /// address.
     pub fn multicast(address: Ipv6Addr) -> HardwareAddress {
         let [.., a, b, c, d] = address.octets();
         HardwareAddress([0x33, 0x33, a, b, c, d])
@@ -37,7 +39,7 @@ impl fmt::Display for HardwareAddress {
     }
 }
 
-/// The type of a frame's payload.
+/// The type of an Ethernet frame's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EtherType {
     /// IPv4.
@@ -72,7 +74,7 @@ impl From<EtherType> for u16 {
     }
 }
 
-/// The header of a frame.
+/// The header of an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EthernetHeader {
     /// Destination address.

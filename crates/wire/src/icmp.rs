@@ -33,11 +33,11 @@ const ECHO_REPLY_V6: u8 = 129;
 pub enum IcmpError {
     /// The hop limit reached zero.
     TimeExceeded,
-    /// Reassembly timed out; only sent about the first fragment.
+    /// Reassembly timed out. This error is sent only about a first fragment.
     ReassemblyTimeExceeded,
     /// The packet is larger than the next link's MTU and must not be fragmented.
     PacketTooBig {
-        /// The MTU at the IP layer (RFC 1191 section 4, RFC 4443 section 3.2), with IPv4 at most 65 535.
+        /// The MTU at the IP layer in bytes (RFC 1191 section 4, RFC 4443 section 3.2); with IPv4, at most 65 535.
         mtu_bytes: u32,
     },
     /// The packet cannot be delivered.
@@ -62,19 +62,19 @@ pub enum Unreachable {
 pub enum ReplyError {
     /// The packet is malformed.
     Malformed(PacketError),
-    /// It is an ICMP error or an ICMPv6 redirect.
+    /// The packet is an ICMP error or an ICMPv6 redirect.
     IcmpError,
-    /// Its destination is a multicast or broadcast address.
+    /// The destination of the packet is a multicast or broadcast address.
     GroupDestination,
-    /// It is a fragment other than the first, or any fragment of an echo request or a segment.
+    /// The packet is a fragment other than the first, or any fragment of an echo request or a segment.
     NonInitialFragment,
-    /// Its source is not the address of a single host.
+    /// The source of the packet is not the address of a single host.
     InvalidSource,
-    /// The source address of the reply has a different IP version.
+    /// The source address of the reply has a different IP version than the packet.
     VersionMismatch,
-    /// It is not an echo request.
+    /// The packet is not an echo request.
     NotEchoRequest,
-    /// It is not a TCP segment, or it is itself a reset.
+    /// The packet is not a TCP segment, or is a reset.
     NotTcpSegment,
     /// The checksum of the echo request or segment is wrong.
     BadChecksum,
@@ -140,8 +140,8 @@ impl Unreachable {
     }
 }
 
-/// Appends an ICMP error from the address `from` to the source of `packet`. The error quotes the packet as given, with
-/// its current hop limit and ECN bits. `identification` is used only for IPv4.
+/// Appends an ICMP error to `out`. The error is sent from the address `from` to the source of `packet`. The error
+/// quotes the packet as given, with its current hop limit and ECN bits. `identification` is used only for IPv4.
 ///
 /// # Errors
 /// Returns [`ReplyError`] if no error may be sent about this packet. In this case, nothing is appended.
@@ -172,8 +172,8 @@ pub fn write_error(
     message.write(from, to, class, identification, out)
 }
 
-/// Appends the echo reply to an echo request, from the request's destination (RFC 792, RFC 4443 section 4.2).
-/// `identification` is used only for IPv4.
+/// Appends the reply to an echo request to `out`. The reply is sent from the request's destination (RFC 792, RFC 4443
+/// section 4.2). `identification` is used only for IPv4.
 ///
 /// # Errors
 /// Returns [`ReplyError`] if no reply may be sent. In this case, nothing is appended.

@@ -19,7 +19,7 @@ pub enum IpVersion {
 }
 
 impl IpVersion {
-    /// Size of the header in bytes, without options or extension headers.
+    /// Returns the size of the header in bytes, without options or extension headers.
     #[inline(always)]
     pub const fn header_bytes(self) -> u32 {
         match self {
@@ -28,7 +28,7 @@ impl IpVersion {
         }
     }
 
-    /// Size of all headers of a fragment in bytes.
+    /// Returns the size of all IP headers of a fragment in bytes, without options.
     pub const fn fragment_header_bytes(self) -> u32 {
         match self {
             IpVersion::V4 => IPV4_HEADER_BYTES,

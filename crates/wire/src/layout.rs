@@ -27,17 +27,17 @@ const SOURCE_ROUTES: [u8; 2] = [131, 137];
 /// Reason why bytes are not a valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketError {
-    /// It is neither IPv4 nor IPv6.
+    /// The packet is neither IPv4 nor IPv6.
     UnknownVersion,
-    /// There are fewer bytes than headers and length fields require.
+    /// There are fewer bytes than the headers and length fields require.
     Truncated,
-    /// The IP header or its length field is shorter than an IP header.
+    /// The IHL field of the IPv4 header is below five, or the Total Length field is smaller than the header length.
     InvalidLength,
     /// The checksum of the IPv4 header is wrong.
     BadHeaderChecksum,
     /// IPv6 extension headers are truncated, out of order, or too many.
     InvalidExtensions,
-    /// A fragment is empty or ends beyond the maximum packet size, or the length of a fragment other than the last is
+    /// A fragment is empty, or ends beyond the maximum packet size. Or it is not the last fragment, and its length is
     /// not a multiple of eight bytes.
     InvalidFragment,
     /// The transport header is incomplete, or its lengths are invalid.

@@ -37,7 +37,7 @@ const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
-/// An interface to a real host.
+/// An interface to a real host. The interface replies to ARP requests and Neighbor Solicitations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighborResponder {
     /// The interface's MAC address, which all replies contain.
@@ -46,7 +46,7 @@ pub struct NeighborResponder {
     pub is_router: bool,
 }
 
-/// How ARP and Neighbor Discovery handle a frame.
+/// The result of [`NeighborResponder::handle_frame`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NeighborResponse {
     /// The frame is a request; this is the reply.
@@ -58,7 +58,7 @@ pub enum NeighborResponse {
 }
 
 impl NeighborResponder {
-    /// Handles a frame. Requests for an address for which `is_ours` is true get a reply.
+    /// Handles a frame. Builds the reply to a valid request for an address for which `is_ours` returns true.
     pub fn handle_frame(&self, frame: &[u8], is_ours: impl Fn(IpAddr) -> bool) -> NeighborResponse {
         let Some((header, payload)) = EthernetHeader::read(frame) else { return NeighborResponse::OtherProtocol };
         let reply = match header.ether_type {
@@ -72,8 +72,8 @@ impl NeighborResponder {
         reply.map_or(NeighborResponse::NoReply, NeighborResponse::Reply)
     }
 
-    /// Builds a request for the MAC address of `target`, from our address `own`. Returns `None` if their IP versions
-    /// differ.
+    /// Builds a request for the MAC address of `target`, with the source address `own`. Returns `None` if their IP
+    /// versions differ.
     pub fn request(&self, own: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
         match (own, target) {
             (IpAddr::V4(own), IpAddr::V4(target)) => {
@@ -166,8 +166,9 @@ impl NeighborResponder {
     }
 }
 
-/// IP address and MAC address of a frame's sender. In an IP packet, the IP address is the source address; in ARP, the
-/// sender protocol address. The source of a Neighbor Advertisement is the address that it advertises.
+/// Returns the IP address and the MAC address of a frame's sender. In an IP packet, the IP address is the source
+/// address; in ARP, the sender protocol address. Returns `None` if the frame contains no such address, or if the source
+/// MAC address is a group address. The source of a Neighbor Advertisement is the address that it advertises.
 pub fn frame_sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
     let (header, payload) = EthernetHeader::read(frame)?;
     let four = |at: usize| <[u8; 4]>::try_from(payload.get(at..at + 4)?).ok().map(IpAddr::from);

@@ -13,7 +13,7 @@ use bytes::Bytes;
 /// Bytes that the AEAD adds to a packet (RFC 9001 section 5.3: tags of 16 bytes).
 pub const TAG_BYTES: u32 = 16;
 
-/// Size of a variable-length integer in bytes (RFC 9000 section 16).
+/// Returns the size of a variable-length integer in bytes (RFC 9000 section 16).
 #[inline(always)]
 pub const fn varint_bytes(value: u64) -> u32 {
     match value {
@@ -43,8 +43,8 @@ pub enum QuicForm {
 /// The part of a datagram that is stored in the network's packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuicHeader {
-    /// STREAM: offset; ACK: largest acknowledged, see [`QuicHeader::offset_or_largest_acked`]. The value is split into two halves, the
-    /// low one first, so that the header needs no alignment to eight bytes.
+    /// STREAM: offset; ACK: largest acknowledged packet number (see [`QuicHeader::offset_or_largest_acked`]). The value
+    /// is split into two halves, the low one first, so that the header needs no alignment to eight bytes.
     pub place: [u32; 2],
     /// Truncated packet number.
     pub number: u32,
@@ -70,7 +70,7 @@ pub struct QuicHeader {
 }
 
 impl QuicHeader {
-    /// STREAM: offset of the first byte; ACK: largest packet number acknowledged.
+    /// Returns the offset of the first byte (STREAM) or the largest acknowledged packet number (ACK).
     #[inline(always)]
     pub fn offset_or_largest_acked(&self) -> u64 {
         u64::from(self.place[0]) | u64::from(self.place[1]) << 32
@@ -126,7 +126,8 @@ pub struct QuicDatagram {
     pub packets: Vec<QuicPacket>,
 }
 
-/// The first and the last packet number of an ACK range. Lists of ranges have the largest first (RFC 9000 section 19.3.1).
+/// The first and the last packet number of an ACK range. Lists of ranges begin with the largest packet numbers (RFC
+/// 9000 section 19.3.1).
 pub type AckRange = (u64, u64);
 
 /// Counts of ECN codepoints (RFC 9000 section 19.3.2).
@@ -140,10 +141,10 @@ pub struct EcnCounts {
     pub ce: u64,
 }
 
-/// Transport parameters (RFC 9000 section 18.2). The length of CRYPTO frames includes their size.
+/// Transport parameters (RFC 9000 section 18.2). The lengths of CRYPTO frames include the size of these parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportParameters {
-    /// max_idle_timeout in milliseconds; 0 disables it.
+    /// max_idle_timeout in milliseconds; 0 disables the idle timeout.
     pub max_idle_timeout_ms: u64,
     /// max_udp_payload_size in bytes.
     pub max_udp_payload_size: u64,
@@ -161,12 +162,13 @@ pub struct TransportParameters {
     pub max_ack_delay_ms: u64,
     /// active_connection_id_limit.
     pub active_connection_id_limit: u64,
-    /// max_datagram_frame_size in bytes (RFC 9221 section 3); 0: DATAGRAM frames are not supported.
+    /// max_datagram_frame_size in bytes (RFC 9221 section 3); 0 means that DATAGRAM frames are not supported.
     pub max_datagram_frame_size: u64,
-    /// min_ack_delay in microseconds (draft-ietf-quic-ack-frequency section 3); `None` if ACK_FREQUENCY is not supported.
+    /// min_ack_delay in microseconds (draft-ietf-quic-ack-frequency section 3); `None` if ACK_FREQUENCY is not
+    /// supported.
     pub min_ack_delay_us: Option<u64>,
-    /// Whether a server accepts 0-RTT data. This is not a transport parameter but the TLS extension `early_data` (RFC 8446
-    /// section 4.2.10, RFC 9001 section 4.6.1).
+    /// Whether a server accepts 0-RTT data. This is not a transport parameter but the TLS extension `early_data` (RFC
+    /// 8446 section 4.2.10, RFC 9001 section 4.6.1).
     pub early_data: bool,
 }
 
@@ -181,9 +183,9 @@ pub enum QuicFrame {
     Ack {
         /// ACK Delay field, not scaled.
         delay: u64,
-        /// Ranges, the largest first; at least one.
+        /// Ranges, in descending order; at least one.
         ranges: Vec<AckRange>,
-        /// ECN counts, if the frame has them.
+        /// ECN counts; `None` if the frame has none.
         ecn: Option<EcnCounts>,
     },
     /// RESET_STREAM.
@@ -208,9 +210,10 @@ pub enum QuicFrame {
         offset: u64,
         /// Length in bytes.
         length: u64,
-        /// Whether the sender's messages of this encryption level end with the frame. Real messages have lengths.
+        /// Whether this frame contains the end of the sender's messages of this encryption level. (Real TLS messages
+        /// have length fields instead.)
         ends: bool,
-        /// Transport parameters, in the frame that ends the messages that contain them.
+        /// Transport parameters, in the frame with the end of the messages that contain them; otherwise `None`.
         parameters: Option<Box<TransportParameters>>,
     },
     /// NEW_TOKEN with a token of this many bytes.
@@ -227,10 +230,10 @@ pub enum QuicFrame {
         fin: bool,
         /// Whether the frame has a Length field; otherwise it extends to the end of its packet.
         explicit_length: bool,
-        /// The content, if the flow has content.
+        /// The content; `None` if the flow has none.
         content: Option<Bytes>,
     },
-    /// MAX_DATA.
+    /// MAX_DATA with this limit in bytes.
     MaxData(u64),
     /// MAX_STREAM_DATA.
     MaxStreamData {
@@ -246,20 +249,20 @@ pub enum QuicFrame {
         /// Maximum Streams: the cumulative number of streams that may be opened.
         maximum: u64,
     },
-    /// DATA_BLOCKED at this limit.
+    /// DATA_BLOCKED at this limit in bytes.
     DataBlocked(u64),
     /// STREAM_DATA_BLOCKED.
     StreamDataBlocked {
         /// Stream ID.
         stream: u64,
-        /// The limit.
+        /// The limit in bytes.
         limit: u64,
     },
     /// STREAMS_BLOCKED.
     StreamsBlocked {
         /// Whether the limit applies to bidirectional streams.
         bidirectional: bool,
-        /// The limit.
+        /// The limit: a cumulative number of streams.
         limit: u64,
     },
     /// NEW_CONNECTION_ID.
@@ -310,7 +313,7 @@ pub enum QuicFrame {
 }
 
 impl QuicFrame {
-    /// Size on the wire in bytes.
+    /// Returns the size on the wire in bytes.
     pub fn bytes(&self) -> u32 {
         let v = varint_bytes;
         let length_of = |explicit: bool, length: u64| if explicit { v(length) } else { 0 };
@@ -353,12 +356,12 @@ impl QuicFrame {
         }
     }
 
-    /// Whether the frame is ack-eliciting (RFC 9000 section 13.2).
+    /// Returns whether the frame is ack-eliciting (RFC 9000 section 13.2).
     pub fn is_ack_eliciting(&self) -> bool {
         !matches!(self, QuicFrame::Ack { .. } | QuicFrame::Padding(_) | QuicFrame::ConnectionClose { .. })
     }
 
-    /// Whether the frame is a probing frame (RFC 9000 section 9.1).
+    /// Returns whether the frame is a probing frame (RFC 9000 section 9.1).
     pub fn is_probing(&self) -> bool {
         matches!(
             self,
@@ -370,13 +373,13 @@ impl QuicFrame {
     }
 }
 
-/// Size of a STREAM frame in bytes, without its Length field and its data.
+/// Returns the size of a STREAM frame in bytes, without its Length field and its data.
 #[inline(always)]
 pub fn stream_header_bytes(stream: u64, offset: u64) -> u32 {
     1 + varint_bytes(stream) + if offset > 0 { varint_bytes(offset) } else { 0 }
 }
 
-/// Size of an ACK frame in bytes, without ECN counts.
+/// Returns the size of an ACK frame in bytes, without ECN counts.
 pub fn ack_bytes(delay: u64, ranges: &[AckRange]) -> u32 {
     let Some(&(first, largest)) = ranges.first() else { return 0 };
     let further: u32 = ranges

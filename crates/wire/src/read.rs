@@ -47,7 +47,7 @@ pub enum ParsedContent {
         /// Protocol of the whole packet.
         protocol: u8,
     },
-    /// Another protocol.
+    /// Another protocol, with this protocol number.
     Other(u8),
 }
 
@@ -58,8 +58,8 @@ pub enum ParseError {
     Ip,
     /// The TCP or UDP header or its length is invalid.
     Transport,
-    /// A TCP option has a length below two or beyond the end of the header (RFC 9293 MUST-7 requires robustness against
-    /// this).
+    /// A TCP option has a length below two or beyond the end of the header. RFC 9293 MUST-7 requires that such options
+    /// cause no failure.
     Options,
     /// A checksum is wrong.
     Checksum,

@@ -33,9 +33,9 @@ type Key = (IpAddr, IpAddr, u32, u8);
 pub enum ReassemblyResult {
     /// The packet is not a fragment.
     NotFragment,
-    /// Other fragments are missing, or this fragment is a copy.
+    /// Other fragments are missing, or this fragment is a copy of an earlier one.
     Incomplete,
-    /// The packet is complete.
+    /// All fragments have arrived; this is the reassembled packet.
     Complete(Vec<u8>),
     /// The fragment and all others of its packet are discarded.
     Discarded,
@@ -72,7 +72,7 @@ struct Incomplete {
     held_bytes: usize,
 }
 
-/// Reassembles packets.
+/// Reassembles packets from their fragments.
 #[derive(Debug)]
 pub struct Reassembler {
     timeout: Duration,
@@ -85,11 +85,12 @@ pub struct Reassembler {
 
 impl Reassembler {
     /// Creates a reassembler. RFC 8200 section 4.5 specifies a `timeout` of 60 s; Linux uses 30 s for IPv4.
+    /// `limit_bytes` is the maximum of [`Reassembler::held_bytes`].
     pub fn new(timeout: Duration, limit_bytes: usize) -> Reassembler {
         Reassembler { timeout, limit_bytes, held_bytes: 0, incomplete: BTreeMap::new(), ages: BTreeSet::new() }
     }
 
-    /// Processes a packet.
+    /// Processes a packet or fragment that arrives at `now`.
     ///
     /// # Errors
     /// Returns [`PacketError`] if the packet is malformed.
@@ -126,13 +127,13 @@ impl Reassembler {
         Ok(whole.map_or(ReassemblyResult::Discarded, ReassemblyResult::Complete))
     }
 
-    /// Time at which the next incomplete packet expires.
+    /// Returns the time at which the next incomplete packet expires; `None` if there is none.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.ages.first().map(|(begun, _)| begun.saturating_add(self.timeout))
     }
 
-    /// Discards expired packets. Returns those of their first fragments that have arrived: only these cause an ICMP
-    /// error ([`ReassemblyTimeExceeded`](crate::IcmpError::ReassemblyTimeExceeded)).
+    /// Discards expired packets, and returns the first fragment of each, if it has arrived. Only a first fragment
+    /// causes an ICMP error ([`ReassemblyTimeExceeded`](crate::IcmpError::ReassemblyTimeExceeded)).
     pub fn expire(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut first = Vec::new();
         while let Some(&(begun, key)) = self.ages.first() {
@@ -145,7 +146,7 @@ impl Reassembler {
         first
     }
 
-    /// Memory of all fragments in bytes.
+    /// Returns the memory of all fragments in bytes, including a fixed overhead per fragment and per packet.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
     }

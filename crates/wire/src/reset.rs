@@ -13,7 +13,7 @@ use crate::{ReplyError, protocol};
 /// Data Offset field of a header without options: five words.
 const DATA_OFFSET: u16 = 5 << 12;
 
-/// Appends the reset from the destination of a segment. `identification` is used only for IPv4.
+/// Appends to `out` the reset with which the destination of a segment replies. `identification` is used only for IPv4.
 ///
 /// # Errors
 /// Returns [`ReplyError`] if no reset may be sent. In this case, nothing is appended.

@@ -31,7 +31,7 @@ const HEADER_CHECKSUM_AT: usize = 10;
 pub enum HopLimitResult {
     /// The new hop limit.
     Remaining(u8),
-    /// The hop limit is too small; the packet is unchanged.
+    /// The hop limit would reach zero; the packet is unchanged.
     Exceeded,
 }
 
@@ -52,9 +52,10 @@ pub enum TranslationError {
     Malformed(PacketError),
     /// The packet that an ICMP error quotes is malformed. RFC 5508 REQ-3 requires the error to be dropped.
     MalformedQuote(PacketError),
-    /// The new address has a different IP version.
+    /// The new address has a different IP version than the packet.
     VersionMismatch,
-    /// The packet has a source route. Its checksum includes the final destination, not the one in the header.
+    /// The destination cannot be changed, because the packet has a source route: its checksum includes the final
+    /// destination, not the one in the header.
     SourceRoute,
 }
 
@@ -131,8 +132,8 @@ pub fn set_ecn(bytes: &mut [u8], codepoint: EcnCodepoint) -> Result<(), PacketEr
     Ok(())
 }
 
-/// Decrements the hop limit by `hops`, the number of routers. If it would reach zero, the packet is unchanged and the
-/// caller must drop it (RFC 1812 section 5.3.1, RFC 8200 section 3).
+/// Decrements the hop limit by `hops`, the number of routers. If the hop limit would reach zero, the packet is
+/// unchanged and the caller must drop it (RFC 1812 section 5.3.1, RFC 8200 section 3).
 ///
 /// # Errors
 /// Returns [`PacketError`] if there is no IP header. In this case, the bytes are unchanged.
@@ -180,7 +181,8 @@ pub fn corrupt(bytes: &mut [u8]) -> Result<(), PacketError> {
     Ok(())
 }
 
-/// Position of the payload of a UDP datagram. Returns `None` if the packet is not a UDP datagram or is a fragment.
+/// Returns the byte range of a UDP datagram's payload; `None` if the packet is malformed, a fragment, or not a UDP
+/// datagram.
 pub fn udp_payload_range(bytes: &[u8]) -> Option<Range<usize>> {
     let layout = Layout::whole(bytes).ok()?;
     let is_datagram = layout.upper == UpperProtocol::Udp && layout.piece.is_none();
@@ -188,8 +190,8 @@ pub fn udp_payload_range(bytes: &[u8]) -> Option<Range<usize>> {
     is_datagram.then(|| begin..layout.transport + usize::from(word(bytes, layout.transport + 4)))
 }
 
-/// Adds a value to a byte of a UDP datagram's payload, modulo 256, and updates the checksum. A wrong checksum remains
-/// wrong, and a missing one remains missing. Returns false if there is no such byte.
+/// Adds `addend` to the byte at `place` in a UDP datagram's payload, modulo 256, and updates the checksum. A wrong
+/// checksum remains wrong, and a missing one remains missing. Returns false if there is no such byte.
 pub fn add_to_udp_payload(bytes: &mut [u8], place: usize, addend: u8) -> bool {
     let Some(payload) = udp_payload_range(bytes).filter(|payload| place < payload.len()) else { return false };
     let Ok(layout) = Layout::whole(bytes) else { return false };

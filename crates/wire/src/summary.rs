@@ -34,7 +34,7 @@ pub struct PacketSummary {
     pub transport: Transport,
     /// Bytes after the transport header and its options, or after the IP headers if the protocol is unknown.
     pub payload_bytes: u32,
-    /// Length of the packet in bytes from its header, without padding.
+    /// Length of the packet in bytes according to its header, without padding.
     pub total_bytes: u32,
     /// The fragment fields; `None` if the packet is not a fragment.
     pub fragment: Option<Fragment>,
@@ -128,7 +128,7 @@ impl PacketSummary {
     }
 }
 
-/// The packet quoted by an ICMP error; `None` if this is not an ICMP error or the quoted packet is malformed.
+/// Returns the packet quoted by an ICMP error; `None` if this is not an ICMP error or the quoted packet is malformed.
 pub fn quoted_packet(bytes: &[u8]) -> Option<QuotedPacket> {
     let layout = Layout::whole(bytes).ok().filter(|layout| layout.upper == UpperProtocol::IcmpError)?;
     let inside = &bytes[layout.transport + ICMP_HEADER_BYTES..layout.total];

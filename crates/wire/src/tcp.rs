@@ -88,9 +88,9 @@ pub struct TcpHeader {
     pub sequence: u32,
     /// Acknowledgment number.
     pub acknowledgement: u32,
-    /// Timestamp value.
+    /// Timestamp value (TSval).
     pub timestamp: u32,
-    /// Timestamp echo reply.
+    /// Timestamp echo reply (TSecr).
     pub timestamp_echo: u32,
     /// Flags, see [`flags`].
     pub flags: u16,
@@ -98,11 +98,11 @@ pub struct TcpHeader {
     pub window: u16,
     /// Size of the payload in bytes.
     pub payload_bytes: u16,
-    /// Maximum segment size option.
+    /// Value of the Maximum Segment Size option in bytes; valid if [`options::MSS`] is set.
     pub mss: u16,
     /// Options present, see [`options`].
     pub options: u8,
-    /// Window scale option.
+    /// Shift count of the Window Scale option; valid if [`options::WINDOW_SCALE`] is set.
     pub window_scale: u8,
     /// Number of SACK blocks.
     pub sack_count: u8,
@@ -111,7 +111,7 @@ pub struct TcpHeader {
 }
 
 impl TcpHeader {
-    /// Size of the header with its options in bytes, padded to a multiple of four.
+    /// Returns the size of the header with its options in bytes, padded to a multiple of four.
     ///
     /// Lengths: MSS 4, window scale 3, SACK permitted 2, timestamps 10, SACK 2 + 8 per block (RFC 9293, 7323, 2018),
     /// Accurate ECN 2 + 3 per counter (RFC 9768), Fast Open 2 + cookie (RFC 7413). A segment of an established
@@ -136,19 +136,19 @@ impl TcpHeader {
         TCP_HEADER_BYTES + bytes.next_multiple_of(4)
     }
 
-    /// Whether the segment has [`SegmentOptions`].
+    /// Returns whether the segment has [`SegmentOptions`].
     #[inline(always)]
     pub fn has_segment_options(&self) -> bool {
         self.sack_count > 0 || self.options & (options::ACCURATE_ECN | options::FAST_OPEN) != 0
     }
 
-    /// Whether a flag is set.
+    /// Returns whether a flag is set.
     #[inline(always)]
     pub fn has_flag(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 
-    /// Sequence number after the last one of the segment, including SYN and FIN.
+    /// Returns the sequence number after the last one of the segment. SYN and FIN each occupy one sequence number.
     #[inline(always)]
     pub fn sequence_end(&self) -> u32 {
         self.sequence

@@ -19,7 +19,7 @@ pub enum WriteError {
     TooLong,
     /// The options do not fit into a TCP header.
     OptionsTooLong,
-    /// It is not an IP packet or a fragment of one, or its addresses have different IP versions.
+    /// The packet is neither an IP packet nor a fragment of one, or its addresses have different IP versions.
     NotIp,
 }
 
@@ -52,7 +52,7 @@ pub enum TransportHeader {
     },
 }
 
-/// The range of a packet that one fragment carries, counted from the transport header.
+/// The range of a packet that one fragment carries, counted from the start of the transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentRange {
     /// Bytes before this fragment.
@@ -74,17 +74,18 @@ pub struct IpPacket<'a> {
     pub codepoint: EcnCodepoint,
     /// Time to live or hop limit.
     pub hop_limit: u8,
-    /// Identification: IPv4 uses the lower 16 bits, IPv6 only fragments.
+    /// Identification field. IPv4 uses the lower 16 bits; in IPv6, only fragments have the field.
     pub identification: u32,
-    /// Whether routers must not fragment it; IPv6 has no such flag.
+    /// Whether routers must not fragment the packet; IPv6 has no such flag.
     pub dont_fragment: bool,
     /// Transport header of the whole packet.
     pub transport: TransportHeader,
-    /// Payload of the whole packet. Missing bytes are written as zeros.
+    /// Payload of the whole packet. Bytes that are missing (all if this is `None`) are written as zeros.
     pub payload: Option<&'a [u8]>,
     /// The part of the packet to write; `None` for the whole packet.
     pub fragment: Option<FragmentRange>,
-    /// Whether bits were flipped on the path.
+    /// Whether bits were flipped on the path. If so, one bit is written wrong, so that the transport checksum does not
+    /// match.
     pub corrupted: bool,
 }
 
@@ -96,7 +97,7 @@ struct Part {
 }
 
 impl IpPacket<'_> {
-    /// Appends the first `snap_bytes` bytes of the packet. Returns the length of the whole packet.
+    /// Appends the first `snap_bytes` bytes of the packet to `out`. Returns the length of the whole packet in bytes.
     ///
     /// # Errors
     /// Returns [`WriteError`] if the packet cannot be written. In this case, the appended bytes are incomplete.

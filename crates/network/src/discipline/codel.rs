@@ -25,14 +25,15 @@ use std::sync::Arc;
 pub struct CoDelSpecification {
     /// Acceptable standing sojourn time (RFC 8289 section 4.3: 5 ms).
     pub target: Duration,
-    /// Time for which the sojourn time must exceed the target; about one round-trip time (RFC 8289 section 4.2: 100
-    /// ms).
+    /// Time for which the sojourn time must exceed the target before a packet is dropped; about one round-trip time
+    /// (RFC 8289 section 4.2: 100 ms).
     pub interval: Duration,
     /// Size of a full packet at the IP layer, in bytes.
     pub mtu_bytes: u32,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Sojourn time above which ECN-capable packets are always marked (RFC 8290 section 5.2.7; for DCTCP).
+    /// Sojourn time above which ECN-capable packets are always marked (RFC 8290 section 5.2.7; for DCTCP). `None` if
+    /// there is no such threshold.
     pub ce_threshold: Option<Duration>,
 }
 

@@ -34,7 +34,8 @@ use std::sync::Arc;
 /// The scheduler, which selects the queue that is served when both hold packets (RFC 9332 section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DualPi2Scheduler {
-    /// Serves bytes in proportion to the weights (RFC 9332: 1 to 15). The coupled signal usually determines the rates.
+    /// Serves bytes in proportion to the weights (RFC 9332: 1 to 15). The coupled marking probability, and not the
+    /// scheduler, usually determines the rates of the flows.
     WeightedRoundRobin {
         /// Weight of the classic queue.
         classic_weight: u32,
@@ -50,29 +51,30 @@ pub enum DualPi2Scheduler {
 }
 
 /// Settings of DualPI2. The defaults are those of RFC 9332, except for the limit, which depends on the rate
-/// ([`DualPi2Specification::for_path`]).
+/// ([`DualPi2Specification::for_path`]). Parentheses contain each parameter's name and default in RFC 9332.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Specification {
-    /// Limit of both queues together. A packet is accepted if there is room for `max_packet_bytes` (RFC 9332: 250 ms of
-    /// bytes).
+    /// Limit of both queues together (RFC 9332: the bytes that the link transmits in 250 ms). A packet is accepted if
+    /// there is room for `max_packet_bytes`.
     pub limit: Limit,
     /// Size of the largest packet on the wire, in bytes.
     pub max_packet_bytes: u32,
     /// Coupling factor (k: 2).
     pub coupling: f64,
-    /// Target delay of the classic queue (15 ms).
+    /// Target delay of the classic queue (target: 15 ms).
     pub target: Duration,
     /// Time between updates of the base probability (Tupdate: 15 ms).
     pub update_interval: Duration,
-    /// Gain on the difference from the target, per second of delay (0.15 Hz).
+    /// Gain on the difference between delay and target, per second of difference (alpha: 0.15 Hz).
     pub alpha: f64,
-    /// Gain on the change of the delay, per second of delay (3 Hz).
+    /// Gain on the change of the delay since the last update, per second of change (beta: 3 Hz).
     pub beta: f64,
     /// Sojourn time above which low-latency packets are marked with increasing probability (minTh: 800 us).
     pub ramp_start: Duration,
-    /// Length of the ramp, beyond which all low-latency packets are marked (range: 400 us); zero makes the ramp a step.
+    /// Length of the ramp (range: 400 us); zero makes the ramp a step. Above the end of the ramp, all low-latency
+    /// packets are marked.
     pub ramp_range: Duration,
-    /// The low-latency queue marks by its own ramp only if it holds more packets than this (Th_len: 1).
+    /// Number of packets that the low-latency queue must exceed before its own ramp marks packets (Th_len: 1).
     pub ramp_min_packets: u64,
     /// The scheduler.
     pub scheduler: DualPi2Scheduler,

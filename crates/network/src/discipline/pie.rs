@@ -40,6 +40,7 @@ pub enum PieDelayEstimator {
 }
 
 /// Settings of PIE. The defaults are those of RFC 8033, with timestamps, derandomization and limited increases.
+/// Parentheses contain names, defaults and sections of RFC 8033.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieSpecification {
     /// Limit of the queue (TAIL_DROP).
@@ -48,9 +49,9 @@ pub struct PieSpecification {
     pub target: Duration,
     /// Time between updates of the probability (T_UPDATE: 15 ms).
     pub update_interval: Duration,
-    /// Gain on the difference from the target, per second of delay (1/8 Hz).
+    /// Gain on the difference between delay and target, per second of difference (alpha: 1/8 Hz).
     pub alpha: f64,
-    /// Gain on the change of the delay, per second of delay (1 1/4 Hz).
+    /// Gain on the change of the delay since the last update, per second of change (beta: 1 1/4 Hz).
     pub beta: f64,
     /// Time for which a burst is accepted without drops (MAX_BURST: 150 ms).
     pub max_burst: Duration,
@@ -67,7 +68,8 @@ pub struct PieSpecification {
     pub derandomise: bool,
     /// Whether the probability increases by at most 0.02 per update when it is 0.1 or more (section 5.5).
     pub cap_increase: bool,
-    /// Whether PIE is inactive until a third of the limit is filled, and again after congestion (section 5.3).
+    /// Whether PIE is inactive until a third of the limit is filled, and becomes inactive again when congestion ends
+    /// (section 5.3).
     pub activation: bool,
 }
 

@@ -28,7 +28,7 @@ use fullpipe_schema::{Field, FieldKind, keys};
 use fullpipe_units::{Duration, Instant, RandomStream, Rate, math};
 use std::sync::Arc;
 
-/// The unit of the average and the thresholds.
+/// The unit of the average queue length and of the thresholds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RedUnit {
     /// Packets; all packets have the same drop probability.
@@ -38,14 +38,15 @@ pub enum RedUnit {
     Bytes,
 }
 
-/// How Adaptive RED changes the maximum probability. The defaults are those of section 4 of the paper.
+/// Settings of Adaptive RED, which changes the maximum probability. The defaults are those of Floyd, Gummadi and
+/// Shenker 2001, section 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveRedSpecification {
     /// Time between adaptations.
     pub interval: Duration,
-    /// Largest increase (alpha; at most a quarter of the current value).
+    /// Amount of an increase (alpha), limited to a quarter of the current probability.
     pub increase: f64,
-    /// Factor of a decrease (beta).
+    /// Factor by which a decrease multiplies the current probability (beta).
     pub decrease: f64,
     /// Lower bound of the maximum probability.
     pub lowest: f64,
@@ -70,22 +71,24 @@ impl Default for AdaptiveRedSpecification {
 pub struct RedSpecification {
     /// Limit of the queue.
     pub limit: Limit,
-    /// Unit of the average and the thresholds.
+    /// Unit of the average queue length and of the thresholds.
     pub unit: RedUnit,
-    /// Average below which no packet is dropped.
+    /// Lower threshold: average queue length below which no packet is dropped.
     pub min_threshold: f64,
-    /// Average at which packets are dropped with [`RedSpecification::max_probability`].
+    /// Upper threshold: average queue length at which packets are dropped with [`RedSpecification::max_probability`].
     pub max_threshold: f64,
-    /// Probability at the upper threshold (max_p).
+    /// Drop probability at the upper threshold (max_p).
     pub max_probability: f64,
     /// Weight of the current queue length in the average (w_q).
     pub weight: f64,
     /// Whether the probability rises linearly to 1 between the upper threshold and twice the upper threshold, instead
     /// of in one step.
     pub gentle: bool,
-    /// Size on the wire of a typical packet in bytes, which determines the decay of the average of an idle queue.
+    /// Size of a typical packet on the wire in bytes. It determines how fast the average decays while the queue is
+    /// empty.
     pub mean_packet_bytes: u32,
-    /// Size on the wire of the largest packet in bytes, to which the probabilities refer if the unit is bytes.
+    /// Size of the largest packet on the wire in bytes. If the unit is bytes, a packet of this size has the full drop
+    /// probability.
     pub max_packet_bytes: u32,
     /// Rate at which packets depart.
     pub rate: Rate,
@@ -115,9 +118,10 @@ impl RedSpecification {
         }
     }
 
-    /// Returns settings of Adaptive RED that are derived from the rate and the target delay (section 5 of the paper).
-    /// The lower threshold is half the number of packets that depart in the target delay, at least 5 packets. The upper
-    /// threshold is three times that. w_q = 1 - exp(-1/C), where C is the rate in packets per second.
+    /// Returns settings of Adaptive RED that are derived from the rate and the target delay (Floyd, Gummadi and Shenker
+    /// 2001, section 5). The lower threshold is half the number of packets that depart in the target delay, at least 5
+    /// packets. The upper threshold is three times that. w_q = 1 - exp(-1/C), where C is the rate in packets per
+    /// second.
     pub fn adaptive(limit: Limit, rate: Rate, target_delay: Duration) -> Self {
         let base = Self::recommended(limit, rate);
         let packets_per_second = rate.bits_per_second() as f64 / (8.0 * f64::from(base.mean_packet_bytes));
@@ -271,12 +275,12 @@ impl Red {
         }
     }
 
-    /// Returns the average queue length, as of the last arrival.
+    /// Returns the average queue length, in the unit of the settings, as of the last arrival.
     pub fn average(&self) -> f64 {
         self.average
     }
 
-    /// Returns the maximum probability, as of the last arrival.
+    /// Returns the current maximum probability (max_p), as of the last arrival.
     pub fn max_probability(&self) -> f64 {
         self.max_probability
     }

@@ -42,7 +42,7 @@ impl PartialEq for dyn DisciplineSettings {
     }
 }
 
-/// A discipline as a component; the setting `None` means the device queue alone.
+/// A component that declares a queue discipline. A setting of `None` means that there is only the device queue.
 pub type DisciplineComponent = Component<Option<Discipline>, LinkParameters>;
 
 /// The parameters of the link on which a discipline is used.
@@ -53,7 +53,7 @@ pub struct LinkParameters {
     /// Rate and round-trip time of the bandwidth-delay product, used only for keys that state a multiple of this
     /// product.
     pub bdp: (Rate, Duration),
-    /// Largest IP packet in bytes.
+    /// Size of the largest IP packet in bytes.
     pub mtu_bytes: u32,
     /// Bytes that framing adds to each IP packet.
     pub framing_bytes: u32,
@@ -70,7 +70,7 @@ impl LinkParameters {
         Limit::from_queue_limit(self.resolve_limit(reader.tree.link_queue_limit(key)), self.rate)
     }
 
-    /// Returns the limit with a multiple of the bandwidth-delay product converted to bytes.
+    /// Returns the limit. A multiple of the bandwidth-delay product is converted to bytes.
     pub fn resolve_limit(self, limit: LinkQueueLimit) -> QueueLimit {
         let (rate, round_trip) = self.bdp;
         match limit {
@@ -87,7 +87,7 @@ pub struct DisciplineContext<'a> {
     pub seed: u64,
     /// Name of the interface: the name of a link, or of a segment and its host.
     pub interface: &'a str,
-    /// Bands of the flows that have a `priority`, in both directions.
+    /// The band of each flow that has a `priority`, for both directions of its conversation.
     pub bands: &'a BTreeMap<FlowId, usize>,
 }
 
@@ -126,8 +126,8 @@ impl QueueCapacity {
         QueueCapacity { packets: least(self.packets, other.packets), bytes: least(self.bytes, other.bytes) }
     }
 
-    /// Returns the capacity of two queues together. Limits in the same unit add up; limits in different units do not
-    /// limit the sum.
+    /// Returns the capacity of two queues together. In each unit, the two limits add up. If either queue has no limit
+    /// in a unit, the sum has none in this unit.
     pub fn combine(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         QueueCapacity { packets: sum(self.packets, other.packets), bytes: sum(self.bytes, other.bytes) }
@@ -135,7 +135,7 @@ impl QueueCapacity {
 }
 
 pub(super) const TARGET: FieldKind = FieldKind::duration(Duration::from_nanos(1), Duration::from_secs(1000));
-/// The key for the limit, which all disciplines share, so that an axis over this key applies to all of them.
+/// The key for the limit. All disciplines use this key, so that one axis can vary the limit of any discipline.
 pub const LIMIT_KEY: &str = "limit";
 pub(super) const LIMIT: Field = limit("1000packets");
 pub(super) const ECN_OFF: Field = ecn("false");

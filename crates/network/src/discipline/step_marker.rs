@@ -11,11 +11,11 @@ use std::sync::Arc;
 /// The threshold of the step marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepThreshold {
-    /// A packet is marked if more packets than this wait when it arrives.
+    /// An arriving packet is marked if more than this number of packets wait.
     Packets(u64),
-    /// A packet is marked if more bytes on the wire than this wait when it arrives.
+    /// An arriving packet is marked if more than this number of bytes on the wire wait.
     Bytes(u64),
-    /// A packet is marked if it has waited longer than this when it departs.
+    /// A departing packet is marked if it has waited longer than this time.
     Delay(Duration),
 }
 

@@ -27,9 +27,9 @@ pub enum Classifier {
     Ecn {
         /// Band of packets that are not ECN-capable.
         not_ect: usize,
-        /// Band of ECT(0).
+        /// Band of packets with ECT(0).
         ect0: usize,
-        /// Band of ECT(1).
+        /// Band of packets with ECT(1).
         ect1: usize,
         /// Band of packets with CE ("congestion experienced").
         ce: usize,

@@ -48,7 +48,7 @@ impl<O: Observer> Network<O> {
         self.drop_packet(at, handle, Some(link), DropReason::PacketTooBig);
     }
 
-    /// Returns the first router to which a node has a link.
+    /// Returns the first router that is adjacent to a node; `None` if there is none.
     pub fn adjacent_router(&self, node: NodeId) -> Option<NodeId> {
         self.edges.get(node.index())?.iter().map(|edge| edge.to).find(|to| self.is_router(*to))
     }

@@ -56,7 +56,7 @@ static TABLE: Table = Table {
     ..Table::EMPTY
 };
 
-/// Frames that arrive in bursts.
+/// Aggregation of frames into bursts, which arrive together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregation {
     /// Frames are held until the next multiple of this time since the start of the run.

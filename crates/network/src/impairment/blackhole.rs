@@ -45,18 +45,19 @@ static BLACKHOLE: Table = Table {
     ..Table::EMPTY
 };
 
-/// A time interval, optionally repeated, in which every frame that is transmitted, or that arrives, is lost.
+/// A time interval, optionally repeated, in which every frame is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blackhole {
-    /// Start of the interval, since the start of the run.
+    /// Start of the interval: time since the start of the run.
     pub from: Duration,
-    /// End of the interval, exclusive.
+    /// Exclusive end of the interval: time since the start of the run.
     pub until: Duration,
-    /// Time from one start to the next; 0 if the interval does not repeat.
+    /// Time from the start of one interval to the start of the next; 0 if the interval does not repeat.
     pub period: Duration,
-    /// Number of repeated intervals; 0 means no limit.
+    /// Number of intervals, including the first; 0 means no limit.
     pub times: u64,
-    /// Whether frames that arrive in the interval are lost, instead of those whose transmission ends in it.
+    /// Whether frames that arrive in the interval are lost; otherwise, frames whose transmission ends in the interval
+    /// are lost.
     pub of_arrivals: bool,
 }
 

@@ -48,8 +48,8 @@ static TABLE: Table = Table {
 pub struct Corruption {
     /// The error probability, per frame or per bit.
     pub errors: ErrorRate,
-    /// Whether a corrupted frame is forwarded and dropped by the transport checksum of its destination host; otherwise
-    /// the far end of the link drops it (frame check sequence).
+    /// Whether a corrupted frame is forwarded to its destination host, which drops it because its transport checksum is
+    /// wrong. Otherwise, the far end of the link drops the frame because its frame check sequence is wrong.
     pub delivered: bool,
 }
 
@@ -63,7 +63,8 @@ pub enum ErrorRate {
 }
 
 impl ErrorRate {
-    /// Returns the probability that a frame is corrupted: 1 - (1 - b)^bits for bit errors.
+    /// Returns the probability that a frame of this size is corrupted. For n bits on the wire and probability b per
+    /// bit, this is 1 - (1 - b)^n.
     pub fn frame_error_probability(self, wire_bytes: u32) -> f64 {
         match self {
             ErrorRate::PerFrame(probability) => probability,

@@ -22,10 +22,10 @@ pub(super) static DUPLICATION: ImpairmentComponent = ImpairmentComponent {
     },
 };
 
-/// Duplicates each frame that arrives with this probability.
+/// Random duplication of arriving frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Duplication {
-    /// Probability per frame.
+    /// Probability that a frame arrives twice.
     pub probability: f64,
 }
 

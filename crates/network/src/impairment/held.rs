@@ -2,7 +2,7 @@
 
 use fullpipe_units::{Duration, Instant};
 
-/// The current burst, whose release time is not known yet.
+/// The burst of frames that a link currently holds. Its release time is not known yet.
 #[derive(Debug)]
 pub struct HeldBurst {
     frames: u64,

@@ -50,7 +50,7 @@ static STEP: Table = Table {
 pub struct LossStep {
     /// Time since the start of the run.
     pub at: Duration,
-    /// Probability of loss of each frame whose transmission ends then or later.
+    /// Probability of loss of each frame whose transmission ends at this time or later, until the next step.
     pub probability: f64,
 }
 

@@ -93,7 +93,7 @@ pub fn fill(direction: &mut Tree) {
 pub struct Impairments {
     /// The settings of the impairments.
     pub list: Vec<Impairment>,
-    /// The rebinding NAT that translates the datagrams of this direction, if there is one.
+    /// The rebinding NAT that translates the datagrams of this direction; `None` if there is none.
     pub rebinding: Option<Rebinding>,
 }
 
@@ -114,7 +114,7 @@ impl Impairments {
         self
     }
 
-    /// Returns the settings of one type.
+    /// Returns the settings of the impairments of type `T`.
     pub fn settings_of<T: ImpairmentSettings>(&self) -> impl Iterator<Item = &T> {
         self.list.iter().filter_map(|settings| (&**settings as &dyn Any).downcast_ref())
     }
@@ -139,8 +139,8 @@ impl Impairments {
         self.list.iter().fold(ImpairmentEffects::default(), |effects, settings| effects.union(settings.effects()))
     }
 
-    /// Builds the models of the direction with this name: the loss model of a link without other models, and all other
-    /// models, if there are any.
+    /// Builds the models of the direction with this name. The first result is the first model of the kind
+    /// [`ImpairmentModel::Loss`]; the second contains all other models. Each is `None` if there is no such model.
     pub fn build(&self, seed: u64, link: &str) -> (Option<LossModel>, Option<Box<FrameModels>>) {
         let context = ImpairmentContext { seed, link };
         let (mut loss, mut held) = (None, None);
@@ -167,7 +167,7 @@ impl Impairments {
     }
 }
 
-/// The models of a direction of a link.
+/// The impairment models of a direction of a link.
 #[derive(Debug)]
 pub struct FrameModels {
     /// The models with their stages, in order of stage.

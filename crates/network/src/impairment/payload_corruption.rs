@@ -52,15 +52,16 @@ static TABLE: Table = Table {
 /// change.
 ///
 /// In a datagram of a real program, one byte among the first `window_bytes` of the payload is replaced by another
-/// value. Its position and its new value are uniformly random. Datagrams of the model have no payload bytes. They, and
-/// all fragments, arrive as if bits were flipped, and the receiver drops them.
+/// value. Its position and its new value are uniformly random. Datagrams of the model have no payload bytes. These
+/// datagrams and all fragments arrive as if bits were flipped, and the receiver drops them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PayloadCorruption {
-    /// Which datagrams are selected. Only UDP datagrams are selected, regardless of its `frames`.
+    /// Which datagrams are selected. Only UDP datagrams are selected; [`FrameSelection::frames`] is ignored.
     pub selection: FrameSelection,
     /// Number of bytes from the start of the payload among which the corrupted byte is selected.
     pub window_bytes: u32,
-    /// Whether QUIC Version Negotiation packets (RFC 8999 section 6) are never selected, and end a burst.
+    /// Whether QUIC Version Negotiation packets (RFC 8999 section 6) are never selected. If so, such a packet ends a
+    /// burst of selected datagrams.
     pub spare_version_negotiation: bool,
     /// Whether the corrupted datagram is forwarded; otherwise the far end of the link drops it.
     pub delivered: bool,

@@ -71,19 +71,19 @@ const ALL: &[&Component<Reordering, ()>] = &[
 /// All kinds of reordering.
 pub static KINDS: Catalog<Reordering, ()> = Catalog { key: "kind", components: &[ALL] };
 
-/// Frames that arrive out of order.
+/// Reordering of frames by an additional delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reordering {
     /// Each frame arrives `extra` later with this probability, so that others overtake it.
     Late {
-        /// Probability per frame.
+        /// Probability that a frame is delayed.
         probability: f64,
-        /// Additional delay of these frames.
+        /// Additional delay of the delayed frames.
         extra: Duration,
     },
-    /// The behavior of netem's `reorder`: frames arrive `extra` later. After `gap` - 1 such frames, each frame is
-    /// delivered without this delay with the given probability, so that it overtakes others; then the count restarts.
-    /// (A `gap` of 0 is treated as 1.)
+    /// The behavior of netem's `reorder`. Frames arrive `extra` later. After `gap` - 1 delayed frames, each frame is
+    /// delivered without this delay with the given probability, and overtakes others. The count then restarts. (A `gap`
+    /// of 0 is treated as 1.)
     Early {
         /// Probability that a frame is not delayed, after `gap` - 1 delayed frames.
         probability: f64,

@@ -10,14 +10,15 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// An impairment as a component.
+/// A component that declares an impairment.
 #[derive(Debug)]
 pub struct ImpairmentComponent {
     /// The key of a direction of a link that enables the impairment.
     pub field: Field,
     /// Fills in defaults in the table of the direction.
     pub fill: fn(&mut Tree),
-    /// Converts the value of the key to one or several settings. The reader is that of the direction.
+    /// Converts the value of the key to the settings of one or more impairments. The reader is that of the direction.
+    /// If the value is invalid, adds errors to the reader's diagnostics and returns [`InvalidSettings`].
     pub read: fn(&mut SettingsReader<'_, '_>, &Value) -> Result<Vec<Impairment>, InvalidSettings>,
 }
 
@@ -26,7 +27,7 @@ pub trait ImpairmentSettings: DynPartialEq + fmt::Debug + Send + Sync {
     /// Builds the model in its initial state.
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel;
 
-    /// Returns the possible effects on frames other than loss and corruption.
+    /// Returns the possible effects on frames, except loss and corruption.
     fn effects(&self) -> ImpairmentEffects {
         ImpairmentEffects::default()
     }
@@ -60,13 +61,13 @@ impl ImpairmentContext<'_> {
 /// The possible effects on frames that arrive. The auditor reports any other effect as a violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairmentEffects {
-    /// Frames can arrive later than after the link's delay.
+    /// Whether frames can take longer than the link's delay.
     pub delays: bool,
-    /// Frames can overtake each other.
+    /// Whether frames can overtake each other.
     pub reorders: bool,
-    /// Frames can arrive more than once.
+    /// Whether frames can arrive more than once.
     pub duplicates: bool,
-    /// The arrival times of frames can depend on later frames.
+    /// Whether the arrival times of frames can depend on later frames.
     pub holds: bool,
 }
 
@@ -81,21 +82,21 @@ impl ImpairmentEffects {
         }
     }
 
-    /// Returns whether the next link can be computed together with this one: the arrival of each frame is then known,
-    /// and frames arrive at most once and in order.
+    /// Returns whether the next link can be computed together with this one. This requires that no arrival time depends
+    /// on later frames, and that frames arrive at most once and in order.
     pub fn permit_chains(self) -> bool {
         !self.reorders && !self.duplicates && !self.holds
     }
 }
 
-/// A model with its state.
+/// The model of an impairment, with its state.
 #[derive(Debug)]
 pub enum ImpairmentModel {
-    /// Loss, which links without other models compute themselves.
+    /// A loss model, which a link without other models applies itself.
     Loss(LossModel),
     /// Any other model, with its stage.
     Frames(ImpairmentStage, Box<dyn FrameModel>),
-    /// Bursts of frames whose arrival times depend on later frames.
+    /// A model that holds frames in bursts, so that their arrival times depend on later frames.
     Hold(HeldBurst),
 }
 
@@ -122,8 +123,9 @@ pub trait FrameModel: Send {
     /// Processes the next frame. The link calls this method for every frame, in order, including lost frames.
     fn process(&mut self, frame: &FrameInfo, outcome: &mut FrameOutcome);
 
-    /// Returns the position of a byte in a payload of this length and the number that is added to it modulo 256; `None`
-    /// if this model does not change payloads. The link calls this method for frames with [`FrameOutcome::damaged`].
+    /// Selects the byte to change in a payload of this length. Returns the position of the byte and the number that is
+    /// added to it modulo 256; `None` if this model does not change payloads. The link calls this method for frames
+    /// with [`FrameOutcome::damaged`].
     fn corrupt_payload(&mut self, _payload_bytes: usize) -> Option<(usize, u8)> {
         None
     }
@@ -154,9 +156,9 @@ pub struct FrameOutcome {
     pub lost: bool,
     /// Whether a policer drops the frame.
     pub policed: bool,
-    /// Where the frame is dropped, if bits are flipped.
+    /// Where flipped bits are detected; `None` if no bits are flipped.
     pub corrupted: Option<ErrorDetection>,
-    /// Where the frame is dropped, if a byte of its payload is changed.
+    /// Where a changed byte of the payload is detected; `None` if no byte is changed.
     pub damaged: Option<ErrorDetection>,
     /// Whether the frame arrives twice.
     pub copied: bool,

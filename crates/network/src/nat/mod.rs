@@ -71,7 +71,7 @@ pub struct NatSpecification {
     pub allocation: PortAllocation,
     /// Which packets from outside are accepted.
     pub filter: NatFilter,
-    /// Maximum number of ports of one protocol per inside host (RFC 6888 REQ-4).
+    /// Maximum number of ports of one protocol per inside host (RFC 6888 REQ-4); `None` means no limit.
     pub ports_per_host: Option<u32>,
     /// Time for which a port is not reused after its mapping has expired (RFC 6888 REQ-8 requires 120 s for a
     /// carrier-grade NAT).
@@ -83,14 +83,14 @@ pub struct NatSpecification {
     /// Idle time after which the session of an established TCP connection expires; RFC 5382 REQ-5 requires at least 2 h
     /// 4 min.
     pub tcp_established_timeout: Duration,
-    /// The same while the connection is being opened or closed, or after a reset; RFC 5382 REQ-5 requires at least 4
-    /// min.
+    /// Idle time after which the session of a TCP connection expires if the connection is being opened or closed, or
+    /// was reset. RFC 5382 REQ-5 requires at least 4 min.
     pub tcp_transitory_timeout: Duration,
 }
 
 impl NatSpecification {
     /// Returns a NAT with all ports from 1024, port preservation and address-and-port-dependent filtering. It has no
-    /// limit per host, and the shortest timeouts that the RFCs permit.
+    /// limit per host, reuses ports immediately, and has the shortest timeouts that RFC 4787 and RFC 5382 permit.
     pub fn new(router: NodeId, inside: Vec<NodeId>) -> Self {
         NatSpecification {
             router,

@@ -214,7 +214,7 @@ impl Translators {
 
 impl<O: Observer> Network<O> {
     /// Makes a router a NAT; ports of [`PortAllocation::Random`](super::PortAllocation) are drawn from `random`.
-    /// Conversations across it must be added to [`Network::directory`].
+    /// Conversations across the NAT must be added to [`Network::directory`].
     pub fn add_nat(&mut self, specification: NatSpecification, random: RandomStream) {
         self.translators.add(specification, random);
     }
@@ -224,8 +224,8 @@ impl<O: Observer> Network<O> {
         self.translators.counters(router, self.now())
     }
 
-    /// Returns a NAT and two nodes whose declared conversation should pass this NAT but does not, if there is such a
-    /// conversation. Must be called after [`Network::finalize`].
+    /// Returns a NAT's router, and the source and destination of packets that should pass this NAT but bypass it.
+    /// Returns `None` if no declared conversation has such packets. Must be called after [`Network::finalize`].
     pub fn find_bypassed_nat(&self) -> Option<(NodeId, NodeId, NodeId)> {
         let ways = self.declared_pairs().flat_map(|(a, b)| [(a, b), (b, a)]);
         for (from, to) in ways {

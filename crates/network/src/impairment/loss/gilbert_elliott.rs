@@ -50,13 +50,15 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// Returns the fraction of frames in the bad state: p / (p + r).
+    /// Returns the mean fraction of frames in the bad state: p / (p + r), where p is `good_to_bad` and r is
+    /// `bad_to_good`.
     pub fn bad_share(&self) -> f64 {
         let sum = self.good_to_bad + self.bad_to_good;
         if sum > 0.0 { self.good_to_bad / sum } else { 0.0 }
     }
 
-    /// Returns the mean fraction of lost frames: the weighted loss probabilities of the states.
+    /// Returns the mean fraction of lost frames: the mean of the two loss probabilities, weighted by the fraction of
+    /// frames in each state.
     pub fn mean_loss(&self) -> f64 {
         let bad = self.bad_share();
         (1.0 - bad) * self.loss_good + bad * self.loss_bad
@@ -66,7 +68,7 @@ impl GilbertElliott {
     /// lost.
     ///
     /// Each burst has one first frame, so the mean is P(lost) / P(lost and the previous frame not lost). If no frame is
-    /// lost in the good state and all frames are lost in the bad state, it is 1 / r.
+    /// lost in the good state and all frames are lost in the bad state, the mean is 1 / `bad_to_good`.
     pub fn mean_burst(&self) -> f64 {
         let loss = self.mean_loss();
         if loss <= 0.0 {

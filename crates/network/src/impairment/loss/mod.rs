@@ -10,7 +10,7 @@ use super::settings::{Impairment, ImpairmentComponent};
 use fullpipe_schema::component::{Catalog, Component, choice_component, variants};
 use fullpipe_schema::{Field, FieldKind, Table, Tree, ValueData, Variants};
 
-/// A loss model as a component; the setting `None` means no loss.
+/// A component that declares a loss model. A setting of `None` means no loss.
 pub type LossComponent = Component<Option<Impairment>, ()>;
 
 const ALL: &[&LossComponent] =
