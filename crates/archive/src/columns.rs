@@ -16,7 +16,7 @@ pub(crate) enum Data {
     Texts(Vec<String>),
 }
 
-/// The error that a table has no column with this name and type.
+/// The error for a column name that the table does not contain with the requested type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownColumn {

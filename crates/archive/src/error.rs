@@ -26,12 +26,12 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// Creates the error that `file` cannot be read.
+    /// Creates the error for a file that cannot be read.
     pub fn read(file: &Path, cause: std::io::Error) -> Self {
         RecordError::Read { file: file.to_path_buf(), cause }
     }
 
-    /// Creates the error that the content of `file` is invalid.
+    /// Creates the error for a file with invalid content. `line` is `None` if the line is unknown.
     pub fn invalid(file: &Path, line: Option<u64>, problem: impl Into<String>) -> Self {
         RecordError::Invalid { file: file.to_path_buf(), line, problem: problem.into() }
     }

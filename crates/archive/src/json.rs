@@ -9,7 +9,7 @@ pub trait JsonValue: Sized {
     /// Name of the type, for messages and documentation: "a count".
     const TYPE: &'static str;
 
-    /// Converts to a JSON value; `None` omits the key.
+    /// Converts the value to a JSON value; `None` omits the key.
     fn to_json(&self) -> Option<Value>;
 
     /// Reads the value of the key at `path`.
@@ -34,13 +34,13 @@ pub trait JsonValue: Sized {
 pub struct JsonKey {
     /// Dotted path from the root of the record.
     pub path: String,
-    /// Name of its type.
+    /// Name of the type of the value.
     pub kind: &'static str,
-    /// Its unit; empty if it has none.
+    /// Unit of the value; empty if it has none.
     pub unit: &'static str,
-    /// Its meaning.
+    /// Meaning of the key.
     pub text: &'static str,
-    /// Whether it may be missing.
+    /// Whether the key may be missing.
     pub is_optional: bool,
 }
 

@@ -15,20 +15,20 @@ pub struct TableReference {
     pub file: &'static str,
     /// One sentence: the subject of a row.
     pub text: &'static str,
-    /// Its columns.
+    /// The columns of the table.
     pub columns: Vec<ColumnReference>,
 }
 
 /// A column without the type of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnReference {
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
-    /// The name of its type.
+    /// Name of the type of the values.
     pub kind: &'static str,
-    /// Its unit; empty for texts and dimensionless numbers.
+    /// Unit of the values; empty for texts and dimensionless numbers.
     pub unit: &'static str,
-    /// Its meaning.
+    /// Meaning of the column.
     pub text: &'static str,
     /// Whether a cell may be empty.
     pub is_optional: bool,
@@ -49,8 +49,8 @@ impl<R> RecordTable<R> {
 }
 
 impl TableReference {
-    /// Returns the faults of the declaration: a duplicate name, a unit that differs from the suffix of the name, or a
-    /// text that is not a sentence. Tests require that a declaration has none.
+    /// Returns the errors in the declaration: duplicate names, units that differ from the suffix of the name, and texts
+    /// that are not sentences. Tests require that a declaration has no errors.
     pub fn declaration_errors(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut fault = |name: &str, what: String| faults.push(format!("{}, column {name}: {what}", self.file));

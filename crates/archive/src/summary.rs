@@ -91,7 +91,7 @@ pub enum Verdict {
     Match,
     /// The value differs from the published value, but matches in a variant that changes one assumption.
     Explained,
-    /// The runs do not decide.
+    /// The results of the runs are not conclusive.
     Undecided,
     /// The value differs from the published value.
     Differs,
@@ -102,7 +102,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All verdicts, from good to bad.
+    /// All verdicts, from best to worst.
     pub const ALL: [Self; 6] =
         [Self::Match, Self::Explained, Self::Undecided, Self::Differs, Self::Refuted, Self::Untrusted];
 
@@ -187,8 +187,9 @@ impl SummaryRow {
     }
 }
 
-/// Describes how many claims have a verdict. It also states how many of the claims over random runs would be a match or
-/// refuted by chance if each was exactly at its bound: 2.5 % in each direction. `None` if no claim has a verdict.
+/// Returns a sentence with the number of claims that have a verdict; `None` if no claim has one. For claims over random
+/// runs, the sentence also states the number of verdicts expected by chance. If such a claim lies exactly at its bound,
+/// it is a match by chance with a probability of 2.5 %, and refuted with the same probability.
 pub fn describe_chance_verdicts(rows: &[SummaryRow]) -> Option<String> {
     let tested = || rows.iter().filter(|row| row.claim().is_some() && row.verdict.is_some());
     let (all, random) = (tested().count(), tested().filter(|row| row.support.is_some()).count());
@@ -225,7 +226,7 @@ pub fn read_summary(file: &Path) -> Result<Vec<SummaryRow>, RecordError> {
 /// A row of `results.csv`: a run at a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultRow {
-    /// The point. An axis that its experiment does not have is missing here and empty in the file.
+    /// The point of the run. An axis that the experiment does not have is missing in this value and empty in the file.
     pub point: Point,
     /// The seed of the run.
     pub seed: u64,

@@ -35,13 +35,13 @@ pub struct RecordTable<R: 'static> {
 /// A column of a table.
 #[derive(Debug)]
 pub struct Column<R> {
-    /// Its name in the file.
+    /// Name of the column in the file.
     pub name: &'static str,
-    /// Its unit; empty for texts and dimensionless numbers.
+    /// Unit of the values; empty for texts and dimensionless numbers.
     pub unit: &'static str,
-    /// One sentence: its meaning.
+    /// One sentence: the meaning of the column.
     pub text: &'static str,
-    /// Its type.
+    /// Type of the values.
     pub kind: CellKind,
     /// Whether a cell may be empty because there is no value.
     pub is_optional: bool,
@@ -137,7 +137,7 @@ impl<R> RecordTable<R> {
         self.columns.iter().filter(|column| column.is_numeric()).map(|column| column.name)
     }
 
-    /// Returns the column of numbers with this name.
+    /// Returns the column of numbers with this name; `None` if there is none.
     pub fn numeric_column(&self, name: &str) -> Option<&'static Column<R>> {
         self.columns.iter().find(|column| column.name == name && column.is_numeric())
     }
@@ -154,7 +154,7 @@ impl<R> RecordTable<R> {
     /// Writes the header and the rows.
     ///
     /// # Errors
-    /// Errors of the writer.
+    /// If the writer fails.
     pub fn write(&self, rows: impl IntoIterator<Item = impl Borrow<R>>, mut out: impl Write) -> io::Result<()> {
         let mut text = self.header();
         for row in rows {
@@ -255,7 +255,7 @@ impl<R: Default> RecordTable<R> {
     /// Reads all rows.
     ///
     /// # Errors
-    /// If a column is missing or a cell does not match the declaration of its column.
+    /// If the input cannot be read, a column is missing, or a cell does not match the declaration of its column.
     pub fn read(&self, file: &Path, input: impl Read) -> Result<Vec<R>, RecordError> {
         self.reader(file, input)?.rows()
     }
@@ -269,7 +269,7 @@ impl<R: Default> RecordTable<R> {
     }
 }
 
-/// Reads the rows of a table.
+/// A reader of the rows of a table.
 #[derive(Debug)]
 pub struct TableReader<R: 'static, I> {
     lines: CsvLines<I>,
@@ -298,7 +298,7 @@ impl<R: Default, I: Read> TableReader<R, I> {
     /// Reads the next row into `row`; returns false at the end. Before the first call, `row` is `R::default()`.
     ///
     /// # Errors
-    /// If a cell does not match the declaration of its column.
+    /// If the row cannot be read, or a cell does not match the declaration of its column.
     pub fn read_next(&mut self, row: &mut R) -> Result<bool, RecordError> {
         if !self.lines.advance()? {
             return Ok(false);
@@ -312,7 +312,7 @@ impl<R: Default, I: Read> TableReader<R, I> {
         Ok(true)
     }
 
-    /// Creates an error at the row that was read last.
+    /// Creates an error that refers to the row that was read last.
     pub fn error(&self, problem: impl Into<String>) -> RecordError {
         self.lines.problem(problem)
     }

@@ -269,7 +269,7 @@ fn pairs(pairs: &[(String, impl TomlValue)], quote: fn(&str) -> String) -> Strin
     if pairs.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", pairs.join(", ")) }
 }
 
-/// A text that is written on several lines if possible.
+/// A text that is written as a multi-line string if it contains line breaks and TOML permits this form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MultilineText(pub String);
 
@@ -298,7 +298,7 @@ impl Bound {
     /// The kind of a key that has a bound as its value.
     pub const KIND: FieldKind = FieldKind::NUMBER_OR_QUANTITY;
 
-    /// Converts a value of this kind.
+    /// Converts a value of the kind [`Bound::KIND`].
     pub fn from_checked_value(value: &Value) -> Self {
         match &value.data {
             fullpipe_schema::ValueData::Text(text) => Bound::Quantity(text.clone()),
@@ -336,7 +336,7 @@ impl AxisValue {
     }
 }
 
-/// Points, one on each line. Each has a value for each axis.
+/// Points of an experiment, written one per line. Each point has a value for each axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Points(pub Vec<Vec<(String, Node)>>);
 

@@ -22,11 +22,11 @@ pub enum WarningKind {
     UeNeverAttaches,
     /// A UE with packets to receive or send is never scheduled.
     UeNotScheduled,
-    /// A UE misses too many control regions.
+    /// A UE fails to decode too many control regions.
     ControlErrors,
     /// No application received anything.
     NothingDelivered,
-    /// Replications that drew random numbers are equal.
+    /// Replications that drew random numbers have equal records.
     EqualRecords,
 }
 
@@ -45,7 +45,7 @@ impl WarningKind {
         Self::EqualRecords,
     ];
 
-    /// Returns the name in `run.json`.
+    /// Returns the name of the warning in `run.json`.
     pub fn name(self) -> &'static str {
         match self {
             WarningKind::SmallQueue => "small-queue",

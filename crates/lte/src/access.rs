@@ -1,8 +1,9 @@
 //! The LTE access network: packets enter at the PGW or at a UE, and leave at the other end or are dropped.
 //!
-//! Two links connect the PGW and the eNB (S5 to the SGW, S1-U to the eNB). On them each packet is encapsulated in GTP-U, UDP and
-//! IPv4. They are reserved when a packet is offered. Everything else happens in subframes, and only in those in which data wait,
-//! are on the air or are due: an idle network causes no events.
+//! Two links connect the PGW and the eNB: S5 between PGW and SGW, and S1-U between SGW and eNB. On both links, each
+//! packet is encapsulated in GTP-U, UDP and IPv4. The delay of both links is computed when a packet enters the first
+//! one. All other processing takes place in subframes. Only subframes in which data is waiting, in transmission or due
+//! are processed. An idle network causes no events.
 
 use crate::air::RadioChannel;
 use crate::bearer::{MAX_BEARERS, TUNNEL_BYTES};
@@ -23,7 +24,7 @@ use std::collections::VecDeque;
 /// A packet offered to the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfferedPacket {
-    /// Bytes of the IP packet.
+    /// Size of the IP packet in bytes.
     pub bytes: u32,
     /// The caller's identifier of the packet.
     pub token: u64,
@@ -34,7 +35,7 @@ pub struct OfferedPacket {
 pub struct UeStatus {
     /// Counters, downlink first.
     pub counters: [DirectionCounters; 2],
-    /// The last transmissions, downlink first.
+    /// The last transmission in each direction, downlink first.
     pub last: [DirectionStatus; 2],
     /// When the UE's bearers are established.
     pub established: BearerSetupTimes,
@@ -66,7 +67,8 @@ impl AccessNetwork {
     /// Creates a network.
     ///
     /// # Errors
-    /// If the configuration is invalid. The error states the reason.
+    /// If the configuration is invalid, a scheduler does not support the bit rates of a UE, or random access fails. The
+    /// error states the reason.
     pub fn new(config: Config) -> Result<Self, RadioError> {
         check(&config)?;
         let mut shared = CellContext {
@@ -193,8 +195,9 @@ impl AccessNetwork {
         }
     }
 
-    /// Returns the time until which a packet that arrives at the PGW at `at` has no effect: the beginning of a subframe. The call
-    /// of [`AccessNetwork::send_downlink`] can be delayed until then, if no later arrival is offered earlier.
+    /// Returns the beginning of the next subframe after `at`. A packet that arrives at the PGW at `at` has no effect
+    /// before this time. The call of [`AccessNetwork::send_downlink`] can be delayed until then, if packets are still
+    /// offered in the order of their arrival.
     pub fn latest_offer_time(at: Instant) -> Instant {
         start(at.as_nanos() / 1_000_000 + 1)
     }
@@ -208,8 +211,8 @@ impl AccessNetwork {
         if self.due == u64::MAX { Instant::NEVER } else { start(self.due) }
     }
 
-    /// Processes all subframes that have begun by `now`. Packets that arrive at the very beginning of a subframe must be offered
-    /// after this call.
+    /// Processes all subframes that have begun by `now`. Packets that arrive exactly at the beginning of a subframe
+    /// must be offered after this call.
     pub fn advance(&mut self, now: Instant) {
         while self.next_deadline() <= now {
             self.subframe(self.due);
@@ -255,13 +258,15 @@ impl AccessNetwork {
         }
     }
 
-    /// Returns the next packet outcome. Call it after every other call until it returns `None`.
+    /// Removes and returns the next packet outcome; `None` if there is none. Call this function after every other call
+    /// until it returns `None`.
     #[inline]
     pub fn poll_output(&mut self) -> Option<PacketReport> {
         self.exit.told.pop_front()
     }
 
-    /// Calls `tell` with all outcomes that [`AccessNetwork::poll_output`] would return, in order, in one or two slices.
+    /// Removes all outcomes that [`AccessNetwork::poll_output`] would return and passes them to `tell`, in order, in
+    /// two calls. The second slice may be empty. If there are no outcomes, `tell` is not called.
     #[inline]
     pub fn drain_outputs(&mut self, mut tell: impl FnMut(&[PacketReport])) {
         let (first, second) = self.exit.told.as_slices();
@@ -272,8 +277,8 @@ impl AccessNetwork {
         }
     }
 
-    /// The number of packets in the network, downlink first: offered, with an outcome not yet in the queue of
-    /// [`AccessNetwork::poll_output`].
+    /// Returns the number of packets in the network, downlink first. These are the packets that were offered and whose
+    /// outcome [`AccessNetwork::poll_output`] cannot return yet.
     pub fn pending_packets(&self) -> [u64; 2] {
         self.exit.inside
     }
@@ -313,7 +318,8 @@ impl AccessNetwork {
         }
     }
 
-    /// Returns the block records since the last call, cell by cell.
+    /// Returns the block records since the last call, ordered by cell. Empty unless [`AccessNetwork::record_blocks`]
+    /// was called.
     pub fn take_block_records(&mut self) -> Vec<BlockRecord> {
         self.cells.iter_mut().flat_map(|cell| cell.records.as_mut().map(std::mem::take).unwrap_or_default()).collect()
     }

@@ -1,8 +1,8 @@
-//! The radio channel between all cells and all UEs: mean gains, fading, interference and random draws. All are functions of
-//! (seed, entity, subframe), so they can be evaluated on demand and in any order.
+//! The radio channel between all cells and all UEs: mean gains, fading, interference and random draws. All are
+//! functions of (seed, entity, subframe), so they can be evaluated on demand and in any order.
 //!
-//! Ratios are relative to the receiver's noise in one resource block. A *row* has, for each block, the signal or the interference
-//! in units of noise. SINR = signal / (1 + interference).
+//! Ratios are relative to the receiver's noise in one resource block. A *row* contains, for each block, the signal or
+//! the interference relative to the noise. SINR = signal / (1 + interference).
 
 use crate::config::{Config, FadingStart, Position, Trajectory};
 use crate::radio::ROW_LANES;
@@ -20,7 +20,7 @@ pub(crate) type ResourceBlockRow = [f32; ROW_LANES];
 /// Power of data in each group of a cell, relative to the cell's full power.
 pub(crate) type GroupPowers = [f32; MAX_GROUPS];
 
-/// Thermal noise in one resource block, dBm: -174 dBm/Hz over 180 kHz (36.101; section 5.6 has the width).
+/// Thermal noise in one resource block, dBm: -174 dBm/Hz over 180 kHz (TS 36.101; clause 5.6 has the width).
 const NOISE_DBM: f64 = -121.447_274_948_966_93;
 
 /// No interference: only the noise, in units of itself.
@@ -98,8 +98,9 @@ pub(crate) struct RadioChannel {
     pairs: Vec<Vec<Pair>>,
 }
 
-/// A cache of the last rows of a UE's own cell. The UE receives the control region and its data in one subframe and reports CQI
-/// five subframes later. All three use the same row, and a fading generator takes a quarter of a microsecond per row.
+/// A cache of the last rows of a UE's own cell. The UE receives the control region and its data in one subframe and
+/// reports CQI five subframes later. All three use the same row, and a fading generator takes a quarter of a
+/// microsecond per row.
 #[derive(Clone, Debug)]
 pub(crate) struct SignalCache {
     of: [u64; KEPT],
@@ -125,8 +126,8 @@ impl SignalCache {
         }
     }
 
-    /// [`RadioChannel::least_downlink_signal`] with a cache. A UE that receives data needs it twice per subframe, for its control region
-    /// and for its data: 90 instructions.
+    /// [`RadioChannel::least_downlink_signal`] with a cache. A UE that receives data needs it twice per subframe, for
+    /// its control region and for its data: 90 instructions.
     #[inline]
     pub(crate) fn least(&mut self, air: &RadioChannel, cell: usize, ue: usize, subframe: u64) -> f32 {
         if self.bound.0 != subframe {
@@ -168,8 +169,8 @@ impl SignalCache {
     }
 }
 
-/// The positions of a cell's UEs in the trace of its downlink, and the factors of their gains. A scheduler with many UEs needs
-/// these of each UE.
+/// The positions of a cell's UEs in the trace of its downlink, and the factors of their gains. A scheduler with many
+/// UEs needs these of each UE.
 #[derive(Debug)]
 pub(crate) struct TraceCursors {
     /// The window to which the UEs' start positions belong.
@@ -294,8 +295,8 @@ impl RadioChannel {
         air
     }
 
-    /// Handles the arrival of a packet, which may start the time of the fading. Rows computed earlier, up to the subframe of
-    /// `now`, stay valid, since their fading is that of time 0 in either case.
+    /// Handles the arrival of a packet, which may start the time of the fading. Rows computed earlier, up to the
+    /// subframe of `now`, stay valid, since their fading is that of time 0 in either case.
     pub(crate) fn packet(&mut self, now: Instant, bytes: u32) {
         if let FadingStart::Packet { least_bytes } = self.fading_begins
             && self.fading_start == u64::MAX
@@ -396,8 +397,8 @@ impl RadioChannel {
         self.downlink_fading.max_gain(pair.fading) * pair.downlink
     }
 
-    /// Adds the interference of other cells at a UE of `cell`. `powers` returns the power in each group of a cell, relative to
-    /// its full power, or `None` if the cell sends in all blocks with full power.
+    /// Adds the interference of other cells at a UE of `cell`. `powers` returns the power in each group of a cell,
+    /// relative to its full power, or `None` if the cell sends in all blocks with full power.
     pub(crate) fn add_downlink_interference<'a>(
         &self,
         cell: usize,
@@ -419,8 +420,8 @@ impl RadioChannel {
         }
     }
 
-    /// Adds the signal of a UE that sends `dbm_per_block` in each block, in units of the receiving cell's noise. It is added to
-    /// blocks `first` up to `first + count` of the row.
+    /// Adds the signal of a UE that sends `dbm_per_block` in each block, in units of the receiving cell's noise. It is
+    /// added to blocks `first` up to `first + count` of the row.
     #[allow(clippy::too_many_arguments, reason = "sender, receiver, time, blocks and power")]
     pub(crate) fn add_uplink(
         &self,

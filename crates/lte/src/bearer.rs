@@ -1,60 +1,64 @@
 //! Bearers: quality of service, the classification of packets, tunnel headers and buffer status reports.
 //!
-//! A **QCI** identifies a class of service (3GPP TS 23.203 table 6.1.7). It determines the RLC mode ([`RlcModeSelection`]), the logical
-//! channel group in which a UE reports its buffer status, and the parameters that schedulers use.
+//! A **QCI** (QoS class identifier) identifies a class of service (3GPP TS 23.203, table 6.1.7). It determines the RLC
+//! mode ([`RlcModeSelection`]), the logical channel group in which a UE reports its buffer status, and the parameters
+//! that schedulers use.
 //!
-//! A **traffic flow template** is a bearer's list of packet filters (24.008 section 10.5.6.12). The UE classifies uplink packets,
-//! the PGW downlink packets ([`Classifier`]). As in the reference model, bearers are tried from the highest number to the
-//! lowest, and a packet belongs to the first one with a matching filter. The default bearer, number 1, matches every packet and
-//! is tried last. The specification orders the filters of all bearers by precedence; the model stores precedence and ignores
-//! it. A packet without a matching bearer is dropped. "Local" is the UE, "remote" its peer.
+//! A **traffic flow template** is a bearer's list of packet filters (TS 24.008, clause 10.5.6.12). The UE classifies
+//! uplink packets, the PGW downlink packets ([`Classifier`]). As in the reference model (ns-3's `lte` module), bearers
+//! are tried from the highest number to the lowest. A packet belongs to the first bearer with a matching filter. The
+//! default bearer, number 1, matches every packet and is tried last. The specification orders the filters of all
+//! bearers by precedence; the model stores the precedence but ignores it. A packet without a matching bearer is
+//! dropped. "Local" refers to the UE, and "remote" to its peer.
 //!
 //! Between eNB, SGW and PGW a packet is in a **tunnel**, which adds [`TUNNEL_BYTES`].
 //!
-//! A **buffer status report** (36.321 section 6.1.3.1) gives the eNB the bytes that wait in a group, in 64 steps.
+//! A **buffer status report** (TS 36.321, clause 6.1.3.1) reports to the eNB the number of waiting bytes of a logical
+//! channel group, in 64 steps.
 
 use crate::rlc::{LinkDirection, RlcMode};
 use fullpipe_units::Duration;
 use std::fmt;
 use std::net::IpAddr;
 
-/// GTP-U header: 8 mandatory bytes, and the 4 optional ones (29.281 section 5.1), which the reference model always sends.
+/// Size of the GTP-U header in bytes: 8 mandatory bytes, and 4 optional bytes (TS 29.281, clause 5.1) that the
+/// reference model always sends.
 pub const GTP_U_HEADER_BYTES: u32 = 12;
 
-/// Bytes that the tunnel adds to a packet: GTP-U, UDP (8) and IPv4 (20).
+/// Bytes that the tunnel adds to a packet: GTP-U (12), UDP (8) and IPv4 (20).
 pub const TUNNEL_BYTES: u32 = GTP_U_HEADER_BYTES + 8 + 20;
 
-/// Most bearers of a UE: logical channels 3 to 10 carry data (36.331 section 6.3.2).
+/// Maximum number of data bearers of a UE: logical channels 3 to 10 carry data (TS 36.331, clause 6.3.2).
 pub const MAX_BEARERS: u8 = 8;
 
-/// Most packet filters of a bearer (24.008 section 10.5.6.12).
+/// Maximum number of packet filters of a bearer (TS 24.008, clause 10.5.6.12).
 pub const MAX_FILTERS: usize = 16;
 
 /// An invalid bearer, packet filter or address set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// No class of service has this number.
+    /// The number is not a QCI from 1 to 9.
     UnknownQci(u8),
-    /// No bearer can have this number.
+    /// The bearer number is not from 1 to [`MAX_BEARERS`].
     InvalidBearerNumber(u8),
-    /// Two bearers were given this number.
+    /// Two bearers have this number.
     DuplicateBearer(u8),
-    /// A bearer has too many packet filters.
+    /// A bearer has this number of packet filters, which exceeds [`MAX_FILTERS`].
     TooManyFilters(usize),
     /// A prefix is longer than the addresses of its family.
     PrefixTooLong {
-        /// Length of the prefix, bits.
+        /// Length of the prefix in bits.
         bits: u8,
-        /// Length of an address, bits.
+        /// Length of an address in bits.
         most: u8,
     },
     /// An IPv4 address with an IPv6 mask, or the reverse.
     MixedFamilies,
-    /// A range of ports whose first exceeds its last.
+    /// A port range whose first port exceeds its last.
     ReversedPortRange {
-        /// The first.
+        /// The first port.
         first: u16,
-        /// The last.
+        /// The last port.
         last: u16,
     },
 }
@@ -81,11 +85,11 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A QoS class identifier.
+/// A QoS class identifier (QCI), from 1 to 9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Qci(u8);
 
-/// The parameters of a class of service (3GPP TS 23.203 table 6.1.7).
+/// The parameters of a class of service (3GPP TS 23.203, table 6.1.7).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QosClass {
     /// Whether a bit rate is guaranteed.
@@ -94,7 +98,7 @@ pub struct QosClass {
     pub priority: u8,
     /// Upper bound of the delay between UE and PGW for 98 % of packets.
     pub delay_budget: Duration,
-    /// Permitted share of lost packets without congestion.
+    /// Highest permitted packet loss rate without congestion, from 0 to 1.
     pub loss_rate: f64,
 }
 
@@ -116,25 +120,29 @@ const fn class(guaranteed: bool, priority: u8, delay_ms: u64, loss_rate: f64) ->
 }
 
 impl Qci {
-    /// The class of the default bearer.
+    /// The QCI of the default bearer: 9.
     pub const DEFAULT: Qci = Qci(9);
 
-    /// The class of this number, 1 to 9.
+    /// Returns the QCI with this number.
+    ///
+    /// # Errors
+    /// If the number is not from 1 to 9.
     pub const fn new(qci: u8) -> Result<Qci, Error> {
         if qci >= 1 && qci <= 9 { Ok(Qci(qci)) } else { Err(Error::UnknownQci(qci)) }
     }
 
-    /// Its number.
+    /// Returns the number, from 1 to 9.
     pub const fn number(self) -> u8 {
         self.0
     }
 
-    /// Its parameters.
+    /// Returns the parameters of the class of service.
     pub const fn class(self) -> &'static QosClass {
         &CLASSES[self.0 as usize - 1]
     }
 
-    /// The logical channel group for buffer status reports: 1 with a guaranteed bit rate, 2 without; 0 is for signaling.
+    /// Returns the logical channel group for buffer status reports: 1 with a guaranteed bit rate, 2 without one. Group
+    /// 0 is for signaling.
     pub const fn logical_channel_group(self) -> u8 {
         if self.class().guaranteed { 1 } else { 2 }
     }
@@ -148,9 +156,9 @@ pub enum RlcModeSelection {
     AlwaysUnacknowledged,
     /// Always AM.
     AlwaysAcknowledged,
-    /// UM if more than 1 in 100,000 packets may be lost, otherwise AM.
+    /// UM if the QCI permits a packet loss rate above 10^-5, otherwise AM.
     ByLossRate,
-    /// Always a source with unlimited data, for tests of the radio.
+    /// Always [`RlcMode::Saturated`]: a source with unlimited data, for tests of the radio.
     Saturated,
 }
 
@@ -158,7 +166,7 @@ impl RlcModeSelection {
     /// Highest permitted share of lost packets for which AM is chosen.
     const RELIABLE_LOSS_RATE: f64 = 1e-5;
 
-    /// The mode of a bearer of this class.
+    /// Returns the RLC mode of a bearer of this class.
     pub fn mode(self, qci: Qci) -> RlcMode {
         match self {
             RlcModeSelection::AlwaysUnacknowledged => RlcMode::Unacknowledged,
@@ -170,12 +178,15 @@ impl RlcModeSelection {
     }
 }
 
-/// The logical channel of a bearer with this number, counted from 1: 3 to 10, after those of signaling.
+/// Returns the logical channel of a bearer: 3 for bearer 1 to 10 for bearer 8. Lower channels are for signaling.
+///
+/// # Errors
+/// If the bearer number is not from 1 to [`MAX_BEARERS`].
 pub const fn logical_channel(bearer: u8) -> Result<u8, Error> {
     if bearer >= 1 && bearer <= MAX_BEARERS { Ok(bearer + 2) } else { Err(Error::InvalidBearerNumber(bearer)) }
 }
 
-/// A set of addresses: those equal to one address in the bits of a mask.
+/// The set of addresses that equal one address in the bits of a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressMask {
     is_ipv6: bool,
@@ -192,7 +203,10 @@ const fn bits_of(address: IpAddr) -> (bool, u8, u128) {
 }
 
 impl AddressMask {
-    /// Returns the addresses that share a prefix with this address.
+    /// Returns the addresses that share the first `prefix_bits` bits with this address.
+    ///
+    /// # Errors
+    /// If the prefix is longer than the address.
     pub const fn prefix(address: IpAddr, prefix_bits: u8) -> Result<AddressMask, Error> {
         let (is_ipv6, most, bits) = bits_of(address);
         if prefix_bits > most {
@@ -205,6 +219,9 @@ impl AddressMask {
     }
 
     /// Returns the addresses that equal this address in the bits of the mask.
+    ///
+    /// # Errors
+    /// If the address and the mask have different families.
     pub fn with_mask(address: IpAddr, mask: IpAddr) -> Result<AddressMask, Error> {
         let ((is_ipv6, _, bits), (mask_is_ipv6, _, mask)) = (bits_of(address), bits_of(mask));
         if is_ipv6 != mask_is_ipv6 {
@@ -228,10 +245,13 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// All ports, and packets without ports.
+    /// All ports. This range also matches packets without ports.
     pub const ANY: PortRange = PortRange { first: 0, last: u16::MAX };
 
     /// Returns the ports from `first` to `last`, inclusive.
+    ///
+    /// # Errors
+    /// If `first` exceeds `last`.
     pub const fn new(first: u16, last: u16) -> Result<PortRange, Error> {
         if first <= last { Ok(PortRange { first, last }) } else { Err(Error::ReversedPortRange { first, last }) }
     }
@@ -254,13 +274,13 @@ pub enum FilterDirection {
     Downlink,
     /// From the UE.
     Uplink,
-    /// Both.
+    /// Both directions.
     #[default]
     Both,
 }
 
 impl FilterDirection {
-    /// Whether the direction is included.
+    /// Whether a filter applies to this direction.
     pub const fn contains(self, way: LinkDirection) -> bool {
         match self {
             FilterDirection::Downlink => matches!(way, LinkDirection::Downlink),
@@ -273,26 +293,26 @@ impl FilterDirection {
 /// A packet filter of a bearer. A packet matches if it matches all fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketFilter {
-    /// Directions.
+    /// Directions to which the filter applies.
     pub ways: FilterDirection,
-    /// Evaluation precedence; ignored.
+    /// Evaluation precedence, which the model ignores.
     pub precedence: u8,
-    /// Addresses of the UE's peer; `None`: any address of either family.
+    /// Addresses of the UE's peer; `None` if any address of either family matches.
     pub remote: Option<AddressMask>,
-    /// Addresses of the UE.
+    /// Addresses of the UE; `None` if any address of either family matches.
     pub local: Option<AddressMask>,
     /// Ports of the UE's peer.
     pub remote_ports: PortRange,
     /// Ports of the UE.
     pub local_ports: PortRange,
-    /// Type of service (traffic class) in the bits of the mask.
+    /// Required value of the type of service (traffic class) in the bits of the mask.
     pub type_of_service: u8,
     /// Bits of the type of service that are compared.
     pub type_of_service_mask: u8,
 }
 
 impl PacketFilter {
-    /// Matches every packet.
+    /// A filter that matches every packet.
     pub const ANY: PacketFilter = PacketFilter {
         ways: FilterDirection::Both,
         precedence: 255,
@@ -322,7 +342,8 @@ impl PacketFilter {
 /// The fields of a packet that filters compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHeaders {
-    /// Source address and port; port 0 if the protocol has none. For a fragment, those of the whole datagram.
+    /// Source address and port; port 0 if the protocol has none. For a fragment, the address and port of the whole
+    /// datagram.
     pub source: (IpAddr, u16),
     /// Destination address and port.
     pub destination: (IpAddr, u16),
@@ -349,6 +370,9 @@ impl Classifier {
     }
 
     /// Adds a bearer with this number (1 to [`MAX_BEARERS`]) and at most [`MAX_FILTERS`] filters.
+    ///
+    /// # Errors
+    /// If the number is invalid or already in use, or if there are too many filters.
     pub fn add(&mut self, bearer: u8, filters: &[PacketFilter]) -> Result<(), Error> {
         logical_channel(bearer)?;
         if filters.len() > MAX_FILTERS {
@@ -363,7 +387,8 @@ impl Classifier {
         }
     }
 
-    /// The bearer of a packet in this direction; `None` if the packet is dropped.
+    /// Returns the number of a packet's bearer in this direction; `None` if no filter matches and the packet is
+    /// dropped.
     pub fn classify(&self, way: LinkDirection, headers: &PacketHeaders) -> Option<u8> {
         let takes = |filters: &[PacketFilter]| filters.iter().any(|filter| filter.matches(way, headers));
         self.bearers.iter().find(|(_, filters)| takes(filters)).map(|&(number, _)| number)
@@ -373,8 +398,8 @@ impl Classifier {
 /// Steps of a buffer status report.
 const STEPS: usize = 64;
 
-/// Upper bounds of the steps, bytes. The last step has no bound and repeats the one before (see `data/README.md`). The bound of
-/// step 59 is that of ns-3, 93749; the rule by which the specification computes the others gives 93479.
+/// Upper bounds of the steps, bytes. The last step has no bound and repeats the one before (see `data/README.md`). The
+/// bound of step 59 is that of ns-3, 93749; the rule by which the specification computes the others gives 93479.
 const STEP_BYTES: [u32; STEPS] = edges(include_bytes!("../data/buffer_status.csv"));
 
 /// The second column of a table of whole numbers with a header line.
@@ -394,14 +419,15 @@ const fn edges(text: &[u8]) -> [u32; STEPS] {
     edges
 }
 
-/// The step with which a UE reports this number of bytes: the first whose upper bound is not less.
+/// Returns the step with which a UE reports this number of bytes: the first step whose upper bound is at least this
+/// number. Without such a step, it is the last step.
 #[inline]
 pub fn buffer_status_index(bytes: u32) -> u8 {
     STEP_BYTES.partition_point(|&edge| edge < bytes).min(STEPS - 1) as u8
 }
 
-/// The number of bytes that an eNB assumes for a step: its upper bound, or the lower bound of the last step, which has no upper
-/// one. Larger steps count as the last.
+/// Returns the number of bytes that an eNB assumes for a step: its upper bound. For the last step, which has no upper
+/// bound, it is the lower bound. An index above the last step counts as the last step.
 #[inline]
 pub fn buffer_status_bytes(index: u8) -> u32 {
     STEP_BYTES[usize::from(index).min(STEPS - 1)]

@@ -1,16 +1,16 @@
 //! One cell, subframe by subframe: the decisions of the eNB's MAC, and reception at the eNB and at its UEs.
 //!
-//! **Timing** (that of the reference model): in subframe n the scheduler decides the downlink of n + 2, and grants the uplink of
-//! n + 6 (the grant is on the air in n + 2). Feedback on a downlink block of subframe t reaches the scheduler in t + 5, so the
-//! retransmission is in t + 7 or later. An uplink block is retransmitted in t + 7 and in no other subframe. A buffer status
-//! report made at the beginning of subframe b reaches the scheduler in b + 5, and the CQI measured in m reaches it in m + 5. The
-//! UE fills its transport block after reading the grant: 3 symbols after the beginning of the subframe that is four before its
-//! transmission.
-//! before the one in which it sends.
+//! **Timing** (as in the reference model, ns-3's `lte` module). In subframe n, the scheduler assigns the downlink of
+//! subframe n + 2 and grants the uplink of n + 6. The grant is transmitted in n + 2. Feedback on a downlink block of
+//! subframe t reaches the scheduler in t + 5, so the retransmission is in t + 7 or later. An uplink block is
+//! retransmitted in t + 7 and in no other subframe. A buffer status report made at the beginning of subframe b reaches
+//! the scheduler in b + 5. A CQI measured in subframe m reaches it in m + 5. The UE fills its transport block after it
+//! has decoded the grant, four subframes before the transmission. This is 3 symbols after the beginning of that
+//! subframe.
 //!
-//! `downlink.rs` and `uplink.rs` contain the two directions, `outer_loop.rs` the link adaptation from the outcome of blocks. This
-//! file contains what they share. All lists are in rings, by the subframe in which their entries are due. The rings are longer
-//! than the longest of these delays.
+//! `downlink.rs` and `uplink.rs` contain the two directions, `outer_loop.rs` the link adaptation from the outcome of
+//! blocks. This file contains what they share. All lists are ring buffers, indexed by the subframe in which their
+//! entries are due. The rings are longer than the longest of these delays.
 
 mod downlink;
 mod outer_loop;
@@ -61,8 +61,8 @@ impl<T> Ring<T> {
         self.0.iter().all(Vec::is_empty)
     }
 
-    /// Returns the list of a subframe. The caller returns it so that its memory is reused. Nearly all lists are empty and stay in
-    /// place.
+    /// Returns the list of a subframe. The caller returns it so that its memory is reused. Nearly all lists are empty
+    /// and stay in place.
     #[inline]
     fn take(&mut self, subframe: u64) -> Vec<T> {
         let list = self.at(subframe);
@@ -188,7 +188,8 @@ pub struct BlockRecord {
     pub ue: u16,
     /// Whether it is an uplink block.
     pub uplink: bool,
-    /// Downlink: first resource block group and set of groups. Uplink: first resource block and number of blocks.
+    /// Downlink: index of the first resource block group, and the set of groups as a bit mask. Uplink: first resource
+    /// block and number of blocks.
     pub place: (u32, u32),
     /// Index of the layer.
     pub layer: u8,
@@ -196,9 +197,9 @@ pub struct BlockRecord {
     pub mcs: u8,
     /// Size of the block in bytes.
     pub bytes: u32,
-    /// Number of earlier transmissions.
+    /// Number of earlier transmissions of the block.
     pub redundancy: u8,
-    /// Whether the receiver decoded it.
+    /// Whether the receiver decoded the block.
     pub decoded: bool,
 }
 
@@ -268,8 +269,8 @@ pub(crate) struct Cell {
     timers: Timers,
     /// UEs whose timer expires in this subframe.
     expired: Vec<u16>,
-    /// UEs to which groups may be assigned, as a set and as a list. The list is rebuilt when the set changes, which is rare in a
-    /// saturated cell (500 instructions for 50 UEs).
+    /// UEs to which groups may be assigned, as a set and as a list. The list is rebuilt when the set changes, which is
+    /// rare in a saturated cell (500 instructions for 50 UEs).
     active_set: Bits,
     active: Vec<u16>,
     /// Lists of one subframe, whose memory is reused: assignments of groups, and RLC's packet outcomes.
@@ -557,12 +558,12 @@ impl Cell {
         taken
     }
 
-    /// Moves packets that have arrived at the eNB before `now` into the buffers. `refused` is called for each packet that is
-    /// dropped, with the UE's number and the token.
+    /// Moves packets that have arrived at the eNB before `now` into the buffers. `refused` is called for each packet
+    /// that is dropped, with the UE's number and the token.
     ///
-    /// MAC receives one report after the last of a sequence of packets for a bearer. It uses no intermediate state, and each
-    /// report replaces the previous one. (With eight packets per subframe each takes 125 instructions; 276 with a report for
-    /// each.)
+    /// MAC receives one report after the last of a sequence of packets for a bearer. It uses no intermediate state, and
+    /// each report replaces the previous one. (With eight packets per subframe each takes 125 instructions; 276 with a
+    /// report for each.)
     pub(crate) fn take_in(
         &mut self,
         coming: &mut VecDeque<InboundPacket>,

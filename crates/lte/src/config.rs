@@ -1,7 +1,8 @@
 //! The configuration of an LTE access network: cells, UEs, the radio channel and the core network.
 //!
-//! Defaults are those of the reference model (ns-3's `lte` module) if they are parts of the model, since results are compared
-//! with it. A default that is merely small there (a buffer of 10 kB) is replaced here, and a preset has the reference's value.
+//! Defaults that are part of the model are those of the reference model (ns-3's `lte` module), because results are
+//! compared with it. The small default buffer of the reference model (10 kB) is replaced here; a preset has the
+//! original value.
 
 use crate::bearer::Qci;
 use crate::connection::{AttachProcedure, SignalingMode};
@@ -20,19 +21,20 @@ use fullpipe_units::{Duration, Rate};
 /// Position in meters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Position {
-    /// East.
+    /// Coordinate to the east.
     pub x: f64,
-    /// North.
+    /// Coordinate to the north.
     pub y: f64,
     /// Height above ground.
     pub z: f64,
 }
 
-/// A path in the plane: positions and the times at which they are reached. The UE moves between them in a straight line at
-/// constant speed. It does not move before the first and after the last.
+/// A path of a UE: positions, and the times at which the UE reaches them. The UE moves from one position to the next in
+/// a straight line at constant speed. It does not move before the first time and after the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trajectory {
-    /// Times in seconds since the start, ascending, with the position at each; at least one.
+    /// Times in seconds since the start of the run, in ascending order, with the position at each time. At least one is
+    /// required.
     pub points: Vec<(f64, Position)>,
 }
 
@@ -41,17 +43,17 @@ pub struct Trajectory {
 pub struct CellCarrier {
     /// Center frequency in Hz.
     pub centre_hz: f64,
-    /// Resource blocks.
+    /// Bandwidth in resource blocks.
     pub bandwidth: Bandwidth,
 }
 
 /// Where the SINR of a CQI report is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CqiSource {
-    /// In the control region, in which all cells always send: maximum interference.
+    /// In the control region, in which all cells always transmit, so that the interference is at its maximum.
     Control,
-    /// The signal of the control region over the interference of the last data region with a reception (the "mixed" method of the
-    /// reference model).
+    /// The signal of the control region, relative to the interference in the last data region with a reception (the
+    /// "mixed" method of the reference model).
     #[default]
     Mixed,
 }
@@ -89,7 +91,8 @@ pub struct CellConfig {
     pub scheduler: String,
     /// Parameters of the scheduler.
     pub scheduler_parameters: catalogue::SchedulerParameters,
-    /// First resource block group and number of groups of the downlink that may be used: hard frequency reuse. `None`: all.
+    /// First resource block group and number of groups that the cell may use in the downlink (hard frequency reuse);
+    /// `None` if it may use all groups.
     pub downlink_groups: Option<(usize, usize)>,
     /// How CQI is computed from SINR.
     pub amc: Amc,
@@ -101,8 +104,8 @@ pub struct CellConfig {
     pub uplink_reports: UplinkReports,
     /// Whether blocks that were not decoded are retransmitted (HARQ).
     pub harq: bool,
-    /// Whether outer-loop link adaptation corrects the SINR from which the MCS is selected, by the outcome of blocks. It has no
-    /// effect if no block can be lost ([`ErrorConfig::data`]).
+    /// Whether outer-loop link adaptation corrects the SINR from which the MCS is selected, from the outcomes of
+    /// transport blocks. It has no effect if [`ErrorConfig::data`] is false, because no block is then lost.
     pub outer_loop: bool,
 }
 
@@ -117,7 +120,7 @@ pub struct BearerConfig {
     pub maximum: Rate,
     /// RLC mode.
     pub mode: RlcMode,
-    /// Buffers and timers.
+    /// Buffer sizes and timers of RLC.
     pub limits: RlcConfig,
 }
 
@@ -132,7 +135,7 @@ pub struct UeConfig {
     pub course: Trajectory,
     /// Transmission power without power control, in dBm.
     pub power_dbm: f64,
-    /// Power control, if there is any.
+    /// Uplink power control; `None` if the UE transmits with [`UeConfig::power_dbm`].
     pub power_control: Option<PowerControlConfig>,
     /// Noise figure in dB.
     pub noise_figure_db: f64,
@@ -140,13 +143,14 @@ pub struct UeConfig {
     pub transmission_mode: TransmissionMode,
     /// P_A: power of the data region relative to the control region, in dB.
     pub data_power_offset_db: f64,
-    /// The bearers, the default bearer first; at most 11.
+    /// The bearers, the default bearer first. There are 1 to [`MAX_BEARERS`](crate::bearer::MAX_BEARERS).
     pub bearers: Vec<BearerConfig>,
     /// How the bearers are established. Until then packets from and to the UE are dropped.
     pub attach: AttachProcedure,
 }
 
-/// The links between eNB, SGW and PGW. Each packet passes both, with 40 bytes of GTP-U, UDP and IPv4 headers.
+/// The links between eNB and SGW (S1-U) and between SGW and PGW (S5). Each packet passes both links, with 40 bytes of
+/// GTP-U, UDP and IPv4 headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreNetwork {
     /// Rate of each link.
@@ -168,7 +172,7 @@ impl Default for CoreNetwork {
 pub struct ErrorConfig {
     /// Whether transport blocks can be lost.
     pub data: bool,
-    /// Whether the control region can be lost.
+    /// Whether a UE can fail to decode the control region.
     pub control: bool,
     /// How mutual information is computed.
     pub grid: InformationGrid,
@@ -180,7 +184,8 @@ impl Default for ErrorConfig {
     }
 }
 
-/// When the time of the fading starts. Until then the channel stays as it is at time 0.
+/// When the fading process starts. Before that, the fading is constant and equals the fading at the start of the
+/// process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FadingStart {
     /// At the start of the run.
@@ -188,7 +193,7 @@ pub enum FadingStart {
     Run,
     /// In the subframe in which the first IP packet of at least `least_bytes` arrives, at the PGW or at a UE.
     Packet {
-        /// Smallest size in bytes.
+        /// Smallest size of the IP packet in bytes.
         least_bytes: u32,
     },
 }
@@ -210,7 +215,7 @@ pub struct Config {
     pub downlink_fading: Fading,
     /// Fading of the uplink.
     pub uplink_fading: Fading,
-    /// When the time of both starts.
+    /// When the fading process of both directions starts.
     pub fading_begins: FadingStart,
     /// Errors of the radio channel.
     pub errors: ErrorConfig,
@@ -218,8 +223,8 @@ pub struct Config {
     pub signalling: SignalingMode,
     /// The links of the core network.
     pub core: CoreNetwork,
-    /// Whether everything is evaluated in every subframe, even if it is not needed. The results are equal (a test checks this),
-    /// but the run is slow.
+    /// Whether all values are evaluated in every subframe, even if they are not needed. The results are the same (a
+    /// test checks this), but the run is slower.
     pub eager: bool,
 }
 
@@ -247,10 +252,10 @@ impl Trajectory {
         self.points.windows(2).all(|pair| pair[0].1 == pair[1].1)
     }
 
-    /// Checks that there is a position and that times ascend.
+    /// Checks that there is at least one position and that the times are in ascending order.
     ///
     /// # Errors
-    /// If not; the error contains `name`.
+    /// If a check fails. The error contains `name`.
     pub fn check(&self, name: &str) -> Result<(), RadioError> {
         if self.points.is_empty() {
             return Err(RadioError::new(format!("{name} has no position; expected at least one")));
@@ -266,7 +271,7 @@ impl Trajectory {
 }
 
 impl Position {
-    /// Returns the distance in meters, including the difference of heights.
+    /// Returns the distance to another position in meters, including the difference in height.
     pub fn distance(&self, other: &Position) -> f64 {
         let (x, y, z) = (self.x - other.x, self.y - other.y, self.z - other.z);
         (x * x + y * y + z * z).sqrt()
@@ -274,9 +279,10 @@ impl Position {
 }
 
 impl CellConfig {
-    /// Returns a cell at the origin with the settings of the reference model: 30 dBm, noise figure 5 dB, EARFCN 100 and 18100
-    /// (2120 and 1930 MHz), proportional fair, CQI every 2 subframes by the error model, sounding every 40 subframes, HARQ, no
-    /// outer loop.
+    /// Returns a cell at the origin with the settings of the reference model. The transmission power is 30 dBm and the
+    /// noise figure 5 dB. The carriers have the EARFCNs 100 and 18100 (2120 and 1930 MHz). The scheduler is
+    /// proportional fair. UEs report CQI every 2 subframes, computed with the error model, and send sounding signals
+    /// every 40 subframes. HARQ is on, and the outer loop is off.
     pub fn reference(name: &str, bandwidth: Bandwidth) -> Self {
         CellConfig {
             name: name.into(),
@@ -300,9 +306,9 @@ impl CellConfig {
 }
 
 impl UeConfig {
-    /// Returns a UE of the first cell with the settings of the reference model: a default bearer of QCI 9 over RLC UM, noise
-    /// figure 9 dB, power control. Only the buffer is a parameter, since the reference's 10 kB are a millisecond of the largest
-    /// cell.
+    /// Returns a UE of the first cell with the settings of the reference model. It has a default bearer with QCI 9 over
+    /// RLC UM, a noise figure of 9 dB, and power control. The buffer size is a parameter, because the 10 kB of the
+    /// reference model hold only about 1 ms of data in the largest cell.
     pub fn reference(name: &str, position: Position, max_buffer_bytes: u32) -> Self {
         UeConfig {
             name: name.into(),
@@ -320,7 +326,7 @@ impl UeConfig {
 }
 
 impl BearerConfig {
-    /// Returns a default bearer: QCI 9, without a bit rate.
+    /// Returns a default bearer: QCI 9, without a guaranteed or maximum bit rate.
     pub fn best_effort(mode: RlcMode, max_buffer_bytes: u32) -> Self {
         BearerConfig {
             qci: Qci::DEFAULT,
@@ -333,7 +339,7 @@ impl BearerConfig {
 }
 
 impl Config {
-    /// Returns a network of one cell with UEs, in Friis free space without fading.
+    /// Returns a network of one cell with these UEs, with free-space path loss (Friis) and without fading.
     pub fn reference(seed: u64, cell: CellConfig, ues: Vec<UeConfig>) -> Self {
         Config {
             seed,

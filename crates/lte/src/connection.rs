@@ -1,33 +1,35 @@
-//! Connection set-up of UEs: from the time at which a UE is switched on until its bearers carry packets.
+//! Connection setup of UEs: from the time at which a UE is switched on until its bearers carry packets.
 //!
-//! **Finding the cell.** A UE with a known cell waits for the master information block, which is sent every 10 ms. Another UE
-//! first measures cells for 200 ms. Before it camps on the cell it also needs the first system information block, sent every 20
-//! ms. Each UE then waits for the second system information block, which contains the random access parameters: the first is sent
-//! 16 ms after the start of the cell, then every 80 ms.
+//! **Finding the cell.** A UE with a known cell waits for the master information block, which is sent every 10 ms. Any
+//! other UE first measures cells for 200 ms. It then waits for the master information block and for system information
+//! block 1, which is sent every 20 ms. Each UE then waits for system information block 2, which contains the random
+//! access parameters. The cell sends it 16 ms after its start and then every 80 ms.
 //!
-//! **Random access** (36.321 section 5.1). The UE sends one of 52 preambles, drawn for each attempt. If two or more UEs send the
-//! same preamble in one subframe, all of them fail. The eNB receives a preamble one subframe after its start and so misses that
-//! subframe's decisions. In the next subframe it decides the response, which is on the air two subframes later: four after the
-//! preamble, within the response window (subframes three to five after it). A UE without a response tries again after the window,
-//! up to 50 times.
+//! **Random access** (TS 36.321, clause 5.1). The UE sends one of 52 preambles, drawn for each attempt. If two or more
+//! UEs send the same preamble in one subframe, all of them fail. The eNB receives a preamble one subframe after its
+//! start, too late for the scheduling of that subframe. In the next subframe it schedules the response, which is
+//! transmitted two subframes later. This is four subframes after the preamble, within the response window (three to
+//! five subframes after the preamble). A UE without a response tries again after the window, up to 50 times.
 //!
-//! **Connection** (36.331 section 5.3.3). With ideal signaling, messages take no time: the response arrives with the control
-//! region of its subframe, and the connection is complete. With radio signaling each message takes the time of the MAC of an idle
-//! cell, by the timing in `cell.rs`:
+//! **Connection** (TS 36.331, clause 5.3.3). With ideal signaling, messages take no time: the response arrives with the
+//! control region of its subframe, and the connection is complete. With radio signaling, each message is delayed as by
+//! the MAC of an idle cell, with the timing in `cell.rs`:
 //!
-//! * the response grants the connection request (message 3) four subframes later; it is decoded 13 symbols into that subframe;
-//! * the connection set-up (message 4) is decided at the next subframe, on the air two later and received at the end of that one:
-//!   the UE is connected;
-//! * the UE's answer is reported and granted as any data of an idle UE. It arrives 11 subframes and 13 symbols after the boundary
-//!   at which it was ready;
-//! * the answer uses RLC AM, which requires a STATUS report. The report takes the next transmission opportunity, and the
-//!   reconfiguration that establishes the bearers takes the following one. When the reconfiguration arrives, the bearers carry
-//!   packets.
+//! * the response grants the connection request (message 3) four subframes later; it is decoded 13 symbols into that
+//!   subframe;
+//! * the connection setup (message 4) is scheduled in the next subframe, transmitted two subframes later and received
+//!   at the end of that subframe. The UE is then connected;
+//! * the UE reports its answer and receives a grant, as for any data of an idle UE. The answer arrives 11 subframes and
+//!   13 symbols after the subframe boundary at which it was ready;
+//! * the answer uses RLC AM, which requires a STATUS report. The report takes the next transmission opportunity, and
+//!   the reconfiguration that establishes the bearers takes the following one. When the reconfiguration arrives, the
+//!   bearers carry packets.
 //!
-//! Signaling messages do not load the cell and are not lost. The number of responses and grants per subframe is not limited.
+//! Signaling messages occupy no resources of the cell and are not lost. The number of responses and grants per subframe
+//! is not limited.
 //!
-//! Periods, delays and the sequence are those of ns-3's `lte` module (its documentation and measured time lines). It sends the
-//! second system information block less often than a real network.
+//! Periods, delays and the sequence are those of ns-3's `lte` module (according to its documentation and measured
+//! timelines). That module sends system information block 2 less often than a real network.
 
 use crate::radio::RadioError;
 use crate::subframe::{start, subframe_from};
@@ -40,12 +42,12 @@ pub enum AttachProcedure {
     /// The UE has its bearers at the start of the run.
     #[default]
     Ideal,
-    /// The UE has a known cell.
+    /// The cell of the UE is configured, so that the UE does not search for a cell.
     KnownCell {
         /// When the UE is switched on.
         switched_on: Instant,
     },
-    /// The UE measures cells; its own is the best.
+    /// The UE first measures cells, and then selects its serving cell.
     CellSearch {
         /// When the UE is switched on.
         switched_on: Instant,
@@ -58,7 +60,7 @@ pub enum SignalingMode {
     /// Without delay.
     #[default]
     Ideal,
-    /// With the delay of the radio of an idle cell.
+    /// With the radio delay of an idle cell.
     Radio,
 }
 
@@ -92,14 +94,14 @@ const RESPONSE: Subframe = 1 + 1 + 2;
 const GRANTED: Subframe = 4;
 /// Downlink: two subframes from the decision to the air, and one on the air.
 const DOWN: Subframe = 2 + 1;
-/// Uplink, from a report made at the beginning of a subframe to the transmission of the data: the report waits four subframes and
-/// is one on the air, the grant takes two and the granted transmission starts four later.
+/// Uplink, from a report made at the beginning of a subframe to the transmission of the data: the report waits four
+/// subframes and is one on the air, the grant takes two and the granted transmission starts four later.
 const UP: Subframe = 4 + 1 + 2 + GRANTED;
 /// Length of the control region: three of 14 symbols.
 const CONTROL_REGION: Duration = Duration::from_nanos(3 * 1_000_000 / 14);
 
-/// Computes when the bearers of the UEs of one cell are established, from their names (for their random streams) and how they
-/// attach.
+/// Computes when the bearers of the UEs of one cell are established. `ues` contains the name of each UE, which selects
+/// its random stream, and its attach procedure.
 ///
 /// # Errors
 ///
@@ -204,8 +206,8 @@ mod tests {
         assert_eq!(alone(SignalingMode::Radio, AttachProcedure::Ideal), BearerSetupTimes::default());
     }
 
-    /// Switched on at 17 ms: master block at 20, second block at 96. The preamble follows there, the response at 100 and in its
-    /// control region, 3/14 ms later.
+    /// Switched on at 17 ms: master block at 20, second block at 96. The preamble follows there, the response at 100
+    /// and in its control region, 3/14 ms later.
     #[test]
     fn ue_that_misses_the_second_block_waits_for_the_next() {
         let at = |switched_on| alone(SignalingMode::Ideal, AttachProcedure::KnownCell { switched_on }).ready.as_nanos();
@@ -224,8 +226,9 @@ mod tests {
         assert_eq!(at(ms(57)), ms(348));
     }
 
-    /// Of n UEs, n (51/52)^(n-1) succeed in the first attempt on average: 18.76 of 40 UEs, and 3752 over 200 cells. A UE succeeds
-    /// with probability 0.469, nearly independently of others: three deviations are 3 sqrt(8000 x 0.249) = 134.
+    /// Of n UEs, n (51/52)^(n-1) succeed in the first attempt on average: 18.76 of 40 UEs, and 3752 over 200 cells. A
+    /// UE succeeds with probability 0.469, nearly independently of others: three deviations are 3 sqrt(8000 x 0.249) =
+    /// 134.
     #[test]
     fn colliding_preambles_are_sent_again_after_the_window() {
         let names: Vec<String> = (0..40).map(|number| format!("ue{number}")).collect();

@@ -1,4 +1,5 @@
-//! The exit of the access network: the outcome of each packet, and the two links of the core network that each packet passes.
+//! The exit of the access network: the outcome of each packet, and the two links of the core network that each packet
+//! passes.
 
 use crate::bearer::TUNNEL_BYTES;
 use crate::config::CoreNetwork;
@@ -9,9 +10,9 @@ use std::collections::VecDeque;
 /// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketOutcome {
-    /// The packet arrived.
+    /// The packet was delivered.
     Delivered,
-    /// The RLC buffer was full.
+    /// The packet was dropped because the RLC buffer was full.
     BufferFull,
     /// The packet or a part of it was lost on the air or discarded, or its UE had no bearers yet.
     Lost,
@@ -20,11 +21,12 @@ pub enum PacketOutcome {
 /// The outcome of a packet and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketReport {
-    /// Time of the outcome, now or later. Delivered packets of one direction are in the order of this time.
+    /// Time of the outcome, which may be later than the current time. Delivered packets of one direction are in the
+    /// order of this time.
     pub at: Instant,
     /// The direction of the packet.
     pub way: LinkDirection,
-    /// The UE of the packet.
+    /// The index of the packet's UE.
     pub ue: u16,
     /// The caller's identifier of the packet.
     pub token: u64,
@@ -36,8 +38,8 @@ pub struct PacketReport {
 #[derive(Debug)]
 pub(crate) struct CoreLinks {
     pub(crate) core: CoreNetwork,
-    /// Bytes of the last packet, and their transmission time on a link. Most packets have the size of the previous one, and the
-    /// division takes 55 instructions.
+    /// Bytes of the last packet, and their transmission time on a link. Most packets have the size of the previous one,
+    /// and the division takes 55 instructions.
     pub(crate) last: (u32, Duration),
     pub(crate) s5: [Instant; 2],
     /// The S1 link of each cell, by direction.
@@ -98,8 +100,8 @@ impl Egress {
 mod tests {
     use super::*;
 
-    /// At 10 Gbit/s, with 40 bytes of tunnel headers, 1400 bytes take 1152 ns and 100 bytes 112 ns. The first link is busy until
-    /// 1152, 1264, 1376 and 2528; transmissions on the second start at 1152, 2304, 2416 and 2528.
+    /// At 10 Gbit/s, with 40 bytes of tunnel headers, 1400 bytes take 1152 ns and 100 bytes 112 ns. The first link is
+    /// busy until 1152, 1264, 1376 and 2528; transmissions on the second start at 1152, 2304, 2416 and 2528.
     #[test]
     fn packets_of_all_sizes_take_their_time_on_both_links() {
         let core = CoreNetwork { s1_delay: Duration::ZERO, s5_delay: Duration::ZERO, ..CoreNetwork::default() };
@@ -110,8 +112,9 @@ mod tests {
         assert_eq!(out, [2304, 2416, 2528, 3680]);
     }
 
-    /// Uplink packets pass the cell's own link and then the shared one. 1400 bytes from one cell occupy the second link until
-    /// 2304 ns. 100 bytes from another cell, which leave their first link at 112, wait for it. Both links' delays are added.
+    /// Uplink packets pass the cell's own link and then the shared one. 1400 bytes from one cell occupy the second link
+    /// until 2304 ns. 100 bytes from another cell, which leave their first link at 112, wait for it. Both links' delays
+    /// are added.
     #[test]
     fn uplink_packets_of_all_cells_share_the_second_link() {
         let core = CoreNetwork { s1_delay: Duration::ZERO, s5_delay: Duration::ZERO, ..CoreNetwork::default() };

@@ -58,7 +58,8 @@ table! {
 }
 
 impl UeRecord {
-    /// Returns a row with the counters of one direction. The names of network, UE, cell and direction and the times are empty.
+    /// Returns a row with the counters of one direction. The names of network, UE, cell and direction and the times are
+    /// empty.
     pub fn from_counters(counters: &DirectionCounters) -> Self {
         let sum: u64 = (0..).zip(counters.blocks_by_mcs).map(|(mcs, blocks): (u64, u64)| mcs * blocks).sum();
         UeRecord {

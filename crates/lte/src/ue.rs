@@ -6,7 +6,7 @@ use crate::rlc::{Bearer, LinkDirection, Pdu};
 use crate::scheduler::{GroupSet, MAX_GROUPS};
 use fullpipe_units::Instant;
 
-/// Number of HARQ processes of each direction (36.213 section 7 and 8, FDD).
+/// Number of HARQ processes of each direction (TS 36.213, clauses 7 and 8, FDD).
 pub(crate) const PROCESSES: usize = 8;
 /// Largest number of layers of a UE.
 pub(crate) const LAYERS: usize = 2;
@@ -16,13 +16,13 @@ pub(crate) const LAYERS: usize = 2;
 pub struct DirectionCounters {
     /// Transport blocks sent for the first time.
     pub blocks: u64,
-    /// Bytes of those transport blocks.
+    /// Bytes of the transport blocks sent for the first time.
     pub block_bytes: u64,
-    /// Transport blocks retransmitted.
+    /// Retransmissions of transport blocks.
     pub retransmissions: u64,
     /// Receptions of transport blocks that could not be decoded.
     pub errors: u64,
-    /// Transport blocks given up after the last retransmission.
+    /// Transport blocks that were not decoded after the last permitted transmission.
     pub lost_blocks: u64,
     /// Subframes in which the UE did not decode a grant or an assignment.
     pub control_errors: u64,
@@ -66,8 +66,8 @@ pub struct DirectionStatus {
     pub buffer_bytes: u64,
 }
 
-/// Returns the bytes that still wait, by the scheduler's count, after a grant of `granted` bytes, of which `header` bytes are
-/// RLC's header.
+/// Returns the bytes that still wait, by the scheduler's count, after a grant of `granted` bytes, of which `header`
+/// bytes are RLC's header.
 pub(crate) fn left_after(waiting: u32, granted: u32, header: u32) -> u32 {
     waiting.saturating_sub(granted.saturating_sub(header))
 }
@@ -108,7 +108,8 @@ pub(crate) struct UplinkTransportBlock {
 /// The reports of the UE that have been computed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChannelReport {
-    /// Subframe in which the channel was measured, for the subbands and for the band; `u64::MAX` before the first measurement.
+    /// Subframe in which the channel was measured, for the subbands and for the band; `u64::MAX` before the first
+    /// measurement.
     pub(crate) measured: [u64; 2],
     pub(crate) subbands: [u8; MAX_GROUPS],
     /// Groups for which `subbands` has only an upper bound.

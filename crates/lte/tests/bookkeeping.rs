@@ -1,9 +1,9 @@
 //! Tests of the eNB's accounts: the waiting data that it assumes, the number of transmissions of a block, the time for which it
 //! keeps a process, and the age of its channel estimates. Each number is computed by hand at its test.
 //!
-//! Unless stated otherwise the cell has 6 resource blocks and its UEs are so near that all have MCS 28. A transport block of the
-//! whole band in either direction then has 4392 bits, 549 bytes (36.213 table 7.1.7.2.1-1: I_TBS 26, 6 resource blocks). With the
-//! 2 bytes of an RLC header it holds 547 bytes of data.
+//! Unless stated otherwise the cell has 6 resource blocks and its UEs are so near that all have MCS 28. A transport
+//! block of the whole band in either direction then has 4392 bits, 549 bytes (TS 36.213, table 7.1.7.2.1-1: I_TBS 26, 6
+//! resource blocks). With the 2 bytes of an RLC header it holds 547 bytes of data.
 
 use crate::common::*;
 use fullpipe_lte::bearer::Qci;
@@ -89,10 +89,10 @@ fn process_without_feedback_is_released_after_eleven_subframes() {
     assert!((6..=28).contains(&all_missed), "{all_missed}");
 }
 
-/// With a saturated UE in the cell, each subframe in which another UE has data gives it 3 of 6 groups, which hold 277 bytes
-/// (36.213 table 7.1.7.2.1-1). 271 bytes have 2 more in PDCP, and RLC reports 2 for the header: 275. A block of 277 minus its
-/// header leaves 0. For 273 bytes 277 are reported and 2 are left when all is sent, for which the UE gets groups once more
-/// (reference, section 8.2). They stay empty: there is no block without a PDU.
+/// With a saturated UE in the cell, each subframe in which another UE has data gives it 3 of 6 groups, which hold 277
+/// bytes (TS 36.213, table 7.1.7.2.1-1). 271 bytes have 2 more in PDCP, and RLC reports 2 for the header: 275. A block
+/// of 277 minus its header leaves 0. For 273 bytes 277 are reported and 2 are left when all is sent, for which the UE
+/// gets groups once more (reference, section 8.2). They stay empty: there is no block without a PDU.
 #[test]
 fn downlink_account_decreases_by_a_block_without_header() {
     for (bytes, halves) in [(271, 1), (273, 2), (271 + 275, 2), (273 + 275, 3)] {
@@ -106,10 +106,10 @@ fn downlink_account_decreases_by_a_block_without_header() {
     }
 }
 
-/// 5000 bytes, 2 of PDCP and 2 for RLC's header are in the step up to 5476 (36.321 table 6.1.3.1-1). Ten grants subtract 547 each
-/// and leave 6, for which there is an eleventh; ten times 549 would have been enough. The report arrives in subframe 9 and the
-/// first grant is used in 13; the eleventh in 19 and 23. A packet that arrives just before is included in its block; with its own
-/// report it would be sent in 30.
+/// 5000 bytes, 2 of PDCP and 2 for RLC's header are in the step up to 5476 (TS 36.321, table 6.1.3.1-1). Ten grants
+/// subtract 547 each and leave 6, for which there is an eleventh; ten times 549 would have been enough. The report
+/// arrives in subframe 9 and the first grant is used in 13; the eleventh in 19 and 23. A packet that arrives just
+/// before is included in its block; with its own report it would be sent in 30.
 #[test]
 fn uplink_account_decreases_by_a_block_without_header() {
     let sources = [packet(LinkDirection::Uplink, 5_000, 1.2), packet(LinkDirection::Uplink, 60, 18.9)];

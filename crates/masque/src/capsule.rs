@@ -59,7 +59,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Returns the payload of the next HTTP datagram that `input` completes, or `None` when `input` is empty.
+    /// Returns the payload of the next HTTP datagram that `input` completes, or `None` when all of `input` is consumed.
     ///
     /// # Errors
     /// If a UDP payload exceeds the maximum.
@@ -111,7 +111,8 @@ impl Decoder {
         }
     }
 
-    /// Whether the stream may end here. If it ends within a capsule, the message is malformed (RFC 9297 section 3.3).
+    /// Whether the stream may end here. If the stream ends within a capsule, the message is malformed (RFC 9297 section
+    /// 3.3).
     #[must_use]
     pub fn may_end(&self) -> bool {
         matches!(&self.state, State::Head(head) if head.length == 0)
@@ -146,7 +147,7 @@ pub fn encode(payload: &[u8], into: &mut BytesMut) {
     into.put_slice(payload);
 }
 
-/// Bytes that [`encode`] adds to a payload of this length.
+/// Returns the number of bytes that [`encode`] adds to a payload of this length.
 #[must_use]
 pub fn overhead(payload_length: usize) -> usize {
     2 + varint::length(payload_length as u64 + 1)

@@ -9,10 +9,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Smallest tunnel MTU that carries the 1200-byte packets with which every inner QUIC connection begins (RFC 9000
-/// section 14.1). The tunnel adds a short header with an 8-byte connection ID and a 4-byte packet number (13 bytes),
-/// the tag (16), the frame type and the maximum size of the frame's Length field (9), the quarter stream ID (1) and the
-/// context ID (1).
+/// Smallest tunnel MTU in bytes that carries the 1200-byte packets with which every inner QUIC connection begins (RFC
+/// 9000 section 14.1). The tunnel adds 40 bytes. A short header with an 8-byte connection ID and a 4-byte packet number
+/// takes 13 bytes, and the authentication tag takes 16. The frame type and the largest Length field take 9 bytes. The
+/// quarter stream ID and the context ID take 1 byte each.
 pub const MTU_FOR_INITIALS: u16 = 1240;
 
 /// Smallest MTU of QUIC, in bytes (RFC 9000 section 14).
@@ -24,14 +24,14 @@ pub const RECOMMENDED_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// UDP payload sizes of the tunnel's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mtu {
-    /// The same size on every path.
+    /// The same size in bytes on every path.
     Fixed(u16),
-    /// An initial size, which path MTU discovery (RFC 8899) may raise up to that of an Ethernet frame.
+    /// An initial size in bytes, which path MTU discovery (RFC 8899) may increase up to that of an Ethernet frame.
     Discover(u16),
 }
 
 impl Mtu {
-    /// The initial size in bytes.
+    /// Returns the initial size in bytes.
     #[must_use]
     pub fn initial(self) -> u16 {
         match self {
@@ -40,12 +40,13 @@ impl Mtu {
     }
 }
 
-/// Settings of the QUIC connection between client and proxy and of the queues in front of it. Each side has its own.
+/// Settings of the QUIC connection between client and proxy and of the queues of payloads that wait for the connection.
+/// Client and proxy have separate settings.
 #[derive(Clone)]
 pub struct Tunnel {
-    /// Packet sizes.
+    /// UDP payload sizes of the packets.
     pub mtu: Mtu,
-    /// The congestion control algorithm; `None` selects the stack's own CUBIC.
+    /// The congestion control algorithm; `None` if the QUIC stack uses its own CUBIC.
     pub congestion: Option<Arc<dyn ControllerFactory + Send + Sync>>,
     /// Limit of the queue of one request.
     pub queue_limit: QueueLimit,
@@ -68,7 +69,8 @@ pub struct Tunnel {
     pub receive_window: u32,
     /// Time without activity after which a connection is closed.
     pub connection_idle: Duration,
-    /// Keep-alive interval, which maintains the connection and NAT bindings on the path; `None` sends no keep-alives.
+    /// Keep-alive interval, which maintains the connection and NAT bindings on the path; `None` if no keep-alives are
+    /// sent.
     pub keep_alive: Option<Duration>,
 }
 
@@ -135,9 +137,9 @@ pub struct Proxy {
     pub template: Template,
     /// Name of the proxy in the Proxy-Status field.
     pub name: String,
-    /// Policy for the targets that the proxy permits.
+    /// Access policy, which determines the targets that the proxy permits.
     pub policy: Policy,
-    /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`.
+    /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`; `None` if no authorization is required.
     pub token: Option<String>,
     /// Maximum number of concurrent connections.
     pub max_connections: u64,
@@ -147,7 +149,7 @@ pub struct Proxy {
     pub max_requests_per_connection: u32,
     /// Time without payloads in either direction after which a tunnel is closed.
     pub idle_timeout: Duration,
-    /// Time limit for a request's header section to be complete; the request is then aborted.
+    /// Time limit for the arrival of a request's complete header section. A request that exceeds the limit is aborted.
     pub header_timeout: Duration,
     /// Maximum size of a header section in bytes.
     pub max_header_bytes: u64,
@@ -184,9 +186,9 @@ impl Proxy {
 /// Settings of a client.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// How payloads are carried.
+    /// The mode in which payloads are carried.
     pub mode: Mode,
-    /// Secret to send as a bearer token to a proxy that requires one.
+    /// Secret to send as a bearer token to a proxy that requires one; `None` if no token is sent.
     pub token: Option<String>,
     /// Maximum number of unread bytes of one tunnel. The connection buffers the same number before it assigns datagrams
     /// to tunnels.

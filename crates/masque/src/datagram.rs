@@ -19,7 +19,7 @@ pub const MAX_QUARTER_STREAM_ID: u64 = (1 << 60) - 1;
 pub enum HttpDatagramError {
     /// The frame ends within the quarter stream ID.
     Truncated,
-    /// Four times this number exceeds the largest stream ID.
+    /// The quarter stream ID is too large: four times its value exceeds the largest stream ID.
     QuarterStreamIdTooLarge,
 }
 
@@ -66,7 +66,7 @@ pub fn encode_frame(quarter_stream_id: u64, payload: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-/// Bytes that [`encode_frame`] adds to a payload.
+/// Returns the number of bytes that [`encode_frame`] adds to a payload.
 #[must_use]
 pub fn overhead(quarter_stream_id: u64) -> usize {
     varint::length(quarter_stream_id) + 1

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// A boxed future, which an object-safe trait needs as its return type.
+/// A boxed future, which object-safe traits require as a return type.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The runtime environment of tasks, shared as `Arc<dyn Environment>`.
@@ -41,8 +41,9 @@ pub trait Environment: Send + Sync + Debug + 'static {
 
     /// Resolves a name to addresses in order of preference; the list is never empty.
     ///
-    /// The kind of the error determines the response to the client: [`io::ErrorKind::NotFound`] if the name does not
-    /// exist, `TimedOut` if the resolver does not respond, and any other kind for other failures.
+    /// # Errors
+    /// The kind of the error determines the response to the client. It is [`io::ErrorKind::NotFound`] if the name does
+    /// not exist, and `TimedOut` if the resolver does not respond. Other failures have any other kind.
     fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>>;
 
     /// The current instant of this environment's clock.
@@ -50,12 +51,12 @@ pub trait Environment: Send + Sync + Debug + 'static {
         self.runtime().now()
     }
 
-    /// Starts a task, which runs until it ends.
+    /// Starts a task that runs in the background until it is complete.
     fn spawn(&self, task: BoxFuture<()>) {
         self.runtime().spawn(task);
     }
 
-    /// Completes at `deadline`, or immediately if that has passed.
+    /// Completes at `deadline`, or immediately if this time has passed.
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
         let mut timer = self.runtime().new_timer(deadline);
         Box::pin(poll_fn(move |context| timer.as_mut().poll(context)))
@@ -65,9 +66,9 @@ pub trait Environment: Send + Sync + Debug + 'static {
 /// Result of [`ConnectedSocket::poll_send`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendResult {
-    /// Number of payloads, from the first, that were sent or found too large.
+    /// Number of payloads, counted from the first, that were sent or were too large.
     pub consumed: usize,
-    /// Number of these that the path or the host cannot carry unfragmented.
+    /// Number of these payloads that the path or the host cannot carry unfragmented.
     pub too_large: usize,
 }
 

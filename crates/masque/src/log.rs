@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-/// An event.
+/// A log event of a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A connection was established.
@@ -68,7 +68,7 @@ impl fmt::Display for Event<'_> {
     }
 }
 
-/// Receives the events.
+/// A receiver of log events.
 pub trait EventLogger: Send + Sync + 'static {
     /// Handles one event.
     fn log_event(&self, event: &Event<'_>);

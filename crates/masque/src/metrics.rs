@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that several tasks update.
+/// A counter or gauge that several tasks update.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -23,7 +23,7 @@ impl Counter {
         self.0.fetch_max(number, Ordering::Relaxed);
     }
 
-    /// The current value.
+    /// Returns the current value.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

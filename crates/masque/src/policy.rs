@@ -8,8 +8,8 @@
 //!
 //! A name is first resolved, and then its addresses are checked. The proxy connects to the checked address.
 //!
-//! Rules change these defaults. The most specific matching rule decides: a name precedes an address range, a longer
-//! prefix precedes a shorter one, and a rule with a port precedes one without. In a tie, deny wins.
+//! Rules change these defaults. The most specific matching rule applies. A name precedes an address range, and a longer
+//! prefix precedes a shorter one. A rule with a port precedes a rule without one. In a tie, the target is denied.
 
 use crate::target::{Host, Target};
 use std::fmt;
@@ -23,8 +23,8 @@ pub struct Policy {
     pub allow: Vec<Rule>,
     /// Rules that deny targets.
     pub deny: Vec<Rule>,
-    /// Whether private, loopback, link-local and documentation addresses are permitted, for laboratories. Multicast,
-    /// unspecified and reserved addresses and cloud metadata addresses still need a rule.
+    /// Whether private, loopback, link-local and documentation addresses are permitted, as required in laboratory
+    /// networks. Multicast, unspecified and reserved addresses and cloud metadata addresses still need a rule.
     pub allow_private: bool,
 }
 
@@ -124,7 +124,7 @@ impl Rule {
 /// Reason why a target is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyRejection {
-    /// The target's address is not on the public internet.
+    /// The target's address is not on the public internet. The field is the kind of address.
     NonPublicAddress(&'static str),
     /// A rule denies the target.
     DeniedByRule,

@@ -12,7 +12,7 @@ pub const FIELD_NAME: &str = "proxy-status";
 pub enum ProxyError {
     /// The name could not be resolved.
     Dns {
-        /// Response code of the resolver if it is available, such as `NXDOMAIN`.
+        /// Response code of the resolver, such as `NXDOMAIN`; `None` if it is not available.
         rcode: Option<&'static str>,
     },
     /// The resolver did not respond in time.
@@ -29,12 +29,12 @@ pub enum ProxyError {
     ConnectionRefused,
     /// The proxy has reached a limit.
     ConnectionLimitReached,
-    /// The proxy itself failed.
+    /// An internal error occurred in the proxy.
     Internal,
 }
 
 impl ProxyError {
-    /// Registered name of the error type.
+    /// Returns the registered name of the error type.
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl ProxyError {
         }
     }
 
-    /// Status code that RFC 9209 recommends for this error; 403 if the policy denies the target.
+    /// Returns the status code that RFC 9209 recommends for this error. It is 403 if the policy denies the target.
     #[must_use]
     pub fn status(&self) -> u16 {
         match self {
@@ -63,7 +63,7 @@ impl ProxyError {
         }
     }
 
-    /// Error for a name that did not resolve.
+    /// Returns the error for a name that could not be resolved.
     #[must_use]
     pub fn from_resolver(error: &io::Error) -> ProxyError {
         match error.kind() {
@@ -73,7 +73,7 @@ impl ProxyError {
         }
     }
 
-    /// Error for a socket to the target that could not be created.
+    /// Returns the error for a socket to the target that could not be created.
     #[must_use]
     pub fn from_socket(error: &io::Error) -> ProxyError {
         match error.kind() {

@@ -2,8 +2,8 @@
 //! absent. The queue counts its drops.
 //!
 //! RFC 9298 does not specify the queueing of a proxy. A long queue hides congestion from the end-to-end connection and
-//! increases its round-trip times. A short queue drops payloads that the tunnel's recovery or congestion control only
-//! delays.
+//! increases its round-trip times. A short queue drops payloads when loss recovery or congestion control of the tunnel
+//! delays them.
 
 use bytes::Bytes;
 pub use fullpipe_transport::tunnel::DropPolicy;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// exhaust the memory with empty payloads.
 pub const MIN_COST: u64 = 64;
 
-/// Bytes for which a payload counts toward limits.
+/// Returns the number of bytes for which a payload counts toward limits.
 #[must_use]
 pub fn cost(payload: &[u8]) -> u64 {
     (payload.len() as u64).max(MIN_COST)
@@ -25,14 +25,15 @@ pub fn cost(payload: &[u8]) -> u64 {
 pub enum QueueLimit {
     /// There is no limit.
     Unlimited,
-    /// Bytes of payload. Each payload counts for at least [`MIN_COST`]. One payload always fits.
+    /// Maximum number of waiting bytes of payload. Each payload counts as at least [`MIN_COST`] bytes. An empty queue
+    /// accepts a payload of any size.
     Bytes(u64),
     /// Maximum waiting time. A payload that has waited longer is dropped when it is next to be sent. The queue counts
     /// as full while its oldest payload exceeds the limit.
     Time(Duration),
 }
 
-/// Payloads of one request, in order.
+/// The queue of the payloads of one request.
 #[derive(Clone, Debug)]
 pub struct Queue {
     limit: QueueLimit,
@@ -48,7 +49,8 @@ impl Queue {
         Queue { limit, policy, waiting: VecDeque::new(), bytes: 0 }
     }
 
-    /// Adds a payload, and drops it or older ones as the limit and the policy require. Returns the number of drops.
+    /// Adds a payload, and drops it or older payloads as the limit and the policy require. Returns the number of
+    /// dropped payloads.
     pub fn push(&mut self, now: Instant, payload: Bytes) -> u64 {
         let mut dropped = 0;
         while self.is_full(now, cost(&payload)) {
@@ -72,8 +74,8 @@ impl Queue {
         }
     }
 
-    /// Removes the next payload. Also returns how many payloads before it were dropped because they had waited too
-    /// long.
+    /// Removes and returns the next payload; `None` if there is none. Also returns the number of payloads before it
+    /// that were dropped because they had waited too long.
     pub fn pop(&mut self, now: Instant) -> (Option<Bytes>, u64) {
         let mut dropped = 0;
         while let Some((since, payload)) = self.take() {
@@ -91,7 +93,7 @@ impl Queue {
         Some(head)
     }
 
-    /// Bytes of waiting payloads, as counted toward limits.
+    /// Returns the number of bytes of waiting payloads, as counted toward limits.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

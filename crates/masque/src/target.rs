@@ -53,7 +53,7 @@ impl Target {
     /// Parses a host and a port that are already percent-decoded.
     ///
     /// # Errors
-    /// If one of them is malformed.
+    /// If the host or the port is malformed.
     pub fn new(host: &str, port: &str) -> Result<Target, TargetError> {
         Ok(Target { host: Host::new(host)?, port: parse_port(port)? })
     }
@@ -61,7 +61,7 @@ impl Target {
     /// Parses `HOST:PORT` as a user writes it, with IPv6 addresses in brackets.
     ///
     /// # Errors
-    /// If one of them is malformed.
+    /// If the host or the port is missing or malformed.
     pub fn parse(text: &str) -> Result<Target, TargetError> {
         let (host, port) = text.rsplit_once(':').ok_or(TargetError::InvalidPort)?;
         match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {

@@ -1,6 +1,6 @@
-//! URI templates (RFC 6570) as restricted by RFC 9298 section 2: absolute, level 3 or lower, variables only in path and
-//! query, only simple expansion and the two query forms. A client expands the template with its target. A proxy parses
-//! the target from a request's path with the same template.
+//! URI templates (RFC 6570) as restricted by RFC 9298 section 2. A template is absolute and of level 3 or lower.
+//! Variables are permitted only in path and query, with simple expansion or one of the two query forms. A client
+//! expands the template with its target. A proxy parses the target from a request's path with the same template.
 
 use crate::percent;
 use crate::target::{Target, TargetError};
@@ -84,7 +84,7 @@ impl Template {
         Ok(Template { authority: authority.into(), parts })
     }
 
-    /// The default template of a proxy at `authority` (RFC 9298 section 3).
+    /// Returns the default template of a proxy at `authority` (RFC 9298 section 3).
     ///
     /// # Errors
     /// If `authority` is not a valid authority.
@@ -92,7 +92,7 @@ impl Template {
         Template::parse(&format!("https://{authority}/.well-known/masque/udp/{{{HOST}}}/{{{PORT}}}/"))
     }
 
-    /// The proxy's host and port. The default port is 443.
+    /// Returns the proxy's host and port. The default port is 443.
     ///
     /// # Errors
     /// If the authority is not a host and a port.
@@ -102,13 +102,13 @@ impl Template {
         Target::parse(&whole).map_err(|_| TemplateError(format!("{} is not a host and a port", self.authority)))
     }
 
-    /// The authority as written, which requests contain as `:authority`.
+    /// Returns the authority as written, which requests contain as `:authority`.
     #[must_use]
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// Path and query of a request for `target`. All variables except host and port are undefined.
+    /// Returns the path and query of a request for `target`. All variables except host and port are undefined.
     #[must_use]
     pub fn expand(&self, target: &Target) -> String {
         let value = |name: &str| match name {
@@ -130,7 +130,7 @@ impl Template {
     /// follow every variable of a simple expression. Otherwise the end of the value is ambiguous.
     ///
     /// # Errors
-    /// Returns the expression that violates this.
+    /// If such a character is missing. The error contains the expression.
     pub fn check_readable(&self) -> Result<(), TemplateError> {
         for (index, part) in self.parts.iter().enumerate() {
             if !matches!(part, Part::Expression { .. }) {

@@ -6,7 +6,7 @@ use bytes::BufMut;
 /// Largest number with an encoding: 2^62 - 1.
 pub const MAX: u64 = (1 << 62) - 1;
 
-/// Size of the shortest encoding of `value` in bytes.
+/// Returns the size of the shortest encoding of `value` in bytes.
 #[must_use]
 pub fn length(value: u64) -> usize {
     match value {
@@ -20,8 +20,7 @@ pub fn length(value: u64) -> usize {
 /// Appends the shortest encoding of `value`.
 ///
 /// # Panics
-/// If `value` exceeds [`MAX`]. This is a bug of the caller, because no peer determines the numbers that this side
-/// sends.
+/// If `value` exceeds [`MAX`]. Such a call is a bug, because a peer never determines the numbers that are encoded.
 pub fn encode(value: u64, into: &mut impl BufMut) {
     assert!(value <= MAX, "{value} has no encoding");
     // The prefix is the base-two logarithm of the length.

@@ -1,7 +1,7 @@
-//! Processes an acknowledgement, or its absence (RFC 9002 sections 5 to 7 and appendix A).
+//! Processes an acknowledgment, or its absence (RFC 9002 sections 5 to 7 and appendix A).
 //!
-//! The order is that of the congestion-control trait: newly acknowledged packets, the round-trip sample, losses, the
-//! beginning or end of a recovery, one call of the controller, timers.
+//! The order is that of the congestion-control trait: newly acknowledged packets, the round-trip time sample, losses,
+//! and the beginning or end of a recovery period. One call of the controller and the update of timers follow.
 
 use crate::Connection;
 use crate::congestion::{AckResult, EcnState};
@@ -13,11 +13,11 @@ use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::QuicPacketType;
 use fullpipe_wire::quic::{AckRange, EcnCounts};
 
-/// The number of probes that a probe time-out sends (RFC 9002 section 6.2.4: one or two).
+/// The number of probes that a probe timeout sends (RFC 9002 section 6.2.4: one or two).
 const PROBES: u8 = 2;
 
 impl Connection {
-    /// Handles an acknowledgement of packets in these ranges, the largest first. Fails if it contains a packet that was
+    /// Handles an acknowledgment of packets in these ranges, the largest first. Fails if it contains a packet that was
     /// not sent.
     #[inline]
     pub(crate) fn on_ack(
@@ -132,7 +132,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Handles the most frequent acknowledgement: one range on a confirmed connection that acknowledges all packets up
+    /// Handles the most frequent acknowledgment: one range on a confirmed connection that acknowledges all packets up
     /// to its end for the first time. No packet is lost, marked, or a candidate for loss. If this applies, the effect
     /// is that of [`Connection::on_ack`]; otherwise nothing changes. On `quic-1`, it saves 440 of 800 instructions.
     #[inline]
@@ -159,7 +159,7 @@ impl Connection {
         true
     }
 
-    /// The delay that the peer reports for an acknowledgement in the application data space.
+    /// The delay that the peer reports for an acknowledgment in the application data space.
     fn ack_delay(&self, delay: u64) -> Duration {
         let exponent = u32::from(self.peer_ack_delay_exponent);
         Duration::from_micros(delay.checked_shl(exponent).unwrap_or(u64::MAX).min(1 << 40))
@@ -403,7 +403,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// Sends probes, because no acknowledgement has arrived within a probe time-out (RFC 9002 section 6.2.4).
+    /// Sends probes, because no acknowledgment has arrived within a probe timeout (RFC 9002 section 6.2.4).
     #[cold]
     pub(crate) fn on_probe_timer(&mut self, now: Instant) {
         self.pto_count += 1;

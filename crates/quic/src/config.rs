@@ -1,4 +1,4 @@
-//! The settings of one end of a connection, and their keys in a scenario.
+//! The settings of one endpoint of a connection, and their keys in a scenario.
 
 use crate::scheduler::{RetransmissionOrder, RoundRobin, StreamScheduler};
 use fullpipe_schema::component::choices;
@@ -10,8 +10,8 @@ use fullpipe_wire::TransportParameters;
 
 /// Sizes in bytes of the handshake messages, including message headers (RFC 8446 section 4).
 ///
-/// The defaults are those of the null cryptography of the real stack in virtual time, so that the flights of both
-/// stacks have the same sizes. They assume an X25519 key share, one Ed25519 signature, and SHA-256.
+/// The defaults are those of the real stack with null cryptography in virtual time. The flights of the model and the
+/// real stack therefore have the same sizes. They assume an X25519 key share, one Ed25519 signature, and SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandshakeSizes {
     /// The ClientHello message.
@@ -38,77 +38,81 @@ impl Default for HandshakeSizes {
     }
 }
 
-/// The acknowledgement behavior that a sender requests from its peer (draft-ietf-quic-ack-frequency-11).
+/// The acknowledgment behavior that a sender requests from its peer (draft-ietf-quic-ack-frequency-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrequency {
-    /// Ack-eliciting packets that the peer may receive without an acknowledgement (Ack-Eliciting Threshold).
+    /// Ack-eliciting packets that the peer may receive without an acknowledgment (Ack-Eliciting Threshold).
     pub threshold: u64,
     /// The requested max_ack_delay.
     pub max_ack_delay: Duration,
 }
 
-/// Settings of one end.
+/// Settings of one endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// UDP payload in bytes of a full datagram before a larger size is validated: at least 1200 (RFC 9000 section 14).
+    /// Maximum UDP payload of a datagram in bytes until a larger size is validated. At least 1200 (RFC 9000 section
+    /// 14).
     pub initial_mtu_bytes: u16,
-    /// Largest UDP payload in bytes for which the path is probed (RFC 8899); `None` disables probing.
+    /// Largest UDP payload in bytes for which the path is probed (RFC 8899); `None` if the path is not probed.
     pub largest_mtu_bytes: Option<u16>,
-    /// Initial congestion window in packets (RFC 9002 section 7.2: ten).
+    /// Initial congestion window in packets. RFC 9002 section 7.2 recommends ten.
     pub initial_window_packets: u64,
-    /// Whether the initial window is at most 14 720 bytes, or two packets (RFC 9002 section 7.2).
+    /// Whether the initial window is limited to the larger of 14 720 bytes and two packets (RFC 9002 section 7.2).
     pub bounded_initial_window: bool,
     /// Size of a stream's send buffer in bytes. It holds data until the data is acknowledged.
     pub send_buffer_bytes: u64,
-    /// Size of a stream's receive window in bytes: data in flight or unread.
+    /// Size of a stream's receive window in bytes. Data in flight and unread data occupy the window.
     pub receive_buffer_bytes: u64,
     /// Size of a connection's receive window in bytes, over all streams.
     pub connection_receive_buffer_bytes: u64,
-    /// Initial receive windows of streams and connection in bytes. A window doubles whenever the application reads it
-    /// in less than two round-trip times. With `None`, windows have their full sizes from the start.
+    /// Initial receive windows of streams and connection in bytes. A window doubles, up to its full size, when the
+    /// application reads it in less than two round-trip times. `None` if windows have their full sizes from the start.
     pub initial_receive_window_bytes: Option<u64>,
-    /// Streams of each type that the peer may have open at a time.
+    /// Maximum number of streams of each type that the peer may have open at a time.
     pub max_streams: u64,
-    /// Time without packets after which the connection ends (RFC 9000 section 10.1); zero disables the time-out.
+    /// Time without packets after which the connection ends (RFC 9000 section 10.1); zero disables the timeout.
     pub idle_timeout: Duration,
-    /// Sizes of the handshake.
+    /// Sizes of the handshake messages.
     pub handshake: HandshakeSizes,
     /// Length of a connection ID in bytes, 0 to 20.
     pub connection_id_bytes: u8,
-    /// Unused connection IDs that each end provides to the other (active_connection_id_limit, at least 2).
+    /// Number of unused connection IDs that each endpoint provides to its peer (active_connection_id_limit, at least
+    /// 2).
     pub active_connection_ids: u64,
     /// The transport parameter max_ack_delay (RFC 9000 section 13.2.1).
     pub max_ack_delay: Duration,
-    /// Ack-eliciting packets after which an acknowledgement is sent immediately (RFC 9000 section 13.2.2: 2).
+    /// Number of ack-eliciting packets after which an acknowledgment is sent immediately. RFC 9000 section 13.2.2
+    /// recommends 2.
     pub ack_every_packets: u64,
     /// The transport parameter ack_delay_exponent.
     pub ack_delay_exponent: u8,
-    /// The acknowledgement behavior requested from a peer that supports the extension.
+    /// The acknowledgment behavior requested from a peer that supports the extension; `None` if none is requested.
     pub ack_frequency: Option<AckFrequency>,
     /// Whether packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).
     pub ecn: bool,
     /// Whether packets are paced (RFC 9002 section 7.7). With a controller that requires pacing, they are always paced.
     pub pacing: bool,
-    /// For controllers without their own rate: the pacing rate in windows per round-trip time (RFC 9002 section 7.7:
-    /// 1.25).
+    /// Pacing rate in congestion windows per round-trip time, for controllers without their own pacing rate. RFC 9002
+    /// section 7.7 suggests 1.25.
     pub pacing_gain: f64,
-    /// For controllers without their own quantum: packets that may be sent in one burst (RFC 9002 section 7.7: at most
-    /// the initial window). If the data of 2 ms is more, it may be sent instead. A burst never exceeds the data of 10
-    /// ms.
+    /// Packets that may be sent in one burst, for controllers without their own send quantum. RFC 9002 section 7.7
+    /// limits it to the initial window. A burst may also contain the data of 2 ms at the pacing rate, if this is more.
+    /// A burst never exceeds the data of 10 ms.
     pub pacing_burst_packets: u64,
     /// Whether packets are also paced before the first round-trip sample, based on [`Config::initial_rtt`]. Otherwise
-    /// the initial window may be sent at once.
+    /// the initial window may be sent in one burst.
     pub pace_first_flight: bool,
-    /// Whether delivery-rate samples over less than the smallest round-trip time are used instead of discarded.
+    /// Whether delivery-rate samples over an interval shorter than the smallest round-trip time are used. Otherwise
+    /// they are discarded.
     pub keep_short_rate_samples: bool,
-    /// kPacketThreshold (RFC 9002 section 6.1.1).
+    /// kPacketThreshold in packets (RFC 9002 section 6.1.1).
     pub packet_threshold: u64,
     /// kPersistentCongestionThreshold (RFC 9002 section 7.6.1).
     pub persistent_congestion_threshold: u64,
     /// kInitialRtt (RFC 9002 section 6.2.2).
     pub initial_rtt: Duration,
     /// Whether a client that remembers the server sends data with its first datagram (0-RTT), and whether a server
-    /// accepts it.
+    /// accepts such data.
     pub zero_rtt: bool,
     /// Whether the server validates the address of a client with a Retry packet before it processes the handshake.
     pub retry: bool,
@@ -118,9 +122,9 @@ pub struct Config {
     pub retransmission: RetransmissionOrder,
     /// Whether the application receives the bytes of a stream in the order of their arrival instead of stream order.
     pub unordered: bool,
-    /// Largest DATAGRAM frame in bytes that the end accepts (RFC 9221); 0 disables DATAGRAM frames.
+    /// Largest DATAGRAM frame in bytes that the endpoint accepts (RFC 9221); 0 disables DATAGRAM frames.
     pub max_datagram_frame_bytes: u64,
-    /// Seed of random values: data of path challenges, and tokens.
+    /// Seed of random values: the data of PATH_CHALLENGE frames, and tokens.
     pub seed: u64,
 }
 

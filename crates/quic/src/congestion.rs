@@ -1,13 +1,13 @@
 //! The path for congestion control: window, bytes in flight, round-trip time, pacing, ECN (RFC 9002 sections 5 and 7).
 //!
-//! **Model.** A controller of the crate `fullpipe-congestion` reacts to acknowledgements, losses and marks. A
-//! congestion event begins a recovery, unless the affected packet was sent before the current recovery began (section
-//! 7.3.2). The window is reduced immediately. The recovery ends when a packet is acknowledged that was sent after it
-//! began. There is no proportional rate reduction, which that section makes optional. Probes are sent independently of
-//! the window. Bytes in flight include the header and the tag of packets.
+//! **Model.** A controller of the crate `fullpipe-congestion` reacts to acknowledgments, losses and marks. A congestion
+//! event begins a recovery period, unless the affected packet was sent before the current recovery period began
+//! (section 7.3.2). The window is reduced immediately. The recovery period ends when a packet that was sent during the
+//! period is acknowledged. Proportional rate reduction, which is optional in that section, is not implemented. Probes
+//! are sent independently of the window. Bytes in flight include the header and the authentication tag of each packet.
 //!
 //! Whether the window limits sending depends on the result of the last attempt to send (section 7.8). If the window or
-//! the pacer prevented it, the window counts as fully used; if there was no data, it does not.
+//! the pacer prevented transmission, the window counts as fully used. If there was no data to send, it does not.
 
 use crate::Config;
 use crate::rtt::RttEstimator;
@@ -49,7 +49,7 @@ const LONGEST_BURST_MS: u64 = 10;
 /// Marked datagrams that are sent before one is acknowledged (RFC 9000 appendix A.4).
 const TESTING_DATAGRAMS: u64 = 10;
 
-/// The results of processing an acknowledgement.
+/// The results of processing an acknowledgment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckResult {
     pub(crate) delivered: DeliveredPackets,
@@ -349,7 +349,7 @@ impl Path {
         marks
     }
 
-    /// Passes the results of an acknowledgement to the controller.
+    /// Passes the results of an acknowledgment to the controller.
     #[inline]
     pub(crate) fn finish(
         &mut self,

@@ -1,9 +1,9 @@
-//! A connection: its opening, the application's access to its streams, its timers and its end (RFC 9000 sections 5, 7
-//! and 10).
+//! A connection: its handshake, the application's access to its streams, its timers and its termination (RFC 9000
+//! sections 5, 7 and 10).
 //!
 //! **Model.** A host passes datagrams and the time to the connection, and polls datagrams, events and two deadlines. A
 //! fast path processes 1-RTT packets with one STREAM or one ACK frame. The general path processes all other packets,
-//! and could process these too.
+//! and can also process those of the fast path.
 
 use crate::congestion::Path;
 use crate::migration::Migration;
@@ -22,7 +22,7 @@ use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::quic::{MAX_VARINT, TransportParameters, varint_bytes};
 use std::sync::Arc;
 
-/// Reasons to send packets other than data and acknowledgements of it, as bits of [`Connection::unusual`].
+/// Reasons to send packets other than data and acknowledgments of it, as bits of [`Connection::unusual`].
 pub(crate) mod unusual {
     /// The handshake is not confirmed.
     pub(crate) const OPENING: u16 = 1;
@@ -99,7 +99,7 @@ pub(crate) enum PeerParameters {
     Other(Box<TransportParameters>),
 }
 
-/// The state that a client remembers about a server for 0-RTT (RFC 9000 section 7.4.1).
+/// The state that a client stores about a server for 0-RTT (RFC 9000 section 7.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroRttEntry {
     /// The server's transport parameters.
@@ -107,13 +107,13 @@ pub struct ZeroRttEntry {
 }
 
 impl ZeroRttEntry {
-    /// The state that a client would remember about a server with these settings.
+    /// Returns the state that a client stores about a server with these settings.
     pub fn from_server_config(config: &Config) -> ZeroRttEntry {
         ZeroRttEntry { parameters: config.parameters() }
     }
 }
 
-/// One end of a connection.
+/// One endpoint of a connection.
 ///
 /// After every call that passes input, the host calls [`Connection::poll_event`] until it returns `None` and
 /// [`Connection::poll_transmit`] until it returns `false`. Then it reads [`Connection::slow_timer_deadline`] and
@@ -129,7 +129,7 @@ pub struct Connection {
     pub(crate) data: EncryptionLevel,
     pub(crate) streams: Streams,
     pub(crate) mtu: PathMtuDiscovery,
-    /// When acknowledgements in the application data space are sent.
+    /// When acknowledgments in the application data space are sent.
     pub(crate) policy: AckPolicy,
     pub(crate) packet_threshold: u64,
     pub(crate) peer_max_ack_delay: Duration,
@@ -159,8 +159,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Creates a client. The first [`Connection::poll_transmit`] returns its first flight. `known` is the state that
-    /// the client remembers about the server for 0-RTT, which the settings must permit.
+    /// Creates a client. The first [`Connection::poll_transmit`] returns its first flight. `known` is the stored state
+    /// about the server for 0-RTT, or `None`. It has no effect unless [`Config::zero_rtt`] is set.
     pub fn client(
         config: Arc<Config>,
         controller: Box<dyn Controller>,
@@ -189,7 +189,7 @@ impl Connection {
         Connection::new(config, controller, true, now)
     }
 
-    /// Replaces the stream scheduler of the settings. Must be called before any data is written.
+    /// Replaces the stream scheduler that the settings select. Call it before any data is written.
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
         self.streams.set_scheduler(scheduler);
     }
@@ -252,17 +252,17 @@ impl Connection {
         }
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The state of the connection.
+    /// Returns the state of the connection.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether the connection has ended: it neither sends nor processes packets.
+    /// Whether the connection has ended and neither sends nor processes packets.
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
@@ -272,12 +272,12 @@ impl Connection {
         self.opening.is_none()
     }
 
-    /// The number of open streams.
+    /// Returns the number of open streams.
     pub fn active_streams(&self) -> usize {
         self.streams.live()
     }
 
-    /// The state that a client may remember for 0-RTT; `None` before the handshake is complete.
+    /// Returns the state that a client may store for 0-RTT; `None` before the handshake is complete.
     pub fn zero_rtt_entry(&self) -> Option<ZeroRttEntry> {
         self.peer().map(|parameters| ZeroRttEntry { parameters })
     }
@@ -297,7 +297,7 @@ impl Connection {
     }
 
     /// Opens a stream and returns its index, which is valid until the close of the stream is reported. Returns `None`
-    /// if the peer currently permits no further stream of this type.
+    /// if the peer currently permits no further stream of this type, or if the connection is closing or closed.
     pub fn open_stream(&mut self, now: Instant, bidirectional: bool) -> Option<u32> {
         if matches!(self.state, State::Closing | State::Draining | State::Closed) {
             return None;
@@ -313,7 +313,7 @@ impl Connection {
         opened
     }
 
-    /// The ID of a stream (RFC 9000 section 2.1); `None` if the stream was removed.
+    /// Returns the ID of a stream (RFC 9000 section 2.1); `None` if the stream was removed.
     pub fn stream_id(&self, index: u32) -> Option<u64> {
         self.streams.get(index).map(|stream| stream.id)
     }
@@ -326,15 +326,15 @@ impl Connection {
         Some(self)
     }
 
-    /// Sets the priority of a stream.
+    /// Sets the priority of a stream. Has no effect if the stream was removed.
     pub fn set_priority(&mut self, index: u32, priority: Priority) {
         if let Some(stream) = self.streams.get_mut(index) {
             stream.priority = priority;
         }
     }
 
-    /// Sends a DATAGRAM frame with this number of bytes (RFC 9221). Returns whether the peer accepts a frame of this
-    /// size.
+    /// Queues a DATAGRAM frame with this number of bytes (RFC 9221). Returns `false` if the frame exceeds the peer's
+    /// limit or the current datagram size, or if the connection is not open.
     pub fn send_datagram(&mut self, bytes: u64) -> bool {
         let header = 1 + u64::from(self.config.connection_id_bytes) + 4 + 16;
         // The limit includes type, length and data of the frame.
@@ -349,7 +349,7 @@ impl Connection {
         true
     }
 
-    /// Removes the next received DATAGRAM frame and returns its length in bytes.
+    /// Removes the next received DATAGRAM frame and returns the length of its data in bytes; `None` if there is none.
     pub fn receive_datagram(&mut self) -> Option<u64> {
         self.rare.datagrams_received.pop_front()
     }
@@ -489,14 +489,14 @@ impl Connection {
         self.unusual |= unusual::CONTROL;
     }
 
-    /// Disables delivery-rate samples, unless the controller uses them. Then
-    /// [`SenderSnapshot::delivery_rate_bps`] is 0. Must be called before the first packet is sent.
+    /// Disables delivery-rate samples, unless the controller uses them. While they are disabled,
+    /// [`SenderSnapshot::delivery_rate_bps`] is 0. Call it before the first packet is sent.
     pub fn disable_rate_samples(&mut self) {
         self.path.driver.disable_rate_samples();
     }
 
-    /// Removes the next event, and returns it with the index of its stream. After the close of a stream is reported,
-    /// its index may be reused.
+    /// Removes the next event, and returns it with the index of its stream; `None` if there is no event. After the
+    /// close of a stream is reported, its index may be reused.
     pub fn poll_event(&mut self) -> Option<(u32, TransportEvent)> {
         let event = self.streams.poll_event();
         if let Some((_, TransportEvent::Closed(_))) = event {
@@ -516,7 +516,7 @@ impl Connection {
         }
     }
 
-    /// The path number of the peer's address, as in [`QuicHeader::path`] of datagrams from that address.
+    /// Returns the path number of the peer's address, as in [`QuicHeader::path`] of datagrams from that address.
     ///
     /// [`QuicHeader::path`]: fullpipe_wire::QuicHeader
     pub fn peer_path(&self) -> u8 {
@@ -529,7 +529,7 @@ impl Connection {
         self.streams.has_events()
     }
 
-    /// The deadline of [`Connection::handle_timeout`] for rare events: probe time-out, idle time-out, end of the
+    /// Returns the deadline of [`Connection::handle_timeout`] for rare events: probe timeout, idle timeout, end of the
     /// connection.
     #[inline]
     pub fn slow_timer_deadline(&self) -> Instant {
@@ -542,8 +542,8 @@ impl Connection {
         self.rare.migration.deadline().min(self.rare.search_at)
     }
 
-    /// The deadline of [`Connection::handle_timeout`] for frequent events: an acknowledgement, the pacer, a loss by the
-    /// time threshold.
+    /// Returns the deadline of [`Connection::handle_timeout`] for frequent events: an acknowledgment, the pacer, a loss
+    /// by the time threshold.
     #[inline]
     pub fn fast_timer_deadline(&self) -> Instant {
         let soon = self.data.received.ack_at.min(self.path.pace_at).min(self.data.space.loss_at);
@@ -617,7 +617,7 @@ impl Connection {
         }
     }
 
-    /// Counters since the start of the connection.
+    /// Returns the counters since the start of the connection.
     pub fn statistics(&self) -> Statistics {
         Statistics {
             recoveries: self.path.recoveries,
@@ -628,7 +628,7 @@ impl Connection {
         }
     }
 
-    /// A snapshot of the sender's state.
+    /// Returns a snapshot of the sender's state.
     pub fn inspect(&self) -> SenderSnapshot {
         let rtt = &self.path.rtt;
         SenderSnapshot {
@@ -652,8 +652,8 @@ impl Connection {
         self.rare.losses_noted.get_or_insert_default();
     }
 
-    /// Removes and returns the packets declared lost since the last call, in the order of detection; empty without
-    /// [`Connection::record_losses`].
+    /// Removes and returns the packets declared lost since the last call, in the order of detection. Empty unless
+    /// [`Connection::record_losses`] was called.
     pub fn take_losses(&mut self) -> Vec<LostPacket> {
         self.rare.losses_noted.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -663,7 +663,7 @@ impl Connection {
         self.path.driver.controller().inspect(out);
     }
 
-    /// The bytes in flight according to the packet records. Tests compare the result with the counter.
+    /// Returns the bytes in flight according to the packet records. Tests compare the result with the counter.
     pub fn count_in_flight_bytes(&self) -> u64 {
         let of = |layer: &EncryptionLevel| layer.space.on_their_way().map(|sent| u64::from(sent.bytes)).sum::<u64>();
         let opening = self.opening.iter().flat_map(|opening| [&opening.initial, &opening.handshake]);

@@ -1,7 +1,7 @@
 //! Processes received datagrams, their packets and their frames (RFC 9000 sections 12, 13 and 19).
 //!
-//! After the duplicate check, a packet is processed frame by frame. A frame that violates the protocol closes the
-//! connection with the error code of the RFC. No input has a worse effect.
+//! After the duplicate check, the frames of a packet are processed in order. A frame that violates the protocol closes
+//! the connection with the error code of the RFC. No input has a more severe effect.
 
 use crate::Connection;
 use crate::connection::{TransportError, unusual};
@@ -38,10 +38,10 @@ impl From<StreamIdError> for TransportError {
 }
 
 impl Connection {
-    /// Whether a datagram is of the most frequent kind at an end that only receives: an in-order packet with in-order
-    /// data. All earlier data of the stream has been read, and the connection has no other work.
-    /// [`Connection::receive_fast_path`] then has the same effect as [`Connection::handle_datagram`], fetching its
-    /// event and reading all data.
+    /// Whether [`Connection::receive_fast_path`] can process a datagram. This is the most frequent case at an endpoint
+    /// that only receives. The datagram contains an in-order packet with in-order data. All earlier data of the stream
+    /// has been read, and the connection has no other work. [`Connection::receive_fast_path`] then has the same effect
+    /// as [`Connection::handle_datagram`], followed by polling the event and reading all data.
     #[inline(always)]
     pub fn is_fast_path_datagram(&self, header: &QuicHeader, codepoint: EcnCodepoint) -> bool {
         header.form == QuicForm::Stream
@@ -75,8 +75,9 @@ impl Connection {
         length
     }
 
-    /// Processes a received datagram: the header, the remaining contents, the length of the UDP payload in bytes, and
-    /// the ECN bits.
+    /// Processes a received datagram. `ranges` and `datagram` contain what the header does not, as in
+    /// [`DatagramContents`](crate::DatagramContents). `udp_payload_bytes` is the length of the UDP payload, and
+    /// `codepoint` is the ECN codepoint of the IP packet.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -803,8 +804,8 @@ fn short_ranges(
     are_descending(&ranges[..count]).then_some((ranges, count))
 }
 
-/// The ranges of packet numbers, largest first, that the ACK frame of a datagram in the short form acknowledges; `None`
-/// if there is no such frame.
+/// Returns the ranges of packet numbers that the ACK frame of a short-form datagram acknowledges, largest first; `None`
+/// if there is no such frame. `further` contains the ranges after the first.
 pub fn acknowledged_ranges(header: &QuicHeader, further: Option<&SegmentOptions>) -> Option<Vec<AckRange>> {
     short_ranges(header, further).map(|(ranges, count)| ranges[..count].to_vec())
 }

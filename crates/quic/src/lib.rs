@@ -5,12 +5,12 @@
 //! Sizes are those on the wire: every header, frame, padding and tag has its length, and datagrams are coalesced and
 //! padded according to the RFCs. Handshake messages have lengths ([`HandshakeSizes`]) but no contents.
 //!
-//! Start with [`Connection`], which opens, receives and closes. `output.rs` sends packets; `acknowledge.rs` processes
-//! acknowledgements and time-outs. The two sides of a packet number space are `space.rs` (sent packets) and
-//! `received.rs` (received packets). `congestion.rs` contains congestion control, `rtt.rs` its round-trip time, and
-//! `mtu.rs` the search for the largest datagram. Streams are in `stream.rs` (one stream), `slots.rs` (their storage)
-//! and `streams.rs` (all streams, with their limits); [`scheduler`] selects among them. `opening.rs` contains the
-//! handshake, and `migration.rs` handles changes of addresses.
+//! Start with [`Connection`], which opens and closes a connection and receives datagrams. `output.rs` sends packets;
+//! `acknowledge.rs` processes acknowledgments and timeouts. The two sides of a packet number space are `space.rs` (sent
+//! packets) and `received.rs` (received packets). `congestion.rs` contains congestion control, `rtt.rs` its round-trip
+//! time, and `mtu.rs` the search for the largest datagram. Streams are in `stream.rs` (one stream), `slots.rs` (their
+//! storage) and `streams.rs` (all streams, with their limits); [`scheduler`] selects the stream that sends next.
+//! `opening.rs` contains the handshake, and `migration.rs` handles changes of addresses.
 
 #![allow(
     clippy::box_collection,
@@ -44,7 +44,7 @@ pub use output::{DatagramContents, NextDatagram, Transmit};
 pub use settings::Settings;
 pub use status::{LostPacket, SenderSnapshot, State, Statistics};
 
-/// Bytes of memory that a connection allocates for each outstanding packet.
+/// Size of the record in bytes that a connection allocates for each outstanding packet.
 pub const PACKET_RECORD_BYTES: usize = size_of::<space::SentPacket>();
-/// Bytes of memory that a connection allocates for each of its streams.
+/// Size of the state in bytes that a connection allocates for each of its streams.
 pub const STREAM_BYTES: usize = size_of::<stream::Stream>();

@@ -3,10 +3,10 @@
 //!
 //! **Model.** A path is a number that identifies the client address from which a datagram arrived at the server. The
 //! server migrates to another path when the newest packet arrives on it and is not only a probe. It then sends a
-//! challenge, and at most three times the bytes received on the path until the response arrives. The capacity of the
-//! new path is unknown, so congestion control and round-trip time are reset. Without a response within three probe
-//! time-outs, the server returns to the last validated address. Clients respond to challenges; they do not initiate
-//! migrations.
+//! PATH_CHALLENGE. Until the response arrives, it sends at most three times the bytes received on the path. The
+//! capacity of the new path is unknown, so congestion control and round-trip time are reset. Without a response within
+//! three probe timeouts, the server returns to the last validated address. Clients respond to challenges; they do not
+//! initiate migrations.
 
 use crate::Connection;
 use crate::connection::{TransportError, unusual};

@@ -2,9 +2,9 @@
 //! size. Probes are packets with PING and padding, and their loss does not indicate congestion.
 //!
 //! The search halves the interval until the remaining gain is too small for another probe. A size is rejected after
-//! three lost probes. The path is assumed to have changed in two cases. Either bursts of losses repeatedly begin with
-//! full packets while no full packet arrives, or nothing arrives for three time-outs in a row. The size is then reset
-//! to the base size, and the search restarts after ten minutes.
+//! three lost probes. The path is assumed to have changed in two cases. In the first case, bursts of losses repeatedly
+//! begin with full packets while no full packet arrives. In the second case, nothing arrives for three successive
+//! timeouts. The size is then reset to the base size, and the search restarts after ten minutes.
 
 use fullpipe_units::{Duration, Instant};
 
@@ -128,7 +128,7 @@ impl PathMtuDiscovery {
         true
     }
 
-    /// Handles this number of successive time-outs, which may be due to the size. Returns whether the size was reset.
+    /// Handles this number of successive timeouts, which may be due to the size. Returns whether the size was reset.
     pub(crate) fn on_time_out(&mut self, now: Instant, count: u32) -> bool {
         let falls = count >= u32::from(BLACK_HOLE) && self.current > self.base;
         if falls {

@@ -1,15 +1,16 @@
-//! The handshake (RFC 9000 section 7, RFC 9001 section 4): flights of the correct length in CRYPTO frames, their keys,
-//! and address validation.
+//! The handshake (RFC 9000 section 7, RFC 9001 section 4): flights of the correct length in CRYPTO frames, the
+//! availability of keys, and address validation.
 //!
-//! **Model.** The Initial flight of the client is its ClientHello. When it is complete, the server has the keys of its
-//! own flights. It sends ServerHello as Initial and the rest as Handshake, and may send 1-RTT data. When both flights
-//! are complete, the client sends its Finished and 1-RTT data. The server is complete when Finished arrives. It then
-//! sends HANDSHAKE_DONE and reads 1-RTT packets. Initial keys are discarded with the first Handshake packet sent
-//! (client) or received (server), Handshake keys with the confirmation. With 0-RTT the client sends data with its
-//! ClientHello, within the limits that it remembers.
+//! **Model.** The Initial flight of the client is its ClientHello. When the ClientHello has arrived completely, the
+//! server has the keys of its own flights. It sends ServerHello in Initial packets and the rest in Handshake packets,
+//! and may send 1-RTT data. When both flights have arrived, the client sends its Finished and 1-RTT data. The handshake
+//! of the server is complete when Finished arrives. The server then sends HANDSHAKE_DONE and reads 1-RTT packets.
+//! Initial keys are discarded with the first Handshake packet sent (client) or received (server), Handshake keys when
+//! the handshake is confirmed. With 0-RTT the client sends data with its ClientHello, within the stored limits of the
+//! server.
 //!
-//! A server sends at most three times the bytes received until the client's address is validated (section 8.1), by a
-//! Handshake packet or a token from Retry.
+//! Until the client's address is validated, a server sends at most three times the bytes received (section 8.1). A
+//! Handshake packet or a token from Retry validates the address.
 
 use crate::received::{AckPolicy, ReceiveSpace};
 use crate::space::SendSpace;
@@ -21,7 +22,7 @@ use fullpipe_wire::QuicPacketType;
 /// The limit of buffered CRYPTO bytes of a level (RFC 9000 section 7.5: at least 4096).
 const CRYPTO_BYTES: u64 = 1 << 20;
 
-/// The acknowledgement policy of the handshake: immediate (RFC 9000 section 13.2.1).
+/// The acknowledgment policy of the handshake: immediate (RFC 9000 section 13.2.1).
 pub(crate) const AT_ONCE: AckPolicy = AckPolicy { every: 1, max_delay: Duration::ZERO, reordering: 1 };
 
 /// A CRYPTO stream.

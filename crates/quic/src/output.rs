@@ -1,9 +1,9 @@
 //! Packet transmission: selects the next packet and the frames in it (RFC 9000 sections 12 to 14 and 17).
 //!
-//! **Model.** The host polls for datagrams until none is left. Packets other than data are first: CONNECTION_CLOSE,
-//! handshake flights, probes, control frames. Then data is sent as far as the congestion window and the pacer permit.
-//! Each packet is as full as possible, and contains an acknowledgement if one is due. If an acknowledgement is still
-//! due, an ACK-only packet follows last.
+//! **Model.** The host polls for datagrams until none is left. Packets without stream data are sent first:
+//! CONNECTION_CLOSE, handshake flights, probes, control frames. Then data is sent as far as the congestion window and
+//! the pacer permit. Each packet is as full as possible, and contains an acknowledgment if one is due. If an
+//! acknowledgment is still due, an ACK-only packet follows last.
 //!
 //! ACK-only packets are neither limited by the window nor paced.
 
@@ -32,33 +32,33 @@ const SAMPLED: u32 = 4;
 pub struct Transmit {
     /// The header.
     pub header: QuicHeader,
-    /// The data that accompanies the header.
+    /// The contents of the datagram that the header does not contain.
     pub beside: DatagramContents,
 }
 
-/// The data that accompanies the header of a datagram to send.
+/// The contents of a datagram that its header does not contain.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramContents {
     /// The ranges after the first of an ACK in the short form. The header states how many are valid.
     pub ranges: SegmentOptions,
-    /// The packets, unless the header alone describes the datagram.
+    /// The packets of the datagram; `None` if the header alone describes the datagram.
     pub datagram: Option<QuicDatagram>,
     /// Buffers for later packets.
     spare: BufferPool,
     /// The UDP payload of the datagram in bytes.
     pub udp_payload_bytes: u32,
-    /// The ECN bits of the IP packet that contains the datagram.
+    /// The ECN codepoint of the IP packet that contains the datagram.
     pub codepoint: EcnCodepoint,
 }
 
 impl DatagramContents {
-    /// Takes back the buffers of an unused datagram for reuse.
+    /// Stores the buffers of a datagram that is no longer used, for reuse.
     pub fn recycle(&mut self, datagram: QuicDatagram) {
         self.spare.recycle(datagram);
     }
 }
 
-/// The next datagram to send.
+/// The result of [`Connection::next_datagram`]: the kind of the next datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextDatagram(Next);
 
@@ -103,12 +103,13 @@ impl Draft {
 }
 
 impl Connection {
-    /// Writes the next datagram to `out`; returns `false` if there is none to send now. Call until it returns `false`.
+    /// Writes the next datagram to `out`; returns `false` if there is none to send now. Call this function until it
+    /// returns `false`.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Transmit) -> bool {
         self.poll_datagram_into(now, &mut out.header, &mut out.beside)
     }
 
-    /// Like [`Connection::poll_transmit`], but writes the header to memory of the host.
+    /// Like [`Connection::poll_transmit`], but writes the header to a separate location.
     #[inline]
     pub fn poll_datagram_into(&mut self, now: Instant, header: &mut QuicHeader, out: &mut DatagramContents) -> bool {
         match self.next_datagram(now) {
@@ -117,8 +118,8 @@ impl Connection {
         }
     }
 
-    /// Determines the next datagram, for [`Connection::fill_datagram`]; `None` if there is none. A host can thus
-    /// reserve memory only when there may be a datagram.
+    /// Determines the next datagram, for [`Connection::fill_datagram`]; `None` if there is none. With this function, a
+    /// host can allocate memory only when there may be a datagram to send.
     #[inline]
     pub fn next_datagram(&mut self, now: Instant) -> Option<NextDatagram> {
         if self.unusual != 0 {
@@ -141,8 +142,8 @@ impl Connection {
         self.data.received.is_due(now).then_some(NextDatagram(Next::Ack))
     }
 
-    /// Writes the datagram that [`Connection::next_datagram`] determined; returns `false` if there is none after all.
-    /// Must be the next call after [`Connection::next_datagram`].
+    /// Writes the datagram that [`Connection::next_datagram`] determined; returns `false` if there is no datagram to
+    /// send. This must be the next call after [`Connection::next_datagram`].
     #[inline]
     pub fn fill_datagram(
         &mut self,
@@ -398,7 +399,7 @@ impl Connection {
         false
     }
 
-    /// Postpones the deadline of a due acknowledgement that cannot be sent before another event. Otherwise virtual time
+    /// Postpones the deadline of a due acknowledgment that cannot be sent before another event. Otherwise virtual time
     /// would not advance.
     fn postpone_ack(&mut self, now: Instant) {
         if self.data.received.is_due(now) {

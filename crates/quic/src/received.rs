@@ -1,14 +1,15 @@
 //! The receiving side of a packet number space: received packets, and when they are acknowledged (RFC 9000 section
 //! 13.2).
 //!
-//! An acknowledgement is sent immediately for every second ack-eliciting packet, for a packet that creates or fills a
-//! gap, for a packet marked CE, and in the Initial and Handshake spaces. Otherwise it is sent max_ack_delay after the
-//! packet. With ACK_FREQUENCY, the peer sets the number of packets, the delay and the size of the gap.
+//! An acknowledgment is sent immediately for every second ack-eliciting packet, and for a packet that creates or fills
+//! a gap or is marked CE. In the Initial and Handshake spaces, all acknowledgments are immediate. Otherwise an
+//! acknowledgment is sent max_ack_delay after the packet. With ACK_FREQUENCY, the peer sets the number of packets, the
+//! delay and the size of the gap.
 //!
 //! Ranges are discarded once the peer is known to have received them. Beyond a maximum number, the oldest ranges are
-//! discarded too. Packets below a discarded range then count as duplicates. An end that only receives needs
-//! acknowledgements of its own acknowledgements. While it has more than one range, it adds a PING to every 32nd
-//! successive ACK-only packet (section 13.2.4).
+//! discarded too. Packets below a discarded range then count as duplicates. An endpoint that only receives needs
+//! acknowledgments of its own acknowledgments. While such an endpoint stores more than one range, it adds a PING to
+//! every 32nd successive ACK-only packet (section 13.2.4).
 
 use fullpipe_transport::ranges::RangeSet;
 use fullpipe_units::{Duration, EcnCodepoint, Instant};
@@ -19,13 +20,13 @@ const MOST_RANGES: usize = 32;
 /// The number of successive ACK-only packets after which an end adds a PING, so that the peer acknowledges them.
 const ALONE: u32 = 32;
 
-/// The policy for acknowledgements.
+/// The policy for acknowledgments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckPolicy {
-    /// The number of ack-eliciting packets after which an acknowledgement is sent immediately.
+    /// The number of ack-eliciting packets after which an acknowledgment is sent immediately.
     pub(crate) every: u64,
     pub(crate) max_delay: Duration,
-    /// The distance of a packet ahead of a missing one that causes an immediate acknowledgement; 0 disables it.
+    /// The distance of a packet ahead of a missing one that causes an immediate acknowledgment; 0 disables it.
     pub(crate) reordering: u64,
 }
 
@@ -39,11 +40,11 @@ pub(crate) struct ReceiveSpace {
     floor: u64,
     /// The ECN counts; `None` until a packet with an ECN codepoint arrives.
     ecn: Option<Box<EcnCounts>>,
-    /// Ack-eliciting packets since the last acknowledgement.
+    /// Ack-eliciting packets since the last acknowledgment.
     eliciting: u64,
-    /// When an acknowledgement is due; [`Instant::NEVER`] if none is.
+    /// When an acknowledgment is due; [`Instant::NEVER`] if none is.
     pub(crate) ack_at: Instant,
-    /// Whether a packet of any kind has arrived since the last acknowledgement.
+    /// Whether a packet of any kind has arrived since the last acknowledgment.
     fresh: bool,
     alone: u32,
 }
@@ -164,7 +165,7 @@ impl ReceiveSpace {
         }
     }
 
-    /// Whether a packet fills a gap, or creates one that requires an immediate acknowledgement.
+    /// Whether a packet fills a gap, or creates one that requires an immediate acknowledgment.
     #[cold]
     fn is_out_of_order(&self, number: u64, expected: u64, reordering: u64) -> bool {
         if number < expected {
@@ -174,29 +175,29 @@ impl ReceiveSpace {
         number - expected >= reordering.saturating_sub(1).max(1) || reordering <= 1
     }
 
-    /// Handles the peer's request for an immediate acknowledgement (IMMEDIATE_ACK).
+    /// Handles the peer's request for an immediate acknowledgment (IMMEDIATE_ACK).
     pub(crate) fn acknowledge_now(&mut self, now: Instant) {
         self.ack_at = now;
     }
 
-    /// Postpones a due acknowledgement that cannot be sent now.
+    /// Postpones a due acknowledgment that cannot be sent now.
     pub(crate) fn postpone(&mut self, until: Instant) {
         self.ack_at = until;
     }
 
-    /// Whether an acknowledgement is due.
+    /// Whether an acknowledgment is due.
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.ack_at <= now
     }
 
-    /// Whether packets await an acknowledgement, which can accompany other frames.
+    /// Whether packets await an acknowledgment, which can accompany other frames.
     #[inline]
     pub(crate) fn has_fresh(&self) -> bool {
         self.fresh && !self.ack_at.is_never()
     }
 
-    /// The ACK Delay field of an acknowledgement sent now.
+    /// The ACK Delay field of an acknowledgment sent now.
     #[inline]
     pub(crate) fn delay(&self, now: Instant, exponent: u8) -> u64 {
         (now.saturating_since(self.largest_at).as_nanos() / 1000) >> exponent.min(20)
@@ -221,7 +222,7 @@ impl ReceiveSpace {
         self.ecn.as_deref().copied()
     }
 
-    /// Records that an acknowledgement is sent; `alone` if the packet has no other frames. Returns whether to add a
+    /// Records that an acknowledgment is sent; `alone` if the packet has no other frames. Returns whether to add a
     /// PING.
     #[inline]
     pub(crate) fn on_ack_sent(&mut self, alone: bool) -> bool {
@@ -240,7 +241,7 @@ impl ReceiveSpace {
         true
     }
 
-    /// Handles the peer's receipt of acknowledgements up to a number: lower packets are not acknowledged again (section
+    /// Handles the peer's receipt of acknowledgments up to a number: lower packets are not acknowledged again (section
     /// 13.2.4).
     pub(crate) fn on_ack_acknowledged(&mut self, largest: u64) {
         // The range of that number remains, so that the newest packet is always acknowledged.

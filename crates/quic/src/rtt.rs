@@ -1,5 +1,5 @@
-//! Round-trip time (RFC 9002 section 5). The estimator is that of TCP, but subtracts the delay that the peer reports
-//! from a sample, unless the result would be below the smallest sample.
+//! Round-trip time (RFC 9002 section 5). The estimator is that of TCP, with one difference. It subtracts the delay that
+//! the peer reports from a sample, unless the result would be less than the smallest sample.
 
 use fullpipe_units::{Duration, Instant};
 
@@ -76,7 +76,7 @@ impl RttEstimator {
         self.first_at.is_some()
     }
 
-    /// The probe time-out without the peer's delay and without backoff (section 6.2.1).
+    /// The probe timeout without the peer's delay and without backoff (section 6.2.1).
     #[inline]
     pub(crate) fn pto(&self) -> Duration {
         self.pto

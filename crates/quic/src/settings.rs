@@ -1,4 +1,4 @@
-//! Settings of both ends of a QUIC flow (stack, congestion control and connection), the keys of the scenario table
+//! Settings of both endpoints of a QUIC flow (stack, congestion control and connection), the keys of the scenario table
 //! `quic`, and the checks for contradictory keys.
 
 use crate::config::{CERTIFICATE_KEYS, CONNECTION_KEYS, Config, MODEL_KEYS};
@@ -14,32 +14,32 @@ use fullpipe_schema::{
 use fullpipe_transport::quic::{self, Cryptography, GRANULARITY};
 use fullpipe_units::{Distribution, Duration};
 
-/// The implementation of the ends.
+/// The implementation of the endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuicStack {
-    /// The real stack.
+    /// The real stack: noq.
     Noq,
     /// The model of this crate.
     Model,
 }
 
-/// Settings of both ends of a flow.
+/// Settings of both endpoints of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The implementation of the ends.
+    /// The implementation of the endpoints.
     pub stack: QuicStack,
     /// Name of the congestion control algorithm.
     pub congestion: String,
-    /// Whether HyStart++ (RFC 9406) is enabled in algorithms that have slow start.
+    /// Whether HyStart++ (RFC 9406) is enabled in algorithms with slow start.
     pub hystart: bool,
-    /// Seconds from the arrival of a datagram at an end of the real stack to its reaction.
+    /// Time in seconds from the arrival of a datagram at an endpoint of the real stack to the reaction of the endpoint.
     pub reaction: Distribution,
-    /// The interval between timer ticks at an end of the real stack; zero means exact timers.
+    /// The interval between timer ticks at an endpoint of the real stack; zero if timers are exact.
     pub timer_granularity: Duration,
     /// The protection of packets; the model supports only [`Cryptography::Null`].
     pub cryptography: Cryptography,
     /// Settings of the connections. The real stack uses only those for the MTU, initial window, stream buffers, idle
-    /// time-out and certificates.
+    /// timeout and certificates.
     pub connection: Config,
 }
 
@@ -57,7 +57,7 @@ impl Default for Settings {
     }
 }
 
-/// The implementations of the ends.
+/// The implementations of the endpoints.
 pub static STACKS: [(Choice, QuicStack); 2] = named! {
     /// the real stack noq, in virtual time.
     "noq" => QuicStack::Noq;
@@ -121,7 +121,7 @@ const fn of_connection(keys: &'static dyn SettingKeys<Config>) -> SettingsPart<S
     SettingsPart { keys, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection }
 }
 
-/// The table of a scenario file.
+/// The table `quic` of a scenario file.
 pub static QUIC: Table = Table {
     name: "quic",
     text: "Settings of QUIC (RFC 9000) at both ends. `[quic]` applies to all flows, `[flow.quic]` after a `[[flow]]` to that \
@@ -140,7 +140,7 @@ pub static QUIC: Table = Table {
     ..Table::EMPTY
 };
 
-/// The table and the settings that it contains.
+/// The table `quic`, with the settings that it contains.
 pub static SETTINGS: SettingsTable<Settings> = SettingsTable {
     table: &QUIC,
     keys: &[
@@ -162,12 +162,12 @@ fn of_model() -> impl Iterator<Item = &'static Field> {
     SCHEDULER.iter().chain(&scheduler::KEYS).chain(MODEL_KEYS.iter().map(|key| &key.field))
 }
 
-/// Whether a key applies only to the model.
+/// Whether a key applies only to the model and not to the real stack.
 pub fn is_model_key(key: &str) -> bool {
     of_model().any(|field| field.key == key)
 }
 
-/// Checks a filled table for contradictory keys; `path` is the path of the table.
+/// Checks a table in which all keys are present for contradictory keys; `path` is the path of the table.
 pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
     if tree.choice_value("stack", &STACKS) == QuicStack::Model {
         if tree.choice_value("cryptography", &quic::CRYPTOGRAPHY) != Cryptography::Null {

@@ -59,7 +59,7 @@ pub(crate) mod flag {
 pub(crate) enum FrameRecord {
     Stream(u32, PackedChunk),
     Crypto(PackedChunk),
-    /// An acknowledgement up to this number.
+    /// An acknowledgment up to this number.
     Ack(u64),
     MaxData,
     MaxStreamData(u64),

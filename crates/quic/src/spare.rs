@@ -7,8 +7,8 @@ use fullpipe_wire::{QuicDatagram, QuicFrame, QuicPacket};
 /// The number of vectors of each kind in the pool.
 const SPARES: usize = 8;
 
-/// A pool of empty vectors. With many losses, most acknowledgements and retransmissions have a [`QuicDatagram`].
-/// Without the pool, allocations were a sixth of all instructions.
+/// A pool of empty vectors. With many losses, most acknowledgments and retransmissions have a [`QuicDatagram`]. Without
+/// the pool, allocations were a sixth of all instructions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BufferPool {
     pub(crate) packets: Vec<Vec<QuicPacket>>,

@@ -10,7 +10,7 @@ pub enum State {
     Opening,
     /// The handshake is complete.
     Open,
-    /// This end has closed the connection and responds to further packets.
+    /// This endpoint has closed the connection and responds to further packets.
     Closing,
     /// The peer has closed the connection.
     Draining,
@@ -23,11 +23,11 @@ pub enum State {
 pub struct Statistics {
     /// QUIC packets sent.
     pub sent_packets: u64,
-    /// Ack-eliciting packets among them.
+    /// Ack-eliciting packets sent.
     pub eliciting_packets: u64,
-    /// QUIC packets declared lost, without MTU probes.
+    /// QUIC packets declared lost, except MTU probes.
     pub lost_packets: u64,
-    /// Packets among them that were acknowledged later.
+    /// Packets declared lost that were acknowledged later.
     pub spuriously_lost_packets: u64,
     /// UDP datagrams sent.
     pub sent_datagrams: u64,
@@ -37,35 +37,35 @@ pub struct Statistics {
     pub received_packets: u64,
     /// QUIC packets received more than once.
     pub duplicate_packets: u64,
-    /// QUIC packets dropped because keys were missing.
+    /// QUIC packets dropped because their keys were not available.
     pub unreadable_packets: u64,
     /// Bytes of UDP payload received.
     pub received_bytes: u64,
-    /// Bytes of streams sent for the first time.
+    /// Bytes of stream data sent for the first time.
     pub stream_bytes_sent: u64,
-    /// Bytes of streams retransmitted.
+    /// Bytes of stream data retransmitted.
     pub stream_bytes_resent: u64,
-    /// Bytes of streams passed to the application.
+    /// Bytes of stream data passed to the application.
     pub stream_bytes_read: u64,
-    /// Expiries of the probe timer.
+    /// Number of expirations of the probe timer.
     pub probe_timeouts: u64,
-    /// Number of recoveries.
+    /// Number of recovery periods.
     pub recoveries: u64,
-    /// Times that persistent congestion was established.
+    /// Number of times that persistent congestion was established.
     pub persistent_congestions: u64,
-    /// Recoveries undone, because all packets declared lost have arrived.
+    /// Number of recovery periods that were undone because all packets declared lost had arrived.
     pub undone_recoveries: u64,
     /// DATAGRAM frames received.
     pub datagrams_received: u64,
-    /// DATAGRAM frames among them that were dropped because the application did not fetch them; up to 1024 are queued.
+    /// Received DATAGRAM frames that were dropped because more than 1024 frames were waiting for the application.
     pub datagrams_dropped: u64,
-    /// DATAGRAM frames lost.
+    /// Sent DATAGRAM frames that were declared lost.
     pub datagrams_lost: u64,
-    /// Paths validated after a migration of the peer.
+    /// Number of paths validated after a migration of the peer.
     pub migrations: u64,
-    /// Largest datagram in bytes found so far.
+    /// Current maximum UDP payload of a datagram in bytes.
     pub mtu_bytes: u64,
-    /// The sum of smoothed round-trip times, one for each packet acknowledged.
+    /// The sum of smoothed round-trip times, one for each acknowledged packet.
     pub rtt_sum: Duration,
     /// The number of round-trip times in [`Statistics::rtt_sum`].
     pub rtt_count: u64,
@@ -74,13 +74,13 @@ pub struct Statistics {
 /// A packet that was declared lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPacket {
-    /// The packet type, according to the packet number space: 0-RTT counts as 1-RTT.
+    /// The packet type, according to the packet number space. A 0-RTT packet counts as a 1-RTT packet.
     pub packet_type: QuicPacketType,
     /// The packet number.
     pub number: u64,
     /// The size of the packet in bytes.
     pub bytes: u16,
-    /// Whether the packet threshold detected the loss, instead of the time threshold (RFC 9002 section 6.1).
+    /// Whether the packet threshold detected the loss. Otherwise the time threshold detected it (RFC 9002 section 6.1).
     pub by_reordering: bool,
     /// Whether the packet was a probe of the path's MTU.
     pub mtu_probe: bool,
@@ -99,18 +99,18 @@ pub struct SenderSnapshot {
     pub smoothed_rtt: Duration,
     /// Smallest round-trip time; zero before the first sample.
     pub min_rtt: Duration,
-    /// Newest round-trip sample; zero before the first.
+    /// Latest round-trip sample; zero before the first.
     pub latest_rtt: Duration,
-    /// Probe time-out without backoff.
+    /// Probe timeout without backoff.
     pub pto: Duration,
-    /// Probe time-outs since the last acknowledgement.
+    /// Probe timeouts since the last acknowledgment.
     pub pto_count: u32,
     /// Pacing rate in bits per second; 0 if not paced.
     pub pacing_bps: u64,
-    /// Newest delivery-rate sample in bits per second; 0 before the first.
+    /// Latest delivery-rate sample in bits per second; 0 before the first.
     pub delivery_rate_bps: u64,
-    /// Whether a recovery is active.
+    /// Whether the sender is in a recovery period.
     pub in_recovery: bool,
-    /// Largest datagram in bytes.
+    /// Current maximum UDP payload of a datagram in bytes.
     pub mtu_bytes: u64,
 }

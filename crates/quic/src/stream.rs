@@ -1,4 +1,4 @@
-//! One stream: its sending and its receiving part, each with the state machine of RFC 9000 section 3 and the flow
+//! One stream: its sending part and its receiving part. Each has the state machine of RFC 9000 section 3 and the flow
 //! control of section 4.
 //!
 //! **Sending.** Offsets and ranges of offsets represent written, sent, acknowledged and lost data. Lost ranges are sent
@@ -302,7 +302,7 @@ pub(crate) struct ReceiveHalf {
 /// A protocol violation in received data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamViolation {
-    /// The data exceeds the limit.
+    /// The data exceeds the flow control limit.
     FlowControl,
     /// The final size differs from an earlier one.
     FinalSize,

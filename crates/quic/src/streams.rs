@@ -677,7 +677,7 @@ impl Streams {
 /// The error for a stream ID that a frame must not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamIdError {
-    /// The ID exceeds MAX_STREAMS.
+    /// The ID exceeds the limit of MAX_STREAMS.
     LimitExceeded,
     /// The ID is that of a local stream that was not opened.
     NotOpened,
@@ -704,7 +704,7 @@ mod tests {
         (streams, index)
     }
 
-    /// Otherwise an end would try to send forever, and never send its acknowledgements.
+    /// Otherwise an end would try to send forever, and never send its acknowledgments.
     #[test]
     fn a_stream_whose_losses_have_arrived_after_all_has_nothing_to_send() {
         let (mut streams, index) = client();

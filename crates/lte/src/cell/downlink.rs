@@ -98,8 +98,8 @@ impl Reports<'_> {
     }
 }
 
-/// Returns the groups of this owner. It is a separate function so that the compiler vectorizes the comparison: 64 instructions,
-/// and 220 inside the scheduler's loop.
+/// Returns the groups of this owner. It is a separate function so that the compiler vectorizes the comparison: 64
+/// instructions, and 220 inside the scheduler's loop.
 #[inline(never)]
 fn groups_of(owner: u16, owners: &[u16; MAX_GROUPS]) -> GroupSet {
     let mut groups = 0;
@@ -239,10 +239,10 @@ impl Reports<'_> {
         [self.air.mean_downlink_signal(self.cell, number, self.measured), self.gain(ue)]
     }
 
-    /// Computes bounds of each group's report from its smallest and largest gain, if these are known. Gains change slowly with
-    /// frequency, so about half of all groups then have a single possible CQI. The others are computed on demand: few of 25
-    /// groups, since a UE with a good group is often outbid in the others. (1,200 instructions if all are needed, 3,700 without
-    /// bounds.)
+    /// Computes bounds of each group's report from its smallest and largest gain, if these are known. Gains change
+    /// slowly with frequency, so about half of all groups then have a single possible CQI. The others are computed on
+    /// demand: few of 25 groups, since a UE with a good group is often outbid in the others. (1,200 instructions if all
+    /// are needed, 3,700 without bounds.)
     fn bound_subbands(&mut self, ue: usize) -> bool {
         if !self.quick || self.air.cells() > 1 {
             return false;
@@ -497,8 +497,8 @@ impl Cell {
         self.unheard.give_back(n, list);
     }
 
-    /// Schedules retransmissions, one per UE: in their original groups if free, otherwise in the lowest free ones. Returns the
-    /// groups used.
+    /// Schedules retransmissions, one per UE: in their original groups if free, otherwise in the lowest free ones.
+    /// Returns the groups used.
     fn retransmit(&mut self, n: u64, on_air: &mut Transmissions) -> GroupSet {
         let mut taken = 0;
         self.retransmitting.sort_unstable();
@@ -611,8 +611,8 @@ impl Cell {
         self.shares = shares;
     }
 
-    /// Fills the blocks of a UE with assigned groups. A block that has no room for a PDU is not sent, and its groups stay empty.
-    /// Returns whether any block is sent.
+    /// Fills the blocks of a UE with assigned groups. A block that has no room for a PDU is not sent, and its groups
+    /// stay empty. Returns whether any block is sent.
     fn fill_downlink(&mut self, n: u64, ue: u16, groups: GroupSet, cqi: u8) -> bool {
         let index = usize::from(ue);
         let mcs = tables::mcs_of_cqi(cqi);

@@ -1,21 +1,25 @@
-//! Outer-loop link adaptation: the eNB corrects its estimate of a UE's channel by the outcome of the UE's transport blocks.
+//! Outer-loop link adaptation: the eNB corrects its estimate of a UE's channel from the outcomes of the UE's transport
+//! blocks.
 //!
-//! **Model.** For each UE and direction the eNB adds an offset to the SINR that determines the MCS. The offset starts at 0 dB. If
-//! the first transmission of a block is lost, the offset falls by [`STEP_DB`]; if it is decoded, the offset rises by a ninth of
-//! that. So the equilibrium is a loss of one in ten, the target of CQI reports (36.213 section 7.2.3). The offset corrects what
-//! reports do not contain: interference that a sounding signal is not exposed to, fading that is faster than the reports, and a
-//! CQI that only reflects the worst resource block.
+//! **Model.** For each UE and direction the eNB adds an offset to the SINR that determines the MCS. The offset starts
+//! at 0 dB. If the first transmission of a block is lost, the offset falls by [`STEP_DB`]. If the block is decoded, the
+//! offset rises by a ninth of this step. At the equilibrium, one block in ten is lost, which is the target of CQI
+//! reports (TS 36.213, clause 7.2.3). The offset compensates for effects that the reports do not contain. These are
+//! interference that does not affect a sounding signal, and fading that is faster than the reports. A CQI may also
+//! reflect only the worst resource block.
 //!
-//! In the downlink the eNB has a CQI. It represents the lowest SINR at which a UE in a flat channel would report it. The highest
-//! CQI whose SINR is not above the corrected one replaces it. In the uplink the eNB has the SINR itself.
+//! In the downlink, the eNB receives a CQI. Each CQI represents the lowest SINR at which a UE in a flat channel reports
+//! it. The eNB adds the offset to this SINR. The highest CQI whose SINR does not exceed the sum replaces the reported
+//! CQI. In the uplink, the eNB measures the SINR itself.
 //!
-//! **Limits.** A corrected CQI is 1 to 15; a CQI of 0, out of range, stays 0. The offset does not fall after a loss with CQI 1,
-//! nor rise above 0 with CQI 15, where it would have no effect until the channel changes. A block without feedback, because its
-//! UE did not decode the control region, does not count.
+//! **Limits.** A corrected CQI is 1 to 15; a CQI of 0, out of range, stays 0. With CQI 1, the offset does not fall
+//! unless it is above 0. With CQI 15, it does not rise unless it is below 0. Such a change would have no effect until
+//! the channel changes. A block without feedback, because its UE did not decode the control region, does not count.
 //!
-//! **Size of the step.** When the outcome of a block is known, six (uplink) or seven (downlink) more are in transmission with the
-//! same MCS. If the MCS is too high for the channel, all are lost: 1.6 dB at most, about the distance of two CQI. So the MCS is
-//! then one step lower, not several. With a step of 1 dB the offset would be 8 dB too low each time.
+//! **Size of the step.** When the outcome of a block is known, six (uplink) or seven (downlink) further blocks with the
+//! same MCS are in transmission. If the MCS is too high for the channel, all of them are lost. The offset then falls by
+//! at most 1.6 dB, about the distance between adjacent CQIs. The MCS is therefore one step lower, not several. With a
+//! step of 1 dB, the offset would fall by 8 dB each time.
 
 use fullpipe_units::math;
 

@@ -1,8 +1,9 @@
-//! The timers of a cell's UEs: one per UE, the earliest of its timers.
+//! The timers of a cell's UEs. Each UE has one entry, for its earliest timer.
 //!
-//! A ring contains, for each of the next subframes, the UEs whose timer expires in it, so a subframe processes only those. Timers
-//! change far more often than they expire, nearly always to a later time. Their entry then stays in place and is moved when it is
-//! found too early. A timer beyond the ring is in its last entry.
+//! A ring contains, for each of the next subframes, the UEs whose timer expires in it, so that a subframe processes
+//! only these UEs. Timers change far more often than they expire, nearly always to a later time. The entry then stays
+//! in place, and is moved when the ring reaches it before the timer expires. A timer that expires after the end of the
+//! ring is in the last entry.
 
 use super::Bits;
 use crate::subframe::subframe_from;
@@ -46,8 +47,8 @@ impl Timers {
         }
     }
 
-    /// Appends, in order, the UEs whose timer expires up to the beginning of this subframe. They have no timer until the next
-    /// [`put`](Self::put).
+    /// Appends, in order, the UEs whose timer expires up to the beginning of this subframe. They have no timer until
+    /// the next [`put`](Self::put).
     pub(super) fn expire(&mut self, subframe: u64, expired: &mut Vec<u16>) {
         let now = crate::subframe::start(subframe);
         let (first, end) = (self.next, subframe + 1);

@@ -5,14 +5,14 @@ use super::*;
 use crate::bearer::{buffer_status_bytes, buffer_status_index};
 use crate::ue::{LastTransmission, left_after};
 
-/// Subframes from the reading of a grant to the transmission (36.213 section 8.0).
+/// Subframes from the reading of a grant to the transmission (TS 36.213, clause 8.0).
 const GRANT_TO_AIR: u64 = 4;
-/// Subframes from a transmission to its retransmission (those of the reference model; 8 in 36.213 section 8.0).
+/// Subframes from a transmission to its retransmission (those of the reference model; 8 in TS 36.213, clause 8.0).
 const REPEAT: u64 = 7;
 /// Time of decoding: 13 of 14 symbols less a nanosecond after the beginning of the subframe.
 const DECODED_AFTER: Duration = Duration::from_nanos(928_570);
-/// Time after which a UE with data and without a grant reports again: the smallest retxBSR-Timer (36.331 section 6.3.2). The
-/// reference model has no such timer: there, a UE whose only grant was lost waits until it has more data.
+/// Time after which a UE with data and without a grant reports again: the smallest retxBSR-Timer (TS 36.331, clause
+/// 6.3.2). The reference model has no such timer: there, a UE whose only grant was lost waits until it has more data.
 const REMIND_AFTER: Duration = Duration::from_millis(320);
 /// When a UE has read the grants of a subframe: after the control region of 3 of 14 symbols.
 const CONTROL_REGION: Duration = Duration::from_nanos(214_286);
@@ -44,9 +44,10 @@ impl Cell {
         }
     }
 
-    /// Adds a packet that arrives during the control region of a subframe to the block of a grant in it, as far as there is room:
-    /// the block is built when the grant has been read. A later buffer status report has the remaining bytes (36.321 section
-    /// 5.4.5). [`Cell::read_grants`] has filled the block at the beginning of the subframe, so this is an additional RLC PDU.
+    /// Adds a packet that arrives during the control region of a subframe to the block of a grant in it, as far as
+    /// there is room: the block is built when the grant has been read. A later buffer status report has the remaining
+    /// bytes (TS 36.321, clause 5.4.5). [`Cell::read_grants`] has filled the block at the beginning of the subframe, so
+    /// this is an additional RLC PDU.
     pub(super) fn fill_late(&mut self, ue: usize, bearer: usize, at: Instant) {
         let owner = &mut self.ues[ue];
         let Some((of, slot)) = owner.grant_read else { return };
@@ -101,7 +102,8 @@ impl Cell {
         if last < offset { 0 } else { last - (last - offset) % period }
     }
 
-    /// The SINR of a UE's uplink by resource block, as the eNB estimates it in subframe `n`; `None` without an estimate.
+    /// The SINR of a UE's uplink by resource block, as the eNB estimates it in subframe `n`; `None` without an
+    /// estimate.
     fn uplink_channel(&mut self, ue: usize, n: u64, shared: &CellContext) -> Option<&ResourceBlockRow> {
         let UplinkReports::Sounding { period } = self.uplink_reports else {
             let measured = self.ues[ue].sounded.as_ref();
@@ -339,8 +341,8 @@ impl Cell {
         divide(row, &noise);
     }
 
-    /// Stores the channel measurement of a transmission. One measurement is kept, as in the reference model. Resource blocks
-    /// outside it have the mean of those inside.
+    /// Stores the channel measurement of a transmission. One measurement is kept, as in the reference model. Resource
+    /// blocks outside it have the mean of those inside.
     fn learn(&mut self, ue: usize, n: u64, first: usize, count: usize, row: &ResourceBlockRow) {
         let mut known = [row[first..first + count].iter().sum::<f32>() / count as f32; ROW_LANES];
         known[first..first + count].copy_from_slice(&row[first..first + count]);

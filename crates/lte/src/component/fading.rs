@@ -1,4 +1,4 @@
-//! Fading: its kinds in scenarios, their keys, and the construction of fading from settings.
+//! The kinds of fading in scenarios, their keys, and the construction of fading from settings.
 
 use crate::config::CellCarrier;
 use crate::radio::RadioError as Refused;
@@ -13,7 +13,7 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The source of the gains of one direction.
+/// The source of the fading gains of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FadingSource {
     /// No fading.
@@ -22,12 +22,12 @@ pub enum FadingSource {
     Generator {
         /// Delay profile.
         profile: DelayProfile,
-        /// Speed in km/h.
+        /// Speed of the UE in km/h.
         speed_kmh: f64,
-        /// Length in seconds of fading that is generated once and repeated; `None`: not repeated.
+        /// Length in seconds of the fading that is generated once and repeated; `None` if the fading is not repeated.
         repeat_s: Option<u32>,
     },
-    /// Fading from a file.
+    /// Fading that is read from a trace file.
     Trace {
         /// Path of the file.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub enum FadingSource {
 }
 
 impl FadingSource {
-    /// Returns the trace file, if there is one.
+    /// Returns the path of the trace file; `None` if the fading is not from a file.
     pub fn file(&self) -> Option<&Path> {
         match self {
             FadingSource::Trace { path, .. } => Some(path),
@@ -83,8 +83,8 @@ pub(super) struct FadingContext {
 const SPEED: &[Field] = keys! {
     /// Speed that determines the Doppler shift only. Other keys define the movement of UEs.
     "speed" ["km/h"]: FieldKind::number(0.0, 1000.0), default "3.0";
-    /// Length of fading that is generated once for all pairs and repeated, in whole seconds. Each pair starts at a random
-    /// position. It is as fast as a trace.
+    /// Length of fading that is generated once for all pairs and repeated, in whole seconds. Each pair starts at a
+    /// random position. It is as fast as a trace.
     "repeat": FieldKind::duration(Duration::from_secs(1), Duration::from_secs(60)), optional "never";
 };
 

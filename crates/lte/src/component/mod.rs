@@ -1,4 +1,4 @@
-//! LTE as an access network of a scenario: its keys, the settings that they give, and the medium that is built from them.
+//! LTE as an access network of a scenario: its keys, its settings, and the medium that is built from the settings.
 
 mod antenna;
 mod fading;

@@ -507,7 +507,8 @@ fn limits(rlc: &Tree, peak_bytes_per_ms: u64, reference: RlcConfig) -> RlcConfig
     }
 }
 
-/// Reads a packet filter. The result has one filter per pair of addresses, since a host has one address of each IP version.
+/// Reads a packet filter. The result has one filter per pair of addresses, since a host has one address of each IP
+/// version.
 fn packet_filters(
     reader: &mut SettingsReader<'_, '_>,
     context: &AccessContext<'_>,

@@ -16,15 +16,16 @@ use fullpipe_network::medium::Medium;
 use fullpipe_units::{Distribution, Duration, Instant, NodeId, RandomStream};
 use std::path::Path;
 
-/// Shortest time through the downlink. A transmission is on the air two subframes after its scheduling and decoded at the end of
-/// that subframe. A packet that arrives at the very beginning of a subframe misses its scheduling.
+/// Shortest time through the downlink. A transmission is on the air two subframes after its scheduling and decoded at
+/// the end of that subframe. A packet that arrives at the very beginning of a subframe misses its scheduling.
 const LEAST_DOWNLINK: Duration = Duration::from_millis(3);
-/// Shortest time through the uplink. A UE fills its transport block after reading the grant, so packets that arrive in the first
-/// 3 symbols of that subframe, at most 214 286 ns less one, are included. The UE sends the block four subframes later, and it is
-/// decoded after 13 of its 14 symbols. (A UE without a grant takes 7 ms more, for the buffer status report and the grant.)
+/// Shortest time through the uplink. A UE fills its transport block after reading the grant, so packets that arrive in
+/// the first 3 symbols of that subframe, at most 214 286 ns less one, are included. The UE sends the block four
+/// subframes later, and it is decoded after 13 of its 14 symbols. (A UE without a grant takes 7 ms more, for the buffer
+/// status report and the grant.)
 const LEAST_UPLINK: Duration = Duration::from_nanos(4_714_285);
 
-/// Settings of an LTE access network: a gateway, cells, UEs.
+/// Settings of an LTE access network: its gateway, cells and UEs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LteSettings {
     /// Name, unique among links and media.
@@ -35,11 +36,12 @@ pub struct LteSettings {
     pub stations: Vec<NodeId>,
     /// Largest IP packet in bytes.
     pub mtu_bytes: u32,
-    /// Sources of the fading, downlink and uplink; all cells have the same carriers.
+    /// Sources of the fading, downlink first. All cells have the same carriers.
     pub fading: [FadingSource; 2],
-    /// By UE: when it is switched on, in seconds, if it attaches during the run.
+    /// Time in seconds at which each UE is switched on, in the order of [`Config::ues`]. UEs that are attached from the
+    /// start ignore it.
     pub switched_on_s: Vec<Distribution>,
-    /// Packet classifiers by UE; empty if no UE has dedicated bearers.
+    /// Packet classifiers in the order of [`Config::ues`]; empty if no UE has dedicated bearers.
     pub classifiers: Vec<Classifier>,
     /// The remaining settings. Values that are drawn for each run (seed, fading, switch-on times) are not set.
     pub config: Config,
@@ -67,8 +69,8 @@ impl LteSettings {
         Ok(config)
     }
 
-    /// Upper bound of the bytes that all cells together can carry in a subframe. Transport blocks with few resource blocks may
-    /// have more bytes per resource block than one with the whole band.
+    /// Upper bound of the bytes that all cells together can carry in a subframe. Transport blocks with few resource
+    /// blocks may have more bytes per resource block than one with the whole band.
     fn most_bytes_per_subframe(&self, way: MediumDirection) -> u64 {
         let (cells, ues) = (&self.config.cells, &self.config.ues);
         let (bytes, carrier, layers): (fn(u8, usize) -> u32, _, _) = match way {
@@ -117,11 +119,11 @@ impl AccessNetworkSettings for LteSettings {
         DirectionBounds { rate_bps: 8_000 * self.most_bytes_per_subframe(way), least_delay: least + core }
     }
 
-    /// Two events per subframe: the processing of the cell, and the offer of packets that arrived since the last subframe.
-    /// Subframes without work cause no events, so a run with little traffic has fewer.
+    /// Two events per subframe: the processing of the cell, and the offer of packets that arrived since the last
+    /// subframe. Subframes without work cause no events, so a run with little traffic has fewer.
     fn cost(&self, duration: Duration) -> MediumCost {
-        /// CPU time of an event with a single UE, and for each additional one, in events of the benchmark `tcp-1`. Measured with
-        /// `lte-1`, `lte-50` and `lte-500`.
+        /// CPU time of an event with a single UE, and for each additional one, in events of the benchmark `tcp-1`.
+        /// Measured with `lte-1`, `lte-50` and `lte-500`.
         const WEIGHT: [f64; 2] = [8.0, 0.25];
         /// Memory of a UE at both ends of its bearers, in bytes. Measured with `lte-500`.
         const UE_BYTES: f64 = 20e3;

@@ -1,14 +1,16 @@
-//! Adaptive modulation and coding: the CQI that a UE reports for an SINR (3GPP TS 36.213 clause 7.2.3).
+//! Adaptive modulation and coding: the CQI that a UE reports for an SINR (3GPP TS 36.213, clause 7.2.3).
 //!
-//! There are two methods, as in ns-3's LTE model. *Error model*: the MCS is raised from 0 while a transport block of the reported
-//! resources would be lost with at most 10 %. The CQI is the highest whose efficiency is below that of the last MCS that passed,
-//! so that MCS 0 alone gives CQI 0. *Piro*: the CQI of each resource block follows from the Shannon bound with a gap that depends
-//! on the bit error rate (Seo and Lee 2004). The result is their mean, rounded down.
+//! There are two methods, as in ns-3's LTE model. *Error model*: the MCS increases from 0 while the loss probability of
+//! a transport block in the reported resource blocks is at most 10 %. The CQI is the highest whose efficiency is below
+//! that of the last MCS that passed. If only MCS 0 passes, the CQI is 0. *Piro*: the CQI of each resource block follows
+//! from the Shannon bound with a gap that depends on the bit error rate (Seo and Lee 2004). The result is their mean,
+//! rounded down.
 //!
-//! [`reference_cqi`] performs the search of the error model. [`CqiTables`] gives the same result from precomputed tables. The
-//! error rate falls with mutual information, so each MCS passes from a threshold of mean information on. The thresholds do not
-//! increase with the MCS everywhere, and the search ends at the first MCS that fails, so the running maximum decides. The mean of
-//! a row lies between the information of its smallest and its largest entry, which usually saves the evaluation of a modulation.
+//! [`reference_cqi`] performs the search of the error model. [`CqiTables`] gives the same result from precomputed
+//! tables. The error rate decreases with mutual information, so each MCS passes above a threshold of mean information.
+//! The search ends at the first MCS that fails. Because the thresholds do not always increase with the MCS, their
+//! running maximum applies. The mean information of a row lies between that of its smallest and that of its largest
+//! entry. These bounds usually make the evaluation of a modulation unnecessary.
 
 use super::bandwidth::Bandwidth;
 use super::errors::ErrorModel;
@@ -18,7 +20,7 @@ use super::{ROW_LANES, smallest_that};
 use fullpipe_units::math;
 use std::sync::Arc;
 
-/// Largest number of groups of a report, rounded up to whole vectors.
+/// Largest number of resource block groups in a report, rounded up to whole SIMD vectors.
 pub const MAX_GROUPS: usize = 32;
 
 /// The bit error rate of the uplink, and the default for the downlink with [`Amc::Piro`].
@@ -46,13 +48,13 @@ pub fn spectral_efficiency(bit_error_rate: f64, sinr: f64) -> f64 {
     math::log2(1.0 + sinr / gap)
 }
 
-/// Returns the highest CQI with less than this efficiency in bits per symbol; 0 if there is none.
+/// Returns the highest CQI whose efficiency is less than `efficiency` in bits per symbol; 0 if there is none.
 pub fn cqi_of_efficiency(efficiency: f64) -> u8 {
     (1..16).rev().find(|&cqi| cqi_efficiency(cqi) < efficiency).unwrap_or(0)
 }
 
-/// Returns the CQI for these resource blocks, with a reference transport block of the same size. It is computed by the
-/// definition, which is slow.
+/// Returns the CQI for resource blocks with these linear SINRs. The reference transport block occupies the same
+/// resource blocks. The function evaluates the definition directly, which is slow.
 pub fn reference_cqi(amc: Amc, model: &ErrorModel, sinr: &[f32]) -> u8 {
     match amc {
         Amc::ErrorModel => {
@@ -84,9 +86,9 @@ fn cqi_of_passed(passed: usize) -> u8 {
     }
 }
 
-/// Returns the CQI of an uplink channel from its smallest linear SINR: as [`Amc::Piro`] with [`BIT_ERROR_RATE`], with the SINR
-/// rounded to steps of 1/8 dB (towards 0 dB) as in the base station's measurement. It is computed by the definition, which is
-/// slow.
+/// Returns the CQI of an uplink channel from its smallest linear SINR. The method is [`Amc::Piro`] with
+/// [`BIT_ERROR_RATE`]. As in the base station's measurement, the SINR is rounded toward 0 dB to a multiple of 1/8 dB.
+/// The function evaluates the definition directly, which is slow.
 pub fn reference_uplink_cqi(smallest_sinr: f32) -> u8 {
     let eighths = (8.0 * 10.0 * math::log10(f64::from(smallest_sinr))).trunc();
     let sinr = math::pow(10.0, eighths / 80.0);
@@ -101,8 +103,8 @@ fn uplink_thresholds() -> [f32; 15] {
 /// The results of the error model's search for blocks of one size.
 #[derive(Clone, Debug)]
 struct Search {
-    /// By modulation: the mean mutual information from which an MCS and all lower ones with its modulation pass; infinity beyond
-    /// the last.
+    /// By modulation: the mean mutual information from which an MCS and all lower ones with its modulation pass;
+    /// infinity beyond the last.
     passes: [[f32; 16]; 3],
     /// By modulation: if all entries of a row are below this, none of its MCS pass.
     none_below: [f32; 3],
@@ -205,7 +207,7 @@ enum Rule {
     Piro([f32; 15]),
 }
 
-/// CQI of rows of SINR, precomputed for a bandwidth and a method.
+/// Tables that give the CQI of a row of SINRs, precomputed for a bandwidth and a method.
 #[derive(Clone, Debug)]
 pub struct CqiTables {
     bandwidth: Bandwidth,
@@ -223,8 +225,8 @@ pub struct CqiTables {
     best: f32,
 }
 
-/// Number of SINR steps, rounded up to a power of two: 64 per octave, from 2^-6 to 2^9. The distance of two CQI is about 40
-/// steps.
+/// Number of SINR steps, rounded up to a power of two: 64 per octave, from 2^-6 to 2^9. The distance of two CQI is
+/// about 40 steps.
 const STEPS: usize = 1024;
 const LOWEST_STEP: f32 = 1.0 / 64.0;
 /// The largest number below 2^9.
@@ -252,7 +254,8 @@ fn by_step(most: bool, of: impl Fn(f32) -> u8) -> [u8; STEPS] {
     })
 }
 
-/// The steps of the products of each gain and both factors. A separate function, so that the compiler vectorizes over groups.
+/// The steps of the products of each gain and both factors. A separate function, so that the compiler vectorizes over
+/// groups.
 #[inline(never)]
 fn steps(gains: &[f32; MAX_GROUPS], factors: [f32; 2]) -> [u32; MAX_GROUPS] {
     let mut steps = [0; MAX_GROUPS];
@@ -339,12 +342,13 @@ impl CqiTables {
         }
     }
 
-    /// Returns the CQI of the whole band from the linear SINR of its resource blocks. Entries beyond the band are ignored.
+    /// Returns the CQI of the whole band from the linear SINR of its resource blocks. Entries beyond the band are
+    /// ignored.
     pub fn wideband_cqi(&self, sinr: &[f32]) -> u8 {
         self.block(&sinr[..self.bandwidth.resource_blocks()], true)
     }
 
-    /// Computes the CQI of each whole group; 0 beyond the last.
+    /// Writes the CQI of each whole resource block group to `out`; 0 beyond the last group.
     pub fn fill_subband_cqis(&self, sinr: &[f32], out: &mut [u8; MAX_GROUPS]) {
         *out = [0; MAX_GROUPS];
         let groups = self.bandwidth.groups();
@@ -390,9 +394,9 @@ impl CqiTables {
         cqi[0]
     }
 
-    /// Computes bounds of the CQI of groups whose SINR are between the products of `smallest` or `largest` with both factors,
-    /// multiplied in this order. Writes the upper bounds, with 0 beyond the last group, and returns the groups whose lower bound
-    /// is less.
+    /// Computes bounds of the CQI of groups whose SINR are between the products of `smallest` or `largest` with both
+    /// factors, multiplied in this order. Writes the upper bounds, with 0 beyond the last group, and returns the groups
+    /// whose lower bound is less.
     pub(crate) fn bound_groups(
         &self,
         [smallest, largest]: [&[f32; MAX_GROUPS]; 2],
@@ -411,19 +415,20 @@ impl CqiTables {
         super::bits_of(&differ)
     }
 
-    /// Returns an upper bound of all reports of a row with no entry above this: [`ceiling`](Self::max_cqi), or slightly more.
+    /// Returns an upper bound of all reports of a row with no entry above this: [`ceiling`](Self::max_cqi), or slightly
+    /// more.
     #[inline]
     pub(crate) fn quick_ceiling(&self, largest_sinr: f32) -> u8 {
         self.ceilings[step(largest_sinr) as usize & (STEPS - 1)]
     }
 
-    /// Returns the highest CQI in any report of a row with no entry above this.
+    /// Returns the highest CQI in any report for a row without an entry above `largest_sinr` (linear).
     pub fn max_cqi(&self, largest_sinr: f32) -> u8 {
         reached(&self.ceiling, largest_sinr)
     }
 
-    /// Returns the CQI, from 1 to 15, of a flat channel with `gain` times the smallest SINR for which a UE reports `cqi`. CQI 0,
-    /// out of range, stays 0.
+    /// Returns the CQI, from 1 to 15, of a flat channel with `gain` times the smallest SINR for which a UE reports
+    /// `cqi`. CQI 0, out of range, stays 0.
     pub fn correct_cqi(&self, cqi: u8, gain: f32) -> u8 {
         match cqi {
             0 => 0,
@@ -433,8 +438,8 @@ impl CqiTables {
         }
     }
 
-    /// Whether a row with no entry below this has the best channel for certain: every CQI is 15, the mean mutual information of
-    /// any of its blocks is 1 with every MCS, and its control channel is never lost.
+    /// Whether every row without an entry below `smallest_sinr` (linear) is a perfect channel. Every CQI is then 15,
+    /// and the control region is always decoded. The mean mutual information of any of its blocks is 1 with every MCS.
     #[inline]
     pub fn is_max_everywhere(&self, smallest_sinr: f32) -> bool {
         smallest_sinr >= self.best
@@ -602,9 +607,9 @@ mod tests {
         }
     }
 
-    /// The gap is -ln(5 * 0.00005) / 1.5 = 5.529. CQI 8 needs more than 5.529 (2^1.91 - 1) = 15.25, or 11.83 dB: 95 eighths of a
-    /// dB are enough and 94 are not. CQI 1 needs more than 5.529 (2^0.15 - 1) = 0.606, or -2.18 dB: -17 eighths are enough, to
-    /// which -2.24 dB is rounded.
+    /// The gap is -ln(5 * 0.00005) / 1.5 = 5.529. CQI 8 needs more than 5.529 (2^1.91 - 1) = 15.25, or 11.83 dB: 95
+    /// eighths of a dB are enough and 94 are not. CQI 1 needs more than 5.529 (2^0.15 - 1) = 0.606, or -2.18 dB: -17
+    /// eighths are enough, to which -2.24 dB is rounded.
     #[test]
     fn uplink_sinr_is_rounded_to_eighths_of_a_decibel_towards_zero() {
         let tables =

@@ -1,10 +1,10 @@
 //! Antennas: gain by direction, and the effect of several antennas on the SINR.
 //!
-//! The cosine model has a gain of 20 n log10(cos(phi/2)) dB at an angle phi from its axis. The exponent n is such that the gain
-//! is 3 dB lower at half of the beam width.
+//! The cosine model has a gain of 20 n log10(cos(phi/2)) dB at an angle phi from its axis. The exponent n is such that
+//! the gain is 3 dB lower at half of the beam width.
 //!
-//! A transmission mode multiplies the SINR by a constant, the mean gain of uncorrelated antennas, as in ns-3 (Catreux and others
-//! 2002). With two layers, each is a transport block of its own at that SINR.
+//! A transmission mode multiplies the SINR by a constant, the mean gain of uncorrelated antennas, as in ns-3 (Catreux
+//! and others 2002). With two layers, each layer is a separate transport block with that SINR.
 
 use fullpipe_units::math;
 
@@ -20,7 +20,7 @@ pub enum Antenna {
         orientation_degrees: f64,
         /// Angle over which the gain is within 3 dB of its maximum, in degrees, below 360.
         beam_width_degrees: f64,
-        /// Gain on the axis, dB.
+        /// Gain on the axis in dB.
         largest_gain_db: f64,
     },
 }
@@ -44,23 +44,23 @@ impl Antenna {
     }
 }
 
-/// A transmission mode of the downlink (3GPP TS 36.213 clause 7.1).
+/// A transmission mode of the downlink (3GPP TS 36.213, clause 7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TransmissionMode {
-    /// 1: one antenna.
+    /// Mode 1: one antenna.
     #[default]
     SingleAntenna,
-    /// 2: transmit diversity.
+    /// Mode 2: transmit diversity.
     TransmitDiversity,
-    /// 3: open-loop spatial multiplexing.
+    /// Mode 3: open-loop spatial multiplexing.
     OpenLoopMultiplexing,
-    /// 4: closed-loop spatial multiplexing.
+    /// Mode 4: closed-loop spatial multiplexing.
     ClosedLoopMultiplexing,
-    /// 5: multi-user MIMO.
+    /// Mode 5: multi-user MIMO.
     MultiUser,
-    /// 6: closed-loop with a single layer.
+    /// Mode 6: closed-loop spatial multiplexing with a single layer.
     ClosedLoopSingleLayer,
-    /// 7: one antenna on port 5.
+    /// Mode 7: a single antenna on port 5.
     SinglePort5,
 }
 
@@ -76,7 +76,7 @@ impl TransmissionMode {
         TransmissionMode::SinglePort5,
     ];
 
-    /// The number of layers: parallel transport blocks.
+    /// Returns the number of layers, which is the number of parallel transport blocks.
     pub fn layers(self) -> usize {
         match self {
             TransmissionMode::OpenLoopMultiplexing
@@ -86,7 +86,7 @@ impl TransmissionMode {
         }
     }
 
-    /// The gain of each layer's SINR in dB.
+    /// Returns the gain of each layer's SINR in dB.
     pub fn gain_db(self) -> f64 {
         match self {
             TransmissionMode::TransmitDiversity => 4.2,

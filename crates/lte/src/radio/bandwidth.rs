@@ -1,5 +1,5 @@
-//! Channel bandwidths (3GPP TS 36.101 table 5.6-1) and resource block groups of downlink allocation type 0
-//! (TS 36.213 table 7.1.6.1-1).
+//! Channel bandwidths (3GPP TS 36.101, table 5.6-1) and resource block groups of downlink allocation type 0 (TS 36.213,
+//! table 7.1.6.1-1).
 
 use super::RadioError;
 
@@ -27,12 +27,12 @@ impl Bandwidth {
         )))
     }
 
-    /// The number of resource blocks of 180 kHz.
+    /// Returns the number of resource blocks of 180 kHz.
     pub fn resource_blocks(self) -> usize {
         usize::from(self.resource_blocks)
     }
 
-    /// The width of the channel with its guard bands, in kHz.
+    /// Returns the width of the channel with its guard bands, in kHz.
     pub fn channel_khz(self) -> u32 {
         match self.resource_blocks {
             6 => 1_400,
@@ -44,7 +44,7 @@ impl Bandwidth {
         }
     }
 
-    /// The number of resource blocks of a group.
+    /// Returns the number of resource blocks of a group.
     pub fn group_size(self) -> usize {
         match self.resource_blocks {
             0..=10 => 1,
@@ -54,8 +54,8 @@ impl Bandwidth {
         }
     }
 
-    /// The number of whole groups. Blocks beyond the last whole group are not allocated in the downlink; the standard permits a
-    /// shorter last group.
+    /// Returns the number of whole groups. Blocks beyond the last whole group are not allocated in the downlink; the
+    /// standard permits a shorter last group.
     pub fn groups(self) -> usize {
         self.resource_blocks() / self.group_size()
     }

@@ -1,14 +1,15 @@
-//! The error model of transport blocks: the link-to-system mapping of ns-3's LTE model (mutual information, MIESM), after IEEE
-//! 802.16m and the Vienna simulator.
+//! The error model of transport blocks: the link-to-system mapping of ns-3's LTE model (mutual information, MIESM),
+//! after IEEE 802.16m and the Vienna simulator.
 //!
-//! The SINR of each resource block gives mutual information per bit ([`super::information`]). Its mean over the block's resources
-//! represents the channel. The transport block is split into code blocks as in 3GPP TS 36.212 clause 5.1.2. Each code block is
-//! lost with a probability that is a Gaussian curve of the mean, by code rate and size. One lost code block loses the transport
-//! block.
+//! The SINR of each resource block gives mutual information per bit ([`super::information`]). Its mean over the
+//! resource blocks of the transport block represents the channel. The transport block is split into code blocks as in
+//! 3GPP TS 36.212, clause 5.1.2. The loss probability of a code block is a Gaussian curve over the mean, which depends
+//! on code rate and code block size. If one code block is lost, the transport block is lost.
 //!
-//! With incremental redundancy ([`HarqSoftBuffer`]) the attempts count as one, with their mean information weighted by coded bits and
-//! the code rate of all bits sent. Curves exist only for some low rates, so an attempt may have no effect. The counts have 32
-//! bits; those of ns-3 have 16 and wrap above 65535.
+//! With incremental redundancy ([`HarqSoftBuffer`]) all attempts are evaluated as one transmission. Its mutual
+//! information is the mean over the attempts, weighted by coded bits, and its code rate is that of all bits sent.
+//! Curves exist for only some low code rates, so that a further attempt may have no effect. Bit counts have 32 bits;
+//! those of ns-3 have 16 bits and wrap above 65535.
 //!
 //! The error of the control region (PCFICH and PDCCH) depends on the QPSK information of the whole band.
 
@@ -29,18 +30,18 @@ const CODE_BLOCK_CHECK: u32 = 24;
 /// The code blocks of a transport block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeBlockSegmentation {
-    /// Number of blocks of the larger size.
+    /// Number of code blocks of the larger size.
     pub larger_blocks: u32,
-    /// Larger size in bits.
+    /// Larger size of a code block in bits.
     pub larger_bits: u32,
-    /// Number of blocks of the smaller size.
+    /// Number of code blocks of the smaller size.
     pub smaller_blocks: u32,
-    /// Smaller size in bits; 0 if there is only one block.
+    /// Smaller size of a code block in bits; 0 if there is only one code block.
     pub smaller_bits: u32,
 }
 
-/// The smallest size of a turbo code block with at least `bits` bits (TS 36.212 table 5.1.3-3). Sizes range from 40 to 6144 in
-/// steps of 8, of 16 above 512, of 32 above 1024, of 64 above 2048.
+/// The smallest size of a turbo code block with at least `bits` bits (TS 36.212, table 5.1.3-3). Sizes range from 40 to
+/// 6144 in steps of 8, of 16 above 512, of 32 above 1024, of 64 above 2048.
 fn turbo_bits(bits: u32) -> u32 {
     match bits {
         0..=40 => 40,
@@ -61,8 +62,8 @@ fn turbo_bits_below(bits: u32) -> u32 {
     }
 }
 
-/// Splits a transport block of `bits` bits into code blocks (TS 36.212 clause 5.1.2). The transport block's own checksum is not
-/// added, as in ns-3.
+/// Splits a transport block of `bits` bits into code blocks (TS 36.212, clause 5.1.2). As in ns-3, the CRC of the
+/// transport block itself is not added.
 pub fn segment_code_blocks(bits: u32) -> CodeBlockSegmentation {
     if bits <= LARGEST_CODE_BLOCK {
         return CodeBlockSegmentation {
@@ -103,7 +104,7 @@ impl Curve {
     }
 }
 
-/// The error model with all its tables, about 20 kB; clones share them.
+/// The error model with its tables of about 20 kB, which clones share.
 #[derive(Clone, Debug)]
 pub struct ErrorModel {
     grid: InformationGrid,
@@ -151,7 +152,7 @@ impl ErrorModel {
         }
     }
 
-    /// The grid of mutual information.
+    /// Returns the grid of mutual information.
     pub fn grid(&self) -> InformationGrid {
         self.grid
     }
@@ -160,19 +161,20 @@ impl ErrorModel {
         &self.information
     }
 
-    /// Mutual information per bit, 0 to 1, at a linear SINR.
+    /// Returns the mutual information per bit, from 0 to 1, at a linear SINR.
     #[inline]
     pub fn mutual_information(&self, modulation: Modulation, sinr: f32) -> f32 {
         self.information.at(modulation, sinr)
     }
 
-    /// The mean mutual information over resource blocks, of which there must be at least one.
+    /// Returns the mean mutual information over resource blocks with these linear SINRs. At least one is required.
     #[inline]
     pub fn mean_mutual_information(&self, modulation: Modulation, sinr: &[f32]) -> f32 {
         self.information.mean(modulation, sinr)
     }
 
-    /// The SINR from which the mean mutual information of a row is 1 for every modulation, if no entry is below it.
+    /// Returns the lowest linear SINR at which the mutual information of every modulation is 1. A row without an entry
+    /// below this SINR has a mean mutual information of 1.
     pub fn full_information_sinr(&self) -> f32 {
         self.full_information_sinr
     }
@@ -194,28 +196,30 @@ impl ErrorModel {
             * survives(segmentation.smaller_blocks, segmentation.smaller_bits)
     }
 
-    /// Probability that the first transmission of a transport block is lost, by its mean mutual information.
+    /// Returns the probability that the first transmission of a transport block is lost, given its mean mutual
+    /// information.
     pub fn block_error_rate(&self, mcs: u8, transport_block_bytes: u32, mean_mi: f32) -> f64 {
         let curve = tables().schemes[usize::from(mcs)].curve;
         self.error_rate(segment_code_blocks(transport_block_bytes * 8), curve, f64::from(mean_mi))
     }
 
-    /// Probability that a UE does not decode the control region of a subframe, by the linear SINR of all resource blocks of the
-    /// band.
+    /// Returns the probability that a UE does not decode the control region of a subframe. `sinr` contains the linear
+    /// SINRs of all resource blocks of the band.
     pub fn control_error_rate(&self, sinr: &[f32]) -> f64 {
         let mean = f64::from(self.information.mean(Modulation::Qpsk, sinr));
         let step = self.control.partition_point(|&(below, _)| below <= mean);
         self.control.get(step).map_or(0.0, |&(_, error)| error)
     }
 
-    /// Whether [`control_error_rate`](Self::control_error_rate) is 0 for every row with no entry below this.
+    /// Whether [`control_error_rate`](Self::control_error_rate) is 0 for every row without an entry below
+    /// `smallest_sinr` (linear).
     #[inline]
     pub fn is_control_error_free(&self, smallest_sinr: f32) -> bool {
         smallest_sinr >= self.sure_control_sinr
     }
 
-    /// The SINR in dB of a flat band with the mean mutual information of this band, from which control errors are looked up; on
-    /// the reference grid the SINR of the nearest point.
+    /// Returns the SINR in dB of a flat band with the same mean mutual information as this band. The table of control
+    /// errors is indexed by this SINR. On the reference grid, the result is the SINR of the nearest grid point.
     pub fn effective_control_sinr_db(&self, sinr: &[f32]) -> f64 {
         effective_sinr_db(&self.information, f64::from(self.information.mean(Modulation::Qpsk, sinr)))
     }
@@ -241,15 +245,15 @@ fn effective_sinr_db(information: &MutualInformation, mean: f64) -> f64 {
     10.0 * math::log10(sinr)
 }
 
-/// Error of the control channel at an effective SINR: that of the first entry that is not below it. Below all entries it is that
-/// of the first, above all it is 0.
+/// Error of the control channel at an effective SINR: that of the first entry that is not below it. Below all entries
+/// it is that of the first, above all it is 0.
 fn control_error_at(effective_sinr_db: f64) -> f64 {
     let errors = &tables().control_errors;
     errors.get(errors.partition_point(|&(db, _)| db < effective_sinr_db)).map_or(0.0, |&(_, error)| error)
 }
 
-/// The steps of control error over mean information. The SINR increases with the information, so each step has one lower end,
-/// which is found by bisection.
+/// The steps of control error over mean information. The SINR increases with the information, so each step has one
+/// lower end, which is found by bisection.
 fn control_steps(information: &MutualInformation) -> Vec<(f64, f64)> {
     let error_at = |mean: f32| control_error_at(effective_sinr_db(information, f64::from(mean)));
     tables()
@@ -259,8 +263,8 @@ fn control_steps(information: &MutualInformation) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The receiver's information about a transport block from failed attempts (incremental redundancy). There is one per HARQ
-/// process, with the default value if the process is free.
+/// The information that a receiver has from failed attempts of a transport block (incremental redundancy). Each HARQ
+/// process has one soft buffer. If the process is free, the buffer has the default value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HarqSoftBuffer {
     /// Information bits of the first attempt.
@@ -282,7 +286,7 @@ impl HarqSoftBuffer {
         self.coded_bits == 0
     }
 
-    /// Probability that the present attempt fails, by its own mean mutual information.
+    /// Returns the probability that the current attempt fails, given the mean mutual information of this attempt.
     pub fn error_rate(&self, model: &ErrorModel, mcs: u8, bytes: u32, mean_mi: f32) -> f64 {
         if self.is_empty() {
             return model.block_error_rate(mcs, bytes, mean_mi);
@@ -297,7 +301,7 @@ impl HarqSoftBuffer {
         model.error_rate(segment_code_blocks(bytes * 8), curve, mean)
     }
 
-    /// Adds a failed attempt.
+    /// Adds a failed attempt with its mean mutual information.
     pub fn add_failed_attempt(&mut self, mcs: u8, bytes: u32, mean_mi: f32) {
         if self.is_empty() {
             self.information_bits = bytes * 8;

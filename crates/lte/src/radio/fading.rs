@@ -1,15 +1,17 @@
-//! Fast fading: the power gain of each resource block in each subframe, between a transmitter and a receiver (a *pair*; a pair
-//! has a direction, and both directions fade independently).
+//! Fast fading: the power gain of each resource block in each subframe, between a transmitter and a receiver (a *pair*;
+//! a pair has a direction, and both directions fade independently).
 //!
 //! A gain is a pure function of (seed, pair, subframe). It is linear, constant within a subframe, and 1 on average.
 //!
-//! * [`Trace`]: recorded gains, in the `.fad` format of ns-3: one line per resource block with one number in dB per millisecond.
-//!   Each pair reads from its own position. As in ns-3, all pairs move to a new random position every 500 ms
-//!   ([`TraceSampling::Windows`]), which causes a jump; [`TraceSampling::Continuous`] does not. Block k reads line k for any carrier.
-//! * [`Generator`]: a tapped delay line of 3GPP TS 36.104 annex B.2 with independent taps that fade by Clarke's model. Each tap
-//!   is a sum of 16 sinusoids per quadrature with random phases (Zheng and Xiao 2003). Phases are in units of 2^-32 turns, so
-//!   that any subframe needs one multiplication, without drift; the cosine is a polynomial. Sums have fixed lanes and no fused
-//!   operations, so all machines compute the same bits.
+//! * [`Trace`]: recorded gains, in the `.fad` format of ns-3: one line per resource block with one number in dB per
+//!   millisecond. Each pair reads from its own position. As in ns-3, all pairs move to a new random position every 500
+//!   ms ([`TraceSampling::Windows`]), which causes a jump of the gain. With [`TraceSampling::Continuous`], they do not
+//!   move. Block k reads line k for any carrier.
+//! * [`Generator`]: a tapped delay line of 3GPP TS 36.104, annex B.2 with independent taps that fade according to
+//!   Clarke's model. Each tap is a sum of 16 sinusoids per quadrature with random phases (Zheng and Xiao 2003). Phases
+//!   are in units of 2^-32 turns. The phase in any subframe therefore requires one multiplication and does not drift.
+//!   The cosine is a polynomial. Sums use fixed SIMD lanes and no fused operations, so that all machines compute
+//!   identical results.
 
 use super::amc::MAX_GROUPS;
 use super::bandwidth::Bandwidth;
@@ -21,7 +23,7 @@ use std::f64::consts::{PI, TAU};
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
-/// Gains of the resource blocks of a subframe. Entries beyond the band are meaningless.
+/// Gains of the resource blocks of a subframe. Entries beyond the band are unspecified.
 pub type Gains = [f32; ROW_LANES];
 
 /// Largest number of resource blocks of a trace.
@@ -33,7 +35,7 @@ const FLOOR: f32 = 1e-8;
 /// Speed of light in m/s.
 const LIGHT: f64 = 299_792_458.0;
 
-/// Recorded gains.
+/// A trace of recorded fading gains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// Gains by millisecond.
@@ -42,8 +44,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads a `.fad` file. It has one line per resource block, starting with block 0, with one gain in dB per millisecond. All
-    /// lines have the same length.
+    /// Reads a `.fad` file. It has one line per resource block, starting with block 0, with one gain in dB per
+    /// millisecond. All lines have the same length.
     ///
     /// # Errors
     /// If the file is malformed or cannot be read. The error contains the line number.
@@ -92,7 +94,8 @@ impl Trace {
         Ok(Trace { rows, resource_blocks })
     }
 
-    /// Writes the trace in the same format with six significant digits, a precision of about 3e-7 dB.
+    /// Writes the trace in the format of [`Trace::read`], with six significant digits.
+    ///
     /// # Errors
     /// If the writer fails.
     pub fn write(&self, mut to: impl Write) -> io::Result<()> {
@@ -108,12 +111,12 @@ impl Trace {
         Ok(())
     }
 
-    /// The length in milliseconds.
+    /// Returns the duration in milliseconds.
     pub fn duration_ms(&self) -> usize {
         self.rows.len()
     }
 
-    /// The number of resource blocks.
+    /// Returns the number of resource blocks.
     pub fn resource_blocks(&self) -> usize {
         self.resource_blocks
     }
@@ -143,12 +146,13 @@ fn six_digits(number: f64) -> String {
 /// The positions of a trace from which pairs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceSampling {
-    /// Each pair reads from a random position. All pairs move to another one at the same time.
+    /// Each pair reads from a random position. All pairs move to new random positions at the same time.
     Windows {
         /// Milliseconds between moves.
         milliseconds: u32,
     },
-    /// Each pair reads on from one random position, and from the beginning after the end of the trace.
+    /// Each pair starts at one random position and reads without jumps. After the end of the trace, it continues at the
+    /// beginning.
     Continuous,
 }
 
@@ -172,8 +176,8 @@ pub(crate) struct GroupGainRanges {
     pub(crate) largest: [f32; MAX_GROUPS],
 }
 
-/// A subframe in a trace: its window, within which no pair moves to another position, and the milliseconds since the start of the
-/// window.
+/// A subframe in a trace: its window, within which no pair moves to another position, and the milliseconds since the
+/// start of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceOffset {
     pub(crate) window: u64,
@@ -255,8 +259,8 @@ impl TraceFading {
     }
 }
 
-/// The smallest and the largest of at least one gain. Separate loops over lanes take 110 instructions for 100 gains, one loop
-/// takes 1,000.
+/// The smallest and the largest of at least one gain. Separate loops over lanes take 110 instructions for 100 gains,
+/// one loop takes 1,000.
 pub(crate) fn extremes(gains: &[f32]) -> GainRange {
     let smaller = |a: f32, b: f32| if a < b { a } else { b };
     let larger = |a: f32, b: f32| if a > b { a } else { b };
@@ -278,7 +282,7 @@ fn fold_in_lanes(gains: &[f32], best: impl Fn(f32, f32) -> f32) -> f32 {
     lanes.into_iter().fold(gains[0], best)
 }
 
-/// Delay profiles of TS 36.104 annex B.2: Extended Pedestrian A, Extended Vehicular A, Extended Typical Urban.
+/// Delay profiles of TS 36.104, annex B.2: Extended Pedestrian A, Extended Vehicular A, Extended Typical Urban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayProfile {
     /// 7 taps, root mean square delay 44 ns.
@@ -290,7 +294,7 @@ pub enum DelayProfile {
 }
 
 impl DelayProfile {
-    /// Excess delay in nanoseconds and relative power in dB of each tap.
+    /// Returns the excess delay in nanoseconds and the relative power in dB of each tap.
     pub fn taps(self) -> &'static [(f64, f64)] {
         match self {
             DelayProfile::ExtendedPedestrianA => {
@@ -329,17 +333,17 @@ impl DelayProfile {
     }
 }
 
-/// The parameters of a generator.
+/// The parameters of a [`Generator`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FadingParameters {
     /// Delays and powers of the taps.
     pub profile: DelayProfile,
     /// Speed of the UE in km/h.
     pub speed_kmh: f64,
-    /// Carrier frequency in Hz, which with the speed gives the Doppler shift.
+    /// Carrier frequency in Hz. With the speed, it determines the Doppler shift.
     pub carrier_hz: f64,
-    /// Distance in frequency of neighboring blocks' gains in Hz: 200 kHz in the traces of ns-3, which spread 100 blocks over 20
-    /// MHz. Resource blocks are 180 kHz wide.
+    /// Frequency distance in Hz between the gains of neighboring blocks. It is 200 kHz in the traces of ns-3, which
+    /// spread 100 blocks over 20 MHz. Resource blocks are 180 kHz wide.
     pub spacing_hz: f64,
 }
 
@@ -349,14 +353,14 @@ impl FadingParameters {
         FadingParameters { profile, speed_kmh, carrier_hz: 1.93e9, spacing_hz: 200e3 }
     }
 
-    /// Largest Doppler shift in Hz.
+    /// Returns the largest Doppler shift in Hz.
     pub fn max_doppler_hz(&self) -> f64 {
         self.speed_kmh / 3.6 * self.carrier_hz / LIGHT
     }
 }
 
-/// The Doppler shift in Hz below which fading can be generated. At higher speeds a step of 1 ms is more than half a turn,
-/// and the phase would alias.
+/// The Doppler shift in Hz below which fading can be generated. At higher shifts, the phase changes by more than half a
+/// turn in 1 ms and would alias.
 pub const DOPPLER_LIMIT_HZ: f64 = 500.0;
 
 /// Number of sinusoids of each quadrature of a tap.
@@ -370,8 +374,8 @@ struct Quadrature {
     steps: [u32; SINUSOIDS],
 }
 
-/// cos(2 pi x) of x in units of 2^-32 turns, with an error below 5e-6: an odd polynomial of the sine over a quarter turn on
-/// either side.
+/// cos(2 pi x) of x in units of 2^-32 turns, with an error below 5e-6: an odd polynomial of the sine over a quarter
+/// turn on either side.
 #[inline(always)]
 fn cosine(turns: u32) -> f32 {
     let x = (0.25 - (turns as i32 as f32 * (1.0 / 4_294_967_296.0)).abs()) * std::f32::consts::TAU;
@@ -403,7 +407,7 @@ struct Sinusoids {
     taps: Vec<[Quadrature; 2]>,
 }
 
-/// Gains that are generated on demand.
+/// A generator of fading gains, which are computed on demand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generator {
     recipe: FadingParameters,
@@ -423,8 +427,8 @@ impl Generator {
     /// Creates a generator for a number of resource blocks, at most 100.
     ///
     /// # Errors
-    /// If a parameter is not positive and finite (a speed may be 0), the Doppler shift is 500 Hz or more, or there are too many
-    /// resource blocks.
+    /// If a parameter is not positive and finite (a speed may be 0), the Doppler shift is 500 Hz or more, or there are
+    /// too many resource blocks.
     pub fn new(recipe: FadingParameters, seed: u64, resource_blocks: usize) -> Result<Self, RadioError> {
         let positive = |name: &str, number: f64, zero: bool| {
             let fine = number.is_finite() && (number > 0.0 || (zero && number == 0.0));
@@ -552,7 +556,8 @@ impl Fading {
     /// Creates fading from a trace.
     ///
     /// # Errors
-    /// If the trace has fewer resource blocks than the band, or is not longer than a window.
+    /// If the trace has fewer resource blocks than the band. With [`TraceSampling::Windows`], also if the window is 0
+    /// ms, or the trace is not at least 2 ms longer than the window.
     pub fn trace(
         trace: Arc<Trace>,
         places: TraceSampling,
@@ -580,7 +585,8 @@ impl Fading {
         Ok(Fading::Trace(TraceFading { trace, places, seed, extremes, groups: Vec::new(), largest_ever }))
     }
 
-    /// Computes the extremes of each resource block group if gains come from a trace: 256 bytes per millisecond of the trace.
+    /// Computes the extremes of each resource block group if gains come from a trace: 256 bytes per millisecond of the
+    /// trace.
     pub(crate) fn prepare_groups(&mut self, bandwidth: Bandwidth) {
         let Fading::Trace(traced) = self else { return };
         let groups = |row: &Gains| {
@@ -606,8 +612,8 @@ impl Fading {
         Ok(Fading::Generator(Generator::new(recipe, seed, bandwidth.resource_blocks())?))
     }
 
-    /// Precomputes the data of this pair; about 2 kB with a generator. Without this call, the gains are the same, but slower to
-    /// compute.
+    /// Precomputes the data of this pair, which is about 2 kB with a generator. Without this call, the gains are the
+    /// same, but their computation takes longer.
     pub fn prepare(&mut self, pair: u64) {
         if let Fading::Generator(generator) = self
             && !generator.prepared.contains_key(&pair)
@@ -617,7 +623,7 @@ impl Fading {
         }
     }
 
-    /// Computes the power gain of each resource block.
+    /// Computes the power gain of each resource block for a pair in a subframe.
     pub fn gains(&self, pair: u64, subframe: u64, out: &mut Gains) {
         match self {
             Fading::None => *out = [1.0; ROW_LANES],
@@ -626,7 +632,8 @@ impl Fading {
         }
     }
 
-    /// Computes the power gain of each resource block times a factor: the SINR, if it is equal in all blocks without fading.
+    /// Computes the power gain of each resource block, multiplied by a factor. If the factor is the SINR without
+    /// fading, the results are the SINRs with fading.
     pub fn scaled_gains(&self, pair: u64, subframe: u64, factor: f32, out: &mut Gains) {
         match self {
             Fading::None => *out = [factor; ROW_LANES],
@@ -645,7 +652,8 @@ impl Fading {
         }
     }
 
-    /// A lower bound of the gains of the band; 0 if a bound would cost as much as all gains.
+    /// Returns a lower bound of the gains of the band. The bound is 0 if a better bound would take as long to compute
+    /// as all gains.
     #[inline]
     pub fn min_gain(&self, pair: u64, subframe: u64) -> f32 {
         match self {
@@ -655,7 +663,7 @@ impl Fading {
         }
     }
 
-    /// An upper bound of the gains of the band in all subframes.
+    /// Returns an upper bound of the gains of the band in all subframes.
     pub fn max_gain(&self, _pair: u64) -> f32 {
         match self {
             Fading::None => 1.0,

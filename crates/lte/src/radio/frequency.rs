@@ -1,8 +1,8 @@
-//! Carrier frequencies by channel number (EARFCN; 3GPP TS 36.101 clause 5.7.3), positions of resource blocks on them, and the
-//! channel bandwidths of each band (clause 5.6.1).
+//! Carrier frequencies by channel number (EARFCN; 3GPP TS 36.101, clause 5.7.3), positions of resource blocks on them,
+//! and the channel bandwidths of each band (clause 5.6.1).
 //!
-//! Resource blocks are adjacent around the carrier. The standard's gap of one subcarrier in the center of the downlink is not
-//! modeled.
+//! Resource blocks are adjacent around the carrier. The standard's gap of one subcarrier in the center of the downlink
+//! is not modeled.
 
 use super::RadioError;
 use super::bandwidth::Bandwidth;
@@ -17,7 +17,7 @@ pub enum Bands {
     /// The paired bands of the standard up to release 12.
     #[default]
     Standard,
-    /// The bands of ns-3: without 22 to 28, 30 and 31.
+    /// The bands of ns-3, which do not include bands 22 to 28, 30 and 31.
     Ns3,
 }
 
@@ -26,7 +26,7 @@ pub enum Bands {
 pub struct Carrier {
     /// Direction of the transmissions on the carrier.
     pub direction: Direction,
-    /// Channel number.
+    /// Channel number (EARFCN).
     pub earfcn: u32,
     /// Operating band.
     pub band: u32,
@@ -40,7 +40,7 @@ fn kilohertz(mhz: &str) -> u32 {
     (number::<f64>(mhz) * 1000.0).round() as u32
 }
 
-/// Returns the carrier of a channel number.
+/// Returns the carrier of a channel number (EARFCN).
 ///
 /// # Errors
 /// If no known band has the number in this direction.
@@ -80,11 +80,11 @@ impl Carrier {
         [self.narrowest_khz, self.widest_khz].map(|khz| f64::from(khz) / 1000.0)
     }
 
-    /// Checks that the band has channels of this bandwidth. If it has none and `allow_nonstandard_bandwidth` is set, returns a
-    /// note about it.
+    /// Checks that the band has channels of this bandwidth, and returns `None` if it has. If it has none and
+    /// `allow_nonstandard_bandwidth` is set, returns a note that states this.
     ///
     /// # Errors
-    /// If the band has no such channels and that is not permitted.
+    /// If the band has no channels of this bandwidth and `allow_nonstandard_bandwidth` is not set.
     pub fn check(&self, bandwidth: Bandwidth, allow_nonstandard_bandwidth: bool) -> Result<Option<String>, RadioError> {
         let khz = bandwidth.channel_khz();
         if (self.narrowest_khz..=self.widest_khz).contains(&khz) {

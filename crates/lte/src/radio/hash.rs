@@ -9,7 +9,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Returns 64 bits that depend on all three words.
+/// Returns 64 pseudorandom bits that depend on all three words.
 #[inline]
 pub fn hash(seed: u64, who: u64, which: u64) -> u64 {
     // The golden ratio between words prevents (0, 0, 0) from being a fixed point and the words from cancelling.
@@ -19,13 +19,13 @@ pub fn hash(seed: u64, who: u64, which: u64) -> u64 {
     mix((z ^ which).wrapping_add(STEP))
 }
 
-/// Converts 64 bits to a uniform number in [0, 1), a multiple of 2^-53.
+/// Converts 64 random bits to a uniformly distributed number in [0, 1), a multiple of 2^-53.
 #[inline]
 pub fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Converts 64 bits to a uniform number in 0, 1, ... bound - 1.
+/// Converts 64 random bits to a uniformly distributed integer from 0 to `bound` - 1.
 #[inline]
 pub fn below(bits: u64, bound: u64) -> u64 {
     ((u128::from(bits) * u128::from(bound)) >> 64) as u64

@@ -1,26 +1,28 @@
-//! Mutual information per bit of a modulation as a function of SINR: the mean mutual information per bit of the IEEE 802.16m
-//! evaluation methodology (section 4.3.2.1). It is a sum of the function J of ten Brink, each as a polynomial.
+//! Mutual information per bit of a modulation as a function of SINR: the mean mutual information per bit of the IEEE
+//! 802.16m evaluation methodology (section 4.3.2.1). It is a sum of terms with ten Brink's function J, which is
+//! approximated by polynomials.
 //!
-//! There are two grids. *Reference* is that of ns-3: equal steps of SINR, each with the value at its upper end, and 1 above the
-//! last (from 0.862, 0.765 and 0.985 of the three modulations). *Smooth* interpolates with an error below 2e-5, except across the
-//! join of the two polynomials, where the second begins 6.5e-4 below the end of the first. On both grids the steps are so wide
-//! that information never decreases with the SINR.
+//! There are two grids. *Reference* is the grid of ns-3. It has equal steps of SINR, each with the value at its upper
+//! end. Above the last step the value is 1, after 0.862, 0.765 and 0.985 in the last step of the three modulations.
+//! *Smooth* interpolates with an error below 2e-5, except where the two polynomials meet: there the second begins
+//! 6.5e-4 below the end of the first. On both grids the steps are so wide that information never decreases with the
+//! SINR.
 
 use super::tables::Modulation;
 use fullpipe_units::math;
 
-/// How mutual information is computed.
+/// The grid on which mutual information is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum InformationGrid {
-    /// With ns-3's steps, for results that are compared with it.
+    /// The steps of ns-3, for results that are compared with those of ns-3.
     #[default]
     Reference,
-    /// With the continuous function.
+    /// The continuous function.
     Smooth,
 }
 
-/// J(x), limited to 0 to 1. The polynomials exceed that range at the ends: the first below 0.03 (by 5e-5), the second where its
-/// cubic term dominates. Above 20 the value is 1 to the last bit.
+/// J(x), limited to 0 to 1. The polynomials exceed that range at the ends: the first below 0.03 (by 5e-5), the second
+/// where its cubic term dominates. Above 20 the value is 1 to the last bit.
 fn j(x: f64) -> f64 {
     if x <= 1.6363 {
         ((-0.04210661 * x + 0.209252) * x - 0.00640081) * x
@@ -104,7 +106,8 @@ const OCTAVES: usize = 24;
 /// Bits of a mantissa below the point's number.
 const FRACTION_BITS: u32 = f32::MANTISSA_DIGITS - 1 - POINTS_PER_OCTAVE.ilog2();
 
-/// The continuous function of one modulation: linear interpolation between points that are given by the leading bits of the SINR.
+/// The continuous function of one modulation: linear interpolation between points that are given by the leading bits of
+/// the SINR.
 #[derive(Clone, Debug)]
 pub(crate) struct LinearTable {
     values: Box<[f32; 2048]>,

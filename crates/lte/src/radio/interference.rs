@@ -1,12 +1,12 @@
 //! SINR of a signal that overlaps with others.
 //!
-//! During one reception other signals start and end. Each interval between these times (a *chunk*) has its own SINR. The SINR of
-//! the reception is their average by duration, as in ns-3 (of the linear ratios, not of decibels).
+//! During one reception other signals start and end. Each interval between these times (a *chunk*) has its own SINR.
+//! The SINR of the reception is their average by duration, as in ns-3 (of the linear ratios, not of decibels).
 
 use super::ROW_LANES;
 use super::fading::Gains;
 
-/// A received signal: its time, and its power in each resource block.
+/// A received signal: its start and end, and its power density in each resource block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signal {
     /// Start in seconds.
@@ -17,7 +17,8 @@ pub struct Signal {
     pub density: Vec<f64>,
 }
 
-/// Returns the SINR by resource block of a signal among others and noise (W/Hz by resource block), averaged over its duration.
+/// Returns the SINR of a signal in each resource block, averaged over the duration of the signal. `others` are the
+/// interfering signals, and `noise` is the noise density of each resource block in W/Hz.
 pub fn average_sinr(signal: &Signal, others: &[Signal], noise: &[f64]) -> Vec<f64> {
     let inside = |&time: &f64| time > signal.from && time < signal.until;
     let mut moments: Vec<f64> = others.iter().flat_map(|other| [other.from, other.until]).filter(inside).collect();
@@ -39,7 +40,8 @@ pub fn average_sinr(signal: &Signal, others: &[Signal], noise: &[f64]) -> Vec<f6
     sums
 }
 
-/// Noise and interference at a receiver in a subframe, relative to its noise: 1 plus the sum of interfering signals.
+/// Noise and interference at a receiver in a subframe, relative to the noise: 1 plus the sum of the interfering
+/// signals.
 #[derive(Clone, Debug)]
 pub struct InterferencePlusNoise {
     total: Gains,
@@ -52,21 +54,22 @@ impl Default for InterferencePlusNoise {
 }
 
 impl InterferencePlusNoise {
-    /// Adds a signal, given its gains in the resource blocks and its ratio to noise without them.
+    /// Adds an interfering signal. `gains` are its fading gains in the resource blocks, and `to_noise` is its ratio to
+    /// the noise without fading.
     pub fn add(&mut self, gains: &Gains, to_noise: f32) {
         for (total, gain) in self.total.iter_mut().zip(gains) {
             *total += gain * to_noise;
         }
     }
 
-    /// Adds a signal only in the resource blocks for which `sends` returns true.
+    /// Adds an interfering signal only in the resource blocks for which `sends` returns true.
     pub fn add_in_blocks(&mut self, gains: &Gains, to_noise: f32, sends: impl Fn(usize) -> bool) {
         for (block, (total, gain)) in self.total.iter_mut().zip(gains).enumerate() {
             *total += if sends(block) { gain * to_noise } else { 0.0 };
         }
     }
 
-    /// Converts ratios to noise into ratios to noise and interference.
+    /// Converts signal-to-noise ratios into ratios of the signal to interference plus noise.
     pub fn apply_to_sinr(&self, sinr: &mut Gains) {
         for (sinr, total) in sinr.iter_mut().zip(&self.total) {
             *sinr /= total;

@@ -1,12 +1,12 @@
 //! The physical layer: the radio channel and its effect on transmissions.
 //!
-//! The module has no clock and draws no random numbers. Each function is pure, so that subframes can be evaluated in any order,
-//! or not at all. SINR and gains are linear ratios (`f32` per resource block if there are many) unless a name ends in `_db`.
-//! Powers are in W/Hz, or in dBm if the name ends in `_dbm`.
+//! The module has no clock and draws no random numbers. Each function is pure, so that subframes can be evaluated in
+//! any order, or not at all. SINR and gains are linear ratios (`f32` if there is one per resource block) unless a name
+//! ends in `_db`. Powers are in W/Hz, or in dBm if the name ends in `_dbm`.
 //!
 //! * [`bandwidth`], [`tables`]: resource blocks and groups; sizes of transport blocks, modulation, CQI;
-//! * [`frequency`], [`power`], [`antenna`], [`path_loss`]: received signals; [`fading`], with [`hash`] for its random numbers:
-//!   their variation; [`interference`]: interfering signals;
+//! * [`frequency`], [`power`], [`antenna`], [`path_loss`]: received signals; [`fading`], with [`hash`] for its random
+//!   numbers: their variation; [`interference`]: interfering signals;
 //! * [`information`], [`errors`]: losses of blocks, including the effect of retransmissions; the control channel;
 //! * [`amc`]: CQI reports.
 
@@ -46,10 +46,11 @@ impl fmt::Display for RadioError {
 
 impl std::error::Error for RadioError {}
 
-/// Length of a row of resource blocks: 100, rounded up to whole vectors of any machine.
+/// Length of a row of resource blocks: 100, rounded up to whole SIMD vectors of all machines.
 pub const ROW_LANES: usize = 112;
 
-/// Packs a set of which each byte holds one bit, 0 or 1. (The multiplication moves one bit of each byte to the highest byte.)
+/// Packs a set of which each byte holds one bit, 0 or 1. (The multiplication moves one bit of each byte to the highest
+/// byte.)
 #[inline]
 pub(crate) fn bits_of(bytes: &[u8; 32]) -> u32 {
     let (words, _) = bytes.as_chunks::<8>();
@@ -61,8 +62,8 @@ pub(crate) fn bits_of(bytes: &[u8; 32]) -> u32 {
     bits
 }
 
-/// Returns the smallest positive `f32` for which `holds`, or infinity if there is none. `holds` must be false up to some number
-/// and true from it on. The search bisects over bit patterns, whose order is that of the numbers.
+/// Returns the smallest positive `f32` for which `holds`, or infinity if there is none. `holds` must be false up to
+/// some number and true from it on. The search bisects over bit patterns, whose order is that of the numbers.
 pub(crate) fn smallest_that(holds: impl Fn(f32) -> bool) -> f32 {
     let (mut fails, mut works) = (0u32, f32::MAX.to_bits());
     if !holds(f32::MAX) {

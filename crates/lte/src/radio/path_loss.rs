@@ -1,8 +1,8 @@
 //! Path loss models, and shadowing.
 //!
-//! Each model is a variant of [`PathLoss`] with its parameters; sources are stated there. Distances are in meters along the
-//! straight line unless stated otherwise, frequencies in hertz; `log` is to base 10. If a model has a base station and a mobile,
-//! the higher end is the base station.
+//! Each model is a variant of [`PathLoss`] with its parameters; sources are stated there. Distances are in meters along
+//! the straight line unless stated otherwise, frequencies in hertz; `log` is to base 10. If a model has a base station
+//! and a mobile, the higher end is the base station.
 
 use super::hash::{hash, unit};
 use super::power::ratio_to_db;
@@ -14,11 +14,11 @@ const LIGHT: f64 = 299_792_458.0;
 /// The positions of the two ends relative to each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Geometry {
-    /// Distance on the ground in m.
+    /// Horizontal distance in m.
     pub horizontal_m: f64,
     /// Height of one end above ground in m.
     pub height_m: f64,
-    /// Height of the other end in m.
+    /// Height of the other end above ground in m.
     pub other_height_m: f64,
 }
 
@@ -95,7 +95,7 @@ impl Default for Street {
     }
 }
 
-/// An external wall.
+/// The material of an external wall, with its loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wall {
     /// Wood: 4 dB.
@@ -132,10 +132,10 @@ pub enum PathLoss {
         /// Lower limit of the loss in dB.
         smallest_db: f64,
     },
-    /// Free space at the center of each resource block, with a speed of light of 3e8 m/s and at least 0 dB, as in the test suites
-    /// of ns-3. It must be evaluated for each resource block.
+    /// Free space (Friis) at the center frequency of each resource block, with a speed of light of 3e8 m/s, as in the
+    /// test suites of ns-3. The loss is at least 0 dB and must be evaluated for each resource block.
     FriisPerBlock,
-    /// `reference_db + 10 exponent log(d / reference_m)`; at smaller distances `reference_db`.
+    /// `reference_db + 10 exponent log(d / reference_m)`; at distances below `reference_m`, the loss is `reference_db`.
     LogDistance {
         /// Exponent.
         exponent: f64,
@@ -144,18 +144,20 @@ pub enum PathLoss {
         /// Loss at the reference distance in dB.
         reference_db: f64,
     },
-    /// Log-distance in three pieces.
+    /// Log-distance with three ranges of distance, each with its own exponent.
     ThreeLogDistance {
-        /// Start of each piece in m.
+        /// Start of each range in m.
         from_m: [f64; 3],
-        /// Exponents of the pieces.
+        /// Exponents of the ranges.
         exponents: [f64; 3],
         /// Loss in dB at the first of these distances and below it.
         reference_db: f64,
     },
-    /// Free space up to 4 pi h1 h2 / wavelength; beyond it, interference with the reflection from flat ground.
+    /// Free space up to a distance of 4 pi h1 h2 / wavelength; at larger distances, interference with the reflection
+    /// from flat ground.
     TwoRayGround,
-    /// Okumura 1968 and Hata 1980. Above 1.5 GHz it is the extension by COST 231, with an urban environment.
+    /// The model of Okumura (1968) and Hata (1980). Above 1.5 GHz, the extension by COST 231 for an urban environment
+    /// applies.
     OkumuraHata {
         /// Environment.
         environment: Environment,
@@ -179,8 +181,9 @@ pub enum PathLoss {
     P1411OverRooftops(Street),
     /// Measurements by Kun and others at 2.6 GHz.
     Kun2600,
-    /// The choice of ns-3 among these models for macro cells. If the distance exceeds 1 km and one end is above the rooftops, it
-    /// is Okumura-Hata, or Kun above 2.3 GHz. Otherwise it is P.1411, with line of sight at short distances.
+    /// The selection by ns-3 among these models for macro cells. If the distance exceeds 1 km and one end is above the
+    /// rooftops, the model is Okumura-Hata, or Kun above 2.3 GHz. Otherwise the model is P.1411, with line of sight at
+    /// short distances.
     Buildings {
         /// Environment.
         environment: Environment,
@@ -188,9 +191,9 @@ pub enum PathLoss {
         street: Street,
         /// Distance in m up to which there is line of sight.
         line_of_sight_m: f64,
-        /// The wall of the building in which one end is.
+        /// The external wall if one end is inside a building; `None` if both ends are outdoors.
         wall: Option<Wall>,
-        /// Floor of that end; each floor reduces the loss by 2 dB.
+        /// Floor of the end inside the building; each floor reduces the loss by 2 dB.
         floor: u32,
     },
 }
@@ -233,7 +236,8 @@ impl PathLoss {
         matches!(self, PathLoss::FriisPerBlock)
     }
 
-    /// Returns the loss in dB at a frequency: the carrier's, or the center of a resource block for a model per block.
+    /// Returns the loss in dB. `frequency_hz` is the carrier frequency, or the center of a resource block if
+    /// [`PathLoss::is_per_block`] returns true.
     pub fn loss_db(&self, geometry: &Geometry, frequency_hz: f64) -> f64 {
         let distance = geometry.distance_m();
         match *self {
@@ -384,9 +388,9 @@ fn over_rooftops(geometry: &Geometry, frequency_hz: f64, street: Street) -> f64 
 /// Log-normal shadowing: a constant loss of each pair, positive or negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shadowing {
-    /// Standard deviation in dB. ns-3 has 7 outdoors, 8 indoors, 5 for external walls.
+    /// Standard deviation in dB. ns-3 uses 7 dB outdoors, 8 dB indoors and 5 dB for external walls.
     pub deviation_db: f64,
-    /// Seed.
+    /// Seed of the random losses.
     pub seed: u64,
 }
 
@@ -459,8 +463,9 @@ mod tests {
         assert_eq!(PathLoss::default().loss_db(&Geometry::flat(0.0), 2e9), 0.0);
     }
 
-    /// With a settled field: 32.4 + 20 log d_km + 20 log F, from roof to street -8.2 - 10 log 20 + 10 log F + 20 log 19 + 3.25,
-    /// and the screens -18 log 11 + 71.4 + 18 log d_km - 8 log F - 9 log 50, with F = 2114 and d = 152.8 m.
+    /// With a settled field: 32.4 + 20 log d_km + 20 log F, from roof to street -8.2 - 10 log 20 + 10 log F + 20
+    /// log 19 + 3.25, and the screens -18 log 11 + 71.4 + 18 log d_km - 8 log F - 9 log 50, with F = 2114
+    /// and d = 152.8 m.
     #[test]
     fn loss_over_rooftops_at_short_distance_matches_the_formula() {
         let geometry = Geometry { horizontal_m: 150.0, height_m: 30.0, other_height_m: 1.0 };

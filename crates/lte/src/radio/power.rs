@@ -1,8 +1,8 @@
-//! Powers: transmitted power density, noise, the measurements RSRP and RSRQ of a UE (3GPP TS 36.214), and uplink power control
-//! (TS 36.213 clause 5.1).
+//! Powers: transmitted power density, noise, the measurements RSRP and RSRQ of a UE (3GPP TS 36.214), and uplink power
+//! control (TS 36.213, clause 5.1).
 //!
-//! The base station spreads its power over the whole band, whatever part of it is used. A UE concentrates its power on the
-//! resource blocks that it uses.
+//! The base station spreads its power over the whole band, even if it uses only a part of the band. A UE concentrates
+//! its power on the resource blocks that it uses.
 
 use super::frequency::RESOURCE_BLOCK_HZ;
 use fullpipe_units::math;
@@ -20,8 +20,8 @@ pub fn ratio_to_db(ratio: f64) -> f64 {
     10.0 * math::log10(ratio)
 }
 
-/// Returns the power density in W/Hz of a power in dBm that is spread over a number of resource blocks: the whole band in the
-/// downlink, the used ones in the uplink.
+/// Returns the power density in W/Hz of a power in dBm that is spread over a number of resource blocks. In the
+/// downlink, these are all blocks of the band; in the uplink, only the used blocks.
 pub fn power_density(power_dbm: f64, resource_blocks: usize) -> f64 {
     db_to_ratio(power_dbm - 30.0) / (resource_blocks as f64 * RESOURCE_BLOCK_HZ)
 }
@@ -31,29 +31,31 @@ pub fn noise_density(noise_figure_db: f64) -> f64 {
     db_to_ratio(-174.0 - 30.0 + noise_figure_db)
 }
 
-/// Returns the power of a resource block at this density in dBm.
+/// Returns the power in dBm of a resource block with this power density in W/Hz.
 pub fn resource_block_dbm(density: f64) -> f64 {
     ratio_to_db(density * RESOURCE_BLOCK_HZ) + 30.0
 }
 
-/// Returns the reference signal received power of one subcarrier in dBm: the average over the band of a cell's density in W/Hz.
+/// Returns the reference signal received power (RSRP) of one subcarrier in dBm, averaged over the band. `density` is
+/// the received power density of a cell in W/Hz in each resource block.
 pub fn rsrp_dbm(density: &[f64]) -> f64 {
     let mean = density.iter().sum::<f64>() / density.len() as f64;
     ratio_to_db(mean * RESOURCE_BLOCK_HZ / SUBCARRIERS) + 30.0
 }
 
-/// Returns the reference signal received quality in dB: a cell's density relative to all received density including noise, both
-/// in W/Hz. As in ns-3, two resource elements of each block count, so a single cell without noise has -3 dB.
+/// Returns the reference signal received quality (RSRQ) in dB: the power density of a cell, relative to the total
+/// received density including noise. Both are in W/Hz. As in ns-3, two resource elements of each block count, so a
+/// single cell without noise has -3 dB.
 pub fn rsrq_db(density: &[f64], received: &[f64]) -> f64 {
     ratio_to_db(density.iter().sum::<f64>() / (2.0 * received.iter().sum::<f64>()))
 }
 
-/// Returns the reported value of RSRP (TS 36.133 clause 9.1.4): 0 below -140 dBm, 97 from -44 dBm.
+/// Returns the reported value of RSRP (TS 36.133, clause 9.1.4): 0 below -140 dBm, 97 from -44 dBm.
 pub fn rsrp_range(dbm: f64) -> u8 {
     (dbm + 141.0).floor().clamp(0.0, 97.0) as u8
 }
 
-/// Returns the reported value of RSRQ (TS 36.133 clause 9.1.7): 0 below -19.5 dB, 34 from -3 dB.
+/// Returns the reported value of RSRQ (TS 36.133, clause 9.1.7): 0 below -19.5 dB, 34 from -3 dB.
 pub fn rsrq_range(db: f64) -> u8 {
     (2.0 * db + 40.0).floor().clamp(0.0, 34.0) as u8
 }
@@ -63,9 +65,9 @@ pub fn rsrq_range(db: f64) -> u8 {
 pub enum PowerControlLoop {
     /// Commands are ignored.
     Open,
-    /// Each command sets the offset: -4, -1, 1, 4 dB.
+    /// Each command sets the power offset to -4, -1, 1 or 4 dB.
     Absolute,
-    /// Commands are added: -1, 0, 1, 3 dB, while the power is within its limits.
+    /// Each command adds -1, 0, 1 or 3 dB to the power offset, while the power is within its limits.
     #[default]
     Accumulated,
 }
@@ -73,9 +75,9 @@ pub enum PowerControlLoop {
 /// Settings of a UE's power control; the defaults are those of ns-3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerControlConfig {
-    /// Largest power in dBm.
+    /// Largest transmission power in dBm.
     pub largest_dbm: f64,
-    /// Smallest power in dBm.
+    /// Smallest transmission power in dBm.
     pub smallest_dbm: f64,
     /// P0: target power of a resource block at the base station (nominal and UE-specific part), in dBm.
     pub target_dbm: f64,
@@ -87,7 +89,7 @@ pub struct PowerControlConfig {
     pub reference_dbm: f64,
     /// k of the filter of received power: each measurement has weight 0.5^(k/4).
     pub filter_coefficient: u8,
-    /// Effect of commands.
+    /// Effect of power commands.
     pub commands: PowerControlLoop,
 }
 
@@ -134,11 +136,12 @@ impl UplinkPowerControl {
         self.received_dbm.map_or(0.0, |received_dbm| self.settings.reference_dbm - received_dbm)
     }
 
-    /// Applies a command, 0 to 3, 4 subframes after its reception. The UE sends in `resource_blocks` blocks. If the power has
-    /// reached a limit, commands beyond it are not added.
+    /// Applies a power command from 0 to 3; call it 4 subframes after the reception of the command. The UE sends in
+    /// `resource_blocks` blocks. If the power has reached a limit, accumulated commands beyond the limit have no
+    /// effect.
     ///
-    /// If the command is above 3.
-    /// On another command.
+    /// # Panics
+    /// If the command is above 3, unless the UE ignores commands.
     pub fn apply_command(&mut self, command: u8, resource_blocks: usize) {
         match self.settings.commands {
             PowerControlLoop::Open => {}
@@ -165,12 +168,13 @@ impl UplinkPowerControl {
         wanted.clamp(settings.smallest_dbm, settings.largest_dbm)
     }
 
-    /// Returns the power of data (PUSCH) in a number of resource blocks in dBm. The power of control (PUCCH) is the same.
+    /// Returns the transmission power in dBm of data (PUSCH) in a number of resource blocks. The power of control
+    /// information (PUCCH) is the same.
     pub fn data_dbm(&self, resource_blocks: usize) -> f64 {
         self.dbm(0.0, resource_blocks)
     }
 
-    /// Returns the power of the sounding signal over a number of resource blocks in dBm.
+    /// Returns the transmission power in dBm of the sounding signal over a number of resource blocks.
     pub fn sounding_dbm(&self, resource_blocks: usize) -> f64 {
         self.dbm(1.5 * f64::from(self.settings.sounding_offset) - 10.5, resource_blocks)
     }
@@ -210,8 +214,8 @@ mod tests {
         assert!((rsrp_dbm(&[power_density(30.0, 100); 100]) - (10.0 - 10.79181)).abs() < 1e-4);
     }
 
-    /// A loss of 103 dB requires -80 + 103 = 23 dBm, the maximum. A command for more has no effect, so that the next command for
-    /// less is effective at once.
+    /// A loss of 103 dB requires -80 + 103 = 23 dBm, the maximum. A command for more has no effect, so that the next
+    /// command for less is effective at once.
     #[test]
     fn commands_are_not_added_at_the_limit() {
         let mut control = UplinkPowerControl::new(PowerControlConfig::default());

@@ -1,8 +1,9 @@
-//! Sizes of transport blocks, modulation and coding schemes, channel quality indicators (3GPP TS 36.213 clause 7), and the rates
-//! and curves of the block error model. The numbers are in `data/`, with their sources. They are read once and are constant.
+//! Sizes of transport blocks, modulation and coding schemes, channel quality indicators (3GPP TS 36.213, clause 7), and
+//! the rates and curves of the block error model. The numbers are in `data/`, with their sources. They are read once
+//! and are constant.
 //!
-//! The modulation of an MCS is that of the downlink in both directions, as in ns-3's error model. In the standard the uplink
-//! changes modulation at MCS 11 and 21 instead of 10 and 17.
+//! The modulation of an MCS is that of the downlink in both directions, as in ns-3's error model. In the standard the
+//! uplink changes modulation at MCS 11 and 21 instead of 10 and 17.
 
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -40,15 +41,15 @@ pub enum Modulation {
 }
 
 impl Modulation {
-    /// All modulations, by bits per symbol.
+    /// All modulations, in ascending order of bits per symbol.
     pub const ALL: [Modulation; 3] = [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64];
 
-    /// Bits per symbol.
+    /// Returns the number of bits per symbol.
     pub fn bits_per_symbol(self) -> u32 {
         2 * (self as u32 + 1)
     }
 
-    /// The MCS with this modulation.
+    /// Returns the range of MCS with this modulation.
     pub fn mcs_range(self) -> std::ops::Range<u8> {
         match self {
             Modulation::Qpsk => 0..10,
@@ -154,7 +155,7 @@ impl Tables {
     }
 }
 
-/// Returns the bits of a transport block.
+/// Returns the size of a transport block in bits.
 ///
 /// # Panics
 /// If `i_tbs` is above 26 or `resource_blocks` above 110.
@@ -171,12 +172,12 @@ pub fn i_tbs(direction: Direction, mcs: u8) -> u8 {
     }
 }
 
-/// Returns the bytes of a downlink transport block of one layer.
+/// Returns the size of a downlink transport block of one layer in bytes.
 pub fn downlink_bytes(mcs: u8, resource_blocks: usize) -> u32 {
     transport_block_bits(i_tbs(Direction::Downlink, mcs), resource_blocks) / 8
 }
 
-/// Returns the bytes of an uplink transport block.
+/// Returns the size of an uplink transport block in bytes.
 pub fn uplink_bytes(mcs: u8, resource_blocks: usize) -> u32 {
     transport_block_bits(i_tbs(Direction::Uplink, mcs), resource_blocks) / 8
 }
@@ -190,23 +191,24 @@ pub fn modulation(mcs: u8) -> Modulation {
     }
 }
 
-/// Returns the bits per symbol after coding of an MCS, with two decimals.
+/// Returns the efficiency of an MCS in information bits per symbol, with two decimals.
 pub fn mcs_efficiency(mcs: u8) -> f64 {
     tables().schemes[usize::from(mcs)].efficiency
 }
 
-/// Returns the bits per symbol after coding of a CQI, with the two decimals with which CQI and MCS are compared.
+/// Returns the efficiency of a CQI in information bits per symbol, rounded to two decimals for the comparison with an
+/// MCS.
 pub fn cqi_efficiency(cqi: u8) -> f64 {
     tables().cqi_efficiency[usize::from(cqi)].0
 }
 
-/// Returns the bits per symbol after coding of a CQI as in TS 36.213 table 7.2.3-1.
+/// Returns the efficiency of a CQI in information bits per symbol, as in TS 36.213, table 7.2.3-1.
 pub fn standard_cqi_efficiency(cqi: u8) -> f64 {
     tables().cqi_efficiency[usize::from(cqi)].1
 }
 
-/// Returns the MCS for a CQI: the highest whose efficiency is not above the CQI's. So it is always even; 0 for CQI 0, at which
-/// nothing should be sent.
+/// Returns the MCS for a CQI: the highest MCS whose efficiency does not exceed that of the CQI. The result is always
+/// even. It is 0 for CQI 0, at which nothing should be sent.
 pub fn mcs_of_cqi(cqi: u8) -> u8 {
     2 * cqi.saturating_sub(1)
 }

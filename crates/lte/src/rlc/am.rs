@@ -1,30 +1,33 @@
-//! Acknowledged mode of one direction, with both ends (36.322 sections 5.1.3, 5.2).
+//! Acknowledged mode of one direction, with both ends (TS 36.322, clauses 5.1.3 and 5.2).
 //!
-//! **Sending.** The sender keeps the PDUs from VT(A), the first unacknowledged one, to VT(S), the next new one; at most 512. PDUs
-//! that a STATUS report lists as missing are retransmitted before anything new. A PDU with a poll requests a report. The sender
-//! polls after a number of PDUs or bytes, when nothing is left to send, and when the window is full. If t-PollRetransmit expires
-//! without an answer, all unacknowledged PDUs are retransmitted, if there is nothing else to send.
+//! **Sending.** The sender keeps the PDUs from VT(A), the first unacknowledged one, to VT(S), the next new one. These
+//! are at most 512. PDUs that a STATUS report lists as missing are retransmitted before new data. A PDU with a poll
+//! requests a report. The sender polls after a number of PDUs or bytes, when no data is left to send, and when the
+//! window is full. If t-PollRetransmit expires without an answer, all unacknowledged PDUs are retransmitted, if there
+//! is nothing else to send.
 //!
-//! **Receiving.** VR(R) is the first missing PDU, VR(H) the one after the latest. A missing PDU is reported when t-Reordering has
-//! passed since a later one arrived. Up to VR(MS), each PDU is known to have arrived or to be missing. VR(X) is the value of
-//! VR(H) when the timer was started. A poll is answered when VR(MS) has passed its PDU, and not earlier than t-StatusProhibit
-//! after the last answer.
+//! **Receiving.** VR(R) is the first missing PDU, and VR(H) is the PDU after the latest received one. A missing PDU is
+//! reported when t-Reordering has passed since a later one arrived. Up to VR(MS), each PDU is known to have arrived or
+//! to be missing. VR(X) is the value of VR(H) when the timer was started. A poll is answered when VR(MS) has passed its
+//! PDU, and not earlier than t-StatusProhibit after the last answer.
 //!
-//! As in the reference model, and unlike the specification or a real network:
+//! As in the reference model (ns-3's `lte` module), and unlike the specification or a real network:
 //!
 //! * every PDU polls (pollPDU 1; [`AmConfig`] can change it);
-//! * a PDU is retransmitted as a whole: nothing is sent until an opportunity is large enough. There is no re-segmentation,
-//!   although the header has room for it;
-//! * an opportunity is for one PDU, so after a STATUS report data wait for the next one;
+//! * a PDU is retransmitted as a whole. Nothing is sent until a transmission opportunity is large enough. There is no
+//!   re-segmentation, although the header includes its fields;
+//! * a transmission opportunity is for one PDU. After a STATUS report, data therefore waits for the next opportunity;
 //! * a PDU that exceeds the number of retransmissions has no consequence unless configured;
-//! * a copy of a PDU that arrives when VR(R) has passed it by half of all sequence numbers is recognized. The specification's
-//!   receiver accepts it as a new PDU, and its later reports refer to a window that differs from the sender's.
+//! * a copy of a PDU that arrives when VR(R) has passed it by half of all sequence numbers is recognized as a
+//!   duplicate. The specification's receiver accepts it as a new PDU, and its later reports refer to a window that
+//!   differs from the sender's.
 //!
 //! Unlike the reference model:
 //!
-//! * the buffer status counts new data, PDUs to retransmit and a STATUS report (36.322 section 4.5). The reference model also
-//!   counts PDUs that wait for acknowledgment, for which its scheduler allocates resource blocks that stay empty;
-//! * MAC receives a report about a delayed STATUS report as soon as it may be sent, and about retransmissions as soon as they are
+//! * the buffer status counts new data, PDUs to retransmit and a STATUS report (TS 36.322, clause 4.5). The reference
+//!   model also counts PDUs that wait for acknowledgment, for which its scheduler allocates resource blocks that stay
+//!   empty;
+//! * MAC receives a buffer status report as soon as a delayed STATUS report may be sent, or retransmissions are
 //!   required. Without HARQ the mean delay is 63 % lower than in ns-3 3.44.
 
 use super::queue::{Queue, Reassembler};
@@ -608,8 +611,8 @@ mod tests {
         assert_eq!((waiting(&bearer).1, unacknowledged(&bearer)), (0, 7));
     }
 
-    /// The receiver lacks 0. A timeout queues all four for retransmission before its report arrives, which acknowledges the other
-    /// three. MAC receives a report about the reduced amount.
+    /// The receiver lacks 0. A timeout queues all four for retransmission before its report arrives, which acknowledges
+    /// the other three. MAC receives a report about the reduced amount.
     #[test]
     fn mac_receives_a_report_when_retransmissions_become_unnecessary() {
         let (mut bearer, pdus) = sent(4);

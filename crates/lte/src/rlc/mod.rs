@@ -1,31 +1,34 @@
-//! Radio link control (3GPP TS 36.322) and the PDCP header of two bytes above it: the path of a packet between the core network
-//! and the transport blocks.
+//! Radio link control (3GPP TS 36.322) and the PDCP header of two bytes above it: the path of a packet between the core
+//! network and the transport blocks.
 //!
-//! **A bearer contains both of its ends.** The entities of the eNB and the UE are in one [`Bearer`], so no byte is copied and no
-//! list is transmitted. A [`Pdu`] states a range of SDUs by number, and the information of its header: sequence number, whether
-//! its first segment continues an SDU, whether its last is cut off. The receiver depends on nothing else, in particular not on
-//! data that only the sender has.
+//! **A bearer contains both of its ends.** The entities of the eNB and the UE are in one [`Bearer`], so no byte is
+//! copied and no list is transmitted. A [`Pdu`] contains a range of SDU numbers and the information of its header. This
+//! is the sequence number, whether the first segment continues an SDU, and whether the last segment is incomplete. The
+//! receiver uses only this information, and no data that only the sender has.
 //!
-//! **Directions.** [`LinkDirection`] is the direction in which bytes are transmitted. A STATUS report about downlink data is transmitted in
-//! the uplink: it is sent at an uplink opportunity and received as an uplink PDU.
+//! **Directions.** [`LinkDirection`] is the direction in which bytes are transmitted. A STATUS report about downlink
+//! data is transmitted in the uplink: it is sent at an uplink opportunity and received as an uplink PDU.
 //!
-//! **The path of an SDU.** [`Bearer::offer`] appends it to the transmit buffer or drops it. At a [`Bearer::on_transmit_opportunity`] the MAC
-//! states a number of bytes, and SDUs are segmented and concatenated into one PDU of at most that size. [`Bearer::receive`]
-//! restores the order of PDUs, which HARQ may change, and returns the [`SduOutcome`] of each SDU exactly once, in order. As long as
-//! an SDU may still arrive it has no outcome: if the last PDU before silence is lost, its SDUs stay [`Bearer::pending_sdus`].
+//! **The path of an SDU.** [`Bearer::offer`] appends the SDU to the transmit buffer or drops it. At a
+//! [`Bearer::on_transmit_opportunity`], the MAC states a number of bytes. RLC then segments and concatenates SDUs into
+//! one PDU of at most that size. [`Bearer::receive`] restores the order of PDUs, which HARQ may change, and returns the
+//! [`SduOutcome`] of each SDU exactly once, in order. An SDU that may still arrive has no outcome. If the last PDU
+//! before an idle period is lost, its SDUs therefore remain in [`Bearer::pending_sdus`].
 //!
 //! * [`RlcMode::Unacknowledged`]: see `um.rs`;
 //! * [`RlcMode::Acknowledged`]: see `am.rs`;
 //! * [`RlcMode::Transparent`]: a PDU is a whole SDU, without header or reordering; each received SDU is delivered;
-//! * [`RlcMode::Saturated`]: not an RLC mode of 3GPP but a source that always has data, for tests of the radio. It has no SDUs.
+//! * [`RlcMode::Saturated`]: not an RLC mode of 3GPP, but a source without SDUs that always has data, for tests of the
+//!   radio.
 //!
-//! **Building a PDU** (36.322 section 6.2.1). A fixed header of 2 bytes (UM) or 4 (AM, including re-segmentation fields) is
-//! followed by segments of SDUs. All but the last segment have a length indicator of 11 bits and an extension bit. Indicators are
-//! in pairs of 3 bytes: 2 for the first, 1 for the second, so k segments cost ceil(1.5 (k - 1)) bytes. A segment of more than
-//! 2047 bytes exceeds the length indicator and is always the last. No further segment is started if two bytes or fewer are left.
+//! **Building a PDU** (TS 36.322, clause 6.2.1). A fixed header of 2 bytes (UM) or 4 (AM, including re-segmentation
+//! fields) is followed by segments of SDUs. All but the last segment have a length indicator of 11 bits and an
+//! extension bit. A pair of indicators takes 3 bytes: 2 for the first and 1 for the second. The indicators of k
+//! segments therefore take ceil(1.5 (k - 1)) bytes. A segment of more than 2047 bytes exceeds the length indicator and
+//! is always the last. No further segment is started if two bytes or fewer are left.
 //!
-//! **PDCP** (36.323) adds [`PDCP_HEADER_BYTES`] to a packet. Its discard timer is off by default ([`RlcConfig::discard_after`]),
-//! as in the reference model, which only traces it.
+//! **PDCP** (TS 36.323) adds [`PDCP_HEADER_BYTES`] to a packet. Its discard timer is off by default
+//! ([`RlcConfig::discard_after`]), as in the reference model (ns-3's `lte` module).
 
 mod am;
 mod queue;
@@ -38,7 +41,7 @@ mod tests;
 use fullpipe_units::{Duration, Instant};
 use queue::Queue;
 
-/// Bytes that PDCP adds to a packet: a data PDU with a 12-bit sequence number (36.323 section 6.2.3).
+/// Bytes that PDCP adds to a packet: a data PDU with a 12-bit sequence number (TS 36.323, clause 6.2.3).
 pub const PDCP_HEADER_BYTES: u32 = 2;
 
 /// Bytes that a saturated source reports as waiting.
@@ -70,18 +73,19 @@ impl LinkDirection {
 /// The RLC mode of a bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RlcMode {
-    /// UM: restores order, but not losses.
+    /// UM: restores the order of SDUs, but does not retransmit lost data.
     Unacknowledged,
     /// AM: retransmits lost data.
     Acknowledged,
-    /// SM: always has data to send, without SDUs. It is reported after each opportunity.
+    /// SM: not a 3GPP mode, but a source without SDUs that always has data to send. Its buffer status is reported after
+    /// each transmission opportunity.
     Saturated,
-    /// TM: restores neither order nor losses.
+    /// TM: neither restores the order of SDUs nor retransmits lost data.
     Transparent,
 }
 
 impl RlcMode {
-    /// Returns the bytes of a data PDU's header, without length indicators.
+    /// Returns the size of a data PDU's header in bytes, without length indicators.
     pub const fn header_bytes(self) -> u32 {
         match self {
             RlcMode::Unacknowledged => um::HEADER_BYTES,
@@ -98,7 +102,7 @@ pub struct Sdu {
     pub bytes: u32,
     /// The caller's identifier of the packet.
     pub token: u64,
-    /// When it arrived.
+    /// When the SDU arrived.
     pub arrived: Instant,
 }
 
@@ -107,16 +111,16 @@ pub struct Sdu {
 pub struct SduOutcome {
     /// The SDU as offered.
     pub sdu: Sdu,
-    /// Whether it reached the other end.
+    /// Whether the SDU reached the other end.
     pub delivered: bool,
 }
 
 /// An RLC PDU without its content: its sizes, and the SDUs of which it contains segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pdu {
-    /// Bytes on the air: header and segments.
+    /// Size on the air in bytes: header and segments.
     pub bytes: u32,
-    /// Bytes of SDUs.
+    /// Bytes of SDU segments in the PDU.
     pub payload_bytes: u32,
     /// Number of the first segment's SDU; for a STATUS report the number of the report.
     first: u32,
@@ -141,7 +145,7 @@ impl Pdu {
     /// AM: a retransmission.
     const AGAIN: u8 = 16;
 
-    /// Whether it is a STATUS report of AM rather than data.
+    /// Whether the PDU is a STATUS report of AM rather than data.
     #[inline]
     pub const fn is_status(&self) -> bool {
         self.flags & Self::STATUS != 0
@@ -156,11 +160,12 @@ impl Pdu {
 /// The configuration of a bearer's RLC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RlcConfig {
-    /// Size of a transmit buffer in bytes of SDUs; `None`: unlimited. SDUs that do not fit are dropped.
+    /// Size of the transmit buffer of each direction, in bytes of SDUs; `None` if it is unlimited. SDUs that do not fit
+    /// are dropped.
     pub max_buffer_bytes: Option<u32>,
-    /// Largest number of SDUs in the buffer that are not completely sent; `None`: unlimited.
+    /// Maximum number of SDUs in the buffer that are not completely sent; `None` if it is unlimited.
     pub max_buffer_sdus: Option<u32>,
-    /// PDCP's discard timer: an SDU is discarded if none of it was sent within this time.
+    /// PDCP's discard timer: an SDU is discarded if none of it was sent within this time. `None` if the timer is off.
     pub discard_after: Option<Duration>,
     /// t-Reordering: time for which a receiver waits for a PDU that HARQ may still deliver.
     pub reordering: Duration,
@@ -173,7 +178,7 @@ pub struct RlcConfig {
 /// The parameters of AM polling and STATUS reporting (3GPP TS 36.331 section 6.3.2, RLC-Config).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AmConfig {
-    /// pollPDU: number of new PDUs after which one polls.
+    /// pollPDU: number of new PDUs after which a PDU polls.
     pub poll_after_pdus: u32,
     /// pollByte: number of new bytes after which a PDU polls.
     pub poll_after_bytes: u32,
@@ -183,12 +188,14 @@ pub struct AmConfig {
     pub status_prohibit: Duration,
     /// maxRetxThreshold: largest number of retransmissions of a PDU.
     pub max_retransmissions: u32,
-    /// Whether a PDU that exceeds it fails the bearer ([`Bearer::has_failed`]), as in a real network, or is only counted.
+    /// Whether the bearer fails ([`Bearer::has_failed`]) when a PDU exceeds [`AmConfig::max_retransmissions`], as in a
+    /// real network. Otherwise the event is only counted.
     pub fails: bool,
 }
 
 impl AmConfig {
-    /// The parameters of the reference model: every PDU polls, 20 ms, 10 ms, 5 retransmissions, without failure.
+    /// The parameters of the reference model: every PDU polls, t-PollRetransmit is 20 ms and t-StatusProhibit is 10 ms.
+    /// After 5 retransmissions, the bearer does not fail.
     pub const REFERENCE: AmConfig = AmConfig {
         poll_after_pdus: 1,
         poll_after_bytes: 50,
@@ -200,8 +207,9 @@ impl AmConfig {
 }
 
 impl RlcConfig {
-    /// Returns the configuration of the reference model: 10240 bytes, no discard timer, t-Reordering 100 ms (AM: 10 ms), a report
-    /// every 10 ms (AM: 20 ms), and [`AmConfig::REFERENCE`].
+    /// Returns the configuration of the reference model: a buffer of 10 240 bytes, no discard timer, and
+    /// [`AmConfig::REFERENCE`]. t-Reordering is 100 ms (AM: 10 ms), and the buffer status is reported every 10 ms (AM:
+    /// 20 ms).
     pub const fn for_mode(mode: RlcMode) -> RlcConfig {
         let acknowledged = matches!(mode, RlcMode::Acknowledged);
         RlcConfig {
@@ -215,10 +223,10 @@ impl RlcConfig {
     }
 }
 
-/// A buffer status report to MAC: the data that wait for opportunities of one direction.
+/// A buffer status report to MAC: the data that waits for transmission in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferStatus {
-    /// Bytes of SDUs that are not sent yet; in UM plus 2 bytes for each.
+    /// Bytes of SDUs that are not sent yet. In UM, 2 bytes are added for each SDU.
     pub new_data_bytes: u32,
     /// Bytes of PDUs to retransmit (AM only).
     pub retransmission_bytes: u32,
@@ -235,7 +243,7 @@ impl BufferStatus {
     }
 }
 
-/// The reports that MAC must receive after a call.
+/// The buffer status reports that must be passed to MAC after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct DueReports {
@@ -248,27 +256,27 @@ pub struct DueReports {
 pub struct Counters {
     /// SDUs offered.
     pub sdus_offered: u64,
-    /// Of these, dropped because the buffer was full.
+    /// Offered SDUs that were dropped because the buffer was full.
     pub sdus_dropped: u64,
-    /// Of these, discarded by the discard timer.
+    /// Offered SDUs that the discard timer discarded.
     pub sdus_discarded: u64,
-    /// Of these, lost on the air.
+    /// Offered SDUs that were lost on the air.
     pub sdus_lost: u64,
-    /// Of these, delivered.
+    /// Offered SDUs that were delivered.
     pub sdus_delivered: u64,
     /// Bytes of the delivered SDUs.
     pub bytes_delivered: u64,
     /// PDUs sent in this direction, of all kinds, including retransmissions by RLC.
     pub pdus: u64,
-    /// Bytes of those PDUs.
+    /// Bytes of the PDUs sent.
     pub pdu_bytes: u64,
     /// PDUs received.
     pub pdus_received: u64,
     /// Bytes of the received PDUs.
     pub pdu_bytes_received: u64,
-    /// Of the PDUs sent, retransmissions.
+    /// Retransmissions among the PDUs sent.
     pub pdus_retransmitted: u64,
-    /// Of the PDUs sent, STATUS reports.
+    /// STATUS reports among the PDUs sent.
     pub status_pdus: u64,
     /// Number of times that a PDU was still missing after the largest number of retransmissions.
     pub retransmissions_exhausted: u64,
@@ -326,8 +334,8 @@ impl Bearer {
         &self.limits
     }
 
-    /// Offers an SDU. Returns false if it is dropped because the buffer is full. In either case MAC must receive a report
-    /// afterwards.
+    /// Offers an SDU. Returns false if the SDU is dropped because the buffer is full or the bearer has failed. In
+    /// either case, MAC must receive a buffer status report afterwards.
     ///
     /// SDUs are offered in order of arrival. A saturated source accepts none.
     #[inline]
@@ -360,7 +368,8 @@ impl Bearer {
         fits
     }
 
-    /// Returns the PDU to send if MAC has room for `bytes` bytes, or `None` if nothing waits or fits.
+    /// Returns the PDU to send if MAC has room for `bytes` bytes; `None` if no data is waiting, nothing fits, or the
+    /// bearer has failed.
     #[inline]
     pub fn on_transmit_opportunity(&mut self, way: LinkDirection, now: Instant, bytes: u32) -> Option<Pdu> {
         if self.failed {
@@ -403,7 +412,7 @@ impl Bearer {
         pdu
     }
 
-    /// Handles a received PDU of this direction. Appends the outcomes that it determines to `out`.
+    /// Handles a received PDU of this direction. Appends the resulting outcomes of SDUs to `out`.
     #[inline]
     pub fn receive(&mut self, way: LinkDirection, now: Instant, pdu: Pdu, out: &mut Vec<SduOutcome>) -> DueReports {
         if pdu.epoch != self.epoch {
@@ -435,7 +444,8 @@ impl Bearer {
         due
     }
 
-    /// Returns the report to MAC about one direction. In the reference model an AM bearer sends no report when nothing is left.
+    /// Returns the report to MAC about one direction. In the reference model an AM bearer sends no report when nothing
+    /// is left.
     #[inline]
     pub fn buffer_status(&self, way: LinkDirection) -> BufferStatus {
         let queue = &self.queues[way as usize];
@@ -471,8 +481,8 @@ impl Bearer {
         self.next_timer
     }
 
-    /// Runs the timers up to `now`. Outcomes of downlink SDUs precede those of the uplink. The outcomes of discarded SDUs are
-    /// reported at once, before those of older ones that are on the air.
+    /// Runs the timers up to `now`. Outcomes of downlink SDUs precede those of the uplink. The outcomes of discarded
+    /// SDUs are reported at once, before those of older ones that are on the air.
     pub fn expire(&mut self, now: Instant, out: &mut Vec<SduOutcome>) -> DueReports {
         let mut due = DueReports::default();
         if now < self.next_timer {
@@ -509,8 +519,8 @@ impl Bearer {
         due
     }
 
-    /// Re-establishes the bearer (36.322 section 5.4). SDUs that can be reassembled from received PDUs are delivered, and the
-    /// others are lost. PDUs that are on the air have no effect.
+    /// Re-establishes the bearer (TS 36.322, clause 5.4). SDUs that can be reassembled from received PDUs are
+    /// delivered, and the others are lost. PDUs that are on the air have no effect.
     pub fn reestablish(&mut self, out: &mut Vec<SduOutcome>) {
         for way in LinkDirection::BOTH {
             let before = out.len();
@@ -529,8 +539,8 @@ impl Bearer {
         self.arm();
     }
 
-    /// Whether the bearer has failed because a PDU of AM exceeded the number of retransmissions and [`AmConfig::fails`] is
-    /// set: a radio link failure. It neither sends nor accepts data until it is re-established.
+    /// Whether the bearer has failed (radio link failure) because a PDU of AM exceeded the number of retransmissions
+    /// and [`AmConfig::fails`] is set. A failed bearer neither sends nor accepts data until it is re-established.
     pub const fn has_failed(&self) -> bool {
         self.failed
     }

@@ -1,7 +1,7 @@
 //! The SDUs of one direction of a bearer: waiting SDUs, and SDUs that were started and have no outcome yet.
 //!
-//! An SDU gets its number when its first byte is put into a PDU. So numbers on the air have no gaps, even if the discard timer
-//! removes SDUs.
+//! An SDU gets its number when its first byte is put into a PDU. So numbers on the air have no gaps, even if the
+//! discard timer removes SDUs.
 
 use super::sequence::{after, distance};
 use super::{Pdu, Sdu, SduOutcome};
@@ -15,8 +15,8 @@ const LITTLE_BYTES: u32 = 2;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    /// First the started SDUs, then those that are not started. (One list with a boundary; with two lists, moving an SDU took 27
-    /// instructions.)
+    /// First the started SDUs, then those that are not started. (One list with a boundary; with two lists, moving an
+    /// SDU took 27 instructions.)
     sdus: VecDeque<Sdu>,
     /// Number of started SDUs. They have numbers from `base` on. Of the last, `rest` bytes are not sent yet.
     begun: usize,
@@ -161,7 +161,8 @@ impl Queue {
         self.sdus.pop_front().expect("started SDUs are in the list")
     }
 
-    /// Removes the oldest started SDUs, whose outcomes are known. All were delivered, except the first if `first_delivered` is false.
+    /// Removes the oldest started SDUs, whose outcomes are known. All were delivered, except the first if
+    /// `first_delivered` is false.
     #[inline]
     fn settle_first(&mut self, count: usize, first_delivered: bool, out: &mut Vec<SduOutcome>) {
         assert!(count <= self.begun, "no SDU is settled twice");

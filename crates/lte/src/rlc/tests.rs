@@ -361,8 +361,8 @@ impl Run {
     }
 }
 
-/// PDUs in the order of their creation, as ranges of the concatenated bytes of all SDUs. The record is independent of the PDUs'
-/// own information.
+/// PDUs in the order of their creation, as ranges of the concatenated bytes of all SDUs. The record is independent of
+/// the PDUs' own information.
 #[derive(Default)]
 pub(super) struct Stream {
     pub(super) pdus: Vec<(u64, u64, bool)>,
@@ -471,8 +471,8 @@ fn packets_after_hundreds_of_lost_pdus_are_delivered() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// UM: with delays below t-Reordering, exactly the SDUs whose bytes all arrived are delivered, in order. PDUs have the sizes
-    /// of the rules, and sequence numbers wrap.
+    /// UM: with delays below t-Reordering, exactly the SDUs whose bytes all arrived are delivered, in order. PDUs have
+    /// the sizes of the rules, and sequence numbers wrap.
     #[test]
     fn unacknowledged_delivers_what_came_whole(
         sizes in prop::collection::vec(1_u32..3000, 1..80),
@@ -484,8 +484,8 @@ proptest! {
         delivers_what_came_whole(&sizes, &opportunities, &fates, milliseconds, limit);
     }
 
-    /// UM over a channel with unlimited delays and losses, with wrapping sequence numbers: each SDU has one outcome, in order,
-    /// and no SDU with a missing byte is delivered.
+    /// UM over a channel with unlimited delays and losses, with wrapping sequence numbers: each SDU has one outcome, in
+    /// order, and no SDU with a missing byte is delivered.
     #[test]
     fn unacknowledged_survives_any_channel(
         opportunities in prop::collection::vec(3_u32..60, 1..40),

@@ -1,7 +1,7 @@
-//! Transparent mode of one direction (36.322 section 5.1.1), for signaling before a connection exists.
+//! Transparent mode of one direction (TS 36.322, clause 5.1.1), for signaling before a connection exists.
 //!
-//! PDUs have no sequence numbers, so losses cannot be detected. In the accounts an SDU counts as lost when so many later ones
-//! have arrived that it cannot have been overtaken by all of them.
+//! PDUs have no sequence numbers, so losses cannot be detected. In the counters, an SDU is lost when more later SDUs
+//! have arrived than can have overtaken it.
 
 use super::queue::Queue;
 use super::{Pdu, SduOutcome};

@@ -1,13 +1,15 @@
-//! Unacknowledged mode of one direction (36.322 section 5.1.2).
+//! Unacknowledged mode of one direction (TS 36.322, clause 5.1.2).
 //!
-//! The receiver holds PDUs that arrive before an earlier one, which HARQ may still deliver. After t-Reordering it stops waiting
-//! for missing PDUs. The variables are those of the specification, modulo 1024, compared relative to VR(UH) - 512:
+//! The receiver holds PDUs that arrive before an earlier one, which HARQ may still deliver. After t-Reordering it stops
+//! waiting for missing PDUs. The variables are those of the specification, modulo 1024, compared relative to VR(UH) -
+//! 512:
 //!
 //! * VR(UR): the earliest PDU that may still arrive;
-//! * VR(UH): the one after the latest received PDU, the end of the reordering window of 512;
+//! * VR(UH): the PDU after the latest received one, which is the end of the reordering window of 512 PDUs;
 //! * VR(UX): the value of VR(UH) when t-Reordering was started.
 //!
-//! MAC receives a report on each arrival, and another after 10 ms without arrival or opportunity while data wait.
+//! MAC receives a buffer status report when an SDU arrives. While data is waiting, MAC receives another report after 10
+//! ms without an arrival or a transmission opportunity.
 
 use super::queue::{Queue, Reassembler};
 use super::sequence::{WINDOW, after, before, distance};

@@ -1,10 +1,10 @@
-//! Assigns each free group to the UE with the highest metric ("bid") for it: the inner step of every scheduler that assigns
-//! single groups.
+//! Assigns each free group to the UE with the highest metric ("bid") for it: the inner step of every scheduler that
+//! assigns single groups.
 //!
-//! A UE's bid for a group depends on the CQI that it reported for the group. Reports are computed on demand, which costs far more
-//! than the comparison of bids. UEs are therefore evaluated in the order of an upper bound of their bids. The evaluation ends
-//! when the next bound is below the lowest of the leading bids. The result equals that of evaluating all UEs: ties go to the
-//! lowest RNTI in any order of evaluation.
+//! A UE's bid for a group depends on the CQI that it reported for the group. Reports are computed on demand, which
+//! costs far more than the comparison of bids. UEs are therefore evaluated in the order of an upper bound of their
+//! bids. The evaluation ends when the next bound is below the lowest of the leading bids. The result equals that of
+//! evaluating all UEs: ties go to the lowest RNTI in any order of evaluation.
 
 use super::{GroupSet, MAX_GROUPS, NO_OWNER, SubframeContext, group_indices};
 use crate::radio::bits_of;
@@ -15,8 +15,9 @@ pub(super) type Bids = [f32; 16];
 /// Number of candidates that share a maximum.
 pub(super) const BLOCK: usize = 16;
 
-/// Upper bounds of the bids of an auction's candidates, kept for the next auction with the same candidates. In a saturated cell
-/// the candidates rarely change, and only the bounds of served UEs change. (With 50 UEs a subframe takes 800 instructions less.)
+/// Upper bounds of the bids of an auction's candidates, kept for the next auction with the same candidates. In a
+/// saturated cell the candidates rarely change, and only the bounds of served UEs change. (With 50 UEs a subframe takes
+/// 800 instructions less.)
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct BidBounds {
     candidates: Vec<u16>,
@@ -63,8 +64,8 @@ impl BidBounds {
 /// Buffers of an auction, reused by the next one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Auction {
-    /// Upper bound of each candidate's bids, padded with zeros to a whole number of blocks; 0 if it has been evaluated or cannot
-    /// bid.
+    /// Upper bound of each candidate's bids, padded with zeros to a whole number of blocks; 0 if it has been evaluated
+    /// or cannot bid.
     bounds: Vec<f32>,
     /// The highest bound of each block.
     highest: Vec<f32>,
@@ -112,7 +113,8 @@ impl Auction {
     }
 }
 
-/// Returns the index of a bound, which must be among `bounds`. Bits are compared, since integers need fewer instructions.
+/// Returns the index of a bound, which must be among `bounds`. Bits are compared, since integers need fewer
+/// instructions.
 #[inline]
 fn first(bounds: &[f32], bound: f32) -> usize {
     bounds.iter().position(|one| one.to_bits() == bound.to_bits()).expect("the bound is in the block")
@@ -138,7 +140,8 @@ fn maximum(bounds: &[f32]) -> f32 {
 impl Auction {
     /// Assigns each free group to the candidate with the highest bid above 0. Candidates are in order of RNTI.
     ///
-    /// `bound` returns an upper bound of a UE's bids; `bids` computes the bids, and is called only for UEs that may win.
+    /// `bound` returns an upper bound of a UE's bids; `bids` computes the bids, and is called only for UEs that may
+    /// win.
     pub(super) fn hold(
         &mut self,
         subframe: &mut SubframeContext<'_>,
@@ -153,8 +156,8 @@ impl Auction {
         self.decide(subframe, candidates, |_, _, _| {}, bids, owners);
     }
 
-    /// Decides the open auction. `lower` replaces the bounds of some UEs by lower ones. It is called for a block of UEs if one of
-    /// them may win by its first bound.
+    /// Decides the open auction. `lower` replaces the bounds of some UEs by lower ones. It is called for a block of UEs
+    /// if one of them may win by its first bound.
     pub(super) fn decide(
         &mut self,
         subframe: &mut SubframeContext<'_>,
@@ -297,8 +300,8 @@ fn row(bids: &Bids, cqis: &[u8; MAX_GROUPS]) -> [f32; MAX_GROUPS] {
     row
 }
 
-/// The groups that a UE may win if its bids do not exceed `might`: those with a lower best bid, or an equal one of a higher RNTI.
-/// It has no branches and is a separate function, so that the compiler vectorizes over groups.
+/// The groups that a UE may win if its bids do not exceed `might`: those with a lower best bid, or an equal one of a
+/// higher RNTI. It has no branches and is a separate function, so that the compiler vectorizes over groups.
 #[inline(never)]
 fn contested(might: &[f32; MAX_GROUPS], ue: u32, best: &[f32; MAX_GROUPS], winner: &[u32; MAX_GROUPS]) -> GroupSet {
     let mut may_win = [0; MAX_GROUPS];
@@ -327,8 +330,8 @@ fn may_win_tie(best: &[f32; MAX_GROUPS], winner: &[u32; MAX_GROUPS], weakest: f3
 
 /// The highest bid of a UE with CQIs up to each CQI.
 ///
-/// It is not simply the bid at this CQI, since the tables of transport block sizes have dips (one resource block, I_TBS 6, of TS
-/// 36.213).
+/// It is not simply the bid at this CQI, since the tables of transport block sizes have dips (one resource block, I_TBS
+/// 6, of TS 36.213).
 pub(super) fn running_maximum(bids: &Bids) -> Bids {
     let mut most = 0.0;
     std::array::from_fn(|cqi| {

@@ -1,13 +1,13 @@
 //! The past average throughput of each UE, which is the divisor of most schedulers' metrics.
 //!
-//! **Model.** Once per subframe, for every UE, T <- (1 - 1/99) T + (1/99) x bytes of this subframe / 1 ms, in bytes/s, starting
-//! at T = 1. This is roughly an average over the last 99 ms.
+//! **Model.** Once per subframe, for every UE, T <- (1 - 1/99) T + (1/99) x bytes of this subframe / 1 ms, in bytes/s,
+//! starting at T = 1. This is roughly an average over the last 99 ms.
 //!
-//! **Implementation.** UEs that are not served need no computation. With a = 98/99, the value S(n) = T(n) / a^n changes only when
-//! the UE is served: S(n + 1) = S(n) + bytes x 1000/99 / a^(n + 1). As all UEs have the same a^n, a comparison of S is a
-//! comparison of T. Every 1024 subframes all sums are multiplied by a^1024, so that they stay small. They are then also limited
-//! to at least 10^-30. An idle UE's T falls to that within 9 s and would become subnormal, which is slow on processors. UEs that
-//! have been idle for longer are equal.
+//! **Implementation.** UEs that are not served need no computation. With a = 98/99, the value S(n) = T(n) / a^n changes
+//! only when the UE is served: S(n + 1) = S(n) + bytes x 1000/99 / a^(n + 1). As all UEs have the same a^n, a
+//! comparison of S is a comparison of T. Every 1024 subframes all sums are multiplied by a^1024, so that they stay
+//! small. They are then also limited to at least 10^-30. An idle UE's T falls to that within 9 s and would become
+//! subnormal, which is slow on processors. UEs that have been idle for longer are equal.
 
 /// Number of subframes in an average.
 pub(super) const WINDOW: f64 = 99.0;
@@ -102,8 +102,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Compares with the formula, one subframe after the other. Each of at most 1500 additions and scalings rounds by 2^-53.
-        /// A UE's T may differ by the effect of the lower limit, 10^-30 times a^-1024.
+        /// Compares with the formula, one subframe after the other. Each of at most 1500 additions and scalings rounds
+        /// by 2^-53. A UE's T may differ by the effect of the lower limit, 10^-30 times a^-1024.
         #[test]
         fn averages_follow_the_formula(
             steps in prop::collection::vec((0u16..4, 0u32..20_000, prop_oneof![9 => 1u64..4, 1 => 1u64..3000]), 1..300),

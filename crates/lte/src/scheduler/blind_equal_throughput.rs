@@ -1,16 +1,17 @@
 //! Blind equal throughput, per group and for the whole band.
 //!
-//! **Model.** The UE with the least recent throughput is served next, whatever its channel. TD-BET assigns the whole band to
-//! argmax 1 / T_u. FD-BET assigns groups one by one to the UE with the smallest expected average. After each group the expected
-//! average of its UE becomes (1 - 1/99) T + (1/99) x the block that it has so far. The UE gets further groups as long as this is
-//! the smallest average. T_u is the average of the last 99 ms ([`average`](super::average)); ties go to the lowest RNTI. In the
-//! long run all UEs get the same, 1 / sum (1 / R_i), so a distant UE takes most of the band.
+//! **Model.** The UE with the lowest recent throughput is served next, regardless of its channel. TD-BET assigns the
+//! whole band to argmax 1 / T_u. FD-BET assigns groups one by one to the UE with the smallest expected average. After
+//! each group the expected average of its UE becomes (1 - 1/99) T + (1/99) x the block that it has so far. The UE gets
+//! further groups as long as this is the smallest average. T_u is the average of the last 99 ms
+//! ([`average`](super::average)); ties go to the lowest RNTI. In the long run all UEs get the same throughput, 1 / sum
+//! (1 / R_i), so that a distant UE occupies most of the band.
 //!
 //! Both use the wideband CQI, also for the MCS.
 //!
-//! **Source.** Kela et al., "Dynamic packet scheduling performance in UTRA long term evolution downlink" (2008). Both follow this
-//! rule, even where ns-3's schedulers of these names differ. The shares of saturated UEs agree with those of ns-3 3.44 within 2 %
-//! (rows `shares` of the vectors).
+//! **Source.** Kela et al., "Dynamic packet scheduling performance in UTRA long term evolution downlink" (2008). Both
+//! follow this rule, even where ns-3's schedulers of these names differ. The shares of saturated UEs agree with those
+//! of ns-3 3.44 within 2 % (rows `shares` of the vectors).
 
 use super::auction::{Auction, give_all};
 use super::average::Averages;
@@ -109,8 +110,9 @@ mod tests {
 
     /// T = 1 / sum (1 / R_i), for equal channels the full-band rate / N: the reference's rule, within its 10 %.
     ///
-    /// Over the whole band the result is more exact, since T_i is a sawtooth. Each UE is served at about the same T, which jumps
-    /// by R_i / 99 and falls again, so that its mean is that T plus R_i / 198. All subframes are used: the sum of T_i / R_i is 1.
+    /// Over the whole band the result is more exact, since T_i is a sawtooth. Each UE is served at about the same T,
+    /// which jumps by R_i / 99 and falls again, so that its mean is that T plus R_i / 198. All subframes are used: the
+    /// sum of T_i / R_i is 1.
     #[test]
     fn all_ues_get_the_same_throughput() {
         for cqis in [&BY_DISTANCE[..], &[15, 15, 5], &[12; 7], &[15; 30], &[8, 11]] {
@@ -169,9 +171,10 @@ mod tests {
         }
     }
 
-    /// By hand, with averages of 1 byte/s: the first UE gets a group of 185 bytes and expects 98/99 + 185000/99 = 1870 bytes/s.
-    /// The second gets blocks of 32, 67, 101, 137, 173 and 209 bytes until it expects 209000/99 = 2112. Then the first gets
-    /// another group and expects 3769 with 373 bytes. The second is at 3526 with 349 bytes when all groups are assigned.
+    /// By hand, with averages of 1 byte/s: the first UE gets a group of 185 bytes and expects 98/99 + 185000/99 = 1870
+    /// bytes/s. The second gets blocks of 32, 67, 101, 137, 173 and 209 bytes until it expects 209000/99 = 2112. Then
+    /// the first gets another group and expects 3769 with 373 bytes. The second is at 3526 with 349 bytes when all
+    /// groups are assigned.
     #[test]
     fn groups_go_to_the_smallest_expected_average() {
         let mut cell = Cell::saturated(Box::new(FdBlindEqualThroughput::default()), &[15, 5, 0]);

@@ -14,9 +14,9 @@ use std::fmt;
 pub struct SchedulerEntry {
     /// The name and description.
     pub declaration: Declaration,
-    /// The keys of a cell that are its parameters.
+    /// The scenario keys of a cell that are parameters of the scheduler.
     pub parameters: &'static [&'static str],
-    /// Whether it supports guaranteed bit rates.
+    /// Whether the scheduler supports guaranteed bit rates.
     pub supports_guaranteed_bit_rate: bool,
     /// Creates the scheduler of one cell.
     pub make: fn(&SchedulerParameters) -> Box<dyn Scheduler>,
@@ -36,7 +36,7 @@ const fn entry_of(
     SchedulerEntry { declaration, parameters: &[], supports_guaranteed_bit_rate: false, make }
 }
 
-/// All schedulers, in the order of lists.
+/// All schedulers, in the order in which messages and documentation list them.
 pub const ENTRIES: &[SchedulerEntry] = &[
     entry_of("rr", "Round robin: the same number of resource block groups to each UE in turn.", SURVEY, |_| {
         Box::new(RoundRobin::default())
@@ -119,14 +119,14 @@ pub const ENTRIES: &[SchedulerEntry] = &[
     },
 ];
 
-/// Parameters of the schedulers. A scheduler ignores those of others.
+/// Parameters of the schedulers. A scheduler ignores the parameters of other schedulers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerParameters {
     /// The limits of `fd-tbfq` and `td-tbfq`.
     pub token_bank: TokenBankLimits,
     /// The metric of a group in `pss`.
     pub frequency_metric: FrequencyMetric,
-    /// Number of UEs that pass the time domain of `pss`; 0: half of the active ones.
+    /// Number of UEs that the time-domain step of `pss` selects; 0 if it selects half of the active UEs.
     pub multiplexed_ues: u16,
     /// The metric of a group in `cqa`.
     pub channel_awareness: ChannelAwareness,
@@ -146,7 +146,7 @@ impl Default for SchedulerParameters {
     }
 }
 
-/// The error of an unknown scheduler name.
+/// The error for an unknown scheduler name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownScheduler {
     /// The name that was found.
@@ -162,7 +162,7 @@ impl fmt::Display for UnknownScheduler {
 
 impl std::error::Error for UnknownScheduler {}
 
-/// Returns the scheduler with this name.
+/// Returns the scheduler with this name; `None` if there is none.
 #[must_use]
 pub fn find_scheduler(name: &str) -> Option<&'static SchedulerEntry> {
     ENTRIES.iter().find(|entry| entry.declaration.name == name)
@@ -191,12 +191,12 @@ pub fn create_scheduler(name: &str, parameters: &SchedulerParameters) -> Result<
     Ok((found.make)(parameters))
 }
 
-/// The declarations of the schedulers.
+/// Returns the declarations of the schedulers.
 pub fn declarations() -> impl Iterator<Item = &'static Declaration> {
     ENTRIES.iter().map(|entry| &entry.declaration)
 }
 
-/// The names of the schedulers as values of a key.
+/// Returns the names of the schedulers as values of a key.
 pub const fn choices() -> [Choice; ENTRIES.len()] {
     let mut list = [Choice::new("", ""); ENTRIES.len()];
     let mut n = 0;
@@ -348,7 +348,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-        /// Only free groups are assigned, only to active UEs with a CQI above 0 in them, and the result is reproducible.
+        /// Only free groups are assigned, only to active UEs with a CQI above 0 in them, and the result is
+        /// reproducible.
         #[test]
         fn all_keep_to_the_rules(steps in prop::collection::vec(step(), 1..100)) {
             for ((name, scheduler), (_, again)) in all().zip(all()) {
@@ -358,8 +359,8 @@ mod tests {
         }
     }
 
-    /// No group stays empty if a UE with enough data could use it. Exceptions are round robin, whose division leaves a rest, and
-    /// token bank fair queueing, which has a budget.
+    /// No group stays empty if a UE with enough data could use it. Exceptions are round robin, whose division leaves a
+    /// rest, and token bank fair queueing, which has a budget.
     #[test]
     fn no_usable_group_is_left_empty() {
         for (name, scheduler) in all().filter(|(name, _)| !["rr", "fd-tbfq"].contains(name)) {
@@ -379,8 +380,8 @@ mod tests {
         }
     }
 
-    /// Under round robin, proportional fair and blind equal throughput no UE starves, although the best channel is thirty times
-    /// the worst: in any 150 ms each of 12 UEs is served.
+    /// Under round robin, proportional fair and blind equal throughput no UE starves, although the best channel is
+    /// thirty times the worst: in any 150 ms each of 12 UEs is served.
     #[test]
     fn no_ue_starves_under_fair_schedulers() {
         for name in ["rr", "pf", "fd-bet", "td-bet", "td-tbfq"] {
@@ -396,8 +397,8 @@ mod tests {
         }
     }
 
-    /// A single UE has the whole band, even with little data, except with schedulers that consider the waiting data. With much
-    /// data it has all of the band's rate.
+    /// A single UE has the whole band, even with little data, except with schedulers that consider the waiting data.
+    /// With much data it has all of the band's rate.
     #[test]
     fn single_ue_gets_the_whole_band() {
         for (name, scheduler) in all() {

@@ -1,22 +1,24 @@
 //! Channel and QoS aware scheduler.
 //!
-//! **Model.** Two steps per subframe. In the time domain, flows are sorted into classes. Flows with a guaranteed bit rate precede
-//! those without. Among these, the flow that has waited longer comes first, by the waiting time of its oldest packet in whole
-//! units of g (1 s). A UE has at most two flows: its bearers with a guaranteed bit rate together, and its others. In the
-//! frequency domain the classes get groups one after the other. Each group goes to the flow of the class with the highest d x
-//! m_GBR x m_ca, ties to the lowest RNTI, where
+//! **Model.** Two steps per subframe. In the time domain, flows are sorted into classes. Flows with a guaranteed bit
+//! rate precede those without. Within both sets, the flow that has waited longest comes first. The waiting time is that
+//! of its oldest packet, in whole units of g (1 s). A UE has at most two flows: its bearers with a guaranteed bit rate
+//! together, and its others. In the frequency domain the classes get groups one after the other. Each group goes to the
+//! flow of the class with the highest d x m_GBR x m_ca, ties to the lowest RNTI, where
 //!
 //! * d is the waiting time of the flow's oldest packet, in ms, at least 1,
-//! * m_GBR = max(1, guaranteed bit rate / T_u), T_u being the UE's average of the last 99 ms ([`average`](super::average)),
+//! * m_GBR = max(1, guaranteed bit rate / T_u), T_u being the UE's average of the last 99 ms
+//!   ([`average`](super::average)),
 //! * m_ca is the metric of the group for the UE: CqaFf, CQI_u(k) / sum of its CQIs; or CqaPf, R_u(k) / T_u.
 //!
-//! A flow whose groups hold all of its waiting data gets no further groups. Groups that a class does not use go to the next
-//! class. A UE's groups form one transport block, which its bearers share.
+//! A flow whose groups can carry all of its waiting data gets no further groups. Groups that a class does not use go to
+//! the next class. A UE's groups form one transport block, which its bearers share.
 //!
-//! **Source.** Bojovic and Baldo, "A new channel and QoS aware scheduler to enhance the capacity of voice over LTE systems" (SSD
-//! 2014). It follows ns-3's scheduler of this name with four intended deviations. T_u of CqaPf is the average of all subframes,
-//! as in its documentation. Ties go to the lowest RNTI. The bearers of a UE with a guaranteed bit rate are one flow, and so are
-//! the others. A UE whose CQI in a group is 0 does not get it; with fading this gives 11 % more throughput than ns-3 3.44.
+//! **Source.** Bojovic and Baldo, "A new channel and QoS aware scheduler to enhance the capacity of voice over LTE
+//! systems" (SSD 2014). It follows ns-3's scheduler of this name with four intended deviations. T_u of CqaPf is the
+//! average of all subframes, as in the documentation of ns-3. Ties go to the lowest RNTI. All bearers of a UE with a
+//! guaranteed bit rate form one flow, and its other bearers form another. A UE whose CQI in a group is 0 does not get
+//! the group; with fading, this gives 11 % more throughput than ns-3 3.44.
 
 use super::average::Averages;
 use super::{BitRateLimits, MAX_GROUPS, NO_OWNER, QueueStatus, Scheduler, SubframeContext, group_indices};
@@ -186,8 +188,8 @@ mod tests {
         Source::Constant(QueueStatus { bytes, head_of_line_ms })
     }
 
-    /// Guaranteed flows come first, then whole seconds of waiting. Within a class the longer waiting time wins, as channels are
-    /// equal. Each takes the groups that it needs: with CQI 15, 185 bytes in one group and 373 in two.
+    /// Guaranteed flows come first, then whole seconds of waiting. Within a class the longer waiting time wins, as
+    /// channels are equal. Each takes the groups that it needs: with CQI 15, 185 bytes in one group and 373 in two.
     #[test]
     fn classes_are_served_one_after_the_other() {
         for scheduler in schedulers() {
@@ -203,9 +205,9 @@ mod tests {
         }
     }
 
-    /// Five UEs have the same download, and one also has a voice bearer, whose 50 bytes fit into a group. That bearer has one
-    /// group, and the other 11 of 12 are shared as without voice. All have waited equally, so with equal weights the lowest RNTI
-    /// has these.
+    /// Five UEs have the same download, and one also has a voice bearer, whose 50 bytes fit into a group. That bearer
+    /// has one group, and the other 11 of 12 are shared as without voice. All have waited equally, so with equal
+    /// weights the lowest RNTI has these.
     #[test]
     fn only_the_bearer_with_the_guarantee_is_served_first() {
         for scheduler in schedulers() {
@@ -248,8 +250,8 @@ mod tests {
         }
     }
 
-    /// With equal delays and promises the channel decides. CqaFf compares CQIs with their sum, CqaPf rates with averages, which
-    /// are equal at the start.
+    /// With equal delays and promises the channel decides. CqaFf compares CQIs with their sum, CqaPf rates with
+    /// averages, which are equal at the start.
     #[test]
     fn equal_flows_are_compared_by_channel() {
         for (scheduler, first) in schedulers().into_iter().zip([1, 0]) {
@@ -277,8 +279,8 @@ mod tests {
         }
     }
 
-    /// Rows 197 to 208 of the reference's `scheduler` vectors: 232 bytes every ms with the same guaranteed rate, in bytes/s, with
-    /// its tolerance.
+    /// Rows 197 to 208 of the reference's `scheduler` vectors: 232 bytes every ms with the same guaranteed rate, in
+    /// bytes/s, with its tolerance.
     #[test]
     fn reference_vectors_are_met() {
         for (ues, distance, bytes_per_second) in [
@@ -302,9 +304,9 @@ mod tests {
         }
     }
 
-    /// A UE that has waited 1.5 s is in an earlier class than one that has waited 0.9 s, and gets all groups. It is in one class
-    /// with a UE that has waited 1 s. There, 1000 x 15 / 26 is more than 1500 / 12 in the first group, and 1000 x 1 / 26 is less
-    /// in all others.
+    /// A UE that has waited 1.5 s is in an earlier class than one that has waited 0.9 s, and gets all groups. It is in
+    /// one class with a UE that has waited 1 s. There, 1000 x 15 / 26 is more than 1500 / 12 in the first group, and
+    /// 1000 x 1 / 26 is less in all others.
     #[test]
     fn only_whole_units_of_waiting_time_count() {
         for (waited, first) in [(900, 0), (1_000, 1), (1_999, 1)] {

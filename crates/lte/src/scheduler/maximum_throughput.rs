@@ -1,11 +1,12 @@
 //! Maximum throughput, per group and for the whole band.
 //!
-//! **Model.** Each group (FD-MT) or the whole band (TD-MT) goes to the UE with the highest rate: argmax R_u(k), or argmax R_u of
-//! the wideband CQI, which then also determines the MCS. Of UEs with the same rate the lowest RNTI gets everything, and the
-//! others starve, as do UEs with lower rates. The only maximum is that of the total throughput.
+//! **Model.** Each group (FD-MT) or the whole band (TD-MT) goes to the UE with the highest rate: argmax R_u(k), or
+//! argmax R_u. R_u is the rate at the wideband CQI, which then also determines the MCS. Among UEs with the same rate,
+//! the UE with the lowest RNTI gets all groups. The other UEs get none, nor do UEs with lower rates. Only the total
+//! throughput is maximized.
 //!
-//! **Source.** Capozzi et al., "Downlink packet scheduling in LTE cellular networks: key design issues and a survey" (2012);
-//! as ns-3's schedulers of these names.
+//! **Source.** Capozzi et al., "Downlink packet scheduling in LTE cellular networks: key design issues and a survey"
+//! (2012); as ns-3's schedulers of these names.
 
 use super::auction::{Auction, give_all, running_maximum};
 use super::{MAX_GROUPS, Scheduler, SubframeContext};
@@ -62,8 +63,8 @@ mod tests {
     use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, assert_close, full};
     use super::*;
 
-    /// Everything goes to the first of the best UEs at any distance: rows 052 to 091 of the reference's `scheduler` vectors in
-    /// bytes/s.
+    /// Everything goes to the first of the best UEs at any distance: rows 052 to 091 of the reference's `scheduler`
+    /// vectors in bytes/s.
     #[test]
     fn first_of_the_best_ues_gets_everything() {
         for whole in [false, true] {
@@ -102,7 +103,8 @@ mod tests {
         }
     }
 
-    /// If a UE has CQI 15, reports of later UEs are not read, and those of earlier ones only if they could be equally good.
+    /// If a UE has CQI 15, reports of later UEs are not read, and those of earlier ones only if they could be equally
+    /// good.
     #[test]
     fn reports_of_ues_that_cannot_win_are_not_read() {
         for whole in [false, true] {

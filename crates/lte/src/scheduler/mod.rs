@@ -1,8 +1,8 @@
 //! Downlink schedulers, which assign the resource block groups of a subframe to UEs.
 //!
-//! [`Scheduler::allocate`] is called once per subframe in which a UE has waiting data. [`Scheduler::on_served`] reports the UEs that
-//! were served, and [`Scheduler::on_subframes_elapsed`] the number of subframes that have passed, which may be many without waiting data.
-//! Retransmissions are scheduled earlier: their groups are not free.
+//! [`Scheduler::allocate`] is called once per subframe in which a UE has waiting data. [`Scheduler::on_served`] reports
+//! the UEs that were served, and [`Scheduler::on_subframes_elapsed`] the number of subframes that have passed, which
+//! may be many without waiting data. Retransmissions are scheduled earlier: their groups are not free.
 //!
 //! Reports are computed when they are read ([`ChannelReports`]), so a scheduler should read no more than it needs.
 //!
@@ -10,9 +10,10 @@
 //!
 //! # Adding a scheduler
 //!
-//! Add a file to this folder that starts with a description of the model and defines a type that implements [`Scheduler`], and an
-//! entry in `catalogue.rs`. [`SubframeContext`] contains all inputs of a scheduler in a subframe. It may keep any state, if the same
-//! calls give the same groups. This example assigns the whole band to the UE whose oldest packet has waited longest:
+//! Add a file to this folder, and an entry in `catalogue.rs`. The file begins with a description of the model and
+//! defines a type that implements [`Scheduler`]. [`SubframeContext`] contains all inputs of a scheduler in a subframe.
+//! A scheduler may keep any state, if the same sequence of calls results in the same groups. This example assigns the
+//! whole band to the UE whose oldest packet has waited longest:
 //!
 //! ```
 //! use fullpipe_lte::scheduler::{
@@ -115,7 +116,7 @@ pub use token_bank::{FdTokenBank, TdTokenBank, TokenBankLimits};
 use average::Averages;
 use std::fmt;
 
-/// Largest number of resource block groups of a bandwidth (25 at 20 MHz), rounded up to whole vectors.
+/// Largest number of resource block groups of a bandwidth (25 at 20 MHz), rounded up to whole SIMD vectors.
 pub const MAX_GROUPS: usize = 32;
 
 /// A set of resource block groups: bit k is group k.
@@ -126,21 +127,22 @@ pub const NO_OWNER: u16 = u16::MAX;
 
 /// The channel reports of UEs that the eNB has when it schedules.
 pub trait ChannelReports {
-    /// Returns the CQI of the whole band, 0 to 15; 0: do not schedule.
+    /// Returns the CQI of the whole band, from 0 to 15; 0 if the UE must not be scheduled.
     fn wideband_cqi(&mut self, ue: u16) -> u8;
 
-    /// Returns the CQI of each group; 0 beyond the last.
+    /// Returns the CQI of each group; 0 beyond the last group.
     fn subband_cqis(&mut self, ue: u16) -> &[u8; MAX_GROUPS];
 
-    /// Returns the CQI of all groups if they are known to be equal without an evaluation of each.
+    /// Returns the common CQI of all groups; `None` unless they are known to be equal without an evaluation of each
+    /// group.
     fn flat_cqi(&mut self, _ue: u16) -> Option<u8> {
         None
     }
 
-    /// Returns an upper bound of the wideband CQI and all subband CQI of this UE, at no cost.
+    /// Returns an upper bound of the wideband CQI and all subband CQIs of this UE, without the computation of a report.
     fn max_cqi(&self, ue: u16) -> u8;
 
-    /// Whether ceilings are constant over subframes.
+    /// Whether the bounds of [`max_cqi`](ChannelReports::max_cqi) are constant over subframes.
     fn has_constant_max_cqi(&self) -> bool {
         false
     }
@@ -157,7 +159,8 @@ pub trait ChannelReports {
         (self.subband_cqis(ue), 0)
     }
 
-    /// Returns the CQI of these groups, as in [`subbands`](ChannelReports::subband_cqis), and upper bounds for the others.
+    /// Returns the CQI of these groups, as in [`subbands`](ChannelReports::subband_cqis), and upper bounds for the
+    /// others.
     fn subband_cqis_of(&mut self, ue: u16, _groups: GroupSet) -> &[u8; MAX_GROUPS] {
         self.subband_cqis(ue)
     }
@@ -177,12 +180,13 @@ pub trait QueueReports {
     /// Returns the waiting data of this UE.
     fn queue_status(&self, ue: u16) -> QueueStatus;
 
-    /// Returns the part on bearers with a guaranteed bit rate. By default it is empty.
+    /// Returns the waiting data of this UE on bearers with a guaranteed bit rate. By default, there is none.
     fn guaranteed_queue_status(&self, _ue: u16) -> QueueStatus {
         QueueStatus::default()
     }
 
-    /// Returns the part on bearers without a guaranteed bit rate.
+    /// Returns the waiting data of this UE on bearers without a guaranteed bit rate. By default, this is all of its
+    /// waiting data.
     fn best_effort_queue_status(&self, ue: u16) -> QueueStatus {
         self.queue_status(ue)
     }
@@ -195,12 +199,13 @@ pub struct BlockSizes {
     pub group: [u32; 16],
     /// Bytes in all whole groups, by CQI.
     pub band: [u32; 16],
-    /// Bytes in one group, in two and so on up to all, by CQI.
+    /// Bytes in one group, in two groups and so on up to all groups, each by CQI.
     pub blocks: Vec<[u32; 16]>,
 }
 
 impl BlockSizes {
-    /// Creates the rates of a band with this number of whole groups. `bytes` returns the bytes for a CQI and a number of groups.
+    /// Creates the sizes for a band with this number of whole groups. `bytes` returns the bytes for a CQI and a number
+    /// of groups.
     ///
     /// # Panics
     /// If `groups` is 0.
@@ -239,7 +244,7 @@ impl SubframeContext<'_> {
         usize::from(self.layers[usize::from(ue)]) - 1
     }
 
-    /// Returns the rates of this UE.
+    /// Returns the transport block sizes of this UE.
     #[must_use]
     pub fn rates(&self, ue: u16) -> &BlockSizes {
         &self.rates[self.layer_index(ue)]
@@ -308,7 +313,8 @@ pub trait Scheduler: Send {
         Ok(())
     }
 
-    /// Returns the scheduler's past average throughputs, if it has any. The following methods maintain them by default.
+    /// Returns the scheduler's past average throughputs; `None` if it has none. The default implementations of the
+    /// following methods maintain them.
     fn averages(&mut self) -> Option<&mut Averages> {
         None
     }
@@ -320,19 +326,19 @@ pub trait Scheduler: Send {
         }
     }
 
-    /// Writes the owner of each group, [`NO_OWNER`] if there is none. Only free groups are assigned, only to active UEs, and only
-    /// if the UE's CQI in the group is above 0.
+    /// Writes the owner of each group, [`NO_OWNER`] if there is none. Only free groups are assigned, only to active
+    /// UEs, and only if the UE's CQI in the group is above 0.
     fn allocate(&mut self, subframe: &mut SubframeContext<'_>, owners: &mut [u16; MAX_GROUPS]);
 
-    /// Reports that a UE got transport blocks with `bytes` bytes of new data in this subframe. It is called after `allocate` of
-    /// the same subframe.
+    /// Reports that a UE got transport blocks with `bytes` bytes of new data in this subframe. It is called after
+    /// `allocate` of the same subframe.
     fn on_served(&mut self, ue: u16, bytes: u32) {
         if let Some(averages) = self.averages() {
             averages.served(ue, bytes);
         }
     }
 
-    /// Advances by a number of subframes, the first of which is that of the last `allocate` or `served`.
+    /// Advances by a number of subframes, the first of which is that of the last call of `allocate` or `on_served`.
     fn on_subframes_elapsed(&mut self, subframes: u64) {
         if let Some(averages) = self.averages() {
             let _ = averages.on_subframes_elapsed(subframes);

@@ -1,21 +1,25 @@
 //! Priority set scheduler.
 //!
-//! **Model.** Two steps per subframe. In the time domain, UEs below their target, the guaranteed bit rate, come first, by 1 /
-//! T_u. The others follow, by R_u / T_u: the rate of one group at the wideband CQI over the average of the last 99 ms
-//! ([`average`](super::average)). The first N of these are selected, by default half of all, at least one. In the frequency
-//! domain each group goes to the selected UE with the highest W x M. W = max(1, target / T_u) raises the priority of a UE below
-//! its target. M is the metric of the group for the UE:
+//! **Model.** Two steps per subframe. In the time domain, UEs below their target, the guaranteed bit rate, come first,
+//! in descending order of 1 / T_u. The others follow, in descending order of R_u / T_u. This is the rate of one group
+//! at the wideband CQI over the average of the last 99 ms ([`average`](super::average)). The first N of these are
+//! selected, by default half of all, at least one. In the frequency domain each group goes to the selected UE with the
+//! highest W x M. W = max(1, target / T_u) raises the priority of a UE below its target. M is the metric of the group
+//! for the UE:
 //!
-//! * PFsch: R_u(k) / Tsch_u, where Tsch_u is an average over the subframes in which the UE was among the N only;
+//! * PFsch: R_u(k) / Tsch_u, where Tsch_u is the average over only the subframes in which the UE was among the N;
 //! * CoItA: CQI_u(k) / sum of its CQIs over all groups.
 //!
-//! Ties go to the lowest RNTI. So a UE below its guaranteed bit rate is always among the N, and the others share the rest. With
-//! PFsch they share fairly. CoItA has no memory: the variation of the channel over the band decides, and without variation the
-//! lowest RNTI of the N takes all. A guarantee above the UE's share under PFsch works through W, that is, only while T_u is below
-//! the target. It is met within 1 % if it takes a quarter of the band, but not if it takes a third.
+//! Ties go to the lowest RNTI. So a UE below its guaranteed bit rate is always among the N, and the others share the
+//! rest. With PFsch, the sharing is proportionally fair. CoItA has no memory: the result depends on the variation of
+//! the channel over the band. Without variation, the UE with the lowest RNTI of the N gets all groups. If the
+//! guaranteed bit rate exceeds the UE's share under PFsch, only W increases that share, and only while T_u is below the
+//! target. The guaranteed bit rate is reached within 1 % if it requires a quarter of the band, but not if it requires a
+//! third.
 //!
-//! **Source.** Mongha et al., "QoS oriented time and frequency domain packet schedulers for the UTRAN long term evolution" (VTC
-//! 2008). It follows ns-3's scheduler of this name, except that a UE does not bid for a group in which it is out of range.
+//! **Source.** Mongha et al., "QoS oriented time and frequency domain packet schedulers for the UTRAN long term
+//! evolution" (VTC 2008). It follows ns-3's scheduler of this name, except that a UE does not bid for a group in which
+//! it is out of range.
 
 use super::auction::{Auction, Bids, running_maximum};
 use super::average::{Averages, next};
@@ -24,7 +28,7 @@ use super::{BitRateLimits, MAX_GROUPS, Scheduler, SubframeContext};
 /// The metric of a group for a UE in the frequency domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FrequencyMetric {
-    /// The rate in the group over the average of subframes in which the UE passed the time domain.
+    /// The rate in the group over the average throughput in subframes in which the time-domain step selected the UE.
     #[default]
     PfSch,
     /// The CQI in the group over the sum of the UE's CQIs.
@@ -58,7 +62,8 @@ pub struct PrioritySet {
 }
 
 impl PrioritySet {
-    /// Creates a scheduler without UEs. `multiplexed_ues` UEs pass the time domain; 0: half of the active ones.
+    /// Creates a scheduler without UEs. The time-domain step selects `multiplexed_ues` UEs, or half of the active UEs
+    /// if this is 0.
     #[must_use]
     pub fn new(metric: FrequencyMetric, multiplexed_ues: u16) -> PrioritySet {
         PrioritySet {
@@ -179,8 +184,8 @@ mod tests {
         BitRateLimits { guaranteed_bits_per_second: 8 * bytes_per_second, ..BitRateLimits::default() }
     }
 
-    /// At half of the load that the band could carry. Groups are shared independently of the waiting data, so half of them may
-    /// carry padding. At three quarters, 232 bytes each, the last UE would not get its rate.
+    /// At half of the load that the band could carry. Groups are shared independently of the waiting data, so half of
+    /// them may carry padding. At three quarters, 232 bytes each, the last UE would not get its rate.
     #[test]
     fn offered_rate_is_served_below_saturation() {
         for scheduler in schedulers() {
@@ -193,8 +198,8 @@ mod tests {
         }
     }
 
-    /// With targets that no UE reaches, the result is that of blind equal throughput: 1 / sum (1 / R_i), within the reference's
-    /// 10 %.
+    /// With targets that no UE reaches, the result is that of blind equal throughput: 1 / sum (1 / R_i), within the
+    /// reference's 10 %.
     #[test]
     fn ues_get_equal_rates_above_saturation() {
         for scheduler in schedulers() {
@@ -208,8 +213,8 @@ mod tests {
         }
     }
 
-    /// Rows 184 to 195 of the reference's `scheduler` vectors and 010 of `scheduler_mixed`: 232 bytes every ms with the same
-    /// guaranteed rate, in bytes/s, with its tolerance.
+    /// Rows 184 to 195 of the reference's `scheduler` vectors and 010 of `scheduler_mixed`: 232 bytes every ms with the
+    /// same guaranteed rate, in bytes/s, with its tolerance.
     #[test]
     fn reference_vectors_are_met() {
         for (distances, bytes_per_second) in [
@@ -242,8 +247,8 @@ mod tests {
         cell.run(10_000)
     }
 
-    /// The distant UE gets its guaranteed rate, which it would not get otherwise; the near ones get equal rates. The tolerance of
-    /// 1 % is for the variation of T_u around the target.
+    /// The distant UE gets its guaranteed rate, which it would not get otherwise; the near ones get equal rates. The
+    /// tolerance of 1 % is for the variation of T_u around the target.
     #[test]
     fn guaranteed_rate_is_met() {
         let without = far_and_near(FrequencyMetric::PfSch, 0);

@@ -1,10 +1,11 @@
 //! Proportional fair.
 //!
-//! **Model.** Each group goes to the UE with the highest rate in it relative to its recent throughput: argmax R_u(k) / T_u, ties
-//! to the lowest RNTI. R_u(k) is the bytes of a transport block in this one group at the CQI reported for it. T_u is the average
-//! of the last 99 ms ([`average`](super::average)). UEs with the same channel get the same throughput, and a UE with twice the
-//! rate gets about twice as much, with the same share of groups: the product of all throughputs is maximal. A UE with fading gets
-//! more than the share of its mean channel, since it is served at the peaks.
+//! **Model.** Each group goes to the UE with the highest rate in it relative to its recent throughput: argmax R_u(k) /
+//! T_u, ties to the lowest RNTI. R_u(k) is the bytes of a transport block in this one group at the CQI reported for it.
+//! T_u is the average of the last 99 ms ([`average`](super::average)). UEs with the same channel get the same
+//! throughput. A UE with twice the rate gets about twice the throughput, with the same share of groups. The product of
+//! all throughputs is therefore maximal. A UE with fading gets more than the share of its mean channel, since it is
+//! served at the peaks.
 //!
 //! **Source.** Sesia, Toufik and Baker, "LTE: the UMTS Long Term Evolution" (2009); as ns-3's default scheduler.
 
@@ -18,7 +19,8 @@ pub struct ProportionalFair {
     averages: Averages,
     auction: Auction,
     rates: GroupRates,
-    /// Upper bound of each UE's metrics with these rates and its ceiling; [`UNKNOWN`] after a change of one of them or of T.
+    /// Upper bound of each UE's metrics with these rates and its ceiling; [`UNKNOWN`] after a change of one of them or
+    /// of T.
     tops: Vec<f32>,
     /// The bounds of the last auction's candidates.
     opening: BidBounds,
@@ -158,10 +160,10 @@ mod tests {
 
     /// With unequal SINR, T_i = R_i / N, so T_i / sum T = R_i / sum R: the reference's rule, within its 10 %.
     ///
-    /// More exactly, r_i / T_i is equal for all, where r_i is the block of one group, which the scheduler compares. T_i is x_i
-    /// F_i, where F_i is the block of the whole band, which the UE gets in a share x_i of subframes. So x_i = (r_i / F_i) / sum
-    /// (r_j / F_j), and not 1 / N, as blocks of one group are slightly more or less than a twelfth of those of twelve. The
-    /// tolerance of 0.5 % is for turns that are not evenly spaced.
+    /// More exactly, r_i / T_i is equal for all, where r_i is the block of one group, which the scheduler compares. T_i
+    /// is x_i F_i, where F_i is the block of the whole band, which the UE gets in a share x_i of subframes. So x_i =
+    /// (r_i / F_i) / sum (r_j / F_j), and not 1 / N, as blocks of one group are slightly more or less than a twelfth of
+    /// those of twelve. The tolerance of 0.5 % is for turns that are not evenly spaced.
     #[test]
     fn unequal_channels_share_time() {
         let mut cell = cell(&BY_DISTANCE);
@@ -176,8 +178,8 @@ mod tests {
         assert_close(&found, &exact, 0.005);
     }
 
-    /// Rows 028 to 047 of the reference's `scheduler` vectors in bytes/s. Its tolerance of 10 % covers the time until the
-    /// averages have settled, half a second of which is in its 0.4 to 0.6 s.
+    /// Rows 028 to 047 of the reference's `scheduler` vectors in bytes/s. Its tolerance of 10 % covers the time until
+    /// the averages have settled, half a second of which is in its 0.4 to 0.6 s.
     #[test]
     fn reference_vectors_are_met() {
         for (ues, distance, bytes_per_second) in [
@@ -216,8 +218,8 @@ mod tests {
         assert_close(&cell.run(100), &[693_000.0; 2], 1e-12);
     }
 
-    /// Of UEs with the same channel over the whole band, only the report of the winner is read, even if all have the same
-    /// average.
+    /// Of UEs with the same channel over the whole band, only the report of the winner is read, even if all have the
+    /// same average.
     #[test]
     fn reports_of_ues_that_cannot_win_are_not_read() {
         let mut cell = cell(&[15; 50]);
@@ -295,11 +297,11 @@ mod tests {
 
         /// 60 runs of up to 200 subframes of 40 UEs.
         ///
-        /// Compares with the plain rule with the same averages and products, group by group, without exception. Also compares
-        /// with the rule in double precision and averages by the formula. There the winner may differ in two cases. The metrics
-        /// are closer than four roundings to single precision (inverse, product, each up to 2^-24, of both UEs: 2.4e-7). Or one
-        /// UE was idle so long that its average is at the lower limit, 10^-30, and the other's is below 10^-28: rates, of 4 to
-        /// 370 bytes, compensate for less than a factor of 100.
+        /// Compares with the plain rule with the same averages and products, group by group, without exception. Also
+        /// compares with the rule in double precision and averages by the formula. There the winner may differ in two
+        /// cases. The metrics are closer than four roundings to single precision (inverse, product, each up to 2^-24,
+        /// of both UEs: 2.4e-7). Or one UE was idle so long that its average is at the lower limit, 10^-30, and the
+        /// other's is below 10^-28: rates, of 4 to 370 bytes, compensate for less than a factor of 100.
         #[test]
         fn pruning_changes_nothing(
             steps in prop::collection::vec(step(), 1..200), dip in any::<bool>(), steady in any::<bool>(),

@@ -1,9 +1,10 @@
 //! Round robin.
 //!
-//! **Model.** The free groups are divided by the number of active UEs. Each gets floor(free / active) of them, at least one, in
-//! order of RNTI starting after the UE that was served last, as long as there are any. The rest of the division stays empty. The
-//! MCS follows the wideband CQI. So of N UEs with the same channel, each gets a transport block of floor(B / (N G)) groups of G
-//! of the B resource blocks in every subframe. With more UEs than groups, UEs take turns with one group each.
+//! **Model.** The free groups are divided by the number of active UEs. Each UE gets floor(free / active) groups, but at
+//! least one, while free groups remain. The order is that of RNTIs, starting after the UE that was served last. The
+//! remaining groups stay empty. The MCS follows the wideband CQI. With B resource blocks in groups of G, each of N UEs
+//! therefore gets a transport block of floor(B / (N G)) groups in every subframe. With more UEs than groups, UEs take
+//! turns with one group each.
 //!
 //! **Source.** As ns-3's round robin scheduler.
 
@@ -57,8 +58,8 @@ mod tests {
         Cell::saturated(Box::new(RoundRobin::default()), cqis)
     }
 
-    /// T = TBS(MCS, floor(B / (N G)) G) / 8 per ms with at most as many UEs as groups; otherwise that of one group, in 12 of N
-    /// subframes.
+    /// T = TBS(MCS, floor(B / (N G)) G) / 8 per ms with at most as many UEs as groups; otherwise that of one group, in
+    /// 12 of N subframes.
     #[test]
     fn each_ue_gets_a_block_of_its_share() {
         for cqi in BY_DISTANCE {
@@ -71,8 +72,8 @@ mod tests {
         }
     }
 
-    /// Rows 001 to 023 of the reference's `scheduler` vectors in bytes/s. They were counted without RLC headers over about half a
-    /// second; the tolerance is the reference's 10 %.
+    /// Rows 001 to 023 of the reference's `scheduler` vectors in bytes/s. They were counted without RLC headers over
+    /// about half a second; the tolerance is the reference's 10 %.
     #[test]
     fn reference_vectors_are_met() {
         for (ues, distance, bytes_per_second) in [

@@ -1,5 +1,5 @@
-//! A cell without radio for tests of schedulers: constant CQIs, blocks that all arrive, queues that are always full or filled
-//! evenly. It has 25 resource blocks unless stated otherwise: 12 groups of 2.
+//! A cell without radio for tests of schedulers: constant CQIs, blocks that all arrive, queues that are always full or
+//! filled evenly. It has 25 resource blocks unless stated otherwise: 12 groups of 2.
 
 use super::{
     BitRateLimits, BlockSizes, ChannelReports, GroupSet, MAX_GROUPS, NO_OWNER, QueueReports, QueueStatus, Scheduler,
@@ -37,7 +37,8 @@ pub(super) fn rates() -> [BlockSizes; 2] {
 pub(super) struct Reports {
     pub(super) wideband: Vec<u8>,
     pub(super) subbands: Vec<[u8; MAX_GROUPS]>,
-    /// Excess of the ceilings of a subframe and the bounds of groups. The ceilings over all subframes exceed by twice as much.
+    /// Excess of the ceilings of a subframe and the bounds of groups. The ceilings over all subframes exceed by twice
+    /// as much.
     pub(super) slack: Vec<u8>,
     /// Whether the ceilings over all subframes are the highest CQI, and so constant.
     pub(super) steady: bool,
@@ -140,8 +141,8 @@ pub(super) struct Buffers {
     sources: Vec<Source>,
     /// Arrival and remaining bytes of each packet.
     packets: Vec<VecDeque<(u64, u32)>>,
-    /// Additional waiting data on a bearer with a guaranteed bit rate. For a UE without them, all data are on such a bearer if
-    /// the UE has a guaranteed rate.
+    /// Additional waiting data on a bearer with a guaranteed bit rate. For a UE without them, all data are on such a
+    /// bearer if the UE has a guaranteed rate.
     voice: Vec<Option<QueueStatus>>,
     promised: Vec<bool>,
     now: u64,

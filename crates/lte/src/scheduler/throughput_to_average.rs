@@ -1,14 +1,14 @@
 //! Throughput to average.
 //!
-//! **Model.** Each group goes to the UE for which it is best relative to that UE's own band: argmax R_u(k) / R_u, where R_u is
-//! the rate of one group at the wideband CQI. The metric has no memory. If the channel is constant over the band, all quotients
-//! are 1 and the lowest RNTI gets everything.
+//! **Model.** Each group goes to the UE with the highest rate in this group relative to its rate over the band: argmax
+//! R_u(k) / R_u. R_u is the rate of one group at the wideband CQI. The metric has no memory. If the channel is constant
+//! over the band, all quotients are 1 and the UE with the lowest RNTI gets all groups.
 //!
-//! A UE whose wideband CQI is 0 may still be in range in a group. It is evaluated with a wideband CQI of 1, which has the same
-//! MCS.
+//! A UE whose wideband CQI is 0 may still be in range in a group. It is evaluated with a wideband CQI of 1, which has
+//! the same MCS.
 //!
-//! **Source.** Capozzi et al., "Downlink packet scheduling in LTE cellular networks: key design issues and a survey" (2012);
-//! as ns-3's scheduler of this name.
+//! **Source.** Capozzi et al., "Downlink packet scheduling in LTE cellular networks: key design issues and a survey"
+//! (2012); as ns-3's scheduler of this name.
 
 use super::auction::{Auction, running_maximum};
 use super::{MAX_GROUPS, Scheduler, SubframeContext};

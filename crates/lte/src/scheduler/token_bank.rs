@@ -1,21 +1,23 @@
 //! Token bank fair queueing, per group and for the whole band.
 //!
-//! **Model.** Every subframe each UE earns r / 1000 tokens, one per byte, where r is its maximum bit rate in bytes/s. The tokens
-//! go into the UE's own pool of 1 byte. The excess goes to a shared bank and increases the UE's counter E, its balance with the
-//! bank. The UE with the highest E / r is served next, ties to the lowest RNTI: the one that has lent most relative to its rate.
-//! Tokens used beyond the pool are taken from the bank and from E.
+//! **Model.** Every subframe each UE earns r / 1000 tokens, one per byte, where r is its maximum bit rate in bytes/s.
+//! The tokens go into the UE's own pool of 1 byte. The excess goes to a shared bank and increases the UE's counter E,
+//! its balance with the bank. The UE with the highest E / r is served next: the UE that has contributed most to the
+//! bank relative to its rate. Ties go to the lowest RNTI. Tokens used beyond the pool are taken from the bank and from
+//! E.
 //!
-//! * FD-TBFQ: the UE may send budget = pool + min(E - debt limit, credit limit, bank) bytes. It gets its best groups one by one,
-//!   until its transport block holds all waiting data. A group with which the block would exceed the budget is left to the next
-//!   UE. So no UE exceeds its rate for long.
-//! * TD-TBFQ: the UE gets the whole band, whatever its budget.
+//! * FD-TBFQ: the UE may send budget = pool + min(E - debt limit, credit limit, bank) bytes. It gets its best groups
+//!   one by one, until its transport block holds all waiting data. A group with which the block would exceed the budget
+//!   is left to the next UE. So no UE exceeds its rate for long.
+//! * TD-TBFQ: the UE gets the whole band, regardless of its budget.
 //!
-//! The MCS of both follows the lowest CQI of the groups. Tokens pay for waiting bytes, not for padding.
+//! The MCS of both follows the lowest CQI of the groups. Tokens are charged for waiting bytes, not for padding.
 //!
-//! **Source.** Wong, Tang and Leung, "Token bank fair queuing: a new scheduling algorithm for wireless multimedia services"
-//! (2004); Bokhari et al., "Cross-layer resource scheduling for video traffic in the downlink of OFDMA-based wireless 4G
-//! networks" (2009). They follow ns-3's schedulers of these names with three intended deviations. FD-TBFQ serves a UE whose
-//! waiting data are less than one group. The bank gets only the excess of the pool. A debt beyond its limit is no credit.
+//! **Source.** Wong, Tang and Leung, "Token bank fair queuing: a new scheduling algorithm for wireless multimedia
+//! services" (2004); Bokhari et al., "Cross-layer resource scheduling for video traffic in the downlink of OFDMA-based
+//! wireless 4G networks" (2009). They follow ns-3's schedulers of these names with three intended deviations. FD-TBFQ
+//! serves a UE whose waiting data are less than one group. The bank gets only the excess of the pool. A debt beyond its
+//! limit does not count as credit.
 
 use super::auction::give_all;
 use super::{AdmissionError, BitRateLimits, GroupSet, MAX_GROUPS, NO_OWNER, Scheduler, SubframeContext, group_indices};
@@ -270,7 +272,8 @@ mod tests {
         cell.run(4000)
     }
 
-    /// Below saturation every UE gets its offered rate. The tolerance of 1/500 is for data that wait at the beginning and end.
+    /// Below saturation every UE gets its offered rate. The tolerance of 1/500 is for data that wait at the beginning
+    /// and end.
     #[test]
     fn offered_rate_is_served_below_saturation() {
         for scheduler in schedulers() {
@@ -280,8 +283,8 @@ mod tests {
         }
     }
 
-    /// Above saturation UEs with equal rates get the same, 1 / sum (1 / R_i). With whole bands this is exact; with groups, blocks
-    /// are not exact fractions of the band's.
+    /// Above saturation UEs with equal rates get the same, 1 / sum (1 / R_i). With whole bands this is exact; with
+    /// groups, blocks are not exact fractions of the band's.
     #[test]
     fn ues_with_equal_rates_get_the_same_above_saturation() {
         for (scheduler, tolerance) in schedulers().into_iter().zip([0.03, 0.005]) {
@@ -291,7 +294,8 @@ mod tests {
         }
     }
 
-    /// Above saturation UEs get throughput in proportion to their rates: with weights 1, 2 and 3, w_i x 1 / sum (w_i / R_i).
+    /// Above saturation UEs get throughput in proportion to their rates: with weights 1, 2 and 3, w_i x 1 / sum (w_i /
+    /// R_i).
     #[test]
     fn ues_get_throughput_by_rate_above_saturation() {
         for (scheduler, tolerance) in schedulers().into_iter().zip([0.03, 0.005]) {
@@ -302,8 +306,9 @@ mod tests {
         }
     }
 
-    /// FD-TBFQ enforces the rate, although groups stay empty; TD-TBFQ does not. Of two UEs, the second takes from the bank what
-    /// the first cannot use for a whole group, until it owes 625000 bytes: 20 kB/s beyond its rate, for about half a minute.
+    /// FD-TBFQ enforces the rate, although groups stay empty; TD-TBFQ does not. Of two UEs, the second takes from the
+    /// bank what the first cannot use for a whole group, until it owes 625000 bytes: 20 kB/s beyond its rate, for about
+    /// half a minute.
     #[test]
     fn fd_tbfq_limits_ues_to_their_rate() {
         let [groups, band] = schedulers();
@@ -322,8 +327,9 @@ mod tests {
         assert_close(&cell.run(10_000), &[400_000.0, 100_000.0], 0.001);
     }
 
-    /// Rows 158 to 180 of the reference's `scheduler` vectors and 004 to 009 of `scheduler_mixed`, as far as a cell without radio
-    /// can express them: UDP payloads of 200 bytes every ms are 232 bytes with headers. The tolerance is the reference's.
+    /// Rows 158 to 180 of the reference's `scheduler` vectors and 004 to 009 of `scheduler_mixed`, as far as a cell
+    /// without radio can express them: UDP payloads of 200 bytes every ms are 232 bytes with headers. The tolerance is
+    /// the reference's.
     #[test]
     fn reference_vectors_are_met() {
         let [groups, band] = [0, 1];
@@ -354,9 +360,9 @@ mod tests {
         assert_close(&run(band, &ues), &[132_000.0, 232_000.0, 332_000.0], 0.1);
     }
 
-    /// Tokens by hand, at 100 kB/s with a pool of 1 byte: after 50 ms there are 4999 bytes in the bank and in E, and 1 in the
-    /// pool. The UE gets its best groups, as many as 5000 bytes pay for and 400 bytes need: one of CQI 15, 185 bytes, with one of
-    /// 14, 301, with one of 13, 405. Then 4600 bytes are left.
+    /// Tokens by hand, at 100 kB/s with a pool of 1 byte: after 50 ms there are 4999 bytes in the bank and in E, and 1
+    /// in the pool. The UE gets its best groups, as many as 5000 bytes pay for and 400 bytes need: one of CQI 15, 185
+    /// bytes, with one of 14, 301, with one of 13, 405. Then 4600 bytes are left.
     #[test]
     fn budget_pays_for_the_best_groups() {
         let mut cell = Cell::new(Box::new(FdTokenBank::new(TokenBankLimits::default())));
@@ -426,7 +432,8 @@ mod tests {
         assert_eq!(cell.subframe()[..GROUPS], [0; GROUPS]);
     }
 
-    /// A group of CQI 15 holds 185 bytes. A pool of as many tokens, which is full after a subframe, pays exactly for it.
+    /// A group of CQI 15 holds 185 bytes. A pool of as many tokens, which is full after a subframe, pays exactly for
+    /// it.
     #[test]
     fn budget_can_be_used_up() {
         for (pool_bytes, groups) in [(184, 0), (185, 1)] {

@@ -27,7 +27,8 @@ const WAITING_BYTES: usize = 1 << 20;
 /// Limits on the local senders of a forwarder.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwarderLimits {
-    /// Maximum number of senders. If it is reached, a new sender replaces the one that has been idle longest.
+    /// Maximum number of senders. If it is reached, a new sender replaces the sender that has been idle for the longest
+    /// time.
     pub senders: usize,
     /// Time without payloads in either direction after which a sender is removed.
     pub idle: Duration,
@@ -42,8 +43,8 @@ impl Default for ForwarderLimits {
 /// Callback for a sender whose tunnel could not be opened or has ended, with the reason.
 pub type RejectionCallback = Arc<dyn Fn(SocketAddr, &str) + Send + Sync>;
 
-/// Forwards datagrams from `socket` to `target`, and the replies to their senders, until the socket or the connection
-/// to the proxy fails. Calls `refused` for each tunnel that could not be opened or has ended.
+/// Forwards datagrams from `socket` to `target`, and the replies to the local senders, until the socket or the
+/// connection to the proxy fails. Calls `refused` for each tunnel that could not be opened or has ended.
 ///
 /// # Errors
 /// If the socket fails or the connection is lost.

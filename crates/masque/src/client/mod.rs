@@ -37,7 +37,7 @@ const MAX_FRAME_BYTES: u64 = 64 << 10;
 pub enum Error {
     /// The connection to the proxy was lost.
     Connection(ConnectionError),
-    /// The proxy's settings lack a required feature.
+    /// The proxy's settings lack this required feature.
     NotOffered(&'static str),
     /// The proxy did not respond in time.
     TimedOut,
@@ -140,12 +140,11 @@ impl Client {
         self.open_with_mode(target, self.0.settings.mode).await
     }
 
-    /// Opens a tunnel to `target` in `mode`. Datagrams require a connection with the mode [`Mode::Datagram`], which
-    /// offers them. On such a connection, the proxy answers each request in the form in which the client's payloads
-    /// arrive.
+    /// Opens a tunnel to `target` in `mode`. Datagram mode requires a connection whose own mode is [`Mode::Datagram`].
+    /// On such a connection, the proxy responds to each request in the mode in which the client's payloads arrive.
     ///
     /// # Errors
-    /// As for [`Client::open`], or if the connection does not offer datagrams.
+    /// As for [`Client::open`], or if `mode` is [`Mode::Datagram`] and the connection does not support datagrams.
     pub async fn open_with_mode(&self, target: &Target, mode: Mode) -> Result<Tunnel, Error> {
         let environment = &self.0.session.environment;
         let deadline = environment.now() + self.0.settings.response_timeout;
@@ -155,7 +154,7 @@ impl Client {
         }
     }
 
-    /// The underlying QUIC connection.
+    /// Returns the underlying QUIC connection.
     #[must_use]
     pub fn connection(&self) -> &noq::Connection {
         &self.0.session.connection

@@ -104,8 +104,8 @@ impl Tunnel {
         Tunnel { shared, _client: client }
     }
 
-    /// Sends payloads to the target and empties the vector. Payloads that do not fit, or for which the queue is full,
-    /// are dropped and counted.
+    /// Sends payloads to the target and empties the vector. Payloads that are too large, or for which the queue is
+    /// full, are dropped and counted.
     pub fn send(&self, payloads: &mut Vec<Bytes>) {
         let (session, id) = (&self.shared.session, self.shared.id);
         session.metrics.payloads_to_target_total.add(payloads.len() as u64);
@@ -155,7 +155,7 @@ impl Tunnel {
         poll_fn(|context| self.poll_receive(context, usize::MAX, into)).await
     }
 
-    /// Largest UDP payload in bytes that the tunnel currently carries; it may change with the path.
+    /// Returns the largest UDP payload in bytes that the tunnel currently carries. It may change with the path.
     #[must_use]
     pub fn max_payload(&self) -> usize {
         match self.shared.outbox {

@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// Serves one connection of this client until it ends.
+    /// Serves one connection of this client until the connection ends.
     ///
     /// # Errors
     /// If the connection ends for any reason other than a close by the client.

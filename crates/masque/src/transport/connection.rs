@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 
 type Bidirectional = (noq::SendStream, noq::RecvStream);
 
-/// A connection that h3 drives.
+/// A noq connection with the traits that h3 requires.
 pub struct Connection {
     opener: StreamOpener,
     accept_bidirectional: BoxFuture<Result<Bidirectional, ConnectionError>>,
@@ -38,7 +38,8 @@ pub struct StreamHandle {
 pub struct StreamHandles(Arc<Mutex<BTreeMap<u64, StreamHandle>>>);
 
 impl StreamHandles {
-    /// Takes the handle of a stream. Every handle must be taken, even if it is not used.
+    /// Removes and returns the handle of a stream; `None` if there is none. Every handle must be taken, even if it is
+    /// not used.
     pub fn take(&self, stream: h3::quic::StreamId) -> Option<StreamHandle> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&stream.into_inner())
     }
@@ -69,7 +70,7 @@ fn accept_unidirectional(connection: noq::Connection) -> BoxFuture<Result<noq::R
 
 impl Connection {
     /// Wraps a connection. A stream with a frame other than DATA of more than `max_frame_bytes` is reset. A control
-    /// stream with more bytes than this in total ends the connection.
+    /// stream with more than `max_frame_bytes` bytes in total causes the connection to be closed.
     #[must_use]
     pub fn new(connection: noq::Connection, max_frame_bytes: u64, handles: StreamHandles) -> Connection {
         Connection {

@@ -70,10 +70,10 @@ impl FrameValidator {
         Ok(())
     }
 
-    /// Checks that the stream may end now, which it may not within a frame (RFC 9114 section 7.1).
+    /// Checks that the stream does not end within a frame (RFC 9114 section 7.1).
     ///
     /// # Errors
-    /// If it ends within a frame.
+    /// If the stream ends within a frame.
     pub fn validate_end(&self) -> Result<(), ProtocolViolation> {
         if self.missing == 0 && self.head_length == 0 {
             Ok(())

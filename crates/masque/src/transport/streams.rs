@@ -18,15 +18,15 @@ use std::task::{Context, Poll, ready};
 /// Maximum number of bytes read from a stream per call.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Sending half of a stream. h3 passes one frame and waits until it is written. A drop of the half finishes the stream,
-/// or resets it if an abort was requested.
+/// Sending half of a stream. h3 passes one frame and waits until it is written. When this half is dropped, it finishes
+/// the stream, or resets the stream if an abort was requested.
 pub struct SendStream {
     stream: noq::SendStream,
     writing: Option<WriteBuf<Bytes>>,
     ending: StreamEnd,
 }
 
-/// Receiving half of a stream. A drop of the half sends STOP_SENDING to the peer.
+/// Receiving half of a stream. When this half is dropped, it sends STOP_SENDING to the peer.
 pub struct RecvStream {
     stream: noq::RecvStream,
     connection: noq::Connection,
@@ -58,7 +58,7 @@ impl StreamValidator {
     }
 }
 
-/// How a stream ends when its halves are dropped: regularly or with an error code. The halves may be in different
+/// How a stream ends when its halves are dropped: normally or with an error code. The halves may belong to different
 /// tasks.
 #[derive(Clone, Debug, Default)]
 pub struct StreamEnd(Arc<AtomicU32>);

@@ -1,5 +1,5 @@
-//! Earliest deadline first: the deadline of a byte is the time of its write plus a latency, either that of the stream
-//! or a common default.
+//! Earliest deadline first: the deadline of a byte is the time of its write plus the latency of the stream, or plus a
+//! common default.
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, first_by};
 use fullpipe_schema::component::{Component, Declaration};
@@ -24,10 +24,10 @@ const LATENCY: Field = Field::inherited(
     "Time from the write of a byte to its deadline, for streams without their own latency; for `edf`.",
 );
 
-/// Earliest deadline first; of equal deadlines, the smallest stream ID.
+/// Earliest deadline first. Among equal deadlines, the smallest stream ID is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edf {
-    /// The latency of streams without a latency in their priority.
+    /// The latency of streams whose priority does not specify one.
     pub latency: Duration,
 }
 

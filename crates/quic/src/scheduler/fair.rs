@@ -24,7 +24,7 @@ pub(super) static WEIGHTED: SchedulerComponent = Component {
 /// The fixed-point precision of tags: the unit is 2^-16 byte divided by the weight.
 const SCALE: u32 = 16;
 
-/// The tags of the streams.
+/// A weighted fair queueing scheduler, with the tags of the streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WeightedFair {
     tags: BTreeMap<u64, u128>,

@@ -43,7 +43,7 @@ const VARIANTS: [Variant; ALL.len()] = variants(&[ALL]);
 /// The values of the key that selects a scheduler.
 pub static NAMES: [Choice; ALL.len()] = choice_names(&VARIANTS);
 
-/// The keys of the schedulers other than the name. They are in the same table.
+/// The keys of the schedulers except the name. They are in the same scenario table as the name.
 pub static KEYS: [Field; variant_field_count(&VARIANTS)] = fields(&VARIANTS);
 
 /// A scheduler as a component.
@@ -71,7 +71,7 @@ impl PartialEq for StreamScheduler {
     }
 }
 
-/// The settings of a scheduler. Each end of a connection creates its own scheduler from them.
+/// The settings of a scheduler. Each endpoint of a connection creates its own scheduler from them.
 pub trait SchedulerSettings: DynPartialEq + fmt::Debug + Send + Sync {
     /// Creates a scheduler with these settings.
     fn create(&self) -> Box<dyn Scheduler>;
@@ -93,10 +93,10 @@ pub struct Candidate {
     pub priority: Priority,
     /// When the first waiting byte was written; see [`Scheduler::uses_write_times`].
     pub written_at: Instant,
-    /// The position of that write in the order of all writes on the connection. Successive writes to one stream at the
+    /// The position of this write in the order of all writes on the connection. Successive writes to one stream at the
     /// same instant share a position.
     pub order: u64,
-    /// Whether that byte was sent before and lost.
+    /// Whether the first waiting byte was sent before and declared lost.
     pub lost: bool,
 }
 
@@ -109,8 +109,8 @@ pub trait Scheduler: fmt::Debug + Send {
     /// IDs.
     fn choose(&mut self, candidates: &[Candidate]) -> usize;
 
-    /// Whether the scheduler uses [`Candidate::written_at`] or [`Candidate::order`], which are recorded only in this
-    /// case. A frame then ends where a write to its stream ended.
+    /// Whether the scheduler uses [`Candidate::written_at`] or [`Candidate::order`]. These fields are recorded only if
+    /// it does. A frame then does not extend past the end of a write to its stream.
     fn uses_write_times(&self) -> bool {
         false
     }

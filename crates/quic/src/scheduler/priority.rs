@@ -15,7 +15,7 @@ pub(super) static PRIORITIES: SchedulerComponent = Component {
     read: |_, ()| Ok(StreamScheduler::new(ExtensiblePriorities::default())),
 };
 
-/// The incremental stream that was selected last.
+/// A scheduler with extensible priorities. It stores the incremental stream that was selected last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtensiblePriorities {
     last: Option<u64>,

@@ -9,7 +9,7 @@ pub(super) static ROUND_ROBIN: SchedulerComponent = Component {
     read: |_, ()| Ok(StreamScheduler::new(RoundRobin::default())),
 };
 
-/// The stream that was selected last.
+/// A round-robin scheduler. It stores the stream that was selected last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundRobin {
     last: Option<u64>,

@@ -1,4 +1,4 @@
-//! Tests of acknowledgements: when they are sent, and what they contain (RFC 9000 section 13.2;
+//! Tests of acknowledgments: when they are sent, and what they contain (RFC 9000 section 13.2;
 //! draft-ietf-quic-ack-frequency-11).
 
 use super::*;

@@ -22,7 +22,7 @@ fn what_goes_beyond_the_credit_closes() {
     assert_eq!(lone().error_of(vec![crypto]), Some(0xd));
 }
 
-/// An error of the ns-3 module: it sent MAX_DATA depending on the number of acknowledgements, not of bytes.
+/// An error of the ns-3 module: it sent MAX_DATA depending on the number of acknowledgments, not of bytes.
 #[test]
 fn credit_is_given_anew_by_bytes_read() {
     let mut lone = Lone::server(plain(), narrow());

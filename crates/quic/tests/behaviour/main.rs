@@ -165,7 +165,7 @@ impl Lone {
         self.receive_from(0, 100, EcnCodepoint::NotEct, frames)
     }
 
-    /// Receives an acknowledgement of these ranges of our packets, the largest first, counted from `first`.
+    /// Receives an acknowledgment of these ranges of our packets, the largest first, counted from `first`.
     pub(crate) fn acknowledge(&mut self, ranges: &[(u64, u64)]) -> Vec<Flight> {
         let ranges = ranges.iter().map(|(from, to)| (self.first + from, self.first + to)).collect();
         self.receive(vec![QuicFrame::Ack { delay: 0, ranges, ecn: None }])
@@ -217,7 +217,7 @@ pub(crate) fn data(stream: u64, offset: u64, length: u64, fin: bool) -> QuicFram
     QuicFrame::Stream { stream, offset, length, fin, explicit_length: true, content: None }
 }
 
-/// Whether a datagram contains only acknowledgements.
+/// Whether a datagram contains only acknowledgments.
 pub(crate) fn is_ack(flight: &Flight) -> bool {
     match flight.header.form {
         QuicForm::Ack => true,

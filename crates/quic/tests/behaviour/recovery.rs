@@ -194,7 +194,7 @@ fn a_transfer_is_spread_by_the_pacer() {
     assert!(last > ms(50) && last <= ms(80), "{last}");
 }
 
-/// An error of the ns-3 module: it compared packet numbers with bytes when it evaluated time-outs.
+/// An error of the ns-3 module: it compared packet numbers with bytes when it evaluated timeouts.
 #[test]
 fn packets_thought_lost_that_arrive_are_counted_and_the_window_comes_back() {
     let (mut lone, stream) = sender();
