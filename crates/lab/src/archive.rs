@@ -30,7 +30,7 @@ impl Outcome {
         self.gathered.flows.get_or_init(|| FLOWS.to_columns(flow_records(self)))
     }
 
-    /// Returns the columns of `series.csv`; [`Outcome::series`] has the samples of one metric.
+    /// Returns the columns of `series.csv`; [`Outcome::series`] returns the samples of one metric.
     pub fn samples(&self) -> &Columns {
         self.gathered.samples.get_or_init(|| SERIES.to_columns(series_records(self)))
     }
@@ -50,7 +50,8 @@ impl Outcome {
         self.gathered.completions.get_or_init(|| COMPLETIONS.to_columns(self.completion_rows().map(completion_record)))
     }
 
-    /// Returns the tables of the run: name and content of each file, without samples that were written during the run.
+    /// Returns the name and the content of each table of the run. `series.csv` is excluded if it was written during the
+    /// run.
     pub fn tables(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut tables = vec![(FLOWS.file, FLOWS.to_bytes(flow_records(self)))];
         if !self.scenario().probes.is_empty() {

@@ -43,24 +43,25 @@ pub enum RunError {
         /// Name of the other host.
         to: String,
     },
-    /// A plug-in selects something that is not in the scenario.
+    /// A plug-in selects a flow or link that is not in the scenario.
     UnknownPluginTarget {
         /// The expected kind: "flow" or "link".
         what: &'static str,
         /// The given name or pattern.
         found: String,
-        /// The most similar name, if any.
+        /// The most similar name; `None` if no name is similar enough.
         nearest: Option<String>,
     },
     /// The scenario has events, which require virtual time.
     EventsInRealTime,
-    /// The scenario has events with changes, and the run has plug-ins.
+    /// The scenario has events with changes, and the run has plug-ins. Such events require a repetition of the run,
+    /// which plug-ins do not support.
     PluginsWithEvents,
-    /// The machine does not provide a resource that real time needs.
+    /// The machine does not provide a resource that a real-time run requires.
     System(String),
     /// A recording of arrivals cannot be replayed.
     Recording(String),
-    /// There are more entities than the engine can number.
+    /// The number of entities of one kind exceeds the maximum.
     TooLarge {
         /// The kind of entity.
         what: &'static str,

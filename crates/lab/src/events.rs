@@ -23,12 +23,12 @@ const SHORTEST_DELAY: Duration = Duration::from_nanos(1);
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct EventOutcome {
-    /// Time at which the condition was met.
+    /// Time at which the condition was met; `None` if it was not met.
     pub met: Option<Instant>,
-    /// Time of the event, if the run has reached it.
+    /// Time at which the event happened; `None` if it did not happen before the end of the run.
     pub at: Option<Instant>,
-    /// Recorded metrics with their values, in the order of the scenario; `None` if the metric has no value at that
-    /// time.
+    /// Recorded metrics with their values, in the order of the scenario. A value is `None` if the metric had no value
+    /// when the event happened.
     pub values: Vec<(String, Option<f64>)>,
 }
 
@@ -50,9 +50,9 @@ struct WatchedEvent {
 /// A step of an event that a check detects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventNote {
-    /// Its condition was met.
+    /// The condition of the event was met.
     Met,
-    /// It happened.
+    /// The event happened.
     Happened,
 }
 

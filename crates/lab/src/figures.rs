@@ -44,14 +44,14 @@ const REQUESTS_REFUSED: ApplicationMetric =
 const REQUESTS_OPEN: ApplicationMetric =
     ApplicationMetric::new("tunnel_requests_open", "", "Requests that were open at the proxy when the run ended.");
 
-/// Returns all metrics, grouped by the workload or transport that reports them.
+/// Returns all application metrics, grouped by the workload or transport that reports them.
 pub fn metrics() -> impl Iterator<Item = (&'static str, Vec<&'static ApplicationMetric>)> {
     let workloads = WORKLOADS.iter().map(|workload| (workload.declaration.name, workload.metrics().collect()));
     let tunnel = TUNNEL.iter().chain(&[REQUESTS_REFUSED, REQUESTS_OPEN]);
     workloads.chain([("quic", QUIC.iter().collect()), ("masque", tunnel.collect())])
 }
 
-/// Returns the names of all metrics.
+/// Returns the names of all application metrics.
 pub fn metric_names() -> impl Iterator<Item = &'static str> {
     metrics().flat_map(|(_, metrics)| metrics).map(|metric| metric.name)
 }

@@ -9,17 +9,17 @@ use std::{fmt, io};
 pub struct Options {
     /// Whether to audit every packet, in addition to the checks that need only constant memory.
     pub audit_packets: bool,
-    /// Whether to compute the transmissions of several successive links at once where possible.
+    /// Whether to compute the transmissions of a packet over several successive links in one step where possible.
     pub fusion: bool,
-    /// Deliberate faults in the world, to test that the auditor detects them. They change results.
+    /// Faults to inject into the simulation, to test that the auditor detects them. They change results.
     pub faults: Vec<InjectedFault>,
     /// Options of packet captures at every host; `None` disables captures.
     pub capture: Option<CaptureOptions>,
-    /// Destination of the qlog file with events of connections and queues; `None` disables the file. In virtual time
-    /// only.
+    /// Destination of the qlog file with events of connections and queues; `None` disables the file. It is written only
+    /// in virtual time.
     pub qlog: Option<QlogOptions>,
-    /// Destination of probe samples that are written during the run; `None` keeps them in the outcome. In virtual time
-    /// only.
+    /// Destination of probe samples that are written during the run; `None` keeps them in the outcome. It is used only
+    /// in virtual time.
     pub samples: Option<SampleOutput>,
 }
 
@@ -36,7 +36,7 @@ impl Default for Options {
     }
 }
 
-/// A deliberate fault in the world.
+/// A fault that is injected into the simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
     /// A fault of the network.
@@ -48,7 +48,8 @@ pub enum InjectedFault {
     },
 }
 
-/// Appends bytes to the file with this name, and creates the file if it does not exist.
+/// A function that appends bytes to the file with this name, and creates the file if it does not exist. It returns the
+/// error of the disk.
 pub type FileAppender = Arc<dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync>;
 
 /// Options of packet captures.
@@ -70,7 +71,7 @@ impl fmt::Debug for CaptureOptions {
 /// Destination of the qlog file with events of connections and queues.
 #[derive(Clone)]
 pub struct QlogOptions {
-    /// Appends to the file `run.sqlog`, in chunks.
+    /// Called with successive chunks of the file `run.sqlog`.
     pub append: FileAppender,
 }
 
@@ -84,8 +85,8 @@ impl fmt::Debug for QlogOptions {
 /// run.
 #[derive(Clone)]
 pub struct SampleOutput {
-    /// Appends to the file `series.csv`, in chunks of a megabyte. It is not called in a run with fewer samples. The
-    /// file is then among [`Outcome::tables`](crate::Outcome::tables).
+    /// Called with successive chunks of the file `series.csv`, of about 1 MiB each. If the whole file is smaller than
+    /// one chunk, [`Outcome::tables`](crate::Outcome::tables) returns it instead.
     pub append: FileAppender,
 }
 

@@ -61,31 +61,35 @@ pub struct FlowRow<'a> {
     /// declares. Both directions of a flow can be main directions. For traffic without a flow, the main direction is
     /// the one with more bytes.
     pub is_main: bool,
-    /// "tcp", "udp", "quic" or "masque".
+    /// Name of the protocol: "tcp", "udp", "quic" or "masque"; for traffic without a flow also "icmp" or "other".
     pub protocol: &'static str,
-    /// Name of the congestion control algorithm; `None` for UDP.
+    /// Name of the congestion control algorithm; `None` for UDP and for traffic without a flow.
     pub congestion: Option<&'a str>,
-    /// Packets, bytes and delays of the whole run, as FlowMonitor defines them.
+    /// Packets, bytes and delays of the whole run, with the definitions of ns-3's FlowMonitor.
     pub counters: FlowCounters,
-    /// The same counters for the measured interval, which ends with the run.
+    /// The same counters, restricted to the measured interval, which ends with the run.
     pub measured: FlowCounters,
     /// Percentiles of the delays of the packets received in the measured interval; `None` if there are no such packets.
     pub delays: Option<DelayPercentiles>,
     /// Payload bits that the receiving application read in the measured interval, per second of the flow's part of the
     /// interval. That part ends with the flow's completion. If the flow does not complete, the part ends with the last
-    /// reception (limited flows) or with the run (other flows). `None` if the flow completed before the interval.
+    /// reception (limited flows) or with the run (other flows). `None` if the receiver read no data, or if the flow
+    /// completed before the interval. Also `None` for traffic without a flow, and for one of several conversations of a
+    /// flow.
     pub goodput_bps: Option<f64>,
-    /// Goodput over the whole run; equal to `goodput_bps` if the scenario has no measured interval.
+    /// Goodput over the whole run, in bit/s; equal to `goodput_bps` if the measured interval starts with the run.
+    /// `None` if the receiver read no data.
     pub whole_goodput_bps: Option<f64>,
-    /// Time from the flow's start until the receiver has all data.
+    /// Time from the flow's start until the receiver has all data; `None` if the flow does not complete, for traffic
+    /// without a flow, and for one of several conversations of a flow.
     pub completion: Option<Duration>,
     /// Segments that this direction's sender retransmitted; with QUIC, packets that it declared lost. `None` if the
     /// sender reports neither, as with UDP.
     pub retransmitted_packets: Option<u64>,
-    /// Packets received with a CE mark; `None` if the flow does not use ECN.
+    /// Packets received with a CE mark; `None` if the flow does not use ECN and no packet was marked.
     pub marked_packets: Option<u64>,
-    /// Payload bits per second that the receiving application read over the complete measured interval; `None` without
-    /// a measured interval. Deprecated: use `goodput_bps`.
+    /// Payload bits per second that the receiving application read over the complete measured interval; `None` if the
+    /// scenario measures no links. Deprecated: use `goodput_bps`.
     pub measured_goodput_bps: Option<f64>,
 }
 
@@ -100,23 +104,23 @@ pub struct LinkRow<'a> {
 }
 
 impl LinkRow<'_> {
-    /// Returns the mean time from the arrival of a frame to the transmission of its first bit, in seconds; `None`
-    /// without frames.
+    /// Returns the mean time from the arrival of a frame to the transmission of its first bit, in seconds; `None` if no
+    /// frame was transmitted.
     pub fn mean_queue_delay_s(&self) -> Option<f64> {
         (self.counters.frames > 0).then(|| self.counters.queue_delay_sum.as_secs_f64() / self.counters.frames as f64)
     }
 }
 
-/// A row of `links.csv`: the traffic of one direction of a link while it was measured.
+/// A row of `links.csv`: the traffic of one direction of a link during the measured interval.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MeasuredLink<'a> {
     /// Name of the link.
     pub link: &'a str,
-    /// Its traffic.
+    /// Traffic of the link.
     pub summary: LinkSummary,
-    /// The fraction of the measured time in which the link transmitted; `None` for links with a trace of transmission
-    /// opportunities, and if the measured time is zero.
+    /// Fraction of the measured interval in which the link transmitted. `None` if the interval has length zero, and for
+    /// links with a trace of transmission opportunities.
     pub utilisation: Option<f64>,
 }
 
@@ -142,7 +146,7 @@ pub struct FigureRow<'a> {
     pub host: &'a str,
     /// Name of the metric, which ends with its unit.
     pub name: &'a str,
-    /// Value of the metric; NaN if there is none.
+    /// Value of the metric in that unit; NaN if it has no value.
     pub value: f64,
 }
 
@@ -164,15 +168,15 @@ pub struct RunTotals {
     pub data_packets: u64,
     /// All packets that reached their destination.
     pub packets: u64,
-    /// Transmitted frames, over all links.
+    /// Frames transmitted, summed over all links.
     pub packet_hops: u64,
     /// Packets dropped.
     pub lost_packets: u64,
     /// Events that the calendar executed.
     pub events: u64,
-    /// Packets in queues and on links at the end.
+    /// Packets in queues and on links at the end of the run.
     pub remaining_packets: u64,
-    /// Connections that are not closed at the end.
+    /// Endpoints whose connection is not closed at the end of the run.
     pub live_endpoints: u64,
 }
 
@@ -197,9 +201,9 @@ pub struct ContentRow<'a> {
     pub flow: &'a str,
     /// Whether the receiver had all data.
     pub completed: bool,
-    /// SHA-256 of the written data, in hexadecimal.
+    /// SHA-256 of the data that the sending application wrote, in hexadecimal.
     pub sent_sha256: String,
-    /// SHA-256 of the read data, in hexadecimal.
+    /// SHA-256 of the data that the receiving application read, in hexadecimal.
     pub received_sha256: String,
 }
 
@@ -360,8 +364,8 @@ impl Outcome {
         !(0..self.scenario.flows.len()).any(received)
     }
 
-    /// Returns the time at which the run ended. It is the time of the last packet if nothing was left to do, and
-    /// otherwise the scenario's duration.
+    /// Returns the time at which the run ended. If no events remained before the scenario's duration, this is the time
+    /// of the last packet; otherwise it is the duration.
     pub fn end_time(&self) -> Instant {
         self.ended
     }
@@ -374,7 +378,7 @@ impl Outcome {
         self
     }
 
-    /// Checks that all requested packet captures, the log and the samples were written.
+    /// Checks that all requested packet captures, the qlog file and the samples were written.
     ///
     /// # Errors
     /// The first error that occurred while they were written.
@@ -387,8 +391,9 @@ impl Outcome {
         self.totals
     }
 
-    /// Returns the rows of `flows.csv`: conversations in the order of the scenario, each in both directions (UDP: the
-    /// reverse direction only if it carried packets). The many connections of a trace are aggregated.
+    /// Returns the rows of `flows.csv`: one row for each direction of each conversation, in the order of the scenario.
+    /// A reverse direction of UDP without packets has no row. All connections of a flow that replays a trace are
+    /// aggregated in one row per direction.
     pub fn flow_rows(&self) -> impl Iterator<Item = FlowRow<'_>> {
         let mut opened = vec![0u32; self.scenario.flows.len()];
         let mut several = vec![false; self.scenario.flows.len()];
@@ -454,12 +459,14 @@ impl Outcome {
         (monitor.flow(flow), monitor.measured_counters(flow, &self.probes.counters_before(flow)))
     }
 
-    /// Returns the row of one direction of a conversation, by its name in `flows.csv`.
+    /// Returns the row of one direction of a conversation, by its name in `flows.csv`; `None` if there is no row with
+    /// this name.
     pub fn flow(&self, name: &str) -> Option<FlowRow<'_>> {
         self.flow_rows().find(|row| row.flow == name)
     }
 
-    /// Returns the name in `flows.csv` of a flow that an observer received; `None` if the run has no such flow.
+    /// Returns the name in `flows.csv` of the flow direction that observers identify by `flow`; `None` if the run has
+    /// no such flow.
     pub fn flow_name(&self, flow: FlowId) -> Option<Cow<'_, str>> {
         let (conversation, end) = (flow.index() / 2, usize::from(!flow.is_forward()));
         if conversation >= self.world.conversations() {
@@ -583,7 +590,7 @@ impl Outcome {
         })
     }
 
-    /// Returns the completed exchanges and transfers, by flow.
+    /// Returns the rows of `completions.csv`: the completed exchanges and transfers, grouped by flow.
     pub fn completion_rows(&self) -> impl Iterator<Item = CompletionRow<'_>> {
         self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
             (0..2).flat_map(move |end| {
@@ -597,7 +604,8 @@ impl Outcome {
         })
     }
 
-    /// Returns the metrics that applications (or in real time, programs) reported, by flow.
+    /// Returns the rows of `figures.csv`: the metrics that applications reported, grouped by flow. In real time,
+    /// metrics that programs reported follow.
     pub fn figure_rows(&self) -> impl Iterator<Item = FigureRow<'_>> {
         let host = |node: NodeId| self.scenario.nodes[node.index()].name.as_str();
         let modelled = self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
@@ -623,7 +631,7 @@ impl Outcome {
         modelled.chain(told)
     }
 
-    /// Returns the flows whose content is verified.
+    /// Returns the digests of the flows whose content is verified.
     pub fn content_rows(&self) -> impl Iterator<Item = ContentRow<'_>> {
         let digest = |flow, end| match self.played.get(&(flow, end)) {
             Some(played) => played.digest.clone(),
@@ -640,8 +648,8 @@ impl Outcome {
         })
     }
 
-    /// Returns the traffic of each link: links in the order of the scenario, then shared media (half duplex) or the
-    /// paths of their stations (full duplex), then the directions of access networks.
+    /// Returns the traffic of each link in the order of the scenario. Shared segments follow: the medium if it is half
+    /// duplex, otherwise the path of each station. The directions of access networks are last.
     pub fn link_rows(&self) -> impl Iterator<Item = LinkRow<'_>> {
         let links = self.scenario.links.iter().map(|link| Cow::Borrowed(link.name.as_str()));
         let media = self.scenario.ethernets.iter().flat_map(|ethernet| {
@@ -658,7 +666,7 @@ impl Outcome {
         links.chain(media).chain(ways).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
     }
 
-    /// Returns the rows of `links.csv`: links that the scenario measures, in its order.
+    /// Returns the rows of `links.csv`: the links that the scenario measures, in the order of the scenario.
     pub fn measured_links(&self) -> impl Iterator<Item = MeasuredLink<'_>> {
         self.witness.link_summaries(self.ended).map(|(link, summary)| {
             let described = &self.scenario.links[link.index()];
@@ -668,8 +676,8 @@ impl Outcome {
         })
     }
 
-    /// Returns the numbers of retransmission and probe timeouts over all connections of each flow direction that had
-    /// any, by the direction's name.
+    /// Returns the number of retransmission and probe timeouts of each flow direction, by the name of the direction.
+    /// The number is the sum over all connections; directions without timeouts are excluded.
     pub fn timeouts(&self) -> BTreeMap<String, u64> {
         let mut timeouts = BTreeMap::new();
         for conversation in 0..self.world.conversations() {
@@ -696,7 +704,7 @@ impl Outcome {
         self.access.files()
     }
 
-    /// Returns the counters of each NAT, with its router's name, in the order of the scenario.
+    /// Returns the name of the router and the counters of each NAT, in the order of the scenario.
     pub fn nat_rows(&self) -> impl Iterator<Item = (&str, NatCounters)> {
         let routers = self.scenario.nats.iter().map(|nat| self.scenario.nodes[nat.router.index()].name.as_str());
         routers.zip(self.nats.iter().copied())
@@ -736,28 +744,29 @@ impl Outcome {
         self.witness.watchers().filter_map(|observer| (observer as &dyn Any).downcast_ref())
     }
 
-    /// Returns the traffic of a link, a shared medium or a station's path, by its name. The reverse direction of a link
-    /// `NAME` is `NAME.reverse`.
+    /// Returns the traffic of a link, a shared medium or a station's path, by its name; `None` if there is none with
+    /// this name. The reverse direction of a link `NAME` is `NAME.reverse`.
     pub fn link(&self, name: &str) -> Option<LinkRow<'_>> {
         self.link_rows().find(|row| row.link == name)
     }
 
-    /// Returns the name of a link that an observer received; `None` if the run has no such link.
+    /// Returns the name of the link that observers identify by `link`; `None` if the run has no such link.
     pub fn link_name(&self, link: LinkId) -> Option<Cow<'_, str>> {
         self.link_rows().nth(link.index()).map(|row| row.link)
     }
 
-    /// Returns the rows of `series.csv`, in order of time and then of the scenario's probes. There are none in a run
-    /// with [`Options::samples`](crate::Options::samples).
+    /// Returns the rows of `series.csv`, in order of time; rows of the same time are in the order of the scenario's
+    /// probes. There are no rows if [`Options::samples`](crate::Options::samples) is set.
     pub fn series_rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         self.probes.rows()
     }
 
-    /// Returns the samples of one metric of a subject, in order of time. The subject is a direction of a flow, by its
-    /// name in `flows.csv`, a link, a segment or a station. The name of the metric includes its unit.
+    /// Returns the samples of one metric of a subject, in order of time. The subject is the name of a link, a segment,
+    /// a station, or a flow direction (as in `flows.csv`). The name of the metric includes its unit.
     ///
     /// # Panics
-    /// If no probe of the scenario samples this metric; [`Outcome::find_series`] returns an error instead.
+    /// If no probe of the scenario samples this metric of this subject; [`Outcome::find_series`] returns an error
+    /// instead.
     pub fn series(&self, subject: &str, metric: &str) -> impl Iterator<Item = (Instant, f64)> {
         self.find_series(subject, metric).unwrap_or_else(|error| panic!("{error}"))
     }

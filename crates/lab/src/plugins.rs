@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::error::RunError;
 
-/// The context of a congestion controller or a stream scheduler: one end of one connection.
+/// The context in which a congestion controller or a stream scheduler is created: one end of one connection.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ConnectionContext<'a> {
@@ -45,7 +45,7 @@ impl ConnectionContext<'_> {
     }
 }
 
-/// The context of a queue discipline: one direction of a link.
+/// The context in which a queue discipline is created: one direction of a link.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct QueueContext<'a> {
@@ -53,8 +53,8 @@ pub struct QueueContext<'a> {
     pub scenario: &'a Scenario,
     /// The direction of the link, with its rate, delay and MTU.
     pub link: &'a Link,
-    /// The limit of the drop-tail queue that the plug-in replaces. If the scenario sets a discipline for the link,
-    /// this is the limit of the device queue, which remains below the plug-in.
+    /// The limit of the drop-tail queue that the plug-in replaces. If the scenario sets a discipline for the link, this
+    /// is the limit of the device queue. The device queue remains, and receives its packets from the plug-in.
     pub limit: Limit,
 }
 
@@ -65,7 +65,7 @@ impl QueueContext<'_> {
     }
 }
 
-/// The context of a pair of applications: both ends of a flow.
+/// The context in which a pair of applications is created: both ends of a flow.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct WorkloadContext<'a> {
@@ -149,9 +149,9 @@ impl Plugins {
             && observers.is_empty()
     }
 
-    /// Sets the congestion control of both ends of every connection of these flows, instead of the scenario's. The
-    /// factory is called for each end of each connection. It is called once more per flow before the run, to get the
-    /// algorithm's name and requirements.
+    /// Sets the congestion control of both ends of every connection of these flows, instead of the scenario's
+    /// algorithm. The factory is called for each end of each connection. It is called once more per flow before the
+    /// run, to get the algorithm's name and requirements.
     #[must_use]
     pub fn control(
         mut self,
@@ -162,8 +162,8 @@ impl Plugins {
         self
     }
 
-    /// Sets the stream scheduler of both ends of every connection of these flows, instead of the scenario's. The flows
-    /// must use the QUIC model. The factory is called for each end of each connection.
+    /// Sets the stream scheduler of both ends of every connection of these flows, instead of the scenario's scheduler.
+    /// The flows must use the QUIC model. The factory is called for each end of each connection.
     #[must_use]
     pub fn scheduler(
         mut self,
@@ -175,8 +175,8 @@ impl Plugins {
     }
 
     /// Sets the queue discipline of these link directions (`bottleneck`, `bottleneck.reverse`), instead of the
-    /// scenario's drop-tail queue or discipline. The factory is called once per direction. The auditor checks that such
-    /// a queue conserves packets, but checks neither its order nor its limit.
+    /// scenario's drop-tail queue or discipline. The factory is called once per direction. The auditor checks that the
+    /// plug-in conserves packets, but does not check the order of packets or the limit.
     #[must_use]
     pub fn queue(
         mut self,
@@ -188,8 +188,8 @@ impl Plugins {
     }
 
     /// Sets the applications of these flows, initiator and acceptor, instead of the scenario's workload. The factory is
-    /// called once per flow. The scenario still determines whether the flow is limited, which affects the flow's
-    /// goodput.
+    /// called once per flow. The scenario still determines whether the amount of data is limited, which affects how the
+    /// flow's goodput is computed.
     #[must_use]
     pub fn workload(
         mut self,
@@ -200,8 +200,8 @@ impl Plugins {
         self
     }
 
-    /// Adds an observer of the whole run, which cannot change the run.
-    /// [`Outcome::observers`](crate::Outcome::observers) returns it by its type.
+    /// Adds an observer of the whole run. An observer cannot change the run.
+    /// [`Outcome::observers`](crate::Outcome::observers) returns all added observers of a type.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + Send + 'static) -> Self {
         self.observers.push(Box::new(observer));

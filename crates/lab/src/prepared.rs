@@ -14,7 +14,8 @@ use fullpipe_units::{Duration, Instant};
 use std::fmt;
 use std::sync::Arc;
 
-/// A world that has been built but has not run. Measurements of its run exclude the time to build it.
+/// A simulation that has been built but has not run. A program can thus measure the time of the run without the time to
+/// build the simulation.
 #[derive(Debug)]
 pub struct PreparedRun {
     pub(crate) world: World,
@@ -40,7 +41,7 @@ impl fmt::Debug for PassBuilder {
 }
 
 impl PreparedRun {
-    /// Returns conditions, known before the run, that make its results suspicious.
+    /// Returns the conditions, known before the run, that make the results suspicious.
     pub fn warnings(&self) -> Vec<Warning> {
         warnings::before_run(&self.scenario, &self.network)
     }

@@ -26,22 +26,22 @@ const CONTROL: &str = "control_";
 pub struct SeriesRow<'a> {
     /// Time of the sample.
     pub time: Instant,
-    /// Subject: the name of a flow or link.
+    /// Name of the subject: a flow direction, a link, a segment or a station.
     pub subject: &'a str,
     /// Name of the metric.
     pub metric: &'a str,
-    /// Value of the sample.
+    /// Value of the sample, in the unit that the metric's name includes.
     pub value: f64,
 }
 
 /// The object and the metric that are sampled.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// Packets that an end of a flow sends.
+    /// A metric of the packets that an end of a flow sends.
     Flow((usize, usize), &'static ProbeMetric<FlowCounters>),
-    /// Endpoint of a flow.
+    /// A metric of an endpoint of a flow.
     Endpoint((usize, usize), &'static ProbeMetric<EndpointReport>),
-    /// A value that the congestion controller of an endpoint names.
+    /// A metric that the congestion controller of an endpoint defines, by its name.
     Control((usize, usize), String),
     Link {
         link: LinkId,

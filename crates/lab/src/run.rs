@@ -11,8 +11,8 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{QuicStack, Transport};
 use std::sync::Arc;
 
-/// Returns the reason why this build cannot run a scenario, if any: the build lacks the real QUIC stack that a flow
-/// needs. The reason names the first such flow.
+/// Returns the reason why this build cannot run a scenario: a flow needs the real QUIC stack, which the build does not
+/// include. The reason names the first such flow. `None` if the build can run the scenario.
 pub fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let reason = stack::ABSENT?;
     let needs_stack = |transport: &Transport| match transport {
@@ -24,16 +24,17 @@ pub fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     Some(format!("flow {:?}: {reason}", flow.name))
 }
 
-/// Builds the world of a scenario.
+/// Builds the simulation of a scenario, without running it.
 ///
 /// # Errors
-/// If a flow's congestion control is unknown, or the scenario exceeds a limit of the simulator.
+/// A [`RunError`] if the scenario cannot be run, for example because a flow's congestion control is unknown or there
+/// are too many flows.
 pub fn prepare(scenario: &Scenario, options: &Options) -> Result<PreparedRun, RunError> {
     prepare_shared(Arc::new(scenario.clone()), options)
 }
 
-/// Builds the world of a scenario like [`prepare`], but does not copy the scenario. This saves memory with 100 000
-/// flows.
+/// Builds the simulation of a scenario like [`prepare`], but does not copy the scenario. This saves memory if the
+/// scenario has very many flows, for example 100 000.
 ///
 /// # Errors
 /// The errors of [`prepare`].
@@ -41,10 +42,11 @@ pub fn prepare_shared(scenario: Arc<Scenario>, options: &Options) -> Result<Prep
     assemble::assemble(scenario, options, Plugins::default())
 }
 
-/// Builds the world of a scenario with plug-ins.
+/// Builds the simulation of a scenario with plug-ins, without running it.
 ///
 /// # Errors
-/// The errors of [`prepare`], and an error if a plug-in selects a flow or link that does not exist.
+/// The errors of [`prepare`]. Also an error if a plug-in selects a flow or link that does not exist or does not support
+/// it.
 pub fn prepare_with(scenario: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<PreparedRun, RunError> {
     assemble::assemble(scenario, options, plugins)
 }

@@ -10,40 +10,41 @@ use crate::observer::{DropReason, Observer, PacketView};
 use fullpipe_units::{Duration, EcnCodepoint, FlowId, Instant, LinkId};
 use std::collections::BTreeMap;
 
-/// Counters of one direction of one conversation.
+/// Counters of one direction of one conversation, at the IP layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlowCounters {
-    /// Packets sent.
+    /// Number of packets that the source sent.
     pub tx_packets: u64,
-    /// Bytes sent.
+    /// Number of bytes of these packets, with IP headers.
     pub tx_bytes: u64,
-    /// Packets received.
+    /// Number of packets that the destination received.
     pub rx_packets: u64,
-    /// Bytes received.
+    /// Number of bytes of these packets, with IP headers.
     pub rx_bytes: u64,
-    /// Packets dropped in the network.
+    /// Number of packets that were dropped in the network.
     pub lost_packets: u64,
-    /// Sum of the delays of received packets.
+    /// Sum of the delays of received packets, from sending to reception.
     pub delay_sum: Duration,
-    /// Sum of the absolute differences between successive delays.
+    /// Sum of the absolute differences between the delays of successively received packets.
     pub jitter_sum: Duration,
     /// Delay of the last received packet.
     pub last_delay: Duration,
-    /// When the first packet was sent; valid if `tx_packets` is not zero.
+    /// Time at which the first packet was sent; valid if `tx_packets` is not zero.
     pub first_tx: Instant,
-    /// When the last packet was sent.
+    /// Time at which the last packet was sent; valid if `tx_packets` is not zero.
     pub last_tx: Instant,
-    /// When the first packet was received; valid if `rx_packets` is not zero.
+    /// Time at which the first packet was received; valid if `rx_packets` is not zero.
     pub first_rx: Instant,
-    /// When the last packet was received.
+    /// Time at which the last packet was received; valid if `rx_packets` is not zero.
     pub last_rx: Instant,
-    /// Packets received with the ECN codepoint CE ("congestion experienced").
+    /// Number of packets received with the ECN codepoint CE ("congestion experienced").
     pub marked_packets: u64,
 }
 
 impl FlowCounters {
-    /// Adds the counters of another flow. The last delay is that of the packet that was received last.
+    /// Adds the counters of another flow. `last_delay` becomes the delay of the packet that was received last of both
+    /// flows.
     pub fn add(&mut self, other: &FlowCounters) {
         if other.tx_packets > 0 {
             self.first_tx = if self.tx_packets > 0 { self.first_tx.min(other.first_tx) } else { other.first_tx };
@@ -135,13 +136,13 @@ impl FlowMonitor {
         Self::default()
     }
 
-    /// Starts the measured interval at `from`; see [`FlowMonitor::measured_counters`].
+    /// Sets the start of the measured interval; see [`FlowMonitor::measured_counters`].
     pub fn measure_from(&mut self, from: Instant) {
         self.measured_from = from;
     }
 
     /// Returns the counters of a flow for the measured interval. `earlier` contains the flow's counters at the start of
-    /// the interval. Times and the last delay apply to the whole run.
+    /// the interval. The times and `last_delay` are those of the whole run.
     pub fn measured_counters(&self, flow: FlowId, earlier: &FlowCounters) -> FlowCounters {
         let whole = self.flow(flow);
         FlowCounters {
@@ -157,20 +158,20 @@ impl FlowMonitor {
         }
     }
 
-    /// Allocates state for the flows below `count`. Flows with higher numbers must not send packets.
+    /// Allocates state for the flows with numbers below `count`. Flows with higher numbers must not send packets.
     pub fn reserve_flows(&mut self, count: usize) {
         if count > self.flows.len() {
             self.flows.resize(count, Counted::default());
         }
     }
 
-    /// Returns the number of copies that links made of a flow's packets. The counters obey: received + lost + in flight
-    /// = sent + copies.
+    /// Returns the number of copies that links made of a flow's packets. The following always holds: received + lost +
+    /// in flight = sent + copies.
     pub fn duplicates(&self, flow: FlowId) -> u64 {
         self.duplicates.get(flow.index()).copied().unwrap_or_default()
     }
 
-    /// Returns the state of a flow, for prefetching.
+    /// Returns the state of a flow, for prefetching; `None` for an unknown flow.
     #[inline(always)]
     pub fn state(&self, flow: FlowId) -> Option<&impl Sized> {
         self.flows.get(flow.index())

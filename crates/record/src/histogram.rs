@@ -17,7 +17,7 @@ const BLOCK_BITS: u32 = 4;
 /// Number of delays of one class that are counted without a block.
 const WITHOUT_BLOCK: u32 = 8;
 
-/// A histogram of delays: the number of delays in each class.
+/// A histogram of delays: the number of delays in each class. The width of a class is at most 1/64 of its delays.
 #[derive(Clone, Debug, Default)]
 pub struct DelayHistogram {
     /// Counts of the classes from `first` on; empty while `only` is sufficient.
@@ -83,8 +83,8 @@ impl DelayHistogram {
         counts.zip(self.first..).map(|(count, class)| (class, *count)).filter(|(_, count)| *count > 0)
     }
 
-    /// Returns the smallest delay that at least `percent` % of all delays do not exceed. `None` if the histogram is
-    /// empty.
+    /// Returns the smallest delay that at least `percent` % of all delays do not exceed. The result is never too small
+    /// and at most 1/64 too large. `None` if the histogram is empty.
     pub fn percentile(&self, percent: u64) -> Option<Duration> {
         let total: u128 = self.classes().map(|(_, count)| u128::from(count)).sum();
         let rank = (total * u128::from(percent)).div_ceil(100);

@@ -22,7 +22,7 @@ use crate::observer::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{Duration, Instant, LinkId};
 use std::collections::VecDeque;
 
-/// A number of packets and their bytes.
+/// A number of packets and the number of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrafficVolume {
@@ -45,7 +45,7 @@ impl TrafficVolume {
     }
 }
 
-/// Counters of one direction of a link in a window.
+/// Counters of one direction of a link within a time window of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct LinkSummary {
@@ -53,9 +53,9 @@ pub struct LinkSummary {
     pub from: Instant,
     /// End of the window.
     pub to: Instant,
-    /// Packets that waited when the window started.
+    /// Packets in the queue when the window started.
     pub waiting_first: TrafficVolume,
-    /// Packets that waited when the window ended.
+    /// Packets in the queue when the window ended.
     pub waiting_last: TrafficVolume,
     /// Packets that arrived at the queue.
     pub arrivals: TrafficVolume,
@@ -67,13 +67,15 @@ pub struct LinkSummary {
     pub marked_packets: u64,
     /// Sum over departed packets of the time from arrival to departure, in nanoseconds.
     pub delay_sum_ns: u128,
-    /// The delay that half of the departed packets do not exceed; at most 1/64 too large. `None` if no packet departed.
+    /// Median of the time from arrival to departure over departed packets; at most 1/64 too large. `None` if no packet
+    /// departed.
     pub delay_p50: Option<Duration>,
-    /// The delay that 99 % of the departed packets do not exceed; at most 1/64 too large. `None` if no packet departed.
+    /// 99th percentile of the time from arrival to departure over departed packets; at most 1/64 too large. `None` if
+    /// no packet departed.
     pub delay_p99: Option<Duration>,
-    /// Integral of the number of waiting packets over time, in packets times nanoseconds.
+    /// Integral of the number of packets in the queue over time, in packets times nanoseconds.
     pub packet_ns: u128,
-    /// Integral of the number of waiting bytes over time, in bytes times nanoseconds.
+    /// Integral of the number of bytes in the queue over time, in bytes times nanoseconds.
     pub byte_ns: u128,
     /// Time in which the transmitter was busy.
     pub busy: Duration,
@@ -85,17 +87,18 @@ impl LinkSummary {
         self.to.saturating_since(self.from)
     }
 
-    /// Returns dropped packets divided by arrivals; `None` without arrivals.
+    /// Returns dropped packets divided by arrivals; `None` if no packet arrived.
     pub fn drop_ratio(&self) -> Option<f64> {
         ratio(self.dropped_packets as f64, self.arrivals.packets as f64)
     }
 
-    /// Returns marked packets divided by arrivals; `None` without arrivals.
+    /// Returns marked packets divided by arrivals; `None` if no packet arrived.
     pub fn mark_ratio(&self) -> Option<f64> {
         ratio(self.marked_packets as f64, self.arrivals.packets as f64)
     }
 
-    /// Returns the departed bits per second; `None` if the length of the window is zero.
+    /// Returns the throughput in bits per second: the bits of departed packets on the wire, divided by the length of
+    /// the window. `None` if the length of the window is zero.
     pub fn throughput_bps(&self) -> Option<f64> {
         ratio(self.departed.bytes as f64 * 8e9, self.measured_duration().as_nanos() as f64)
     }
@@ -112,12 +115,12 @@ impl LinkSummary {
         ratio(self.delay_sum_ns as f64, self.departed.packets as f64 * 1e9)
     }
 
-    /// Returns the time average of the number of waiting packets; `None` if the length of the window is zero.
+    /// Returns the time average of the number of packets in the queue; `None` if the length of the window is zero.
     pub fn mean_queue_packets(&self) -> Option<f64> {
         ratio(self.packet_ns as f64, self.measured_duration().as_nanos() as f64)
     }
 
-    /// Returns the time average of the number of waiting bytes; `None` if the length of the window is zero.
+    /// Returns the time average of the number of bytes in the queue; `None` if the length of the window is zero.
     pub fn mean_queue_bytes(&self) -> Option<f64> {
         ratio(self.byte_ns as f64, self.measured_duration().as_nanos() as f64)
     }
@@ -248,9 +251,8 @@ impl LinkMonitor {
         LinkMonitor { watches: links.into_iter().map(|link| Watch::new(link, from)).collect() }
     }
 
-    /// Returns the summary of each link, in the order of [`LinkMonitor::new`], for a run that ended at `to`. Events
-    /// that were reported with a later time still belong to the run, such as a packet that is lost after the last
-    /// arrival.
+    /// Returns the summary of each link, in the order of [`LinkMonitor::new`], for a run that ended at `to`. Reported
+    /// events with a later time also count, such as the loss of a packet after the last arrival.
     pub fn summaries(&self, to: Instant) -> impl Iterator<Item = (LinkId, LinkSummary)> {
         self.watches.iter().map(move |watch| (watch.link, watch.summary(to)))
     }

@@ -21,7 +21,7 @@ pub enum Protocol {
 pub enum DropReason {
     /// The queue was full.
     QueueFull,
-    /// A queue discipline dropped the packet although there was room (active queue management).
+    /// A queue discipline dropped the packet although the queue was not full (active queue management).
     QueueDiscipline,
     /// The link's loss model removed the packet.
     Loss,
@@ -35,19 +35,19 @@ pub enum DropReason {
     Collision,
     /// All transmissions of the packet on the radio channel failed.
     Radio,
-    /// The packet exceeded the link's MTU and must not be fragmented.
+    /// The packet exceeded the link's MTU, and its fragmentation was not permitted.
     PacketTooBig,
     /// Reassembly failed because a fragment was missing.
     Reassembly,
-    /// A NAT had no mapping for the packet and could not or must not create one.
+    /// A NAT had no mapping for the packet, and could not or was not permitted to create one.
     Nat,
-    /// There was no route, or no endpoint at the destination.
+    /// There was no route to the destination, or no endpoint at the destination.
     Unreachable,
 }
 
 impl DropReason {
-    /// Returns whether a link drops a packet for this reason after its transmission. The packet is then reported as
-    /// transmitted as well.
+    /// Returns whether a link drops a packet for this reason only after its transmission. Such a packet is also
+    /// reported as transmitted.
     pub fn is_after_transmission(self) -> bool {
         matches!(self, DropReason::Loss | DropReason::Policer | DropReason::Corruption)
     }
@@ -56,11 +56,11 @@ impl DropReason {
 /// The TCP header fields for observers, with sequence numbers as on the wire (modulo 2^32).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpView {
-    /// Sequence number of the first byte.
+    /// Sequence number of the first byte of the segment.
     pub sequence: u32,
-    /// Sequence number after the last byte; SYN and FIN are counted.
+    /// Sequence number after the last byte of the segment; SYN and FIN each count as one byte.
     pub sequence_end: u32,
-    /// Acknowledgment number; valid if `has_ack`.
+    /// Acknowledgment number; valid if `has_ack` is true.
     pub acknowledgement: u32,
     /// Whether the ACK flag is set.
     pub has_ack: bool,
@@ -103,23 +103,23 @@ pub struct Transmission {
     pub flow: FlowId,
     /// Size on the wire in bytes, including framing.
     pub wire_bytes: u32,
-    /// When the packet arrived at the link's queue.
+    /// Time at which the packet arrived at the link's queue.
     pub offered: Instant,
-    /// When transmission of the first bit started.
+    /// Time at which the transmission of the first bit started.
     pub start: Instant,
-    /// When transmission of the last bit ended.
+    /// Time at which the transmission of the last bit ended.
     pub finish: Instant,
-    /// When the last bit arrived at the far end.
+    /// Time at which the last bit arrived at the far end of the link.
     pub arrival: Instant,
 }
 
 /// Receives the events of a run. By default, the methods ignore all events.
 pub trait Observer {
-    /// Called before packets of a flow are reported, so that an observer can prefetch the state of the flow.
+    /// Called before packets of a flow are reported, so that an observer can load the state of the flow into the cache.
     #[inline(always)]
     fn prefetch_flow(&self, _flow: FlowId) {}
 
-    /// Called before frames of a link are reported, so that an observer can prefetch the state of the link.
+    /// Called before frames of a link are reported, so that an observer can load the state of the link into the cache.
     #[inline(always)]
     fn prefetch_link(&self, _link: LinkId) {}
 
@@ -129,8 +129,8 @@ pub trait Observer {
 
     /// Called when the source has passed a burst of `packets` TCP segments (at least one) to the network. The sequence
     /// number of `first` increases by `step_bytes` for each further segment. Returns whether the observer has processed
-    /// the whole burst, as [`Observer::on_sent`] would have processed each segment. Otherwise that method reports each
-    /// segment before it arrives at its first link.
+    /// the whole burst, with the same effect as [`Observer::on_sent`] for each segment. If it returns false,
+    /// [`Observer::on_sent`] is called for each segment before the segment arrives at its first link.
     #[inline(always)]
     fn on_sent_burst(&mut self, _now: Instant, _first: &PacketView, _packets: u32, _step_bytes: u32) -> bool {
         false
@@ -141,13 +141,13 @@ pub trait Observer {
     #[inline(always)]
     fn on_delivered(&mut self, _now: Instant, _packet: &PacketView, _sent: Instant) {}
 
-    /// Called when a packet has been dropped; `link` is the link on which it was dropped, if any. If a fragment is
-    /// dropped, its whole packet is reported.
+    /// Called when a packet has been dropped. `link` is the link on which it was dropped; `None` if it was dropped at a
+    /// node. If a fragment is dropped, its whole packet is reported.
     #[inline(always)]
     fn on_dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {}
 
-    /// Called when a frame has arrived at a link's queue; it will be transmitted or dropped. For one link, the time of
-    /// this method, of [`Observer::on_link_dropped`] and of [`Observer::on_marked`] never decreases.
+    /// Called when a frame has arrived at a link's queue; it will be transmitted or dropped. For one link, the `now` of
+    /// successive calls of this method, [`Observer::on_link_dropped`] and [`Observer::on_marked`] never decreases.
     #[inline(always)]
     fn on_offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
 
@@ -161,7 +161,7 @@ pub trait Observer {
     #[inline(always)]
     fn on_marked(&mut self, _now: Instant, _packet: &PacketView, _link: LinkId) {}
 
-    /// Called when a link has made a copy of a packet, which arrives at the far end at `arrival`. One more packet of
+    /// Called when a link has made a copy of a packet. The copy arrives at the far end at `arrival`. One more packet of
     /// the flow is then in flight.
     #[inline(always)]
     fn on_duplicated(&mut self, _arrival: Instant, _packet: &PacketView, _link: LinkId) {}
@@ -170,9 +170,9 @@ pub trait Observer {
     #[inline(always)]
     fn on_transmitted(&mut self, _transmission: &Transmission) {}
 
-    /// Called when a frame has arrived at a link's queue and the times of its transmission are already known. Combines
-    /// [`Observer::on_offered`] and [`Observer::on_transmitted`], for observers that can process both in one step at
-    /// lower cost.
+    /// Called when a frame has arrived at a link's queue and the times of its transmission are already known. By
+    /// default, calls [`Observer::on_offered`] and [`Observer::on_transmitted`]. Observers that can process both in one
+    /// step at lower cost override it.
     #[inline(always)]
     fn on_passed(&mut self, transmission: &Transmission) {
         self.on_offered(transmission.offered, transmission.link, transmission.wire_bytes);

@@ -17,25 +17,28 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The difference of a metric at a point between two folders of records, over pairs of runs with the same seed.
+/// The difference of a metric at a point between this folder of records and another one, over pairs of runs with the
+/// same seed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Difference {
     /// The point.
     pub point: Point,
-    /// The metric.
+    /// The name of the metric.
     pub metric: String,
-    /// The flow as in `flows.csv`; `None` if the metric does not belong to a single flow.
+    /// The name of the flow direction as in `flows.csv`; `None` if the metric does not belong to a single flow
+    /// direction.
     pub flow: Option<String>,
-    /// How the metric combines the flows of a run, such as "mean over flows" ([`describe_total`]).
+    /// How the metric combines the flows of a run, such as "mean over flows"; `None` if [`describe_total`] returns
+    /// `None`.
     pub total: Option<&'static str>,
     /// The unit of the metric; empty if it has none.
     pub unit: String,
-    /// Number of pairs.
+    /// Number of pairs of runs.
     pub pairs: usize,
-    /// Mean over the runs of this folder.
+    /// Mean over the runs of this folder, in `unit`.
     pub mean: f64,
-    /// Mean over the runs of the other folder.
+    /// Mean over the runs of the other folder, in `unit`.
     pub other_mean: f64,
     /// Mean of the differences: the value of this folder minus that of the other folder.
     pub difference: f64,
@@ -50,8 +53,8 @@ impl Difference {
         share.is_finite().then_some(share)
     }
 
-    /// Returns the direction of the difference if the interval excludes zero. The metric is higher (`Greater`) or lower
-    /// (`Less`) than in the other folder.
+    /// Returns whether the metric is higher (`Greater`) or lower (`Less`) in this folder than in the other folder.
+    /// `None` if the confidence interval of the difference includes zero or is unknown.
     pub fn direction(&self) -> Option<Ordering> {
         (self.difference.abs() > self.ci95?).then(|| self.difference.total_cmp(&0.0))
     }

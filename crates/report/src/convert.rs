@@ -25,7 +25,7 @@ impl PlotFormat {
         }
     }
 
-    /// Returns whether this build supports the format: PDF and PNG need the feature `plots`.
+    /// Returns whether this build supports the format. PDF and PNG require the feature `plots`.
     pub fn is_available(self) -> bool {
         self == PlotFormat::Svg || cfg!(feature = "plots")
     }

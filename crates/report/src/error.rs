@@ -5,7 +5,7 @@ use fullpipe_archive::RecordError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The reason why a report could not be built.
+/// The reason why a report could not be written.
 #[derive(Debug)]
 pub enum ReportError {
     /// A record cannot be read or is invalid.
@@ -19,7 +19,7 @@ pub enum ReportError {
     },
     /// A plot cannot be converted to another format.
     Plot {
-        /// The file.
+        /// The file to which the plot is converted.
         file: PathBuf,
         /// The reason.
         why: String,

@@ -29,46 +29,48 @@ use input::Records;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of a written report, and conclusions from its records.
+/// The files of a written report, and results that were computed from the records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportFiles {
-    /// The report `report.html`.
+    /// The path of `report.html`.
     pub html: PathBuf,
-    /// The plots, in the order in which the page shows them.
+    /// The paths of the plots, in the order in which the page shows them.
     pub plots: Vec<PathBuf>,
     /// The reasons why results are invalid, one sentence each with the key of the run; empty if all runs are valid.
     pub distrust: Vec<String>,
-    /// The differences from the folder in [`Options::compare`].
+    /// The differences from the folder in [`Options::compare`]; empty without such a folder.
     pub differences: Vec<Difference>,
-    /// Sentences about that comparison: the settings that differ, and the runs that were excluded.
+    /// Notes on the comparison with this folder, as sentences: the settings that differ, and the runs that were
+    /// excluded.
     pub comparison_notes: Vec<String>,
 }
 
-/// Content of a report beyond the records.
+/// Additional content and formats of a report.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// The limitations of the model: plain text with Markdown's paragraphs, `#` headings and lists. If it is `None`,
-    /// the page refers to the file with the limitations.
+    /// The limitations of the model, as Markdown with only paragraphs, `#` headings and lists. `None`: the page refers
+    /// to the file with the limitations.
     pub limitations: Option<&'a str>,
-    /// Another folder of records. The report shows the differences from that folder, and `comparison.csv` contains them
-    /// as numbers.
+    /// Another folder of records. The report shows the differences from this folder, and `comparison.csv` contains them
+    /// as numbers. `None` omits the comparison.
     pub compare: Option<&'a Path>,
-    /// The formats of plots. SVG files are always written, because the page uses them.
+    /// The formats of plot files. SVG files are always written, because the page contains them.
     pub formats: &'a [PlotFormat],
 }
 
 /// Writes `report.html` and `plots/*.svg` from the records in a folder.
 ///
 /// # Errors
-/// If a record is missing, unreadable or does not match its declaration, or if a file of the report cannot be written.
+/// If a record is missing, unreadable or invalid, or if a file of the report cannot be written.
 pub fn write_report(folder: &Path) -> Result<ReportFiles, ReportError> {
     write_report_with(folder, Options::default())
 }
 
-/// Like [`write_report`], with additional content.
+/// Writes a report like [`write_report`], with additional content and formats.
 ///
 /// # Errors
-/// The errors of [`write_report`].
+/// The errors of [`write_report`], the same errors for the folder in [`Options::compare`], and an error if a plot
+/// cannot be converted.
 pub fn write_report_with(folder: &Path, options: Options<'_>) -> Result<ReportFiles, ReportError> {
     let records = Records::read(folder)?;
     let figures = plot::draw_all(&records)?;

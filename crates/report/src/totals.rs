@@ -2,7 +2,7 @@
 //! so a reader would misinterpret a number without this label. The label follows from the metric's expression.
 
 /// Returns how an expression combines the flows of a run, such as "mean over flows". Returns `None` for other
-/// combinations, and for expressions that do not range over flows.
+/// combinations, and for expressions that do not refer to several flows.
 pub fn describe_total(expression: &str) -> Option<&'static str> {
     let expression: String = expression.chars().filter(|c| !c.is_whitespace()).collect();
     // Only a pattern such as "*.main" selects several flows.

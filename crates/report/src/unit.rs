@@ -16,7 +16,7 @@ enum Prefixes {
     Large,
     /// m, µ, n.
     Small,
-    /// A power of ten before the unit ("10⁶ packets").
+    /// A power of ten before the unit, such as "10⁶ packets".
     Power,
     /// No prefix (percent, or a unit that already has a prefix).
     Fixed,

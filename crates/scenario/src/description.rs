@@ -31,9 +31,9 @@ pub struct Scenario {
     pub title: String,
     /// Maximum duration of the run. The run ends earlier if no events remain.
     pub duration: Duration,
-    /// The seed of all random streams.
+    /// Seed from which all random streams are derived.
     pub seed: u64,
-    /// Hosts and routers. A [`NodeId`] is an index into this list.
+    /// Hosts and routers. The number in a [`NodeId`] is an index into this list.
     pub nodes: Vec<Node>,
     /// Point-to-point links, one entry per direction. The two directions of a link are adjacent (2k, 2k + 1).
     pub links: Vec<Link>,
@@ -42,32 +42,32 @@ pub struct Scenario {
     pub bdp_limits: Vec<BdpLimit>,
     /// Shared Ethernet segments.
     pub ethernets: Vec<EthernetSpecification>,
-    /// Access networks. The network numbers their media in this order.
+    /// Access networks. The index in this list is the number of the network's medium in the simulation.
     pub access: Vec<AccessNetwork>,
     /// Routers that translate addresses (NATs).
     pub nats: Vec<NatSpecification>,
     /// Flows, in the order of the file.
     pub flows: Vec<Flow>,
-    /// Maximum random processing time of each host that sends data. `None`: the transmission time of one packet at the
-    /// slowest link or medium that the host's flows share with others, or zero if they share none.
+    /// Maximum random processing time of each host that sends data. `None` selects the transmission time of one packet
+    /// at the slowest link or medium that the host's flows share with others. If they share none, it is zero.
     pub processing_jitter: Option<Duration>,
-    /// The start of each flow is delayed by a random part of this many base round-trip times; 0 disables the delay.
+    /// Maximum random delay of the start of each flow, in base round-trip times of the flow; 0 disables the delay.
     pub phase_jitter: f64,
     /// Metrics to sample.
     pub probes: Vec<Probe>,
-    /// Events at times that the run determines, in the order of the file.
+    /// Events that happen at times that the run determines, in the order of the file.
     pub events: Vec<Event>,
     /// Links to measure, and the start of the measured interval.
     pub measurement: Measurement,
-    /// Handling of the wall clock in real time.
+    /// Settings of runs in real time.
     pub real_time: RealTimeSettings,
     /// Real programs on hosts, in the order of the file.
     pub programs: Vec<Program>,
 }
 
 impl Scenario {
-    /// Returns the files to which the scenario refers and whose content is not in the resolved file. Connection traces
-    /// come first, in the order of the flows; they are read during the run. Fading traces follow.
+    /// Returns the files to which the scenario refers and whose content is not in the resolved file. Connection traces,
+    /// which are read during the run, come first, in the order of the flows. Fading traces follow.
     pub fn referenced_files(&self) -> impl Iterator<Item = &Path> {
         let flows = self.flows.iter().filter_map(|flow| flow.workload.file());
         flows.chain(self.access.iter().flat_map(|access| access.files()))
@@ -79,12 +79,14 @@ impl Scenario {
         routing(&self.nodes, &self.links, &self.ethernets, &self.access)
     }
 
-    /// Returns whether the end at `from` and the end at `to` of a flow send most of its data: see [`main_senders`].
+    /// Returns, for the end at `from` and the end at `to` of a flow, whether this end sends most of the flow's data:
+    /// see [`main_senders`].
     pub fn main_senders(&self, flow: usize) -> [bool; 2] {
         main_senders(&self.flows, flow)
     }
 
-    /// Returns the name in `series.csv` of a subject, and of the end of a flow (0: `from`, 1: `to`).
+    /// Returns the name of a subject in `series.csv`. For a flow, the name also depends on the end (0: `from`, 1:
+    /// `to`).
     #[doc(hidden)]
     pub fn subject_name(&self, (subject, end): (ProbeSubject, usize)) -> String {
         match subject {
@@ -103,8 +105,8 @@ impl Scenario {
         (self.measurement.from, self.duration)
     }
 
-    /// Returns whether a node is real software in real time and not the model: a program, a kernel socket, or a host
-    /// beyond an interface.
+    /// Returns whether real software implements a node in real time, and not the model. Real software is a program, a
+    /// kernel socket, or a host that is connected to an interface of this machine.
     pub fn is_real_host(&self, node: NodeId) -> bool {
         self.nodes.get(node.index()).is_some_and(|node| node.real)
     }
@@ -167,31 +169,34 @@ pub struct Node {
     pub name: String,
     /// Whether the node forwards packets. A router runs no transport.
     pub router: bool,
-    /// Whether the node is real software in real time (see [`Scenario::is_real_host`]).
+    /// Whether real software implements the node in real time (see [`Scenario::is_real_host`]).
     pub real: bool,
-    /// Addresses and interface in the file. Few nodes have them, so they are stored separately.
+    /// Addresses and interface that the file states; `None` if it states none. Few nodes have them, so they are stored
+    /// separately.
     pub identity: Option<Box<NodeAddressing>>,
 }
 
 impl Node {
-    /// Returns the IPv4 address; `None` if it follows from the node's number ([`fullpipe_network::address::ipv4`]).
+    /// Returns the IPv4 address that the file states; `None` if the address follows from the node's number
+    /// ([`fullpipe_network::address::ipv4`]).
     pub fn ipv4(&self) -> Option<Ipv4Addr> {
         self.identity.as_ref()?.ipv4
     }
 
-    /// Returns the IPv6 address; `None` if it follows from the node's number ([`fullpipe_network::address::ipv6`]).
+    /// Returns the IPv6 address that the file states; `None` if the address follows from the node's number
+    /// ([`fullpipe_network::address::ipv6`]).
     pub fn ipv6(&self) -> Option<Ipv6Addr> {
         self.identity.as_ref()?.ipv6
     }
 
-    /// Returns the interface of this machine to which the host is connected in real time. `None`: a host with real
-    /// software is a network namespace.
+    /// Returns the interface of this machine to which the host is connected in real time. `None` if there is none; a
+    /// host with real software is then a network namespace.
     pub fn interface(&self) -> Option<&str> {
         self.identity.as_ref()?.interface.as_deref()
     }
 }
 
-/// Addresses of a node and its interface, if the file states them.
+/// Addresses and interface of a node that the file states; `None` for those that it does not state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeAddressing {
@@ -222,10 +227,10 @@ pub struct Link {
     pub mtu_bytes: u32,
     /// Bytes that framing adds to each IP packet, on the link and in byte-limited queues.
     pub framing_bytes: u32,
-    /// Limit of the drop-tail queue. The packet in transmission does not count.
+    /// Limit of the drop-tail queue. The packet in transmission does not count toward the limit.
     pub queue: QueueLimit,
-    /// A discipline above the device queue. The device queue then exerts backpressure on the discipline instead of
-    /// dropping packets. `None`: the device queue alone.
+    /// Queue discipline, from which the device queue receives its packets. The device queue then exerts backpressure on
+    /// the discipline instead of dropping packets. `None`: the link has only the device queue.
     pub discipline: Option<Discipline>,
     /// Changes of rate and delay over time.
     pub course: LinkProfile,
@@ -243,7 +248,7 @@ pub struct BdpLimit {
     pub key: String,
     /// The multiple of the bandwidth-delay product.
     pub multiple: BdpMultiple,
-    /// Rate of the link. For a varying rate it is the mean.
+    /// Rate of the link; the mean if the rate varies.
     pub rate: Rate,
     /// Round-trip time in the bandwidth-delay product.
     pub round_trip: Duration,
@@ -265,41 +270,44 @@ impl fmt::Display for BdpLimit {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Flow {
-    /// Unique name: the name in the file. If the file's flow declares several flows, ".N" is appended (N from 1).
+    /// Unique name: the name in the file. If a `[[flow]]` of the file declares several flows, the suffix is ".N" (N
+    /// from 1).
     pub name: String,
-    /// The host that opens the flow: the sender of bulk data, or the client of requests. A download through a tunnel is
-    /// opened by its receiver.
+    /// The host that opens the flow: the sender of bulk data, or the client of requests. The receiver opens a download
+    /// through a tunnel.
     pub from: NodeId,
     /// The host that accepts the flow.
     pub to: NodeId,
-    /// Version of IP.
+    /// Version of IP that the flow uses.
     pub ip: IpVersion,
-    /// Priority band of the flow's packets in both directions, at links with strict priority of flows.
+    /// Priority band of the flow's packets in both directions, at links with strict priority by flow; band 0 is served
+    /// first. `None` selects the last band.
     pub priority: Option<u32>,
     /// Start time.
     pub start: Duration,
-    /// Maximum random time that is added to the start.
+    /// Maximum random time that is added to the start time.
     pub start_jitter: Duration,
     /// The workload.
     pub workload: Workload,
     /// The transport.
     pub transport: Transport,
-    /// Index of the flow that is the tunnel of this flow. The packets of this flow then begin at the tunnel's proxy.
+    /// Index of the flow that is the tunnel of this flow; `None` without a tunnel. The packets of a flow through a
+    /// tunnel begin at the tunnel's proxy.
     pub via: Option<usize>,
-    /// How the tunnel carries the payloads of this flow; `None`: according to the tunnel's settings.
+    /// How the tunnel carries the payloads of this flow; `None` selects the mode in the tunnel's settings.
     pub via_mode: Option<TunnelMode>,
     /// Port of the acceptor at `to`.
     pub port: u16,
-    /// The backend of the end at `from` in real time.
+    /// The implementation of the end at `from` in real time.
     pub from_by: EndpointBackend,
-    /// The backend of the end at `to` in real time.
+    /// The implementation of the end at `to` in real time.
     pub to_by: EndpointBackend,
 }
 
-/// Returns whether the end at `from` and the end at `to` of a flow send most of its data. The direction from such an
-/// end is a main direction of the flow. The workload declares these ends
-/// ([`WorkloadSettings::main_senders`](fullpipe_workload::WorkloadSettings::main_senders)). The ends of a tunnel are
-/// those of the flows that it carries.
+/// Returns, for the end at `from` and the end at `to` of a flow, whether this end sends most of the flow's data. The
+/// direction from such an end is a main direction of the flow. The workload declares these ends
+/// ([`WorkloadSettings::main_senders`](fullpipe_workload::WorkloadSettings::main_senders)). An end of a tunnel sends
+/// most of the tunnel's data if it does so for a flow that the tunnel carries.
 pub fn main_senders(flows: &[Flow], flow: usize) -> [bool; 2] {
     let described = &flows[flow];
     let own = described.workload.main_senders();
@@ -323,14 +331,14 @@ pub fn direction_name(flow: &str, end: usize) -> String {
     }
 }
 
-/// The backend of an end of a flow in real time. In virtual time, the model runs kernel ends.
+/// The implementation of an end of a flow in real time. In virtual time, the model replaces kernel sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointBackend {
     /// The model.
     Model,
     /// A socket of this machine's kernel, with the flow's workload.
     Kernel,
-    /// A [`Program`] on the host, or the host beyond the interface.
+    /// A [`Program`] on the host, or software on a host that is connected to an interface of this machine.
     Program,
 }
 
@@ -371,8 +379,8 @@ impl Transport {
 pub struct Probe {
     /// The subject.
     pub subject: ProbeSubject,
-    /// For a flow, the end (0: `from`, 1: `to`). Packet metrics count the packets that this end sends; other metrics
-    /// describe the state of the end itself.
+    /// For a flow, the end (0: `from`, 1: `to`). Packet metrics count the packets that this end sends. Other metrics
+    /// describe the state of this end.
     pub end: usize,
     /// Names of metrics, as in `series.csv`.
     pub metrics: Vec<String>,
@@ -394,16 +402,17 @@ pub struct Event {
     /// Unique name.
     pub name: String,
     /// The flow or link of the condition and of the recorded metrics, and the end of a flow (0: `from`, 1: `to`).
+    /// `None` if the event needs no subject.
     pub subject: Option<(ProbeSubject, usize)>,
-    /// The condition; `None`: always met.
+    /// The condition; `None` if it is always met.
     pub condition: Option<EventCondition>,
     /// Earliest time at which the condition can be met.
     pub from: Duration,
-    /// Index of an earlier event that must have happened before the condition can be met.
+    /// Index of an earlier event that must have happened before the condition can be met; `None` if there is none.
     pub follows: Option<usize>,
-    /// Time from the condition to the event.
+    /// Time from the instant at which the condition is met to the event.
     pub delay: EventDelay,
-    /// The change; `None`: the event only records.
+    /// The change that the event makes; `None` if the event only records metrics.
     pub change: Option<EventChange>,
     /// Metrics of the subject whose values are recorded, as in `series.csv`.
     pub records: Vec<String>,
@@ -416,7 +425,7 @@ pub struct EventCondition {
     pub metric: String,
     /// The accepted values.
     pub test: EventTest,
-    /// Whether the condition must first be unmet.
+    /// Whether the condition must first be unmet before it can be met.
     pub entry: bool,
 }
 
@@ -442,23 +451,24 @@ impl EventTest {
     }
 }
 
-/// The time from a condition to its event.
+/// The time from the instant at which a condition is met to its event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EventDelay {
     /// A fixed time.
     Fixed(Duration),
-    /// A number of smoothed round-trip times of the subject, a flow, at the time of the condition.
+    /// A number of smoothed round-trip times of the subject, which is a flow. The smoothed round-trip time is that at
+    /// the instant at which the condition is met.
     RoundTrips(f64),
 }
 
 /// What an event changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EventChange {
-    /// A direction of a link; `None`: unchanged.
+    /// Properties of one direction of a link. A property that is `None` is unchanged.
     Link {
         /// Index into [`Scenario::links`].
         link: usize,
-        /// The new rate; 0: an outage.
+        /// The new rate; 0 is an outage.
         rate: Option<Rate>,
         /// The new delay.
         delay: Option<Duration>,
@@ -471,15 +481,15 @@ pub enum EventChange {
         flow: usize,
         /// The new rate.
         rate: WriteRate,
-        /// Time after which the application is not limited again; `None`: to the end of the run.
+        /// Time after which the rate is unlimited again; `None` if the new rate applies until the end of the run.
         duration: Option<Duration>,
     },
 }
 
 impl Scenario {
-    /// Returns the scenario in which each event happens at a known time: its change is part of the schedules of links and
-    /// flows. An event without a time has no effect. The changed links and flows have schedules in any case, so that runs
-    /// are equal until the first time that differs.
+    /// Returns a scenario in which each event happens at a known time: its change is part of the schedules of links and
+    /// flows. An event without a time has no effect. Every link and flow that an event changes has a schedule, even
+    /// without a time. Two runs are therefore equal until the first time that differs.
     #[doc(hidden)]
     #[must_use]
     pub fn with_event_times(&self, times: &[Option<Duration>]) -> Scenario {
@@ -556,7 +566,8 @@ pub enum ProbeSubject {
     },
 }
 
-/// Returns the name of a direction to or from a station in probes. The downlink has the name of the station's host.
+/// Returns the name in `series.csv` of a direction to or from a station. It is the name of the station's host, with a
+/// suffix for the uplink.
 pub fn station_name(host: &str, way: MediumDirection) -> String {
     match way {
         MediumDirection::Downlink => host.to_owned(),
@@ -564,15 +575,15 @@ pub fn station_name(host: &str, way: MediumDirection) -> String {
     }
 }
 
-/// Handling of the wall clock in real time, and what the run records.
+/// Settings of runs in real time: the handling of lateness and stalls, the interfaces of hosts, and what is recorded.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RealTimeSettings {
-    /// The consequence if the run falls behind real time.
+    /// The reaction to a run that falls behind real time.
     pub policy: LatenessPolicy,
     /// An event or packet is late if its lateness exceeds this time.
     pub late_after: Duration,
-    /// Maximum ratio of late events or packets with which the run counts as on time, from 0 to 1.
+    /// Maximum fraction of late events or packets for which the run still counts as on time, from 0 to 1.
     pub late_share: f64,
     /// A gap in the emulator's event loop that is longer than this is a stall.
     pub stall_after: Duration,
@@ -584,10 +595,10 @@ pub struct RealTimeSettings {
     pub record_arrivals: bool,
 }
 
-/// The consequence if the run falls behind real time.
+/// The reaction to a run that falls behind real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatenessPolicy {
-    /// The results are marked.
+    /// The run continues, and its results are marked.
     BestEffort,
     /// The run fails.
     HardLimit,
@@ -617,7 +628,7 @@ pub enum StallPolicy {
 pub struct Program {
     /// Name, unique among programs.
     pub name: String,
-    /// The host that runs it.
+    /// The host that runs the program.
     pub host: NodeId,
     /// The command line.
     pub command: Command,
@@ -631,17 +642,19 @@ pub struct Program {
     pub ready: ReadyCondition,
     /// Time limit for readiness, from the start of the program.
     pub ready_timeout: Duration,
-    /// Earliest start, in time of the run.
+    /// Earliest start time, from the start of the run.
     pub start: Duration,
-    /// Time limit, from the start of the program. When it expires, the program is ended and the run fails.
+    /// Time limit of a program in the foreground, from the start of the program. When it expires, the program is
+    /// terminated and the run fails.
     pub timeout: Duration,
-    /// Whether the program is ended with the run. The run ends when all programs that are not in the background have
-    /// ended.
+    /// Whether the program runs in the background. The run ends when all programs in the foreground have ended.
+    /// Programs in the background are then terminated.
     pub background: bool,
-    /// The required exit status, 0 to 255. For a program in the background, every status is accepted.
+    /// The exit status with which the program must end, 0 to 255. For a program in the background, every exit status is
+    /// accepted if the program was ready.
     pub exit_status: i32,
-    /// Index of the flow whose metrics the program reports. The report is the last line of its standard output that is
-    /// a JSON object.
+    /// Index of the flow whose metrics the program reports; `None` if it reports none. The report is the last line of
+    /// the program's standard output that is a JSON object.
     pub figures_of: Option<usize>,
 }
 
@@ -677,7 +690,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns the program and its arguments. A shell command line is an argument of `/bin/sh -c`.
+    /// Returns the program and its arguments. A shell command line is the argument of `/bin/sh -c`.
     pub fn argv(&self) -> Vec<String> {
         match self {
             Command::Arguments(words) => words.clone(),
@@ -697,6 +710,6 @@ pub enum ReadyCondition {
     UdpPort(u16),
     /// The program has written a line that contains this text.
     Output(String),
-    /// The program has ended successfully.
+    /// The program has ended with the required exit status.
     Exit,
 }

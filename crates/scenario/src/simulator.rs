@@ -16,7 +16,7 @@ use crate::schema::node::quote;
 use options::OptionParser;
 use std::fmt::{self, Write};
 
-/// The names of the scenarios.
+/// The names of the scenarios that a scenario string can select.
 pub const SCENARIO_NAMES: [&str; 8] = [
     "simple-p2p",
     "drop-rate",
@@ -40,17 +40,17 @@ impl fmt::Display for ScenarioStringError {
 
 impl std::error::Error for ScenarioStringError {}
 
-/// The client and the server.
+/// The implementation of the client and the server.
 #[derive(Clone, Copy, Debug)]
 pub enum HostSetup<'a> {
-    /// Hosts beyond two interfaces of this machine.
+    /// Hosts that are connected to two interfaces of this machine.
     Interfaces {
         /// The interface of the client.
         left: &'a str,
         /// The interface of the server.
         right: &'a str,
     },
-    /// Programs in namespaces of this machine, as command lines for the shell. The run ends with the client.
+    /// Programs in namespaces of this machine, as command lines for the shell. The run ends when the client ends.
     Programs {
         /// The command line of the client.
         client: &'a str,
@@ -69,7 +69,7 @@ pub const CROSS_TRAFFIC: &str = "cross";
 /// The time limit of the simulator.
 const DURATION: &str = "36000s";
 
-/// Converts a scenario string into a scenario file.
+/// Converts a scenario string into the text of a scenario file with this seed.
 ///
 /// # Errors
 /// The first error in the string.

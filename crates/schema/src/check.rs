@@ -4,18 +4,18 @@ use crate::error::{Error, Errors, Hint, MAX_COMPARED_NAMES, MOST_ERRORS, abbrevi
 use crate::node::{SourceLocation, Sources};
 use crate::tree::Tree;
 
-/// Collects errors that involve several keys. [`load`](crate::load) reports errors within one key earlier.
+/// Collects errors that involve several keys. [`load`](crate::load) has already reported errors within one key.
 #[derive(Debug)]
 pub struct Diagnostics<'a> {
-    /// The source texts that a [`SourceLocation`] refers to.
+    /// The source texts to which a [`SourceLocation`] refers.
     pub sources: &'a Sources,
     errors: Vec<Error>,
-    /// Advice about accepted spellings.
+    /// Advice about spellings that are accepted but outdated.
     pub hints: Vec<Hint>,
 }
 
 impl<'a> Diagnostics<'a> {
-    /// Creates a check without errors.
+    /// Creates a collector without errors.
     pub fn new(sources: &'a Sources) -> Self {
         Diagnostics { sources, errors: Vec::new(), hints: Vec::new() }
     }
@@ -25,15 +25,15 @@ impl<'a> Diagnostics<'a> {
         self.errors.len() >= MOST_ERRORS
     }
 
-    /// Adds an error.
+    /// Adds an error, unless the limit of errors is reached.
     pub fn push_error(&mut self, error: Error) {
         if !self.is_full() {
             self.errors.push(error);
         }
     }
 
-    /// Adds an error about the text at a place. An error equal to the previous one is dropped: one table can declare
-    /// many links, and each of them would report it.
+    /// Adds an error about the text at a place. An error equal to the previous one is dropped, because one table can
+    /// declare many links that all have the same error.
     pub fn add_error(&mut self, place: SourceLocation, path: &str, message: impl Into<String>, expected: Vec<String>) {
         let error = self.sources.error(place, path, message, expected);
         if self.errors.last() != Some(&error) {
@@ -46,7 +46,7 @@ impl<'a> Diagnostics<'a> {
         self.add_error(tree.location_of(key), &format!("{path}.{key}"), message, vec![expected.to_string()]);
     }
 
-    /// Adds a hint about the text at a place, once. One table can declare many links.
+    /// Adds a hint about the text at a place. Equal hints are added once, because one table can declare many links.
     pub fn add_hint(&mut self, place: SourceLocation, path: &str, message: impl Into<String>) {
         let hint = self.sources.hint(place, path, message);
         if !self.hints.contains(&hint) {
@@ -54,7 +54,7 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// Adds an error about an unknown name, with the nearest valid name and some of the others.
+    /// Adds an error about an unknown name, with the nearest valid name and up to eight valid names.
     pub fn add_unknown_name<'n>(
         &mut self,
         place: SourceLocation,

@@ -55,15 +55,15 @@ use std::fmt;
 /// The declaration of a component.
 #[derive(Clone, Copy, Debug)]
 pub struct Declaration {
-    /// The name that selects it in a file.
+    /// The name that selects the component in a file.
     pub name: &'static str,
-    /// The version that it implements ("RFC 8289 (2018)"); if empty, the version of Fullpipe.
+    /// The version that the component implements, such as "RFC 8289 (2018)"; if empty, the version of Fullpipe.
     pub version: &'static str,
-    /// The publication that describes it; if empty, the component is Fullpipe's own.
+    /// The publication that describes the component; if empty, the component is Fullpipe's own.
     pub source: &'static str,
     /// Description in one sentence, for the reference page and lists.
     pub text: &'static str,
-    /// Its keys, in groups that several components can share.
+    /// The keys of the component, in groups that several components can share.
     pub fields: &'static [&'static [Field]],
 }
 
@@ -76,7 +76,7 @@ impl Declaration {
         Variant { name: self.name, text: self.text, fields: self.fields }
     }
 
-    /// Returns the component's name as a choice of a key. The table has no further keys for it.
+    /// Returns the component's name as a choice of a key. The table has no further keys for this choice.
     pub const fn choice(&self) -> Choice {
         Choice::new(self.name, self.text)
     }
@@ -119,9 +119,9 @@ pub struct InvalidSettings;
 /// A checked table whose keys are being converted, with its path for errors.
 #[derive(Debug)]
 pub struct SettingsReader<'a, 'c> {
-    /// Its checked keys.
+    /// The checked keys of the table.
     pub tree: &'a Tree,
-    /// Its dotted path, for errors.
+    /// The dotted path of the table, for errors.
     pub path: &'a str,
     /// Collects errors.
     pub check: &'a mut Diagnostics<'c>,
@@ -133,12 +133,12 @@ impl<'c> SettingsReader<'_, 'c> {
         format!("{}.{key}", self.path)
     }
 
-    /// Creates a reader of a table within this one.
+    /// Creates a reader of a table that this table contains.
     pub fn nested<'b>(&'b mut self, tree: &'b Tree, path: &'b str) -> SettingsReader<'b, 'c> {
         SettingsReader { tree, path, check: self.check }
     }
 
-    /// Adds an error at the value of one of the keys.
+    /// Adds an error at the value of a key. Returns the error that the conversion must return.
     pub fn add_error(&mut self, key: &str, message: impl Into<String>, expected: &str) -> InvalidSettings {
         self.check.add_error_at(self.tree, self.path, key, message, expected);
         InvalidSettings
@@ -201,8 +201,8 @@ pub const fn variants<S, C, const N: usize>(components: &[&[&Component<S, C>]]) 
     list
 }
 
-/// Returns the choices of a key that names a component ([`variants`]) if the component's keys are in the same table
-/// ([`fields`]).
+/// Returns the choices of a key that selects one of several components ([`variants`]), for a table that has the keys of
+/// all components ([`fields`]).
 pub const fn choice_names<const N: usize>(variants: &[Variant; N]) -> [Choice; N] {
     let mut list = [Choice::new("", ""); N];
     let mut n = 0;
@@ -213,8 +213,8 @@ pub const fn choice_names<const N: usize>(variants: &[Variant; N]) -> [Choice; N
     list
 }
 
-/// Returns the keys of all variants, for a table that has all of them independently of the choice. `N` is their number
-/// ([`variant_field_count`]).
+/// Returns the keys of all variants, for a table that has all these keys regardless of the choice. `N` is the number of
+/// keys ([`variant_field_count`]).
 pub const fn fields<const N: usize>(variants: &[Variant]) -> [Field; N] {
     let mut list = [Field::optional("", FieldKind::Raw, "", ""); N];
     let (mut variant, mut n) = (0, 0);
@@ -234,7 +234,7 @@ pub const fn fields<const N: usize>(variants: &[Variant]) -> [Field; N] {
     list
 }
 
-/// Returns the number of keys of all variants.
+/// Returns the total number of keys of all variants.
 pub const fn variant_field_count(variants: &[Variant]) -> usize {
     let (mut variant, mut n) = (0, 0);
     while variant < variants.len() {
@@ -281,7 +281,7 @@ impl Tree {
         self.required(key).choice_value(values)
     }
 
-    /// Like [`Tree::choice_value`], for a key that may be absent.
+    /// Returns the same value as [`Tree::choice_value`]; `None` if the key is absent.
     pub fn optional_choice_value<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> Option<T> {
         self.get(key).map(|_| self.choice_value(key, values))
     }

@@ -16,11 +16,11 @@ const NUMBER: FieldKind = FieldKind::number(0.0, 1e6);
 /// A time drawn from a distribution.
 const TIME: FieldKind = FieldKind::duration(Duration::ZERO, Duration::from_secs(10_000_000));
 
-/// A size: constant or drawn.
+/// A size: a constant, or a distribution from which sizes are drawn.
 pub const SIZE_OR_RANDOM: FieldKind = FieldKind::Either(&FieldKind::size(1, 1 << 50), &FieldKind::Table(&SIZES));
-/// A time: constant or drawn.
+/// A time: a constant, or a distribution from which times are drawn.
 pub const TIME_OR_RANDOM: FieldKind = FieldKind::Either(&TIME, &FieldKind::Table(&TIMES));
-/// A number: constant or drawn.
+/// A number: a constant, or a distribution from which numbers are drawn.
 pub const COUNT_OR_RANDOM: FieldKind = FieldKind::Either(&NUMBER, &FieldKind::Table(&COUNTS));
 
 macro_rules! distributions {
@@ -164,7 +164,8 @@ impl SettingValue for Distribution {
     }
 }
 
-/// Returns the distribution of a key, in bytes, seconds or as a number, after [`check_distribution`] has accepted it.
+/// Returns the distribution of a key. Its unit is bytes for sizes and seconds for times. [`check_distribution`] must
+/// have accepted the key.
 pub fn read_distribution(tree: &Tree, key: &str) -> Distribution {
     match tree.get(key) {
         Some(value) => Distribution::from_value(value),
@@ -172,7 +173,8 @@ pub fn read_distribution(tree: &Tree, key: &str) -> Distribution {
     }
 }
 
-/// Returns the distribution that a key describes, in bytes, seconds or as a number. `None` on an error.
+/// Returns the distribution that a key describes. Its unit is bytes for sizes and seconds for times. `None` if the key
+/// is absent, or if the distribution is invalid; an invalid distribution adds an error to `check`.
 pub fn check_distribution(tree: &Tree, key: &str, path: &str, check: &mut Diagnostics) -> Option<Distribution> {
     let value = tree.get(key)?;
     let ValueData::Table(table) = &value.data else { return Some(read_distribution(tree, key)) };
@@ -205,10 +207,10 @@ pub fn check_distribution(tree: &Tree, key: &str, path: &str, check: &mut Diagno
 }
 
 impl SettingsReader<'_, '_> {
-    /// Reads a random size, time or number.
+    /// Reads a size, time or number that can be random.
     ///
     /// # Errors
-    /// If the value of the key is not a distribution.
+    /// [`InvalidSettings`] if the key is absent or its value is not a valid distribution.
     pub fn distribution(&mut self, key: &str) -> Result<Distribution, InvalidSettings> {
         check_distribution(self.tree, key, self.path, self.check).ok_or(InvalidSettings)
     }

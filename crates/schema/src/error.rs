@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One error in a file or in a `--set`.
+/// One error in a file or in a `--set` override.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Name of the file; for an override the text `--set PATH=VALUE`.
@@ -13,13 +13,13 @@ pub struct Error {
     pub column: usize,
     /// Dotted path of the key; empty if the error is not at a key.
     pub path: String,
-    /// The wrong token as it is written in the file; empty if something is missing.
+    /// The incorrect text as it is written in the file; empty if a key or value is missing.
     pub found: String,
     /// What is accepted: a description, or the valid names.
     pub expected: Vec<String>,
-    /// The problem in words, without the place, what is accepted and the suggestion.
+    /// The problem as a sentence. The place, the accepted values and the suggestion are separate fields.
     pub message: String,
-    /// The nearest valid name or value, if one is similar enough.
+    /// The nearest valid name or value; `None` if none is similar enough.
     pub suggestion: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Error {
 
 impl std::error::Error for Error {}
 
-/// Advice about a file that is accepted as it is, such as the current spelling of a key.
+/// Advice about a valid file, such as the current spelling of an outdated key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hint {
     /// Name of the file; for an override the text `--set PATH=VALUE`.
@@ -129,10 +129,11 @@ const FEW: usize = 8;
 /// The largest number of accepted values that a message lists completely. The keys of a table are fewer.
 const LONGEST_LIST: usize = 25;
 
-/// The number of names among which [`nearest_name`] searches. It suffices for any file written by hand.
+/// The maximum number of names that callers of [`nearest_name`] should pass. The limit is sufficient for any file that
+/// is written by hand.
 pub const MAX_COMPARED_NAMES: usize = 2000;
 
-/// Returns the first eight names, and the number of the others, for [`Error::expected`].
+/// Returns the first eight names in quotation marks, and the number of further names, for [`Error::expected`].
 pub fn abbreviate_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
     let more = names.len().saturating_sub(FEW);
     let mut some: Vec<String> = names.take(FEW).map(|name| format!("\"{name}\"")).collect();
@@ -142,8 +143,8 @@ pub fn abbreviate_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Ve
     some
 }
 
-/// Returns an error of the operating system in words for the middle of a sentence: "no such file or directory", without
-/// the number of the error.
+/// Formats an error of the operating system for use within a sentence, without the error number: "no such file or
+/// directory".
 pub fn describe_io_error(error: &std::io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or_default();
@@ -180,14 +181,21 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("src", &["from"]),
 ];
 
-/// Returns the name that was probably intended. It is, in this order: a name for the same thing, by a list of words of
-/// other programs; a name that begins or ends with `found`, such as "goodput_bps" for "goodput", if `found` has at
-/// least four characters and at least half the length of the name; the name with the smallest Damerau-Levenshtein
-/// distance, the first one if several are equal; or a name of at most twice the length that contains the characters of
-/// `found` in order, such as "probe_bw_up" for "probe_up", if `found` has at least four characters. The distance may be at
-/// most a third of the length of `found`. A distance of two is nevertheless always accepted, or of one if `found` has two
-/// or three characters. Any two names of one character have the distance one, so they are not similar. If `found` begins
-/// with a number, candidates with other digits are different values: "20" is not a misspelling of "30".
+/// Returns the name that was probably intended; `None` if no name is similar enough. The first of these that exists is
+/// returned:
+///
+/// 1. A name that differs only in case.
+/// 2. A name that means the same, from a list of words that other programs use.
+/// 3. A name that begins or ends with `found`, such as "goodput_bps" for "goodput". `found` must have at least four
+///    characters and at least half the length of the name.
+/// 4. The name with the smallest Damerau-Levenshtein distance; the first one if several are equal. The distance may be
+///    at most a third of the length of `found`, or two if that is larger. If `found` has two or three characters, the
+///    distance may be at most one.
+/// 5. A name that contains the characters of `found` in order, such as "probe_bw_up" for "probe_up". `found` must have
+///    at least four characters and at least half the length of the name.
+///
+/// No two different names of one character are similar. If `found` begins with a number, names with other digits are
+/// not similar, because they are different values: "20" is not a misspelling of "30".
 pub fn nearest_name<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = found.chars().count();
     if length > 64 {

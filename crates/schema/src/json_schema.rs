@@ -14,7 +14,7 @@ use crate::{Choice, DefaultValue, Field, FieldKind, MAX_LIST_LENGTH, Table, Vari
 use fullpipe_units::Duration;
 use serde_json::{Map, Value, json};
 
-/// Returns the JSON Schema of a file, with its title and a description.
+/// Returns the JSON Schema of a file, with this title and description.
 pub fn json_schema(root: &'static Table, title: &str, description: &str) -> Value {
     let mut tables = Tables { known: vec![(root, String::new())] };
     let mut definitions = Map::new();

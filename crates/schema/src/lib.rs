@@ -56,8 +56,8 @@ pub use walk::{is_name, parse_default};
 
 use fullpipe_units::{Duration, Rate};
 
-/// The longest duration that a file may contain: 10^8 s, more than three years. Sums of a few such durations stay far
-/// below 2^64 ns.
+/// The longest duration that a file may contain: 10^8 s, more than three years. The sum of a few such durations is far
+/// below 2^64 ns, so it cannot overflow.
 pub const MAX_DURATION: Duration = Duration::from_secs(100_000_000);
 /// The highest rate that a file may contain: 1000 Tbit/s.
 pub const MAX_RATE: Rate = Rate::from_bits_per_second(1_000_000_000_000_000);
@@ -89,16 +89,16 @@ pub enum FieldKind {
         /// Largest value.
         max: f64,
     },
-    /// A duration within bounds, "10ms".
+    /// A duration within bounds, such as "10ms".
     Duration {
         /// Shortest duration.
         min: Duration,
         /// Longest duration.
         max: Duration,
     },
-    /// A rate from 1 bit/s to [`MAX_RATE`], "100Mbit/s".
+    /// A rate from 1 bit/s to [`MAX_RATE`], such as "100Mbit/s".
     Rate,
-    /// A size in bytes within bounds, "250kB" or an integer.
+    /// A size within bounds: a quantity such as "250kB", or an integer number of bytes.
     Size {
         /// Smallest size.
         min: u64,
@@ -120,7 +120,7 @@ pub enum FieldKind {
     List(&'static FieldKind),
     /// A table whose keys are chosen by the author of the file.
     Map(&'static FieldKind),
-    /// The first kind if the value's TOML type fits it, otherwise the second.
+    /// The first kind if it accepts the TOML type of the value, otherwise the second kind.
     Either(&'static FieldKind, &'static FieldKind),
     /// Any TOML value.
     Raw,
@@ -132,13 +132,13 @@ impl FieldKind {
     /// A number, or a quantity with a unit, such as "20Mbit/s". Another key defines the kind of the quantity.
     pub const NUMBER_OR_QUANTITY: FieldKind =
         FieldKind::Either(&FieldKind::number(f64::NEG_INFINITY, f64::INFINITY), &FieldKind::Text);
-    /// A duration that is not zero.
+    /// A duration that is not zero, at most [`MAX_DURATION`].
     pub const INTERVAL: FieldKind = FieldKind::duration(Duration::from_nanos(1), MAX_DURATION);
     /// A rate.
     pub const RATE: FieldKind = FieldKind::Rate;
-    /// A size that is not zero.
+    /// A size that is not zero, at most [`MAX_SIZE`].
     pub const SIZE: FieldKind = FieldKind::size(1, MAX_SIZE);
-    /// A probability.
+    /// A probability: a number from 0 to 1.
     pub const PROBABILITY: FieldKind = FieldKind::number(0.0, 1.0);
 
     /// Returns the kind of integers within bounds.
@@ -167,9 +167,10 @@ impl FieldKind {
 pub struct Choice {
     /// The name.
     pub name: &'static str,
-    /// Its meaning.
+    /// The meaning of the name, for the reference page.
     pub text: &'static str,
-    /// Whether this version implements it. A name that is reserved for a later version has its own error message.
+    /// Whether this version implements the name. If it does not, the name is reserved for a later version, and its use
+    /// is an error with its own message.
     pub available: bool,
 }
 
@@ -188,18 +189,18 @@ impl Choice {
 /// The value of a field that is absent from a file.
 #[derive(Clone, Copy, Debug)]
 pub enum DefaultValue {
-    /// The field is required.
+    /// There is no such value: the field is required.
     Required,
-    /// This value. For texts, names, choices and quantities it is the content of the TOML string; otherwise it is TOML,
-    /// such as `true`, `5`, `0.5` or `[]`.
+    /// This value. For texts, names, choices and quantities, the string is the content of the TOML string. For other
+    /// kinds it is TOML, such as `true`, `5`, `0.5` or `[]`.
     Value(&'static str),
     /// An empty table, array of tables, map or list. The fields of an empty table have their defaults.
     Empty,
-    /// The field is absent from the tree, with the effect that the string describes. The program can derive its value
-    /// from other fields.
+    /// The field is absent from the tree. The string describes the effect, for example that the program derives the
+    /// value from other fields.
     Absent(&'static str),
-    /// The field is absent from the tree until the program fills it in ([`SettingsTable`]). For the table of one flow
-    /// the value comes from the table for all flows; otherwise it is this value.
+    /// The field is absent from the tree until the program fills it in ([`SettingsTable`]). A table of one flow
+    /// inherits the value from the table for all flows. Otherwise the value is this one.
     Inherited(&'static str),
     /// The field is absent from the tree until the program fills in the default value of the table's settings
     /// ([`Table::defaults`]).
@@ -215,7 +216,7 @@ pub struct Field {
     pub kind: FieldKind,
     /// Its value if it is absent from the file.
     pub default: DefaultValue,
-    /// Its unit ("segments"), if the value is written without a unit.
+    /// Its unit, such as "segments", if the value is written without a unit; otherwise empty.
     pub unit: &'static str,
     /// Its meaning, for the reference page.
     pub text: &'static str,
@@ -228,8 +229,8 @@ pub struct Field {
 pub struct FormerKey {
     /// The former spelling.
     pub key: &'static str,
-    /// Converts the value into the value of the current key. A value that the former key did not accept is not
-    /// converted, and the current key reports the error.
+    /// Converts a value of the former key into a value of the current key. It returns values that the former key did
+    /// not accept unchanged; the check of the current key then reports an error.
     pub value: fn(&NodeContent) -> NodeContent,
 }
 
@@ -254,7 +255,8 @@ impl Field {
         Field { key, kind, default: DefaultValue::Absent(absent), unit: "", text, former: &[] }
     }
 
-    /// Creates a field of a [`SettingsTable`] with its default value.
+    /// Creates a field that a table of one flow inherits from the table for all flows ([`DefaultValue::Inherited`]).
+    /// `value` is the default.
     pub const fn inherited(key: &'static str, kind: FieldKind, value: &'static str, text: &'static str) -> Self {
         Field { key, kind, default: DefaultValue::Inherited(value), unit: "", text, former: &[] }
     }
@@ -341,7 +343,7 @@ macro_rules! named {
     };
 }
 
-/// Returns the lines of a doc comment without the leading space of the first line.
+/// Returns the text of a doc comment without the leading space of the first line.
 #[doc(hidden)]
 pub const fn join_doc_lines(lines: &'static str) -> &'static str {
     lines.trim_ascii_start()
@@ -350,17 +352,18 @@ pub const fn join_doc_lines(lines: &'static str) -> &'static str {
 /// A table of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// The name of such a table, for errors and headings: "link".
+    /// The name of a table of this kind, for errors and headings, such as "link".
     pub name: &'static str,
     /// Description, for the reference page.
     pub text: &'static str,
-    /// Its keys, in groups that several tables can share.
+    /// The keys of the table, in groups that several tables can share.
     pub fields: &'static [&'static [Field]],
-    /// Further keys that depend on the value of one key.
+    /// Further keys that depend on the value of one key; `None` if there are none.
     pub variants: Option<&'static Variants>,
     /// Keys that are reserved for later versions. Each one has its own error message.
     pub later: &'static [&'static str],
-    /// The values of [`DefaultValue::Setting`] ([`SettingsTable::defaults`]).
+    /// Returns the default values of the fields with [`DefaultValue::Setting`] (see [`SettingsTable::defaults`]).
+    /// `None` if there are no such fields.
     pub defaults: Option<fn() -> Tree>,
 }
 
@@ -368,7 +371,7 @@ impl Table {
     /// An empty table, for struct update syntax.
     pub const EMPTY: Table = Table { name: "", text: "", fields: &[], variants: None, later: &[], defaults: None };
 
-    /// Returns the fields that the table has for every variant.
+    /// Returns the fields that do not depend on the variant.
     pub fn common_fields(&self) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().flat_map(|group| group.iter())
     }
@@ -379,11 +382,11 @@ impl Table {
 pub struct Variants {
     /// The selecting key.
     pub key: &'static str,
-    /// Its default; `None` if it is required.
+    /// The default value of the selecting key; `None` if the key is required.
     pub default: Option<&'static str>,
     /// The meaning of the selection, for the reference page.
     pub text: &'static str,
-    /// Its values.
+    /// The values of the selecting key.
     pub list: &'static [Variant],
     /// Values that are reserved for later versions.
     pub later: &'static [&'static str],
@@ -392,11 +395,11 @@ pub struct Variants {
 /// One value of the selecting key, and the further keys that it adds.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// The value.
+    /// The value of the selecting key.
     pub name: &'static str,
-    /// Its meaning.
+    /// The meaning of the value, for the reference page.
     pub text: &'static str,
-    /// Further keys.
+    /// The further keys, in groups that several variants can share.
     pub fields: &'static [&'static [Field]],
 }
 

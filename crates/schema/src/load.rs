@@ -11,9 +11,9 @@ use toml_edit::Document;
 /// A checked file.
 #[derive(Clone, Debug)]
 pub struct LoadedFile {
-    /// Its values.
+    /// The values in the file and their defaults.
     pub root: Tree,
-    /// The source texts that its places refer to, for the errors of later checks.
+    /// The source texts to which the places in `root` refer, for the errors of later checks.
     pub sources: Sources,
     /// Advice about spellings that are accepted but outdated, in the order of the file's tables.
     pub hints: Vec<Hint>,
@@ -22,11 +22,12 @@ pub struct LoadedFile {
 /// A file longer than this is rejected before it is parsed.
 const LONGEST_FILE: usize = 256 << 20;
 
-/// Reads a file with its overrides and checks them against a schema.
+/// Parses a file, applies the overrides, and checks the result against a schema. `file` is the name of the file in
+/// errors.
 ///
 /// # Errors
-/// All errors of the file, in the order of the file, up to a hundred. If the file is not valid TOML, only the first
-/// error.
+/// At most a hundred errors, in the order of the file. If the file is not valid TOML, only the first error. A file of
+/// more than 256 MiB is rejected.
 pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<LoadedFile, Errors> {
     if text.len() > LONGEST_FILE {
         let sources = Sources::new(file, "", &[]);

@@ -25,7 +25,7 @@ use std::fmt;
 /// The declaration of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricDeclaration {
-    /// The name by which a file chooses it.
+    /// The name that selects the metric in a file.
     pub name: &'static str,
     /// Its unit; empty if it has none.
     pub unit: &'static str,
@@ -33,7 +33,7 @@ pub struct MetricDeclaration {
     pub text: &'static str,
 }
 
-/// A metric of a subject that has a report of type `R`.
+/// A metric that is read from a report of type `R`, such as the report of an endpoint or a link.
 pub struct ProbeMetric<R: 'static> {
     /// The declaration.
     pub declaration: MetricDeclaration,
@@ -41,16 +41,18 @@ pub struct ProbeMetric<R: 'static> {
     pub reading: MetricReader<R>,
 }
 
-/// The reader of a metric, from a report of type `R`.
+/// The function that reads a metric from a report of type `R`, and how a sample is computed from its result.
 pub enum MetricReader<R: 'static> {
-    /// The value. `None` if there is no value yet; then no sample is written.
+    /// Returns the value. If it is `None`, there is no value yet, and no sample is written.
     Value(fn(&R) -> Option<f64>),
-    /// Bytes since the start. The sample is the rate since the previous sample, in bit/s.
+    /// Returns the number of bytes since the start of the run. The sample is the rate since the previous sample, in
+    /// bit/s.
     Rate(fn(&R) -> u64),
-    /// A sample whose kind depends on the report. `None` if there is no value yet.
+    /// Returns a sample whose kind depends on the report. If it is `None`, there is no value yet, and no sample is
+    /// written.
     Sample(fn(&R) -> Option<Sample>),
-    /// The sum and the number of some times since the start. The sample is the mean of the times since the previous
-    /// sample, in seconds. If there are none, no sample is written.
+    /// Returns the sum and the number of times since the start of the run. The sample is the mean of the times since
+    /// the previous sample, in seconds. If there are none, no sample is written.
     MeanTime(fn(&R) -> TimeSum),
 }
 
@@ -59,19 +61,20 @@ pub enum MetricReader<R: 'static> {
 pub enum Sample {
     /// The value.
     Value(f64),
-    /// Bytes since the start. The written sample is the rate since the previous one, in bit/s.
+    /// The number of bytes since the start of the run. The written sample is the rate since the previous sample, in
+    /// bit/s.
     Bytes(u64),
-    /// Times since the start. The written sample is the mean of the times since the previous one, in seconds. If there
-    /// are none, no sample is written.
+    /// The sum and the number of times since the start of the run. The written sample is the mean of the times since
+    /// the previous sample, in seconds. If there are none, no sample is written.
     TimeSum(TimeSum),
 }
 
-/// A sum of times, such as the waiting times of packets.
+/// The sum and the number of times, such as the waiting times of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeSum {
-    /// Their sum.
+    /// The sum of the times.
     pub sum: Duration,
-    /// Their number.
+    /// The number of times.
     pub count: u64,
 }
 
@@ -90,12 +93,12 @@ impl TimeSum {
 }
 
 impl<R> ProbeMetric<R> {
-    /// Creates a metric that has a value at each instant.
+    /// Creates a metric with a [`MetricReader::Value`].
     pub const fn value(declaration: MetricDeclaration, value: fn(&R) -> Option<f64>) -> Self {
         ProbeMetric { declaration, reading: MetricReader::Value(value) }
     }
 
-    /// Returns the current value.
+    /// Reads the metric from a report; `None` if there is no value yet.
     pub fn sample(&self, report: &R) -> Option<Sample> {
         match self.reading {
             MetricReader::Value(value) => value(report).map(Sample::Value),
@@ -110,7 +113,7 @@ impl<R> ProbeMetric<R> {
         metrics.iter().map(|metric| &metric.declaration)
     }
 
-    /// Returns the metric with this name.
+    /// Returns the metric with this name; `None` if there is none.
     pub fn find<'a>(metrics: &'a [Self], name: &str) -> Option<&'a Self> {
         metrics.iter().find(|metric| metric.declaration.name == name)
     }

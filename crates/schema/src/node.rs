@@ -8,7 +8,7 @@ use toml_edit::{Document, Item, Table, Value};
 /// The place at which a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceLocation {
-    /// Bytes of the file.
+    /// A range of bytes of the file.
     File {
         /// Index of the first byte.
         start: u32,
@@ -254,7 +254,7 @@ pub fn quote_key(key: &str) -> String {
     if bare { key.to_string() } else { quote(key) }
 }
 
-/// Formats a number such that TOML reads it as the same float and not as an integer.
+/// Formats a number so that TOML parses it as the same float and not as an integer.
 pub fn format_float(number: f64) -> String {
     if number.is_nan() {
         "nan".to_string()
@@ -265,10 +265,10 @@ pub fn format_float(number: f64) -> String {
     }
 }
 
-/// One `--set PATH=VALUE`.
+/// One override, `--set PATH=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// The dotted path, "topology.bottleneck.rate".
+    /// The dotted path of a key, such as "topology.bottleneck.rate".
     pub path: String,
     /// The value as TOML; a bare word is a string.
     pub value: String,
@@ -298,7 +298,7 @@ impl Override {
     }
 }
 
-/// The source texts that places refer to: the file and the overrides.
+/// The source texts to which places refer: the file and the overrides.
 #[derive(Clone, Debug)]
 pub struct Sources {
     file: String,
@@ -323,7 +323,8 @@ impl Sources {
         Sources { file: file.to_string(), text: text.to_string(), line_starts, overrides: overrides.to_vec() }
     }
 
-    /// Returns the line and column of a byte of the file. Both are counted from 1; the column is in characters.
+    /// Returns the line and the column of a byte of the file, both from 1. The column is in characters. `byte` is an
+    /// index from 0.
     pub fn position(&self, byte: usize) -> (usize, usize) {
         let mut byte = byte.min(self.text.len());
         while !self.text.is_char_boundary(byte) {
@@ -333,7 +334,7 @@ impl Sources {
         (line, self.text[self.line_starts[line - 1]..byte].chars().count() + 1)
     }
 
-    /// Returns the first line of the text at a place, shortened if it is long.
+    /// Returns the first line of the text at a place, truncated to 60 characters.
     pub fn excerpt(&self, place: SourceLocation) -> String {
         let text = match place {
             SourceLocation::File { start, end } => self.text.get(start as usize..end as usize).unwrap_or(""),
@@ -352,7 +353,7 @@ impl Sources {
         Hint { file, line, path, message }
     }
 
-    /// Creates an error at a place. The text at the place is the wrong token.
+    /// Creates an error at a place. [`Error::found`] is the text at the place.
     pub fn error(&self, place: SourceLocation, path: &str, message: impl Into<String>, expected: Vec<String>) -> Error {
         let (file, line, column) = match place {
             SourceLocation::File { start, .. } => {

@@ -3,13 +3,13 @@
 
 use std::cmp::Ordering;
 
-/// Returns whether a text is a pattern and not a plain name.
+/// Returns whether a text is a pattern: it contains `*` or `?`.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Returns whether `pattern` matches all of `name`. The function allocates no memory, and its time is at most
-/// proportional to the product of the lengths.
+/// Returns whether `pattern` matches all of `name`. The function allocates no memory. Its running time is at most
+/// proportional to the product of both lengths.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);

@@ -7,9 +7,10 @@ use fullpipe_units::{BdpMultiple, Duration, LinkQueueLimit, QueueLimit, Rate};
 /// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError {
-    /// The reason, such as "it has no unit"; `None` if the text has another form or a unit of more than 20 bytes.
+    /// The reason, such as "it has no unit". `None` if the text is not a number with a unit, or if the unit has more
+    /// than 20 bytes.
     pub reason: Option<String>,
-    /// A valid text that was probably intended.
+    /// A valid text that was probably intended; `None` if there is none.
     pub suggestion: Option<String>,
 }
 
@@ -263,8 +264,8 @@ pub fn format_size(bytes: u64) -> String {
     format!("{bytes}B")
 }
 
-/// Formats a size for a message without rounding: in bytes below 100 kB, otherwise with few digits before the point.
-/// Examples: "65537B", "1.234567MB".
+/// Formats a size for a message without rounding: below 100 kB in bytes, otherwise in the largest decimal unit that the
+/// size reaches. Examples: "65537B", "1.234567MB".
 pub fn format_readable_size(bytes: u64) -> String {
     if bytes < 100_000 {
         return format!("{bytes}B");

@@ -6,8 +6,8 @@ use crate::resolve::format_inline;
 use crate::tree::Tree;
 use crate::{DefaultValue, Field, FieldKind, Table};
 
-/// Returns the reference page with one section for each table of the schema, in order of first mention. The first
-/// section is the file itself.
+/// Returns the reference page, with one section for each table of the schema, in the order in which tables are first
+/// mentioned. The first section describes the top level of the file.
 pub fn render_reference(schema: &'static Table) -> String {
     let mut page = String::new();
     let mut queue: Vec<(&'static Table, String)> = vec![(schema, String::new())];

@@ -6,7 +6,7 @@ use crate::quantity::{format_link_queue_limit, format_queue_limit, format_size};
 use crate::tree::{Tree, Value, ValueData};
 use crate::{Field, FieldKind, Table};
 
-/// Returns the TOML file with the values of `tree`, including all defaults.
+/// Returns the text of a TOML file with the values of `tree`, including all defaults.
 pub fn resolved_toml(schema: &'static Table, tree: &Tree) -> String {
     let mut text = String::new();
     table(schema, tree, "", &mut text);

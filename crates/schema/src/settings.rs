@@ -87,9 +87,10 @@ impl<S> SettingKey<S> {
 /// The functions that read and write a field of settings of type `S` for a key ([`at!`](crate::at!)).
 #[derive(Clone, Copy, Debug)]
 pub struct FieldAccess<S: 'static> {
-    /// Returns the value in a file that corresponds to these settings; `None` if the key is absent from the file.
+    /// Returns the value of the key for these settings, as a file states it. `None` if a file with these settings does
+    /// not contain the key.
     pub get: fn(&S, &FieldKind) -> Option<ValueData>,
-    /// Sets the field to the value in a file.
+    /// Sets the field to the value in a file; `None` if the key is absent from the file.
     pub set: fn(&mut S, Option<&Value>),
 }
 
@@ -112,8 +113,8 @@ macro_rules! setting_keys {
     ($($items:tt)*) => { $crate::setting_keys!(@ [] $($items)*) };
 }
 
-/// The [`FieldAccess`] to the field at a path of the settings. If its values are names, a list of the names and their
-/// values ([`choices`](crate::component::choices)) follows.
+/// The [`FieldAccess`] to the field at a path of the settings. If the field's values are names in the file, the second
+/// argument is the list of these names and their values ([`choices`](crate::component::choices)).
 #[macro_export]
 macro_rules! at {
     ($($path:ident).+) => {
@@ -130,12 +131,13 @@ macro_rules! at {
     };
 }
 
-/// A type of a settings field whose values can be written in a file.
+/// A type of a field of settings whose values a file can contain.
 pub trait SettingValue: Sized {
     /// Converts a value of a file.
     fn from_value(value: &Value) -> Self;
 
-    /// Returns the value in a file, for a key of this kind; `None` if the key is absent from the file.
+    /// Returns the value as a file states it, for a key of this kind. `None` if a file with this value does not contain
+    /// the key.
     fn to_data(&self, kind: &FieldKind) -> Option<ValueData>;
 
     /// Sets the field to a value of a file. If the key is absent, the field is unchanged.
@@ -224,7 +226,7 @@ impl SettingValue for String {
     }
 }
 
-/// Returns the name of a value.
+/// Returns the name of a value; `None` if the list does not contain the value.
 pub fn choice_name<T: PartialEq>(value: &T, names: &[(Choice, T)]) -> Option<ValueData> {
     names.iter().find(|(_, other)| other == value).map(|(choice, _)| ValueData::Choice(choice.name))
 }
@@ -288,9 +290,9 @@ impl<S, const N: usize> SettingKeys<S> for [SettingKey<S>; N] {
 pub struct SettingsPart<S: 'static, P: 'static> {
     /// The keys.
     pub keys: &'static dyn SettingKeys<P>,
-    /// Returns the part.
+    /// Returns a reference to the part.
     pub get: fn(&S) -> &P,
-    /// Returns the part for modification.
+    /// Returns a mutable reference to the part.
     pub get_mut: fn(&mut S) -> &mut P,
 }
 
@@ -323,7 +325,7 @@ impl<S> fmt::Debug for SettingsTable<S> {
 }
 
 impl<S> SettingsTable<S> {
-    /// Returns the table that states these settings, without a place.
+    /// Returns the table that states these settings. It has no place in a file.
     pub fn write(&self, settings: &S) -> Tree {
         let mut tree = Tree::default();
         self.fill_from(&mut tree, settings);
@@ -337,8 +339,8 @@ impl<S> SettingsTable<S> {
 }
 
 impl<S: Default> SettingsTable<S> {
-    /// Fills in every absent key: from `inherited` if it has the key and `takes` accepts the key, otherwise with the
-    /// default.
+    /// Fills in every absent key. The value is that of `inherited` if `inherited` has the key and `takes` accepts it;
+    /// otherwise it is the default.
     pub fn fill(&self, tree: &mut Tree, inherited: Option<&Tree>, takes: impl Fn(&str) -> bool) {
         if let Some(inherited) = inherited {
             for (key, value) in inherited.iter().filter(|(key, _)| takes(key)) {
@@ -355,7 +357,7 @@ impl<S: Default> SettingsTable<S> {
         tree
     }
 
-    /// Returns the table for all flows, with its defaults filled in.
+    /// Returns the table for all flows in the file `root`, with defaults filled in.
     pub fn common_settings(&self, root: &Tree) -> Tree {
         let Some(ValueData::Table(given)) = root.get(self.table.name).map(|value| &value.data) else {
             return self.defaults(root.place);

@@ -10,7 +10,7 @@ pub struct Value {
     pub data: ValueData,
     /// Its place. The place of a default is that of its table.
     pub place: SourceLocation,
-    /// Whether the value is in the file or an override; false for a default.
+    /// Whether the file or an override contains the value; false for a default.
     pub given: bool,
 }
 
@@ -49,7 +49,7 @@ pub enum ValueData {
     Raw(Node),
 }
 
-/// A value under a name that is chosen by the author of the file.
+/// A value under a name that the author of the file chooses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedValue {
     /// The name.
@@ -70,7 +70,7 @@ impl PartialEq for Value {
 /// A checked table: the schema's keys that are present or have a default.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// The place of its header, or of its opening brace.
+    /// The place of the table's header or opening brace.
     pub place: SourceLocation,
     fields: Vec<(&'static str, Value)>,
 }
@@ -105,7 +105,8 @@ macro_rules! accessors {
                 $(#[$text])*
                 ///
                 /// # Panics
-                /// If the key is absent (the schema neither requires it nor has a default) or of another kind.
+                /// If the key is absent, because the schema neither requires it nor has a default, or if it is of
+                /// another kind.
                 pub fn $name(&self, key: &str) -> $type {
                     self.required(key).$name()
                 }
@@ -115,35 +116,35 @@ macro_rules! accessors {
 }
 
 accessors! {
-    /// The text.
+    /// Returns the text.
     text: Text -> &str, |value| value;
-    /// The boolean.
+    /// Returns the boolean.
     boolean: Boolean -> bool, |value| *value;
-    /// The integer.
+    /// Returns the integer.
     integer: Integer -> i64, |value| *value;
-    /// The number.
+    /// Returns the number.
     number: Number -> f64, |value| *value;
-    /// The duration.
+    /// Returns the duration.
     duration: Duration -> Duration, |value| *value;
-    /// The rate.
+    /// Returns the rate.
     rate: Rate -> Rate, |value| *value;
-    /// The size in bytes.
+    /// Returns the size in bytes.
     size: Size -> u64, |value| *value;
-    /// The queue limit.
+    /// Returns the queue limit.
     queue_limit: QueueLimit -> QueueLimit, |value| *value;
-    /// The queue limit of a link.
+    /// Returns the queue limit of a link.
     link_queue_limit: LinkQueueLimit -> LinkQueueLimit, |value| *value;
-    /// The chosen name.
+    /// Returns the chosen name.
     choice: Choice -> &'static str, |value| value;
-    /// The table.
+    /// Returns the table.
     table: Table -> &Tree, |value| value;
-    /// The tables.
+    /// Returns the tables.
     tables: Tables -> &[Tree], |value| value;
-    /// The values.
+    /// Returns the values.
     list: List -> &[Value], |value| value;
-    /// The named values.
+    /// Returns the named values.
     map: Map -> &[NamedValue], |value| value;
-    /// The TOML.
+    /// Returns the TOML value.
     raw: Raw -> &Node, |value| value;
 }
 
@@ -153,17 +154,17 @@ impl Tree {
         Tree { place, fields: Vec::new() }
     }
 
-    /// Returns the value of a key, if present.
+    /// Returns the value of a key; `None` if the key is absent.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Returns mutable access to the value of a key, if present.
+    /// Returns a mutable reference to the value of a key; `None` if the key is absent.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.fields.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Returns mutable access to the table of a key, if present.
+    /// Returns a mutable reference to the table of a key; `None` if the key is absent or is not a table.
     pub fn table_mut(&mut self, key: &str) -> Option<&mut Tree> {
         match &mut self.get_mut(key)?.data {
             ValueData::Table(tree) => Some(tree),
@@ -171,7 +172,7 @@ impl Tree {
         }
     }
 
-    /// Returns mutable access to the tables of a key; empty if the key is absent.
+    /// Returns a mutable reference to the array of tables of a key; empty if the key is absent.
     pub fn tables_mut(&mut self, key: &str) -> &mut [Tree] {
         match self.get_mut(key).map(|value| &mut value.data) {
             Some(ValueData::Tables(tables)) => tables,
@@ -179,7 +180,7 @@ impl Tree {
         }
     }
 
-    /// Returns whether the key is in the file or an override.
+    /// Returns whether the file or an override contains the key.
     pub fn is_given(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| value.given)
     }
@@ -194,7 +195,7 @@ impl Tree {
             .unwrap_or_else(|| panic!("the key {key} is absent; the schema permits this, but the program requires it"))
     }
 
-    /// Sets the value of a key and replaces an existing value.
+    /// Sets the value of a key, replacing any existing value.
     pub fn set(&mut self, key: &'static str, value: Value) {
         match self.get_mut(key) {
             Some(old) => *old = value,
@@ -202,7 +203,7 @@ impl Tree {
         }
     }
 
-    /// Fills in a default that depends on other values, if the key is absent.
+    /// Sets the value of a key if the key is absent, for a default that depends on other values.
     pub fn fill(&mut self, key: &'static str, data: ValueData) {
         if self.get(key).is_none() {
             let place = self.place;
@@ -210,7 +211,7 @@ impl Tree {
         }
     }
 
-    /// Removes a key and returns its value.
+    /// Removes a key and returns its value; `None` if the key is absent.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         let at = self.fields.iter().position(|(name, _)| *name == key)?;
         Some(self.fields.remove(at).1)

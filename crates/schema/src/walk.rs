@@ -723,8 +723,9 @@ fn within<'a, T: PartialOrd>(value: &'a T, min: &T, max: &T) -> Result<&'a T, St
     }
 }
 
-/// Returns whether a text is a valid name of a host, a flow and so on. A name contains no dots, because the program
-/// appends parts after a dot. It begins with a letter, which distinguishes it from an index.
+/// Returns whether a text is a valid name, for example of a host or a flow ([`FieldKind::Name`]). A name contains no
+/// dots, because the program appends suffixes after a dot. A name begins with a letter, which distinguishes it from an
+/// index.
 pub fn is_name(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -734,7 +735,7 @@ pub fn is_name(text: &str) -> bool {
 /// Returns the value of a declared default.
 ///
 /// # Panics
-/// If the kind does not accept the default. A test checks the default of every field.
+/// If the kind does not accept the default.
 pub fn parse_default(kind: &FieldKind, text: &str) -> ValueData {
     let content = match kind {
         FieldKind::Choice(choices) => {

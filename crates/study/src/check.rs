@@ -50,8 +50,9 @@ pub(crate) fn claims(
 }
 
 impl Study {
-    /// Returns the claims that the number of runs can never decide, with the number of runs that they need. Experiments
-    /// with one run per point are ignored. Their points may be deterministic, which is known only after a run.
+    /// Returns a warning for each claim that stays undecided because an experiment has too few runs per point. The
+    /// warning contains the required number of runs. Experiments with one run per point are ignored, because their
+    /// points may be deterministic. This is known only after a run.
     pub fn undecidable_claims(&self) -> Vec<String> {
         let warning = |claim: &Claim| {
             let parts = evaluate::parts(&claim.expression, &Shapes(self)).map_or(1, |parts| parts.truths.len());

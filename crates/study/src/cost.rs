@@ -10,13 +10,14 @@ use fullpipe_lab::cost::{Cost, MemoryPart};
 pub struct ExperimentCost {
     /// The name of the experiment.
     pub experiment: String,
-    /// The number of runs that the experiment does not share with an earlier one.
+    /// The number of runs of the experiment, without those that it shares with an earlier experiment.
     pub runs: usize,
-    /// The number of these runs in real time. Their CPU time depends on the clock, so their events are not counted.
+    /// The number of these runs that are in real time. Their CPU time depends on the clock, so `events` and `work`
+    /// exclude them.
     pub in_real_time: usize,
     /// The number of events of all runs in virtual time.
     pub events: f64,
-    /// The CPU time of these runs, in events of the benchmark `tcp-1`.
+    /// The CPU time of all runs in virtual time. The unit is the CPU time of one event of the benchmark `tcp-1`.
     pub work: f64,
     /// The cost of the run that needs the most memory.
     pub largest: Cost,
@@ -25,7 +26,7 @@ pub struct ExperimentCost {
 }
 
 impl ExperimentCost {
-    /// Returns the cost of a single run.
+    /// Creates the cost of an experiment with a single run in virtual time and no name.
     pub fn from_run(cost: Cost) -> ExperimentCost {
         let (events, work, bounds) = (cost.events, cost.work, cost.bounds.clone());
         ExperimentCost { runs: 1, events, work, bounds, largest: cost, ..ExperimentCost::default() }
@@ -51,8 +52,9 @@ impl ExperimentCost {
     }
 }
 
-/// Returns the estimated cost of each experiment of a plan, in the order of the study. It excludes the runs with random
-/// starts that claims over deterministic points need, because these points are known only after the runs.
+/// Returns the estimated cost of each experiment of a plan, in the order of the study. Claims over deterministic points
+/// also need runs with random starts. The cost excludes these runs, because deterministic points are known only after a
+/// run.
 pub fn estimate_experiments(plan: &Plan) -> Vec<ExperimentCost> {
     let mut costs: Vec<ExperimentCost> = Vec::new();
     for run in &plan.runs {
@@ -86,7 +88,8 @@ pub(crate) fn jobs_within(plan: &Plan, memory_bytes: u64, jobs: usize) -> Result
     }
 }
 
-/// Returns the reason why a machine with this much memory cannot execute a run; `None` if it can.
+/// Returns the reason why a machine with `memory_bytes` of memory cannot execute a run; `None` if the memory is
+/// sufficient.
 pub fn memory_shortage(cost: &Cost, memory_bytes: u64) -> Option<String> {
     let needed = cost.estimated_bytes();
     (needed > memory_bytes as f64).then(|| {
@@ -101,7 +104,7 @@ pub fn memory_shortage(cost: &Cost, memory_bytes: u64) -> Option<String> {
     })
 }
 
-/// Formats a part of the memory in words: `10 000 000 flows × 3.0 kB`.
+/// Formats a part of the memory as the number of objects and the size of each: `10 000 000 flows × 3.0 kB`.
 pub fn format_memory_part(part: &MemoryPart) -> String {
     let digits = format!("{:.0}", part.count);
     let mut count = String::new();

@@ -13,20 +13,21 @@ pub enum StudyError {
     Usage(String),
     /// The folder for records has other content, or another process uses the folder.
     Folder(String),
-    /// The system rejected an operation: disk, permission, memory.
+    /// An operation of the operating system failed, for example because of a full disk, a missing permission or too
+    /// little memory.
     System(String),
     /// The study was interrupted. The finished runs are kept.
     Interrupted {
         /// The number of finished runs.
         finished: usize,
-        /// The number of all runs.
+        /// The total number of runs.
         total: usize,
     },
 }
 
 impl StudyError {
-    /// Returns the exit status of a command that ends with this error: 2 for files, usage and folders, 1 for the
-    /// system, 130 for an interruption.
+    /// Returns the exit status of a command that ends with this error: 2 for a file, usage or folder, 1 for the system,
+    /// 130 for an interruption.
     pub fn exit_status(&self) -> u8 {
         match self {
             StudyError::InvalidFile(_) | StudyError::Usage(_) | StudyError::Folder(_) => 2,

@@ -8,19 +8,19 @@ use crate::statistics;
 use crate::verdict::Formula;
 use fullpipe_units::math;
 
-/// The data to which an expression can refer. An implementation provides the data that it has; all other data is
-/// missing.
+/// The data to which an expression can refer. An implementation overrides the methods for the data that it has. By
+/// default, a method returns `None` or an empty list: the value is missing.
 pub trait EvaluationContext {
-    /// Returns a column of `flows.csv`, of `links.csv` (`link_...`) or of application metrics (`figure_...`), for the
-    /// flows or links that match a pattern, in the order of the file.
+    /// Returns a column for the flows or links that match a pattern, in the order of the file. The file is `links.csv`
+    /// for names with the prefix `link_`, `figures.csv` for `figure_`, and otherwise `flows.csv`.
     fn column(&self, _column: &str, _pattern: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// Returns the samples of a series from one time to another, in order.
+    /// Returns the samples of a series from one time to another, both in seconds, in order of time.
     fn series(&self, _subject: &str, _metric: &str, _from_s: f64, _to_s: f64) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// Returns the samples of a series within the measured interval, in order.
+    /// Returns the samples of a series within the measured interval, in order of time.
     fn measured_series(&self, _subject: &str, _metric: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
@@ -28,11 +28,11 @@ pub trait EvaluationContext {
     fn event(&self, _event: &str, _value: &str) -> Option<f64> {
         None
     }
-    /// Returns a column of `completions.csv` for an exchange or transfer of a flow, by its number from 1.
+    /// Returns a column of `completions.csv` for an exchange or transfer of a flow. `number` counts from 1.
     fn completion(&self, _flow: &str, _number: u64, _column: &str) -> Option<f64> {
         None
     }
-    /// Returns a value of the lateness record.
+    /// Returns a value of the lateness record of a run in real time.
     fn lateness(&self, _name: &str) -> Option<f64> {
         None
     }
@@ -40,7 +40,7 @@ pub trait EvaluationContext {
     fn variable(&self, _name: &str) -> Option<f64> {
         None
     }
-    /// Returns the values of a metric at points.
+    /// Returns the values of a metric at the points that a lookup selects.
     fn lookup(&self, _lookup: &Lookup) -> Vec<Option<f64>> {
         Vec::new()
     }
@@ -394,7 +394,7 @@ fn complete(values: &[Option<f64>]) -> Option<Vec<f64>> {
 }
 
 /// Returns whether a flow's name matches a pattern: `*` matches any text, and `?` one character. The name of a reverse
-/// direction ends with `.reverse`. It matches only a pattern that also ends with `.reverse`.
+/// direction, which ends with `.reverse`, matches only a pattern that also ends with `.reverse`.
 pub fn flow_matches(pattern: &str, flow: &str) -> bool {
     flow.ends_with(".reverse") == pattern.ends_with(".reverse") && fullpipe_scenario::matches(pattern, flow)
 }

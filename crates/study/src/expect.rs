@@ -180,7 +180,7 @@ fn both_in_words(value: f64, bound: f64, unit: &str) -> (String, String) {
 }
 
 impl Expectation {
-    /// Returns the metric with its subjects.
+    /// Returns the metric and its subjects as text, such as "goodput_bps of all flows".
     pub fn label(&self) -> String {
         match &self.of {
             ExpectationTarget::Flows(pattern) if pattern == "*" => format!("{} of all flows", self.metric),

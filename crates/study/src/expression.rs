@@ -38,19 +38,20 @@ use std::fmt;
 pub use parser::parse;
 
 /// Returns the column of `links.csv` for a name in an expression: `link_throughput_bps` is the column `throughput_bps`.
+/// `None` for other names.
 pub fn link_column(name: &str) -> Option<&'static str> {
     LINKS.numeric_column(name.strip_prefix("link_")?).map(|column| column.name)
 }
 
-/// Returns the application metric in `figures.csv` for a name in an expression: `figure_rebuffer_s` is `rebuffer_s`. If
-/// a real program defines a metric, the metric's name begins with `program_`.
+/// Returns the application metric in `figures.csv` for a name in an expression: `figure_rebuffer_s` is `rebuffer_s`.
+/// `None` for unknown names. The name of a metric that a real program defines begins with `program_`.
 pub fn figure_name(name: &str) -> Option<&str> {
     name.strip_prefix("figure_")
         .filter(|figure| metric_names().any(|name| name == *figure) || figure.starts_with("program_"))
 }
 
-/// The statistics of `metric`: those over runs, and the published value. Ends of intervals and extremes over runs are
-/// excluded, because the test of a claim uses resamples.
+/// The statistics that the function `metric` accepts: statistics over runs, and the published value. Ends of intervals
+/// and extremes over runs are excluded, because bootstrap resamples cannot test claims about them.
 pub const STATISTICS: [&str; 4] = ["mean", "median", "deviation", "published"];
 
 /// An error in an expression.
@@ -58,7 +59,7 @@ pub const STATISTICS: [&str; 4] = ["mean", "median", "deviation", "published"];
 pub struct ExpressionError {
     /// Column in characters, from 1.
     pub column: usize,
-    /// What was found, and what is accepted.
+    /// The message, with what was found and what is accepted.
     pub message: String,
 }
 
@@ -83,7 +84,7 @@ pub enum ExpressionPurpose {
     Claim,
 }
 
-/// The kind of a value: number or truth value.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     /// A number.
@@ -99,7 +100,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Returns the lookups in the expression: its metrics at points.
+    /// Returns the lookups in the expression, which are its references to metrics at points.
     pub fn lookups(&self) -> Vec<&Lookup> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -125,7 +126,7 @@ impl Expression {
         found
     }
 
-    /// Returns the subject and the metric of the samples in `series.csv` that the expression needs.
+    /// Returns the subject and the metric of each series in `series.csv` that the expression reads.
     pub fn series(&self) -> Vec<(&str, &str)> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -137,7 +138,7 @@ impl Expression {
         found
     }
 
-    /// Returns the flow and the number of each exchange or transfer in `completions.csv` that the expression needs.
+    /// Returns the flow and the number of each exchange or transfer in `completions.csv` that the expression reads.
     pub fn completions(&self) -> Vec<(&str, u64)> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -155,7 +156,8 @@ impl Expression {
         found
     }
 
-    /// Returns the columns of flows and links that the expression reads; `None` if it also reads other data of a run.
+    /// Returns the columns of flows and links that the expression reads; `None` if the expression also reads other data
+    /// of a run.
     pub fn columns(&self) -> Option<Vec<&str>> {
         let (mut found, mut only) = (Vec::new(), true);
         self.root.visit(&mut |node| match &node.operation {
@@ -186,7 +188,7 @@ impl Expression {
         found
     }
 
-    /// Returns the names of axes and parameters in the expression, with their columns.
+    /// Returns the names of axes and parameters in the expression, with their positions (column in characters, from 1).
     pub fn variables(&self) -> Vec<(&str, usize)> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -299,7 +301,7 @@ pub(crate) const COMPARISONS: [(&str, Comparison); 6] = [
 /// A lookup: a metric at the points of an experiment that pass the filters, in the order of the sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lookup {
-    /// The column of the lookup in the expression.
+    /// The position of the lookup in the expression: column in characters, from 1.
     pub column: usize,
     /// The name of the experiment.
     pub experiment: String,
@@ -307,14 +309,14 @@ pub struct Lookup {
     pub metric: String,
     /// The statistic over the runs, one of [`STATISTICS`]; `None` for the value of every run, in the order of runs.
     pub statistic: Option<String>,
-    /// Conditions on axes.
+    /// The conditions on axes. The lookup selects the points that satisfy all of them.
     pub filters: Vec<Filter>,
 }
 
 /// A condition on an axis in a lookup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
-    /// The column of the condition in the expression.
+    /// The position of the condition in the expression: column in characters, from 1.
     pub column: usize,
     /// The name of the axis.
     pub axis: String,
@@ -329,7 +331,7 @@ pub struct Filter {
 pub enum Literal {
     /// A number.
     Number(f64),
-    /// A text, or `true` or `false`.
+    /// A text. `true` and `false` are also texts.
     Text(String),
 }
 

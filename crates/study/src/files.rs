@@ -13,7 +13,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A step before its execution. Only an archive's reads are steps.
+/// A single operation on the disk, as the hook receives it before the operation is executed. Reads and listings are
+/// included only if they are those of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOperation<'a> {
     /// Creates a folder.
@@ -37,13 +38,14 @@ pub enum FileOperation<'a> {
 }
 
 impl FileOperation<'_> {
-    /// Returns whether the step changes the disk.
+    /// Returns whether the operation changes the disk.
     pub fn modifies_disk(&self) -> bool {
         !matches!(self, FileOperation::Read(_) | FileOperation::List(_))
     }
 }
 
-/// Called before each step; its error is returned as the error of the step.
+/// A function that is called before each operation. If it returns an error, the operation is not executed and fails
+/// with this error.
 pub type FileHook = Arc<dyn Fn(FileOperation<'_>) -> io::Result<()> + Send + Sync>;
 
 /// Access to the disk.
@@ -54,12 +56,12 @@ pub struct FileSystem {
     chunk_bytes: Option<usize>,
 }
 
-/// A failed operation on the disk, and its path.
+/// The error of an operation on the disk.
 #[derive(Debug)]
 pub struct FileOperationError {
-    /// The operation in words.
+    /// The operation in words, for the error message.
     pub what: String,
-    /// The path.
+    /// The path of the file or folder.
     pub path: PathBuf,
     /// The error of the operating system.
     pub reason: io::Error,
@@ -90,7 +92,7 @@ impl FileSystem {
         FileSystem::default()
     }
 
-    /// Creates access to the disk with a hook that is called before each step. Files are written in chunks of
+    /// Creates access to the disk with a hook that is called before each operation. Files are written in chunks of
     /// `chunk_bytes`.
     pub fn with_hook(hook: FileHook, chunk_bytes: usize) -> Self {
         FileSystem { hook: Some(hook), chunk_bytes: Some(chunk_bytes.max(1)) }

@@ -100,13 +100,13 @@ impl VirtualTimeRunner {
     }
 
     /// Removes and returns the hints about the scenarios that this runner and its clones have resolved since the last
-    /// call. Each hint occurs once, sorted by file and line.
+    /// call. The hints are sorted by file and line, without duplicates.
     pub fn take_hints(&self) -> Vec<Hint> {
         std::mem::take(&mut *self.hints.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
     }
 
-    /// Returns the same runner with intentional faults in every simulation, for tests of the auditor. The faults count
-    /// as part of the scenario, so that a run with faults is never mistaken for a valid run.
+    /// Returns the same runner with faults injected into every simulation, for tests of the auditor. The faults are
+    /// part of the run's key, so a run with faults is never reused as a valid run.
     pub fn with_faults(mut self, faults: Vec<InjectedFault>) -> Self {
         self.faults = faults;
         self

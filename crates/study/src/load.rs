@@ -16,11 +16,11 @@ use fullpipe_archive::{
 use fullpipe_scenario::schema::{self, Error, Errors, Node, SourceLocation, Sources, Tree, Value, ValueData};
 use std::path::Path;
 
-/// Loads a study from a file on the disk. If the study states no name, its name is that of its folder if the file is
-/// `study.toml`, and otherwise that of the file.
+/// Loads a study from a file on the disk. If the file does not state a name, the study has the name of the folder (for
+/// `study.toml`) or of the file without its extension.
 ///
 /// # Errors
-/// All errors in the file and in the files in its folder.
+/// All errors in the file and in the files of its folder to which it refers.
 pub fn load_file(path: &Path) -> Result<Study, Errors> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shelf = StudyFolder(folder.to_owned());
@@ -37,11 +37,11 @@ pub fn load_file(path: &Path) -> Result<Study, Errors> {
     load(&text, &path.display().to_string(), &name, &shelf)
 }
 
-/// Loads a study from its text. `file` is the file name in errors; `default_name` is the name of a study that does not
-/// state one.
+/// Loads a study from its text. `file` is the file name in errors. `default_name` is the name of the study if the text
+/// does not state one.
 ///
 /// # Errors
-/// All errors in the text and in the files in its folder.
+/// All errors in the text and in the files of `shelf` to which it refers.
 pub fn load(text: &str, file: &str, default_name: &str, shelf: &dyn StudyFiles) -> Result<Study, Errors> {
     let loaded = schema::load(&STUDY, text, file, &[])?;
     let mut loader = Loader { sources: &loaded.sources, text, shelf, replications: Vec::new(), errors: Vec::new() };

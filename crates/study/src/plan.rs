@@ -20,16 +20,16 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// Runs without duplicates, in the order in which points first need them.
     pub runs: Vec<PlannedRun>,
-    /// The columns before the seed: `experiment` if the study has several experiments, then all axes.
+    /// The columns of `results.csv` before the seed: `experiment` if the study has several experiments, then all axes.
     pub columns: Vec<String>,
 }
 
 /// A point of an experiment.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// The name of its experiment.
+    /// The name of the experiment.
     pub experiment: String,
-    /// For each axis of the experiment, the index of a level.
+    /// For each axis of the experiment, the index of the point's level.
     pub levels: Vec<usize>,
     /// The values of the axes as `axis=value;axis=value`, without the experiment.
     pub own_label: String,
@@ -56,7 +56,7 @@ pub struct PlannedRun {
     pub scenario: Arc<ResolvedScenario>,
     /// The indices of the points that use the run.
     pub points: Vec<usize>,
-    /// The first point that uses the run, and the number of the run there, for messages.
+    /// The label of the first point that uses the run, and the number of the run at this point, for messages.
     pub label: String,
 }
 
@@ -71,7 +71,8 @@ pub fn run_key(content: &[u8], seed: u64, build: &str) -> String {
     hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Creates the plan: resolves the scenario of each point, and checks that the metrics can be computed from its flows.
+/// Creates the plan of a study: resolves the scenario of each point, and checks that the scenario has the flows that
+/// the metrics need.
 ///
 /// # Errors
 /// If the scenario is invalid at a point, or a metric refers to a flow that does not exist.
@@ -137,8 +138,8 @@ pub fn make_plan(study: &Study, laboratory: &dyn Runner) -> Result<Plan, StudyEr
     Ok(plan)
 }
 
-/// The number of runs with random starts at each point. These runs show whether a claim over deterministic points
-/// depends on the phase between flows.
+/// The number of runs with random start times of flows at each deterministic point. These runs show whether a claim
+/// over such points depends on the phase between flows.
 pub const PHASE_RUNS: u64 = 10;
 
 /// Returns the plan of the runs with random starts at some points of a study's plan, in the order of these points. The

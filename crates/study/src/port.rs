@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 pub struct ScenarioSource {
     /// The name in errors: the path, or the name of an embedded scenario.
     pub name: String,
-    /// The file name in the study.
+    /// The name of the scenario's file, as the study states it.
     pub origin: String,
     /// The text of the scenario.
     pub text: String,
@@ -29,14 +29,15 @@ pub struct ScenarioSource {
 /// A scenario with overrides applied and defaults inserted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedScenario {
-    /// The resolved scenario in the scenario language. This text is sufficient for a run.
+    /// The resolved scenario in the scenario language. A run needs only this text and the files to which it refers.
     pub text: String,
-    /// All data that determines a run except seed and build: the text, and the content of every file to which it
-    /// refers.
+    /// All data that determines a run, except the seed and the build: the text, and the content of every file to which
+    /// the text refers.
     pub content: Vec<u8>,
     /// The names of the scenario's flows as in `flows.csv`, including reverse directions.
     pub flows: Vec<String>,
-    /// The names of main directions. The type is a set because each flow is looked up, and there may be ten thousand.
+    /// The names of the main directions of flows: those from an end that sends most of the flow's data. The type is a
+    /// set because each of thousands of flows is looked up.
     pub main_flows: BTreeSet<String>,
     /// The names of the measured directions of links, as in `links.csv`.
     pub links: Vec<String>,
@@ -44,28 +45,28 @@ pub struct ResolvedScenario {
     pub hosts: Vec<String>,
     /// The subjects and metrics of the scenario's probes, as in `series.csv`.
     pub series: Vec<(String, String)>,
-    /// The events and the values that they record: `met_s`, `at_s` and metrics.
+    /// The pairs of an event and a value that it records: `met_s`, `at_s` or a metric.
     pub events: Vec<(String, String)>,
     /// The measured interval: its start, and its end in a run of the full duration.
     pub measured_interval: (Duration, Duration),
-    /// The folder of the files to which the scenario refers.
+    /// The folder of the files to which the scenario refers; `None` if the scenario is embedded.
     pub folder: Option<PathBuf>,
-    /// The estimated cost of a run. A study starts its longest runs first. The cost is not part of the records.
+    /// The estimated cost of a run. A study uses it to start the longest runs first. The records do not contain it.
     pub cost: Cost,
-    /// The reason why this build cannot run the scenario, if it cannot.
+    /// The reason why this build cannot run the scenario; `None` if it can.
     pub unsupported: Option<String>,
 }
 
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Whether the auditor checks every packet.
+    /// Whether the auditor checks every packet, in addition to the checks that need only constant memory.
     pub audit: bool,
     /// Maximum number of bytes per packet in packet captures, 0 for all; `None` writes no captures.
     pub pcap: Option<u32>,
     /// Whether to write qlog files.
     pub qlog: bool,
-    /// In real time: whether to record every arrival, for a replay.
+    /// Whether a run in real time records every arrival, for a replay.
     pub record: bool,
     /// Whether to also reuse runs that are not reproducible, namely runs in real time.
     pub resume: bool,
@@ -75,15 +76,15 @@ pub struct RunOptions {
     pub stop: Arc<AtomicBool>,
 }
 
-/// The destination of further files of a run, which are written in chunks. They are stored together with the run's
-/// records, or not at all.
+/// The destination of files that a run writes in chunks. These files are stored together with the run's records, or not
+/// at all.
 #[derive(Clone, Default)]
 pub struct RunFileSink(Option<Arc<AppendTo>>);
 
 type AppendTo = dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync;
 
 impl RunFileSink {
-    /// Creates a destination that appends bytes to the file with a name.
+    /// Creates a destination from a function that appends bytes to the file with the given name.
     pub fn new(append: impl Fn(&str, &[u8]) -> io::Result<()> + Send + Sync + 'static) -> Self {
         RunFileSink(Some(Arc::new(append)))
     }
@@ -116,18 +117,19 @@ impl fmt::Debug for RunFileSink {
 pub struct RunRecords {
     /// The run's tables and further files, as name and content. They always include `flows.csv`.
     pub files: Vec<(String, Vec<u8>)>,
-    /// The content of `run.json`. When it is stored, key, build, seed and options are inserted.
+    /// The content of `run.json`. The key, build, seed and options are inserted when the content is stored.
     pub run: RunRecord,
-    /// The CPU time of the run in seconds, if known; not part of the records.
+    /// The CPU time of the run in seconds; `None` if unknown. `run.json` does not contain it.
     pub cpu_s: Option<f64>,
 }
 
 /// The reason why a run has no records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// The run failed.
+    /// The run failed, with the reason as a sentence.
     Failed(String),
-    /// The system rejected an operation (memory, disk, permission).
+    /// An operation of the operating system failed, for example because of a full disk, a missing permission or too
+    /// little memory.
     System(String),
     /// [`RunOptions::stop`] interrupted the run.
     Interrupted,
@@ -135,7 +137,7 @@ pub enum RunError {
 
 /// Resolves and runs scenarios.
 pub trait Runner: Sync {
-    /// Applies overrides, where later ones take precedence, checks the scenario, and inserts defaults.
+    /// Applies overrides, checks the scenario, and inserts defaults. Later overrides take precedence.
     ///
     /// # Errors
     /// All errors of the scenario, one line each, with their positions.
@@ -144,10 +146,10 @@ pub trait Runner: Sync {
     /// Runs a scenario with this seed instead of the scenario's own seed.
     ///
     /// # Errors
-    /// If the run has no records.
+    /// The reason why the run has no records.
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError>;
 
-    /// Returns whether a repeated run has the same result, which is not so in real time.
+    /// Returns whether a repeated run has the same result. This is false for runs in real time.
     fn is_repeatable(&self) -> bool {
         true
     }
@@ -158,7 +160,7 @@ pub trait Runner: Sync {
         None
     }
 
-    /// Returns the runner for real time, if there is one.
+    /// Returns the runner for real time; `None` if there is none.
     fn real_time_runner(&self) -> Option<&dyn Runner> {
         None
     }

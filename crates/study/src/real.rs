@@ -14,10 +14,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A callback that receives the clock and the lateness during a run.
+/// A function that receives the clock time and the lateness during a run.
 pub type LatenessObserver = Box<dyn Fn(Instant, &Lateness) + Send + Sync>;
 
-/// Two runners, one for each clock.
+/// A runner for virtual time combined with a runner for real time.
 pub struct RunnerPair {
     virtual_time: VirtualTimeRunner,
     real_time: Box<dyn Runner>,
@@ -72,7 +72,8 @@ impl fmt::Debug for RealTimeRunner {
 }
 
 impl RealTimeRunner {
-    /// Creates a runner with this build identity. `home` is the namespace to which the hosts are connected.
+    /// Creates a runner with this build identity. `home` is the network namespace that contains the emulator's ends of
+    /// all interfaces. `live` is called during each run.
     pub fn new(build: impl Into<String>, home: real_time::EmulatorNamespace, live: LatenessObserver) -> Self {
         RealTimeRunner { resolver: VirtualTimeRunner::new(build), home, live }
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Runs scenarios in virtual time with the arrivals in a file.
+/// Runs scenarios in virtual time with the recorded arrivals of a real-time run.
 #[derive(Clone, Debug)]
 pub struct ReplayRunner {
     resolver: VirtualTimeRunner,
@@ -17,7 +17,7 @@ pub struct ReplayRunner {
 }
 
 impl ReplayRunner {
-    /// Creates a runner with this build identity and a file that a real-time run of the scenario has written.
+    /// Creates a runner with this build identity and the recorded arrivals in the file at the path `arrivals`.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -10,7 +10,8 @@ use fullpipe_archive::{
 };
 use fullpipe_scenario::schema::{Entry, Node, NodeContent, SourceLocation};
 
-/// Returns the resolved study as text. `build` is the build that makes its records.
+/// Returns the resolved study as the text of a `study.toml`. `build` is the identity of the build that executes the
+/// runs.
 pub fn resolved_text(study: &Study, build: &str) -> String {
     let scenario = |(name, source): &(String, crate::ScenarioSource)| {
         (name.clone(), ScenarioRecord { origin: source.origin.clone(), text: MultilineText(source.text.clone()) })

@@ -29,13 +29,14 @@ use std::sync::atomic::AtomicBool;
 pub struct StudyOptions {
     /// The number of simultaneous runs; results do not depend on it.
     pub jobs: usize,
-    /// The options of each run. The study sets the destination of the run's files and the stop flag.
+    /// The options of each run. The study sets [`RunOptions::attach`] and [`RunOptions::stop`] itself.
     pub run: RunOptions,
-    /// The memory of the machine in bytes, if known. A run that needs more is rejected before the first run. If the
-    /// memory is not sufficient for `jobs` runs, fewer runs are made at a time.
+    /// The memory of the machine in bytes; `None` disables the following checks. If a run needs more memory, the study
+    /// is rejected before the first run. If the memory is not sufficient for `jobs` simultaneous runs, fewer are
+    /// executed at a time.
     pub memory_bytes: Option<u64>,
-    /// Whether all runs exist in the folder and none of the plan may be made, as after [`merge`](crate::merge).
-    /// Runs with random starts, which the results of the others require, are still made.
+    /// Whether to use only existing runs of the plan, as after [`merge`](crate::merge). Claims over deterministic
+    /// points also need runs with random starts, which are not part of the plan. These are still executed.
     pub only_reuse: bool,
 }
 
@@ -50,27 +51,29 @@ impl Default for StudyOptions {
 pub struct StudyOutcome {
     /// The rows of `summary.csv`.
     pub rows: Vec<SummaryRow>,
-    /// The number of runs that were made.
+    /// The number of runs that were executed.
     pub made: usize,
-    /// The number of runs that existed before.
+    /// The number of existing runs that were reused.
     pub reused: usize,
-    /// The runs that failed, with the reason.
+    /// The runs that failed, each with the reason.
     pub failed: Vec<(String, String)>,
-    /// The runs that are not trusted, and the values and claims without a verdict because of them, with the reason.
+    /// The runs that are not trusted, and the values and claims that have no verdict because of such runs. Each has a
+    /// reason.
     pub untrusted: Vec<(String, String)>,
     /// Whether the study was shortened.
     pub quick: bool,
     /// The verdicts under each study seed; empty unless the study was repeated under several seeds.
     pub seeds: Vec<SeedVerdicts>,
-    /// Conditions that make results suspicious although no check failed. A warning that several runs share occurs once.
+    /// Conditions that make results suspicious although no check failed. A warning that several runs share is listed
+    /// once.
     pub warnings: Vec<Warning>,
     /// The rows of `flow_summary.csv`.
     pub flows: Vec<FlowSummaryRow>,
-    /// The CPU time of all runs in seconds, including earlier runs, as far as known.
+    /// The CPU time of all runs in seconds, including reused runs. Runs with unknown CPU time are excluded.
     pub cpu_s: f64,
     /// The rows of `expectations.csv`.
     pub expectations: Vec<ExpectationRow>,
-    /// The distinct measured intervals of the points: the start, and the longest duration of a run.
+    /// The distinct measured intervals of the runs: the start, and the end in a run of the full duration.
     pub intervals: Vec<(Duration, Duration)>,
 }
 
@@ -89,17 +92,17 @@ impl StudyOutcome {
         }
     }
 
-    /// Returns the summary as a JSON array.
+    /// Returns the rows of `summary.csv` as a JSON array of objects.
     pub fn to_json(&self) -> serde_json::Value {
         self.rows.iter().map(|row| row_to_json(row, self.quick)).collect()
     }
 }
 
-/// Runs a study into a folder: makes the missing runs, then writes the tables. `stop` ends it early; finished runs are
-/// kept.
+/// Runs a study: executes the runs that `folder` does not contain, stores their records in it, and then writes the
+/// tables. If the caller sets `stop`, the study ends early; finished runs are kept.
 ///
 /// # Errors
-/// See [`StudyError`]. Failed runs are not an error of the study; the outcome contains them.
+/// The errors that [`StudyError`] describes. A failed run does not cause an error; the outcome contains it.
 pub fn run(
     study: &Study,
     laboratory: &dyn Runner,
@@ -299,7 +302,7 @@ fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
     Some((runs, (*texts.first()?).clone()))
 }
 
-/// Returns the study of a scenario that is run without a study: one point with one run, which has exactly this seed.
+/// Returns a study that runs one scenario: one point with one run, which has exactly this seed.
 pub fn single_run_study(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> Study {
     let metrics = single_metrics::SINGLE_METRICS.iter().map(|metric| metric.map(str::to_owned));
     let metrics = metrics.filter_map(|[name, unit, text, expression]| {

@@ -15,18 +15,18 @@ use fullpipe_scenario::schema::{
     self, Error, Errors, Field, FieldKind, Node, NodeContent, Override, SourceLocation, Sources, Table,
 };
 
-/// The user's options.
+/// The user's options for a study, as on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct UserSettings {
     /// The `--set` options, in order. If several options have the same name, the last one applies.
     pub set: Vec<Override>,
-    /// The number of runs per point.
+    /// The number of runs per point (`--runs`); `None` keeps the study's numbers.
     pub runs: Option<u64>,
-    /// The study seed.
+    /// The study seed (`--seed`); `None` keeps the study's own seed.
     pub seed: Option<u64>,
-    /// The number of study seeds under which each run is repeated.
+    /// The number of study seeds under which each run is repeated; `None` keeps the study's number.
     pub seeds: Option<u64>,
-    /// Whether the study is shortened.
+    /// Whether the study is shortened (`--quick`).
     pub quick: bool,
 }
 
@@ -56,7 +56,7 @@ impl Study {
     /// Applies the user's options to the study, and returns messages for the user.
     ///
     /// # Errors
-    /// If a name or a value does not exist; the error contains the nearest one that does.
+    /// If an option refers to a name or a value that the study does not have. The error contains the nearest valid one.
     pub fn apply(&mut self, settings: &UserSettings, laboratory: &dyn Runner) -> Result<Vec<String>, StudyError> {
         let sources = Sources::new("", "", &settings.set);
         let mut applier = Applier { sources, settings, messages: Vec::new() };

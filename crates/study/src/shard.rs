@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
-/// One of several parts of a study.
+/// One of several parts of a study, such as "3/16" for part 3 of 16.
 ///
 /// ```
 /// use fullpipe_study::Shard;
@@ -35,12 +35,12 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The number of the shard, from 1 to [`Shard::count`].
+    /// Returns the number of the shard, from 1 to [`Shard::count`].
     pub fn index(self) -> u32 {
         self.index
     }
 
-    /// The number of all shards.
+    /// Returns the total number of shards.
     pub fn count(self) -> u32 {
         self.count
     }
@@ -84,15 +84,15 @@ fn shard_of(archive: &Archive) -> Result<Option<Shard>, StudyError> {
 /// The result of a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardOutcome {
-    /// The number of runs that were made.
+    /// The number of runs that were executed.
     pub made: usize,
-    /// The number of runs that existed before.
+    /// The number of existing runs that were reused.
     pub reused: usize,
     /// The number of runs of the whole study.
     pub total: usize,
-    /// The runs that failed, with the reason.
+    /// The runs that failed, each with the reason.
     pub failed: Vec<(String, String)>,
-    /// The runs that are not trusted, with the reason.
+    /// The runs that are not trusted, each with the reason.
     pub untrusted: Vec<(String, String)>,
 }
 
@@ -107,10 +107,11 @@ impl ShardOutcome {
     }
 }
 
-/// Makes the missing runs of one shard of a study in a folder. `stop` ends it early; finished runs are kept.
+/// Executes the runs of one shard of a study that `folder` does not contain, and stores their records in it. If the
+/// caller sets `stop`, the function returns early; finished runs are kept.
 ///
 /// # Errors
-/// See [`StudyError`]. Failed runs are not an error; the outcome contains them.
+/// The errors that [`StudyError`] describes. A failed run does not cause an error; the outcome contains it.
 #[allow(clippy::too_many_arguments)]
 pub fn run_shard(
     study: &Study,
@@ -161,12 +162,12 @@ pub fn run_shard(
 }
 
 /// Copies the runs of a study from the folders of its shards to `folder`. The order of `shards` is arbitrary. Several
-/// folders may have the same run. Returns the number of runs. To write the tables, call [`run`](crate::run()) with
-/// [`StudyOptions::only_reuse`] after the merge.
+/// folders may contain the same run. Returns the number of runs of the study. To write the tables, call
+/// [`run`](crate::run()) with [`StudyOptions::only_reuse`] after the merge.
 ///
 /// # Errors
-/// If a folder is of another study or build, or a run of the study is missing from all folders. In the second case, the
-/// message names the shards that are incomplete or not given.
+/// If a folder belongs to another study or another build, or if no folder contains one of the study's runs. In the
+/// second case, the message names the shards that are incomplete or not given.
 pub fn merge(
     study: &Study,
     laboratory: &dyn Runner,

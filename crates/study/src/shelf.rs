@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The location of the files of a study.
+/// Access to the files of a study by name.
 pub trait StudyFiles {
     /// Returns the text of a file with this name in the study's folder.
     ///
@@ -10,10 +10,10 @@ pub trait StudyFiles {
     /// The reason why the file cannot be read, as a sentence without the name.
     fn read(&self, name: &str) -> Result<String, String>;
 
-    /// Returns the name of a file as shown in errors.
+    /// Returns the name of a file for error messages.
     fn display_name(&self, name: &str) -> String;
 
-    /// Returns the folder; `None` if the files are embedded.
+    /// Returns the folder of the study; `None` if the files are embedded.
     fn folder(&self) -> Option<PathBuf>;
 }
 

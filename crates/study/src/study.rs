@@ -17,21 +17,21 @@ pub struct Study {
     pub name: String,
     /// The title: one line for reports.
     pub title: String,
-    /// The publication that the study repeats, if any.
+    /// The publication that the study repeats; empty if there is none.
     pub source: String,
     /// The description for reports.
     pub description: String,
-    /// The seed from which the seeds of runs are derived.
+    /// The source of the seeds of runs.
     pub seeds: SeedSource,
-    /// Seeds of further runs, if the study has exactly one seed. The folder of records contains runs of the same
-    /// scenario with these seeds.
+    /// Seeds of further runs, if [`Study::seeds`] is [`SeedSource::Fixed`]. The folder of records already contains runs
+    /// of the same scenario with these seeds.
     pub more_seeds: Vec<u64>,
     /// The number of study seeds under which each run is repeated.
     pub study_seeds: u64,
-    /// How often the number of runs was increased after the verdict `undecided`.
+    /// The number of times that the number of runs was increased after the verdict `undecided`.
     pub raised: u64,
-    /// The claims that are repeated under several study seeds, with the points to which they refer; empty for the whole
-    /// study.
+    /// The names of the claims whose points are repeated under several study seeds. If the list is empty, the whole
+    /// study is repeated.
     pub robust: Vec<String>,
     /// Whether the study is shortened.
     pub quick: bool,
@@ -39,7 +39,8 @@ pub struct Study {
     pub selected: Vec<String>,
     /// The scenarios by name.
     pub scenarios: Vec<(String, ScenarioSource)>,
-    /// Settings that differ between runs, by name, with one row per run. Rows are counted over all study seeds.
+    /// Settings that differ between runs, by the name of the replications. Each has one row per run; runs are counted
+    /// over all study seeds.
     pub replications: Vec<(String, Vec<Vec<Setting>>)>,
     /// The parameters by name.
     pub parameters: Vec<(String, ParameterRecord)>,
@@ -76,9 +77,10 @@ pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
 /// The source of the seeds of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeedSource {
-    /// Run r has the seed [`fullpipe_units::random::derive_run_seed`] of this number and r, at each point.
+    /// At each point, run r has the seed that [`fullpipe_units::random::derive_run_seed`] derives from this number and
+    /// r.
     Derived(u64),
-    /// The run has this seed; further runs have the seeds in [`Study::more_seeds`].
+    /// The only run of a point has this seed; further runs have the seeds in [`Study::more_seeds`].
     Fixed(u64),
 }
 
@@ -111,7 +113,7 @@ impl SeedSource {
     }
 }
 
-/// A path of a scenario and its value.
+/// A setting of a scenario: the path of a key, and a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// The dotted path of the key.
@@ -133,7 +135,7 @@ pub struct Experiment {
     pub scenario: String,
     /// The fixed settings.
     pub set: Vec<Setting>,
-    /// The name of the replications whose rows the runs of all points use.
+    /// The name of the replications whose rows the runs of all points use; `None` if there are none.
     pub replications: Option<String>,
     /// Additional fixed settings of a shortened study; axes override them.
     pub quick_set: Vec<Setting>,
@@ -142,13 +144,13 @@ pub struct Experiment {
     /// The points, each with the index of a level per axis. `None` means all combinations, where the last axis
     /// varies fastest.
     pub points: Option<Vec<Vec<usize>>>,
-    /// The points of a shortened study, if they differ.
+    /// The points of a shortened study; `None` if they are the same.
     pub quick_points: Option<Vec<Vec<usize>>>,
     /// The number of runs per point.
     pub runs: u64,
-    /// The number of runs per point of a shortened study, if it differs.
+    /// The number of runs per point of a shortened study; `None` if it is the same.
     pub quick_runs: Option<u64>,
-    /// Whether runs that fell behind real time count.
+    /// Whether runs that fell behind real time are included in statistics.
     pub late_runs: LateRuns,
 }
 
@@ -198,7 +200,7 @@ impl Experiment {
         }
     }
 
-    /// Returns whether the runs of a point are in real time.
+    /// Returns whether the runs of a point are in real time. `levels` contains the index of a level per axis.
     pub fn is_real_time(&self, levels: &[usize]) -> bool {
         self.axis(CLOCK_AXIS).is_some_and(|(index, axis)| {
             levels.get(index).and_then(|level| axis.levels.get(*level)).is_some_and(|level| level.label == "real")
@@ -212,7 +214,7 @@ impl Experiment {
         self.replications.as_deref().into_iter().chain(levels.filter_map(|level| level.replications.as_deref()))
     }
 
-    /// Returns the axis with this name and its position.
+    /// Returns the axis with this name and its index; `None` if there is none.
     pub fn axis(&self, name: &str) -> Option<(usize, &Axis)> {
         self.axes.iter().enumerate().find(|(_, axis)| axis.name == name)
     }
@@ -238,11 +240,11 @@ pub struct Axis {
 pub struct Level {
     /// The text of the level in tables and points.
     pub label: String,
-    /// The value for the paths of the axis, if any.
+    /// The value for the paths of the axis; `None` if the level has only other settings.
     pub value: Option<Node>,
     /// The other settings of the level.
     pub set: Vec<Setting>,
-    /// The name of the replications whose rows the level's runs use.
+    /// The name of the replications whose rows the level's runs use; `None` if there are none.
     pub replications: Option<String>,
 }
 
@@ -252,7 +254,7 @@ impl Level {
         self.label == label_of(node) || self.value.as_ref() == Some(node)
     }
 
-    /// Returns the level as a number, if its label or its value is a number.
+    /// Returns the level as a number; `None` if neither its value nor its label is a number.
     pub fn number(&self) -> Option<f64> {
         let of_label = || self.label.parse::<f64>().ok().filter(|number| number.is_finite());
         self.value.as_ref().and_then(number_of).or_else(of_label)
@@ -291,8 +293,8 @@ impl Metric {
         self.experiments.is_empty() || self.experiments.iter().any(|name| name == experiment)
     }
 
-    /// Returns the method that predicts a mean of other runs. Draws are used if the metric is a ratio or a share (no
-    /// unit, or %), a median or a percentile; otherwise Student's t is used.
+    /// Returns the method that predicts a mean of other runs of the same system. It is resampling if the metric is a
+    /// ratio or a share (no unit, or %), a median or a percentile. Otherwise it is Student's t.
     pub fn prediction(&self) -> Prediction {
         let by_draws = self.unit.is_empty() || self.unit == "%" || self.expression.uses_quantiles();
         if by_draws { Prediction::Resampling } else { Prediction::Student }
@@ -329,13 +331,13 @@ pub struct PublishedResult {
     pub value: f64,
     /// The permitted difference from the interval of the measured mean.
     pub tolerance: Tolerance,
-    /// The number of runs behind the published value; `None` if the value is exact.
+    /// The number of runs of which the published value is the mean; `None` if the value is exact.
     pub runs: Option<u64>,
-    /// The publication.
+    /// The publication that contains the value.
     pub source: String,
     /// A note for readers.
     pub note: String,
-    /// The claim that explains a difference; empty if there is none.
+    /// The name of the claim that explains a difference; empty if there is none.
     pub explained_by: String,
 }
 
@@ -358,7 +360,7 @@ impl Tolerance {
         }
     }
 
-    /// Returns the tolerance in the unit of a published value.
+    /// Returns the tolerance for a published value, in the unit of that value.
     pub fn absolute(self, published: f64) -> f64 {
         match self {
             Tolerance::Percent(percent) => published.abs() * percent / 100.0,
@@ -377,22 +379,22 @@ impl std::fmt::Display for Tolerance {
 }
 
 impl Study {
-    /// Returns the experiment with this name.
+    /// Returns the experiment with this name; `None` if there is none.
     pub fn experiment(&self, name: &str) -> Option<&Experiment> {
         self.experiments.iter().find(|experiment| experiment.name == name)
     }
 
-    /// Returns whether runs of this experiment count even if they fell behind real time.
+    /// Returns whether statistics include runs of this experiment that fell behind real time.
     pub fn counts_late_runs(&self, experiment: &str) -> bool {
         self.experiment(experiment).is_some_and(|experiment| experiment.late_runs == LateRuns::Count)
     }
 
-    /// Returns the rows of the replications with this name.
+    /// Returns the rows of the replications with this name; `None` if there are none.
     pub fn replications(&self, name: &str) -> Option<&[Vec<Setting>]> {
         self.replications.iter().find(|(known, _)| known == name).map(|(_, rows)| rows.as_slice())
     }
 
-    /// Returns the claim with this name.
+    /// Returns the claim with this name; `None` if there is none.
     pub fn claim(&self, name: &str) -> Option<&Claim> {
         self.claims.iter().find(|claim| claim.name == name)
     }
@@ -435,17 +437,17 @@ pub struct Expectation {
     pub metric: String,
     /// The unit of the bounds.
     pub unit: String,
-    /// The smallest accepted value.
+    /// The smallest accepted value, in `unit`; `None` if there is no lower bound.
     pub min: Option<f64>,
-    /// The largest accepted value.
+    /// The largest accepted value, in `unit`; `None` if there is no upper bound.
     pub max: Option<f64>,
-    /// The subjects of the metric.
+    /// The flows or points to which the bounds apply.
     pub of: ExpectationTarget,
     /// The table in the study's file; `None` if the expectation is in a scenario's file.
     pub record: Option<ExpectRecord>,
 }
 
-/// The subjects of an expectation.
+/// The flows or points to which an expectation applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectationTarget {
     /// Directions of flows of a single run: a pattern of names, which may end with `.reverse`.
@@ -454,7 +456,7 @@ pub enum ExpectationTarget {
     Points {
         /// The names of the experiments; empty for all.
         experiments: Vec<String>,
-        /// Axes with the accepted labels of their values.
+        /// Names of axes, each with the labels of the levels that are selected.
         filters: Vec<(String, Vec<String>)>,
     },
 }

@@ -46,16 +46,17 @@ pub fn row_to_json(row: &SummaryRow, quick: bool) -> Value {
     Value::Object(cells.chain(quick).collect())
 }
 
-/// The verdicts on a published value or a claim in a study that was repeated under several study seeds.
+/// The verdicts on one published value or claim in a study that was repeated under several study seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeedVerdicts {
     /// The point and the metric, or the claim.
     pub name: String,
     /// The verdict of all runs together.
     pub pooled: Verdict,
-    /// The verdict under each study seed.
+    /// The verdict under each study seed; `None` if there is no verdict under that seed.
     pub of_seeds: Vec<Option<Verdict>>,
-    /// The CPU time of the runs behind these verdicts in seconds, if all are known.
+    /// The CPU time in seconds of the runs from which the verdicts are computed; `None` if the time of one of them is
+    /// unknown.
     pub cpu_s: Option<f64>,
 }
 

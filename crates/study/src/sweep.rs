@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
-/// Receives the progress of a study, from one thread.
+/// Receives the progress of a study. All methods are called from the same thread.
 pub trait StudyObserver {
-    /// Called when the study begins.
+    /// Called when the study begins; `total` is the number of runs.
     fn on_planned(&mut self, _total: usize) {}
     /// Called when a run is finished.
     fn on_run_finished(&mut self, _run: &FinishedRun<'_>) {}
@@ -29,14 +29,14 @@ pub trait StudyObserver {
 
 impl StudyObserver for () {}
 
-/// A finished run.
+/// A finished run and the progress of the study.
 #[derive(Clone, Copy, Debug)]
 pub struct FinishedRun<'a> {
     /// The number of finished runs so far.
     pub finished: usize,
-    /// The number of all runs.
+    /// The total number of runs.
     pub total: usize,
-    /// The first point of the run and its number there.
+    /// The label of the first point that uses the run, and the number of the run at this point.
     pub label: &'a str,
     /// The key of the run.
     pub key: &'a str,
@@ -44,7 +44,7 @@ pub struct FinishedRun<'a> {
     pub seed: u64,
     /// Whether the run is an earlier one that was reused.
     pub reused: bool,
-    /// The reason for the failure, if the run failed.
+    /// The reason for the failure; `None` if the run did not fail.
     pub failure: Option<&'a str>,
 }
 

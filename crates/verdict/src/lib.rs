@@ -17,9 +17,9 @@ use crate::statistics::{
 use fullpipe_archive::Verdict;
 use fullpipe_units::RandomStream;
 
-/// The minimum number of replications of a stochastic point for a verdict.
+/// The minimum number of replications that a verdict on a stochastic point requires.
 pub const MIN_REPLICATIONS: usize = 10;
-/// The minimum number of replications if the values are skewed.
+/// The minimum number of replications if the values are skewed ([`is_skewed`]).
 pub const MIN_REPLICATIONS_SKEWED: usize = 30;
 /// The minimum number of replications if a claim has more than [`MANY_PARTS_THRESHOLD`] parts.
 pub const MIN_REPLICATIONS_MANY_PARTS: usize = 20;
@@ -31,7 +31,7 @@ pub const MANY_PARTS_THRESHOLD: usize = 5;
 pub struct Judgment {
     /// The verdict.
     pub verdict: Verdict,
-    /// The reason, unless the numbers show it.
+    /// The reason for the verdict; `None` if the interval and the published value show it.
     pub note: Option<String>,
 }
 
@@ -44,39 +44,40 @@ impl Judgment {
 /// A value from a publication.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PublishedValue {
-    /// The value.
+    /// The value, in the unit of the metric.
     pub value: f64,
-    /// The permitted difference, in the unit of the value.
+    /// The permitted difference from the published value, in the same unit.
     pub tolerance: f64,
-    /// The number of runs of which the value is the mean; `None` if it is exact.
+    /// The number of runs of which the value is the mean; `None` if the value is exact.
     pub runs: Option<u64>,
-    /// The method that predicts the mean of that number of runs from ours.
+    /// The method that predicts the mean of `runs` other runs from the measured values.
     pub prediction: Prediction,
 }
 
 /// The method that predicts a mean of other runs of the same system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prediction {
-    /// By Student's t: mean ± t·s·sqrt(1/n + 1/m).
+    /// Student's t: mean ± t·s·sqrt(1/n + 1/m). The n measured runs have the standard deviation s; m is the number of
+    /// other runs.
     #[default]
     Student,
-    /// By resampling our runs: for ratios, shares, medians and percentiles.
+    /// Resampling of the measured runs, for ratios, shares, medians and percentiles.
     Resampling,
 }
 
 /// The values that were measured at one point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PointMeasurement<'a> {
-    /// The value of a run that drew no random number.
+    /// The value of a run that drew no random numbers.
     Deterministic(f64),
     /// The values of the replications.
     Stochastic(&'a [f64]),
-    /// The values of the replications; only some of the runs have a retransmission time-out, an outage or a stall.
+    /// The values of the replications, of which some but not all have a retransmission timeout, an outage or a stall.
     Mixed(&'a [f64]),
 }
 
-/// Returns whether values are so skewed that a claim needs [`MIN_REPLICATIONS_SKEWED`] replications: |sample skewness|
-/// > 1.
+/// Returns whether values are so skewed that a claim needs [`MIN_REPLICATIONS_SKEWED`] replications: the absolute value
+/// of the sample skewness is greater than 1.
 pub fn is_skewed(values: &[f64]) -> bool {
     skewness(values).is_some_and(|skewness| skewness.abs() > 1.0)
 }
@@ -166,7 +167,7 @@ fn explained_by_draws(values: &[f64], value: f64, m: u64, k: u64) -> Option<bool
 }
 
 /// Judges the measured values of a point against a published value. `raised` is the number of times that the number of
-/// runs was increased after `undecided`.
+/// runs was increased after the verdict `undecided`.
 pub fn judge_published(measured: PointMeasurement<'_>, published: &PublishedValue, raised: u64) -> Judgment {
     let PublishedValue { value, tolerance, runs, prediction } = *published;
     let values = match measured {
@@ -207,22 +208,22 @@ pub fn judge_published(measured: PointMeasurement<'_>, published: &PublishedValu
     Judgment::new(Verdict::Differs, None)
 }
 
-/// The logical combination of the parts of a claim.
+/// A logical combination of the parts of a claim, which are comparisons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Formula {
-    /// The part with this number, from 0: a comparison.
+    /// The part with this number, from 0.
     Part(usize),
-    /// All operands must hold.
+    /// The conjunction: all operands must hold.
     All(Vec<Formula>),
-    /// At least one operand must hold.
+    /// The disjunction: at least one operand must hold.
     Any(Vec<Formula>),
-    /// The operand must not hold.
+    /// The negation: the operand must not hold.
     Not(Box<Formula>),
 }
 
 impl Formula {
-    /// Returns whether the claim holds if its parts have these truth values; `None` if a truth value that is needed for
-    /// the decision is missing.
+    /// Returns whether the claim holds if its parts have these truth values, by number of the part. `None` if a truth
+    /// value that the decision requires is missing.
     pub fn holds(&self, truths: &[Option<bool>]) -> Option<bool> {
         let any = |formulas: &[Formula], decisive: bool| {
             let mut missing = false;
@@ -253,13 +254,13 @@ impl Formula {
     }
 }
 
-/// The numbers of resamples for which a condition holds and does not hold. Resamples without a truth value are not
-/// counted.
+/// The number of resamples for which a condition holds, and the number for which it does not. Resamples without a truth
+/// value are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResampleCount {
-    /// Resamples for which it holds.
+    /// Number of resamples for which the condition holds.
     pub holds: usize,
-    /// Resamples for which it does not hold.
+    /// Number of resamples for which the condition does not hold.
     pub fails: usize,
 }
 
@@ -273,14 +274,16 @@ impl ResampleCount {
         }
     }
 
-    /// Returns the share of resamples for which the condition holds.
+    /// Returns the support of the condition: the share of all [`RESAMPLE_COUNT`] resamples for which the condition
+    /// holds.
     pub fn support(self) -> f64 {
         self.holds as f64 / RESAMPLE_COUNT as f64
     }
 }
 
-/// Counts the resamples for which one part of a claim holds. It stops when neither outcome can reach the share 1 -
-/// a(n), because the verdict on the part is then final.
+/// Counts the resamples for which one part of a claim holds. `holds` receives a resample and returns the truth value of
+/// the part; `None` if it is missing. Counting stops when neither outcome can reach the share 1 - a(n)
+/// ([`expanded_tail_probability`]), because the verdict on the part is then final.
 pub fn count_resamples(resamples: &Resamples, mut holds: impl FnMut(&[u32]) -> Option<bool>) -> ResampleCount {
     let limit = expanded_tail_probability(resamples.replications(), 1) * RESAMPLE_COUNT as f64;
     let mut count = ResampleCount::default();
@@ -293,31 +296,33 @@ pub fn count_resamples(resamples: &Resamples, mut holds: impl FnMut(&[u32]) -> O
     count
 }
 
-/// The replications from which a claim is judged.
+/// Properties of the replications from which a claim is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replications {
-    /// The smallest number of complete replications; `None` if all points are deterministic.
+    /// The smallest number of complete replications of a point; `None` if all points are deterministic.
     pub n: Option<usize>,
-    /// Whether the values of a metric at a point are skewed.
+    /// Whether the values of at least one metric at one point are skewed ([`is_skewed`]).
     pub skewed: bool,
-    /// Whether only some of the runs at a point have a retransmission time-out, an outage or a stall.
+    /// Whether there is a point at which some but not all runs have a retransmission timeout, an outage or a stall.
     pub mixed: bool,
-    /// The number of times that the number of runs was increased after `undecided`.
+    /// The number of times that the number of runs was increased after the verdict `undecided`.
     pub raised: u64,
 }
 
-/// The verdict on a claim.
+/// The verdict on a claim, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimJudgment {
     /// The verdict.
     pub verdict: Verdict,
-    /// The number of the part that decides; `None` if the claim has one part or no single part decides.
+    /// The number of the part that decides the verdict, from 0; `None` if the claim has only one part or if no single
+    /// part decides.
     pub deciding: Option<usize>,
-    /// The reason for `undecided`, unless it is the support.
+    /// The reason for the verdict `undecided`; `None` for other verdicts, and if the reason is the support.
     pub note: Option<String>,
 }
 
-/// Judges a claim over deterministic points only; `None` if a value that is needed for the decision is missing.
+/// Judges a claim that refers only to deterministic points. Returns `None` if a truth value that the decision requires
+/// is missing.
 pub fn judge_deterministic(formula: &Formula, truths: &[Option<bool>]) -> Option<ClaimJudgment> {
     let holds = formula.holds(truths)?;
     let verdict = if holds { Verdict::Match } else { Verdict::Refuted };
@@ -333,11 +338,12 @@ pub fn judge_deterministic(formula: &Formula, truths: &[Option<bool>]) -> Option
     Some(ClaimJudgment { verdict, deciding: deciding.filter(|_| several), note: None })
 }
 
-/// The minimum number of the `PHASE_RUNS` runs with random starts that must agree with the deterministic run.
+/// The minimum number of runs with random start times that must agree with the deterministic run. The crate `study`
+/// executes ten such runs (`PHASE_RUNS`).
 pub const MIN_PHASE_AGREEMENT: u64 = 9;
 
-/// Judges a claim over deterministic points after runs with random starts. The claim becomes undecided if too few of
-/// them agree.
+/// Returns the verdict on a claim over deterministic points after `runs` runs with random start times. The verdict
+/// becomes `undecided` if fewer than [`MIN_PHASE_AGREEMENT`] of these runs agree with `judgment`.
 pub fn judge_phase(judgment: ClaimJudgment, agree: u64, runs: u64) -> ClaimJudgment {
     if agree >= MIN_PHASE_AGREEMENT {
         return judgment;
@@ -353,9 +359,9 @@ pub fn missing_replications_reason(formula: &Formula, replications: &Replication
     too_few(replications.n?, for_skewness, replications.mixed, formula.parts().len())
 }
 
-/// Judges a claim from the resamples for which its parts hold. With n replications, a part holds if its support is at
-/// least 1 - a(n), and does not hold if its support is at most a(n). If one of k parts decides, its threshold is a(n,
-/// k).
+/// Judges a claim from `counts`, the counts of resamples by part. With n replications, a part holds if its support is
+/// at least 1 - a(n). It does not hold if its support is at most a(n). If one of k parts decides, its threshold is a(n,
+/// k). [`expanded_tail_probability`] defines a(n) = a(n, 1) and a(n, k).
 pub fn judge_claim(formula: &Formula, counts: &[ResampleCount], replications: &Replications) -> ClaimJudgment {
     let undecided = |note| ClaimJudgment { verdict: Verdict::Undecided, deciding: None, note };
     if let Some(missing) = missing_replications_reason(formula, replications) {
@@ -367,9 +373,9 @@ pub fn judge_claim(formula: &Formula, counts: &[ResampleCount], replications: &R
     ClaimJudgment { verdict, deciding: deciding.filter(|_| counts.len() > 1), note: None }
 }
 
-/// Judges a refuted claim about a published value again. It stays refuted only if at most 2.5 % of the draws satisfy
-/// it. A draw is the mean of as many of our runs as the publication has. `count` counts draws of `m` runs, independent
-/// at each point.
+/// Judges a refuted claim about a published value again. The claim stays refuted only if at most 2.5 % of the draws
+/// satisfy it; otherwise it is `undecided`. A draw is a mean of `m` measured runs, drawn independently at each point.
+/// `m` is the publication's number of runs. `count` counts the draws.
 pub fn judge_refuted(count: ResampleCount, m: u64) -> Judgment {
     if count.support() <= 0.025 {
         return Judgment::new(Verdict::Refuted, None);

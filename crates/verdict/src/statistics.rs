@@ -11,14 +11,14 @@
 
 use fullpipe_units::{RandomStream, math};
 
-/// Statistics of the runs of one point.
+/// Statistics of the values of one metric over the runs of one point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampleStatistics {
     /// Number of values.
     pub n: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Half the width of the 95 % interval of the mean; `None` for one value.
+    /// Half the width of the 95 % confidence interval of the mean (Student's t); `None` for one value.
     pub ci95: Option<f64>,
     /// Smallest value.
     pub min: f64,
@@ -28,7 +28,7 @@ pub struct SampleStatistics {
     pub max: f64,
 }
 
-/// Statistics of `values`, which must be finite; `None` if there are none.
+/// Returns statistics of `values`, which must be finite; `None` if there are no values.
 pub fn summarize(values: &[f64]) -> Option<SampleStatistics> {
     let mean = mean(values)?;
     let mut sorted = values.to_vec();
@@ -43,7 +43,7 @@ pub fn summarize(values: &[f64]) -> Option<SampleStatistics> {
     })
 }
 
-/// Returns the arithmetic mean; `None` without values. Exact if all values are equal.
+/// Returns the arithmetic mean; `None` without values. The mean is exact if all values are equal.
 pub fn mean(values: &[f64]) -> Option<f64> {
     let first = *values.first()?;
     // Sums the deviations from the first value: for equal values the sum is exactly zero.
@@ -77,7 +77,7 @@ pub fn quantile(values: &[f64], probability: f64) -> Option<f64> {
     quantile_of_sorted(&sorted, probability)
 }
 
-/// Like [`quantile`], for sorted values.
+/// Returns the same result as [`quantile`], for values in ascending order.
 pub fn quantile_of_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = probability.clamp(0.0, 1.0) * last as f64;
@@ -91,8 +91,8 @@ fn half_width_95(values: &[f64], mean: f64) -> Option<f64> {
     variance(values, mean).map(|variance| student_t_quantile(n - 1, 0.95) * (variance / n as f64).sqrt())
 }
 
-/// Returns the adjusted sample skewness, G1 = sqrt(n (n - 1)) / (n - 2) m3 / m2^(3/2) (Joanes and Gill 1998); `None`
-/// for fewer than three values, or if all are equal.
+/// Returns the adjusted sample skewness, G1 = sqrt(n (n - 1)) / (n - 2) m3 / m2^(3/2) (Joanes and Gill 1998). m2 and m3
+/// are the second and third central moments. `None` for fewer than three values, or if all values are equal.
 pub fn skewness(values: &[f64]) -> Option<f64> {
     let (n, mean) = (values.len() as f64, mean(values)?);
     let moment = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / n;
@@ -101,8 +101,9 @@ pub fn skewness(values: &[f64]) -> Option<f64> {
 }
 
 /// Returns the share of resamples that the percentile bootstrap excludes at each end: a(n, k) = Phi(-sqrt(n / (n - 1))
-/// t(1 - 0.025 / k, n - 1)). With this share, the interval of n values is as wide as Student's (Hesterberg 2015, "What
-/// teachers should know about the bootstrap", section 4.3.3), for k simultaneous tests. 0 for fewer than two values.
+/// t(1 - 0.025 / k, n - 1)). With this share, the interval of n values is as wide as Student's for k simultaneous
+/// tests. See section 4.3.3 of Hesterberg 2015, "What teachers should know about the bootstrap". Returns 0 for fewer
+/// than two values.
 pub fn expanded_tail_probability(n: usize, k: u64) -> f64 {
     if n < 2 {
         return 0.0;
@@ -115,8 +116,8 @@ pub fn expanded_tail_probability(n: usize, k: u64) -> f64 {
 /// The number of resamples of a bootstrap.
 pub const RESAMPLE_COUNT: usize = 10_000;
 
-/// Samples with replacement of the numbers of n replications, drawn from the stream `bootstrap`. They depend only on n
-/// and the name, so equal calls draw equal samples.
+/// Bootstrap resamples of n replications: samples with replacement of the numbers 0 to n - 1, drawn from the random
+/// stream `bootstrap`. They depend only on the name, n and the sample size, so equal calls draw equal samples.
 #[derive(Clone, Debug)]
 pub struct Resamples {
     n: usize,
@@ -126,13 +127,13 @@ pub struct Resamples {
 }
 
 impl Resamples {
-    /// Draws [`RESAMPLE_COUNT`] samples of n replications. Resamples with other names are independent.
+    /// Draws [`RESAMPLE_COUNT`] samples of n replications. Resamples with different names are independent.
     pub fn new(name: &str, n: usize) -> Self {
         Resamples::with_size(name, n, n)
     }
 
-    /// Like [`Resamples::new`], with samples of another size: possible results of a publication with `size` runs of the
-    /// same system.
+    /// Draws [`RESAMPLE_COUNT`] samples, each of `size` of the n replications. A sample represents a possible result of
+    /// a publication with `size` runs of the same system.
     pub fn with_size(name: &str, n: usize, size: usize) -> Self {
         let mut stream = RandomStream::new(0, name, "bootstrap");
         let indices = (0..if n == 0 { 0 } else { RESAMPLE_COUNT * size })
@@ -141,25 +142,25 @@ impl Resamples {
         Resamples { n, size, indices }
     }
 
-    /// Returns the number of replications.
+    /// Returns the number of replications, n.
     pub fn replications(&self) -> usize {
         self.n
     }
 
-    /// Returns the sample with this number, which must be below [`RESAMPLE_COUNT`].
+    /// Returns the sample with this number, from 0. The sample is empty if the number is not below [`RESAMPLE_COUNT`].
     pub fn get(&self, number: usize) -> &[u32] {
         self.indices.get(number * self.size..(number + 1) * self.size).unwrap_or_default()
     }
 
-    /// Returns the samples; each contains numbers of replications from 0. There are none without replications.
+    /// Returns the samples. Each sample contains numbers of replications, from 0. There are no samples if n is 0.
     pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
         self.indices.chunks_exact(self.size.max(1))
     }
 }
 
-/// Returns the 95 % interval of a statistic of n replications, by the percentile bootstrap with expanded percentiles.
-/// `statistic` receives the numbers of the replications of a resample. `None` for fewer than two replications, or if
-/// the statistic is not finite for a resample.
+/// Returns the 95 % confidence interval of a statistic of n replications, by the percentile bootstrap with expanded
+/// percentiles ([`expanded_tail_probability`]). `statistic` receives the numbers of the replications in a resample,
+/// from 0. `None` for fewer than two replications, or if the statistic of a resample is not finite.
 pub fn bootstrap_interval(resamples: &Resamples, statistic: impl FnMut(&[u32]) -> f64) -> Option<(f64, f64)> {
     if resamples.replications() < 2 {
         return None;
@@ -173,9 +174,9 @@ pub fn bootstrap_interval(resamples: &Resamples, statistic: impl FnMut(&[u32]) -
     Some((quantile_of_sorted(&results, tail)?, quantile_of_sorted(&results, 1.0 - tail)?))
 }
 
-/// Returns the 95 % interval of a quantile over runs by order statistics (David and Nagaraja 2003, section 7.1),
-/// without an assumption about the distribution. `None` if there are too few runs: a median needs 6, a 95th percentile
-/// 72.
+/// Returns the 95 % confidence interval of a quantile over runs by order statistics (David and Nagaraja 2003, section
+/// 7.1). The interval does not assume a distribution. `None` if there are too few runs: a median needs 6 runs, and a
+/// 95th percentile needs 72.
 pub fn quantile_interval(values: &[f64], probability: f64) -> Option<(f64, f64)> {
     let n = values.len();
     let mut sorted = values.to_vec();
@@ -192,13 +193,14 @@ pub fn quantile_interval(values: &[f64], probability: f64) -> Option<(f64, f64)>
     Some((*sorted.get(below)?, *sorted.get(above)?))
 }
 
-/// Returns the upper 95 % bound of the share of runs with an event if none of n runs had it (the rule of three).
+/// Returns the upper 95 % confidence bound of the share of runs with an event that none of n runs had (the rule of
+/// three).
 pub fn upper_bound_of_share(n: usize) -> f64 {
     (3.0 / n as f64).min(1.0)
 }
 
-/// Returns the t for which Student's distribution has the probability `confidence` (between 0 and 1) within ±t.
-/// Infinite for zero degrees of freedom.
+/// Returns the value t for which a variable with Student's distribution is within ±t with probability `confidence`,
+/// between 0 and 1. Returns infinity for zero degrees of freedom.
 pub fn student_t_quantile(degrees_of_freedom: usize, confidence: f64) -> f64 {
     if degrees_of_freedom == 0 {
         return f64::INFINITY;

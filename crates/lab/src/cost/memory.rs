@@ -13,7 +13,7 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, QuicStack, Transport};
 use std::collections::BTreeMap;
 
-/// Memory of the program itself, in bytes: the peak of a run of `quick-start`.
+/// Memory of the program itself, in bytes: the peak memory of a run of the scenario `quick-start`.
 pub const PROCESS_BYTES: f64 = 13e6;
 
 /// Mean ratio of the capacity of a vector to its length. A full vector doubles its capacity.
@@ -40,13 +40,13 @@ const TUNNEL_BYTES: f64 = 1.2e6;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryPart {
-    /// The kind of objects, in the plural.
+    /// Name of the kind of objects, in the plural, such as "flows".
     pub what: &'static str,
     /// Number of objects.
     pub count: f64,
     /// Memory of each object in bytes.
     pub bytes_each: f64,
-    /// Whether this is an upper bound.
+    /// Whether the values are upper bounds rather than estimates.
     pub is_bound: bool,
     /// Whether events access all of this memory in turn, so that it competes for the caches.
     pub(super) is_visited: bool,

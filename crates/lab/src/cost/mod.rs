@@ -56,9 +56,9 @@ mod weight {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Cost {
-    /// Events that the calendar executes, as in `run.json`.
+    /// Number of events that the calendar executes, as in `run.json`.
     pub events: f64,
-    /// CPU time of the events, in units of one event of the benchmark `tcp-1`.
+    /// CPU time of the events. The unit is the CPU time of one event of the benchmark `tcp-1`.
     pub work: f64,
     /// The parts of the peak memory, the largest first.
     pub memory: Vec<MemoryPart>,
@@ -106,13 +106,13 @@ impl Cost {
         PROCESS_BYTES + self.memory.iter().map(MemoryPart::bytes).sum::<f64>()
     }
 
-    /// Returns the part of the peak memory that is estimated and not only bounded, in bytes.
+    /// Returns the peak memory in bytes, without the parts for which only an upper bound is known.
     pub fn estimated_bytes(&self) -> f64 {
         let certain = self.memory.iter().filter(|part| !part.is_bound);
         PROCESS_BYTES + certain.map(MemoryPart::bytes).sum::<f64>()
     }
 
-    /// Returns the largest part of the memory.
+    /// Returns the largest part of the memory; `None` if there are no parts.
     pub fn largest_part(&self) -> Option<&MemoryPart> {
         self.memory.first()
     }

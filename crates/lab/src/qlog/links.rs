@@ -20,9 +20,9 @@ pub(super) type PendingChanges = Arc<Mutex<BTreeMap<(Instant, u64), LinkChange>>
 /// A change of a link's queue, a drop or a mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LinkChange {
-    /// A frame with this number of bytes enters the queue.
+    /// A frame with this number of bytes enters the queue of this link.
     Enqueued(LinkId, u32),
-    /// A frame with this number of bytes leaves the queue.
+    /// A frame with this number of bytes leaves the queue of this link.
     Dequeued(LinkId, u32),
     Dropped {
         link: Option<LinkId>,

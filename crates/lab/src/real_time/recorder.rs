@@ -15,7 +15,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-/// Name of the file.
+/// Name of the file with the recorded arrivals.
 pub const ARRIVALS_FILE: &str = "arrivals.pcapng";
 
 /// Bytes written to the disk per call.

@@ -29,11 +29,11 @@ use std::sync::Arc;
 /// The result of a replay.
 #[derive(Debug)]
 pub struct ReplayOutcome {
-    /// The outcome of the model.
+    /// The outcome of the modeled network.
     pub outcome: Outcome,
-    /// Frames that did not enter the model.
+    /// Recorded frames that did not enter the model.
     pub refused: RefusedFrames,
-    /// ICMP messages and resets that nodes of the model sent to real hosts.
+    /// ICMP messages and TCP resets that nodes of the model sent to real hosts.
     pub answered: IcmpRecord,
     /// Number of arrivals in the file.
     pub arrivals: u64,
@@ -43,7 +43,8 @@ pub struct ReplayOutcome {
 /// second of virtual time and returns true to stop the replay.
 ///
 /// # Errors
-/// The errors of [`crate::prepare`], and an error if the file is damaged or has other hosts.
+/// The errors of [`crate::prepare`], and an error if the file is damaged or its hosts differ from those of the
+/// scenario.
 pub fn replay(
     scenario: Arc<Scenario>,
     options: &Options,

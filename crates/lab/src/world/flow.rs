@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Creates the endpoints of a flow.
 #[derive(Debug)]
 pub(crate) enum EndpointFactory {
-    /// No endpoints are needed: the applications send datagrams over UDP.
+    /// The flow needs no endpoints, because its applications send datagrams over UDP.
     None,
     Tcp(TcpFactory),
     QuicModel(Box<ModelFactory>),

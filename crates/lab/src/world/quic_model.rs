@@ -158,7 +158,7 @@ impl ModelEndpoint {
 /// The state of an endpoint after it has sent all pending datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputState {
-    /// The application has events, which sending has produced.
+    /// Sending has produced events for the application.
     HasEvents,
     /// The endpoint waits for a packet or a timer.
     Idle,

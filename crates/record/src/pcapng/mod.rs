@@ -46,18 +46,18 @@ pub enum LinkType {
     Raw = 101,
 }
 
-/// The producer of the capture; empty strings are omitted.
+/// The system and the program that write the capture. Empty strings are omitted from the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SectionHeader<'a> {
-    /// The hardware.
+    /// Description of the hardware.
     pub hardware: &'a str,
-    /// The operating system.
+    /// Name of the operating system.
     pub system: &'a str,
-    /// The program.
+    /// Name of the program.
     pub application: &'a str,
 }
 
-/// An interface at which packets were captured; empty strings are omitted.
+/// An interface at which packets are captured. Empty strings are omitted from the file.
 #[derive(Clone, Copy, Debug)]
 pub struct InterfaceDescription<'a> {
     /// Name of the interface.
@@ -102,10 +102,10 @@ pub struct PcapngWriter<W> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Returns a writer and writes the section header.
+    /// Creates a writer and writes the section header to `out`.
     ///
     /// # Errors
-    /// Returns the errors of the writer.
+    /// Returns the errors of `out`.
     pub fn new(out: W, section: &SectionHeader<'_>) -> io::Result<Self> {
         let mut writer = PcapngWriter { out, block: Vec::new(), interfaces: Vec::new(), failed: false };
         writer.begin(SECTION_HEADER);
@@ -123,10 +123,10 @@ impl<W: Write> PcapngWriter<W> {
         Ok(writer)
     }
 
-    /// Writes the description of another interface and returns the interface's number.
+    /// Writes the description of a further interface, and returns the number of this interface.
     ///
     /// # Errors
-    /// Returns the errors of the writer, and [`io::ErrorKind::BrokenPipe`] after an earlier error.
+    /// Returns the errors of the underlying writer, and [`io::ErrorKind::BrokenPipe`] after an earlier error.
     pub fn write_interface(&mut self, interface: &InterfaceDescription<'_>) -> io::Result<u32> {
         self.begin(INTERFACE_DESCRIPTION);
         self.short(interface.link_type as u16);
@@ -141,12 +141,12 @@ impl<W: Write> PcapngWriter<W> {
         Ok(self.interfaces.len() as u32 - 1)
     }
 
-    /// Writes a packet of `original_bytes` bytes. `bytes` contains the first bytes of the packet and is truncated to
-    /// the snap length of the interface.
+    /// Writes a packet of `original_bytes` bytes. `bytes` contains all or the first bytes of the packet, and is
+    /// truncated to the snap length of the interface.
     ///
     /// # Errors
-    /// Returns the errors of the writer; [`io::ErrorKind::InvalidInput`] for an interface that was not described;
-    /// [`io::ErrorKind::BrokenPipe`] after an earlier error of the writer.
+    /// Returns the errors of the underlying writer, and [`io::ErrorKind::BrokenPipe`] after an earlier error of that
+    /// writer. Returns [`io::ErrorKind::InvalidInput`] for an interface that was not described.
     pub fn write_packet(
         &mut self,
         interface: u32,

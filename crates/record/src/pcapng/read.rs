@@ -15,7 +15,7 @@ const FRAMING_BYTES: usize = 12;
 /// The reason why a capture cannot be read, and the position of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PcapngError {
-    /// Offset of the incorrect block in the file.
+    /// Offset of the incorrect block from the start of the file, in bytes.
     pub offset_bytes: usize,
     /// The reason.
     pub reason: &'static str,
@@ -39,11 +39,11 @@ pub enum Block<'a> {
         /// The type of the first header of the packets.
         link_type: LinkType,
     },
-    /// A captured packet.
+    /// A captured packet, in an Enhanced Packet Block.
     Packet {
         /// Number of the interface, which an earlier block describes.
         interface: u32,
-        /// Time of the packet.
+        /// Time of the packet, from the start of the run.
         at: Instant,
         /// The whole packet.
         bytes: &'a [u8],
@@ -52,12 +52,12 @@ pub enum Block<'a> {
     InterfaceStatistics {
         /// Number of the interface, which an earlier block describes.
         interface: u32,
-        /// Time at which the capture ended.
+        /// Time at which the capture ended, from the start of the run.
         at: Instant,
     },
 }
 
-/// Reads a capture from memory, block by block. After an error, the reader returns no more blocks.
+/// Reads a capture from memory, block by block, as an iterator. After an error, the iterator returns no more blocks.
 #[derive(Clone, Debug)]
 pub struct PcapngReader<'a> {
     file: &'a [u8],
@@ -67,7 +67,7 @@ pub struct PcapngReader<'a> {
 }
 
 impl<'a> PcapngReader<'a> {
-    /// Returns a reader of a file's bytes.
+    /// Creates a reader of the bytes of a file.
     pub fn new(file: &'a [u8]) -> Self {
         PcapngReader { file, offset: 0, begun: false, interfaces: 0 }
     }

@@ -52,19 +52,19 @@ impl ObjectWriter<'_> {
         self.text.push(':');
     }
 
-    /// Writes a string.
+    /// Writes a string with its key.
     pub fn text(&mut self, key: &str, value: &str) {
         self.key(key);
         quoted(self.text, value);
     }
 
-    /// Writes an integer.
+    /// Writes an integer with its key.
     pub fn unsigned(&mut self, key: &str, value: u64) {
         self.key(key);
         display(self.text, value);
     }
 
-    /// Writes a number. Infinities and NaN are omitted with their key.
+    /// Writes a number with its key. An infinity or NaN is omitted together with its key.
     pub fn number(&mut self, key: &str, value: f64) {
         if value.is_finite() {
             self.key(key);
@@ -72,25 +72,25 @@ impl ObjectWriter<'_> {
         }
     }
 
-    /// Writes a time in milliseconds.
+    /// Writes a time with its key, as a decimal number of milliseconds.
     pub fn milliseconds(&mut self, key: &str, value: Milliseconds) {
         self.key(key);
         display(self.text, value);
     }
 
-    /// Writes a Boolean.
+    /// Writes a Boolean with its key.
     pub fn boolean(&mut self, key: &str, value: bool) {
         self.key(key);
         display(self.text, value);
     }
 
-    /// Writes an object.
+    /// Writes an object with its key; `fill` writes the members of the object.
     pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.key(key);
         object(self.text, fill);
     }
 
-    /// Writes an array.
+    /// Writes an array with its key; `fill` writes the elements of the array.
     pub fn array(&mut self, key: &str, fill: impl FnOnce(&mut ArrayWriter<'_>)) {
         self.key(key);
         array(self.text, fill);
@@ -123,13 +123,13 @@ impl ArrayWriter<'_> {
         display(self.text, value);
     }
 
-    /// Writes an object.
+    /// Writes an object; `fill` writes its members.
     pub fn object(&mut self, fill: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.next();
         object(self.text, fill);
     }
 
-    /// Writes an array.
+    /// Writes an array; `fill` writes its elements.
     pub fn array(&mut self, fill: impl FnOnce(&mut ArrayWriter<'_>)) {
         self.next();
         array(self.text, fill);

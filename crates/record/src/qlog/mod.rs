@@ -18,7 +18,7 @@ pub use json::{ArrayWriter, ObjectWriter};
 use fullpipe_units::{Duration, Instant};
 use std::fmt::Write as _;
 
-/// Number of the draft of the main schema.
+/// Number of the draft of the qlog main schema (draft-ietf-quic-qlog-main-schema).
 pub const MAIN_SCHEMA_DRAFT: u32 = 13;
 /// URI of the schema of QUIC events, with the number of its draft.
 pub const QUIC_EVENTS: &str = "urn:ietf:params:qlog:events:quic-12";
@@ -26,20 +26,20 @@ pub const QUIC_EVENTS: &str = "urn:ietf:params:qlog:events:quic-12";
 /// The first byte of each record (RFC 7464 section 2.2).
 const RECORD_SEPARATOR: char = '\u{1e}';
 
-/// Writes records to memory, from which the caller reads them.
+/// Writes qlog records to memory. The caller reads them with [`QlogWriter::as_bytes`].
 #[derive(Clone, Debug, Default)]
 pub struct QlogWriter {
     text: String,
 }
 
-/// The contents of the first record of a file.
+/// The contents of the first record of a qlog file.
 #[derive(Clone, Copy, Debug)]
 pub struct QlogHeader<'a> {
-    /// Title of the run.
+    /// Title of the run, for display.
     pub title: &'a str,
     /// Description of the contents.
     pub description: &'a str,
-    /// The program that wrote the file.
+    /// Name of the program that writes the file.
     pub software: &'a str,
     /// URIs of the schemas of the events.
     pub event_schemas: &'a [&'a str],
@@ -72,7 +72,7 @@ impl QlogWriter {
         });
     }
 
-    /// Writes an event of `group`; `data` writes its fields.
+    /// Writes an event with the group ID `group`; `data` writes the fields of the event.
     pub fn write_event(&mut self, at: Instant, group: &str, name: &str, data: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.record(|event| {
             event.milliseconds("time", Milliseconds(at.as_nanos()));
@@ -97,7 +97,7 @@ impl QlogWriter {
         self.text.as_bytes()
     }
 
-    /// Removes the written bytes; called after the caller has copied them.
+    /// Removes the written bytes. The caller must have copied them before.
     pub fn clear(&mut self) {
         self.text.clear();
     }
@@ -135,7 +135,7 @@ impl std::fmt::Display for Milliseconds {
     }
 }
 
-/// Returns bytes as hexadecimal digits, in the notation of qlog.
+/// Returns bytes as hexadecimal digits in lower case, in the notation of qlog.
 pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         // Writing to a `String` cannot fail.

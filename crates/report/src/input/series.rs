@@ -27,7 +27,7 @@ pub(crate) struct MetricSeries {
 /// The treatment of times at which there was nothing to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gaps {
-    /// The first time of each gap is kept as a NaN sample.
+    /// The first time of each gap is kept, as a sample with the value NaN.
     Kept,
     /// These times are omitted.
     LeftOut,

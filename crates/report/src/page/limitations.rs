@@ -7,11 +7,12 @@ use std::fmt::Write;
 /// The condition under which a run uses the subject of a section.
 #[derive(Clone, Copy)]
 enum Use {
-    /// Every run uses it.
+    /// The limitation applies to every run.
     Always,
-    /// Runs in real time use it.
+    /// The limitation applies to runs in real time.
     RealTime,
-    /// Scenarios that contain one of these lines use it. The lines are those of resolved scenarios, with all defaults.
+    /// The limitation applies to scenarios that contain one of these lines. The lines are those of resolved scenarios,
+    /// with all defaults.
     Lines(&'static [&'static str]),
 }
 

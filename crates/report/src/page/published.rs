@@ -78,8 +78,8 @@ pub(crate) fn claims(records: &Records) -> String {
     out
 }
 
-/// Returns a note of `summary.csv`, corrected to the singular where its text has "1" with a plural. The text in the
-/// file is unchanged, because records must be byte-for-byte reproducible.
+/// Returns a note of `summary.csv` in which "1 complete replications" is replaced with "1 complete replication". The
+/// text in the file does not change, because records must be byte-for-byte reproducible.
 pub fn readable_note(note: &str) -> String {
     match note.strip_prefix("1 complete replications") {
         Some(rest) => format!("1 complete replication{rest}"),

@@ -31,7 +31,7 @@ pub(crate) enum AxisScale {
     Linear(RangeEnds),
     /// Logarithmic; values must be above zero.
     Log,
-    /// Names at equal distances; the value of the name with index i is i.
+    /// Names at equal distances; the name with index i is at the value i.
     Names(Vec<String>),
     /// A tick at each of a few ascending values, on a logarithmic (all values above zero) or a linear scale.
     Values {
@@ -106,7 +106,7 @@ pub(crate) enum LegendKey {
     Curve(Style, Markers),
     /// Open markers without a line.
     Open(Style),
-    /// A bar with pattern number n.
+    /// A bar with this pattern number.
     Bar(Style, usize),
 }
 
@@ -149,7 +149,7 @@ pub(crate) struct Frame {
 /// The role of a frame: a complete picture, or a panel of a stack with a common horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A complete picture.
+    /// A plot without other panels.
     Whole,
     /// A panel above another one.
     Upper,

@@ -62,13 +62,13 @@ use reach::Reachability;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// A valid file.
+/// A scenario that was loaded from a valid file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadedScenario {
     /// The scenario.
     pub scenario: Scenario,
-    /// The resolved file, with all defaults. Loading it returns an equal scenario and the same text.
+    /// The resolved file, with all defaults. If this text is loaded, the result is an equal scenario and the same text.
     pub resolved: String,
     /// The tables `[[expect]]`. The crate `study` checks their metrics. This field is not part of the stable interface.
     #[doc(hidden)]
@@ -97,7 +97,7 @@ impl Default for Language {
 }
 
 impl Language {
-    /// Adds an access network that the calling program defines. Its tables are never freed.
+    /// Adds an access network that the calling program defines. The memory of its tables is never freed.
     ///
     /// # Panics
     /// If the name of the component is already a key of a scenario.
@@ -123,7 +123,7 @@ impl Language {
         Language { schema: Box::leak(Box::new(table)), components }
     }
 
-    /// Reads a scenario. `file` is its name in errors.
+    /// Reads a scenario from the text of a file. `file` is the name of the file in errors.
     ///
     /// # Errors
     /// All errors in the file and the overrides, in the order of the file. Conditions over several keys are checked
@@ -149,7 +149,7 @@ impl Language {
     }
 }
 
-/// Reads a scenario. `file` is its name in errors.
+/// Reads a scenario from the text of a file. `file` is the name of the file in errors.
 ///
 /// # Errors
 /// The errors of [`Language::load`].
@@ -157,12 +157,12 @@ pub fn load(text: &str, file: &str, overrides: &[Override]) -> Result<LoadedScen
     LANGUAGE.load(text, file, overrides)
 }
 
-/// Returns the table of a scenario file, including the keys of all access networks.
+/// Returns the schema of a scenario file: its top-level table, including the keys of all access networks.
 pub fn root_table() -> &'static Table {
     LANGUAGE.schema
 }
 
-/// Returns the reference page in Markdown, generated from the schema.
+/// Returns the reference page of the scenario language in Markdown, which is generated from the schema.
 pub fn reference_markdown() -> String {
     let mut page = String::from(INTRODUCTION);
     page.push_str(&schema::render_reference(LANGUAGE.schema));

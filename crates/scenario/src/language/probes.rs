@@ -30,8 +30,8 @@ fn unique(metrics: impl Iterator<Item = &'static MetricDeclaration>) -> Vec<&'st
     metrics.filter(|metric| known.insert(metric.name)).collect()
 }
 
-/// Returns the metrics that probes can sample, without duplicates, in the order of lists and of the reference page. The
-/// text includes the subjects that have the metric.
+/// Returns the metrics that probes can sample and their descriptions, in the order of the reference page. Each metric
+/// occurs once. The description names the kinds of subjects that have the metric.
 pub fn probe_metrics(access: &[&'static AccessNetworkComponent]) -> Vec<(&'static MetricDeclaration, String)> {
     let endpoints = ProbeMetric::declarations(&ENDPOINT).chain(ProbeMetric::declarations(&PROXY)).collect();
     let mut groups: Vec<(&str, Vec<&'static MetricDeclaration>)> = vec![

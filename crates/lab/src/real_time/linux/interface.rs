@@ -20,7 +20,7 @@ use std::os::fd::BorrowedFd;
 /// Maximum number of frames that wait for the host's address; the oldest are dropped first.
 const MOST_WAITING: usize = 64;
 
-/// The destination of an interface capture, to which complete frames are written.
+/// The destination of the pcapng file of an interface capture. The file contains complete frames.
 pub type FrameCapture = Box<dyn Write>;
 
 /// The addresses on both sides of an interface.

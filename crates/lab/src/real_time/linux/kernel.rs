@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Index of a flow of the scenario, and the number of the end (0: initiator).
 pub(crate) type FlowEnd = (usize, usize);
 
-/// The results of a kernel endpoint.
+/// The results of an end of a flow that a socket of the kernel implements.
 #[derive(Clone, Debug)]
 pub struct KernelEndpointResult {
     /// Name of the flow.
@@ -37,7 +37,7 @@ pub struct KernelEndpointResult {
     pub congestion: Option<String>,
     /// The counters and samples of the kernel.
     pub report: KernelEndpointReport,
-    /// SHA-256 of the written or read data, if the content is verified.
+    /// SHA-256 of the written or read data, in hexadecimal; `None` if the content is not verified.
     pub digest: Option<String>,
 }
 

@@ -33,15 +33,15 @@ use std::sync::Arc;
 /// The result of a real-time run.
 #[derive(Debug)]
 pub struct RealTimeOutcome {
-    /// The outcome of the model.
+    /// The outcome of the modeled network.
     pub outcome: Outcome,
     /// The timing error of the emulator.
     pub lateness: Lateness,
     /// Frames of real hosts that did not enter the model.
     pub refused: RefusedFrames,
-    /// ICMP messages and resets that nodes of the model sent to real hosts.
+    /// ICMP messages and TCP resets that nodes of the model sent to real hosts.
     pub answered: IcmpRecord,
-    /// Number of arrivals missing in the recording because the disk was too slow.
+    /// Number of arrivals that are missing from the recording because the disk was too slow.
     pub unrecorded: u64,
     /// Duration of the run in wall-clock time.
     pub ran: Duration,
@@ -53,27 +53,30 @@ pub struct RealTimeOutcome {
     pub kernel: Vec<KernelEndpointResult>,
 }
 
-/// Starts additional programs at the hosts of a run. The namespaces are in the order of the scenario's real hosts.
+/// A function that starts additional programs at the hosts of a run. The namespaces are in the order of the scenario's
+/// real hosts.
 pub type HostHook<'a> = dyn FnMut(&[HostNamespace]) -> io::Result<()> + 'a;
 
-/// Opens the capture of the interface of a host, given the host's name.
+/// A function that opens the capture of the interface of a host, given the host's name.
 pub type CaptureOpener<'a> = dyn Fn(&str) -> io::Result<FrameCapture> + 'a;
 
 /// The arguments of [`run`] in addition to the scenario.
 pub struct RealTimeOptions<'a> {
-    /// The options of runs in virtual time.
+    /// The options that runs in virtual time also have.
     pub options: &'a Options,
     /// The network namespace that contains the emulator's ends of all interfaces.
     pub home: &'a EmulatorNamespace,
-    /// The folder to which programs' folders are relative.
+    /// The folder to which the working directories of programs are relative. `None`: programs run in the current
+    /// directory of this process.
     pub folder: Option<&'a Path>,
-    /// Name of the program that is connected to the terminal, if any.
+    /// Name of the program that is connected to the terminal; `None` if no program is.
     pub at_terminal: Option<&'a str>,
-    /// Destination of recorded arrivals, if they are recorded.
+    /// Destination of recorded arrivals; `None` if arrivals are not recorded.
     pub record: Option<FileAppender>,
-    /// Called when the hosts exist and before the clock starts.
+    /// Called after the hosts are created and before the clock starts; `None` if no additional programs are started.
     pub at_hosts: Option<&'a mut HostHook<'a>>,
-    /// Opens captures of all frames at interfaces of this machine that are connected to hosts.
+    /// Opens captures of all frames at interfaces of this machine that are connected to hosts; `None` disables these
+    /// captures.
     pub frames: Option<&'a CaptureOpener<'a>>,
     /// Called ten times per second with the clock and the lateness; returns true to stop the run.
     pub each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
