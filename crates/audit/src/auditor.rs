@@ -11,20 +11,20 @@ use std::collections::BTreeMap;
 
 /// The state of the network at the end of a run.
 pub trait FinalState {
-    /// Returns the frames and bytes that still wait at a link.
+    /// Returns the frames and bytes that are still queued at a link.
     fn link(&self, link: LinkId) -> FinalLinkState;
 
     /// Returns the packets and bytes of a flow that are still in flight, and the flow's counters in the records.
     fn flow(&self, flow: FlowId) -> FinalFlowState;
 
-    /// Returns the name of the flow, for failure messages.
+    /// Returns the name of the flow, for failure messages; empty if there is none.
     fn flow_name(&self, _flow: FlowId) -> String {
         String::new()
     }
 }
 
-/// The auditor that checks every run: no packet is faster than its links, no link exceeds its rate, packets and bytes
-/// are conserved, and nothing is acknowledged that was not sent.
+/// The auditor of every run. It checks that no packet is faster than its links, and that no link exceeds its rate. It
+/// also checks that packets and bytes are conserved, and that no data is acknowledged that was not sent.
 ///
 /// ```
 /// use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, FinalFlowState, FinalLinkState, FinalState, MediumAccess};
@@ -96,7 +96,7 @@ struct Details {
 }
 
 impl Auditor {
-    /// Returns an auditor of these links; a [`LinkId`] is an index into them.
+    /// Returns an auditor of these links; a [`LinkId`] is an index into `links`.
     pub fn new(links: Vec<DeclaredLink>) -> Self {
         let links = LinkDetails::of_all(links);
         Auditor {
@@ -108,19 +108,19 @@ impl Auditor {
         }
     }
 
-    /// Returns the state of both directions of a flow, for prefetching.
+    /// Returns the state of both directions of a flow, for prefetching; `None` if the flow is unknown.
     #[inline(always)]
     pub fn state_of_flow(&self, flow: FlowId) -> Option<&impl Sized> {
         self.pairs.get(flow.index() / 2)
     }
 
-    /// Returns the state of a link, for prefetching.
+    /// Returns the state of a link, for prefetching; `None` if the link is unknown.
     #[inline(always)]
     pub fn state_of_link(&self, link: LinkId) -> Option<&impl Sized> {
         self.links.get(link.index())
     }
 
-    /// Declares a flow, at any time before its first packet.
+    /// Declares a flow. Must be called before the first packet of the flow.
     pub fn add_flow(&mut self, flow: FlowId, declared: &DeclaredFlow) {
         let pair = flow.index() / 2;
         if pair >= self.pairs.len() {
@@ -146,7 +146,7 @@ impl Auditor {
         self.checked.frames
     }
 
-    /// Compares the balances with the state at the end of the run, and returns the verdict.
+    /// Compares the packets and bytes counted so far with the state at the end of the run, and returns the verdict.
     pub fn finish(&mut self, end: &impl FinalState) -> AuditReport {
         let details = &mut *self.details;
         let log = &mut details.log;

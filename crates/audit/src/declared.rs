@@ -8,21 +8,22 @@ use fullpipe_units::LinkId;
 /// One direction of a point-to-point link, a shared medium, or one direction of a scheduled medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredLink {
-    /// The name, for failures.
+    /// The name of the link, for failure messages.
     pub name: String,
-    /// The kind of link.
+    /// The access rule of the link.
     pub medium: MediumAccess,
     /// Rate in bits per second; 0 means that no rate is declared or checked.
     pub rate_bps: u64,
     /// Propagation delay in nanoseconds, the same for every frame. For [`MediumAccess::Scheduled`], the minimum time
     /// from offer to arrival.
     pub delay_ns: u64,
-    /// Whether the propagation delay of a frame can exceed `delay_ns` (jitter). It is never less.
+    /// Whether the propagation delay of a frame can exceed `delay_ns` (jitter). The delay is never shorter than
+    /// `delay_ns`.
     pub delay_varies: bool,
     /// Bytes that framing adds to each IP packet on the wire.
     pub framing_bytes: u32,
     /// Minimum frame size on the wire in bytes, including framing; 0 if there is no minimum. Shorter frames are padded.
-    /// On a link with a minimum (an Ethernet), a sender may delay a packet until address resolution is complete.
+    /// On a link with a minimum (Ethernet), a sender may delay a packet until address resolution is complete.
     pub min_frame_bytes: u32,
     /// Largest IP packet in one frame, in bytes.
     pub mtu_bytes: u32,
@@ -71,20 +72,21 @@ pub enum RateProfile {
         /// Time of each step since the start of the run (or of a period) in nanoseconds, and the rate in bits per
         /// second from then on. The steps are in order of time.
         steps: Vec<(u64, u64)>,
-        /// Period in nanoseconds with which the steps repeat, if any. Each period begins with the rate at the end of
-        /// the previous one.
+        /// Period in nanoseconds with which the steps repeat; `None` if they do not repeat. Each period begins with the
+        /// rate at the end of the previous one.
         repeat_ns: Option<u64>,
     },
     /// Bytes may depart only at certain instants.
     Opportunities {
-        /// The instants in nanoseconds, in order. The list repeats, shifted by the last instant, which is not zero.
+        /// The instants in nanoseconds, in order. The list repeats with the last instant as its period, so the last
+        /// instant must not be zero.
         at_ns: Vec<u64>,
         /// Maximum number of bytes at each instant.
         bytes: u32,
     },
 }
 
-/// The maximum number of packets and bytes that may wait at a link, in all queues of one sender together. With a
+/// The maximum number of packets and bytes that may be queued at a link, in all queues of one sender together. With a
 /// discipline above a device queue, this is the sum of both limits. The frame in transmission does not count. On a
 /// shared medium, each flow is assumed to have its own sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

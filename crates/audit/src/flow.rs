@@ -120,11 +120,11 @@ impl From<&FlowCounters> for PublishedCounters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FinalFlowState {
     /// Packets that were sent but neither delivered nor dropped: in a queue, on a link, or in reassembly. They must be
-    /// counted in the network itself; a difference of counters would make the check meaningless.
+    /// counted in the network itself. If they were the difference of counters, the check could not fail.
     pub in_flight_packets: u64,
     /// Bytes of these packets at the IP layer.
     pub in_flight_bytes: u64,
-    /// The counters of the flow in the records, if it has any.
+    /// The counters of the flow in the records; `None` if the records contain none.
     pub published: Option<PublishedCounters>,
 }
 

@@ -18,11 +18,11 @@ pub enum Rule {
     Overlap,
     /// No link exceeds its rate.
     LinkRate,
-    /// No frame arrives before its propagation delay has elapsed, or later if the delay is constant.
+    /// No frame arrives before its propagation delay has elapsed. If the delay is constant, no frame arrives later.
     Propagation,
     /// Frames and bytes offered to a link = transmitted + dropped + still queued.
     LinkConservation,
-    /// No packet is faster than the links of its path.
+    /// No packet arrives earlier than the minimum delay of its path permits.
     PathTime,
     /// Packets and bytes sent = delivered + dropped + in flight.
     FlowConservation,
@@ -32,19 +32,19 @@ pub enum Rule {
     Acknowledgement,
     /// The published counters equal those computed from the events.
     Counters,
-    /// Packet by packet: no frame exceeds the link's MTU plus framing.
+    /// With [`PacketAuditor`](crate::PacketAuditor): no frame exceeds the link's MTU plus framing.
     FrameSize,
-    /// Packet by packet: frames depart from a queue in order of arrival.
+    /// With [`PacketAuditor`](crate::PacketAuditor): frames depart from a queue in order of arrival.
     QueueOrder,
-    /// Packet by packet: the waiting packets and bytes do not exceed the limit of the queue.
+    /// With [`PacketAuditor`](crate::PacketAuditor): the queued packets and bytes do not exceed the limit of the queue.
     QueueLimit,
-    /// Packet by packet: each packet that is delivered or dropped was sent with the same fields, and each delivered
-    /// packet was sent at the reported time.
+    /// With [`PacketAuditor`](crate::PacketAuditor): each delivered or dropped packet was sent with the same fields.
+    /// Each delivered packet was sent at the reported time.
     Origin,
-    /// Packet by packet: each packet that is offered to a link was sent, or arrived over the previous link, at that
-    /// time.
+    /// With [`PacketAuditor`](crate::PacketAuditor): each packet that is offered to a link was sent at that time, or
+    /// arrived over the previous link at that time.
     Hops,
-    /// Packet by packet: nothing is acknowledged before all bytes below it were delivered.
+    /// With [`PacketAuditor`](crate::PacketAuditor): no byte is acknowledged before all bytes below it were delivered.
     AcknowledgedHole,
 }
 
@@ -105,7 +105,7 @@ pub struct Failure {
     pub rule: Rule,
     /// The link or flow that violated the rule.
     pub subject: Subject,
-    /// The name of the subject.
+    /// The name of the subject; empty if there is none.
     pub name: String,
     /// The time of the first violation; [`Instant::NEVER`] if it was found after the run.
     pub at: Instant,
@@ -141,7 +141,8 @@ pub struct AuditReport {
     pub checks: Vec<(Rule, u64)>,
     /// The first failure of each rule and subject, in the order of [`Rule`], then of the subject.
     pub failures: Vec<Failure>,
-    /// Number of failures of further pairs of rule and subject, which are only counted; see [`MAX_FAILURES_KEPT`].
+    /// Number of violations by pairs of rule and subject beyond [`MAX_FAILURES_KEPT`]. The auditor only counts these
+    /// violations.
     pub failures_not_kept: u64,
 }
 

@@ -21,12 +21,12 @@ pub const DECLARATIONS: &[Declaration] = &{
     list
 };
 
-/// Names that are reserved for later versions.
+/// Names of controls that are reserved for later versions. This version rejects them.
 pub const PLANNED_CONTROLS: &[&str] = &["copa", "prague"];
 
 const KNOWN: usize = DECLARATIONS.len() + PLANNED_CONTROLS.len();
 
-/// The names that a scenario file can contain: those of the controls, and those reserved for later versions.
+/// The names that a scenario file can use: the available controls, and the reserved names ([`PLANNED_CONTROLS`]).
 pub const CHOICES: &[Choice] = &{
     let mut list = [Choice::reserved(""); KNOWN];
     let mut n = 0;
@@ -46,9 +46,9 @@ pub const CHOICES: &[Choice] = &{
 pub struct UnknownControl {
     /// The name that was requested.
     pub found: String,
-    /// The most similar known name, if one is similar.
+    /// The most similar name in `known`; `None` if no name is similar or the name is reserved.
     pub nearest: Option<&'static str>,
-    /// All known names.
+    /// The names of all controls in this version.
     pub known: Vec<&'static str>,
     /// Whether the name is one of [`PLANNED_CONTROLS`].
     pub later: bool,
@@ -84,7 +84,7 @@ pub fn create(name: &str, options: &ControlOptions) -> Result<Box<dyn Controller
     Ok((find_component(name).ok_or_else(|| unknown(name))?.create)(options))
 }
 
-/// The component with this name; `None` for a control that the user's program defines.
+/// Returns the component with this name; `None` if the catalogue does not contain the name.
 pub fn find_component(name: &str) -> Option<&'static ControlComponent> {
     CONTROLS.iter().copied().find(|control| control.declaration.name == name)
 }

@@ -17,10 +17,10 @@ pub struct ControlComponent {
     pub hystart: bool,
     /// The values of [`Controller::inspect`] that a probe can sample. The name of each begins with `control_`.
     pub values: &'static [MetricDeclaration],
-    /// The qlog names of the values of `state` in [`Controller::inspect`], by number; empty if the control has no
-    /// states.
+    /// The qlog names of the states, indexed by the value of `state` in [`Controller::inspect`]. Empty if the control
+    /// has no states.
     pub states: &'static [&'static str],
-    /// The name of the control in Linux, if it differs from the name here.
+    /// The name of the control in Linux; `None` if it equals the name in `declaration`.
     pub linux_name: Option<&'static str>,
 }
 
@@ -48,17 +48,17 @@ pub struct ControlOptions {
     /// Enables HyStart++ (RFC 9406) in the first slow start of controls that support it
     /// ([`ControlComponent::hystart`]).
     pub hystart: bool,
-    /// Selects the behavior of Linux. CUBIC then uses Linux's HyStart and, after it, Linux's growth
-    /// ([`CubicConfig::early_growth`](crate::cubic::CubicConfig::early_growth)), and `linux-reno` uses no HyStart.
+    /// Selects the behavior of Linux. CUBIC then uses Linux's HyStart, and Linux's window growth after slow start
+    /// ([`CubicConfig::early_growth`](crate::cubic::CubicConfig::early_growth)). `linux-reno` then uses no HyStart.
     pub linux_hystart: bool,
-    /// Whether the transport paces. HyStart++ then does not limit the growth per acknowledgment.
+    /// Whether the transport paces packets. If so, HyStart++ does not limit the window growth per acknowledgment.
     pub paced: bool,
-    /// Selects the NewReno of QUIC (RFC 9002), whose growth counts bytes, instead of that of TCP.
+    /// Selects the NewReno of QUIC (RFC 9002) instead of the NewReno of TCP.
     pub quic: bool,
     /// Makes DCTCP send packets as ECT(1) instead of ECT(0), for queues that separate L4S traffic (RFC 9331).
     pub ect1: bool,
-    /// Selects Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC: a mark reduces the window less
-    /// than a loss. Other controls ignore the option.
+    /// Selects Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC: a mark reduces the window
+    /// less than a loss. Other controls ignore the option.
     pub abe: bool,
     /// Seed of the random choices of the control (phases and probe intervals of BBR). Connections need different seeds
     /// to make different choices.

@@ -40,23 +40,24 @@ impl WindowState {
     }
 }
 
-/// The state of a packet that the transport stores when it sends the packet and returns when the packet is acknowledged
-/// or lost (draft-ietf-ccwg-bbr section 4.1, "per-packet state").
+/// The per-packet state of draft-ietf-ccwg-bbr section 4.1. The transport stores it when it sends the packet, and
+/// returns it when the packet is acknowledged or lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketState {
     /// When the packet was sent.
     pub sent_at: Instant,
     /// Payload bytes.
     pub bytes: u64,
-    /// Bytes delivered on the connection when the packet was sent.
+    /// Total bytes delivered on the connection before the packet was sent.
     pub delivered_bytes: u64,
-    /// When the last of the `delivered_bytes` was delivered.
+    /// When the last of the `delivered_bytes` was delivered; the send time of the packet if nothing was in flight.
     pub delivered_at: Instant,
-    /// When the first packet of its flight was sent.
+    /// Start of the send interval: the send time of the newest acknowledged packet. If nothing was in flight, it is the
+    /// send time of this packet.
     pub first_sent_at: Instant,
     /// Bytes in flight after the packet was sent, including that packet.
     pub in_flight_bytes: u64,
-    /// Bytes declared lost on the connection when the packet was sent.
+    /// Total bytes declared lost on the connection before the packet was sent.
     pub lost_bytes: u64,
     /// Whether the application, not the window, limited sending when the packet was sent.
     pub app_limited: bool,
@@ -69,9 +70,9 @@ pub struct DeliveryRate {
     pub delivered_bytes: u64,
     /// The longer of the send interval and the acknowledgment interval.
     pub interval: Duration,
-    /// Bytes delivered on the connection when the sampled packet was sent.
+    /// Total bytes delivered on the connection before the sampled packet was sent.
     pub prior_delivered_bytes: u64,
-    /// Bytes lost from the departure of the sampled packet until now.
+    /// Bytes declared lost since the sampled packet was sent.
     pub lost_bytes: u64,
     /// Bytes in flight when the sampled packet was sent, including that packet.
     pub in_flight_bytes: u64,
@@ -80,7 +81,7 @@ pub struct DeliveryRate {
 }
 
 impl DeliveryRate {
-    /// The rate in bits per second, or 0 if there is no sample.
+    /// Returns the rate in bits per second; 0 if the interval is zero.
     pub fn bits_per_second(&self) -> u64 {
         if self.interval.is_zero() {
             return 0;
@@ -90,7 +91,7 @@ impl DeliveryRate {
     }
 }
 
-/// One acknowledgment batch.
+/// The summary of an acknowledgment batch: the packets that are acknowledged or declared lost at the same time.
 #[derive(Clone, Debug)]
 pub struct Ack {
     /// The current time.
@@ -102,15 +103,15 @@ pub struct Ack {
     pub cumulative_bytes: u64,
     /// Bytes newly declared lost in this batch.
     pub lost_bytes: u64,
-    /// Round-trip sample of this batch, if any.
+    /// Round-trip sample of this batch; `None` if the batch has no valid sample.
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time (RFC 6298), zero before the first sample.
     pub smoothed_rtt: Duration,
-    /// Smallest round-trip time of the path so far.
+    /// Smallest round-trip time of the path so far; zero before the first sample.
     pub min_rtt: Duration,
     /// Acknowledgment delay that the peer reports (QUIC); zero if unknown.
     pub ack_delay: Duration,
-    /// One-way delay of the acknowledged packet, if known.
+    /// One-way delay of the acknowledged packet; `None` if unknown.
     pub one_way_delay: Option<Duration>,
     /// Bytes in flight before this batch.
     pub prior_in_flight_bytes: u64,
@@ -118,22 +119,22 @@ pub struct Ack {
     pub in_flight_bytes: u64,
     /// Bytes delivered on the connection, including this batch.
     pub delivered_bytes: u64,
-    /// Number of round trips so far, counted by delivery: a round ends when data sent in it is acknowledged.
+    /// Number of rounds so far. A round ends when a packet that was sent after its start is acknowledged.
     pub round_count: u64,
     /// Whether this batch began a new round.
     pub round_start: bool,
-    /// Delivery-rate sample of this batch, if any.
+    /// Delivery-rate sample of this batch; `None` if the batch has no valid sample or sampling is disabled.
     pub rate: Option<DeliveryRate>,
-    /// Whether the application limited sending.
+    /// Whether an application-limited phase is active ([`RateSampler`](crate::rate::RateSampler::is_app_limited)).
     pub app_limited: bool,
     /// Whether the congestion window limited sending during the last flight (RFC 9002 section 7.8; Linux
     /// `is_cwnd_limited`).
     pub cwnd_limited: bool,
     /// Whether the transport is in fast recovery after this batch.
     pub in_recovery: bool,
-    /// Packets newly reported with the codepoint CE.
+    /// Packets newly reported as CE-marked.
     pub ce_packets: u64,
-    /// Bytes newly reported with the codepoint CE (AccECN); an estimate if only packets are reported.
+    /// Bytes newly reported as CE-marked (AccECN); an estimate if the peer reports only packets.
     pub ce_bytes: u64,
 }
 
@@ -142,15 +143,15 @@ pub struct Ack {
 pub struct PlainAck {
     /// The current time.
     pub now: Instant,
-    /// As [`Ack::acked_bytes`].
+    /// Same as [`Ack::acked_bytes`].
     pub acked_bytes: u64,
-    /// As [`Ack::smoothed_rtt`].
+    /// Same as [`Ack::smoothed_rtt`].
     pub smoothed_rtt: Duration,
-    /// As [`Ack::cwnd_limited`].
+    /// Same as [`Ack::cwnd_limited`].
     pub cwnd_limited: bool,
 }
 
-/// The beginning of a reduction.
+/// A congestion event: a loss or a mark that begins a reduction of the window.
 #[derive(Clone, Copy, Debug)]
 pub struct CongestionEvent {
     /// The current time.
@@ -165,7 +166,7 @@ pub struct CongestionEvent {
     pub persistent: bool,
 }
 
-/// The end of a recovery.
+/// The end of a recovery period.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryExit {
     /// The current time.
@@ -184,8 +185,8 @@ pub struct Timeout {
     pub now: Instant,
     /// Bytes in flight before the transport declared them lost.
     pub in_flight_bytes: u64,
-    /// Whether the timer has expired before for the same data. If so, the threshold does not change (RFC 5681 equation
-    /// 4).
+    /// Whether the timer has expired before for the same data. If so, the slow-start threshold does not change (RFC
+    /// 5681 equation 4).
     pub repeated: bool,
 }
 
@@ -193,19 +194,19 @@ pub struct Timeout {
 /// control and states the reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ControlRequirements {
-    /// Needs the counts of congestion marks.
+    /// Whether the control needs the counts of CE marks.
     pub ecn_counts: bool,
-    /// Needs delivery-rate samples.
+    /// Whether the control needs delivery-rate samples.
     pub delivery_rate: bool,
-    /// Needs pacing.
+    /// Whether the control needs pacing.
     pub pacing: bool,
-    /// Needs one-way delays.
+    /// Whether the control needs one-way delays.
     pub one_way_delay: bool,
-    /// Needs a call to [`Controller::on_sent`] for each packet.
+    /// Whether the control needs a call to [`Controller::on_sent`] for each packet.
     pub on_sent: bool,
-    /// Sets the window itself during fast recovery.
+    /// Whether the control sets the window during fast recovery, instead of the transport.
     pub own_recovery: bool,
-    /// Implements [`Controller::on_plain_ack`].
+    /// Whether the control implements [`Controller::on_plain_ack`].
     pub plain_acks: bool,
 }
 
@@ -228,17 +229,18 @@ pub trait Controller: std::fmt::Debug + Send {
     /// Handles an acknowledgment batch with newly acknowledged bytes.
     fn on_ack(&mut self, control: &mut WindowState, ack: &Ack);
 
-    /// Does the same as [`Controller::on_ack`] if a [`PlainAck`] contains all that the control needs. It is called only
-    /// if the control declares [`ControlRequirements::plain_acks`], the window is at or above the threshold, and there
-    /// is no recovery, loss or mark. A transport need not call it. It saves the 50 instructions that fill in an
-    /// [`Ack`].
+    /// Fast path of [`Controller::on_ack`] for controls that need only the fields of a [`PlainAck`]. The transport may
+    /// call this method if the control declares [`ControlRequirements::plain_acks`] and the window is at or above the
+    /// slow-start threshold. It must not do so in recovery, or if there is a loss or a mark. The fast path saves the 50
+    /// instructions that fill in an [`Ack`].
     fn on_plain_ack(&mut self, _control: &mut WindowState, _ack: &PlainAck) {}
 
-    /// Called when a packet is marked lost.
+    /// Called when a packet is declared lost.
     fn on_packet_lost(&mut self, _control: &mut WindowState, _now: Instant, _packet: &PacketState) {}
 
-    /// Called when a reduction begins, at the start of fast recovery or because of a mark. The control sets at least
-    /// `ssthresh_bytes`. In fast recovery, the transport derives the window from this threshold.
+    /// Called when a reduction begins, at the start of fast recovery or because of a mark. The control must set
+    /// `ssthresh_bytes`, and may set other values. In fast recovery, the transport derives the window from this
+    /// threshold.
     fn on_congestion(&mut self, control: &mut WindowState, congestion: &CongestionEvent);
 
     /// Called when recovery ends. The transport has set the window to `ssthresh_bytes`, unless

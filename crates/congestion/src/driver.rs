@@ -46,7 +46,7 @@ pub struct Driver {
 /// Packets that one acknowledgment newly acknowledges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeliveredPackets {
-    /// Bytes of these packets.
+    /// Total payload bytes of these packets.
     pub bytes: u64,
     /// The largest number of bytes that had been delivered when one of these packets was sent.
     prior_delivered_bytes: u64,
@@ -63,7 +63,7 @@ pub struct AckReport {
     pub cumulative_bytes: u64,
     /// Bytes newly declared lost.
     pub lost_bytes: u64,
-    /// Round-trip sample, if any.
+    /// Round-trip sample; `None` if the acknowledgment gives no valid sample.
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time, zero before the first sample.
     pub smoothed_rtt: Duration,
@@ -102,15 +102,15 @@ impl Driver {
         }
     }
 
-    /// From now on, also uses delivery-rate samples over intervals shorter than the smallest round-trip time. They
-    /// overestimate the rate. The ns-3 QUIC module uses them, because its smallest round-trip time stays 0.
+    /// Enables delivery-rate samples over intervals shorter than the smallest round-trip time. Such samples
+    /// overestimate the rate. The ns-3 QUIC module uses them, because its smallest round-trip time is always 0.
     pub fn keep_short_rate_samples(&mut self) {
         self.short_samples = true;
     }
 
-    /// Stops taking delivery-rate samples, unless the control requires them
-    /// ([`delivery_rate`](crate::ControlRequirements::delivery_rate)) or calls to [`Controller::on_sent`].
-    /// [`Ack::rate`] is then `None`, and [`Driver::delivery_rate_bps`] returns 0. Must be called before the first
+    /// Disables delivery-rate samples. Has no effect if the control requires such samples
+    /// ([`delivery_rate`](crate::ControlRequirements::delivery_rate)) or calls to [`Controller::on_sent`]. Without
+    /// samples, [`Ack::rate`] is `None`, and [`Driver::delivery_rate_bps`] returns 0. Must be called before the first
     /// packet is sent.
     pub fn disable_rate_samples(&mut self) {
         let signals = self.controller.requirements();
@@ -184,7 +184,7 @@ impl Driver {
     }
 
     /// Notifies the control that sending restarts, if nothing is in flight, the control requires pacing, and there has
-    /// been a round-trip sample. Returns whether it did. Called before a packet is sent.
+    /// been a round-trip sample. Returns whether it notified the control. Must be called before [`Driver::on_sent`].
     #[inline]
     pub fn restart_if_idle(&mut self, now: Instant, in_flight_bytes: u64, has_rtt: bool) -> bool {
         let restarts = in_flight_bytes == 0 && self.paces && has_rtt;
@@ -216,7 +216,8 @@ impl Driver {
         self.rate.mark_app_limited(in_flight_bytes);
     }
 
-    /// Records that a packet is newly acknowledged. Must be called at most once for each packet.
+    /// Records that a packet is newly acknowledged, and adds the packet to `delivered`. Must be called at most once for
+    /// each packet.
     #[inline(always)]
     pub fn on_delivered(&mut self, now: Instant, state: &PacketState, delivered: &mut DeliveredPackets) {
         delivered.bytes += state.bytes;
@@ -224,9 +225,9 @@ impl Driver {
         self.rate.on_delivered(now, state);
     }
 
-    /// Records that packets of `bytes` in total are newly acknowledged. Must be called only if the driver takes no
-    /// delivery-rate samples. `prior_delivered_bytes` is the maximum of [`PacketState::delivered_bytes`] over the
-    /// packets.
+    /// Records that packets of `bytes` in total are newly acknowledged, and adds them to `delivered`. Must be called
+    /// only if the driver takes no delivery-rate samples. `prior_delivered_bytes` is the maximum of
+    /// [`PacketState::delivered_bytes`] over the packets.
     #[inline(always)]
     pub fn on_delivered_unsampled(&mut self, bytes: u64, prior_delivered_bytes: u64, delivered: &mut DeliveredPackets) {
         debug_assert!(!self.takes_rate_samples(), "samples are taken packet by packet");
@@ -244,13 +245,14 @@ impl Driver {
         self.controller.on_packet_lost(&mut self.control, now, &state);
     }
 
-    /// Notifies the control of a loss or a mark. The transport derives the window from the threshold.
+    /// Notifies the control of a loss or a mark. The control sets the slow-start threshold, from which the transport
+    /// derives the window.
     pub fn reduce(&mut self, congestion: &CongestionEvent) {
         self.controller.on_congestion(&mut self.control, congestion);
     }
 
-    /// Handles a loss or a mark; `sent_at` is when the last of the affected packets was sent. Returns whether a
-    /// recovery begins. If so, the window is reduced to the threshold, unless the control sets the window in recovery
+    /// Handles a loss or a mark. `sent_at` is the send time of the affected packet that was sent last. Returns whether
+    /// a recovery begins. If so, the window is reduced to the threshold, unless the control sets the window in recovery
     /// itself.
     pub fn on_congestion(&mut self, congestion: &CongestionEvent, sent_at: Instant) -> bool {
         let CongestionEvent { now, in_flight_bytes, lost_bytes, persistent, .. } = *congestion;
@@ -268,7 +270,7 @@ impl Driver {
         true
     }
 
-    /// Ends a recovery. `undone` states that it was spurious, because all packets declared lost had arrived.
+    /// Ends a recovery. `undone` states that the recovery was spurious: all packets declared lost had arrived.
     pub fn end_recovery(&mut self, now: Instant, in_flight_bytes: u64, undone: bool) {
         if let Some(recovery) = &mut self.recovery {
             recovery.end(undone);
@@ -301,15 +303,15 @@ impl Driver {
         self.controller.on_path_change(&mut self.control, now);
     }
 
-    /// Begins a new path after a migration of the peer: resets the window and ends any recovery. Rounds and byte counts
-    /// continue, because the control is the same.
+    /// Begins a new path after a migration of the peer: resets the window to `cwnd_bytes` and ends any recovery. Round
+    /// and byte counts continue, because the control is not replaced.
     pub fn reset_for_new_path(&mut self, cwnd_bytes: u64) {
         let fresh = WindowState::new(self.control.mss_bytes, cwnd_bytes);
         self.control = WindowState { codepoint: self.control.codepoint, ..fresh };
         self.recovery = None;
     }
 
-    /// Finishes the rate sample of an acknowledgment, counts rounds, and returns the summary.
+    /// Finishes the rate sample of an acknowledgment, counts rounds, and returns the summary for [`Driver::on_ack`].
     #[inline(always)]
     pub fn summarize(&mut self, report: &AckReport) -> Ack {
         let rate = self.rate.finish(if self.short_samples { Duration::ZERO } else { report.min_rtt });
@@ -346,7 +348,8 @@ impl Driver {
         self.plain_acks && self.control.cwnd_bytes >= self.control.ssthresh_bytes
     }
 
-    /// Has the effect of [`Driver::summarize`] and [`Driver::on_ack`], if [`Driver::takes_plain_acks`] is true.
+    /// Replaces [`Driver::summarize`] and [`Driver::on_ack`] for a plain acknowledgment. Must be called only if
+    /// [`Driver::takes_plain_acks`] returns true.
     #[inline(always)]
     pub fn on_plain_ack(&mut self, ack: &PlainAck, delivered: &DeliveredPackets) {
         self.rate.end_app_limited_phase();

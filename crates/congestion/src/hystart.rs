@@ -34,13 +34,13 @@ const INFINITY: u32 = u32::MAX;
 pub enum SlowStartPhase {
     /// The window doubles per round trip.
     SlowStart,
-    /// Conservative slow start: a quarter of that growth.
+    /// Conservative slow start: the window grows at a quarter of the rate of slow start.
     Conservative,
-    /// Slow start is over: the control sets the threshold to the current window.
+    /// Slow start has ended: the control sets the slow-start threshold to the current window.
     Done,
 }
 
-/// The state of HyStart++.
+/// The state of HyStart++, or of Linux's HyStart.
 #[derive(Clone, Debug)]
 pub struct HyStart {
     last_round_min_us: u32,
@@ -62,7 +62,7 @@ pub(crate) fn delay_threshold(rtt: Duration) -> Duration {
 }
 
 impl HyStart {
-    /// Creates the state at the start of a connection. If the connection is `paced`, growth per acknowledgment is
+    /// Creates the state at the start of a connection. If `paced` is true, window growth per acknowledgment is
     /// unlimited; otherwise it is at most eight segments.
     pub fn new(paced: bool) -> Self {
         HyStart {

@@ -20,19 +20,19 @@ use std::fmt;
 pub enum ReductionCause {
     /// A packet was lost.
     Loss,
-    /// A queue has marked a packet.
+    /// A queue marked a packet (ECN).
     Mark,
     /// The retransmission timer expired, or QUIC's persistent congestion was established.
     Timeout,
 }
 
-/// The rules in which a control of this family differs from Reno.
+/// A window law: the rules in which a window-based control differs from Reno.
 pub trait WindowLaw: fmt::Debug + Send {
     /// The name of the control in scenarios.
     const NAME: &'static str;
 
-    /// The round-trip times that the law stores. The default implementations of [`WindowLaw::on_established`] and
-    /// [`WindowLaw::sample_ack`] update them.
+    /// The round-trip times that the law stores; `None` if it stores none. The default implementations of
+    /// [`WindowLaw::on_established`] and [`WindowLaw::sample_ack`] update them.
     fn round_trip_times(&mut self) -> Option<&mut RoundTripTimes> {
         None
     }
@@ -52,7 +52,8 @@ pub trait WindowLaw: fmt::Debug + Send {
         }
     }
 
-    /// Called when a round ends outside recovery. Only in this method may a law lower the window without a reduction.
+    /// Called when a round ends outside recovery. No other method may reduce the window without a loss, mark or
+    /// timeout.
     fn on_round_end(&mut self, _control: &mut WindowState, _ack: &Ack) {}
 
     /// Segments that slow start adds for each segment acknowledged. Congestion avoidance never grows faster.
@@ -66,7 +67,7 @@ pub trait WindowLaw: fmt::Debug + Send {
     /// The window after a reduction, in bytes.
     fn reduced_window_bytes(&mut self, control: &WindowState, now: Instant, cause: ReductionCause) -> u64;
 
-    /// Restores the state before the last reduction, which was spurious.
+    /// Restores the state that the law had before the last reduction, because that reduction was spurious.
     fn undo(&mut self) {}
 
     /// Called when sending restarts after an idle period.
@@ -76,7 +77,7 @@ pub trait WindowLaw: fmt::Debug + Send {
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
 
-/// A control that consists of the common part and a law.
+/// A window-based control: the common part with a window law.
 #[derive(Clone, Debug, Default)]
 pub struct LawController<L> {
     law: L,

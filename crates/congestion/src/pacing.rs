@@ -38,7 +38,8 @@ impl Pacer {
         Pacer { rate_bps: 0, quantum_bytes, next_at: Instant::ZERO, remainder: 0, burst_bytes: 0 }
     }
 
-    /// Sets the rate; 0 stops pacing. The transmission times of packets already sent do not change.
+    /// Sets the rate in bits per second; 0 disables pacing. The transmission times of packets already sent do not
+    /// change.
     #[inline]
     pub fn set_rate_bps(&mut self, rate_bps: u64) {
         if rate_bps == self.rate_bps {
@@ -80,7 +81,7 @@ impl Pacer {
         self.burst_bytes > 0 || now >= self.next_at
     }
 
-    /// Records that a packet of `bytes` leaves now. The rate must count the same headers.
+    /// Records that a packet of `bytes` leaves now. `bytes` and the rate must include the same headers.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
         if self.rate_bps == 0 {

@@ -114,9 +114,9 @@ impl RateSampler {
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
     }
 
-    /// Ends a batch and returns its sample. Returns `None` if nothing was delivered, or if the interval is shorter than
-    /// `min_rtt`, because such a sample would overestimate the rate. Such an interval is due to a spurious
-    /// retransmission whose original was acknowledged.
+    /// Ends a batch and returns its sample. Returns `None` if nothing was delivered, if samples are disabled, or if the
+    /// interval is zero or shorter than `min_rtt`. A sample over a shorter interval would overestimate the rate. Such
+    /// an interval results from a spurious retransmission whose original was acknowledged.
     #[inline]
     pub fn finish(&mut self, min_rtt: Duration) -> Option<DeliveryRate> {
         self.end_app_limited_phase();
@@ -132,8 +132,8 @@ impl RateSampler {
         }
     }
 
-    /// Records that the application has no more data to send, although the window permits more. Packets are marked
-    /// until the bytes now in flight have been delivered.
+    /// Records that the application has no more data to send, although the window permits more. Packets are marked as
+    /// application-limited until the bytes now in flight have been delivered.
     #[inline]
     pub fn mark_app_limited(&mut self, in_flight_bytes: u64) {
         self.app_limited_until_bytes = self.delivered_bytes.saturating_add(in_flight_bytes).max(1);

@@ -33,11 +33,12 @@ pub struct Recovery {
 /// The reaction that a congestion event requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryDecision {
-    /// No reaction: the event belongs to a recovery that has begun.
+    /// No reaction: the event belongs to a recovery that has already begun.
     AlreadyInRecovery,
     /// A recovery begins.
     Begin {
-        /// Whether the new recovery ends another one.
+        /// Whether the new recovery ends an earlier recovery that is still active. `false` if persistent congestion
+        /// restarts the active recovery.
         ends_another: bool,
     },
 }
@@ -48,7 +49,8 @@ impl Recovery {
         self.since.is_some()
     }
 
-    /// Handles a congestion event that is detected now; the last of the affected packets was sent at `sent_at`.
+    /// Handles a congestion event that is detected now. `sent_at` is the send time of the affected packet that was sent
+    /// last. `persistent` states that persistent congestion was established.
     pub fn on_congestion(&mut self, now: Instant, sent_at: Instant, persistent: bool) -> RecoveryDecision {
         let known = self.answered_until.is_some_and(|until| sent_at <= until);
         if known && !persistent {

@@ -145,13 +145,13 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The retransmission timeout with backoff (rule 5.5).
+    /// The retransmission timeout with backoff (RFC 6298 rule 5.5).
     #[inline]
     pub fn rto(&self) -> Duration {
         self.rto
     }
 
-    /// Doubles the timeout, because the timer expired (rule 5.5).
+    /// Doubles the timeout, because the timer expired (RFC 6298 rule 5.5).
     pub fn on_timeout(&mut self, config: &RttConfig) {
         self.backoff = self.backoff.saturating_add(1);
         self.rto = self.rto.saturating_mul(2).min(config.max_rto);
@@ -167,8 +167,8 @@ impl RttEstimator {
         self.set_rto(self.base_rto);
     }
 
-    /// Sets the timeout for data after a handshake with a retransmission (rule 5.7): three seconds, or the initial
-    /// timeout if that is longer. Has no effect if there is a sample.
+    /// Sets the timeout for data after a handshake in which the SYN was retransmitted (RFC 6298 rule 5.7). The value is
+    /// three seconds, or the initial timeout if it is longer. Has no effect if there is a sample.
     pub fn on_lost_syn(&mut self, config: &RttConfig) {
         if !self.sampled {
             self.set_rto(config.initial_rto.max(Duration::from_secs(3)).min(config.max_rto));
@@ -212,8 +212,9 @@ fn toward<const GAIN: u64>(value: Duration, sample: Duration) -> Duration {
 /// The smallest value in a sliding time window, in constant memory.
 ///
 /// The filter keeps the best, second-best and third-best values, each later than the one before. It drops a value that
-/// is older than the window. It renews the second value after a quarter of the window and the third after half, so that
-/// a successor exists. The result is never older than the window, and never below the true minimum of the window.
+/// is older than the window. It renews the second value after a quarter of the window and the third after half. A
+/// replacement is then available when the best value expires. The result is never older than the window, and never
+/// below the true minimum of the window.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowedMin {
     window: Duration,

@@ -29,7 +29,7 @@ pub struct ConnectionEnd {
 /// A function of the user's program that creates controls.
 pub type ControlFunction = Arc<dyn Fn(ConnectionEnd) -> Box<dyn Controller> + Send + Sync>;
 
-/// Creates the controls of a flow's connections. A clone creates equal controls.
+/// A source that creates the controls of a flow's connections. A clone creates equal controls.
 #[derive(Clone)]
 pub struct ControlSource {
     name: Arc<str>,
@@ -49,12 +49,13 @@ impl fmt::Debug for ControlSource {
 }
 
 impl ControlSource {
-    /// Creates the source of the control with this name in the catalogue. `refusal` returns the reason if the transport
-    /// cannot use the control. The seed in `options` is not used.
+    /// Creates the source of the control with this name in the catalogue. `refusal` returns the reason why the
+    /// transport cannot use the control, or `None` if it can. The seed in `options` is not used;
+    /// [`ConnectionEnd::seed`] replaces it.
     ///
     /// # Errors
-    /// Returns a message if the catalogue does not contain the name (with the nearest name), or the reason from
-    /// `refusal`.
+    /// Returns an error message, with the nearest name, if the catalogue does not contain the name. Otherwise returns
+    /// the reason from `refusal`, if any.
     pub fn named(
         name: &str,
         options: ControlOptions,
@@ -64,12 +65,12 @@ impl ControlSource {
         ControlSource::accepted(&*control, Kind::Catalogue(options), refusal)
     }
 
-    /// Creates the source of controls that a function of the user's program creates. `refusal` returns the reason if
-    /// the transport cannot use them. The function is called once in advance, to get the name and the requirements of
-    /// the control.
+    /// Creates the source of controls that a function of the user's program creates. `refusal` returns the reason why
+    /// the transport cannot use them, or `None` if it can. The function is called once in advance, to get the name and
+    /// the requirements of the control.
     ///
     /// # Errors
-    /// Returns the reason from `refusal`.
+    /// Returns the reason from `refusal`, if any.
     pub fn program(
         function: ControlFunction,
         refusal: impl FnOnce(&dyn Controller) -> Option<String>,

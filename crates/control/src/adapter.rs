@@ -54,8 +54,8 @@ pub fn unsupported_reason(control: &dyn Controller) -> Option<String> {
     Some(format!("congestion control `{}` needs {missing}", control.name()))
 }
 
-/// Callback for each packet declared lost, with its packet number (its packet number space is unknown) and its size in
-/// bytes.
+/// Callback for each packet declared lost. The arguments are the packet number, whose packet number space is unknown,
+/// and the size in bytes.
 pub type LossListener = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// Current state of a control.
@@ -77,14 +77,14 @@ pub struct ControlState {
     pub latest_rtt: Duration,
     /// Whether the control is in recovery.
     pub in_recovery: bool,
-    /// Consecutive probe timeouts, if the transport reports them.
+    /// Number of consecutive probe timeouts; `None` if the transport does not report it.
     pub pto_count: Option<u32>,
-    /// The control's own named values.
+    /// Values specific to the control, by name.
     pub named: Vec<(&'static str, f64)>,
 }
 
-/// A congestion control of Fullpipe behind the stack's interface. The stack clones it when the peer's port changes; a
-/// clone drives the same control, since the path is the same.
+/// An adapter that implements the stack's controller interface with a congestion control of Fullpipe. The stack clones
+/// the adapter when the peer's port changes. A clone drives the same control, because the path is the same.
 #[derive(Clone)]
 pub struct Adapter(Arc<Mutex<Path>>);
 

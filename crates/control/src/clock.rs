@@ -21,7 +21,7 @@ pub fn begin() {
     LazyLock::force(&BASE);
 }
 
-/// Converts to the stack's type of instant, [`std::time::Instant`].
+/// Converts an instant to the type that the stack uses, [`std::time::Instant`].
 pub fn to_std(at: Instant) -> std::time::Instant {
     *BASE + std::time::Duration::from_nanos(at.as_nanos())
 }
@@ -31,12 +31,12 @@ pub fn from_std(at: std::time::Instant) -> Instant {
     Instant::from_nanos(saturating(at.saturating_duration_since(*BASE)))
 }
 
-/// Converts a duration of the stack.
+/// Converts a duration of the stack. Durations out of range convert to the maximum.
 pub fn duration_from_std(span: std::time::Duration) -> Duration {
     Duration::from_nanos(saturating(span))
 }
 
-/// Converts to the stack's type of duration, [`std::time::Duration`].
+/// Converts a duration to the type that the stack uses, [`std::time::Duration`].
 pub fn duration_to_std(span: Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(span.as_nanos())
 }

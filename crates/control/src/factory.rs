@@ -12,10 +12,12 @@ use noq_proto::congestion;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Creates the congestion control of a connection, when the connection begins and after each change of its path.
+/// Function that creates the congestion control of a connection, when the connection begins and after each change of
+/// its path.
 pub type ControlFactory = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
 
-/// The latest control of a factory, for callers that cannot access its connection. Clones refer to the same control.
+/// A weak reference to the latest control of a factory, for callers that cannot access the connection. Clones refer to
+/// the same control.
 #[derive(Clone, Default)]
 pub struct LatestControl(Arc<Mutex<WeakAdapter>>);
 
@@ -30,14 +32,14 @@ impl LatestControl {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = adapter.downgrade();
     }
 
-    /// Current state of the control; `None` before the first connection and after its end.
+    /// Current state of the control; `None` before the first connection and after the end of the latest one.
     pub fn inspect(&self) -> Option<ControlState> {
         let adapter = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
         Some(adapter.inspect())
     }
 }
 
-/// Creates controllers for the stack.
+/// Factory that creates an [`Adapter`] for each path of the stack's connections.
 pub struct AdapterFactory {
     maker: ControlFactory,
     initial_window_packets: u64,
@@ -47,21 +49,21 @@ pub struct AdapterFactory {
 }
 
 impl AdapterFactory {
-    /// Creates a factory of controls with this initial window. Their connections record round-trip times in
-    /// `round_trips`.
+    /// Creates a factory of controls with this initial window, in packets of the current MTU. The adapters record
+    /// round-trip times in `round_trips`.
     pub fn new(maker: ControlFactory, initial_window_packets: u64, round_trips: RttStatistics) -> AdapterFactory {
         // The clock is read before any of the connections sends a packet, so that no instant precedes the reading.
         clock::begin();
         AdapterFactory { maker, initial_window_packets, round_trips, losses: None, newest: LatestControl::default() }
     }
 
-    /// Sets the listener for losses.
+    /// Sets the listener for losses; `None` disables it.
     #[must_use]
     pub fn with_loss_listener(self, losses: Option<LossListener>) -> AdapterFactory {
         AdapterFactory { losses, ..self }
     }
 
-    /// Stores each new control in `newest`, so that it can be observed.
+    /// Stores a weak reference to each new control in `newest`, so that the caller can inspect it.
     #[must_use]
     pub fn with_latest_control(self, newest: LatestControl) -> AdapterFactory {
         AdapterFactory { newest, ..self }

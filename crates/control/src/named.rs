@@ -13,7 +13,7 @@ pub const INITIAL_WINDOW_PACKETS: u64 = 10;
 /// seed for its random choices.
 ///
 /// # Errors
-/// Returns a sentence if there is no such control or the stack cannot drive it.
+/// Returns an error message if the catalogue has no such control, or if the stack cannot drive it.
 pub fn control_factory(
     name: &str,
     hystart: bool,
@@ -24,7 +24,8 @@ pub fn control_factory(
     Ok(Arc::new(move || source.create(ConnectionEnd { seed: seed(), connection: 0, initiator: true })))
 }
 
-/// Name of the control that drives a connection: one of Fullpipe's, or `none`. Returns `None` for any other controller.
+/// Name of the control that drives a connection: a control of Fullpipe, or `none` without congestion control. Returns
+/// `None` for any other controller.
 pub fn control_name(controller: Box<dyn Controller>) -> Option<&'static str> {
     let any = controller.into_any();
     match any.downcast_ref::<Adapter>() {

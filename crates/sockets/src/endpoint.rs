@@ -17,7 +17,7 @@ fn settings() -> io::Result<noq::EndpointConfig> {
 /// Creates an endpoint that listens at `local`.
 ///
 /// # Errors
-/// If the socket cannot be bound.
+/// Returns an error if the socket cannot be bound.
 pub fn bind_server(
     environment: &dyn Environment,
     local: SocketAddr,
@@ -32,7 +32,7 @@ pub fn bind_server(
 /// Creates a client endpoint for connections to `peer`, on any local port.
 ///
 /// # Errors
-/// If no socket can be created.
+/// Returns an error if no socket can be created.
 pub fn bind_client(environment: &dyn Environment, peer: SocketAddr) -> io::Result<noq::Endpoint> {
     let any: SocketAddr = match peer {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -44,7 +44,7 @@ pub fn bind_client(environment: &dyn Environment, peer: SocketAddr) -> io::Resul
 /// Creates a client endpoint on an existing socket.
 ///
 /// # Errors
-/// If the socket has no address.
+/// Returns an error if the socket has no address.
 pub fn client_on_socket(
     environment: &dyn Environment,
     socket: Box<dyn noq::AsyncUdpSocket>,

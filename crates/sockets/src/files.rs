@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// Bytes per read.
 const PIECE: usize = 64 << 10;
 
-/// A directory. Symbolic links to targets outside it are not followed.
+/// The files of a directory, as the content of an HTTP/3 server. Symbolic links to targets outside of the directory are
+/// not followed.
 #[derive(Clone, Debug)]
 pub struct DirectoryContent(PathBuf);
 
@@ -17,7 +18,7 @@ impl DirectoryContent {
     /// Opens the directory `root`.
     ///
     /// # Errors
-    /// If `root` is not a directory or cannot be read.
+    /// Returns an error if `root` is not a directory or cannot be read.
     pub fn new(root: &Path) -> io::Result<DirectoryContent> {
         let root = root.canonicalize()?;
         root.read_dir()?;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use fullpipe_masque::http3::Body;
 use std::io;
 
-/// Maximum length of a body.
+/// Maximum length of a generated body in bytes.
 pub const MAX_BODY_BYTES: u64 = 10_000_000_000;
 
 /// Bytes generated at a time.
@@ -17,7 +17,8 @@ const PIECE: u64 = 64 << 10;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
-/// Length of the body at a path: N of `/bytes/N`, up to [`MAX_BODY_BYTES`].
+/// Length in bytes of the body at the path `/bytes/N`: N. `None` for any other path, or if N exceeds
+/// [`MAX_BODY_BYTES`].
 #[must_use]
 pub fn body_length(path: &str) -> Option<u64> {
     let number = path.strip_prefix("/bytes/")?;
@@ -72,7 +73,7 @@ impl Body for GeneratedBody {
     }
 }
 
-/// Checks whether received bytes are such a body.
+/// Verifier that compares received bytes with a generated body.
 #[derive(Clone, Debug)]
 pub struct BodyVerifier {
     length: u64,
@@ -82,13 +83,13 @@ pub struct BodyVerifier {
 }
 
 impl BodyVerifier {
-    /// Creates the check of a body of this length.
+    /// Creates a verifier for a body of `length` bytes.
     #[must_use]
     pub fn new(length: u64) -> BodyVerifier {
         BodyVerifier { length, at: 0, wrong: None }
     }
 
-    /// Checks the next piece.
+    /// Checks the next piece of the body.
     pub fn update(&mut self, piece: &[u8]) {
         if self.wrong.is_none() {
             let mut expected = vec![0; piece.len()];
@@ -99,10 +100,10 @@ impl BodyVerifier {
         self.at += piece.len() as u64;
     }
 
-    /// Checks that exactly the body was received.
+    /// Checks that all received pieces together equal the body.
     ///
     /// # Errors
-    /// Returns the difference as a sentence.
+    /// Returns a sentence that describes the first difference.
     pub fn finish(&self) -> Result<(), String> {
         match self.wrong {
             Some(place) => Err(format!("the body is not the one asked for: byte {place} (from 0) is another")),

@@ -38,7 +38,7 @@ fn wrong(path: &Path, error: impl fmt::Display) -> Error {
     Error(format!("{}: {error}", path.display()))
 }
 
-/// Identity of a server.
+/// Certificate and private key of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerCredentials {
     /// The certificate chain and the private key in these PEM files.
@@ -80,11 +80,11 @@ impl ServerCredentials {
 /// Certificates that a client trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerVerification {
-    /// Those that the system trusts.
+    /// The certificates that the system trusts.
     SystemRoots,
-    /// The authorities, or the certificates themselves, in a PEM file.
+    /// The certificate authorities, or the server certificates themselves, in this PEM file.
     CaFile(PathBuf),
-    /// All certificates, for laboratories.
+    /// All certificates, without verification. For laboratory use only.
     Disabled,
 }
 
@@ -98,10 +98,11 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     if certificates.is_empty() { Err(wrong(path, "no certificate in it")) } else { Ok(certificates) }
 }
 
-/// TLS configuration of a server.
+/// Creates the TLS configuration of an HTTP/3 server.
 ///
 /// # Errors
-/// If the files cannot be read, key and certificate do not match, or no certificate can contain the names.
+/// Returns an error if the files cannot be read, if the key and the certificate do not match, or if a certificate
+/// cannot contain the names.
 pub fn server_config(identity: &ServerCredentials) -> Result<noq::ServerConfig, Error> {
     let (certificates, private) = identity.read()?;
     let mut tls = rustls::ServerConfig::builder_with_provider(provider())
@@ -119,10 +120,10 @@ pub fn server_config(identity: &ServerCredentials) -> Result<noq::ServerConfig, 
     Ok(server)
 }
 
-/// TLS configuration of a client.
+/// Creates the TLS configuration of an HTTP/3 client.
 ///
 /// # Errors
-/// If the authorities cannot be read.
+/// Returns an error if the trusted certificates cannot be read.
 pub fn client_config(trust: &ServerVerification) -> Result<noq::ClientConfig, Error> {
     let builder = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])

@@ -61,13 +61,13 @@ pub struct ConnectionStatistics {
     pub lost_packets: u64,
     /// Congestion events (losses or marks) passed to the congestion control.
     pub congestion_events: u64,
-    /// Congestion events that proved spurious.
+    /// Congestion events that were later found to be spurious.
     pub spurious_congestion_events: u64,
-    /// Largest UDP payload in bytes that the path is known to carry.
+    /// Largest UDP payload in bytes that the path is known to support.
     pub mtu_bytes: u16,
     /// Smoothed round-trip time.
     pub smoothed_rtt: Duration,
-    /// Mean of the smoothed round-trip times at each acknowledged packet.
+    /// Mean of the smoothed round-trip times at each acknowledged packet; `None` before the first.
     pub mean_rtt: Option<Duration>,
 }
 
@@ -92,7 +92,7 @@ struct Inner {
     connection: noq_proto::Connection,
 }
 
-/// One end of a connection.
+/// One end of a QUIC connection with one stream.
 pub struct Connection {
     endpoint: Endpoint,
     round_trips: RttStatistics,
@@ -164,8 +164,8 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Creates the client end, which opens a connection from `local` to `remote` now. Data written earlier is sent
-    /// after the handshake.
+    /// Creates the client end, which opens a connection from `local` to `remote` now. Data that is written before the
+    /// end of the handshake is sent afterward.
     ///
     /// # Errors
     /// Returns the stack's message if `remote` is not a valid destination (port 0 or no address).
@@ -262,7 +262,7 @@ impl Connection {
     }
 
     /// Time at which [`Connection::handle_timeout`] must be called; [`Instant::NEVER`] without a timer. The value is
-    /// valid after all output was taken.
+    /// valid only after [`Connection::poll_transmit`] has returned `None`.
     pub fn next_timeout(&self) -> Instant {
         let Some(at) = self.inner.as_ref().and_then(|inner| inner.connection.poll_timeout()) else {
             return Instant::NEVER;
@@ -271,7 +271,7 @@ impl Connection {
         if self.served == Some(at) { at.saturating_add(Duration::from_nanos(1)) } else { at }
     }
 
-    /// Returns the next datagram for the peer.
+    /// Returns the next datagram for the peer; `None` if there is none.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         let next = self.next_datagram(now);
         if let Some(Datagram { payload, codepoint }) = &next {
@@ -300,7 +300,7 @@ impl Connection {
         transmit.map(|transmit| datagram(&transmit, &self.buffer))
     }
 
-    /// Returns the next event for the application.
+    /// Returns the next event for the application; `None` if there is none.
     pub fn poll_event(&mut self) -> Option<TransportEvent> {
         self.events.pop_front()
     }
@@ -315,7 +315,7 @@ impl Connection {
         self.inner.as_ref().is_some_and(|inner| inner.connection.is_drained())
     }
 
-    /// Counters since the beginning.
+    /// Counters since the start of the connection.
     pub fn statistics(&mut self) -> ConnectionStatistics {
         let Some(inner) = &mut self.inner else { return ConnectionStatistics::default() };
         let all = inner.connection.stats();
@@ -337,7 +337,7 @@ impl Connection {
         control.clone_box().into_any().downcast::<Adapter>().ok().map(|adapter| adapter.inspect())
     }
 
-    /// Lost path MTU probes.
+    /// Number of lost path MTU discovery probes.
     pub fn lost_mtu_probes(&mut self) -> u64 {
         let path = self.inner.as_mut().and_then(|inner| inner.connection.path_stats(PathId::ZERO));
         path.map_or(0, |path| path.lost_plpmtud_probes)

@@ -19,7 +19,7 @@ pub struct RandomStreams {
 }
 
 impl RandomStreams {
-    /// The streams of the endpoint `name` in the run with this seed.
+    /// Creates the random streams of the endpoint `name` in the run with this seed.
     pub fn new(seed: u64, name: &str) -> RandomStreams {
         RandomStreams { seed, name: name.to_owned() }
     }

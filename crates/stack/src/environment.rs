@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 /// Maximum payload of a UDP datagram over IPv4.
 const MOST_BYTES: usize = 65_507;
 
-/// Sockets, timers, tasks and names of a host.
+/// An environment with the sockets, timers, tasks and names of a simulated host.
 #[derive(Clone, Debug)]
 pub struct VirtualEnvironment {
     runtime: VirtualRuntime,
@@ -24,7 +24,7 @@ pub struct VirtualEnvironment {
 }
 
 impl VirtualEnvironment {
-    /// Creates the environment of a host with these names. Resolving one takes no time.
+    /// Creates the environment of a host that resolves these names. Name resolution takes no virtual time.
     pub fn new(runtime: VirtualRuntime, names: BTreeMap<String, Vec<IpAddr>>) -> VirtualEnvironment {
         VirtualEnvironment { runtime, names: Arc::new(names) }
     }

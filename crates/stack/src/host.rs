@@ -41,12 +41,12 @@ pub struct AddressedDatagram {
     pub datagram: Datagram,
 }
 
-/// Addresses of a host and the size of its sockets' buffers.
+/// Addresses of a host and the receive buffer size of its sockets.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
     /// Addresses of the host. The first of each IP version is the default source address.
     pub addresses: Vec<IpAddr>,
-    /// Payload bytes that can wait at one socket.
+    /// Size of the receive buffer of each socket, in payload bytes.
     pub receive_buffer_bytes: u64,
 }
 
@@ -85,7 +85,7 @@ struct Shared {
     sockets: Mutex<Sockets>,
 }
 
-/// A host. Dropping it ends its programs.
+/// A simulated host. Dropping the host ends its programs.
 pub struct Host {
     shared: Arc<Shared>,
 }
@@ -111,17 +111,17 @@ impl Host {
         Host { shared: Arc::new(Shared { executor: Arc::default(), sockets: Mutex::new(sockets) }) }
     }
 
-    /// The runtime for the host's programs.
+    /// Returns the runtime for the host's programs.
     pub fn runtime(&self) -> VirtualRuntime {
         VirtualRuntime { shared: Arc::clone(&self.shared) }
     }
 
-    /// Starts a program, which first runs at the next call of a `handle` function.
+    /// Starts a program, which first runs at the next call of [`Host::handle_datagram`] or [`Host::handle_timeout`].
     pub fn spawn(&self, program: impl Future<Output = ()> + Send + 'static) {
         self.shared.executor.spawn(Box::pin(program));
     }
 
-    /// Processes an arrived datagram.
+    /// Processes a datagram that has arrived at the host.
     pub fn handle_datagram(&mut self, now: Instant, arrived: AddressedDatagram) {
         let waker = locked(&self.shared.sockets).receive(arrived);
         if let Some(waker) = waker {
@@ -130,7 +130,7 @@ impl Host {
         self.handle_timeout(now);
     }
 
-    /// Processes the timer of [`Host::next_timeout`], or starts new programs.
+    /// Processes the timer of [`Host::next_timeout`], and runs the programs that are ready, including new ones.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.shared.executor.set_now(now);
         self.shared.executor.fire();
@@ -142,7 +142,7 @@ impl Host {
         self.shared.executor.next_timer()
     }
 
-    /// Returns the next datagram to send.
+    /// Returns the next datagram to send; `None` if there is none.
     pub fn poll_transmit(&mut self) -> Option<AddressedDatagram> {
         locked(&self.shared.sockets).output.pop_front()
     }
@@ -152,7 +152,7 @@ impl Host {
         self.shared.executor.tasks()
     }
 
-    /// Counters since the beginning.
+    /// Counters since the creation of the host.
     pub fn statistics(&self) -> HostStatistics {
         locked(&self.shared.sockets).statistics
     }
@@ -258,7 +258,7 @@ impl VirtualRuntime {
     /// Binds a UDP socket to `local`; port 0 selects a free port.
     ///
     /// # Errors
-    /// If the host does not have the address, or the port is in use.
+    /// Returns an error if the host does not have the address, or if the port is in use.
     pub fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn AsyncUdpSocket>> {
         Ok(Box::new(self.socket(local, None)?))
     }
@@ -278,12 +278,12 @@ impl VirtualRuntime {
         self.shared.executor.now()
     }
 
-    /// Creates a QUIC endpoint at `local`, as in [`VirtualRuntime::bind`]. It accepts no socket, so a socket of the
-    /// machine cannot be used. The endpoint can connect to others of its kind, and it accepts connections if `serves`
-    /// is true.
+    /// Creates a QUIC endpoint on a new virtual socket at `local`, as in [`VirtualRuntime::bind`]. The function takes
+    /// no socket, so the endpoint cannot use a socket of the real machine. The endpoint can connect to other endpoints
+    /// of this kind. It accepts connections if `serves` is true.
     ///
     /// # Errors
-    /// If the host does not have the address, or the port is in use.
+    /// Returns an error if the host does not have the address, or if the port is in use.
     pub fn endpoint(
         &self,
         settings: &EndpointSettings,

@@ -14,10 +14,10 @@ use noq_proto::{ConnectError, ConnectionId, PathId, Side, TransportError};
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An event at one end.
+/// An event at one end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PacketLogEntry {
-    /// A UDP datagram was received. The entries of its readable packets follow.
+    /// A UDP datagram was received. The entries of its packets that were decrypted follow.
     DatagramReceived {
         /// Size of its payload in bytes.
         bytes: usize,
@@ -39,7 +39,7 @@ pub enum PacketLogEntry {
     PacketLost {
         /// Its packet number; the packet number space is unknown.
         number: u64,
-        /// Its bytes that counted as in flight.
+        /// Number of bytes of the packet that counted as in flight.
         bytes: u16,
     },
 }
@@ -57,7 +57,7 @@ pub struct PlaintextPacket {
     pub bytes: usize,
 }
 
-/// The entries of one end, shared between its parts. Clones refer to the same journal.
+/// The log of one end of a connection. Clones refer to the same log.
 #[derive(Clone, Debug, Default)]
 pub struct PacketLog(Arc<Mutex<Vec<PacketLogEntry>>>);
 

@@ -28,15 +28,15 @@ pub fn certificate_size_error(cryptography: Cryptography, certificate_bytes: u64
 /// Settings of one end of a connection.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// UDP payload in bytes that a packet may fill before the path is known to carry more: 1200 to 65 527.
+    /// Largest UDP payload in bytes until path MTU discovery finds a larger one: 1200 to 65 527.
     pub initial_mtu_bytes: u16,
-    /// Largest UDP payload in bytes for which the path is probed (RFC 8899); `None` disables probing.
+    /// Largest UDP payload in bytes that path MTU discovery probes (RFC 8899); `None` disables probing.
     pub largest_mtu_bytes: Option<u16>,
     /// Initial window in packets of the initial MTU.
     pub initial_window_packets: u64,
     /// Maximum unacknowledged bytes that the stack keeps for retransmission.
     pub send_buffer_bytes: u64,
-    /// Flow-control window of a stream in bytes.
+    /// Flow-control window of each stream, and of the connection, in bytes.
     pub receive_buffer_bytes: u64,
     /// Idle timeout of the connection; zero disables it.
     pub idle_timeout: Duration,
@@ -45,7 +45,7 @@ pub struct Settings {
     pub certificate_bytes: u64,
     /// Protection of packets; must be the same at both ends.
     pub cryptography: Cryptography,
-    /// Journal for an observer of packets and losses, if any.
+    /// Log of packets and losses; `None` disables the log.
     pub journal: Option<PacketLog>,
 }
 
@@ -107,21 +107,21 @@ impl Settings {
     }
 }
 
-/// Settings of an endpoint.
+/// Settings of an endpoint of asynchronous programs.
 #[derive(Clone, Debug)]
 pub struct EndpointSettings {
     /// The stack's transport configuration.
     pub transport: Arc<TransportConfig>,
-    /// Round-trip times of its connections.
+    /// Round-trip times of the connections of the endpoint.
     pub round_trips: RttStatistics,
-    /// Largest UDP payload that it accepts, in bytes: at least 1200.
+    /// Largest UDP payload that the endpoint accepts, in bytes: at least 1200.
     pub largest_payload_bytes: u16,
     /// Size of the server's certificate in bytes: up to 16 million, or 400 to 60 000 with TLS. Other values are
     /// replaced by the nearest limit.
     pub certificate_bytes: u64,
     /// Protection of packets; must be the same at both ends.
     pub cryptography: Cryptography,
-    /// Journal for an observer of packets, if any.
+    /// Log of packets; `None` disables the log.
     pub journal: Option<PacketLog>,
 }
 

@@ -49,11 +49,11 @@ const WAITING_BYTES: usize = 1 << 20;
 /// Settings of one end of a tunnel.
 #[derive(Clone)]
 pub struct TunnelSettings {
-    /// Settings from the scenario.
+    /// Settings of the tunnel from the scenario.
     pub tunnel: Arc<Settings>,
     /// The congestion control; `None` disables congestion control and pacing.
     pub control: Option<ControlFactory>,
-    /// Journal for an observer of this end's packets and losses, if any.
+    /// Log of the packets and losses of this end; `None` disables the log.
     pub journal: Option<PacketLog>,
 }
 
@@ -135,12 +135,13 @@ impl TunnelSettings {
     }
 }
 
-/// Counters of one side of a tunnel.
+/// Statistics of one end of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelStatistics {
     /// Counters of the tunnel.
     pub counters: TunnelCounters,
-    /// Mean of the tunnel's smoothed round-trip times at each acknowledged packet; `None` without congestion control.
+    /// Mean of the tunnel's smoothed round-trip times at each acknowledged packet; `None` before the first, or without
+    /// congestion control.
     pub mean_rtt: Option<Duration>,
 }
 
@@ -158,7 +159,7 @@ fn statistics(metrics: &Metrics, round_trips: &RttStatistics) -> TunnelStatistic
     TunnelStatistics { counters, mean_rtt: round_trips.mean() }
 }
 
-/// A proxy that runs on a host.
+/// A CONNECT-UDP proxy that runs on a simulated host.
 #[derive(Debug)]
 pub struct TunnelProxy {
     metrics: Arc<Metrics>,
@@ -169,7 +170,7 @@ impl TunnelProxy {
     /// Starts a proxy that listens at an address of the host and permits all targets.
     ///
     /// # Errors
-    /// If the host does not have the address, or the port is in use.
+    /// Returns an error if the host does not have the address, or if the port is in use.
     pub fn start(
         host: &Host,
         settings: &TunnelSettings,
@@ -191,12 +192,13 @@ impl TunnelProxy {
         Ok(TunnelProxy { metrics, told })
     }
 
-    /// Counters since the beginning.
+    /// Statistics since the start of the program.
     pub fn statistics(&self) -> TunnelStatistics {
         statistics(&self.metrics, &self.told.round_trips)
     }
 
-    /// Current state of its connection's congestion control; `None` without a connection or without congestion control.
+    /// Current state of the congestion control of the latest connection; `None` without a connection or without
+    /// congestion control.
     pub fn inspect(&self) -> Option<ControlState> {
         self.told.newest.inspect()
     }
@@ -211,7 +213,7 @@ fn template(proxy: SocketAddr) -> io::Result<Template> {
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))
 }
 
-/// A client that runs on a host.
+/// A CONNECT-UDP client that runs on a simulated host.
 pub struct TunnelClient {
     shared: Arc<Shared>,
 }
@@ -268,7 +270,7 @@ impl TunnelClient {
     /// Starts a client that connects from an address of the host to a proxy.
     ///
     /// # Errors
-    /// If the host does not have the address, or the port is in use.
+    /// Returns an error if the host does not have the address, or if the port is in use.
     pub fn start(
         host: &Host,
         settings: &TunnelSettings,
@@ -302,8 +304,8 @@ impl TunnelClient {
         Ok(TunnelClient { shared })
     }
 
-    /// Sends a payload to a target through the request with this number, and opens the request if necessary. `mode`
-    /// overrides the tunnel's mode.
+    /// Sends a payload to a target through the request with this number, and opens the request if necessary. `mode` is
+    /// the mode of a new request; `None` selects the mode of the tunnel.
     pub fn send(&self, request: u32, target: SocketAddr, mode: Option<Mode>, payload: Bytes) {
         let mut state = self.shared.state();
         match state.requests.get_mut(&request) {
@@ -327,7 +329,7 @@ impl TunnelClient {
         }
     }
 
-    /// Returns the next payload from a target, and the number of its request.
+    /// Returns the next payload from a target, and the number of its request; `None` if there is none.
     pub fn poll_receive(&self) -> Option<(u32, Bytes)> {
         self.shared.state().arrived.pop_front()
     }
@@ -344,7 +346,7 @@ impl TunnelClient {
         }
     }
 
-    /// Counters since the beginning.
+    /// Statistics since the start of the program.
     pub fn statistics(&self) -> TunnelStatistics {
         let state = self.shared.state();
         let mut known = statistics(&self.shared.metrics, &self.shared.told.round_trips);
@@ -353,12 +355,13 @@ impl TunnelClient {
         known
     }
 
-    /// Current state of its connection's congestion control; `None` without a connection or without congestion control.
+    /// Current state of the congestion control of the latest connection; `None` without a connection or without
+    /// congestion control.
     pub fn inspect(&self) -> Option<ControlState> {
         self.shared.told.newest.inspect()
     }
 
-    /// Smoothed round-trip time to the proxy; `None` before the connection is open.
+    /// Smoothed round-trip time to the proxy; `None` unless the connection is open.
     pub fn smoothed_rtt(&self) -> Option<Duration> {
         match &self.shared.state().connection {
             Link::Open(client) => client.connection().rtt(PathId::ZERO).map(duration_from_std),
@@ -366,7 +369,7 @@ impl TunnelClient {
         }
     }
 
-    /// QUIC packets from the client to the proxy that were declared lost.
+    /// Number of QUIC packets from the client to the proxy that were declared lost; 0 unless the connection is open.
     pub fn lost_packets(&self) -> u64 {
         match &self.shared.state().connection {
             Link::Open(client) => client.connection().stats().lost_packets,

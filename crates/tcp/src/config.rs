@@ -19,7 +19,7 @@ pub enum LossDetection {
     DuplicateAcks,
 }
 
-/// Use of explicit congestion notification (RFC 3168), with the meaning of Linux's `net.ipv4.tcp_ecn`.
+/// Use of explicit congestion notification (RFC 3168). The modes correspond to values of Linux's `net.ipv4.tcp_ecn`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EcnMode {
     /// ECN is not used.
@@ -34,11 +34,11 @@ pub enum EcnMode {
 /// Form of the ECN feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EcnFeedback {
-    /// ECE is set until CWR arrives (RFC 3168).
+    /// The receiver sets ECE from the arrival of a mark until CWR arrives (RFC 3168).
     #[default]
     Classic,
-    /// ECE of each acknowledgment states whether the acknowledged segments were marked (RFC 8257 section 3.2). Both
-    /// ends need this setting, because the handshake does not distinguish it from classic feedback.
+    /// The ECE flag of each acknowledgment states whether the acknowledged segments were marked (RFC 8257 section 3.2).
+    /// Both ends need this setting, because the handshake does not distinguish DCTCP feedback from classic feedback.
     Dctcp,
     /// Counters of packets and bytes (AccECN, RFC 9768), or classic feedback if the peer does not support AccECN.
     Accurate,
@@ -76,16 +76,16 @@ impl SettingValue for KeepAlive {
 /// Settings of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Payload of a full data segment in bytes, without TCP options. 1 to 65 000.
+    /// Payload of a full data segment in bytes, excluding TCP options: 1 to 65 000.
     pub mss_bytes: u32,
     /// Initial window in segments (RFC 6928: 10).
     pub initial_window_segments: u32,
-    /// Slow-start threshold at the start of the connection in bytes (`None`: unlimited). A threshold of at most the initial
-    /// window disables the first slow start.
+    /// Slow-start threshold in bytes at the start of the connection (`None`: unlimited). A threshold of at most the
+    /// initial window disables the first slow start.
     pub initial_ssthresh_bytes: Option<u64>,
     /// Send buffer in bytes, for data that is written and not yet acknowledged.
     pub send_buffer_bytes: u64,
-    /// Receive buffer in bytes, which determines the window and its scale.
+    /// Receive buffer in bytes, which determines the receive window and the window scale.
     pub receive_buffer_bytes: u64,
     /// Offer selective acknowledgments (RFC 2018).
     pub sack: bool,
@@ -100,7 +100,8 @@ pub struct Config {
     pub window_scaling: bool,
     /// Send the MSS option on SYN segments. If neither end sends it, `mss_bytes` applies to both.
     pub mss_option: bool,
-    /// Segments per acknowledgment, at most 255 (1: every segment immediately; 2: RFC 9293 section 3.8.6.3).
+    /// Number of segments per acknowledgment, 1 to 255. With 1, each segment is acknowledged immediately; RFC 9293
+    /// section 3.8.6.3 recommends at most 2.
     pub delayed_ack_segments: u32,
     /// Maximum delay of an acknowledgment.
     pub delayed_ack_timeout: Duration,
@@ -130,36 +131,38 @@ pub struct Config {
     pub max_retransmissions: u32,
     /// Duration of TIME-WAIT: twice the maximum segment lifetime (RFC 9293 section 3.4.1).
     pub time_wait: Duration,
-    /// Acknowledge the first data segment immediately, without delay (ns-3).
+    /// Acknowledge the first data segment immediately instead of delaying the acknowledgment (ns-3).
     pub first_segment_acknowledged_at_once: bool,
-    /// Acknowledge each segment separately at the start, after an idle time, after duplicate data, when the echo of a
-    /// mark begins, and while the receive buffer grows, as Linux does.
+    /// Acknowledge each segment separately in some phases, as Linux does. These are the start, after an idle period,
+    /// after duplicate data, when the echo of a mark begins, and while the receive buffer grows.
     pub quick_ack: bool,
     /// Acknowledge a FIN with data twice if the data requires an acknowledgment: once for the data and once for the
     /// FIN, as ns-3 does.
     pub fin_with_data_acknowledged_twice: bool,
-    /// Send keep-alive probes to a silent peer (`None`: never).
+    /// Send keep-alive probes on an idle connection (`None`: never).
     pub keep_alive: Option<KeepAlive>,
     /// Time after which the connection is aborted if sent data is not acknowledged or a SYN is not answered (RFC 9293
-    /// section 3.8.3, RFC 5482). `None`: only the numbers of retransmissions limit it.
+    /// section 3.8.3, RFC 5482). `None`: only `max_retransmissions` and `max_syn_retransmissions` limit this time.
     pub user_timeout: Option<Duration>,
     /// Maximum time in FIN-WAIT-2, in which this end has sent its FIN and the peer has not (`None`: unlimited).
     pub fin_wait_2_timeout: Option<Duration>,
-    /// Initial size of the receive buffer in bytes. It grows, up to `receive_buffer_bytes`, with the data that the
-    /// application reads per round-trip time (Linux: 64 KiB, half of `tcp_rmem`'s default). `None`: the full size from
-    /// the start.
+    /// Initial size of the receive buffer in bytes. The buffer grows, up to `receive_buffer_bytes`, with the data that
+    /// the application reads per round-trip time (Linux: 64 KiB, half of `tcp_rmem`'s default). `None`: the full size
+    /// from the start.
     pub initial_receive_window_bytes: Option<u64>,
-    /// Fast Open (RFC 7413): a client requests a cookie or uses the one that it has; a server issues and validates it.
+    /// Fast Open (RFC 7413): a client requests a cookie or uses a cached one; a server issues and validates cookies.
     pub fast_open: bool,
-    /// Consecutive timeouts of a large segment after which the path counts as a black hole for large packets, and
-    /// smaller segments are sent (RFC 4821; Linux `tcp_mtu_probing` 1: 3). `None`: never, the default of Linux.
+    /// Number of consecutive timeouts of a large segment after which the sender assumes a black hole for large packets.
+    /// It then sends smaller segments (RFC 4821; 3 in Linux with `tcp_mtu_probing` = 1). `None`, the default of Linux:
+    /// never.
     pub black_hole_timeouts: Option<u32>,
     /// Report received duplicates (D-SACK, RFC 2883), if SACK is negotiated.
     pub dsack: bool,
-    /// Undo a reduction if D-SACK reports every retransmission of the episode as unnecessary (as in Linux).
+    /// Undo a reduction if D-SACK reports every retransmission of the loss recovery episode as a duplicate (as in
+    /// Linux).
     pub dsack_undo: bool,
-    /// Undo a reduction when an original has arrived: an echoed timestamp shows it (RFC 3522, RFC 4015), or nothing has been
-    /// retransmitted yet (Linux since 6.12).
+    /// Undo a reduction if an echoed timestamp shows that the original of a retransmitted segment arrived (RFC 3522,
+    /// RFC 4015). Also undo it if a segment marked lost is acknowledged before any retransmission (Linux since 6.12).
     pub eifel: bool,
     /// After a timeout, send new data first to detect whether the timeout was spurious (F-RTO, RFC 5682), if SACK is
     /// negotiated.
@@ -178,7 +181,7 @@ pub struct Config {
 
 impl Config {
     /// The defaults of a socket of Linux 6.12: RACK-TLP, delayed acknowledgments of 40 ms, a minimum timeout of 200 ms,
-    /// Nagle's algorithm, and buffers within the bounds of `tcp_wmem` and `tcp_rmem`.
+    /// and Nagle's algorithm. The buffers are within the bounds of `tcp_wmem` and `tcp_rmem`.
     pub fn linux() -> Config {
         Config {
             mss_bytes: 1448,
@@ -227,8 +230,8 @@ impl Config {
     }
 
     /// [`Config::linux`] for bulk transfers: 32 MiB of buffer at both ends, available from the start, and
-    /// `TCP_NODELAY`. The network, not the host, limits such a connection (below 6 Gbit/s at 40 ms). This is the preset
-    /// `linux` of scenarios.
+    /// `TCP_NODELAY`. Up to 6 Gbit/s at a round-trip time of 40 ms, the network and not the host limits such a
+    /// connection. This is the preset `linux` of scenarios.
     pub fn linux_large_buffers() -> Config {
         Config {
             send_buffer_bytes: 32 << 20,
@@ -239,7 +242,8 @@ impl Config {
         }
     }
 
-    /// The defaults of ns-3 (3.33 to 3.37): 536-byte segments, no MSS option, 128 KiB buffers, RFC 6675.
+    /// The defaults of ns-3 (3.33 to 3.37): 536-byte segments, no MSS option, 128 KiB buffers, and loss detection
+    /// according to RFC 6675.
     pub fn ns3() -> Config {
         Config {
             mss_bytes: 536,

@@ -37,7 +37,7 @@ use std::sync::Arc;
 pub struct Segment<'a> {
     /// The header.
     pub header: &'a TcpHeader,
-    /// Options outside of the header, if the header indicates any.
+    /// Options outside of the header, such as SACK blocks; `None` if the header indicates none.
     pub options: Option<&'a SegmentOptions>,
     /// The payload if it consists of bytes; `None` if only its length is modeled (`header.payload_bytes`).
     pub payload: Option<&'a Bytes>,
@@ -46,7 +46,7 @@ pub struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// Creates a segment without SACK blocks and payload bytes, in a packet that is not ECN-capable.
+    /// Creates a segment without options outside of the header and without payload bytes, in a packet marked Not-ECT.
     pub fn from_header(header: &'a TcpHeader) -> Segment<'a> {
         Segment { header, options: None, payload: None, codepoint: EcnCodepoint::NotEct }
     }
@@ -96,7 +96,8 @@ mod event {
 /// One end of a connection.
 ///
 /// After every call that passes input, the host calls [`Connection::poll_event`] until it returns `None` and
-/// [`Connection::poll_transmit`] until it returns `false`. It then reads the two deadlines.
+/// [`Connection::poll_transmit`] until it returns `false`. It then reads the deadlines
+/// ([`Connection::slow_timer_deadline`] and [`Connection::fast_timer_deadline`]).
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<Config>,
@@ -161,7 +162,8 @@ impl Connection {
         connection
     }
 
-    /// Creates the passive end, in LISTEN. The first segment passed to it should be the SYN.
+    /// Creates the passive end, in state LISTEN. The first segment passed to [`Connection::handle_segment`] should be
+    /// the SYN.
     pub fn server(
         config: Arc<Config>,
         controller: Box<dyn Controller>,
@@ -218,10 +220,10 @@ impl Connection {
         }
     }
 
-    /// Whether a segment is the usual one at an endpoint that only receives. It has data in order and no new
-    /// acknowledgment, and there is no event to fetch, no timer and no option to process.
-    /// [`Connection::receive_fast_path`] then has the effect of [`Connection::handle_segment`], followed by fetching
-    /// its event and reading all data. The segment must have no options outside of its header and no payload bytes.
+    /// Whether a segment is the common case at an endpoint that only receives. The segment has in-order data and no new
+    /// acknowledgment. No event, timer or option has to be processed. [`Connection::receive_fast_path`] then has the
+    /// effect of [`Connection::handle_segment`], followed by [`Connection::poll_event`] and reading all data. The
+    /// segment must have no options outside of its header and no payload bytes.
     #[inline(always)]
     pub fn is_fast_path_data(&self, now: Instant, header: &TcpHeader) -> bool {
         let receiver = &self.receiver;
@@ -263,9 +265,9 @@ impl Connection {
         read
     }
 
-    /// Whether a segment is the usual one at an endpoint that only sends: an acknowledgment of new data, without
-    /// losses, marks or selective acknowledgments to process. [`Connection::process_fast_path_ack`] then has the effect
-    /// of [`Connection::handle_segment`]. The segment must have no options outside of its header.
+    /// Whether a segment is the common case at an endpoint that only sends. The segment acknowledges new data, and
+    /// there are no losses, marks or selective acknowledgments to process. [`Connection::process_fast_path_ack`] then
+    /// has the effect of [`Connection::handle_segment`]. The segment must have no options outside of its header.
     #[inline(always)]
     pub fn is_fast_path_ack(&self, header: &TcpHeader) -> bool {
         let sender = &self.sender;
@@ -711,9 +713,9 @@ impl Connection {
         self.clock_until = begun.saturating_add(Duration::from_nanos(tick));
     }
 
-    /// Processes an ICMP report of a packet that was too big to be forwarded (RFC 1191, RFC 8201). `segment_bytes` is
-    /// the reported MTU without the IP header, and `sequence` the sequence number of the quoted segment. The report is
-    /// ignored unless this number is outstanding (RFC 5927 section 4.1).
+    /// Processes an ICMP error for a packet that exceeded the MTU of a link (RFC 1191, RFC 8201). `segment_bytes` is
+    /// the reported MTU minus the IP header, and `sequence` is the sequence number of the quoted segment. The error is
+    /// ignored unless this sequence number is outstanding (RFC 5927 section 4.1).
     pub fn on_packet_too_big(&mut self, now: Instant, segment_bytes: u32, sequence: u32) {
         let offset = self.numbering.to_offset(sequence, self.sender.una);
         let outstanding = self.sender.una as i64..self.sender.next as i64;
@@ -764,8 +766,8 @@ impl Connection {
         }
     }
 
-    /// Deadline of [`Connection::handle_timeout`] for retransmission, probe or TIME-WAIT; [`Instant::NEVER`] if there
-    /// is none.
+    /// Deadline of [`Connection::handle_timeout`] for timers that rarely expire, such as retransmission, probes,
+    /// keep-alive and TIME-WAIT. [`Instant::NEVER`] if there is none.
     #[inline(always)]
     pub fn slow_timer_deadline(&self) -> Instant {
         self.sender.deadline().min(self.life_at)
@@ -784,7 +786,7 @@ impl Connection {
         self.events != 0
     }
 
-    /// Returns the next event for the application.
+    /// Returns the next event for the application; `None` if there is none.
     #[inline]
     pub fn poll_event(&mut self) -> Option<TransportEvent> {
         if self.events == 0 {
@@ -812,9 +814,9 @@ impl Connection {
         self.state == State::Closed && self.pending == 0
     }
 
-    /// Whether a SYN with this header may begin a new connection in place of this one, which is in TIME-WAIT. Its
-    /// timestamp or its sequence number must be after those of the old connection (RFC 6191 section 2). The host then
-    /// creates a new server and passes the SYN to it.
+    /// Whether a SYN with this header may begin a new connection in place of this one, which is in TIME-WAIT. The
+    /// timestamp or the sequence number of the SYN must be later than that of the old connection (RFC 6191 section 2).
+    /// The host then creates a new server and passes the SYN to it.
     pub fn permits_time_wait_reuse(&self, syn: &TcpHeader) -> bool {
         let opens = syn.flags & (flags::SYN | flags::ACK | flags::RST) == flags::SYN;
         if self.state != State::TimeWait || !opens {
@@ -852,8 +854,8 @@ impl Connection {
         SenderSnapshot::of(&self.sender)
     }
 
-    /// Disables delivery-rate samples, unless the control uses them. [`SenderSnapshot::delivery_rate_bps`] is then 0.
-    /// Must be called before the first segment is sent.
+    /// Disables delivery-rate samples. Has no effect if the control requires them. Without samples,
+    /// [`SenderSnapshot::delivery_rate_bps`] is 0. Must be called before the first segment is sent.
     pub fn disable_rate_samples(&mut self) {
         self.sender.disable_rate_samples();
     }

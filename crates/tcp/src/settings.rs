@@ -22,9 +22,9 @@ use fullpipe_transport::tls;
 pub struct Settings {
     /// Name of the congestion control.
     pub congestion: String,
-    /// HyStart++ (RFC 9406) in controls that have slow start.
+    /// Whether controls that have slow start use HyStart++ (RFC 9406).
     pub hystart: bool,
-    /// Whether HyStart is that of Linux.
+    /// Whether controls use the HyStart behavior of Linux instead of HyStart++.
     pub linux_hystart: bool,
     /// Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC.
     pub abe: bool,
@@ -32,7 +32,7 @@ pub struct Settings {
     pub fast_open_known: bool,
     /// Type of the client's TLS handshake (RFC 8446); `None`: no TLS.
     pub tls: Option<tls::HandshakeMode>,
-    /// The server's certificate chain in bytes.
+    /// Size of the server's certificate chain in bytes.
     pub tls_certificate_bytes: u64,
     /// Whether the receiver closes its side after the sender has closed.
     pub receiver_closes: bool,
@@ -56,8 +56,8 @@ impl Settings {
         }
     }
 
-    /// The preset `ns3`: [`Config::ns3`] with NewReno; the receiver does not close its socket. In ns-3 only `TcpCubic`
-    /// has HyStart ([`fill`]).
+    /// The preset `ns3`: [`Config::ns3`] with NewReno; the receiver does not close its socket. HyStart is disabled,
+    /// because in ns-3 only `TcpCubic` has HyStart. [`fill`] enables it for CUBIC.
     pub fn ns3() -> Settings {
         Settings {
             congestion: "newreno".into(),
@@ -68,7 +68,7 @@ impl Settings {
         }
     }
 
-    /// Settings of the TLS sessions, if TLS is used.
+    /// Settings of the TLS sessions; `None` if TLS is not used.
     pub fn tls(&self) -> Option<tls::Settings> {
         let certificate_bytes = self.tls_certificate_bytes;
         self.tls.map(|mode| tls::Settings { mode, certificate_bytes, ..tls::Settings::default() })
@@ -162,7 +162,7 @@ static ABOVE: [SettingKey<Settings>; 7] = setting_keys! {
     "receiver_closes": FieldKind::Boolean, optional BY_PRESET => at!(receiver_closes);
 };
 
-/// The table in a scenario file.
+/// The table `tcp` of a scenario file.
 pub static TCP: Table = Table {
     name: "tcp",
     text: "Settings of TCP at both ends. `[tcp]` applies to all flows, `[flow.tcp]` after a `[[flow]]` to that flow. A flow \
@@ -171,10 +171,11 @@ pub static TCP: Table = Table {
     ..Table::EMPTY
 };
 
-/// The table and the settings that it sets.
+/// The table `tcp`, and the settings that its keys set.
 pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &TCP, keys: &[&CONGESTION, &CONNECTION, &ABOVE] };
 
-/// Completes all keys of a TCP table from `inherited`, unless the table names its own preset.
+/// Sets all missing keys of a TCP table. The values are those of the preset that the table names, otherwise those of
+/// `inherited`, otherwise those of the preset `linux`.
 pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     let own_preset = tree.get("preset").map(Value::choice);
     // Tail loss probes require RACK, so a key here that selects the other loss detection also disables the inherited
@@ -208,7 +209,8 @@ pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     }
 }
 
-/// Checks conditions across keys; `path` is the path of the table.
+/// Checks a resolved table for keys that contradict each other, and adds an error to `check` for each conflict. `path`
+/// is the path of the table.
 pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
     let conflict = |check: &mut Diagnostics, key: &str, other: &str, message: String, expected: String| {
         // The error is reported at the key that the file sets.

@@ -11,7 +11,7 @@ pub enum State {
     Listen,
     /// A SYN was sent.
     SynSent,
-    /// A SYN was received and ours was sent.
+    /// A SYN was received, and our SYN was sent.
     SynReceived,
     /// Open in both directions.
     Established,
@@ -21,9 +21,9 @@ pub enum State {
     FinWait2,
     /// The peer sent a FIN.
     CloseWait,
-    /// Both ends sent a FIN; ours is not acknowledged.
+    /// Both ends sent a FIN; the peer has not acknowledged our FIN.
     Closing,
-    /// A FIN was sent after the peer's.
+    /// The peer sent a FIN first, and then our FIN was sent.
     LastAck,
     /// Waiting until old segments have left the network.
     TimeWait,

@@ -28,7 +28,8 @@ impl ByteStore {
         }
     }
 
-    /// Stores the part of `bytes` that is at or after `floor` and not stored yet.
+    /// Stores the part of `bytes` that is at or after `floor` and not stored yet. `offset` is the stream offset of the
+    /// first byte.
     pub fn insert(&mut self, mut offset: u64, mut bytes: Bytes, floor: u64) {
         if offset < floor {
             let cut = (floor - offset).min(bytes.len() as u64);
@@ -58,7 +59,8 @@ impl ByteStore {
         }
     }
 
-    /// Returns the content of `start..start + length`; `None` if the range has no content.
+    /// Returns the content of `start..start + length`; `None` if the range has no content. Gaps between byte strings
+    /// become zero bytes.
     pub fn slice(&self, start: u64, length: u64) -> Option<Bytes> {
         let stop = start + length;
         let mut index = self.chunks.partition_point(|chunk| end(chunk) <= start);
@@ -80,8 +82,9 @@ impl ByteStore {
         Some(whole.freeze())
     }
 
-    /// Removes and returns the part that begins at `start` and ends at or before `stop`. It consists of bytes up to the
-    /// end of their chunk, or of a length up to the next chunk. All content before it is discarded.
+    /// Removes and returns the part that begins at `start` and ends at or before `stop`. The part consists of bytes, up
+    /// to the end of a stored byte string, or of a length, up to the next byte string. All content before `start` is
+    /// discarded.
     pub fn take(&mut self, start: u64, stop: u64) -> Payload {
         self.remove_below(start);
         match self.chunks.front_mut() {

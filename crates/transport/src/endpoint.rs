@@ -112,7 +112,8 @@ impl fmt::Debug for EndpointId {
 
 /// The times of an endpoint's next timers; [`Instant::NEVER`] if there is no timer.
 ///
-/// There are two, so that a timer that is armed for every packet does not move the other one in the calendar.
+/// There are two deadlines, because some timers are rearmed for every packet. These timers must not move the rare
+/// timers in the event calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerDeadlines {
     /// The next timer that rarely expires: retransmission, keep-alive, idle timeout.
@@ -121,8 +122,8 @@ pub struct TimerDeadlines {
     pub near: Instant,
 }
 
-/// The state and the counters of an endpoint of any kind. A value is `None` if the kind does not report it, or if there
-/// is none yet.
+/// The state and the counters of an endpoint of any kind. A value is `None` if this kind does not report it, or if no
+/// value exists yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointReport {
     /// The kind of the endpoint.
@@ -163,22 +164,22 @@ pub struct EndpointReport {
     pub mtu_bytes: Option<u64>,
     /// Values specific to the congestion control, by name.
     pub control_values: Vec<(&'static str, f64)>,
-    /// Counters of an end of a tunnel.
+    /// Counters of one end of a tunnel; `None` for other endpoints.
     pub tunnel: Option<TunnelCounters>,
 }
 
 /// Counters of one end of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelCounters {
-    /// Payloads dropped because they exceed the size of a datagram or of the path MTU.
+    /// Payloads dropped because they exceed the maximum datagram size or the path MTU.
     pub dropped_too_large: u64,
     /// Payloads dropped because a queue was full, or because they waited in it for too long.
     pub dropped_queue: u64,
     /// Payload bytes that are currently queued ahead of the QUIC stack.
     pub queued_bytes: u64,
-    /// The maximum of queued payload bytes so far.
+    /// Maximum number of queued payload bytes so far.
     pub peak_queued_bytes: u64,
-    /// Requests of the client that were refused.
+    /// Requests that the proxy rejected.
     pub requests_refused: u64,
     /// Requests that are currently open at the proxy.
     pub requests_open: u64,
@@ -211,13 +212,13 @@ impl EndpointReport {
         }
     }
 
-    /// Returns the value of the congestion control with this name.
+    /// Returns the value of the congestion control with this name; `None` if there is none.
     pub fn control_value(&self, name: &str) -> Option<f64> {
         self.control_values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 }
 
-/// Returns a measured time; `None` if it is zero, which transports use if there is no sample yet.
+/// Returns a measured time; `None` if it is zero, which transports use before the first sample.
 pub fn nonzero_duration(time: Duration) -> Option<Duration> {
     (!time.is_zero()).then_some(time)
 }

@@ -19,7 +19,7 @@ use fullpipe_units::Duration;
 /// Data that is written or read: a length, or bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// A number of bytes whose content does not matter.
+    /// A number of bytes without specified content.
     Length(u64),
     /// Payload bytes with content.
     Bytes(Bytes),
@@ -64,7 +64,7 @@ pub enum TransportEvent {
     Writable,
     /// Bytes can be read in order.
     Readable,
-    /// The peer sends no more data, and all its data can be read.
+    /// The peer has finished sending, and all its data can be read.
     PeerFinished,
     /// The connection is closed; no event follows.
     Closed(CloseReason),
@@ -82,7 +82,7 @@ pub struct Priority {
     pub incremental: bool,
     /// Weight relative to other streams of the same urgency; at least 1.
     pub weight: u16,
-    /// Latency target of a byte, from when it is written; `None`: the default of the scheduler.
+    /// Latency target of each byte, measured from the write; `None`: the default of the scheduler.
     pub latency: Option<Duration>,
 }
 
@@ -98,18 +98,18 @@ pub trait Stream {
     /// Returns the number of bytes that [`Stream::write`] would accept now.
     fn writable_bytes(&self) -> u64;
 
-    /// Returns the number of written bytes that have never been sent, if the transport reports it. Later writes are
-    /// sent after them.
+    /// Returns the number of written bytes that have never been sent; `None` if the transport does not report it. Later
+    /// writes are sent after them.
     fn unsent_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Appends as much of `payload` to the send buffer as fits and returns the number of bytes. After
-    /// [`Stream::finish`] it accepts nothing.
+    /// Appends as much of `payload` to the send buffer as fits, and returns the number of bytes appended. After
+    /// [`Stream::finish`], the stream accepts no data.
     fn write(&mut self, payload: Payload) -> u64;
 
-    /// Performs writes of `write_bytes` bytes without content while a whole write fits, up to `most_bytes` in total.
-    /// The last write can be shorter. Returns the number of bytes written.
+    /// Repeatedly writes `write_bytes` bytes without content while a whole write fits, up to `most_bytes` in total. The
+    /// last write can be shorter. Returns the number of bytes written.
     fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
         let mut written = 0;
         while written < most_bytes {
@@ -130,13 +130,13 @@ pub trait Stream {
     /// [`TransportEvent::Writable`] before `bytes` fit. The threshold is a hint, so an earlier event is allowed.
     fn set_writable_threshold(&mut self, _bytes: u64) {}
 
-    /// Returns the number of bytes that have arrived in order and were not read.
+    /// Returns the number of bytes that have arrived in order and have not been read.
     fn readable_bytes(&self) -> u64;
 
     /// Reads at most `max_bytes` in order; `None` if nothing can be read.
     fn read(&mut self, max_bytes: u64) -> Option<Payload>;
 
-    /// Closes the sending direction after all written data. No write may follow.
+    /// Closes the sending direction after all written data. No write may follow this call.
     fn finish(&mut self);
 
     /// Ends the connection immediately.

@@ -9,14 +9,14 @@ use fullpipe_units::Duration;
 /// The packet protection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cryptography {
-    /// No encryption, with the sizes of TLS 1.3.
+    /// No encryption. Packets have the same sizes as with TLS 1.3.
     #[default]
     Null,
     /// TLS 1.3; all its random values are derived from the seed of the run.
     Tls,
 }
 
-/// Names of [`Cryptography`].
+/// Scenario names of the variants of [`Cryptography`].
 pub static CRYPTOGRAPHY: [(Choice, Cryptography); 2] = [
     (Choice::new("null", "nothing, in the sizes of TLS 1.3."), Cryptography::Null),
     (Choice::new("tls", "TLS 1.3, with keys that follow from the seed."), Cryptography::Tls),
@@ -24,13 +24,13 @@ pub static CRYPTOGRAPHY: [(Choice, Cryptography); 2] = [
 
 static CRYPTOGRAPHY_NAMES: [Choice; 2] = choices(&CRYPTOGRAPHY);
 
-/// Sizes of a UDP payload that QUIC may send: from the minimum of RFC 9000 section 14 to the maximum of UDP over IPv4.
+/// Valid sizes of a UDP payload in bytes: from the minimum of RFC 9000 section 14 to the maximum of UDP over IPv4.
 pub const DATAGRAM: FieldKind = FieldKind::size(1200, 65_507);
 
-/// Intervals between the ticks of a program's timers.
+/// Valid intervals between the ticks of a program's timers: 0 to 1 s.
 pub const GRANULARITY: FieldKind = FieldKind::duration(Duration::ZERO, Duration::from_secs(1));
 
-/// Returns the key `cryptography`.
+/// Returns the scenario key `cryptography`.
 pub const fn cryptography<S>(access: FieldAccess<S>) -> SettingKey<S> {
     SettingKey::setting(
         "cryptography",
@@ -40,18 +40,18 @@ pub const fn cryptography<S>(access: FieldAccess<S>) -> SettingKey<S> {
     )
 }
 
-/// Returns the key `hystart`.
+/// Returns the scenario key `hystart`.
 pub const fn hystart<S>(access: FieldAccess<S>) -> SettingKey<S> {
     SettingKey::setting("hystart", FieldKind::Boolean, "HyStart++ (RFC 9406) in controls that have slow start.", access)
 }
 
-/// Returns the key `initial_window`.
+/// Returns the scenario key `initial_window`.
 pub const fn initial_window<S>(access: FieldAccess<S>) -> SettingKey<S> {
     SettingKey::setting("initial_window", FieldKind::integer(1, 1000), "Initial window (RFC 9002: 10).", access)
         .with_unit("packets")
 }
 
-/// Returns the key of the largest UDP payload that path MTU discovery probes.
+/// Returns the scenario key `largest_mtu`, the largest UDP payload that path MTU discovery probes.
 pub const fn largest_mtu<S>(access: FieldAccess<S>) -> SettingKey<S> {
     SettingKey::setting(
         "largest_mtu",

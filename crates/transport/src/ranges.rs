@@ -42,7 +42,7 @@ impl RangeSet {
         self.ranges.partition_point(|range| range.1 < offset)
     }
 
-    /// Returns the range that contains this offset.
+    /// Returns the range that contains this offset; `None` if the offset is not in the set.
     pub fn find(&self, offset: u64) -> Option<OffsetRange> {
         let index = self.ranges.partition_point(|range| range.1 <= offset);
         self.ranges.get(index).copied().filter(|range| range.0 <= offset)
@@ -54,8 +54,8 @@ impl RangeSet {
         self.ranges.get(index).is_some_and(|range| range.0 <= start && range.1 >= end)
     }
 
-    /// Adds `start..end`, calls `added` for each part of it that was not in the set, in order, and returns the range
-    /// that now contains it. Does nothing if `start >= end`.
+    /// Adds `start..end` and returns the range that now contains it. Calls `added`, in order, for each part that was
+    /// not in the set. If `start >= end`, only returns the arguments.
     pub fn insert(&mut self, start: u64, end: u64, mut added: impl FnMut(u64, u64)) -> OffsetRange {
         if start >= end {
             return (start, end);
@@ -88,7 +88,8 @@ impl RangeSet {
         (low, high)
     }
 
-    /// Adds `start..end`, none of which is in the set, if the last range ends at `start`. Returns whether it does.
+    /// Adds `start..end` if the last range ends at `start`, and returns whether it does. No part of `start..end` may be
+    /// in the set.
     #[inline(always)]
     pub fn extend_last(&mut self, start: u64, end: u64) -> bool {
         match self.ranges.last_mut() {
@@ -100,7 +101,7 @@ impl RangeSet {
         }
     }
 
-    /// Returns the first part of `start..end` that is in the set.
+    /// Returns the first part of `start..end` that is in the set; `None` if no part is.
     pub fn first_overlap(&self, start: u64, end: u64) -> Option<OffsetRange> {
         let first = self.ranges.partition_point(|range| range.1 <= start);
         let range = self.ranges.get(first).filter(|range| range.0 < end && start < end)?;

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 
 /// Maximum number of application bytes in a record (RFC 8446 section 5.1).
 pub const MAX_RECORD_BYTES: u64 = 1 << 14;
-/// Bytes that a record adds to its content (section 5.2).
+/// Bytes that a record adds to its content (RFC 8446 section 5.2).
 pub const RECORD_OVERHEAD_BYTES: u64 = HEADER_BYTES + TRAILER_BYTES;
 
 const HEADER_BYTES: u64 = 5;
@@ -59,25 +59,25 @@ const ALERT_BYTES: u64 = 2;
 /// The kind of handshake that a client starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HandshakeMode {
-    /// With a certificate.
+    /// A full handshake, with a certificate.
     #[default]
     Full,
-    /// With a pre-shared key from an earlier connection instead of a certificate (section 2.2).
+    /// A resumption, with a pre-shared key from an earlier connection instead of a certificate (RFC 8446 section 2.2).
     Resumption,
-    /// Resumed, with early data in the first flight (section 2.3).
+    /// A resumption with early data in the first flight (RFC 8446 section 2.3).
     EarlyData,
 }
 
 /// Settings of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The client's mode; a server uses the mode that its client sends.
+    /// Handshake mode of a client. A server uses the mode that the client sends.
     pub mode: HandshakeMode,
-    /// The ClientHello with its record header, in bytes. At least 7.
+    /// Size of the ClientHello with its record header, in bytes; at least 7.
     pub client_hello_bytes: u64,
-    /// The server's certificate chain in bytes.
+    /// Size of the server's certificate chain in bytes.
     pub certificate_bytes: u64,
-    /// Maximum number of application bytes that a client may send before the server has answered.
+    /// Maximum number of application bytes that a client may send before the response of the server arrives.
     pub max_early_data_bytes: u64,
 }
 
@@ -233,7 +233,7 @@ impl Session {
         }
     }
 
-    /// Returns the next event for the application.
+    /// Returns the next event for the application; `None` if there is none.
     pub fn poll_event(&mut self) -> Option<TransportEvent> {
         self.events.pop_front()
     }
@@ -243,7 +243,7 @@ impl Session {
         self.state == State::Open
     }
 
-    /// Returns the stream for the application.
+    /// Returns the stream that the application reads and writes.
     pub fn stream<'a>(&'a mut self, stream: &'a mut dyn Stream) -> TlsStream<'a> {
         TlsStream { session: self, stream }
     }
@@ -489,7 +489,7 @@ fn rest(payload: Payload, length: u64) -> Payload {
     }
 }
 
-/// A stream that TLS protects.
+/// The application's view of a stream that TLS protects.
 pub struct TlsStream<'a> {
     session: &'a mut Session,
     stream: &'a mut dyn Stream,

@@ -23,7 +23,7 @@ pub enum Mode {
     Stream,
 }
 
-/// The payload that is dropped when the limit is reached.
+/// The payload that is dropped when the queue limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DropPolicy {
     /// The arriving payload (drop-tail, as in routers).
@@ -41,7 +41,8 @@ pub enum Scheduler {
     RoundRobin,
     /// In order of arrival; in stream mode the same as [`Scheduler::RoundRobin`].
     Fifo,
-    /// The request that was opened first is served while it has data to send, in either mode.
+    /// In the order in which the requests were opened, in either mode. A request is served only while all earlier
+    /// requests have no data to send.
     RequestOrder,
 }
 
@@ -52,28 +53,29 @@ pub struct Settings {
     pub mode: Mode,
     /// Name of the congestion control; `None`: no congestion control and no pacing.
     pub congestion: Option<String>,
-    /// HyStart++ (RFC 9406) in controls that have slow start.
+    /// Whether controls that have slow start use HyStart++ (RFC 9406).
     pub hystart: bool,
     /// Initial window in packets.
     pub initial_window_packets: u64,
     /// UDP payload of a full packet before path MTU discovery succeeds, in bytes: 1200 to 65 507.
     pub initial_mtu_bytes: u16,
-    /// Largest UDP payload that path MTU discovery probes, in bytes; `None`: it does not probe.
+    /// Largest UDP payload that path MTU discovery probes, in bytes; `None` disables probing.
     pub largest_mtu_bytes: Option<u16>,
-    /// Maximum amount of one request's data that may wait ahead of the QUIC stack; never in packets.
+    /// Maximum amount of one request's data that may wait ahead of the QUIC stack. A limit in packets is not supported.
     pub queue_limit: QueueLimit,
-    /// The payload that is dropped beyond this limit.
+    /// The payload that is dropped when `queue_limit` is reached.
     pub drop_policy: DropPolicy,
     /// The order in which requests send payloads.
     pub scheduler: Scheduler,
     /// Stream mode: whether capsules that wait together share a DATA frame.
     pub coalesce: bool,
-    /// Datagram mode: maximum number of bytes in the QUIC stack that wait for its congestion control.
+    /// Datagram mode: maximum number of bytes that the QUIC stack queues until congestion control permits it to send
+    /// them.
     pub datagram_buffer_bytes: usize,
     /// Stream mode: maximum number of bytes that the QUIC stack keeps until they are acknowledged.
     pub send_buffer_bytes: u64,
-    /// Maximum number of bytes of a stream that may be in flight or unread. The limit for all streams together is eight
-    /// times as large.
+    /// Receive window of a stream: maximum number of bytes in flight or unread. The limit for all streams together is
+    /// eight times as large.
     pub receive_buffer_bytes: u32,
     /// Idle time after which the tunnel, or a request in it, is closed.
     pub idle_timeout: Duration,
@@ -112,19 +114,19 @@ impl Default for Settings {
     }
 }
 
-/// Names of [`Mode`].
+/// Scenario names of the variants of [`Mode`].
 pub static MODES: [(Choice, Mode); 2] = [
     (Choice::new("datagram", "payloads in QUIC DATAGRAM frames, which are not retransmitted."), Mode::Datagram),
     (Choice::new("stream", "payloads in capsules on the request stream, which is reliable."), Mode::Stream),
 ];
 
-/// Names of [`DropPolicy`].
+/// Scenario names of the variants of [`DropPolicy`].
 pub static DROP_POLICIES: [(Choice, DropPolicy); 2] = [
     (Choice::new("newest", "the arriving payload."), DropPolicy::Newest),
     (Choice::new("oldest", "the payload that has waited longest."), DropPolicy::Oldest),
 ];
 
-/// Names of [`Scheduler`].
+/// Scenario names of the variants of [`Scheduler`].
 pub static SCHEDULERS: [(Choice, Scheduler); 3] = [
     (Choice::new("round-robin", "one payload of each request in turn."), Scheduler::RoundRobin),
     (Choice::new("fifo", "in order of arrival (datagram mode); in stream mode as `round-robin`."), Scheduler::Fifo),
@@ -199,7 +201,7 @@ static KEYS: [SettingKey<Settings>; 18] = setting_keys! {
     quic::cryptography(at!(cryptography, quic::CRYPTOGRAPHY));
 };
 
-/// The table of a scenario file.
+/// The table `masque` of a scenario file.
 pub static MASQUE: Table = Table {
     name: "masque",
     text: "Settings of tunnels (CONNECT-UDP, RFC 9298) at client and proxy. `[masque]` applies to all flows with `protocol = \
@@ -210,10 +212,11 @@ pub static MASQUE: Table = Table {
     ..Table::EMPTY
 };
 
-/// The table, and the settings that it sets.
+/// The table `masque`, and the settings that its keys set.
 pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &MASQUE, keys: &[&KEYS] };
 
-/// Checks a resolved table for keys that contradict each other; `path` is the path of the table.
+/// Checks a resolved table for keys that contradict each other, and adds an error to `check` for each conflict. `path`
+/// is the path of the table.
 pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
     check_distribution(tree, "reaction", path, check);
     if let QueueLimit::Packets(_) = tree.queue_limit("queue_limit") {

@@ -19,7 +19,7 @@ use origin::OriginChecker;
 use queue::QueueChecker;
 use stream::SequenceChecker;
 
-/// Checks every packet of a run.
+/// The auditor that follows every packet of a run.
 ///
 /// It checks the hops of flows with a known [`path`](DeclaredFlow::path), and the limits of links with a
 /// [`queue`](DeclaredLink::queue). It checks the order of all queues except those with
@@ -43,7 +43,7 @@ struct FlowWatch {
 }
 
 impl PacketAuditor {
-    /// Returns an auditor of these links; a [`LinkId`] is an index into them.
+    /// Returns an auditor of these links; a [`LinkId`] is an index into `links`.
     pub fn new(links: Vec<DeclaredLink>) -> Self {
         let queues =
             links.iter().enumerate().map(|(index, link)| QueueChecker::new(LinkId(index as u32), link)).collect();
@@ -57,7 +57,7 @@ impl PacketAuditor {
         }
     }
 
-    /// Declares a flow, at any time before its first packet.
+    /// Declares a flow. Must be called before the first packet of the flow.
     pub fn add_flow(&mut self, flow: FlowId, declared: &DeclaredFlow) {
         // Both directions of a conversation have an entry, even if only one is declared.
         let needed = (flow.index() | 1) + 1;

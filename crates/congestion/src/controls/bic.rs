@@ -49,7 +49,7 @@ const SHARES: u64 = 8;
 /// Windows below this number of segments behave as in Reno.
 const LOW_WINDOW: f64 = 14.0;
 
-/// The window law of BIC. Windows are in bytes, steps in segments.
+/// The window law of BIC. Windows are in bytes, and increments in segments.
 #[derive(Clone, Debug, Default)]
 pub struct Bic {
     search: Search,

@@ -68,17 +68,19 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// Options of CUBIC.
 #[derive(Clone, Debug)]
 pub struct CubicConfig {
-    /// Fast convergence (section 4.7), on by default; the RFC advises against it for a single flow.
+    /// Fast convergence (RFC 9438 section 4.7), on by default. The RFC recommends disabling it in networks with a
+    /// single flow.
     pub fast_convergence: bool,
-    /// The Reno-friendly region (section 4.3), on by default. ns-3 up to version 3.37 has none. Its window stays at a
-    /// `w_max` that fast convergence has lowered, even if Reno's window would be larger.
+    /// The Reno-friendly region (RFC 9438 section 4.3), on by default. ns-3 up to version 3.37 does not implement this
+    /// region. In ns-3, the window stays at a `w_max` that fast convergence has lowered, even if Reno's window would be
+    /// larger.
     pub reno_friendly: bool,
-    /// Whether the window grows by at least a twentieth per round trip until the first reduction sets `w_max`, as in
-    /// Linux; off by default. In the RFC, the window follows the curve from the end of slow start instead.
+    /// Whether the window grows by at least 5% per round trip until the first reduction sets `w_max`, as in Linux; off
+    /// by default. In the RFC, the window follows the cubic curve from the end of slow start instead.
     pub early_growth: bool,
-    /// The HyStart variant for the first slow start; none by default.
+    /// The HyStart variant for the first slow start; `None` (the default) disables HyStart.
     pub hystart: Option<HyStart>,
-    /// Alternative Backoff with ECN (RFC 8511), off by default: a mark reduces the window to 0.85 of it.
+    /// Alternative Backoff with ECN (RFC 8511), off by default: a mark reduces the window to 85% of its value.
     pub abe: bool,
 }
 

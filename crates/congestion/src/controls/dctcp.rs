@@ -63,7 +63,7 @@ impl Dctcp {
         Dctcp { reno: LinuxReno::default(), codepoint, alpha: 1.0, acked_bytes: 0, marked_bytes: 0 }
     }
 
-    /// The moving average of the share of bytes marked.
+    /// Returns the moving average of the fraction of bytes that were marked (RFC 8257 section 3.3).
     pub fn alpha(&self) -> f64 {
         self.alpha
     }

@@ -40,7 +40,7 @@ pub(super) static LINUX_RENO: ControlComponent = ControlComponent {
     linux_name: Some("reno"),
 };
 
-/// The Reno of Linux.
+/// Reno as implemented in the Linux kernel.
 #[derive(Clone, Debug, Default)]
 pub struct LinuxReno {
     /// Bytes acknowledged towards the next segment (`snd_cwnd_cnt`).
@@ -52,7 +52,7 @@ pub struct LinuxReno {
 }
 
 impl LinuxReno {
-    /// Creates Linux's Reno, with HyStart++ in the first slow start if given (Linux has none).
+    /// Creates Linux's Reno. `hystart` is used in the first slow start; `None` disables HyStart, as in Linux.
     pub fn new(hystart: Option<HyStart>) -> Self {
         LinuxReno { hystart, ..Default::default() }
     }

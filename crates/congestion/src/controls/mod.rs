@@ -24,7 +24,7 @@ pub mod yeah;
 
 use crate::component::ControlComponent;
 
-/// All controls, in the order of lists and of the reference page.
+/// All controls, in the order in which lists and the reference page contain them.
 pub static CONTROLS: &[&ControlComponent] = &[
     &newreno::NEWRENO,
     &linux_reno::LINUX_RENO,

@@ -63,7 +63,7 @@ pub struct NewReno {
 }
 
 impl NewReno {
-    /// Creates NewReno, with HyStart++ in the first slow start if given.
+    /// Creates NewReno. `hystart` is used in the first slow start; `None` disables HyStart.
     pub fn new(hystart: Option<HyStart>) -> Self {
         NewReno { hystart, ..Default::default() }
     }

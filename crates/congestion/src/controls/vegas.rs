@@ -71,7 +71,7 @@ impl Default for Vegas {
 }
 
 impl Vegas {
-    /// Creates Vegas with alpha 2, beta 4, gamma 1.
+    /// Creates Vegas with alpha 2, beta 4 and gamma 1, in segments.
     pub fn new() -> Self {
         Self::default()
     }

@@ -15,18 +15,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Options of the program.
+/// Options of the program `masque connect`.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
     /// URI template of the proxy.
     pub template: Template,
     /// Target of the tunnels.
     pub target: Target,
-    /// Address to which local programs send.
+    /// Address on which the program listens for the datagrams of local programs.
     pub listen: SocketAddr,
-    /// Certificates that are trusted.
+    /// Certificates that are trusted for the proxy.
     pub trust: ServerVerification,
-    /// Name that the proxy's certificate must have, if different from the template's.
+    /// Name that the proxy's certificate must contain; `None` if it is the host of the template.
     pub server_name: Option<String>,
     /// Congestion control of the tunnel.
     pub control: ControlChoice,
@@ -65,12 +65,13 @@ pub(super) async fn to_proxy(
     Ok(ProxyConnection { endpoint, client, begin })
 }
 
-/// Forwards datagrams until the process receives a termination signal. It opens one tunnel first, so that a rejection
-/// is reported at once. Then it calls `ready` with the local address and the largest UDP payload that fits, in bytes.
-/// It calls `refused` for tunnels that fail later.
+/// Forwards datagrams until the process receives a termination signal. The program opens one tunnel first, so that it
+/// reports a rejection immediately. Then it calls `ready` with the local address and the largest UDP payload that fits,
+/// in bytes. It calls `refused` for tunnels that fail later.
 ///
 /// # Errors
-/// If the proxy cannot be reached or rejects the target, or the connection is lost.
+/// Returns an error if an option is invalid, or if the program cannot listen on the local address. Also returns an
+/// error if the proxy cannot be reached or rejects the target, or if the connection is lost.
 pub async fn connect(
     options: ConnectOptions,
     ready: impl FnOnce(SocketAddr, usize),

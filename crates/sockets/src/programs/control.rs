@@ -27,7 +27,7 @@ impl ControlChoice {
     /// The congestion control with this name, with or without HyStart++ (RFC 9406).
     ///
     /// # Errors
-    /// If there is no such control or the QUIC stack cannot drive it.
+    /// Returns an error if there is no such control or the QUIC stack cannot drive it.
     pub fn named(name: &str, hystart: bool) -> Result<ControlChoice, ProgramError> {
         // Random choices of connections must differ; the standard library gets these keys from the operating system.
         let seed = || RandomState::new().hash_one(0u64);
@@ -42,7 +42,7 @@ impl ControlChoice {
         ControlChoice { name: "none".into(), maker: None, initial_window_packets: INITIAL_WINDOW_PACKETS }
     }
 
-    /// Sets the initial window.
+    /// Sets the initial window in packets.
     #[must_use]
     pub fn with_initial_window(self, packets: u64) -> ControlChoice {
         ControlChoice { initial_window_packets: packets, ..self }

@@ -13,8 +13,8 @@ pub struct ConnectionMetrics {
     pub packets_sent: u64,
     /// Sent packets that were declared lost.
     pub packets_lost: u64,
-    /// Mean of the smoothed round-trip times at each acknowledged packet. With several connections, each has the same
-    /// weight, regardless of its number of packets.
+    /// Mean of the smoothed round-trip times at each acknowledged packet; `None` without samples. With several
+    /// connections, each has the same weight, regardless of its number of packets.
     pub mean_rtt: Option<Duration>,
 }
 
@@ -31,13 +31,14 @@ impl ConnectionMetrics {
 /// Metrics of one side of a proxy's tunnels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelMetrics {
-    /// Mean of the smoothed round-trip times at each acknowledged packet; `None` without congestion control.
+    /// Mean of the smoothed round-trip times at each acknowledged packet; `None` without samples or without congestion
+    /// control.
     pub mean_rtt: Option<Duration>,
-    /// Payloads that did not fit a datagram or the path.
+    /// Payloads dropped because they exceed the maximum datagram size or the path MTU.
     pub dropped_too_large: u64,
     /// Payloads dropped because a queue was full or they had waited too long.
     pub dropped_queue: u64,
-    /// Peak number of payload bytes queued before the QUIC stack.
+    /// Peak number of payload bytes queued ahead of the QUIC stack.
     pub peak_queue_bytes: u64,
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Route of a request through a proxy.
+/// Options of the tunnel through which a request is sent.
 #[derive(Clone, Debug)]
 pub struct TunnelOptions {
     /// URI template of the proxy.
@@ -34,26 +34,26 @@ pub struct TunnelOptions {
     pub control: ControlChoice,
 }
 
-/// Options of the program.
+/// Options of the program `http3 get`.
 #[derive(Clone, Debug)]
 pub struct GetOptions {
     /// URL of the request.
     pub url: String,
     /// Certificates that are trusted for the server.
     pub trust: ServerVerification,
-    /// Name that the server's certificate must have, if different from the URL's.
+    /// Name that the server's certificate must contain; `None` if it is the host of the URL.
     pub server_name: Option<String>,
-    /// Address of the server, if different from the URL's.
+    /// Address of the server; `None` if it is that of the URL.
     pub connect: Option<SocketAddr>,
-    /// The proxy, if any.
+    /// The tunnel through a proxy; `None` for a direct connection.
     pub via: Option<TunnelOptions>,
     /// Settings of the QUIC connection to the server.
     pub connection: configuration::Tunnel,
-    /// Congestion control of that connection.
+    /// Congestion control of the connection to the server.
     pub control: ControlChoice,
 }
 
-/// Result of the program.
+/// Result of the program `http3 get`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GetResult {
     /// Status code of the response.
@@ -68,24 +68,24 @@ pub struct GetResult {
     pub exchange: Duration,
     /// Metrics of the connection to the server.
     pub connection: ConnectionMetrics,
-    /// Name of its congestion control.
+    /// Name of the congestion control of the connection to the server, or `none`; `None` if unknown.
     pub congestion: Option<&'static str>,
-    /// Metrics of the tunnel, if any.
+    /// Metrics of the tunnel; `None` without a proxy.
     pub tunnel: Option<TunnelResult>,
 }
 
-/// Metrics of a tunnel.
+/// Metrics of the client's end of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelResult {
     /// Time from the first packet to the proxy until the tunnel was open.
     pub set_up: Duration,
-    /// Largest UDP payload in bytes that the tunnel carried at the end.
+    /// Largest UDP payload in bytes that fits the tunnel at the end of the request.
     pub max_payload: usize,
-    /// Packets of this side of the tunnel that were lost.
+    /// QUIC packets from the client to the proxy that were declared lost.
     pub lost: u64,
-    /// Metrics of this side of the tunnel.
+    /// Further metrics of this end of the tunnel.
     pub figures: TunnelMetrics,
-    /// Name of this side's congestion control, or `none`.
+    /// Name of the congestion control of this end, or `none`; `None` if unknown.
     pub congestion: Option<&'static str>,
 }
 
@@ -99,7 +99,8 @@ fn target(uri: &Uri) -> Result<Target, ProgramError> {
 /// Requests a URL and passes the body to `store` piece by piece.
 ///
 /// # Errors
-/// If server or proxy cannot be reached or fail, or `store` fails.
+/// Returns an error if an option is invalid, if the server or the proxy cannot be reached or fails, or if `store`
+/// fails.
 pub async fn get(
     options: GetOptions,
     store: impl FnMut(&Bytes) -> io::Result<()> + Send,

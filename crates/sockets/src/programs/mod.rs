@@ -31,9 +31,9 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// Reason why a program failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramError {
-    /// An option is wrong.
+    /// An option is invalid; the message states the reason.
     Usage(String),
-    /// The machine, the network or the peer failed.
+    /// The machine, the network or the peer failed; the message states the reason.
     Runtime(String),
 }
 

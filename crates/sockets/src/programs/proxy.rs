@@ -11,14 +11,14 @@ use fullpipe_masque::metrics::Metrics;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Options of the program.
+/// Options of the program `masque proxy`.
 #[derive(Clone, Debug)]
 pub struct ProxyOptions {
     /// Address to listen on.
     pub listen: SocketAddr,
-    /// Certificate and key.
+    /// Certificate chain and private key of the proxy.
     pub identity: ServerCredentials,
-    /// Address of the metrics service, if any.
+    /// Address on which the proxy serves its metrics; `None` disables this service.
     pub metrics: Option<SocketAddr>,
     /// Congestion control of the connections to clients.
     pub control: ControlChoice,
@@ -51,11 +51,12 @@ impl<T: Fn(TunnelMetrics) + Send + 'static> EventLogger for Telling<T> {
     }
 }
 
-/// Serves until the process receives a termination signal. Calls `ready` with the address, and `told` with the metrics
-/// of all connections so far, whenever a connection ends and at the end.
+/// Runs the proxy until the process receives a termination signal. Calls `ready` with the addresses on which it serves
+/// clients and metrics. Calls `told` with the metrics of all connections so far, when a connection ends and when the
+/// proxy stops.
 ///
 /// # Errors
-/// If the certificate is invalid or the sockets cannot be bound.
+/// Returns an error if the certificate or the key is invalid, or if a socket cannot be bound.
 pub async fn proxy(
     mut options: ProxyOptions,
     log: Arc<dyn EventLogger>,

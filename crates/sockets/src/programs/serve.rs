@@ -15,14 +15,14 @@ use std::sync::Arc;
 /// Maximum number of concurrent requests of a client.
 const REQUESTS: u32 = 100;
 
-/// Options of the program.
+/// Options of the program `http3 serve`.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// Address to listen on.
     pub listen: SocketAddr,
-    /// Certificate and key.
+    /// Certificate chain and private key of the server.
     pub identity: ServerCredentials,
-    /// Directory of the served files, if any.
+    /// Directory of the served files; `None` serves no files.
     pub root: Option<PathBuf>,
     /// Whether the response to `/bytes/N` is N bytes of a fixed sequence ([`generated`]).
     pub generate: bool,
@@ -48,12 +48,12 @@ impl ContentSource for Served {
     }
 }
 
-/// Serves until the process receives a termination signal. Calls `ready` with the address and `refused` for each
-/// rejected request. Calls `told` with the metrics of all connections so far, whenever a connection ends and at the
-/// end.
+/// Runs the server until the process receives a termination signal. Calls `ready` with the address on which it listens,
+/// and `refused` for each rejected request. Calls `told` with the metrics of all connections so far, when a connection
+/// ends and when the server stops.
 ///
 /// # Errors
-/// If directory or certificate are invalid, or the socket cannot be bound.
+/// Returns an error if the directory, the certificate or the key is invalid, or if the socket cannot be bound.
 pub async fn serve(
     options: ServeOptions,
     ready: impl FnOnce(SocketAddr),

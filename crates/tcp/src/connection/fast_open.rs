@@ -49,7 +49,7 @@ impl Cookie {
 pub struct FastOpenEntry {
     /// The cookie.
     pub cookie: Cookie,
-    /// The MSS that the server announced, if any.
+    /// The MSS that the server announced, in bytes; `None` if the server announced none.
     pub mss_bytes: Option<u16>,
 }
 
@@ -92,7 +92,8 @@ impl Connection {
         self.rare().fast_open.entry = Some(FastOpenEntry { cookie, mss_bytes: None });
     }
 
-    /// The entry that the server issued in this handshake, for the client's cache.
+    /// The entry for the client's cache, with the cookie that the server issued in this handshake. `None` if the server
+    /// issued none.
     pub fn fast_open_entry(&self) -> Option<FastOpenEntry> {
         self.rare.as_ref()?.fast_open.granted
     }

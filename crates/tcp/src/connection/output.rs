@@ -21,10 +21,10 @@ pub struct Transmit {
     pub beside: SegmentContents,
 }
 
-/// The parts of a segment to send outside of its header.
+/// The parts of an outgoing segment that are not in its [`TcpHeader`].
 #[derive(Clone, Debug, Default)]
 pub struct SegmentContents {
-    /// Options outside of the header, valid as far as the header indicates them.
+    /// Options outside of the header. Only options that the header indicates are valid.
     pub options: SegmentOptions,
     /// The payload if it consists of bytes; `None` if only its length is modeled (`header.payload_bytes`).
     pub payload: Option<Bytes>,
@@ -39,18 +39,18 @@ pub struct Burst {
     pub segments: u32,
     /// Whether [`Connection::poll_segment`] has nothing to send after these segments.
     pub is_all: bool,
-    /// The header of the first segment. In each of the next, the sequence number increases by `payload_bytes`.
+    /// The header of the first segment. The sequence number of each following segment is larger by `payload_bytes`.
     pub header: TcpHeader,
 }
 
 impl Connection {
-    /// Fills in the next segment to send. Returns `false` if there is none; call it until then.
+    /// Fills in the next segment to send. Returns `false` if there is none. Must be called until it returns `false`.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Transmit) -> bool {
         self.poll_segment(now, &mut out.header, &mut out.beside)
     }
 
-    /// Has the effect of [`Connection::poll_transmit`], for a host that needs the header in place. Copying a header
-    /// whose fields had just been stored, several per word, stalled the processor four times per segment.
+    /// Equivalent to [`Connection::poll_transmit`], but writes the header directly to its destination. A copy of a
+    /// header immediately after its fields are stored stalls the processor four times per segment.
     #[inline]
     pub fn poll_segment(&mut self, now: Instant, header: &mut TcpHeader, out: &mut SegmentContents) -> bool {
         if self.pending & pending::UNUSUAL != 0 && self.poll_unusual(now, header, out) {
@@ -77,8 +77,8 @@ impl Connection {
         self.pending == 0 && self.open && self.sender.is_idle()
     }
 
-    /// Whether [`Connection::poll_segment`] would return at most a usual acknowledgment, as at an endpoint that only
-    /// receives. [`Connection::poll_acknowledgement`] then has the same effect.
+    /// Whether [`Connection::poll_segment`] would return no segment other than a pure acknowledgment, as at an endpoint
+    /// that only receives. [`Connection::poll_acknowledgement`] then has the same effect.
     #[inline(always)]
     pub fn sends_only_acknowledgements(&self) -> bool {
         self.pending & !pending::ACK == 0 && self.open && self.sender.is_idle()
@@ -90,7 +90,8 @@ impl Connection {
         self.pending & pending::ACK != 0
     }
 
-    /// Fills in the acknowledgment that is to be sent now. Of the deadlines, only that of the acknowledgment changes.
+    /// Fills in the pending acknowledgment. Must be called only if [`Connection::sends_only_acknowledgements`] and
+    /// [`Connection::is_ack_pending`] return true. Only the deadline of the acknowledgment changes.
     #[inline]
     pub fn poll_acknowledgement(&mut self, now: Instant, header: &mut TcpHeader, out: &mut SegmentContents) {
         debug_assert!(self.sends_only_acknowledgements() && self.is_ack_pending());
@@ -98,10 +99,10 @@ impl Connection {
         self.fill_ack(now, header, out);
     }
 
-    /// Returns the segments of new data that may be sent now, if nothing else is to be sent. All have full size, and
-    /// their headers differ only in the sequence number. [`Connection::poll_segment`] returns all others. An
-    /// acknowledgment usually releases two segments; one burst takes 90 fewer instructions per segment than separate
-    /// calls.
+    /// Returns the segments of new data that may be sent now. The burst is empty if another segment must be sent first.
+    /// All segments have full size, and their headers differ only in the sequence number. [`Connection::poll_segment`]
+    /// returns all other segments. An acknowledgment usually releases two segments; one burst takes 90 fewer
+    /// instructions per segment than separate calls.
     #[inline]
     pub fn poll_burst(&mut self, now: Instant) -> Burst {
         let mut burst = Burst::default();
