@@ -22,7 +22,8 @@ pub struct LatenessLimits {
     pub late_after: Duration,
     /// Maximum permitted fraction of late values, for each of these four kinds.
     pub late_share: f64,
-    /// Length above which a gap in the emulator's loop is a stall. A single stall makes the verdict "late".
+    /// Length above which a gap between iterations of the emulator's loop is a stall. A single stall makes the verdict
+    /// "late".
     pub stall_after: Duration,
 }
 
@@ -86,7 +87,7 @@ pub struct Lateness {
     subframes: Histogram<u64>,
     packets: Histogram<u64>,
     arrivals: Histogram<u64>,
-    /// The first gaps in the loop that were longer than [`LatenessLimits::stall_after`].
+    /// The first gaps in the emulator's loop that were longer than [`LatenessLimits::stall_after`].
     stalls: Vec<Duration>,
     /// Number of stalls beyond those stored.
     further_stalls: u64,
@@ -146,7 +147,7 @@ impl Lateness {
         self.arrivals.saturating_record(by.as_nanos());
     }
 
-    /// Records a gap in the loop. Returns whether the gap is a stall.
+    /// Records a gap between iterations of the emulator's loop. Returns whether the gap is a stall.
     pub fn record_gap(&mut self, by: Duration) -> bool {
         let stalled = by > self.limits.stall_after;
         if stalled && self.stalls.len() < STALLS_KEPT {
@@ -162,7 +163,7 @@ impl Lateness {
         self.dropped += frames;
     }
 
-    /// Adds the time for which the loop was busy before it waited again.
+    /// Adds the time for which the emulator's loop was busy before it waited again.
     pub fn add_busy_time(&mut self, during: Duration) {
         self.worked += during;
     }
@@ -215,7 +216,7 @@ impl Lateness {
         self.dropped
     }
 
-    /// Returns the total time for which the loop was busy; the loop waited for the rest of the run.
+    /// Returns the total time for which the emulator's loop was busy; the loop waited for the rest of the run.
     pub fn busy_time(&self) -> Duration {
         self.worked
     }

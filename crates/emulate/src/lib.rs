@@ -1,5 +1,5 @@
-//! Real-time support for a Linux machine: namespaces for hosts, packet sockets between hosts and the model, the wall
-//! clock, waiting for deadlines, and the record of lateness.
+//! Real-time support for a Linux machine. It provides namespaces for hosts, packet sockets between hosts and the model,
+//! the wall clock, waiting for deadlines, and the record of lateness.
 //!
 //! This crate does not depend on the model. The driver in `fullpipe-lab` reads frames from [`Port`]s, runs the model up
 //! to the current time, and sends the frames that are due. On other systems, and without the feature `real-time`, only

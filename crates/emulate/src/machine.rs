@@ -8,7 +8,7 @@ use std::io;
 /// A frame from a real host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Index of the port.
+    /// Index of the port that received the frame.
     pub port: usize,
     /// Arrival time, which is never before that of an earlier frame at the same port.
     pub at: Instant,
@@ -16,7 +16,7 @@ pub struct Arrival {
     pub bytes: Bytes,
 }
 
-/// A machine for real-time runs.
+/// A machine on which the driver of a real-time run operates: a clock, ports, and waiting.
 pub trait Machine {
     /// Returns the time since the start of the run.
     fn now(&self) -> Instant;

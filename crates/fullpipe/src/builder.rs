@@ -189,8 +189,8 @@ impl From<Table> for Value {
     }
 }
 
-/// Sets the value at a path. If a part of the path is neither a table nor an element of a list, the rest of the path
-/// becomes a key with dots. Loading then reports that key.
+/// Sets the value at a path. If a part of the path is neither a table nor a list element, the rest of the path becomes
+/// a key with dots. Loading then reports that key.
 fn put(entries: &mut Vec<Entry>, path: &[&str], node: Node) {
     let [first, rest @ ..] = path else { return };
     let known = entries.iter().position(|entry| entry.key == *first);
@@ -277,7 +277,8 @@ tables! {
 }
 
 impl Topology {
-    /// Creates a topology of any kind that the reference lists. [`set`](Topology::set) sets its keys.
+    /// Creates a topology of this kind; the scenario reference lists the kinds. [`set`](Topology::set) sets the other
+    /// keys.
     pub fn new(kind: &str) -> Self {
         Topology(Table::new().set("kind", kind))
     }
@@ -299,7 +300,7 @@ impl Topology {
         Topology::new("chain").set("link", links.into_iter().collect::<Value>())
     }
 
-    /// Creates a star: the hosts `host1`, `host2`, ..., each connected to the router `hub`.
+    /// Creates a star: the hosts `host1`, `host2`, ..., each connected to the router `hub` by a link like `access`.
     pub fn star(hosts: usize, access: Link) -> Self {
         Topology::new("star").set("hosts", hosts).set("access", access)
     }
@@ -323,8 +324,9 @@ impl Link {
         self.set("name", name).set("from", from).set("to", to)
     }
 
-    /// Sets the limit of the queue, with or without a discipline. The limit is a number of packets, a size, a time, or
-    /// a multiple of the bandwidth-delay product (a [`BdpMultiple`], or text such as `"2BDP"`).
+    /// Sets the limit of the queue (`discipline.limit`), which also applies without a queue discipline. The limit is a
+    /// number of packets, a size, a time, or a multiple of the bandwidth-delay product (a [`BdpMultiple`], or text such
+    /// as `"2BDP"`).
     #[must_use]
     pub fn limit(self, limit: impl Into<Value>) -> Self {
         self.set("discipline.limit", limit)
@@ -337,7 +339,8 @@ impl Link {
         self.set("bdp_rtt", round_trip)
     }
 
-    /// Sets the limit of the device's drop-tail queue, which is the only queue if there is no discipline.
+    /// Sets the limit of the device's drop-tail queue (`queue`), which is the only queue if there is no queue
+    /// discipline.
     #[must_use]
     pub fn queue(self, limit: impl Into<Value>) -> Self {
         self.set("queue", limit)
@@ -349,19 +352,20 @@ impl Link {
         self.set("discipline.kind", kind)
     }
 
-    /// Drops each frame of the forward direction with this probability.
+    /// Sets the probability (0 to 1) with which each frame of the forward direction is lost, independently of other
+    /// frames.
     #[must_use]
     pub fn loss(self, probability: f64) -> Self {
         self.set("loss", Table::new().set("kind", "bernoulli").set("probability", probability))
     }
 
-    /// Changes the rate at this time after the start of the run. Can be repeated.
+    /// Changes the rate at this time after the start of the run. Can be called several times.
     #[must_use]
     pub fn rate_at(self, at: impl Into<Value>, rate: impl Into<Value>) -> Self {
         self.add("schedule", Table::new().set("at", at).set("rate", rate))
     }
 
-    /// Changes the propagation delay at this time after the start of the run. Can be repeated.
+    /// Changes the propagation delay at this time after the start of the run. Can be called several times.
     #[must_use]
     pub fn delay_at(self, at: impl Into<Value>, delay: impl Into<Value>) -> Self {
         self.add("schedule", Table::new().set("at", at).set("delay", delay))
@@ -369,7 +373,7 @@ impl Link {
 }
 
 impl Flow {
-    /// Creates a flow from one host to another, by name or pattern.
+    /// Creates a flow from the host `from` to the host `to`, each given by name or pattern.
     pub fn new(from: &str, to: &str) -> Self {
         Flow(Table::new().set("from", from).set("to", to))
     }
@@ -380,13 +384,13 @@ impl Flow {
         self.set("name", name)
     }
 
-    /// Sets the number of flows in the group.
+    /// Sets the number of identical flows in the group.
     #[must_use]
     pub fn count(self, count: usize) -> Self {
         self.set("count", count)
     }
 
-    /// Sets the start time.
+    /// Sets the start time, measured from the start of the run.
     #[must_use]
     pub fn start(self, start: impl Into<Value>) -> Self {
         self.set("start", start)
@@ -418,18 +422,18 @@ impl Flow {
 }
 
 impl Probe {
-    /// Creates a probe that samples flows, by name or pattern.
+    /// Creates a probe that samples these metrics of flows, which are given by name or pattern.
     pub fn flow<M: Into<Value>>(flows: &str, metrics: impl IntoIterator<Item = M>) -> Self {
         Probe::select("flow", flows, metrics)
     }
 
-    /// Creates a probe that samples directions of links, by name or pattern.
+    /// Creates a probe that samples these metrics of link directions, which are given by name or pattern.
     pub fn link<M: Into<Value>>(links: &str, metrics: impl IntoIterator<Item = M>) -> Self {
         Probe::select("link", links, metrics)
     }
 
-    /// Creates a probe that samples the objects with these names, for example UEs. `key` is the key of the probe that
-    /// selects such objects.
+    /// Creates a probe that samples these metrics of other objects, such as UEs, which are given by name or pattern.
+    /// `key` is the key of the probe that selects such objects.
     pub fn select<M: Into<Value>>(key: &str, names: &str, metrics: impl IntoIterator<Item = M>) -> Self {
         Probe(Table::new().set(key, names).set("metrics", metrics.into_iter().collect::<Value>()))
     }

@@ -18,7 +18,8 @@ pub fn study_names() -> impl Iterator<Item = &'static str> {
     STUDY_FILES.iter().filter_map(|(path, _)| path.strip_suffix("/study.toml"))
 }
 
-/// Returns the files of an embedded study with their paths in its folder. Empty if there is no such study.
+/// Returns the path, relative to the study's folder, and the text of each file of an embedded study. Empty if there is
+/// no such study.
 pub fn study_files(name: &str) -> Vec<(&'static str, &'static str)> {
     let prefix = format!("{name}/");
     STUDY_FILES.iter().filter_map(|(path, text)| Some((path.strip_prefix(prefix.as_str())?, *text))).collect()

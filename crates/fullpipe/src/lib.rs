@@ -113,7 +113,7 @@ pub mod transport {
     pub use fullpipe_transport::*;
 }
 
-/// Instants, durations, rates, identities and random streams.
+/// Instants, durations, rates, identifiers and random streams.
 pub mod units {
     pub use fullpipe_units::{
         Distribution, Duration, EcnCodepoint, FlowId, Instant, LinkId, NodeId, ParameterError, RandomStream, Rate,

@@ -32,7 +32,7 @@ pub enum Error {
     UnknownScenario {
         /// The unknown name.
         name: String,
-        /// The nearest valid name, if one is similar enough.
+        /// The nearest valid name; `None` if no name is similar enough.
         nearest: Option<&'static str>,
     },
     /// The scenario or an override has errors.
@@ -105,7 +105,7 @@ impl From<ScenarioBuilder> for ScenarioSource {
     }
 }
 
-/// A scenario, overrides of its values, and the components that a program adds.
+/// A scenario, overrides of its values, and the components that the calling program adds.
 ///
 /// [`run`](Simulation::run) and [`scenario`](Simulation::scenario) check the scenario; the other methods do not.
 ///
@@ -192,15 +192,15 @@ impl Simulation {
         self
     }
 
-    /// Enables the audit of every packet, in addition to the audit of sums. The auditor then needs memory for every
-    /// packet in the network.
+    /// Enables the audit of every packet, in addition to the checks with constant memory per link and flow. The auditor
+    /// then needs memory for every packet in the network.
     #[must_use]
     pub fn audit_packets(mut self) -> Self {
         self.options.audit_packets = true;
         self
     }
 
-    /// Replaces the congestion control of a flow; see [`Plugins::control`].
+    /// Replaces the congestion control of the selected flows; see [`Plugins::control`].
     #[must_use]
     pub fn control(
         mut self,
@@ -211,7 +211,7 @@ impl Simulation {
         self
     }
 
-    /// Replaces the stream scheduler of the QUIC model; see [`Plugins::scheduler`].
+    /// Replaces the stream scheduler of the QUIC model for the selected flows; see [`Plugins::scheduler`].
     #[must_use]
     pub fn scheduler(
         mut self,
@@ -222,7 +222,7 @@ impl Simulation {
         self
     }
 
-    /// Replaces the queue discipline of a link; see [`Plugins::queue`].
+    /// Replaces the queue discipline of the selected links; see [`Plugins::queue`].
     #[must_use]
     pub fn queue(
         mut self,
@@ -233,7 +233,7 @@ impl Simulation {
         self
     }
 
-    /// Replaces the applications of a flow; see [`Plugins::workload`].
+    /// Replaces the applications of the selected flows; see [`Plugins::workload`].
     #[must_use]
     pub fn workload(
         mut self,
@@ -247,7 +247,7 @@ impl Simulation {
     /// Adds an access network that the program defines. The scenario can have tables under its name.
     ///
     /// # Panics
-    /// If the name is already a key of a scenario.
+    /// If the name of the access network is already a key of a scenario.
     #[must_use]
     pub fn access_network(mut self, component: &'static AccessNetworkComponent) -> Self {
         self.language = self.language.with_access_network(component);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a trace cannot be read, written or shuffled.
+/// The reason why a trace cannot be read, written or scheduled.
 #[derive(Debug)]
 pub enum Error {
     /// An input or output error.
@@ -23,7 +23,7 @@ pub enum Error {
     },
     /// The connection cannot be expressed in the requested format.
     Unrepresentable {
-        /// The connection's second id.
+        /// The second of the connection's two ids.
         id: u64,
         /// The reason.
         message: String,

@@ -1,21 +1,21 @@
 //! Synthetic traces that replace the suite's nine traces, which may not be redistributed.
 //!
-//! **Per connection** they follow the statistics of a published excerpt of a campus trace (1018 connections of 2005):
-//! sizes of units, exchanges, waits, round-trip times, shares of concurrent and of acceptor-first connections. Each
-//! quantity has the excerpt's percentiles and is independent of the others. One connection in ten has segments of 496
-//! bytes (packets of 536), the others 1460 (draft-irtf-iccrg-tcpeval-01, section 2.3). Connections are sorted into the
-//! nine traces by round-trip time: the first trace has the shortest ninth, and so on.
+//! **Per connection** they follow the statistics of a published excerpt of a campus trace (1018 connections of 2005).
+//! These are sizes of units, exchanges, waits, round-trip times, and shares of concurrent and of acceptor-first
+//! connections. Each quantity has the excerpt's percentiles and is independent of the others. One connection in ten has
+//! segments of 496 bytes (packets of 536), the others 1460 (draft-irtf-iccrg-tcpeval-01, section 2.3). Connections are
+//! sorted into the nine traces by round-trip time: the first trace has the shortest ninth, and so on.
 //!
 //! **In total** the nine traces offer about 320 Mbit/s from acceptors to initiators and 35 Mbit/s in the opposite
 //! direction, including acknowledgments. The draft's load tables imply these numbers. They determine the values that
 //! the excerpt does not state: the rate of connections, and the distribution of sizes beyond the 99th percentile.
 //!
 //! **Steady load.** With a heavy tail, a few transfers would determine the load of a run. Two measures avoid this.
-//! First, tails are bounded Pareto: the acceptor's ends at the excerpt's largest unit, 8.83 MB; the initiator's, whose
-//! total is a tenth, ends at 500 kB. Second, each second of a trace is stratified: it has as many connections as the
-//! rate requires, and their exchanges and sizes are drawn from equal strata of the distributions (Latin hypercube
-//! sampling). So each second has its share of large units. Each single value keeps its distribution, and starts within
-//! a second are as irregular as those of a Poisson process.
+//! First, tails are bounded Pareto. The acceptor's tail ends at the excerpt's largest unit, 8.83 MB. The initiator's
+//! tail ends at 500 kB, because initiators send a tenth of the bytes. Second, each second of a trace is stratified: it
+//! has as many connections as the rate requires. Their exchanges and sizes are drawn from equal strata of the
+//! distributions (Latin hypercube sampling). So each second has its share of large units. Each single value keeps its
+//! distribution, and starts within a second are as irregular as those of a Poisson process.
 //!
 //! The content of a second depends only on the seed, the trace and the number of the second.
 
@@ -25,8 +25,8 @@ use crate::trace::Trace;
 use crate::vector::{Adu, ConnectionKind, ConnectionVector, PerSide, Side};
 use fullpipe_units::{Duration, RandomStream};
 
-/// The suite's traces, from the shortest round-trip time to the longest. `r` precedes the acceptor's node, `s` the
-/// initiator's.
+/// The suite's traces, from the shortest round-trip time to the longest. The number after `r` is the acceptor's node;
+/// the number after `s` is the initiator's node.
 pub const TRACE_NAMES: [&str; 9] = ["r4s1", "r4s2", "r4s3", "r5s1", "r5s2", "r5s3", "r6s1", "r6s2", "r6s3"];
 
 /// Default length of a synthetic trace: 52 minutes, that of the shortest original trace.
@@ -100,13 +100,13 @@ pub struct SyntheticTrace {
 /// Mean activity of the connections of a synthetic trace within an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrafficEstimate {
-    /// Connections that start.
+    /// Number of connections that start.
     pub connections: f64,
-    /// Bytes of their units.
+    /// Bytes of the connections' units, by sender.
     pub bytes: PerSide<f64>,
-    /// Segments that carry these bytes.
+    /// Number of segments that carry these bytes.
     pub segments: PerSide<f64>,
-    /// Waits that expire.
+    /// Number of waits that expire.
     pub timers: f64,
     /// Sum of the times for which the connections are open, in seconds.
     pub open_s: f64,
@@ -146,7 +146,7 @@ impl SyntheticTrace {
     /// Returns the trace with this name, which is one of [`TRACE_NAMES`].
     ///
     /// # Errors
-    /// If there is no such trace.
+    /// If no trace has this name.
     pub fn new(seed: u64, name: &str, length: Duration) -> Result<Self, Error> {
         let rank = TRACE_NAMES.iter().position(|trace| *trace == name).ok_or_else(|| {
             Error::Unsatisfiable(format!("there is no synthetic trace {name:?}; there are {}", TRACE_NAMES.join(", ")))
@@ -154,7 +154,7 @@ impl SyntheticTrace {
         Ok(SyntheticTrace { seed, name: name.to_string(), rank, length })
     }
 
-    /// Returns all nine traces.
+    /// Returns all nine traces, each of this length.
     pub fn suite(seed: u64, length: Duration) -> Vec<Self> {
         TRACE_NAMES
             .iter()
@@ -164,8 +164,8 @@ impl SyntheticTrace {
     }
 
     /// Estimates the mean activity of the connections of any one of the traces in the first `time_s` seconds of a run.
-    /// Starts are `scale` times as far apart as in the trace. The estimate is a closed form and generates no
-    /// connections.
+    /// Starts are `scale` times as far apart as in the trace. The estimate is computed in closed form, without the
+    /// generation of connections.
     pub fn estimate_traffic(time_s: f64, scale: f64) -> TrafficEstimate {
         let connections = CONNECTIONS_PER_SECOND * time_s / scale;
         // Starts are uniform over the run, so the expected activity of a connection is the mean over all ages.

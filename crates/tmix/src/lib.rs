@@ -2,8 +2,9 @@
 //! traces.
 //!
 //! ```text
-//! text -> Reader -> ConnectionVector -> write
-//! Indexed (a file) | Synthetic | InMemory: Trace -> find_target -> Plan -> Schedule::stream -> connections of a run
+//! text -> TraceReader -> ConnectionVector -> write_connection
+//! IndexedTrace (a file) | SyntheticTrace | MemoryTrace: Trace -> find_scale -> ExperimentPlan
+//!     -> Schedule::schedule_trace -> connections of a run
 //! ```
 
 mod draft;

@@ -4,7 +4,7 @@ use crate::vector::{PerSide, Side};
 use fullpipe_units::Duration;
 use std::io::{self, BufRead};
 
-/// Longest line that is accepted, in bytes. The longest line of either format has fewer than 100.
+/// Longest line that is accepted, in bytes. The longest valid line of either format has fewer than 100 bytes.
 pub const MAX_LINE_BYTES: usize = 4096;
 /// Longest time in a trace, in microseconds: 115 days, a thousand times the length of a typical trace.
 pub const MAX_TIME_US: u64 = 10_000_000_000_000;

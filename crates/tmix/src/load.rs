@@ -39,10 +39,11 @@ impl Default for Overhead {
     }
 }
 
-/// Bits that a burst sends over the link in its own direction and in the opposite direction.
+/// One unit as a burst: the bits that it adds to the link in its own direction, and its acknowledgments in the opposite
+/// direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// Start of the burst, on the clock of the connection's `start`.
+    /// Start of the burst, in the same time base as [`ConnectionVector::start`].
     pub at: Duration,
     /// The sender.
     pub side: Side,
@@ -53,7 +54,7 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Returns the bits in a direction.
+    /// Returns the bits of the burst in a direction.
     pub fn bits_in_direction(&self, direction: LoadDirection) -> u64 {
         match (direction, self.side) {
             (LoadDirection::Both, _) => self.bits + self.ack_bits,
@@ -73,7 +74,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the bits in a direction.
+    /// Returns the bits of the burst in a direction.
     pub fn bits_in_direction(&self, direction: LoadDirection) -> u64 {
         self.bursts.iter().map(|burst| burst.bits_in_direction(direction)).sum()
     }
@@ -127,8 +128,8 @@ impl Bins {
         Bins { width: width.max(Duration::from_nanos(1)), most, bits: vec![0; count], direction }
     }
 
-    /// Adds the bursts of a connection. A burst longer than a bin continues in the following bins. Bits beyond the last
-    /// bin are not counted.
+    /// Adds the bursts of a connection. A burst with more bits than the link carries in one bin continues in the
+    /// following bins. Bits beyond the last bin are not counted.
     pub fn add(&mut self, estimate: &Estimate) {
         for burst in &estimate.bursts {
             let mut rest = burst.bits_in_direction(self.direction);
@@ -171,15 +172,16 @@ fn parts_agree(values: &[f64], parts: usize, tolerance: f64) -> bool {
     most - least <= tolerance * most
 }
 
-/// Whether a load or a throughput is steady: the means of its halves agree (draft, section 3), and so do those of its
-/// thirds, since a load that rises and falls again has equal halves.
+/// Whether a load or a throughput is steady: the means of its halves differ by at most the fraction `tolerance` (draft,
+/// section 3), and so do those of its thirds. The thirds are also compared because a load that rises and falls again
+/// has equal halves.
 pub fn is_steady(values: &[f64], tolerance: f64) -> bool {
     parts_agree(values, 2, tolerance) && parts_agree(values, 3, tolerance)
 }
 
 /// Returns the first index from which the remaining values are steady: the end of the warm-up. `None` if the values
-/// never become steady. The values are loads or, if measured in a run, throughput (tolerance 5 %) or queue lengths
-/// (20 %).
+/// never become steady. The values are loads; in a run they are throughput (tolerance 5 %) or queue lengths (tolerance
+/// 20 %).
 pub fn find_steady_start(values: &[f64], tolerance: f64) -> Option<usize> {
     (0..values.len()).find(|first| is_steady(&values[*first..], tolerance))
 }

@@ -4,7 +4,7 @@
 //! most once, before the body. `#` starts a comment; blank lines are ignored. The original style is converted to the
 //! canonical form by the rules of the format:
 //!
-//! * a wait between two units of one side is a send-wait of that side; between units of different sides it is a
+//! * a wait between two units of one side is a send-wait of that side; a wait between units of different sides is a
 //!   receive-wait of the second side;
 //! * a wait of 0, or no wait, becomes 1 us, since two waits of 0 mark the first unit;
 //! * a wait after the last unit is the wait of its sender before the close; without it the close follows after 1 us;
@@ -78,7 +78,8 @@ impl<R: BufRead> TraceReader<R> {
         }
     }
 
-    /// Sets whether the reader skips and counts malformed connections. If so, it returns only input errors.
+    /// Sets whether the reader skips and counts malformed connections. If so, the only errors that it returns are input
+    /// errors.
     #[must_use]
     pub fn skip_malformed(mut self, skip: bool) -> Self {
         self.skip_bad = skip;
@@ -90,12 +91,13 @@ impl<R: BufRead> TraceReader<R> {
         self.skipped
     }
 
-    /// The error of the first connection that was skipped.
+    /// The error of the first connection that was skipped; `None` if no connection was skipped.
     pub fn first_skipped(&self) -> Option<&Error> {
         self.first_skipped.as_ref()
     }
 
-    /// Returns the error of the first connection that was skipped, by value.
+    /// Consumes the reader and returns the error of the first connection that was skipped; `None` if no connection was
+    /// skipped.
     pub fn into_first_skipped(self) -> Option<Error> {
         self.first_skipped
     }
@@ -105,7 +107,7 @@ impl<R: BufRead> TraceReader<R> {
         self.began
     }
 
-    /// The number of bytes read.
+    /// The number of bytes read from the input.
     pub fn offset(&self) -> u64 {
         self.offset
     }

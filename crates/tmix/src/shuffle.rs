@@ -32,9 +32,10 @@ pub enum BinOrder {
 pub struct Prefill {
     /// End of the prefill. Of the connections that start earlier, only long-lived ones are kept (`prefill_t`).
     pub time: Duration,
-    /// Their starts are compressed into this time before the end of the prefill (`prefill_si`).
+    /// Length of the interval, at the end of the prefill, into which the starts of the kept connections are compressed
+    /// (`prefill_si`).
     pub interval: Duration,
-    /// A connection is long-lived if its lifetime exceeds this (`long_flow_bias`).
+    /// Lifetime above which a connection is long-lived (`long_flow_bias`).
     pub lifetime: Duration,
     /// A connection's share of the link in bit/s, from which lifetimes are estimated.
     pub share_bps: f64,
@@ -61,7 +62,7 @@ impl Prefill {
 /// The parameters by which the connections of a run are derived from a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
-    /// Run time over trace time.
+    /// Run time divided by trace time.
     pub scale: f64,
     /// Length of a bin in run time.
     pub bin: Duration,
@@ -81,7 +82,7 @@ impl Schedule {
     /// Returns the connections of a trace in order of their start in the run, generated on demand.
     ///
     /// # Errors
-    /// If `scale` or `bin` is not positive, or the trace would have too many bins.
+    /// If `scale` or `bin` is not positive, or the trace would have more than ten million bins.
     pub fn schedule_trace<T: Trace>(&self, trace: T) -> Result<ScheduledConnections<T>, Error> {
         let length = self.trace_length.min(trace.length());
         let width = self.source_width()?;
@@ -147,12 +148,13 @@ pub struct ScheduledConnections<T> {
 }
 
 impl<T: Trace> ScheduledConnections<T> {
-    /// The bins of the trace in the order in which the run uses them.
+    /// The indices of the trace's bins, in the order in which the run uses them.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
 
-    /// Returns the connections of the next bin that the prefill keeps, in order of start; `None` after the last bin.
+    /// Returns the connections of the next bin, without those that the prefill omits, in order of start. `None` after
+    /// the last bin.
     pub fn next_bin(&mut self) -> Option<Result<Vec<ConnectionVector>, Error>> {
         let source = u64::from(*self.order.get(self.next)?);
         let place = self.next as u64;

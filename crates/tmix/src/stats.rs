@@ -44,7 +44,7 @@ impl IntegerDistribution {
         self.sum / self.count().max(1) as f64
     }
 
-    /// The quantile at `fraction`, with an error of at most 0.1 %; 0 without values.
+    /// The quantile at `fraction` (0 to 1), with an error of at most 0.1 %; 0 without values.
     pub fn quantile(&self, fraction: f64) -> u64 {
         self.histogram.value_at_quantile(fraction).min(self.most)
     }
@@ -58,21 +58,21 @@ impl IntegerDistribution {
 /// The statistics of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
-    /// Sequential connections.
+    /// Number of sequential connections.
     pub sequential: u64,
-    /// Concurrent connections.
+    /// Number of concurrent connections.
     pub concurrent: u64,
-    /// Connections in which the acceptor sends the first unit.
+    /// Number of connections in which the acceptor sends the first unit.
     pub acceptor_first: u64,
-    /// Connections with a loss above 0.
+    /// Number of connections with a loss above 0 in either direction.
     pub lossy: u64,
     /// The largest loss, as a fraction of the packets.
     pub greatest_loss: f64,
-    /// Connections with a maximum segment size of less than 1000 bytes.
+    /// Number of connections with a maximum segment size of less than 1000 bytes.
     pub small_segments: u64,
-    /// Connections that start before the latest start of the preceding connections of the file.
+    /// Number of connections that start before a connection that precedes them in the file.
     pub out_of_order: u64,
-    /// The earliest start.
+    /// The earliest start; `None` without connections.
     pub first_start: Option<Duration>,
     /// The latest start.
     pub last_start: Duration,
@@ -82,15 +82,15 @@ pub struct Statistics {
     pub acceptor_bytes: u128,
     /// Offered bits towards acceptors and towards initiators, including headers and acknowledgments.
     pub offered_bits: [u128; 2],
-    /// Microseconds between consecutive starts in the file, without the connections out of order.
+    /// Microseconds between consecutive starts in the file. Connections out of order are not included.
     pub gap_us: IntegerDistribution,
-    /// Bytes of initiators' units.
+    /// Sizes of initiators' units in bytes.
     pub initiator_adu_bytes: IntegerDistribution,
-    /// Bytes of acceptors' units.
+    /// Sizes of acceptors' units in bytes.
     pub acceptor_adu_bytes: IntegerDistribution,
     /// Bytes of a connection, both directions together.
     pub connection_bytes: IntegerDistribution,
-    /// Exchanges of a sequential connection.
+    /// Number of exchanges of a sequential connection.
     pub epochs: IntegerDistribution,
     /// Round-trip times in microseconds, of connections that state one.
     pub rtt_us: IntegerDistribution,

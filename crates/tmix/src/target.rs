@@ -2,12 +2,12 @@
 //! load is steady.
 //!
 //! For a given scale, the search takes the bins of all traces in their shuffled order and estimates their load. The run
-//! ends when its last two thirds have been steady for five consecutive bins: the means of halves agree, as the draft
-//! requires, and so do those of thirds. The load of the scale is the mean after the warm-up. Until loads on both sides
-//! of the target are known, the scale changes by half of the relative error. Then the search bisects. The load is
-//! random and need not fall with every increase of the scale. A load that contradicts the known bounds is a failure; so
-//! is an unbalanced run. After five failures the search restarts from the current scale; after five restarts it ends
-//! without a result.
+//! ends when its last two thirds have been steady for five consecutive bins. They are steady if the means of halves
+//! agree, as the draft requires, and those of thirds also agree. The load of the scale is the mean after the warm-up.
+//! Until loads on both sides of the target are known, the scale changes by half of the relative error. Then the search
+//! bisects. The load is random and need not fall with every increase of the scale. A load that contradicts the known
+//! bounds is a failure; so is an unbalanced run. After five failures the search restarts from the current scale; after
+//! five restarts it ends without a result.
 //!
 //! Source: draft-irtf-iccrg-tcpeval-01, sections 2.3 and 3, and the behavior of its authors' implementation.
 
@@ -53,18 +53,19 @@ pub struct ExperimentSpec {
     pub trace_length: Duration,
     /// Smallest number of bins of a run.
     pub minimum_bins: usize,
-    /// Largest relative difference between the halves of a run.
+    /// Largest permitted difference between the loads of the halves, and of the thirds, of a run, as a fraction of the
+    /// larger load.
     pub balance_tolerance: f64,
-    /// Largest relative difference from the target load.
+    /// Largest permitted difference from the target load, as a fraction of the target load.
     pub load_tolerance: f64,
     /// Overhead of headers and acknowledgments.
     pub overhead: Overhead,
 }
 
 impl ExperimentSpec {
-    /// Returns the draft's requirements: bins of 500 Mbit, a prefill of 1.5 times the load in percent times the longest
-    /// round-trip time, traces of 3000 s, and tolerances of 5 % between halves and 2 % of the load. The load is counted
-    /// towards the initiators.
+    /// Returns the draft's requirements. In one bin the link carries 500 Mbit. The prefill is 1.5 times the load in
+    /// percent times the longest round-trip time. The first 3000 s of each trace are used. The tolerances are 5 %
+    /// between halves and 2 % of the load. The load is counted towards the initiators.
     pub fn draft(capacity: Rate, load: f64, max_rtt: Duration, seed: u64) -> Self {
         let bin = Duration::from_secs_f64(500e6 / capacity.bits_per_second() as f64);
         ExperimentSpec {
@@ -140,7 +141,7 @@ pub struct ScaleAttempt {
     pub scale: f64,
     /// The load after the warm-up, as a fraction of the capacity.
     pub load: f64,
-    /// Length of the run; if it is not balanced, the longest possible one.
+    /// Length of the run; the longest possible length if `balanced` is false.
     pub duration: Duration,
     /// Whether the last two thirds of the run are steady.
     pub balanced: bool,
@@ -169,7 +170,8 @@ struct Tried {
     bins: Vec<f64>,
 }
 
-/// Searches for the scale. The function calls `tell` for each scale that it tries.
+/// Searches for the scale at which the traces offer the target load. The function calls `tell` for each scale that it
+/// tries.
 ///
 /// # Errors
 /// If the requirements are invalid, a trace cannot be read, or no scale reaches the target load.

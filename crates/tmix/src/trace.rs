@@ -13,12 +13,12 @@ use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::path::Path;
 
-/// Connections by trace time.
+/// A source of connections that can be read by trace time.
 pub trait Trace {
-    /// The trace's name, from which its random streams are derived: `r4s1`.
+    /// The trace's name, for example `r4s1`. The random streams of the trace are derived from it.
     fn name(&self) -> &str;
 
-    /// The length of the trace. Every connection starts before it.
+    /// The length of the trace. Every connection starts before this time.
     fn length(&self) -> Duration;
 
     /// Returns the connections that start in [`from`, `to`), in order of start.
@@ -110,7 +110,7 @@ impl<T: Trace> Trace for RenamedTrace<T> {
     }
 }
 
-/// A trace in a file, with an index.
+/// A trace in a file, with an index in memory.
 #[derive(Debug)]
 pub struct IndexedTrace {
     name: String,
@@ -154,7 +154,7 @@ impl IndexedTrace {
         self.skipped
     }
 
-    /// The error of the first connection that was skipped.
+    /// The error of the first connection that was skipped; `None` if no connection was skipped.
     pub fn first_skipped(&self) -> Option<&Error> {
         self.first_skipped.as_ref()
     }

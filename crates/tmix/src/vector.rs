@@ -2,10 +2,10 @@
 //! network.
 //!
 //! The body has the form of the alternate format: a list of application data units (ADUs), each with its sender and one
-//! wait. In a *sequential* connection the sides take turns. A side sends its next unit `receive_wait` after it has
-//! received all of the peer's preceding unit, or `send_wait` after it has sent its own preceding unit. The first unit
-//! is sent when the connection is established. In a *concurrent* connection each side sends its units independently of
-//! the other, `send_wait` after its preceding unit. A unit of size 0 closes its side.
+//! wait. In a *sequential* connection the sides take turns. A side sends its next unit after one of two waits:
+//! `receive_wait` after it has received all of the peer's preceding unit, or `send_wait` after it has sent its own. The
+//! first unit is sent when the connection is established. In a *concurrent* connection each side sends its units
+//! independently of the other, `send_wait` after its preceding unit. A unit of size 0 closes its side.
 //!
 //! Source: Weigle et al., "Tmix: A Tool for Generating Realistic TCP Application Workloads in ns-2", CCR 36(3), 2006.
 
@@ -62,8 +62,8 @@ impl<T> PerSide<T> {
 pub struct Adu {
     /// The sender.
     pub side: Side,
-    /// Wait after the side's own preceding unit. For the first unit of a concurrent connection: after the connection is
-    /// established.
+    /// Wait after the side's own preceding unit. The wait of the first unit of a concurrent connection begins when the
+    /// connection is established.
     pub send_wait: Duration,
     /// Wait after all of the peer's preceding unit has arrived; 0 in a concurrent connection.
     pub receive_wait: Duration,
@@ -81,7 +81,7 @@ impl Adu {
 /// Whether a connection is sequential or concurrent, with the counts that the trace declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionKind {
-    /// The sides take turns.
+    /// The sides take turns: the units of both sides have one order.
     Sequential {
         /// Number of exchanges. An exchange has at most one unit of the initiator, then at most one of the acceptor.
         epochs: u64,
@@ -100,22 +100,22 @@ pub struct ConnectionVector {
     pub start: Duration,
     /// Sequential or concurrent.
     pub kind: ConnectionKind,
-    /// Two numbers of the trace's author; the second identifies the connection.
+    /// Two numbers that the author of the trace assigned; the second identifies the connection.
     pub ids: [u64; 2],
-    /// Maximum segment size of each end in bytes, if the trace states it.
+    /// Maximum segment size of each end in bytes; `None` if the trace does not state it.
     pub mss_bytes: Option<PerSide<u32>>,
-    /// Largest receive window of each end in bytes, if the trace states it.
+    /// Largest receive window of each end in bytes; `None` if the trace does not state it.
     pub window_bytes: Option<PerSide<u64>>,
-    /// Smallest measured round-trip time, if the trace states it.
+    /// Smallest measured round-trip time; `None` if the trace does not state it.
     pub rtt: Option<Duration>,
-    /// Fraction of packets lost in each direction, by sender, if the trace states it.
+    /// Fraction of packets lost in each direction, by sender; `None` if the trace does not state it.
     pub loss: Option<PerSide<f64>>,
     /// Units and closes. The body ends with one close (sequential) or with a close of each side (concurrent).
     pub body: Box<[Adu]>,
 }
 
 impl ConnectionVector {
-    /// Whether the sides take turns.
+    /// Whether the connection is sequential.
     pub const fn is_sequential(&self) -> bool {
         matches!(self.kind, ConnectionKind::Sequential { .. })
     }

@@ -11,9 +11,9 @@ use std::io::Write;
 /// The format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFormat {
-    /// `SEQ`, `CONC`; `>`, `<`, `t`; `c>`, `c<`, `t>`, `t<`.
+    /// The original format: headers `SEQ` and `CONC`; lines `>`, `<` and `t`, or `c>`, `c<`, `t>` and `t<`.
     Original,
-    /// `S`, `C`; `I`, `A` with both waits.
+    /// The alternate format: headers `S` and `C`; lines `I` and `A`, each with a send-wait and a receive-wait.
     Alternate,
 }
 

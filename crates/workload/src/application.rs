@@ -4,32 +4,33 @@ use fullpipe_transport::{Priority, Stream, TransportEvent};
 use fullpipe_units::{Duration, Instant};
 use std::fmt;
 
-/// A stream of an application: the number that [`Io::open`] returned, or that of an accepted stream.
+/// The number of a stream within an application. [`Io::open`] returns the number of an opened stream; the first event
+/// of an accepted stream contains its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamId(pub u32);
 
-/// Options of one stream that override those of its flow. Arrays are for initiator and acceptor.
+/// Options of one stream that override those of its flow. Arrays contain the initiator's value, then the acceptor's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Payload of a full segment, in bytes.
+    /// Payload of a full segment, in bytes; `None` keeps the value of the flow.
     pub mss_bytes: Option<[u32; 2]>,
-    /// Receive buffer in bytes, which limits the advertised window.
+    /// Receive buffer in bytes, which limits the advertised window; `None` keeps the value of the flow.
     pub receive_buffer_bytes: Option<[u64; 2]>,
-    /// Whether the connection will have several streams. If so, it stays open until [`Io::close_connection`] and does not end
-    /// with its only stream.
+    /// Whether the connection will have several streams. If so, the connection stays open until
+    /// [`Io::close_connection`], even after its last open stream has ended.
     pub several_streams: bool,
 }
 
-/// The operations of an application. All of them happen at [`Io::now`].
+/// The operations that an application can perform. All of them take effect at the time [`Io::now`].
 pub trait Io {
     /// The current time.
     fn now(&self) -> Instant;
 
-    /// Sets the application's timer; a later call replaces an earlier one. [`Instant::NEVER`] cancels it.
+    /// Sets the application's timer; a later call replaces an earlier one. [`Instant::NEVER`] cancels the timer.
     fn wake_at(&mut self, at: Instant);
 
-    /// Opens a stream to the peer of the application's flow. The application can write to it at once; the data are sent when the
-    /// connection is established.
+    /// Opens a stream to the peer of the application's flow. The application can write to the stream at once; the data
+    /// are sent when the connection is established.
     fn open(&mut self) -> StreamId {
         self.open_with(&OpenOptions::default())
     }
@@ -43,7 +44,7 @@ pub trait Io {
         None
     }
 
-    /// Sets the priority of a stream's data. A transport with one stream per connection ignores it.
+    /// Sets the priority of a stream's data. A transport with one stream per connection ignores the priority.
     fn set_priority(&mut self, _stream: StreamId, _priority: Priority) {}
 
     /// Closes the connection of a stream, with all its streams, after all written data have been delivered. A connection with one
@@ -53,13 +54,13 @@ pub trait Io {
     /// Returns one of the application's streams, or `None` if it is closed and removed.
     fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream>;
 
-    /// Number of the stream's connection within the flow, counted from 0 in the order in which connections were opened. `None` if
-    /// the stream is removed. Both ends count equally, as real ends do with port numbers, whatever the order in which
-    /// connections arrive.
+    /// Number of the stream's connection within the flow, counted from 0 in the order in which connections were opened.
+    /// `None` if the stream is removed. Both ends use the same number, even if connections arrive in a different order.
+    /// In a real network, port numbers identify a connection at both ends.
     fn connection_number(&self, stream: StreamId) -> Option<u32>;
 
-    /// Number of the stream among those of its connection that the same side opened, counted from 0. Both ends count equally.
-    /// `None` if the stream is removed. If a connection has one stream, that is stream 0.
+    /// Number of the stream among the streams of its connection that the same side opened, counted from 0. Both ends
+    /// use the same number. `None` if the stream is removed. The only stream of a connection has number 0.
     fn stream_number(&self, stream: StreamId) -> Option<u64> {
         self.connection_number(stream).map(|_| 0)
     }
@@ -73,9 +74,10 @@ pub trait Io {
 pub struct Progress {
     /// Payload bytes that this application received in order.
     pub received_bytes: u64,
-    /// When the last of them arrived.
+    /// When the last of these bytes arrived; `None` if no bytes have arrived.
     pub last_received: Option<Instant>,
-    /// When all expected data had arrived: the peer finished, or the known size was reached.
+    /// When all expected data had arrived: the peer finished, or the known size was reached. `None` if data are
+    /// missing.
     pub completed: Option<Instant>,
 }
 
@@ -91,7 +93,7 @@ impl Progress {
 /// A completed exchange or transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// When the application started it.
+    /// When the application started the exchange or transfer.
     pub started: Instant,
     /// When the last byte arrived.
     pub completed: Instant,
@@ -99,12 +101,12 @@ pub struct Completion {
     pub bytes: u64,
 }
 
-/// A named result in the unit that its name ends in (`_s`, `_bps`); a count has no such suffix.
+/// A named result. The suffix of the name is the unit (`_s`, `_bps`); a count has no suffix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MetricValue {
     /// The name, for instance `rebuffer_s`.
     pub name: &'static str,
-    /// The value; NaN if there is none, such as the mean of no values.
+    /// The value; NaN if it is undefined, such as a mean without samples.
     pub value: f64,
 }
 
@@ -125,12 +127,12 @@ impl ApplicationMetric {
         ApplicationMetric { name, unit, text }
     }
 
-    /// Returns a value of this metric.
+    /// Returns a [`MetricValue`] of this metric.
     pub const fn value(&self, value: f64) -> MetricValue {
         MetricValue { name: self.name, value }
     }
 
-    /// Returns one value of each metric.
+    /// Returns one [`MetricValue`] for each metric, in order. `values` has the same order as `metrics`.
     pub fn values<const N: usize>(metrics: &[ApplicationMetric; N], values: [f64; N]) -> Vec<MetricValue> {
         metrics.iter().zip(values).map(|(metric, value)| metric.value(value)).collect()
     }
@@ -184,19 +186,21 @@ impl SortedTimes {
 
 /// An application at one host. By default all methods do nothing.
 pub trait Application: fmt::Debug + Send {
-    /// Called when the flow starts, only at the side that opens.
+    /// Called when the flow starts, at the initiator only.
     fn on_start(&mut self, _io: &mut dyn Io) {}
 
     /// Called when the timer set by [`Io::wake_at`] expires.
     fn on_wake(&mut self, _io: &mut dyn Io) {}
 
-    /// Returns the progress of an application that handles [`TransportEvent::Readable`] only by reading everything and counting the bytes.
-    /// Its host may then do both without calling [`Application::on_stream`] for that event.
+    /// Returns the progress of an application whose only action on [`TransportEvent::Readable`] is to read all data and
+    /// count the bytes. The host may then do both without a call of [`Application::on_stream`] for that event. `None`
+    /// for all other applications.
     fn receive_counter(&mut self) -> Option<&mut Progress> {
         None
     }
 
-    /// Called when something happens on a stream. The first event of a stream at an accepting side is [`TransportEvent::Connected`].
+    /// Called for each event on a stream. The first event of a stream at an accepting side is
+    /// [`TransportEvent::Connected`].
     fn on_stream(&mut self, _stream: StreamId, _event: TransportEvent, _io: &mut dyn Io) {}
 
     /// Called when a datagram arrives.
@@ -207,18 +211,18 @@ pub trait Application: fmt::Debug + Send {
         Progress::default()
     }
 
-    /// Returns the completed exchanges or transfers in order of completion. One end of a flow reports them: the end that waits
-    /// for the last byte.
+    /// Returns the completed exchanges or transfers in order of completion. Only the end of a flow that receives the
+    /// last byte reports them.
     fn completions(&self) -> &[Completion] {
         &[]
     }
 
-    /// SHA-256 of the data written or read, in hexadecimal, if the content matters.
+    /// Returns the SHA-256 of the data written or read, in hexadecimal; `None` if the application computes no digest.
     fn digest(&self) -> Option<String> {
         None
     }
 
-    /// Returns other results of a run that ended at `end`, in a fixed order.
+    /// Returns the values of the application's metrics for a run that ended at `end`, in a fixed order.
     fn metric_values(&self, _end: Instant) -> Vec<MetricValue> {
         Vec::new()
     }

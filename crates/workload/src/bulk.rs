@@ -61,9 +61,9 @@ pub struct BulkSpec {
     pub size_bytes: Option<u64>,
     /// Bytes per write. The application writes only when the send buffer has room for a whole write.
     pub write_bytes: u64,
-    /// Whether the payload is bytes of a random stream. Both ends then report its SHA-256.
+    /// Whether the payload consists of bytes from a random stream. Both ends then report its SHA-256.
     pub random_content: bool,
-    /// Limits of the application's rate, in order of time; `None`: it fills the send buffer.
+    /// Limits of the application's rate, in order of time; `None`: the application always fills the send buffer.
     pub limits: Option<Vec<WriteLimit>>,
 }
 
@@ -136,7 +136,7 @@ impl BulkSender {
         }
     }
 
-    /// Sends this content instead of payload without content.
+    /// Sets the content of the payload. Without this call the payload has only a length.
     pub fn with_content(self, content: Content) -> Self {
         BulkSender { content: Some(Box::new(content)), ..self }
     }

@@ -49,7 +49,7 @@ pub struct FlowTransport {
     pub several_streams: bool,
 }
 
-/// Reads the keys of a workload.
+/// A function that reads the keys of a workload.
 pub type WorkloadParser =
     fn(&mut SettingsReader<'_, '_>, &FlowTransport) -> Result<Box<dyn WorkloadSettings>, component::InvalidSettings>;
 
@@ -60,22 +60,22 @@ pub struct WorkloadComponent {
     pub declaration: Declaration,
     /// Supported transports; the first is the default.
     pub protocols: &'static [Protocol],
-    /// The key for the size of a write. A write waits until the send buffer has room for all of it, so it must fit into the
-    /// buffer.
+    /// The key for the size of a write. A write waits until the send buffer has room for all of it, so the write must
+    /// fit into the buffer. `None` if the workload has no such key.
     pub write_key: Option<&'static str>,
     /// Whether kernel sockets can send the traffic ([`WorkloadSettings::socket_traffic`]).
     pub on_sockets: bool,
-    /// The metrics of its applications.
+    /// The metrics of its applications, in groups.
     pub metrics: &'static [&'static [ApplicationMetric]],
-    /// The acceptor's default port: the assigned one if there is such a service (RFC 863 discard, 80 HTTP, 5004 RTP), else a user
-    /// port. The declaration's text states it.
+    /// The acceptor's default port: that of a corresponding service (9 discard, RFC 863; 80 HTTP; 5004 RTP), or else a
+    /// user port (RFC 6335). The text of the declaration states the port.
     pub port: u16,
-    /// Reads the keys.
+    /// The function that reads the keys.
     pub read: WorkloadParser,
 }
 
 impl WorkloadComponent {
-    /// A component whose fields a declaration overrides.
+    /// A component with default values. The declaration of a workload overrides its fields.
     pub const EMPTY: WorkloadComponent = WorkloadComponent {
         declaration: Declaration::EMPTY,
         protocols: &[],
@@ -94,26 +94,26 @@ impl WorkloadComponent {
 
 /// The settings of a workload.
 pub trait WorkloadSettings: DynPartialEq + fmt::Debug + Send + Sync {
-    /// Whether the workload has no end of its own.
+    /// Whether the workload continues until the end of the run.
     fn is_unlimited(&self) -> bool {
         true
     }
 
-    /// Creates the applications of initiator and acceptor.
+    /// Creates the applications of the initiator and the acceptor, in this order.
     ///
     /// # Errors
-    /// If the settings break a rule, or a file cannot be read.
+    /// If the settings are invalid, or a file cannot be read.
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], ParameterError>;
 
     /// Checks the settings.
     ///
     /// # Errors
-    /// The rule that the settings break.
+    /// Returns the rule that the settings violate.
     fn check(&self) -> Result<(), ParameterError> {
         Ok(())
     }
 
-    /// The acceptor's port, if it is not [`WorkloadComponent::port`].
+    /// The acceptor's port if it differs from [`WorkloadComponent::port`]; otherwise `None`.
     fn port(&self) -> Option<u16> {
         None
     }
@@ -128,9 +128,10 @@ pub trait WorkloadSettings: DynPartialEq + fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether initiator and acceptor send most of the data. The direction from such an end is a main direction of the flow, and
-    /// rates of the flow are those of its main directions. A workload that sends in both directions selects one here; by default
-    /// both are main directions. A flow without data has the initiator's as its main direction.
+    /// Whether initiator and acceptor send most of the data. The direction from such an end is a main direction of the
+    /// flow, and rates of the flow are those of its main directions. By default both directions are main directions if
+    /// both ends send data; a workload can select one of them here. Without data, the direction from the initiator is
+    /// the main direction.
     fn main_senders(&self) -> [bool; 2] {
         match self.senders() {
             [false, false] => [true, false],
@@ -138,7 +139,7 @@ pub trait WorkloadSettings: DynPartialEq + fmt::Debug + Send + Sync {
         }
     }
 
-    /// A file that is read while the scenario runs.
+    /// The path of a file that is read while the scenario runs; `None` if there is no such file.
     fn file(&self) -> Option<&Path> {
         None
     }
@@ -148,12 +149,13 @@ pub trait WorkloadSettings: DynPartialEq + fmt::Debug + Send + Sync {
         false
     }
 
-    /// Estimates what the flow sends in `time_s` seconds, for the cost of a scenario. By default, as much as the transport takes.
+    /// Estimates what the flow sends in `time_s` seconds. The cost estimate of a scenario uses the result. By default,
+    /// only the transport limits the demand.
     fn demand(&self, _time_s: f64) -> Demand {
         Demand::unlimited(self.senders()).as_upper_bound("a workload that does not state what it sends")
     }
 
-    /// The limits of the rate at which the initiator writes, in order of time. `None`: its rate cannot be limited.
+    /// The limits of the rate at which the initiator writes, in order of time. `None` if the rate cannot be limited.
     fn write_limits(&self) -> Option<&[WriteLimit]> {
         None
     }
@@ -163,13 +165,14 @@ pub trait WorkloadSettings: DynPartialEq + fmt::Debug + Send + Sync {
         None
     }
 
-    /// What a kernel socket sends in place of the initiator's application. `None`: a socket cannot replace it.
+    /// The traffic that a kernel socket sends in place of the initiator's application. `None` if a socket cannot
+    /// replace the application.
     fn socket_traffic(&self) -> Option<SocketTraffic> {
         None
     }
 }
 
-/// A workload with its settings. Equal flows share one object.
+/// A workload with its settings. Clones share the settings.
 #[derive(Clone)]
 pub struct Workload {
     component: &'static WorkloadComponent,
@@ -187,8 +190,8 @@ impl Workload {
         self.port().unwrap_or(self.component.port)
     }
 
-    /// Returns the same workload with further limits of the rate at which the initiator writes. Each replaces a limit at the same
-    /// time. `None`: its rate cannot be limited.
+    /// Returns the same workload with further limits of the rate at which the initiator writes. A new limit replaces an
+    /// existing limit at the same time. `None` if the rate cannot be limited.
     pub fn with_more_write_limits(&self, more: &[WriteLimit]) -> Option<Workload> {
         let mut limits = self.write_limits()?.to_vec();
         for limit in more {
@@ -206,7 +209,7 @@ impl Workload {
         Some(Workload { component: self.component, settings: Arc::new(other(&self.settings)?) })
     }
 
-    /// Returns the settings if they have type `T`.
+    /// Returns the settings if they have type `T`, and `None` otherwise.
     pub fn downcast_ref<T: WorkloadSettings>(&self) -> Option<&T> {
         (&*self.settings as &dyn Any).downcast_ref()
     }
@@ -252,8 +255,8 @@ pub struct FlowContext<'a> {
 }
 
 impl FlowContext<'_> {
-    /// Returns a random stream of the flow, from its beginning. Two ends that must draw the same numbers use the same purpose;
-    /// others use different purposes.
+    /// Returns a new random stream of the flow. Streams with the same purpose produce the same numbers. Two ends that
+    /// must draw the same numbers use the same purpose; otherwise they use different purposes.
     pub fn random(&self, purpose: &str) -> RandomStream {
         RandomStream::new(self.seed, self.flow, purpose)
     }
@@ -267,7 +270,7 @@ impl FlowContext<'_> {
 /// Traffic that a plain socket can send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketTraffic {
-    /// As much as the transport takes, up to a size.
+    /// As many bytes as the transport accepts, up to a total size.
     Bulk {
         /// Total bytes; `None`: unlimited.
         size_bytes: Option<u64>,
@@ -288,7 +291,7 @@ pub enum SocketTraffic {
 }
 
 impl SocketTraffic {
-    /// Total payload in bytes, if it is limited.
+    /// Total payload in bytes; `None` if it is unlimited.
     pub fn total_bytes(&self) -> Option<u64> {
         match *self {
             SocketTraffic::Bulk { size_bytes, .. } => size_bytes,
@@ -298,14 +301,14 @@ impl SocketTraffic {
         }
     }
 
-    /// Returns the payload content of the flow with this name, if it has content.
+    /// Returns the payload content of the flow with this name; `None` if its payload has only a length.
     pub fn content(&self, seed: u64, flow: &str) -> Option<Content> {
         let has_content = matches!(self, SocketTraffic::Bulk { has_content: true, .. });
         has_content.then(|| Content::of_flow(seed, flow))
     }
 }
 
-/// All workloads, in the order of lists and of the reference page.
+/// All workloads, in the order in which lists and the reference page show them.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadCatalogue(pub(crate) &'static [&'static WorkloadComponent]);
 
@@ -326,7 +329,7 @@ impl WorkloadCatalogue {
     /// Returns the component with this name.
     ///
     /// # Panics
-    /// If there is none. The names of a checked flow are those of this catalogue.
+    /// If there is no such component. A checked flow contains only names of this catalogue.
     pub fn find(&self, name: &str) -> &'static WorkloadComponent {
         let component = self.iter().find(|component| component.declaration.name == name);
         component.unwrap_or_else(|| panic!("the schema has {name}, the catalogue does not"))

@@ -120,8 +120,9 @@ pub struct ConstantRateSender {
 }
 
 impl ConstantRateSender {
-    /// Creates a sender of `count` payloads (`None`: unlimited) of `payload_bytes` bytes, one per `interval` (at least 1 ns), the
-    /// first at the start of the flow. They are datagrams, or writes to a stream if `over_stream` is set.
+    /// Creates a sender of `count` payloads (`None`: unlimited) of `payload_bytes` bytes, one per `interval` (at least
+    /// 1 ns). It sends the first payload at the start of the flow. Payloads are datagrams, or writes to a stream if
+    /// `over_stream` is set.
     pub fn new(payload_bytes: u32, interval: Duration, count: Option<u64>, over_stream: bool) -> Self {
         ConstantRateSender {
             payload_bytes,

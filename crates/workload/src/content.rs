@@ -1,6 +1,6 @@
 //! Payload with content: bytes of a random stream, and their SHA-256 at either end.
 //!
-//! The digests of both ends are equal exactly if the transport delivered all bytes, once and in order.
+//! The digests of both ends are equal if, and only if, the transport delivered all bytes, once and in order.
 
 use bytes::Bytes;
 use fullpipe_transport::Payload;
@@ -30,7 +30,8 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Bytes of a random stream, and the digest of those generated so far. The result does not depend on the sizes of the requests.
+/// Bytes of a random stream, and the digest of the bytes generated so far. The bytes do not depend on the lengths of
+/// the slices passed to [`Content::fill`].
 #[derive(Clone, Debug)]
 pub struct Content {
     stream: RandomStream,
@@ -41,7 +42,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// Creates the bytes of a random stream: eight from each draw, the lowest first.
+    /// Creates content from a random stream. Each drawn number gives eight bytes, the least significant first.
     pub fn new(stream: RandomStream) -> Self {
         Content { stream, drawn: [0; 8], used: 8, digest: Digest::default() }
     }
@@ -51,7 +52,7 @@ impl Content {
         Content::new(RandomStream::new(seed, flow, "content"))
     }
 
-    /// Generates the next bytes.
+    /// Fills `bytes` with the next bytes of the content.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for byte in bytes.iter_mut() {
             if self.used == self.drawn.len() {

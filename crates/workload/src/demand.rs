@@ -1,27 +1,29 @@
-//! The demand of a flow: an estimate of what it sends within a time, from its settings only. The cost of a scenario uses it.
+//! The demand of a flow: an estimate, from its settings only, of what the flow sends within a given time. The cost
+//! estimate of a scenario uses the demand.
 //!
-//! Random sizes and times count with their means. If a mean is a poor estimate for a run, such as with few periods of an on-off
-//! source, the numbers are the most that the flow can send, and [`Demand::bound`] states the reason.
+//! Random sizes and times count with their means. A mean can be a poor estimate for a run, for example with few periods
+//! of an on-off source. The numbers are then the most that the flow can send, and [`Demand::bound`] states the reason.
 
 use fullpipe_units::Distribution;
 
-/// What the two ends of a flow send.
+/// An estimate of what the two ends of a flow send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Demand {
-    /// Payload bytes that initiator and acceptor send; infinite: as much as the transport takes.
+    /// Payload bytes that initiator and acceptor send; infinite if only the transport limits them.
     pub bytes: [f64; 2],
-    /// Datagrams or writes of initiator and acceptor. Each is at least one packet.
+    /// Number of datagrams or writes of initiator and acceptor. Each takes at least one packet.
     pub messages: [f64; 2],
-    /// Connections that are opened.
+    /// Number of connections that are opened.
     pub connections: f64,
-    /// Time in seconds for which a connection stays open in addition to the time of its data; `None`: to the end of the run.
+    /// Time in seconds for which a connection stays open in addition to the time of its data. `None` if it stays open
+    /// until the end of the run.
     pub lifetime_s: Option<f64>,
-    /// Application timers that expire.
+    /// Number of application timers that expire.
     pub timers: f64,
-    /// Consecutive exchanges. If set, all numbers above are those of one exchange.
+    /// Consecutive exchanges; `None` if the flow has none. If set, all other numbers apply to one exchange.
     pub exchanges: Option<Exchanges>,
-    /// Why the numbers are upper bounds, if they are.
+    /// Why the numbers are upper bounds; `None` if they are estimates of the mean.
     pub bound: Option<&'static str>,
 }
 
@@ -51,17 +53,17 @@ impl Demand {
         bound: None,
     };
 
-    /// `bytes` bytes from the initiator.
+    /// The demand of a connection on which the initiator sends `bytes` bytes.
     pub fn from_initiator(bytes: f64) -> Demand {
         Demand { bytes: [bytes, 0.0], ..Demand::NO_DATA }
     }
 
-    /// Messages of one size from the initiator, each sent when a timer expires.
+    /// The demand of `messages` messages of `bytes_each` bytes from the initiator, each sent when a timer expires.
     pub fn timer_driven(messages: f64, bytes_each: f64) -> Demand {
         Demand { bytes: [messages * bytes_each, 0.0], messages: [messages, 0.0], timers: messages, ..Demand::NO_DATA }
     }
 
-    /// As much as the transport takes from each end that sends.
+    /// The demand of a connection on which each sender in `senders` sends as much as the transport accepts.
     pub fn unlimited(senders: [bool; 2]) -> Demand {
         Demand { bytes: senders.map(|sends| if sends { f64::INFINITY } else { 0.0 }), ..Demand::NO_DATA }
     }
@@ -71,7 +73,8 @@ impl Demand {
         Demand { bound: Some(reason), ..self }
     }
 
-    /// The demand of this number of exchanges. They share a connection if connections stay open.
+    /// The demand of this number of exchanges. The exchanges share a connection if `lifetime_s` is `None`; otherwise
+    /// each has its own.
     pub fn repeat(self, exchanges: f64) -> Demand {
         Demand {
             bytes: self.bytes.map(|bytes| bytes * exchanges),
@@ -83,7 +86,7 @@ impl Demand {
         }
     }
 
-    /// The same demand with the two ends exchanged.
+    /// The same demand with initiator and acceptor swapped.
     pub fn reversed(self) -> Demand {
         let swap = |[a, b]: [f64; 2]| [b, a];
         Demand { bytes: swap(self.bytes), messages: swap(self.messages), ..self }

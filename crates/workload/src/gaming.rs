@@ -44,7 +44,7 @@ static MODEL: [(Choice, fn() -> GamingSpec); 2] = [
 /// The packets of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GamePackets {
-    /// Time from the start to the first packet, in seconds.
+    /// Time from the start of this direction to its first packet, in seconds.
     pub first_s: Distribution,
     /// Packet intervals in seconds.
     pub interval_s: Distribution,
@@ -52,7 +52,7 @@ pub struct GamePackets {
     pub payload_bytes: Distribution,
 }
 
-/// One player and the server.
+/// The settings of one player and the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GamingSpec {
     /// Packets from the client (the initiator) to the server.
@@ -92,7 +92,7 @@ impl GamingSpec {
         }
     }
 
-    /// Returns the gaming user of NGMN and 3GPP, without a time limit.
+    /// Returns the gaming model of NGMN and 3GPP, without a time limit.
     pub fn ngmn() -> Self {
         let mut spec = Self::counter_strike();
         spec.client.payload_bytes = Distribution::ExtremeValue { location: 45.0, scale: 5.7 };
@@ -137,7 +137,7 @@ impl WorkloadSettings for GamingSpec {
     }
 }
 
-/// One side of a game.
+/// The client or the server of a game.
 #[derive(Debug)]
 pub struct GamingEndpoint {
     packets: GamePackets,
@@ -150,7 +150,7 @@ pub struct GamingEndpoint {
 }
 
 impl GamingEndpoint {
-    /// Creates the client. It has a random stream of its own.
+    /// Creates the client. `random` must differ from the server's random stream.
     ///
     /// # Errors
     /// If the settings are invalid.
@@ -159,7 +159,7 @@ impl GamingEndpoint {
         Ok(Self::new(spec.client.clone(), spec.duration, random))
     }
 
-    /// Creates the server. It has a random stream of its own.
+    /// Creates the server. `random` must differ from the client's random stream.
     ///
     /// # Errors
     /// If the settings are invalid.

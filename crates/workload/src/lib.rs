@@ -1,13 +1,14 @@
 //! Workloads: what applications send, and when.
 //!
-//! An [`Application`] is a state machine at one host. Its host calls it when the flow starts, when its timer expires, and when
-//! something happens on one of its streams. It acts through [`Io`], which hides the scenario's transport. It reads no clock and
-//! creates no random numbers: it receives its random [`RandomStream`](fullpipe_units::RandomStream) at construction. Data that a server needs
-//! to serve a request come from one of two sources. Both ends draw it from equal copies of one stream (request-response, Poisson
-//! transfers, pages), or the client writes it into the request (adaptive video, the object of a page).
+//! An [`Application`] is a state machine at one host. The host calls the application when the flow starts, when its
+//! timer expires, and for each event on one of its streams. The application acts through [`Io`], which is independent
+//! of the scenario's transport. It reads no clock of the machine and creates no random numbers: it receives a
+//! [`RandomStream`](fullpipe_units::RandomStream) at construction. The data that a server needs to serve a request come
+//! from one of two sources. Either both ends draw the data from equal copies of one random stream (request-response,
+//! Poisson transfers, pages). Or the client writes the data into the request (adaptive video, the object of a page).
 //!
-//! A workload's file declares it as a [`WorkloadComponent`]: its keys, transports, metrics and settings, which create the two
-//! applications ([`WorkloadSettings`]). A new workload is a file, and two lines here.
+//! The file of a workload declares a [`WorkloadComponent`]: the keys, transports, metrics and settings. The settings
+//! create the two applications ([`WorkloadSettings`]). A new workload requires a new file, and two lines in this file.
 
 pub mod application;
 mod bulk;

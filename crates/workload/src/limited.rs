@@ -1,8 +1,9 @@
 //! Limited sender: a bulk transfer whose application limits its rate or pauses at given times.
 //!
-//! While it is not limited, it writes whenever less than one write is unsent, as an application with `TCP_NOTSENT_LOWAT`
-//! (`tcp(7)`), so that a limit takes effect at once. A transport that does not report its unsent bytes accepts as much as its send
-//! buffer holds. While the rate is limited, writes are evenly spaced; those that find no room are not made up for.
+//! While there is no limit, the sender writes whenever less than one write is unsent, as an application with
+//! `TCP_NOTSENT_LOWAT` (`tcp(7)`). A limit therefore takes effect at once. If a transport does not report its unsent
+//! bytes, the sender fills the send buffer. While the rate is limited, writes are evenly spaced. A write for which the
+//! send buffer has no room is skipped.
 
 use crate::application::{Application, Io, StreamId};
 use crate::content::{self, Content};
@@ -12,24 +13,24 @@ use fullpipe_transport::TransportEvent;
 use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{Duration, Instant, Rate};
 
-/// The limit of an application's writes, from a time on.
+/// A limit of the rate at which an application writes, from a given time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteLimit {
     /// Time since the start of the run.
     pub at: Duration,
-    /// The limit from then on.
+    /// The limit from this time on.
     pub rate: WriteRate,
 }
 
-/// How fast an application writes.
+/// The rate at which an application writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteRate {
-    /// As fast as the transport sends.
+    /// The application writes as fast as the transport sends.
     #[default]
     Unlimited,
-    /// At this rate.
+    /// The application writes at most at this rate of payload bits.
     Limited(Rate),
-    /// Not at all.
+    /// The application writes nothing.
     Paused,
 }
 

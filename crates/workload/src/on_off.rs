@@ -52,7 +52,7 @@ pub(crate) static ON_OFF: WorkloadComponent = WorkloadComponent {
 pub struct OnOffSpec {
     /// Rate of payload bits during an on period.
     pub rate: Rate,
-    /// Payload of a packet, or size of a write.
+    /// Payload of a packet, or size of a write, in bytes.
     pub payload_bytes: u32,
     /// Lengths of on periods in seconds.
     pub on_s: Distribution,

@@ -83,13 +83,15 @@ static COMPLETED: [ApplicationMetric; 3] = [
 const FAILED: ApplicationMetric =
     ApplicationMetric::new("exchanges_failed", "", "Exchanges whose connection was lost.");
 
-/// The connections of exchanges.
+/// How exchanges use connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionUse {
-    /// One connection for all exchanges (persistent HTTP, netperf's TCP_RR). The client finishes it after the last exchange.
+    /// One connection for all exchanges (persistent HTTP, netperf's TCP_RR). The client closes the connection after the
+    /// last exchange.
     #[default]
     Persistent,
-    /// A new connection for each exchange (HTTP/1.0, netperf's TCP_CRR). The server finishes it after the response.
+    /// A new connection for each exchange (HTTP/1.0, netperf's TCP_CRR). The server closes the connection after the
+    /// response.
     PerExchange,
 }
 
@@ -104,7 +106,7 @@ pub struct RequestResponseSpec {
     pub think_s: Distribution,
     /// Time in seconds from the arrival of the response's last byte at the client to the next request.
     pub idle_s: Distribution,
-    /// The connections of exchanges.
+    /// How exchanges use connections.
     pub connection: ConnectionUse,
     /// Number of exchanges (`None`: unlimited).
     pub count: Option<u64>,

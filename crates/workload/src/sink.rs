@@ -4,7 +4,7 @@ use crate::application::{Application, Io, Progress, StreamId};
 use crate::content::Digest;
 use fullpipe_transport::{Payload, TransportEvent};
 
-/// Reads and counts.
+/// A receiver that reads all data as soon as it arrives and counts the bytes.
 #[derive(Debug)]
 pub struct Sink {
     /// Whether it closes its own side after the peer has closed.
@@ -15,12 +15,13 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Creates a sink that closes its side after its peer (`closes`), or keeps it open.
+    /// Creates a sink. If `closes` is set, the sink closes its side after its peer has closed; otherwise its side stays
+    /// open.
     pub fn new(closes: bool) -> Self {
         Sink { closes, progress: Progress::default(), digest: None }
     }
 
-    /// Adds a digest of the data read.
+    /// Makes the sink compute the SHA-256 of the data that it reads.
     pub fn with_digest(self) -> Self {
         Sink { digest: Some(Box::default()), ..self }
     }

@@ -1,18 +1,18 @@
 //! Tmix: the connections of a trace, each between the flow's two hosts (Weigle, Adurthi, Hernández-Campos, Jeffay and Smith,
 //! "Tmix: a tool for generating realistic TCP application workloads in ns-2", CCR 36(3), 2006).
 //!
-//! **Model.** A connection vector lists what the two sides write, in application data units. In a *sequential* connection the
-//! units have one order. A side writes its next unit a *receive wait* after all earlier data of the other side have arrived, or a
-//! *send wait* after its own previous unit was completely written to its send buffer. In a *concurrent* connection each side
-//! writes its own units, with a send wait after each. A unit of size 0 is the close. A side without further units closes after
-//! the other side has closed.
+//! **Model.** A connection vector lists what the two sides write, in application data units. In a *sequential*
+//! connection the units have one order. A side writes its next unit after a wait. A *receive wait* begins when all
+//! earlier data of the other side have arrived. A *send wait* begins when the side's own previous unit was completely
+//! written to its send buffer. In a *concurrent* connection each side writes its own units, with a send wait after
+//! each. A unit of size 0 is the close. A side without further units closes after the other side has closed.
 //!
 //! Both ends have the trace, as the hosts of a testbed do. The initiator opens connection n at its time; the acceptor looks up
 //! the units of connection n. Each connection is read or generated once for both ends. If a trace can no longer be read because
 //! its file was changed, it ends there, and `trace_broken` is 1.
 //!
-//! The initiator reports the response time of each exchange: from the first byte of its request to the last byte of the response,
-//! without the acceptor's own wait.
+//! The initiator reports the response time of each exchange. This is the time from the first byte of its request to the
+//! last byte of the response, without the acceptor's own wait.
 
 mod spec;
 
@@ -41,7 +41,7 @@ pub struct TmixOptions {
     pub window_of_trace: bool,
     /// Whether units are padded to whole segments, as with ns-2's one-way TCP.
     pub padded: bool,
-    /// Whether each exchange is a completion. Response times by size are reported in any case.
+    /// Whether each exchange is reported as a completion. Response times by size are reported in any case.
     pub exchanges: bool,
     /// Start of the measured interval. Exchanges that begin earlier are not reported.
     pub measured_from: Instant,
@@ -86,8 +86,8 @@ static RESPONSES: [[ApplicationMetric; 4]; CLASSES.len()] = [
     response_metrics!("above", "above 1 MB"),
 ];
 
-/// The connections of a trace, shared by both ends of a flow. Each connection is read or generated when the first end needs it,
-/// and kept until the other end has it too.
+/// The connections of a trace, shared by both ends of a flow. A connection is read or generated when the first of the
+/// two ends needs it, and kept until the second end has taken it.
 #[derive(Clone)]
 pub struct SharedTrace(Arc<Mutex<Reel>>);
 
@@ -565,7 +565,7 @@ pub struct TmixAcceptor {
 }
 
 impl TmixAcceptor {
-    /// Creates the acceptor of the same connections.
+    /// Creates the acceptor of a trace's connections, for a flow that starts at `start`.
     pub fn new(connections: SharedTrace, options: TmixOptions, start: Instant) -> Self {
         let source = Source { connections, side: Side::Acceptor, options, start };
         TmixAcceptor { source, table: Table::default(), awaited: BTreeMap::new(), taken: 0 }

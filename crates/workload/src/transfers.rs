@@ -166,7 +166,8 @@ pub struct TransfersReceiver {
 }
 
 impl TransfersReceiver {
-    /// Creates a receiver of these transfers, of a flow that starts at `start`.
+    /// Creates a receiver of these transfers, for a flow that starts at `start`. If `closes` is set, it closes its side
+    /// after its peer has closed.
     pub fn new(transfers: Vec<Transfer>, start: Instant, closes: bool) -> Self {
         TransfersReceiver {
             transfers,

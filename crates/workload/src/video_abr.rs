@@ -7,8 +7,8 @@
 //! soon as the buffer has room for it, and selects the bit rate (`choice.rs`) at that moment. The first request is sent when the
 //! connection is opened, so its time and its throughput sample include the handshake.
 //!
-//! The request contains the selected rate, as a URL would: the first eight bytes are the rate in bit/s and the next eight the
-//! segment's number, both big-endian. These are the only bytes with content; segments are lengths.
+//! The request contains the selected rate, as a URL would. The first eight bytes are the rate in bit/s and the next
+//! eight the segment's number, both big-endian. These are the only bytes with content; segments are lengths.
 
 mod choice;
 mod client;
@@ -121,14 +121,15 @@ const MAX_REQUEST_BYTES: u32 = 1 << 20;
 /// The algorithm that selects the next segment's bit rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AbrAlgorithm {
-    /// By the buffer level: BBA-0 (Huang et al., SIGCOMM 2014).
+    /// Selection by the buffer level: BBA-0 (Huang et al., SIGCOMM 2014).
     Buffer {
         /// Level up to which the lowest rate is selected.
         reservoir: Duration,
         /// Range above the reservoir over which the rate rises linearly from lowest to highest.
         cushion: Duration,
     },
-    /// By throughput: the highest rate not above `safety` times the harmonic mean of the last samples.
+    /// Selection by throughput: the highest rate not above `safety` times the harmonic mean of the last `samples`
+    /// samples.
     Throughput {
         /// Fraction of the throughput that is used, for instance 0.9.
         safety: f64,

@@ -78,25 +78,28 @@ pub struct VoiceSpec {
     pub interval: Duration,
     /// Silence suppression (`None`: continuous packets).
     pub talk_spurts: Option<TalkSpurts>,
-    /// Whether the callee speaks too, or only listens.
+    /// Whether the callee also sends packets, or only receives.
     pub both_ways: bool,
     /// How long each side speaks, from its start (`None`: unlimited).
     pub duration: Option<Duration>,
 }
 
 impl VoiceSpec {
-    /// Returns G.711 (64 kbit/s): 160 bytes of speech per 20 ms, continuous, one way, without a time limit.
+    /// Returns the settings of G.711 (64 kbit/s): 160 bytes of speech per 20 ms, continuous, one way, without a time
+    /// limit.
     pub fn g711() -> Self {
         Self::codec(160)
     }
 
-    /// Returns G.729 (8 kbit/s): 20 bytes of speech per 20 ms, two frames of 10 ms; otherwise as [`VoiceSpec::g711`].
+    /// Returns the settings of G.729 (8 kbit/s): 20 bytes of speech per 20 ms, two frames of 10 ms; otherwise as
+    /// [`VoiceSpec::g711`].
     pub fn g729() -> Self {
         Self::codec(20)
     }
 
-    /// Returns AMR at 12.2 kbit/s: 32 bytes per 20 ms. They are 4 bits of mode request, 6 of table of contents, 244 of speech and
-    /// padding (RFC 4867, section 4.3, bandwidth-efficient); otherwise as [`VoiceSpec::g711`].
+    /// Returns the settings of AMR at 12.2 kbit/s: 32 bytes per 20 ms; otherwise as [`VoiceSpec::g711`]. The bytes
+    /// consist of 4 bits of mode request, 6 of table of contents, 244 of speech, and padding (RFC 4867, section 4.3,
+    /// bandwidth-efficient).
     pub fn amr_12_2() -> Self {
         Self::codec(32)
     }
@@ -173,7 +176,7 @@ pub struct VoiceEndpoint {
 }
 
 impl VoiceEndpoint {
-    /// Creates the caller. It has a random stream of its own.
+    /// Creates the caller. `random` must differ from the callee's random stream.
     ///
     /// # Errors
     /// If the settings are invalid.
@@ -181,7 +184,8 @@ impl VoiceEndpoint {
         Self::new(spec, random, true)
     }
 
-    /// Creates the callee, which speaks if the call has both directions. It has a random stream of its own.
+    /// Creates the callee, which sends packets if [`VoiceSpec::both_ways`] is set. `random` must differ from the
+    /// caller's random stream.
     ///
     /// # Errors
     /// If the settings are invalid.

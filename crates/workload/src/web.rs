@@ -52,15 +52,15 @@ pub enum PageProtocol {
 /// The unit of a [`crate::Completion`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompletionUnit {
-    /// A page: from the request of its first object to the last byte of its last object, including the opening of the connection
-    /// if there is none yet. Its bytes are those of its objects.
+    /// A page: from the request of its first object to the last byte of its last object. The time includes the opening
+    /// of the connection if there is none yet. The bytes are those of all objects of the page.
     #[default]
     Pages,
     /// An object: from its request to its last byte.
     Objects,
-    /// The part of a page on one stream. With [`PageProtocol::Streams`], a complete page gives one completion per stream, in the order of
-    /// the streams. It lasts from the request to the stream's last byte. A stream without objects of the page has 0 bytes and no
-    /// time.
+    /// The part of a page on one stream. With [`PageProtocol::Streams`], a complete page gives one completion per
+    /// stream, in the order of the streams. The completion lasts from the request to the stream's last byte. A stream
+    /// without objects of the page has 0 bytes and a duration of 0.
     Streams,
 }
 
@@ -77,8 +77,8 @@ pub struct WebSpec {
     pub pages: Option<u64>,
     /// Time in seconds from the end of a page to the start of the next.
     pub reading_s: BoundedDistribution,
-    /// Time in seconds from the start of a page to the start of the next, even if the page is not complete, so that pages can
-    /// overlap. `None`: pages are fetched one after another.
+    /// Time in seconds from the start of a page to the start of the next, even if the page is not complete. Pages can
+    /// therefore overlap. `None`: pages are fetched one after another.
     pub page_interval_s: Option<BoundedDistribution>,
     /// Fraction of a drawn page's embedded objects that are above the fold: the first ones in the page's order, in addition to
     /// all main objects. `None`: the fold is not modeled.
@@ -104,15 +104,15 @@ pub struct WebSpec {
     /// Streams: embedded objects of drawn pages that are smaller than this use the first stream, with the main objects; the
     /// others use the second.
     pub small_below_bytes: u64,
-    /// Streams: the deadline of a byte on each stream, counted from its writing, for transports with deadlines. The last value
-    /// applies to all further streams. Without values the transport uses its own.
+    /// Streams: the deadline of a byte on each stream, counted from its writing, for transports with deadlines. The
+    /// last value applies to all further streams. If the list is empty, the transport uses its own deadlines.
     pub stream_latencies: Vec<Duration>,
     /// The unit of completions.
     pub completions: CompletionUnit,
 }
 
 impl WebSpec {
-    /// Returns the pages of Pries et al. with settings that are common today.
+    /// Returns settings with the page distributions of Pries et al. and with protocol settings that are common today.
     pub fn new(http: PageProtocol) -> Self {
         WebSpec {
             http,
@@ -167,7 +167,7 @@ impl WebSpec {
 }
 
 impl BoundedDistribution {
-    /// Returns the reading time of Pries et al.
+    /// Returns the distribution of the reading time of Pries et al.
     pub fn pries_reading() -> BoundedDistribution {
         BoundedDistribution { law: Distribution::LogNormal { mu: -0.495_204, sigma: 2.7731 }, max: 10_000.0 }
     }

@@ -12,8 +12,8 @@ fn nanos(clock: ClockId) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
-/// Returns the time of the clock of arrival timestamps, in nanoseconds since 1970. It is used for captures and never
-/// for the model.
+/// Returns the time of the clock that the kernel uses for arrival timestamps, in nanoseconds since 1970. This time is
+/// used for captures and never for the model.
 pub fn unix_time_nanos() -> u64 {
     nanos(ClockId::Realtime)
 }
@@ -45,14 +45,14 @@ impl WallClock {
         self.epoch_nanos = self.epoch_nanos.saturating_add(by.as_nanos());
     }
 
-    /// Reads both clocks, for the conversion of timestamps.
+    /// Reads this clock and the clock of arrival timestamps, for the conversion of timestamps.
     pub fn read(&self) -> ClockReading {
         let now = self.now();
         ClockReading { now, wall_nanos: nanos(ClockId::Realtime) }
     }
 }
 
-/// The times of both clocks at one instant.
+/// The times of a [`WallClock`] and of the clock of arrival timestamps at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockReading {
     /// Time of the run.
@@ -62,7 +62,8 @@ pub struct ClockReading {
 }
 
 impl ClockReading {
-    /// Returns the arrival time of a frame with this timestamp. A missing timestamp or one in the future counts as now.
+    /// Returns the arrival time of a frame with this timestamp. A missing timestamp, or a timestamp in the future,
+    /// counts as the time of the reading.
     pub fn instant_of(&self, stamp_nanos: Option<u64>) -> Instant {
         let age = stamp_nanos.map_or(0, |stamp| self.wall_nanos.saturating_sub(stamp));
         Instant::from_nanos(self.now.as_nanos().saturating_sub(age))

@@ -12,7 +12,7 @@ use std::num::NonZeroU64;
 pub enum CheckStatus {
     /// No problem.
     Good,
-    /// Real-time runs work, but not optimally.
+    /// Real-time runs work, with a restriction that the finding describes.
     Warning,
     /// Real-time runs do not work.
     Bad,
@@ -38,7 +38,7 @@ pub struct Finding {
     pub state: CheckStatus,
     /// Description of the finding.
     pub found: String,
-    /// Advice for solving the problem, if there is one.
+    /// How to solve the problem; `None` if there is no problem.
     pub advice: Option<String>,
 }
 
@@ -56,8 +56,8 @@ impl Finding {
     }
 }
 
-/// Runs all checks. This enters new namespaces, so it must be called before the process has a second thread. Returns a
-/// network namespace if real-time runs are possible.
+/// Runs all checks. The function enters new namespaces, so it must be called before the process has a second thread.
+/// Also returns a network namespace, or `None` if real-time runs are not possible.
 pub fn run_checks() -> (Vec<Finding>, Option<EmulatorNamespace>) {
     let mut findings =
         vec![processors(), load(), clock(), timer_slack(), scheduling(), congestion_controls(), buffers()];
@@ -232,7 +232,7 @@ fn buffers() -> Finding {
 mod tests {
     use super::*;
 
-    /// Only checks without side effects; `examine` changes namespaces and needs its own process.
+    /// Only checks without side effects; `run_checks` changes namespaces and needs its own process.
     #[test]
     fn every_check_has_a_finding_and_advice_unless_good() {
         for finding in [processors(), load(), clock(), timer_slack(), scheduling(), congestion_controls(), buffers()] {

@@ -78,9 +78,10 @@ pub enum EndpointRole {
     Receiver {
         /// Address and port of this receiver.
         at: SocketAddr,
-        /// Address of its sender, if several receivers share the port; otherwise it accepts any sender.
+        /// Address and port of the sender, if several receivers share the port; `None` accepts any sender.
         peer: Option<SocketAddr>,
-        /// Number of payload bytes after which the flow is complete, for transports without an end of stream.
+        /// Number of payload bytes after which the flow is complete, for transports without an end of stream; `None` if
+        /// there is no such number.
         until_bytes: Option<u64>,
         /// Start of the measured interval.
         measured_from: Instant,
@@ -113,19 +114,20 @@ pub struct KernelEndpointReport {
     pub received_bytes: u64,
     /// Payload bytes received before the measured interval.
     pub received_before_bytes: u64,
-    /// Arrival time of the last received bytes.
+    /// Arrival time of the last received bytes; `None` if no bytes were received.
     pub last_received: Option<Instant>,
-    /// Time at which all data had been received.
+    /// Time at which all data had been received; `None` if data were missing until the end.
     pub completed: Option<Instant>,
-    /// Number of segments that the kernel retransmitted; `None` without a connection.
+    /// Number of segments that the kernel retransmitted; `None` if there was no TCP connection.
     pub retransmitted_segments: Option<u64>,
-    /// Number of times that the kernel, as the sender, detected reordering on the path; `None` without a connection.
+    /// Number of times that the kernel, as the sender, detected reordering on the path; `None` if there was no TCP
+    /// connection.
     pub reorderings_seen: Option<u64>,
-    /// Negotiated TCP options; `None` without a connection.
+    /// Negotiated TCP options; `None` if there was no TCP connection.
     pub negotiated: Option<NegotiatedOptions>,
-    /// Samples of the sender's TCP state.
+    /// Samples of the sender's TCP state; empty if sampling is disabled.
     pub samples: Vec<TcpInfoSample>,
-    /// Description of the failure, if the endpoint failed.
+    /// Description of the failure; `None` if the endpoint did not fail.
     pub failure: Option<String>,
 }
 
@@ -136,7 +138,7 @@ pub struct KernelEndpoint {
     thread: JoinHandle<KernelEndpointReport>,
 }
 
-/// The listening sockets of TCP receivers. Receivers at the same address and port share one.
+/// The listening sockets of TCP receivers. Receivers at the same address and port share a socket.
 #[derive(Debug, Default)]
 pub struct KernelListeners(BTreeMap<SocketAddr, Arc<SharedListener>>);
 
@@ -148,7 +150,8 @@ struct SharedListener {
 }
 
 impl SharedListener {
-    /// Returns the connection of a peer, or any connection without one; `None` if it has not arrived within a `ROUND`.
+    /// Returns the connection of `peer`, or any connection if `peer` is `None`. Returns `None` if no such connection
+    /// has arrived within a `ROUND`.
     fn accept(&self, peer: Option<SocketAddr>) -> io::Result<Option<TcpStream>> {
         let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stream) = peer.and_then(|peer| accepted.remove(&peer)) {
@@ -169,7 +172,7 @@ impl SharedListener {
     }
 }
 
-/// The clock of a run, for which endpoints wait until the run begins.
+/// The signal that starts all endpoints of a run and provides the clock of the run.
 #[derive(Debug, Default)]
 pub struct StartSignal {
     clock: Mutex<Option<WallClock>>,
@@ -183,7 +186,7 @@ impl StartSignal {
         self.begun.notify_all();
     }
 
-    /// Waits for the clock. Returns `None` if the endpoint is asked to stop before the run begins.
+    /// Waits for the clock. Returns `None` if the endpoint is stopped before the run begins.
     fn wait(&self, asked: &AtomicBool) -> Option<WallClock> {
         let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
         while clock.is_none() && !asked.load(Ordering::Relaxed) {
@@ -209,11 +212,12 @@ fn kernel_controls() -> Vec<String> {
 }
 
 impl KernelEndpoint {
-    /// Starts an endpoint in a host's namespace. A receiver is already listening when this function returns; a sender
-    /// waits until `clock` returns a clock.
+    /// Starts an endpoint in a host's namespace. A receiver is already listening when this function returns. Endpoints
+    /// start when [`StartSignal::begin`] is called on `signal`.
     ///
     /// # Errors
-    /// Returns the kernel's error: unknown congestion control, missing permission to use it, or port in use.
+    /// Returns the kernel's error: unknown congestion control, missing permission to use this congestion control, or
+    /// port in use.
     pub fn start(
         home: &EmulatorNamespace,
         host: &HostNamespace,
@@ -248,7 +252,7 @@ impl KernelEndpoint {
         self.thread.is_finished()
     }
 
-    /// Asks the endpoint to stop, without waiting for it.
+    /// Signals the endpoint to stop and returns immediately.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }

@@ -10,7 +10,7 @@ use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::io;
 
-/// A Linux machine with ports to real hosts, and with the programs that run at these hosts.
+/// A Linux machine with ports to real hosts, and with the programs that run on these hosts.
 #[derive(Debug)]
 pub struct LinuxMachine {
     clock: WallClock,
@@ -40,7 +40,8 @@ impl LinuxMachine {
         }
     }
 
-    /// Returns the programs, which the caller must end with [`Programs::finish`] after the run.
+    /// Returns the programs, which the caller must end with [`Programs::finish`] after the run; `None` if there are
+    /// none.
     pub fn into_programs(self) -> Option<Programs> {
         self.programs
     }

@@ -84,7 +84,7 @@ impl<T> Measurement<T> {
 }
 
 /// Measures round-trip times to a host that echoes datagrams. Sends `count` small datagrams, each `interval` after the
-/// previous echo or timeout. The result contains the round-trip times in order, without those of lost datagrams.
+/// previous echo or timeout. The result contains the round-trip times in order; lost datagrams have no entry.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -150,8 +150,8 @@ impl DatagramMeasurement {
         delays
     }
 
-    /// Returns the rate of arrivals between the first and the last one, in datagrams per second; 0 with fewer than two
-    /// arrivals.
+    /// Returns the rate of arrivals between the first arrival and the last, in datagrams per second; 0 with fewer than
+    /// two arrivals.
     pub fn arrivals_per_second(&self) -> f64 {
         match (self.arrived.first(), self.arrived.last()) {
             (Some((_, first)), Some((_, last))) if last > first => {

@@ -74,7 +74,8 @@ const SWITCHES: [Switch; 3] = [
     Switch { file: "/proc/sys/user/max_user_namespaces", forbids: "0", allow: "sysctl user.max_user_namespaces=10000" },
 ];
 
-/// Returns commands that permit user namespaces to ordinary users, one for each setting that currently forbids them.
+/// Returns commands that permit user namespaces to ordinary users, one for each setting that currently forbids such
+/// namespaces.
 pub fn namespace_restrictions() -> Vec<&'static str> {
     let forbids = |switch: &Switch| fs::read_to_string(switch.file).is_ok_and(|value| value.trim() == switch.forbids);
     SWITCHES.iter().filter(|switch| forbids(switch)).map(|switch| switch.allow).collect()
@@ -150,7 +151,7 @@ impl EmulatorNamespace {
         make().map_err(refused)
     }
 
-    /// Returns the current network namespace, for interfaces of this machine that represent hosts.
+    /// Returns the current network namespace, for hosts that are connected to interfaces of this machine.
     ///
     /// # Errors
     /// If the namespace cannot be opened.
@@ -158,8 +159,9 @@ impl EmulatorNamespace {
         Ok(EmulatorNamespace { network: network_namespace()?, machine: None, interfaces: AtomicU32::new(0) })
     }
 
-    /// Runs `work` on the calling thread in the previous network namespace of the process, which requires superuser
-    /// rights there. Sockets that `work` opens belong to this machine's network.
+    /// Runs `work` on the calling thread in the network namespace that the process used before
+    /// [`EmulatorNamespace::new`]. This requires superuser rights in that namespace. Sockets that `work` opens belong
+    /// to the network of that namespace.
     ///
     /// # Errors
     /// Returns the kernel's error, or that of `work`.
@@ -203,7 +205,8 @@ impl EmulatorNamespace {
     }
 
     /// Creates the network namespace of a host and connects it to this one by a veth pair. The host's interface `eth0`
-    /// carries all its traffic to other hosts. Also returns the name of the other end, which is in this namespace.
+    /// carries all its traffic to other hosts. Also returns the name of the interface at the other end of the pair,
+    /// which is in this namespace.
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -226,8 +229,8 @@ impl EmulatorNamespace {
         Ok((host, outer))
     }
 
-    /// Creates the network namespace of a host whose `eth0` is a TUN interface. Also returns the port that is the other
-    /// end of this interface.
+    /// Creates the network namespace of a host whose `eth0` is a TUN interface. Also returns the port through which the
+    /// emulator exchanges packets with this interface.
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -245,8 +248,8 @@ impl EmulatorNamespace {
         made
     }
 
-    /// Creates two hosts that a veth pair connects directly, without an emulator, as a baseline for measurements of
-    /// this machine.
+    /// Creates two hosts that are connected directly by a veth pair, without the emulator, as a baseline for
+    /// measurements of this machine.
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -337,7 +340,7 @@ impl ProgramNamespaces {
 const MAX_HOST_NAME_BYTES: usize = 64;
 
 /// Replaces `/etc/hosts` in the mount namespace of this thread by a file with these names. Also replaces
-/// `/etc/resolv.conf` by an empty file, because no name server is reachable: a query for another name then fails
+/// `/etc/resolv.conf` by an empty file, because no name server is reachable. A query for another name then fails
 /// immediately instead of after a timeout. Returns a directory with the symbolic link `fullpipe` to this executable.
 fn make_files(names: &[(IpAddr, String)]) -> io::Result<OwnedFd> {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
@@ -379,13 +382,13 @@ const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 /// Settings of a host's namespace.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
-    /// Host name as seen by the programs at the host.
+    /// Host name that programs on the host read from the kernel.
     pub name: String,
     /// Addresses of the host.
     pub addresses: Vec<IpAddr>,
     /// MAC address of the host's interface.
     pub mac: MacAddress,
-    /// MAC address of the emulator's end.
+    /// MAC address of the emulator's end of the interface pair.
     pub gateway_mac: MacAddress,
     /// Maximum size of an IP packet in bytes.
     pub mtu_bytes: u32,

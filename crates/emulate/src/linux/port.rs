@@ -30,12 +30,12 @@ pub struct PortCounters {
     pub send_drops: u64,
 }
 
-/// A port, through which frames are exchanged with real hosts.
+/// A port through which the model exchanges frames with a real host.
 pub trait Port: std::fmt::Debug {
     /// Returns the file descriptor to wait on.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Passes received frames to `take`, at most one batch. Returns the number of frames. Never blocks.
+    /// Passes received frames to `take`, at most one batch per call. Returns the number of frames. Never blocks.
     ///
     /// # Errors
     /// Returns the kernel's error.

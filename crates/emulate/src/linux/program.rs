@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-/// The condition under which programs that depend on this one may start.
+/// The condition under which programs that depend on this program may start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// The program has been started.
@@ -32,7 +32,7 @@ pub enum Readiness {
     UdpPort(u16),
     /// The program has printed this text to standard output or standard error.
     Output(String),
-    /// The program has exited without failure.
+    /// The program has exited with its expected exit status.
     Exit,
 }
 
@@ -41,7 +41,7 @@ pub enum Readiness {
 pub struct ProgramSettings {
     /// Name in messages and logs.
     pub name: String,
-    /// Index of the host at which the program runs.
+    /// Index of the host on which the program runs.
     pub host: usize,
     /// The program and its arguments; must contain at least the program.
     pub command: Vec<String>,
@@ -49,24 +49,24 @@ pub struct ProgramSettings {
     pub environment: Vec<(String, String)>,
     /// Working directory; `None` selects that of Fullpipe.
     pub folder: Option<PathBuf>,
-    /// Indices of the programs that must be ready first.
+    /// Indices of the programs that must be ready before this program starts.
     pub after: Vec<usize>,
     /// Condition under which the program is ready.
     pub readiness: Readiness,
-    /// Time limit for becoming ready.
+    /// Maximum time from the start of the program until it is ready. Does not apply to [`Readiness::Exit`].
     pub ready_within: Duration,
-    /// Earliest start time since the start of the run.
+    /// Earliest start time, measured from the start of the run.
     pub start: Instant,
-    /// Time limit for a program that is not in the background. When it is exceeded, the program is killed and counts as
-    /// failed.
+    /// Maximum running time of a program that is not in the background. A program that exceeds this time is killed and
+    /// counts as failed.
     pub timeout: Duration,
-    /// Whether the program runs in the background. Such a program is ended with the run and does not determine the end
-    /// of the run.
+    /// Whether the program runs in the background. Such a program is ended with the run, and the run does not wait for
+    /// it to end.
     pub background: bool,
     /// Expected exit status of a program that is not in the background.
     pub exit_status: i32,
     /// Whether the program uses Fullpipe's terminal and standard streams and runs in the foreground. At most one
-    /// program can do so.
+    /// program of a run can set this field.
     pub terminal: bool,
 }
 
@@ -79,13 +79,13 @@ pub struct ProgramOutcome {
     pub how: String,
     /// Why the run has failed because of this program; `None` if the program did not fail.
     pub failure: Option<String>,
-    /// Start time.
+    /// Start time; `None` if the program was never started.
     pub started: Option<Instant>,
-    /// Time at which the end of the program was detected.
+    /// Time at which the end of the program was detected; `None` if the program was never started.
     pub ended: Option<Instant>,
     /// Standard output. If it exceeds 2 MiB, a note replaces the bytes in the middle.
     pub output: Vec<u8>,
-    /// Standard error, with the same limit.
+    /// Standard error, with the same limit as the standard output.
     pub errors: Vec<u8>,
 }
 

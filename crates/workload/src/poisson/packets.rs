@@ -44,10 +44,10 @@ pub struct PoissonPacketsSpec {
     pub mean_interval: Duration,
     /// Sizes in bytes: of payloads, or of whole packets if `header_bytes` is above 0.
     pub size_bytes: Distribution,
-    /// Header bytes that are subtracted from each size to give the payload (at least 0). With them the packet on the wire,
-    /// including headers, has the given distribution, as queueing theory assumes.
+    /// Header bytes that are subtracted from each size; the result, at least 0, is the payload size. The size of the
+    /// packet on the wire, including headers, then has the given distribution, as queueing theory assumes.
     pub header_bytes: u32,
-    /// Largest payload in bytes; larger ones are truncated. At most 65 507, the maximum for UDP over IPv4.
+    /// Largest payload in bytes; larger payloads are truncated. At most 65 507, the maximum for UDP over IPv4.
     pub max_payload_bytes: u32,
     /// Number of packets (`None`: unlimited).
     pub count: Option<u64>,

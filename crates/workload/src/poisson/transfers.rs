@@ -116,7 +116,7 @@ pub struct PoissonTransfersInitiator {
 }
 
 impl PoissonTransfersInitiator {
-    /// Creates the sending end. `random` is a copy of the other end's random stream.
+    /// Creates the sending end. `random` is a copy of the receiving end's random stream.
     ///
     /// # Errors
     /// If the settings are invalid.
@@ -197,7 +197,8 @@ pub struct PoissonTransfersAcceptor {
 }
 
 impl PoissonTransfersAcceptor {
-    /// Creates the receiving end of a flow that starts at `start`. `random` is a copy of the other end's random stream.
+    /// Creates the receiving end of a flow that starts at `start`. `random` is a copy of the sending end's random
+    /// stream.
     ///
     /// # Errors
     /// If the settings are invalid.

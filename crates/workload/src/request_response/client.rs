@@ -16,7 +16,7 @@ struct UnderWay {
     unread_bytes: u64,
 }
 
-/// The client of exchanges.
+/// The client, which sends requests and receives responses.
 #[derive(Debug)]
 pub struct RequestResponseClient {
     spec: RequestResponseSpec,

@@ -28,7 +28,7 @@ struct Served {
     peer_finished: bool,
 }
 
-/// The server of exchanges.
+/// The server, which receives requests and sends responses.
 #[derive(Debug)]
 pub struct RequestResponseServer {
     spec: RequestResponseSpec,

@@ -106,7 +106,7 @@ pub struct TmixSpec {
     pub trace_length: Duration,
     /// The prefill with long-lived connections.
     pub prefill: Prefill,
-    /// Which properties connections take from the trace.
+    /// How connections are opened and which properties they take from the trace.
     pub options: TmixOptions,
 }
 
@@ -120,7 +120,7 @@ pub enum TmixTraceSource {
         /// The seed of the generator.
         seed: u64,
     },
-    /// A file in either format.
+    /// A trace file in the original or the alternate format.
     File(PathBuf),
 }
 

@@ -18,7 +18,7 @@ struct Fetch {
     unread_bytes: u64,
 }
 
-/// The client of the video.
+/// The client, which requests segments of the video and plays them.
 #[derive(Debug)]
 pub struct VideoAbrClient {
     spec: VideoAbrSpec,

@@ -1,5 +1,5 @@
-//! The client's buffer and its playback, which consumes one second per second while the buffer has content and stalls from the
-//! moment at which it is empty.
+//! The client's buffer and its playback. Playback consumes one second of content per second; it stalls when the buffer
+//! is empty.
 
 use fullpipe_units::{Duration, Instant};
 

@@ -17,7 +17,7 @@ struct Served {
     peer_finished: bool,
 }
 
-/// The server of the video.
+/// The server, which sends the requested segments of the video.
 #[derive(Debug)]
 pub struct VideoAbrServer {
     request_bytes: u64,

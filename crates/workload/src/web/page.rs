@@ -29,7 +29,7 @@ pub struct BoundedDistribution {
 }
 
 impl BoundedDistribution {
-    /// Returns a constant.
+    /// Returns a distribution that always has this value.
     pub fn constant(value: f64) -> BoundedDistribution {
         BoundedDistribution { law: Distribution::Constant { value }, max: value }
     }
@@ -37,13 +37,13 @@ impl BoundedDistribution {
     /// Checks the distribution and the maximum.
     ///
     /// # Errors
-    /// The rule that is broken.
+    /// Returns the rule that the values violate.
     pub fn check(&self) -> Result<(), ParameterError> {
         self.law.check()?;
         ParameterError::ensure(self.max >= 0.0 && self.max.is_finite(), "the maximum must not be negative")
     }
 
-    /// Draws a sample, at least 0. Uses one number of the stream.
+    /// Draws a sample, at least 0, with one number of the random stream.
     pub fn sample(&self, random: &mut RandomStream) -> f64 {
         self.law.sample(random).min(self.max).max(0.0)
     }
@@ -64,11 +64,11 @@ impl BoundedDistribution {
 pub struct PageDistributions {
     /// Size of a main object in bytes.
     pub main_bytes: BoundedDistribution,
-    /// Main objects of a page.
+    /// Number of main objects of a page.
     pub main_objects: BoundedDistribution,
     /// Size of an embedded object in bytes.
     pub embedded_bytes: BoundedDistribution,
-    /// Embedded objects of a main object.
+    /// Number of embedded objects of a main object.
     pub embedded_objects: BoundedDistribution,
 }
 
@@ -95,8 +95,8 @@ impl PageDistributions {
         }
     }
 
-    /// Returns the distributions of Pries et al., except that main objects per page have the mean (1.2) and the standard
-    /// deviation (2.63) of their data instead of the fitted mean of 2.04.
+    /// Returns the distributions of Pries et al. with a different number of main objects per page. That number has the
+    /// mean (1.2) and the standard deviation (2.63) of the paper's data instead of the fitted mean of 2.04.
     ///
     /// Mean and deviation of a log-normal variable, rounded to the nearest integer, at least 1 and at most 212, are sums over the
     /// 212 values. `mu` and `sigma` solve the two equations.
@@ -117,11 +117,11 @@ pub struct ObjectSpec {
     pub after: Vec<u32>,
     /// Index of the object's stream with [`super::PageProtocol::Streams`], from 0; `None`: by size and kind, as in drawn pages.
     pub stream: Option<u32>,
-    /// Whether it is a main object.
+    /// Whether the object is a main object.
     pub main: bool,
     /// RFC 9218 urgency; `None`: the default of its kind.
     pub urgency: Option<u8>,
-    /// Whether it is above the fold, that is, required to display what the reader sees first.
+    /// Whether the object is above the fold, that is, visible without scrolling.
     pub above_fold: bool,
 }
 
@@ -138,7 +138,7 @@ impl PageSource {
     /// Checks the source.
     ///
     /// # Errors
-    /// The rule that is broken.
+    /// Returns the rule that the values violate.
     pub fn check(&self) -> Result<(), ParameterError> {
         match self {
             PageSource::Random(laws) => laws.check(),

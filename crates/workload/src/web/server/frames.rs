@@ -1,11 +1,10 @@
 //! HTTP/2: frames of several responses on one connection, the most urgent first (RFC 9218 section 10).
 //!
-//! Of equally urgent responses, those that are not incremental are sent first, completely and in the order of their streams. The
-//! incremental ones follow, one frame each in turn. Data written to the transport cannot be overtaken. So the server writes no
-//! frame while the transport holds `low_water_bytes` of unsent data (Linux programs use TCP_NOTSENT_LOWAT for this). A transport
-//! sends only after it has delivered an event, and delivers no event for data sent. So the server checks again at the same
-//! instant until nothing changes.
-//! instant, until that changes nothing.
+//! Of equally urgent responses, those that are not incremental are sent first, completely and in the order of their
+//! streams. The incremental ones follow, one frame each in turn. Data written to the transport cannot be overtaken. So
+//! the server writes no frame while the transport holds `low_water_bytes` of unsent data (Linux programs use
+//! TCP_NOTSENT_LOWAT for this). A transport sends only after it has delivered an event, and delivers no event for data
+//! sent. So the server checks again at the same instant until nothing changes.
 
 use super::super::outbox::SendBuffer;
 use super::super::wire::{self, CONTENT_BYTES, Collector, FRAME_HEADER_BYTES, FrameHeader, Request};
