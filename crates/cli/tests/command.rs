@@ -176,7 +176,7 @@ fn invalid_usage_or_file_has_exit_status_2_and_a_message() {
         (vec!["masque"], "Usage"),
         (vec!["masqe"], "did you mean `masque`"),
         (vec!["masque", "proxy", "--listen", "[::1]:0", "--cert", "/nowhere", "--key", "/nowhere"], "/nowhere"),
-        (vec!["http3", "get", "http://a.example/"], "not a URL of https"),
+        (vec!["http3", "get", "http://a.example/"], "is not an https URL"),
         (vec!["http3", "get", "https://127.0.0.1/", "--congestion", "dctcp"], "counts of congestion marks"),
         (vec!["http3", "get", "https://127.0.0.1/", "--congestion", "none"], "unknown congestion control `none`"),
         (vec!["http3", "get", "https://127.0.0.1/", "--check"], "/bytes/N"),
