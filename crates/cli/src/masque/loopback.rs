@@ -74,7 +74,7 @@ impl Drop for Running {
 }
 
 fn ourselves() -> Result<Command, Failure> {
-    std::env::current_exe().map(Command::new).map_err(failed("cannot find myself"))
+    std::env::current_exe().map(Command::new).map_err(failed("cannot find the executable of fullpipe"))
 }
 
 impl Running {
