@@ -317,7 +317,7 @@ impl Keys<'_> {
             what,
             group: KEYS,
             text: match variants.text {
-                "" => "Decides about further keys of the table.".to_owned(),
+                "" => "Determines which further keys apply.".to_owned(),
                 text => text.to_owned(),
             },
             facts: vec![(

@@ -41,7 +41,7 @@ fn try_open(report: &Path) -> Result<(), String> {
     while waited < PATIENCE {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(format!("`{program}` found no browser ({status})")),
+            Ok(Some(status)) => return Err(format!("`{program}` could not open a browser ({status})")),
             Ok(None) => thread::sleep(STEP),
             Err(error) => return Err(format!("`{program}`: {error}")),
         }

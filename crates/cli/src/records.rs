@@ -55,7 +55,7 @@ pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBu
     let hint = scenario::schema::nearest_name(name, embedded::scenario_names())
         .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
     Err(Failure::usage(format!(
-        "{name:?} is neither a file nor an embedded scenario{hint} (`fullpipe list scenarios` names them)"
+        "{name:?} is neither a file nor an embedded scenario{hint} (`fullpipe list scenarios` lists the embedded ones)"
     )))
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn find_study(name: &str) -> Result<Study, Failure> {
     let hint = scenario::schema::nearest_name(name, embedded::study_names())
         .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
     Err(Failure::usage(format!(
-        "{name:?} is neither a file nor an embedded study{hint} (`fullpipe study list` names them)"
+        "{name:?} is neither a file nor an embedded study{hint} (`fullpipe study list` lists the embedded ones)"
     )))
 }
 
@@ -388,7 +388,7 @@ fn make(
     if !common.quiet {
         let ended = clocks();
         eprintln!(
-            "{} made, {} reused, in {:.1} s and {:.1} s of processor time; records in {}",
+            "{} made, {} reused, in {:.1} s with {:.1} s of CPU time; records in {}",
             format_count(outcome.made as u64, "run"),
             outcome.reused,
             ended[0] - begun[0],
@@ -518,7 +518,7 @@ fn flow_tables(rows: &[FlowSummaryRow]) {
 
 fn print_rest(rows: usize) {
     if rows > 0 {
-        print_line!("{rows} rows more in {}", fullpipe::archive::FLOW_SUMMARY.file);
+        print_line!("{rows} more rows in {}", fullpipe::archive::FLOW_SUMMARY.file);
     }
 }
 

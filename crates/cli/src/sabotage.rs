@@ -22,7 +22,7 @@ pub(crate) fn faults(texts: &[String], scenario: &Scenario) -> Result<Vec<Inject
         let names: Vec<String> = links.chain(segments).map(str::to_owned).chain(radio).collect();
         names.iter().position(|known| known == name).map(|index| LinkId(index as u32)).ok_or_else(|| {
             let some: Vec<&str> = names.iter().filter(|name| !name.is_empty()).take(10).map(String::as_str).collect();
-            Failure::usage(format!("--sabotage: there is no link {name:?}; there are: {}", some.join(", ")))
+            Failure::usage(format!("--sabotage: unknown link {name:?} (one of: {})", some.join(", ")))
         })
     };
     let number = |text: &str| {

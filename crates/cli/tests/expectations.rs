@@ -117,7 +117,7 @@ fn junit_replaces_only_its_own_files() {
     assert_eq!((status, errors.contains("is not JUnit XML")), (Some(2), true), "{errors}");
     assert_eq!(std::fs::read_to_string(&scenario).expect("a file"), text);
     let (status, errors) = run(&out.join("results.csv"));
-    assert_eq!((status, errors.contains("a folder of their own")), (Some(2), true), "{errors}");
+    assert_eq!((status, errors.contains("an empty or new folder")), (Some(2), true), "{errors}");
     assert_eq!(run(&earlier).0, Some(0));
     let (status, errors) = run(&out.join("results.csv"));
     assert_eq!((status, errors.contains("is not JUnit XML")), (Some(2), true), "{errors}");

@@ -329,7 +329,7 @@ fn open_calls_the_desktop_command_or_reports_that_there_is_none() {
     opener("exit 3");
     let (status, _, errors) = run(&desktop);
     assert_eq!(status, Some(0), "{errors}");
-    assert!(errors.contains("`xdg-open` found no browser (exit status: 3)"), "{errors}");
+    assert!(errors.contains("`xdg-open` could not open a browser (exit status: 3)"), "{errors}");
 }
 
 #[cfg(unix)]

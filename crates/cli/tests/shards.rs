@@ -41,7 +41,7 @@ fn merged_shards_have_the_files_of_the_whole_study() {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(
-        errors.contains("1 of 4 runs are missing") && errors.contains("shard 2/3 (1 run) is not given"),
+        errors.contains("1 of 4 runs are missing") && errors.contains("shard 2/3 (1 run): no folder is given"),
         "{errors}"
     );
     let output = fullpipe(&[&arguments[..], &[text(&shards[2]), "--quiet"]].concat());

@@ -234,7 +234,7 @@ impl Lateness {
         for (what, spread) in counted {
             if spread.late_share() > self.limits.late_share {
                 reasons.push(format!(
-                    "{:.2} % of {} {what} were more than {limit} late (allowed: {:.2} %)",
+                    "{:.2} % of {} {what} were more than {limit} late (at most {:.2} % are accepted)",
                     spread.late_share() * 100.0,
                     spread.count,
                     self.limits.late_share * 100.0
@@ -244,13 +244,14 @@ impl Lateness {
         if let Some(longest) = self.stalls.iter().max() {
             let count = self.stall_count();
             reasons.push(format!(
-                "the emulator stood still {count} time{} for more than {}, at most {longest}",
+                "the emulator stalled {count} time{} for more than {}; the longest stall was {:.1} ms",
                 if count == 1 { "" } else { "s" },
-                self.limits.stall_after
+                self.limits.stall_after,
+                longest.as_nanos() as f64 / 1e6
             ));
         }
         if self.dropped > 0 {
-            reasons.push(format!("{} frames were dropped between hosts and the emulator", self.dropped));
+            reasons.push(format!("{} frames between hosts and the emulator were dropped", self.dropped));
         }
         TimingResult { reasons }
     }
@@ -299,7 +300,7 @@ mod tests {
             (|l| (0..11).for_each(|_| l.record_subframe(Duration::from_millis(2))), "subframes"),
             (|l| (0..11).for_each(|_| l.record_packet(Duration::from_millis(2))), "packets"),
             (|l| (0..11).for_each(|_| l.record_arrival(Duration::from_millis(2))), "arrivals"),
-            (|l| assert!(l.record_gap(Duration::from_millis(50))), "stood still 1 time"),
+            (|l| assert!(l.record_gap(Duration::from_millis(50))), "stalled 1 time"),
             (|l| l.add_drops(1), "dropped"),
         ];
         for (spoil, word) in spoiled {

@@ -90,8 +90,7 @@ impl fmt::Display for RunError {
                 formatter.write_str("[[event]] requires virtual time; real time supports `schedule` and `limits`")
             }
             RunError::PluginsWithEvents => formatter.write_str(
-                "a run with plug-ins cannot repeat itself, which an [[event]] with `set` requires; \
-                 use `schedule` and `limits` with times",
+                "an [[event]] with `set` repeats the run, which plug-ins do not support; use `schedule` and `limits` with times",
             ),
             RunError::System(reason) => formatter.write_str(reason),
             RunError::Recording(reason) => write!(formatter, "cannot replay the recording: {reason}"),

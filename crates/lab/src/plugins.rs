@@ -221,7 +221,7 @@ impl Plugins {
             let is_tunnel = chosen_flows.peek().is_some_and(|flow| matches!(flow.transport, Transport::Masque(_)));
             if !chosen_flows.any(|flow| flow.transport.is_stream()) {
                 let reason = match is_tunnel {
-                    true => "it is a tunnel, whose congestion control can be chosen but not replaced",
+                    true => "plug-ins cannot replace the congestion control of a tunnel; use masque.congestion",
                     false => "it runs over UDP, which has no congestion control to replace",
                 };
                 return Err(RunError::CongestionControl { flow: chosen.clone(), reason: reason.into() });
@@ -232,7 +232,7 @@ impl Plugins {
             let is_modeled =
                 |flow: &Flow| matches!(&flow.transport, Transport::Quic(quic) if quic.stack == QuicStack::Model);
             if !flows().any(|flow| chooses_flow(chosen, &flow.name) && is_modeled(flow)) {
-                let reason = "only the QUIC model has a stream scheduler to replace: protocol = \"quic\", quic.stack = \"model\"";
+                let reason = "only flows of the QUIC model have a stream scheduler; expected protocol = \"quic\" and quic.stack = \"model\"";
                 return Err(RunError::Scheduler { flow: chosen.clone(), reason: reason.into() });
             }
         }

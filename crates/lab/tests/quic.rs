@@ -326,7 +326,7 @@ fn impossible_certificate_size_is_an_error() {
     let text = TRANSFER.replace("[quic]\n", "[quic]\n    cryptography = \"tls\"\n    certificates = \"70kB\"\n");
     let loaded = fullpipe_scenario::load(&text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     let refused = run(&loaded.scenario, &Options::default()).expect_err("refused");
-    let reason = "flow \"bulk\": a certificate of 70000 bytes is none: 400 to 60000 can be had";
+    let reason = "flow \"bulk\": certificates of 70000 bytes are not supported; expected 400 to 60000 bytes";
     assert_eq!(refused.to_string(), reason);
 }
 

@@ -410,11 +410,11 @@ fn invalid_tunnel_settings_are_an_error_with_the_reason() {
     }
     assert_eq!(
         refusal(&[("flow.tunnel.count", "9153")], Plugins::new()),
-        "flow \"tunnel.9153\": at most 9152 tunnels can begin at one host, because each needs a port there"
+        "flow \"tunnel.9153\": at most 9152 tunnels can start at one host, because each needs a port there"
     );
     assert_eq!(
         refusal(&[], Plugins::new().control("tunnel", |_| Box::new(Cubic::default()))),
-        "flow \"tunnel\": it is a tunnel, whose congestion control can be chosen but not replaced"
+        "flow \"tunnel\": plug-ins cannot replace the congestion control of a tunnel; use masque.congestion"
     );
 }
 

@@ -392,7 +392,8 @@ fn check(config: &Config) -> Result<(), RadioError> {
     for ue in &config.ues {
         ue.course.check(&format!("UE {}", ue.name))?;
         if ue.cell >= config.cells.len() {
-            return refuse(format!("UE {} is in cell {}; expected one of {}", ue.name, ue.cell, config.cells.len()));
+            let cells = config.cells.len();
+            return refuse(format!("UE {} has cell {}; expected a number below {cells}", ue.name, ue.cell));
         }
         let most = usize::from(MAX_BEARERS);
         if ue.bearers.is_empty() || ue.bearers.len() > most {
@@ -401,7 +402,7 @@ fn check(config: &Config) -> Result<(), RadioError> {
         for bearer in ue.bearers.iter().filter(|bearer| bearer.qci.class().guaranteed) {
             if bearer.guaranteed.bits_per_second() == 0 {
                 return refuse(format!(
-                    "UE {} has a bearer of QCI {}, which guarantees a bit rate, without one; expected a guaranteed rate",
+                    "UE {} has a bearer with QCI {} (guaranteed bit rate), but no guaranteed rate; expected a guaranteed rate above 0",
                     ue.name,
                     bearer.qci.number()
                 ));

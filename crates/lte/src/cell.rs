@@ -393,7 +393,7 @@ impl Cell {
             Some((first, count)) if first + count <= bandwidth.groups() && count > 0 => ((1 << count) - 1) << first,
             Some((first, count)) => {
                 return Err(RadioError::new(format!(
-                    "cell {} may use {count} groups from {first} on; expected groups within its {}",
+                    "cell {} has {count} resource block groups from {first} on; expected groups within the {} of its band",
                     config.name,
                     bandwidth.groups()
                 )));

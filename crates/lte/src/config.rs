@@ -262,7 +262,7 @@ impl Trajectory {
         }
         match self.points.windows(2).find(|pair| pair[1].0 <= pair[0].0) {
             Some(pair) => Err(RadioError::new(format!(
-                "{name} is at one place at {} s and at the next at {} s; expected rising times",
+                "{name} has a position at {} s and the next one at {} s; expected times in ascending order",
                 pair[0].0, pair[1].0
             ))),
             None => Ok(()),

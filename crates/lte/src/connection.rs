@@ -141,8 +141,8 @@ pub fn compute_setup_times(
                 established[number] = connect(signalling, subframe + RESPONSE);
             } else if attempt == MOST_ATTEMPTS {
                 return Err(RadioError::new(format!(
-                    "UE {} and others attach at the same time, and in {MOST_ATTEMPTS} attempts another UE has always sent the \
-                     same of {PREAMBLES} preambles; expected UEs that are switched on at different times",
+                    "the random access of UE {} failed: in each of {MOST_ATTEMPTS} attempts another UE sent the same of the \
+                     {PREAMBLES} preambles; expected fewer UEs that are switched on at the same time",
                     ues[number].0
                 )));
             } else {

@@ -393,7 +393,7 @@ fn invalid_configurations_are_rejected_with_the_accepted_values() {
     let said = refusal(|config| {
         config.ues[0].course = Trajectory { points: vec![(1.0, at(1.0)), (1.0, Position::default())] }
     });
-    assert!(said.contains("rising"), "{said}");
+    assert!(said.contains("ascending order"), "{said}");
     let said = refusal(|config| config.cells.clear());
     assert!(said.contains("no cell"), "{said}");
 }

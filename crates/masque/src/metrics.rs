@@ -57,7 +57,7 @@ macro_rules! metrics {
 metrics! {
     connections_open "gauge" "Connections that are established.",
     connections_total "counter" "Connections that were established.",
-    connections_refused_total "counter" "Connections refused because there are too many.",
+    connections_refused_total "counter" "Connections refused because of the connection limit.",
     requests_open "gauge" "Tunnels that are open.",
     requests_total "counter" "Requests that were read.",
     requests_refused_total "counter" "Requests that were refused.",
@@ -65,14 +65,14 @@ metrics! {
     bytes_to_target_total "counter" "Bytes of UDP payloads sent towards targets.",
     payloads_from_target_total "counter" "UDP payloads received from targets.",
     bytes_from_target_total "counter" "Bytes of UDP payloads received from targets.",
-    dropped_too_large_total "counter" "Payloads dropped because a datagram or the path does not carry them.",
-    dropped_queue_total "counter" "Payloads dropped because a queue was full or they had waited for too long.",
-    dropped_memory_total "counter" "Payloads dropped because all queues together were full.",
-    dropped_busy_total "counter" "Payloads towards a target dropped because the host took no more.",
-    datagrams_unknown_total "counter" "HTTP datagrams of no open request or of an unknown context.",
-    errors_protocol_total "counter" "Streams and connections aborted because the peer broke a rule.",
-    queued_bytes "gauge" "Bytes that wait in queues; no payload counts for less than 64.",
-    queued_peak_bytes "gauge" "The most bytes that have waited in queues.",
+    dropped_too_large_total "counter" "Payloads dropped because they exceed the maximum size of a datagram or of the path.",
+    dropped_queue_total "counter" "Payloads dropped because a queue was full or their queueing delay exceeded the limit.",
+    dropped_memory_total "counter" "Payloads dropped because the limit of all queues together was reached.",
+    dropped_busy_total "counter" "Payloads towards a target dropped because the socket's send buffer was full.",
+    datagrams_unknown_total "counter" "HTTP datagrams with an unknown request or context.",
+    errors_protocol_total "counter" "Streams and connections aborted because the peer violated the protocol.",
+    queued_bytes "gauge" "Bytes in queues; a payload counts as at least 64 bytes.",
+    queued_peak_bytes "gauge" "Maximum number of bytes in queues so far.",
 }
 
 #[cfg(test)]

@@ -47,7 +47,11 @@ pub struct RuleError(String);
 
 impl fmt::Display for RuleError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} is not CIDR, HOST, CIDR:PORT or HOST:PORT (IPv6 with a port in brackets)", self.0)
+        write!(
+            formatter,
+            "invalid rule \"{}\"; expected CIDR, HOST, CIDR:PORT or HOST:PORT (IPv6 with a port in brackets)",
+            self.0
+        )
     }
 }
 
@@ -133,8 +137,10 @@ pub enum PolicyRejection {
 impl fmt::Display for PolicyRejection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PolicyRejection::NonPublicAddress(kind) => write!(formatter, "{kind} addresses are not served"),
-            PolicyRejection::DeniedByRule => formatter.write_str("denied by a rule"),
+            PolicyRejection::NonPublicAddress(kind) => {
+                write!(formatter, "{kind} addresses are not permitted as targets")
+            }
+            PolicyRejection::DeniedByRule => formatter.write_str("a rule denies the target"),
         }
     }
 }

@@ -40,9 +40,9 @@ impl fmt::Display for TargetError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             TargetError::EmptyHost => "the target has no host",
-            TargetError::InvalidHost => "the target's host is neither an address nor a name",
-            TargetError::ZoneId => "the target's host has a zone identifier",
-            TargetError::InvalidPort => "the target's port is not a number from 1 to 65535",
+            TargetError::InvalidHost => "the target's host is neither an IP address nor a DNS name",
+            TargetError::ZoneId => "the target's host has a zone identifier, which is valid on one machine only",
+            TargetError::InvalidPort => "the target's port is invalid; expected an integer from 1 to 65535",
         })
     }
 }

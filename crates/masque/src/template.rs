@@ -37,7 +37,7 @@ pub struct TemplateError(String);
 
 impl fmt::Display for TemplateError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "bad URI template: {}", self.0)
+        write!(formatter, "invalid URI template: {}", self.0)
     }
 }
 
@@ -63,13 +63,13 @@ impl Template {
     /// If RFC 9298 section 2 does not permit it.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
         if !text.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
-            return bad("a character outside of 0x21 to 0x7E");
+            return bad("it contains a space, a control character or a character outside ASCII");
         }
-        let Some(rest) = text.strip_prefix("https://") else { return bad("it does not begin with https://") };
+        let Some(rest) = text.strip_prefix("https://") else { return bad("it does not start with https://") };
         let Some(slash) = rest.find('/') else { return bad("it has no path") };
         let (authority, path) = rest.split_at(slash);
         if authority.is_empty() || authority.contains(['{', '}', '?', '#', '@']) {
-            return bad("the authority is empty or has variables");
+            return bad("the authority is empty or contains one of { } ? # @");
         }
         let parts = parse_parts(path)?;
         for variable in [HOST, PORT] {
@@ -78,7 +78,7 @@ impl Template {
                 Part::Expression { variables, .. } => variables.iter().filter(|name| *name == variable).count(),
             };
             if parts.iter().map(count).sum::<usize>() != 1 {
-                return bad(format!("{{{variable}}} has to occur once"));
+                return bad(format!("expected the variable {{{variable}}} exactly once"));
             }
         }
         Ok(Template { authority: authority.into(), parts })
@@ -99,7 +99,8 @@ impl Template {
     pub fn proxy_target(&self) -> Result<Target, TemplateError> {
         let has_port = self.authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
         let whole = if has_port { self.authority.clone() } else { format!("{}:443", self.authority) };
-        Target::parse(&whole).map_err(|_| TemplateError(format!("{} is not a host and a port", self.authority)))
+        Target::parse(&whole)
+            .map_err(|_| TemplateError(format!("invalid authority \"{}\"; expected HOST or HOST:PORT", self.authority)))
     }
 
     /// Returns the authority as written, which requests contain as `:authority`.
@@ -143,7 +144,9 @@ impl Template {
                 Some(Part::Expression { form: Form::Simple, .. }) => false,
             };
             if !ends {
-                return bad("a proxy could not tell where the value of a variable ends");
+                return bad(
+                    "the end of a variable's value is ambiguous; expected a character such as / after the variable",
+                );
             }
         }
         Ok(())
@@ -208,7 +211,7 @@ fn parse_parts(mut text: &str) -> Result<Vec<Part>, TemplateError> {
             parts.push(Part::Literal(check_literal(literal)?.into()));
         }
         let Some(expression) = rest.strip_prefix('{') else { break };
-        let Some((inside, rest)) = expression.split_once('}') else { return bad("a brace is not closed") };
+        let Some((inside, rest)) = expression.split_once('}') else { return bad("a { has no matching }") };
         parts.push(parse_expression(inside)?);
         text = rest;
     }
@@ -219,8 +222,8 @@ fn parse_parts(mut text: &str) -> Result<Vec<Part>, TemplateError> {
 /// because requests have none.
 fn check_literal(text: &str) -> Result<&str, TemplateError> {
     match text.find(['}', '#', '"', '\'', '<', '>', '\\', '^', '`', '|']) {
-        Some(at) => bad(format!("{} outside of an expression", &text[at..=at])),
-        None if percent::decode(text).is_none() => bad("a percent sign without two digits"),
+        Some(at) => bad(format!("the character {} is not permitted outside of an expression", &text[at..=at])),
+        None if percent::decode(text).is_none() => bad("a % is not followed by two hexadecimal digits"),
         None => Ok(text),
     }
 }
@@ -230,7 +233,7 @@ fn parse_expression(text: &str) -> Result<Part, TemplateError> {
         Some(b'?') => (Form::Query, &text[1..]),
         Some(b'&') => (Form::Continuation, &text[1..]),
         Some(b'+' | b'#' | b'.' | b'/' | b';' | b'=' | b',' | b'!' | b'@' | b'|') => {
-            return bad(format!("the operator of {{{text}}} is not allowed"));
+            return bad(format!("the operator of {{{text}}} is not permitted; expected ?, & or none"));
         }
         _ => (Form::Simple, text),
     };
@@ -242,7 +245,7 @@ fn parse_expression(text: &str) -> Result<Part, TemplateError> {
     };
     let variables: Vec<String> = names.split(',').map(String::from).collect();
     if !variables.iter().all(|name| is_name(name)) {
-        return bad(format!("{{{text}}} is not an expression of level 3"));
+        return bad(format!("{{{text}}} is not an expression of level 3 or lower (RFC 6570)"));
     }
     Ok(Part::Expression { form, variables })
 }

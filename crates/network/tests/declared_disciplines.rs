@@ -142,7 +142,7 @@ fn a_band_without_a_queue_and_contradicting_thresholds_are_located_errors() {
     let red = error("kind = 'red'\nmin = '20packets'");
     assert_eq!((red.path.as_str(), red.line), ("discipline.min", 2));
     let sizes = error("kind = 'priority'\nby = 'size'\nbands = [{ kind = 'codel' }]\nsizes = ['100B']");
-    assert_eq!((sizes.path.as_str(), sizes.message.as_str()), ("discipline.sizes", "1 sizes do not divide 1 bands"));
+    assert_eq!((sizes.path.as_str(), sizes.message.as_str()), ("discipline.sizes", "1 sizes do not separate 1 bands"));
 }
 
 #[test]

@@ -250,10 +250,10 @@ impl Comparison {
         }];
         if self.unpaired + self.unpaired_there > 0 {
             let (here, there) = (count(self.unpaired, "run"), count(self.unpaired_there, "run"));
-            notes.push(format!("Without a partner: {here} here, {there} there."));
+            notes.push(format!("Without a counterpart: {here} here, {there} there."));
         }
         if self.doubtful > 0 {
-            notes.push(format!("Left out because a run is not to be trusted: {}.", count(self.doubtful, "pair")));
+            notes.push(format!("Excluded because a run is not to be trusted: {}.", count(self.doubtful, "pair")));
         }
         notes
     }

@@ -55,7 +55,7 @@ impl fmt::Display for ReportError {
         match self {
             Self::Record(error) => error.fmt(f),
             Self::Write { file, cause } => write!(f, "cannot write {}: {cause}", file.display()),
-            Self::Plot { file, why } => write!(f, "cannot make {}: {why}", file.display()),
+            Self::Plot { file, why } => write!(f, "cannot create {}: {why}", file.display()),
         }
     }
 }

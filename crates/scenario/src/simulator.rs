@@ -171,7 +171,8 @@ const CORRUPTED_BYTES: u32 = 51;
 
 fn each_way(options: &mut OptionParser, key: impl Fn(String, String) -> String) -> Result<Extra, ScenarioStringError> {
     let mut one = |to: &str| -> Result<String, ScenarioStringError> {
-        let rate = options.required(&format!("rate_to_{to}"), "how many in a hundred", quantity::per_cent)?;
+        let rate =
+            options.required(&format!("rate_to_{to}"), "the percentage of affected packets", quantity::per_cent)?;
         let burst = options.optional(&format!("burst_to_{to}"), quantity::count)?;
         let burst = burst.map_or_else(String::new, |burst| format!(", largest_burst = {burst}"));
         Ok(key(format!("{}.{:02}", rate / 100, rate % 100), burst))
@@ -188,11 +189,12 @@ fn droplist(options: &mut OptionParser, option: &str) -> Result<String, Scenario
 }
 
 fn blackhole(options: &mut OptionParser) -> Result<Extra, ScenarioStringError> {
-    let on = options.required("on", "how long the link is on", quantity::nanoseconds)?;
-    let off = options.required("off", "how long it is off then", quantity::some_time)?;
+    let on = options.required("on", "the time for which the link is on", quantity::nanoseconds)?;
+    let off = options.required("off", "the time for which it is then off", quantity::some_time)?;
     let repeat = options.optional("repeat", quantity::positive)?.unwrap_or(1);
     let direction = options.choice("direction", ["both", "toclient", "toserver"])?;
-    let end = on.checked_add(off).ok_or_else(|| ScenarioStringError("--on and --off together are too long".into()))?;
+    let end =
+        on.checked_add(off).ok_or_else(|| ScenarioStringError("the sum of --on and --off is out of range".into()))?;
     let [from, until] = [on, end].map(quantity::time_text);
     let key = format!(
         "blackholes = [{{ from = \"{from}\", until = \"{until}\", period = \"{until}\", times = {repeat}, of = \"arrivals\" }}]\n"
@@ -202,7 +204,7 @@ fn blackhole(options: &mut OptionParser) -> Result<Extra, ScenarioStringError> {
 }
 
 fn rebind(options: &mut OptionParser) -> Result<Extra, ScenarioStringError> {
-    let first = options.required("first-rebind", "when the translator rebinds first", quantity::some_time)?;
+    let first = options.required("first-rebind", "the time of the first rebinding", quantity::some_time)?;
     let every = options.optional("rebind-freq", quantity::nanoseconds)?.filter(|every| *every > 0);
     let every = every.map_or_else(String::new, |every| format!(", every = \"{}\"", quantity::time_text(every)));
     let address = options.flag("rebind-addr")?;

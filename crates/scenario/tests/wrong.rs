@@ -118,9 +118,9 @@ const FILES: &[Wrong] = &[
     Wrong { file: "event-rate-of-a-flow", line: 14, found: r#""1Mbit/s""#, expected: &["exactly one of write_rate, pause and unlimited"], suggestion: Some("write_rate"), says: r#"event.0.set.rate does not apply to a flow"# },
     Wrong { file: "event-records-nothing", line: 14, found: r#""srtt_s""#, expected: &[r#"when = { flow = "NAME" } or when = { link = "NAME" }"#], suggestion: None, says: r#"the event has no flow or link to record"# },
     Wrong { file: "expect-unknown-flow", line: 12, found: r#""downlaod""#, expected: &[r#""download""#], suggestion: Some(r#""download""#), says: r#"unknown flow "downlaod""# },
-    Wrong { file: "expect-without-bound", line: 10, found: "", expected: &["min", "max"], suggestion: None, says: "the expectation has no bound" },
+    Wrong { file: "expect-without-bound", line: 10, found: "", expected: &["min", "max"], suggestion: None, says: "expect.0 has neither min nor max" },
     Wrong { file: "expect-unknown-key", line: 12, found: "minimum", expected: &["metric", "flow", "min", "max"], suggestion: Some("min"), says: "minimum is not a key of an expectation" },
-    Wrong { file: "expect-bound-kind", line: 12, found: "true", expected: &["a number", "a string"], suggestion: None, says: "is a boolean" },
+    Wrong { file: "expect-bound-kind", line: 12, found: "true", expected: &["a number", r#"a quantity such as "20Mbit/s" or "50ms""#], suggestion: None, says: "is a boolean" },
     Wrong { file: "bottleneck-missing", line: 1, found: "", expected: &["a table with the keys rate, delay, mtu, framing, queue, bdp_rtt, discipline, reverse, 13 more"], suggestion: None, says: "topology.bottleneck is missing" },
     Wrong { file: "chain-without-links", line: 3, found: "[]", expected: &["1 to 999999 links"], suggestion: None, says: "topology.link has 0 links" },
     Wrong { file: "topology-and-network", line: 5, found: "[[host]]", expected: &["only one of them"], suggestion: None, says: "the file has both [topology] and [[host]]" },
@@ -191,7 +191,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "web-1-over-quic", line: 11, found: r#""1.1""#, expected: &[r#"protocol = "tcp""#, r#"http = "3" with quic.stack = "model""#, r#"http = "streams" with quic.stack = "model""#], suggestion: None, says: r#"flow.0.http = "1.1" requires protocol = "tcp", but flow.0 has protocol = "quic""# },
     Wrong { file: "web-streams-over-noq", line: 11, found: r#""streams""#, expected: &[r#"quic.stack = "model""#], suggestion: None, says: r#"flow.0.http = "streams" requires several streams in a connection, but quic.stack = "noq" supports only one"# },
     Wrong { file: "web-over-udp", line: 9, found: r#""web""#, expected: &[MORE], suggestion: None, says: r#"flow.0.workload = "web" requires protocol = "tcp" or "quic", but flow.0 has protocol = "udp"; expected protocol = "tcp" or "quic", or a workload for UDP: "constant-rate""# },
-    Wrong { file: "web-object-after-itself", line: 11, found: r#"[{ size = "1kB", after = [1] }]"#, expected: &[], suggestion: None, says: r#"flow.0.objects = [{ size = "1kB", after = [1] }], but the objects named by after must precede the object in the list"# },
+    Wrong { file: "web-object-after-itself", line: 11, found: r#"[{ size = "1kB", after = [1] }]"#, expected: &[], suggestion: None, says: r#"flow.0.objects = [{ size = "1kB", after = [1] }], but object 1 of objects waits for itself: objects must wait only for earlier ones"# },
     Wrong { file: "web-too-many-objects", line: 11, found: "1000", expected: &["at most 1000000 objects in a page"], suggestion: None, says: "flow.0 has main_objects = 1000 and embedded_objects = 1000, which give pages of up to 1001000 objects" },
     Wrong { file: "workload-key-of-another", line: 10, found: "size", expected: &["another workload", "no size"], suggestion: None, says: r#"flow.0.size requires workload = "bulk", "poisson-packets" or "poisson-transfers", but this is a flow with workload = "idle""# },
     Wrong { file: "transfers-out-of-order", line: 10, found: r#""1s""#, expected: &["transfers in ascending order of time"], suggestion: None, says: "flow.0.transfers.1.at = 1s is earlier than flow.0.transfers.0.at = 2s" },
@@ -276,7 +276,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "lte-groups-beyond-the-band", line: 21, found: r#"[6, 12]"#, expected: &["the first and the last group, from 0 to 11"], suggestion: None, says: "lte.0.cell.0.groups = [6, 12] ends above the last resource block group of the band" },
     Wrong { file: "lte-host-unknown", line: 25, found: r#""fone2""#, expected: &[r#""server""#, r#""phone1""#, r#""phone2""#, r#""pgw""#], suggestion: Some(r#""phone2""#), says: r#"unknown host or router "fone2""# },
     Wrong { file: "lte-host-twice", line: 25, found: r#""phone*""#, expected: &["each host once"], suggestion: None, says: r#"lte.0.ue.1.host = "phone*" selects "phone1", which is already a UE"# },
-    Wrong { file: "lte-gateway-is-a-ue", line: 19, found: r#""pgw""#, expected: &["another node as the gateway"], suggestion: None, says: "pgw is both the gateway and a UE" },
+    Wrong { file: "lte-gateway-is-a-ue", line: 19, found: r#""pgw""#, expected: &[r#""server""#, r#""phone2""#], suggestion: None, says: r#""pgw" is both the gateway and a UE"# },
     Wrong { file: "lte-scheduler", line: 21, found: r#""pff""#, expected: &[r#""rr""#, r#""pf""#, r#""pss""#, MORE], suggestion: Some(r#""pf""#), says: "for lte.0.cell.0.scheduler" },
     Wrong { file: "lte-cell-unknown", line: 25, found: r#""nord""#, expected: &[r#""north""#], suggestion: Some(r#""north""#), says: r#"unknown cell "nord""# },
     Wrong { file: "lte-sounding", line: 21, found: "41", expected: &["2, 5, 10, 20, 40, 80, 160 or 320"], suggestion: None, says: "lte.0.cell.0.sounding_period = 41 is not a period of sounding reference signals" },
@@ -320,7 +320,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "interface-twice", line: 6, found: r#""eth0""#, expected: &["a unique interface"], suggestion: None, says: "the interface eth0 is already assigned to a" },
     Wrong { file: "interface-too-long", line: 3, found: r#""sixteen-letters1""#, expected: &[r#"1 to 15 bytes without "/", ":" and spaces, such as "eth0""#], suggestion: None, says: r#"host.0.interface = "sixteen-letters1" is not a valid interface name"# },
     Wrong { file: "late-share-above-all", line: 2, found: r#"1.5"#, expected: &[r#"a number from 0 to 1"#], suggestion: None, says: r#"too large"# },
-    Wrong { file: "policy-unknown", line: 2, found: r#""hard""#, expected: &[r#""best-effort""#, r#""hard-limit""#], suggestion: None, says: r#"for real_time.policy"# },
+    Wrong { file: "policy-unknown", line: 2, found: r#""hard""#, expected: &[r#""best-effort""#, r#""hard-limit""#], suggestion: Some(r#""hard-limit""#), says: r#"for real_time.policy"# },
 ];
 
 fn folder() -> PathBuf {

@@ -187,7 +187,8 @@ const SYNONYMS: &[(&str, &[&str])] = &[
 /// 1. A name that differs only in case.
 /// 2. A name that means the same, from a list of words that other programs use.
 /// 3. A name that begins or ends with `found`, such as "goodput_bps" for "goodput". `found` must have at least four
-///    characters and at least half the length of the name.
+///    characters and at least half the length of the name. If `found` consists of the first words of the name, a third
+///    of the length is sufficient, such as "hard-limit" for "hard".
 /// 4. The name with the smallest Damerau-Levenshtein distance; the first one if several are equal. The distance may be
 ///    at most a third of the length of `found`, or two if that is larger. If `found` has two or three characters, the
 ///    distance may be at most one.
@@ -213,7 +214,9 @@ pub fn nearest_name<'a>(found: &str, candidates: impl IntoIterator<Item = &'a st
         let name = candidate.to_lowercase();
         let distance = strsim::damerau_levenshtein(&found, &name);
         let is_long = length >= 4 && name.len() <= 2 * found.len();
-        let is_part = is_long && (name.starts_with(&found) || name.ends_with(&found));
+        let rest = name.strip_prefix(&*found).filter(|_| length >= 4 && name.len() <= 3 * found.len());
+        let is_word = rest.is_some_and(|rest| rest.starts_with(['-', '_']));
+        let is_part = is_word || is_long && (name.starts_with(&found) || name.ends_with(&found));
         let rank = match same.iter().position(|same| *same == name) {
             _ if distance == 0 => (0, 0),
             Some(position) => (1, position),
@@ -250,6 +253,8 @@ mod tests {
         assert_eq!(nearest_name("reno", ["veno", "linux-reno", "newreno"]), Some("newreno"));
         assert_eq!(nearest_name("goodput", ["throughput", "goodput_bps", "whole_goodput_bps"]), Some("goodput_bps"));
         assert_eq!(nearest_name("queue", ["rto", "queue_of_the_whole_run"]), None);
+        assert_eq!(nearest_name("hard", ["best-effort", "hard-limit"]), Some("hard-limit"));
+        assert_eq!(nearest_name("hard", ["best-effort", "hardlimits"]), None);
         // Words of other programs.
         assert_eq!(nearest_name("buffer", ["rate", "queue"]), Some("queue"));
         assert_eq!(nearest_name("limit", ["rate", "limits", "queue"]), Some("queue"));

@@ -132,6 +132,9 @@ fn expected(kind: &FieldKind, path: &KeyPath) -> Vec<String> {
         FieldKind::Tables(_) => format!("[[{}]]", path.header()),
         FieldKind::List(element) => format!("an array, each element {}", expected(element, path).join(" or ")),
         FieldKind::Map(element) => format!("a table of names, each with {}", expected(element, path).join(" or ")),
+        FieldKind::Either(FieldKind::Number { .. }, FieldKind::Text) => {
+            return vec!["a number".to_string(), "a quantity such as \"20Mbit/s\" or \"50ms\"".to_string()];
+        }
         FieldKind::Either(first, second) => {
             let mut both = expected(first, path);
             both.extend(expected(second, path));

@@ -106,9 +106,11 @@ impl BodyVerifier {
     /// Returns a sentence that describes the first difference.
     pub fn finish(&self) -> Result<(), String> {
         match self.wrong {
-            Some(place) => Err(format!("the body is not the one asked for: byte {place} (from 0) is another")),
+            Some(place) => {
+                Err(format!("the body differs from the requested sequence: the first wrong byte is at offset {place}"))
+            }
             None if self.at != self.length => {
-                Err(format!("the body is not the one asked for: it has {} bytes, not {}", self.at, self.length))
+                Err(format!("the body has {} bytes; expected {} bytes", self.at, self.length))
             }
             None => Ok(()),
         }
@@ -184,7 +186,7 @@ mod tests {
             let (first, second) = body.split_at(body.len() / 3);
             check.update(first);
             check.update(second);
-            prop_assert_eq!(check.finish(), Err(format!("the body is not the one asked for: byte {place} (from 0) is another")));
+            prop_assert_eq!(check.finish(), Err(format!("the body differs from the requested sequence: the first wrong byte is at offset {place}")));
         }
     }
 
@@ -193,7 +195,7 @@ mod tests {
         for (length, came) in [(10, 9), (10, 11), (1, 0)] {
             let mut check = BodyVerifier::new(length);
             check.update(&body(came));
-            let told = format!("the body is not the one asked for: it has {came} bytes, not {length}");
+            let told = format!("the body has {came} bytes; expected {length} bytes");
             assert_eq!(check.finish(), Err(told));
         }
     }

@@ -61,7 +61,7 @@ impl ServerCredentials {
             }
             ServerCredentials::SelfSigned(names) => {
                 let made = rcgen::generate_simple_self_signed(names.as_slice())
-                    .map_err(|error| Error(format!("no certificate for {}: {error}", names.join(", "))))?;
+                    .map_err(|error| Error(format!("cannot create a certificate for {}: {error}", names.join(", "))))?;
                 let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
                 Ok((vec![made.cert.der().clone()], key.into()))
             }
@@ -95,7 +95,11 @@ fn provider() -> Arc<CryptoProvider> {
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(path, error))?;
     let certificates = read.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(path, error))?;
-    if certificates.is_empty() { Err(wrong(path, "no certificate in it")) } else { Ok(certificates) }
+    if certificates.is_empty() {
+        Err(wrong(path, "the file contains no certificate; expected PEM"))
+    } else {
+        Ok(certificates)
+    }
 }
 
 /// Creates the TLS configuration of an HTTP/3 server.
@@ -146,7 +150,10 @@ pub fn client_config(trust: &ServerVerification) -> Result<noq::ClientConfig, Er
 
 fn system_roots() -> Result<RootCertStore, Error> {
     let path = SYSTEM_ROOTS.iter().map(Path::new).find(|path| path.exists());
-    let path = path.ok_or_else(|| Error("this system's trusted certificates were not found; name a file".into()))?;
+    let path = path.ok_or_else(|| {
+        let paths = SYSTEM_ROOTS.join(", ");
+        Error(format!("found no trusted certificates at {paths}; name a PEM file with --ca"))
+    })?;
     let mut roots = RootCertStore::empty();
     // Systems contain certificates that a strict parser rejects.
     roots.add_parsable_certificates(certificates(path)?);
@@ -294,7 +301,7 @@ mod tests {
         assert!(!is_for("b.example") && !is_for("192.0.2.2"));
         assert!(server_config(&identity).is_ok());
         let refused = server_config(&ServerCredentials::SelfSigned(vec!["\u{e4}.example".into()])).err().unwrap();
-        assert!(refused.to_string().starts_with("no certificate for \u{e4}.example: "), "{refused}");
+        assert!(refused.to_string().starts_with("cannot create a certificate for \u{e4}.example: "), "{refused}");
     }
 
     /// As created by `openssl req -x509`: marked as a CA certificate, but used by a server.

@@ -55,7 +55,7 @@ impl Environment for VirtualEnvironment {
         let found = match (name.parse(), self.names.get(name)) {
             (Ok(address), _) => Ok(vec![address]),
             (_, Some(addresses)) if !addresses.is_empty() => Ok(addresses.clone()),
-            _ => Err(io::Error::new(io::ErrorKind::NotFound, format!("no host is called {name:?}"))),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, format!("unknown host {name:?}"))),
         };
         Box::pin(std::future::ready(found))
     }

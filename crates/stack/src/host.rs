@@ -193,11 +193,13 @@ impl Sockets {
     /// Binds a socket and returns its address and index.
     fn bind(&mut self, local: SocketAddr, peer: Option<SocketAddr>) -> io::Result<(SocketAddr, usize)> {
         if !local.ip().is_unspecified() && !self.settings.addresses.contains(&local.ip()) {
-            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "not an address of this host"));
+            let reason = format!("{} is not an address of this host", local.ip());
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, reason));
         }
         let local = if local.port() == 0 { SocketAddr::new(local.ip(), self.free_port()?) } else { local };
         if self.is_taken(local) {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another socket has this port"));
+            let reason = format!("another socket uses port {}", local.port());
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, reason));
         }
         let place = self.bound.iter().position(Option::is_none).unwrap_or(self.bound.len());
         if place == self.bound.len() {
@@ -225,7 +227,7 @@ impl Sockets {
                 return Ok(port);
             }
         }
-        Err(io::Error::new(io::ErrorKind::AddrInUse, "all ports are taken"))
+        Err(io::Error::new(io::ErrorKind::AddrInUse, "all ephemeral ports are in use"))
     }
 
     /// The source address of a socket's datagrams.
@@ -310,7 +312,7 @@ impl Runtime for VirtualRuntime {
     }
 
     fn wrap_udp_socket(&self, _socket: std::net::UdpSocket) -> io::Result<Box<dyn AsyncUdpSocket>> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "a host of the simulated network has no sockets of the machine"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "a simulated host cannot use sockets of the operating system"))
     }
 
     fn now(&self) -> std::time::Instant {

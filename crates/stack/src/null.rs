@@ -124,7 +124,9 @@ impl NullSession {
 
     /// Reads the peer's transport parameters from a message: their length in two bytes, then their content.
     fn take_parameters(&mut self, side: Side, body: &[u8]) -> Result<(), TransportError> {
-        let malformed = || TransportError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, "none there".into());
+        let malformed = || {
+            TransportError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, "missing transport parameters".into())
+        };
         let (length, rest) = body.split_first_chunk::<2>().ok_or_else(malformed)?;
         let mut parameters = rest.get(..usize::from(u16::from_be_bytes(*length))).ok_or_else(malformed)?;
         self.peer = Some(TransportParameters::read(side, &mut parameters)?);

@@ -21,8 +21,9 @@ pub fn certificate_size_error(cryptography: Cryptography, certificate_bytes: u64
         Cryptography::Tls => tls::CERTIFICATE_BYTES,
     };
     let (least, most) = (possible.start(), possible.end());
-    (!possible.contains(&certificate_bytes))
-        .then(|| format!("a certificate of {certificate_bytes} bytes is none: {least} to {most} can be had"))
+    (!possible.contains(&certificate_bytes)).then(|| {
+        format!("certificates of {certificate_bytes} bytes are not supported; expected {least} to {most} bytes")
+    })
 }
 
 /// Settings of one end of a connection.

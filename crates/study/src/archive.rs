@@ -300,21 +300,21 @@ fn refuse_foreign(
         return match names.find(|name| !name.starts_with(UNFINISHED)) {
             None => Ok(()),
             Some(first) => Err(StudyError::Folder(format!(
-                "{place} holds something else ({first}); records go to a folder of their own, see --out"
+                "{place} contains other files ({first}); choose an empty or new folder with --out"
             ))),
         };
     };
     let text = String::from_utf8_lossy(text);
     if text.lines().next() != Some(StudyRecord::FIRST_LINE) {
         return Err(StudyError::Folder(format!(
-            "{place} holds a study.toml that is not among records; records go to a folder of their own, see --out"
+            "{place} contains a study.toml that is not one of records; choose an empty or new folder with --out"
         )));
     }
     let single = study_text.lines().any(|line| line == "exact_seed = true");
     for (wanted, found) in study_text.lines().zip(text.lines()).skip(1).take(if single { 2 } else { 1 }) {
         if wanted != found {
             return Err(StudyError::Folder(format!(
-                "{place} holds the records of something else ({found}, not {wanted}); choose another folder with --out"
+                "{place} contains other records ({found} instead of {wanted}); choose another folder with --out"
             )));
         }
     }
@@ -333,5 +333,8 @@ fn lock(folder: &Path) -> Result<Option<File>, StudyError> {
             Err(std::fs::TryLockError::Error(_)) => return Ok(None),
         }
     }
-    Err(StudyError::Folder(format!("another process is writing records to {}", folder.display())))
+    Err(StudyError::Folder(format!(
+        "another process is writing records to {}; wait for its end, or choose another folder with --out",
+        folder.display()
+    )))
 }

@@ -44,7 +44,7 @@ pub(crate) fn in_unit(bound: &Bound, unit: &str) -> Result<f64, String> {
         Bound::Number(number) => *number,
         Bound::Quantity(text) => quantity_in_unit(text, unit)?,
     };
-    if number.abs() <= LARGEST { Ok(number) } else { Err(": it is too large".to_owned()) }
+    if number.abs() <= LARGEST { Ok(number) } else { Err(": its absolute value is above 1e18".to_owned()) }
 }
 
 fn quantity_in_unit(text: &str, unit: &str) -> Result<f64, String> {

@@ -65,7 +65,7 @@ impl Study {
             (runs < needed as u64).then(|| {
                 let many = if needed > MIN_REPLICATIONS { format!(" with {parts} parts") } else { String::new() };
                 format!(
-                    "claim {name}: experiment {} has {runs} runs per point; a claim over random runs{many} needs {needed} and is \
+                    "claim {name}: experiment {} has {runs} runs per point; a claim over random runs{many} requires {needed} and is \
                      undecided otherwise",
                     fewest.name
                 )
@@ -80,7 +80,7 @@ type Unknown = (usize, String, String, Vec<String>);
 fn lookup_exists(study: &Study, lookup: &Lookup) -> Result<(), Unknown> {
     let Some(experiment) = study.experiment(&lookup.experiment) else {
         let valid = study.experiments.iter().map(|experiment| experiment.name.clone()).collect();
-        let message = format!("there is no experiment {}", lookup.experiment);
+        let message = format!("unknown experiment {}", lookup.experiment);
         return Err((lookup.column, message, lookup.experiment.clone(), valid));
     };
     let applies =
@@ -103,12 +103,12 @@ fn lookup_exists(study: &Study, lookup: &Lookup) -> Result<(), Unknown> {
                 Literal::Text(text) => text.clone(),
                 Literal::Number(number) => number.to_string(),
             };
-            let message = format!("no value of {} passes this condition with {found}", axis.name);
+            let message = format!("no value of {} meets this condition with {found}", axis.name);
             return Err((filter.column, message, found, valid));
         }
     }
     if !experiment.combinations().iter().any(|levels| point_passes(lookup, experiment, levels)) {
-        let message = format!("no point of {} passes these conditions", experiment.name);
+        let message = format!("no point of {} meets these conditions", experiment.name);
         return Err((lookup.column, message, String::new(), Vec::new()));
     }
     Ok(())

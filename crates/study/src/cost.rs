@@ -97,7 +97,7 @@ pub fn memory_shortage(cost: &Cost, memory_bytes: u64) -> Option<String> {
             format!(", {} for {}", format_bytes(part.bytes()), format_memory_part(part))
         });
         format!(
-            "the run needs about {} of memory{dominates}; this machine has {} (--ignore-memory runs it all the same)",
+            "the run needs about {} of memory{dominates}, but this machine has {}; use --ignore-memory to run it anyway",
             format_bytes(needed),
             format_bytes(memory_bytes as f64)
         )

@@ -46,7 +46,7 @@ impl fmt::Display for StudyError {
             }
             StudyError::Interrupted { finished, total } => write!(
                 formatter,
-                "interrupted: {finished} of {total} runs are finished and stay; the same call goes on from them"
+                "interrupted: {finished} of {total} runs are finished and kept; the same command runs the others"
             ),
         }
     }

@@ -172,7 +172,7 @@ fn single<T: Copy>(values: &[Option<T>], column: usize, reduce: &str) -> Result<
         [value] => Ok(*value),
         _ => Err(ExpressionError::new(
             column,
-            format!("this gives {} values, expected one: reduce them with {reduce}", values.len()),
+            format!("the expression has {} values, expected one: reduce them with {reduce}", values.len()),
         )),
     }
 }
@@ -216,7 +216,11 @@ fn pairwise<T: Copy, U>(
         _ if left.len() == right.len() => Ok(left.iter().zip(right).map(|(left, right)| with(*left, *right)).collect()),
         _ => Err(ExpressionError::new(
             column,
-            format!("a list of {} values meets a list of {}: expected equal lengths", left.len(), right.len()),
+            format!(
+                "cannot combine a list of {} values with a list of {}: expected equal lengths",
+                left.len(),
+                right.len()
+            ),
         )),
     }
 }
@@ -378,7 +382,7 @@ fn call(
                 }
                 _ => {
                     let message =
-                        "`part` takes a list, which part of it (from 1) and how many parts there are".to_owned();
+                        "`part` takes a list, the number of the part (from 1) and the number of parts".to_owned();
                     return Err(ExpressionError::new(column, message));
                 }
             }
@@ -648,9 +652,9 @@ mod tests {
             ("1 + * 2", ExpressionPurpose::Metric, 5, "found `*`"),
             ("(1 + 2", ExpressionPurpose::Metric, 7, "expected `)`"),
             ("1 2", ExpressionPurpose::Metric, 3, "found the number 2, expected an operator"),
-            ("1 < 2", ExpressionPurpose::Metric, 3, "a metric needs a number"),
-            ("1 + 2", ExpressionPurpose::Claim, 3, "a claim needs something true or false"),
-            ("1 < 2 + (3 < 4)", ExpressionPurpose::Claim, 12, "arithmetic needs a number"),
+            ("1 < 2", ExpressionPurpose::Metric, 3, "a metric requires a number"),
+            ("1 + 2", ExpressionPurpose::Claim, 3, "a claim requires a condition"),
+            ("1 < 2 + (3 < 4)", ExpressionPurpose::Claim, 12, "arithmetic requires a number"),
             ("1 = 2", ExpressionPurpose::Claim, 3, "expected `==`"),
             ("not 1", ExpressionPurpose::Claim, 5, "`not` needs"),
             ("1 and 1 < 2", ExpressionPurpose::Claim, 1, "`and` needs"),
@@ -680,8 +684,8 @@ mod tests {
             ("link_utilization['core']", ExpressionPurpose::Metric, 1, "did you mean `utilisation`"),
             ("rx_packets['a'", ExpressionPurpose::Metric, 15, "expected `]`"),
             ("rx_packets['a'] > 1", ExpressionPurpose::Claim, 1, "a claim is about metrics at points"),
-            ("metric('a', 'b')", ExpressionPurpose::Metric, 1, "belongs in a claim"),
-            ("series('a', 'b') > 1", ExpressionPurpose::Claim, 1, "belongs in a metric"),
+            ("metric('a', 'b')", ExpressionPurpose::Metric, 1, "is only permitted in a claim"),
+            ("series('a', 'b') > 1", ExpressionPurpose::Claim, 1, "is only permitted in a metric"),
             ("metric('a') > 1", ExpressionPurpose::Claim, 11, "and a metric's name"),
             ("metric('a', 'b', 'men') > 1", ExpressionPurpose::Claim, 18, "did you mean `mean`?"),
             ("metric('a', 'b', 'low') > 1", ExpressionPurpose::Claim, 18, "compare the mean itself"),
@@ -694,14 +698,14 @@ mod tests {
                 1,
                 "write `mean`, `median` or `deviation`",
             ),
-            ("all(runs('a', 'b') > 1)", ExpressionPurpose::Claim, 20, "comparison of single runs is refused"),
+            ("all(runs('a', 'b') > 1)", ExpressionPurpose::Claim, 20, "cannot compare single runs"),
             ("paired_low(runs('a', 'b'), 1) > 1", ExpressionPurpose::Claim, 1, "write a difference of means"),
             ("ratio_high(runs('a', 'b'), 1) > 1", ExpressionPurpose::Claim, 1, "write a ratio of medians"),
             ("metric('a', 'b', count) > 1", ExpressionPurpose::Claim, 23, "expected `=` after the axis `count`"),
             ("metric('a', 'b', count > 'x') > 1", ExpressionPurpose::Claim, 26, "expected a number"),
             ("'a' > 1", ExpressionPurpose::Claim, 1, "found the text"),
             ("1.2.3", ExpressionPurpose::Metric, 1, "`1.2.3` is not a number"),
-            ("2 $ 3", ExpressionPurpose::Metric, 3, "`$` means nothing"),
+            ("2 $ 3", ExpressionPurpose::Metric, 3, "unexpected character `$`"),
             ("rx_packets['a]", ExpressionPurpose::Metric, 12, "no closing quotation mark"),
             ("1e999", ExpressionPurpose::Metric, 1, "not a number"),
         ] {

@@ -122,7 +122,7 @@ pub(crate) fn of_study(
         }
         if record.min.is_none() && record.max.is_none() {
             let expected = vec!["min".to_owned(), "max".to_owned()];
-            errors.push(sources.error(tree.place, &path, "the expectation has no bound", expected));
+            errors.push(sources.error(tree.place, &path, format!("{path} has neither min nor max"), expected));
         }
         let [min, max] = bounds(tree, &path, &metric.unit, sources, errors);
         let (metric, unit) = (record.metric.clone(), metric.unit.clone());
@@ -167,8 +167,9 @@ fn bounds(tree: &Tree, path: &str, unit: &str, sources: &Sources, errors: &mut V
     if let [Some(min), Some(max)] = bounds
         && min > max
     {
-        let message = format!("min is above max ({})", format_quantity(max, unit));
-        errors.push(sources.error(tree.location_of("min"), &format!("{path}.min"), message, Vec::new()));
+        let (place, max) = (tree.location_of("min"), format_quantity(max, unit));
+        let message = format!("min = {} is above max = {max}", sources.excerpt(place));
+        errors.push(sources.error(place, &format!("{path}.min"), message, vec!["min at most max".to_owned()]));
     }
     bounds
 }
@@ -217,7 +218,7 @@ impl Expectation {
             } else {
                 ""
             };
-            return Some(format!("there is no value{hint}"));
+            return Some(format!("no value{hint}"));
         };
         let problem = |bound: f64, text: &str| {
             let (value, bound) = both_in_words(value, bound, &self.unit);
@@ -237,11 +238,11 @@ impl Expectation {
             },
         );
         let Some((subject, value)) = worst else {
-            return self.not_checked("the settings of the study leave out these points");
+            return self.not_checked("the settings of the study exclude these points");
         };
         let mut note = self.problem(value).unwrap_or_default();
         if failing > 1 {
-            note += &format!(" (one of {failing} that fail, of {count})");
+            note += &format!(" ({failing} of {count} fail)");
         }
         let outcome = if failing > 0 { ExpectationRow::FAILED } else { ExpectationRow::MET }.to_owned();
         ExpectationRow { subject, value, outcome, note, ..self.not_checked("") }
@@ -270,7 +271,7 @@ pub(crate) fn rows(study: &Study, plan: &Plan, rows: &[SummaryRow], folder: &Pat
         ExpectationTarget::Flows(pattern) => match &tables {
             Some(Ok(tables)) => expectation.row(tables.values(&expectation.metric, pattern)),
             Some(Err(error)) => expectation.not_checked(&format!("the run has no result: {error}")),
-            None => expectation.not_checked("there is no run"),
+            None => expectation.not_checked("no run"),
         },
         ExpectationTarget::Points { experiments, filters } => {
             let is_selected = |row: &&SummaryRow| {

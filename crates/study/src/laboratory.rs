@@ -277,7 +277,7 @@ pub(crate) fn records(
     if !verdict.passed() {
         records.run.distrust.extend(failures.iter().map(|failure| format!("audit: {failure}")));
         if verdict.failures_not_kept > 0 {
-            records.run.distrust.push(format!("audit: {} failures more", verdict.failures_not_kept));
+            records.run.distrust.push(format!("audit: {} more failures", verdict.failures_not_kept));
         }
     }
     let content = outcome.content_rows().map(|row| ContentRecord {
@@ -289,7 +289,7 @@ pub(crate) fn records(
     records
         .run
         .distrust
-        .extend(altered.map(|row| format!("flow {}: other bytes were read than were written", row.flow)));
+        .extend(altered.map(|row| format!("flow {}: the received bytes differ from the sent bytes", row.flow)));
     let totals = outcome.totals();
     let nat = outcome.nat_rows().map(|(router, counters)| NatRecord {
         router: router.to_owned(),

@@ -24,7 +24,7 @@ pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
         node.get("label").filter(|label| !matches!(label.content, NodeContent::Array(_) | NodeContent::Table(_)));
     let label = label.map(label_of).filter(|label| is_label(label));
     let Some(label) = label else {
-        return Err(("this value has no label that can stand in a table".to_owned(), "label = \"NAME\""));
+        return Err(("this value has no label for tables".to_owned(), "label = \"NAME\""));
     };
     let value = node.get("value").cloned();
     let set = node.get("set");

@@ -93,7 +93,7 @@ impl Loader<'_> {
     /// Checks that a name is one of `valid`.
     fn exists(&mut self, place: SourceLocation, path: &str, what: &str, name: &str, valid: &[&str]) {
         if !valid.contains(&name) {
-            self.unknown(place, path, format!("there is no {what} {name}"), name, valid);
+            self.unknown(place, path, format!("unknown {what} {name}"), name, valid);
         }
     }
 
@@ -114,7 +114,12 @@ impl Loader<'_> {
             experiments.push(experiment);
         }
         if experiments.is_empty() {
-            self.wrong(root.location_of("experiment"), "experiment", "there is no experiment", &["[[experiment]]"]);
+            self.wrong(
+                root.location_of("experiment"),
+                "experiment",
+                "the study has no experiment",
+                &["[[experiment]]"],
+            );
         }
         let mut metrics = self.metrics(root, &experiments, &parameters);
         self.apply_own_metrics(root, &mut metrics);
@@ -172,7 +177,7 @@ impl Loader<'_> {
     fn unique<'b>(&mut self, tree: &Tree, what: &str, mut before: impl Iterator<Item = &'b str>) {
         let name = tree.text("name");
         if before.any(|earlier| earlier == name) {
-            let message = format!("there are two of the {what} {name}");
+            let message = format!("duplicate {what} name {name}");
             self.wrong(tree.location_of("name"), what, message, &["each name once"]);
         }
     }
@@ -184,7 +189,7 @@ impl Loader<'_> {
             self.exists(value.place, "experiments", "experiment", value.text(), names);
         }
         if chosen.is_empty() {
-            self.wrong(list.place, "experiments", "no experiment is chosen", &["at least one"]);
+            self.wrong(list.place, "experiments", "no experiment is selected", &["at least one"]);
         }
         names.iter().filter(|name| chosen.contains(name)).map(|name| (*name).to_owned()).collect()
     }
@@ -194,16 +199,15 @@ impl Loader<'_> {
         for entry in root.map("scenarios") {
             if !schema::is_name(&entry.name) {
                 let expected = "a letter, then letters, digits, \"-\" and \"_\"";
-                self.wrong(entry.name_place, "scenarios", format!("{:?} is not a name", entry.name), &[expected]);
+                self.wrong(entry.name_place, "scenarios", format!("{:?} is not a valid name", entry.name), &[expected]);
             }
             let (origin, text) = match &entry.value.data {
                 ValueData::Table(tree) => (tree.text("origin"), tree.text("text").to_owned()),
                 _ => {
                     let file = entry.value.text();
                     let text = self.shelf.read(file).unwrap_or_else(|reason| {
-                        let message =
-                            format!("the scenario {} cannot be read: {reason}", self.shelf.display_name(file));
-                        self.wrong(entry.value.place, "scenarios", message, &["a scenario file beside the study"]);
+                        let message = format!("cannot read the scenario {}: {reason}", self.shelf.display_name(file));
+                        self.wrong(entry.value.place, "scenarios", message, &["a scenario file in the study's folder"]);
                         String::new()
                     });
                     (file, text)
@@ -220,22 +224,27 @@ impl Loader<'_> {
         for entry in root.get("replications").map(Value::map).unwrap_or_default() {
             if !schema::is_name(&entry.name) {
                 let expected = "a letter, then letters, digits, \"-\" and \"_\"";
-                self.wrong(entry.name_place, "replications", format!("{:?} is not a name", entry.name), &[expected]);
+                self.wrong(
+                    entry.name_place,
+                    "replications",
+                    format!("{:?} is not a valid name", entry.name),
+                    &[expected],
+                );
             }
             let before = self.errors.len();
             let rows = match &entry.value.data {
                 ValueData::Text(file) => match self.shelf.read(file) {
                     Ok(text) => replications::rows(&text, &self.shelf.display_name(file), &mut self.errors),
                     Err(reason) => {
-                        let message = format!("{} cannot be read: {reason}", self.shelf.display_name(file));
-                        self.wrong(entry.value.place, "replications", message, &["a CSV file beside the study"]);
+                        let message = format!("cannot read {}: {reason}", self.shelf.display_name(file));
+                        self.wrong(entry.value.place, "replications", message, &["a CSV file in the study's folder"]);
                         Vec::new()
                     }
                 },
                 _ => entry.value.list().iter().map(replications::row).collect(),
             };
             if rows.is_empty() && self.errors.len() == before {
-                let message = format!("the replications {} have no row", entry.name);
+                let message = format!("the replications {} have no rows", entry.name);
                 self.wrong(entry.value.place, "replications", message, &["a row for each run"]);
             }
             self.replications.push(entry.name.clone());
@@ -263,7 +272,7 @@ impl Loader<'_> {
             let message = format!("{name} is a reserved name; it cannot be the name of {what}");
             self.wrong(place, what, message, &["another name"]);
         } else if !schema::is_name(name) || name.contains('-') {
-            let message = format!("{name} is not the name of {what}, which is a word in expressions");
+            let message = format!("{name} is not a valid name of {what}, because expressions use the name");
             self.wrong(place, what, message, &["a letter, then letters, digits and \"_\""]);
         }
     }
@@ -342,7 +351,12 @@ impl Loader<'_> {
         };
         let count = experiment.axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.levels.len()));
         if experiment.points.is_none() && count.is_none_or(|count| count > 1_000_000) {
-            self.wrong(tree.place, "experiment", "its axes have more than a million combinations", &["fewer"]);
+            self.wrong(
+                tree.place,
+                "experiment",
+                "its axes have more than a million combinations",
+                &["at most 1000000"],
+            );
         }
         experiment
     }
@@ -361,7 +375,7 @@ impl Loader<'_> {
                 self.wrong(value.place, "values", message, &["\"virtual\"", "\"real\""]);
             }
             if levels.iter().any(|earlier| earlier.label == level.label) {
-                let message = format!("the axis {name} has two values {}", level.label);
+                let message = format!("the axis {name} has the value {} twice", level.label);
                 self.wrong(value.place, "values", message, &["each value once"]);
                 continue;
             }
@@ -374,7 +388,7 @@ impl Loader<'_> {
         let sets_itself =
             |level: &Level| level.value.is_none() && (!level.set.is_empty() || level.replications.is_some());
         if !of_clock && paths.is_empty() && (levels.is_empty() || !levels.iter().all(sets_itself)) {
-            let message = format!("the axis {name} does not say what it sets");
+            let message = format!("the axis {name} sets nothing");
             let expected = ["paths", "the name of a parameter", "values with `set`"];
             self.wrong(tree.location_of("name"), "axis", message, &expected);
         }
@@ -453,12 +467,12 @@ impl Loader<'_> {
                 }
             }
             if points.contains(&point) && point.len() == axes.len() {
-                self.wrong(value.place, "points", "this point is given twice", &["each point once"]);
+                self.wrong(value.place, "points", "duplicate point", &["each point once"]);
             }
             points.push(point);
         }
         if list.list().is_empty() {
-            self.wrong(list.place, "points", "there is no point", &["at least one"]);
+            self.wrong(list.place, "points", "the list of points is empty", &["at least one"]);
         }
         points
     }
@@ -558,7 +572,7 @@ impl Loader<'_> {
             let Some(expression) = self.expression(tree, ExpressionPurpose::Claim) else { continue };
             if let Some((word, column)) = expression.variables().first() {
                 let place = expression_place(self.text, tree, "expression", *column);
-                let message = format!("{word} has no value here");
+                let message = format!("{word} has no value in a claim");
                 self.wrong(place, "expression", message, &["metric(\"EXPERIMENT\", \"METRIC\", AXIS = VALUE)"]);
             }
             claims.push(Claim { record, expression });
@@ -621,18 +635,18 @@ impl Loader<'_> {
             PlotKind::Line | PlotKind::Bars | PlotKind::Scatter | PlotKind::Distribution | PlotKind::Time => &[],
         };
         for key in needed.iter().filter(|key| tree.get(key).is_none_or(|value| !value.given)) {
-            let message = format!("a plot of the kind {} needs {key}", kind.name());
+            let message = format!("a plot of kind {} requires {key}", kind.name());
             self.wrong(tree.location_of("kind"), "kind", message, &[key]);
         }
         let (metrics, labels) = (tree.list("metrics").len(), tree.list("labels").len());
         if kind == PlotKind::Box && metrics > 0 {
             let expected = ["lower whisker, first quartile, median, third quartile, upper whisker"];
             if metrics != BOX_QUANTILES {
-                let message = format!("a box is drawn from {BOX_QUANTILES} metrics, there are {metrics}");
+                let message = format!("a box plot requires {BOX_QUANTILES} metrics, but there are {metrics}");
                 self.wrong(tree.location_of("metrics"), "metrics", message, &expected);
             }
             if tree.get("y").is_some_and(|value| value.given) {
-                let message = "a box is drawn from y or from metrics, not from both".to_owned();
+                let message = "a box plot has both y and metrics".to_owned();
                 self.wrong(tree.location_of("y"), "y", message, &expected);
             }
         }
@@ -660,8 +674,8 @@ impl Loader<'_> {
                     }
                     Err(reason) => {
                         if let Some(given) = given {
-                            let message = format!("{} cannot be read: {reason}", self.shelf.display_name(file));
-                            self.wrong(given.place, "published", message, &["a CSV file beside the study"]);
+                            let message = format!("cannot read {}: {reason}", self.shelf.display_name(file));
+                            self.wrong(given.place, "published", message, &["a CSV file in the study's folder"]);
                         }
                     }
                 }

@@ -196,7 +196,7 @@ fn row<'a>(study: &'a Study, experiment: &Experiment, name: &str, run: u64) -> R
     let wrong =
         |problem: String| StudyError::Usage(format!("study {}, experiment {}: {problem}", study.name, experiment.name));
     let Some(rows) = study.replications(name) else {
-        return Err(wrong(format!("there are no replications {name}")));
+        return Err(wrong(format!("unknown replications {name}")));
     };
     let row = usize::try_from(run).ok().and_then(|run| rows.get(run));
     row.map(Vec::as_slice).ok_or_else(|| {
@@ -362,9 +362,9 @@ fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> R
         let problem = match (names.unmatched.into_inner(), outcome) {
             (Some((subject, name)), _) => {
                 let (unknown, names) = match subject {
-                    Subject::Flow => (format!("there is no flow {name:?}"), &scenario.flows),
+                    Subject::Flow => (format!("unknown flow {name:?}"), &scenario.flows),
                     Subject::Link => (format!("the scenario does not measure {name:?}"), &scenario.links),
-                    Subject::Host => (format!("there is no host {name:?}"), &scenario.hosts),
+                    Subject::Host => (format!("unknown host {name:?}"), &scenario.hosts),
                     Subject::Event => (format!("no [[event]] of the scenario records {name:?}"), &events),
                     Subject::Series => (format!("no [[probe]] of the scenario samples {name:?}"), &series),
                 };
@@ -374,7 +374,7 @@ fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> R
                 if matches!(subject, Subject::Link) && known.is_empty() {
                     format!("the scenario measures no link; expected [measurement] with {name:?} in `links`")
                 } else {
-                    format!("{unknown}; expected one of {}{near}", known.join(", "))
+                    format!("{unknown}{near} (expected one of {})", known.join(", "))
                 }
             }
             (None, Err(error)) => error.to_string(),

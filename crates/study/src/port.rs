@@ -101,7 +101,7 @@ impl RunFileSink {
     pub fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         match &self.0 {
             Some(append) => append(name, bytes),
-            None => Err(io::Error::new(io::ErrorKind::Unsupported, "there is no place for further files")),
+            None => Err(io::Error::new(io::ErrorKind::Unsupported, "this run has no folder for further files")),
         }
     }
 }

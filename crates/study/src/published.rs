@@ -43,7 +43,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Publi
     let header = match reader.headers() {
         Ok(header) => header.clone(),
         Err(reason) => {
-            errors.push(error(1, 1, "", format!("this is not CSV: {reason}"), Vec::new()));
+            errors.push(error(1, 1, "", format!("invalid CSV: {reason}"), Vec::new()));
             return Vec::new();
         }
     };
@@ -76,7 +76,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Publi
             Ok(record) => record,
             Err(reason) => {
                 let line = reason.position().map_or(0, |position| position.line() as usize);
-                errors.push(error(line, 1, "", format!("this is not CSV: {reason}"), Vec::new()));
+                errors.push(error(line, 1, "", format!("invalid CSV: {reason}"), Vec::new()));
                 break;
             }
         };
@@ -88,7 +88,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Publi
                 1,
                 record.get(0).unwrap_or(""),
                 message,
-                vec![format!("{} as in the first", header.len())],
+                vec![format!("{} fields, as in the first line", header.len())],
             ));
             continue;
         }
@@ -192,7 +192,7 @@ impl<'a> PublishedRow<'a> {
             [only] if experiment_name.is_empty() => only,
             _ => study
                 .experiment(experiment_name)
-                .ok_or_else(|| self.unknown(0, format!("there is no experiment {experiment_name}"), &names))?,
+                .ok_or_else(|| self.unknown(0, format!("unknown experiment {experiment_name}"), &names))?,
         };
         let point =
             canonical_point(experiment, point).map_err(|(message, expected)| self.error(1, message, expected))?;
@@ -224,7 +224,7 @@ impl<'a> PublishedRow<'a> {
         };
         if !explained_by.is_empty() && study.claim(explained_by).is_none() {
             let claims: Vec<&str> = study.claims.iter().map(|claim| claim.name.as_str()).collect();
-            return Err(Box::new(self.unknown(7, format!("there is no claim {explained_by}"), &claims)));
+            return Err(Box::new(self.unknown(7, format!("unknown claim {explained_by}"), &claims)));
         }
         Ok(PublishedResult {
             experiment: experiment.name.clone(),

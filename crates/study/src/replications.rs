@@ -26,7 +26,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Vec<S
     let header = match reader.headers() {
         Ok(header) => header.clone(),
         Err(reason) => {
-            errors.push(error(1, format!("this is not CSV: {reason}"), Vec::new()));
+            errors.push(error(1, format!("invalid CSV: {reason}"), Vec::new()));
             return Vec::new();
         }
     };
@@ -42,13 +42,13 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Vec<S
             Ok(record) => record,
             Err(reason) => {
                 let line = reason.position().map_or(0, csv::Position::line);
-                errors.push(error(line, format!("this is not CSV: {reason}"), Vec::new()));
+                errors.push(error(line, format!("invalid CSV: {reason}"), Vec::new()));
                 break;
             }
         };
         let line = record.position().map_or(0, csv::Position::line);
         if record.len() != header.len() {
-            let expected = vec![format!("{} as in the first", header.len())];
+            let expected = vec![format!("{} fields, as in the first line", header.len())];
             errors.push(error(line, format!("this line has {} fields", record.len()), expected));
             continue;
         }

@@ -215,7 +215,7 @@ pub(crate) fn jobs_of(
     };
     if jobs < options.jobs && plan.runs.len() > jobs {
         progress.on_message(&format!(
-            "{jobs} of {} runs at a time: more need more memory than the machine has",
+            "{jobs} instead of {} runs in parallel, because of the memory of this machine",
             options.jobs
         ));
     }

@@ -167,7 +167,7 @@ impl Applier<'_> {
         }
         if let Some(unknown) = chosen.iter().find(|name| !names.contains(name)) {
             let valid: Vec<&str> = names.iter().map(String::as_str).collect();
-            let message = format!("there is no experiment {unknown}");
+            let message = format!("unknown experiment {unknown}");
             let mut error = self.sources.unknown_name(
                 SourceLocation::Override(index as u32),
                 "experiments",
@@ -179,7 +179,7 @@ impl Applier<'_> {
             return Err(Box::new(error));
         }
         if chosen.is_empty() {
-            return Err(self.error(index, "no experiment is chosen".into(), names));
+            return Err(self.error(index, "no experiment is selected".into(), names));
         }
         study.selected = names.into_iter().filter(|name| chosen.contains(name)).collect();
         Ok(())
@@ -284,7 +284,7 @@ impl Applier<'_> {
                         }
                     };
                     if levels.iter().any(|earlier| earlier.label == level.label) {
-                        return Err(self.error(index, format!("{} is given twice", level.label), ["each value once"]));
+                        return Err(self.error(index, format!("duplicate value {}", level.label), ["each value once"]));
                     }
                     levels.push(level);
                 }
@@ -341,7 +341,7 @@ impl Applier<'_> {
         let swept: Vec<(String, Owner)> =
             selected().filter_map(|experiment| Some((experiment.name.clone(), swept_by(experiment)?))).collect();
         if let (Some((_, owner)), true) = (swept.first(), swept.len() == selected().count()) {
-            let message = format!("{path} is set by {owner} in every experiment that is run");
+            let message = format!("in every selected experiment, {owner} set {path}");
             let expected = match owner {
                 Owner::Axis(axis) => format!("--set {axis}=[...]"),
                 Owner::Replications => "--runs N: run r takes row r of the replications".to_owned(),
@@ -349,7 +349,7 @@ impl Applier<'_> {
             return Err(self.error(index, message, [expected]));
         }
         for (experiment, owner) in swept {
-            self.messages.push(format!("{owner} set {path} in the experiment {experiment}; it is not changed"));
+            self.messages.push(format!("{path} is not changed in the experiment {experiment}, because {owner} set it"));
         }
         let single_value = value.to_toml();
         let mut reached = Vec::new();
@@ -375,7 +375,7 @@ impl Applier<'_> {
             }
             Some((name, _)) => {
                 self.messages
-                    .push(format!("{path} is set in {}; the scenario {name} does not take it", reached.join(", ")));
+                    .push(format!("{path} is set in {}; the scenario {name} does not accept it", reached.join(", ")));
             }
             None => {}
         }
@@ -398,7 +398,7 @@ impl std::fmt::Display for Owner {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Owner::Axis(axis) => write!(formatter, "the axis {axis}"),
-            Owner::Replications => formatter.write_str("the replications, whose rows differ,"),
+            Owner::Replications => formatter.write_str("the rows of the replications"),
         }
     }
 }

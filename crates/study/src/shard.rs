@@ -188,8 +188,7 @@ pub fn merge(
             return Err(StudyError::Folder(match found {
                 None => format!("{place} has no study.toml; expected the folder of a shard (`study run --shard I/N`)"),
                 Some(_) => format!(
-                    "{place} has another study than {first}, or other settings, or is of another build of Fullpipe; \
-                     expected shards of one study"
+                    "{place} and {first} differ in study, settings or build of Fullpipe; expected shards of one study"
                 ),
             }));
         }
@@ -232,7 +231,7 @@ pub fn merge(
 /// Describes the runs that no folder has, by shard if the folders are those of one number of shards.
 fn describe_missing(plan: &Plan, missing: &[usize], given: &[(&PathBuf, Option<Shard>)]) -> String {
     let first = &plan.runs[missing[0]].label;
-    let summary = format!("{} of {} runs are missing, the first is {first}", missing.len(), plan.runs.len());
+    let summary = format!("{} of {} runs are missing; the first is {first}", missing.len(), plan.runs.len());
     let mut counts = given.iter().filter_map(|(_, shard)| shard.map(Shard::count));
     let Some(count) = counts.next().filter(|count| counts.all(|other| other == *count)) else { return summary };
     let mut by_shard: BTreeMap<u32, usize> = BTreeMap::new();
@@ -243,8 +242,10 @@ fn describe_missing(plan: &Plan, missing: &[usize], given: &[(&PathBuf, Option<S
         let folder = given.iter().find(|(_, shard)| shard.is_some_and(|shard| shard.index == *index));
         let runs = format_count(*runs as u64, "run");
         match folder {
-            Some((path, _)) => format!("\n  shard {index}/{count} in {}: {runs} missing; run it again", path.display()),
-            None => format!("\n  shard {index}/{count} ({runs}) is not given"),
+            Some((path, _)) => {
+                format!("\n  shard {index}/{count} in {}: {runs} missing; run this shard again", path.display())
+            }
+            None => format!("\n  shard {index}/{count} ({runs}): no folder is given"),
         }
     };
     summary + ":" + &by_shard.iter().map(line).collect::<String>()

@@ -347,7 +347,7 @@ impl<'a> MeasuredValues<'a> {
         let runs = &self.points[point];
         let told = |n: usize, what: &str| (n > 0).then(|| format!("{n} of {} runs {what}", runs.len()));
         let left_out =
-            if self.is_thin(point) { "too many for a verdict: the figures are those of all runs" } else { "left out" };
+            if self.is_thin(point) { "too many for a verdict: the values are those of all runs" } else { "left out" };
         let count = |wanted: fn(&OfRun<'_>) -> bool| runs.iter().filter(|run| wanted(run)).count();
         let failed = count(|run| matches!(run, OfRun::Nothing));
         let late = count(|run| matches!(run, OfRun::Late(_)));
@@ -356,7 +356,7 @@ impl<'a> MeasuredValues<'a> {
         let notes = [
             told(failed, "failed"),
             told(late, &format!("fell behind real time, {left_out}")),
-            told(counted, "fell behind real time, and count"),
+            told(counted, "fell behind real time, and are included"),
             told(distrusted, &format!("did not pass their checks, {left_out}")),
         ];
         let equal =
@@ -730,7 +730,7 @@ impl<'a> MeasuredValues<'a> {
         }
         (!without.is_empty()).then(|| {
             let list = list_of(without.iter().map(String::as_str));
-            format!("not all of the study's points were run, without {list}")
+            format!("not all of the study's points were run (excluded: {list})")
         })
     }
 
@@ -782,12 +782,12 @@ impl<'a> MeasuredValues<'a> {
                 };
                 notes.push(match claim.expression.lookups().iter().any(reads_event) {
                     true => "not exercised: an event that it needs did not happen, or a value is missing".to_owned(),
-                    false => "cannot be told: a value that it needs is missing".to_owned(),
+                    false => "cannot be determined: a value that it needs is missing".to_owned(),
                 });
                 notes.extend(doubts.of_left_out());
                 row.verdict = (doubts.left_out > 0).then_some(Verdict::Untrusted);
             }
-            (None, Err(error)) => notes.push(format!("cannot be told: {error}")),
+            (None, Err(error)) => notes.push(format!("cannot be determined: {error}")),
         }
         if claim.exploratory {
             notes.push("exploratory".to_owned());
@@ -1069,14 +1069,14 @@ struct Doubts<'a> {
 impl Doubts<'_> {
     fn of_left_out(&self) -> Option<String> {
         let (left_out, runs) = (self.left_out, self.runs);
-        (left_out > 0).then(|| format!("{left_out} of {runs} runs behind it are not to be trusted and left out"))
+        (left_out > 0).then(|| format!("{left_out} of {runs} runs behind it are not to be trusted and are left out"))
     }
 
     fn of_thin(&self, point: &str) -> String {
         let (left_out, runs) = (self.left_out, self.runs);
         let place = if point.is_empty() { String::new() } else { format!(" at {point}") };
         format!(
-            "cannot be told: {left_out} of {runs} runs behind it are not to be trusted, and{place} fewer than half of \
+            "cannot be determined: {left_out} of {runs} runs behind it are not to be trusted, and{place} fewer than half of \
              the runs are left"
         )
     }

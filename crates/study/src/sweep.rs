@@ -246,7 +246,7 @@ impl Sweep<'_> {
         let by_clock = if run.real { self.laboratory.real_time_runner() } else { Some(self.laboratory) };
         let laboratory = by_clock.or(self.only_reuse.then_some(self.laboratory));
         let Some(laboratory) = laboratory else {
-            return Ok(RunResult::Failed("it takes the wall clock, which this laboratory does not have".to_owned()));
+            return Ok(RunResult::Failed("it requires real time, which this runner does not support".to_owned()));
         };
         // A run of the same scenario with another seed is kept.
         let is_kept = matches!(self.study.seeds, SeedSource::Fixed(seed) if seed != run.seed);
@@ -287,7 +287,7 @@ impl Sweep<'_> {
             Err(panic) => {
                 let words = panic.downcast_ref::<String>().map(String::as_str);
                 let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
-                return Ok(RunResult::Failed(format!("a bug of this program: {words}")));
+                return Ok(RunResult::Failed(format!("internal error (please report it): {words}")));
             }
         };
         // The following steps mostly wait for the disk, so another run can be computed in the meantime.

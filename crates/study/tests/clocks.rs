@@ -158,7 +158,7 @@ fn without_a_laboratory_for_it_a_real_run_fails_with_a_sentence() {
     let folder = Temporary::new("no-real-laboratory");
     let outcome = run_into(&both(), &Fake::new(), &folder.join("out"), 1).expect("tables");
     assert!(!outcome.failed.is_empty());
-    assert!(outcome.failed.iter().all(|(_, why)| why.contains("wall clock")), "{:?}", outcome.failed);
+    assert!(outcome.failed.iter().all(|(_, why)| why.contains("requires real time")), "{:?}", outcome.failed);
 }
 
 #[test]

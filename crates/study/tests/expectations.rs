@@ -98,11 +98,11 @@ fn a_wrong_expectation_of_a_study_is_an_error_with_the_nearest_name() {
             "11 is not a value of the axis size; expected one of 10, 20",
         ),
         ("metric = 'per_size'\nexperiments = ['shapes']\nmin = 1", "no point with the metric per_size is selected"),
-        ("metric = 'packets'", "the expectation has no bound; expected min or max"),
+        ("metric = 'packets'", "expect.0 has neither min nor max; expected min or max"),
         ("metric = 'packets'\nmin = '5ms'", "the unit of the metric is packets; expected a number of packets"),
         ("metric = 'rate_bps'\nmin = '5ms'", "expected a rate such as \"20Mbit/s\", or a number of bit/s"),
         ("metric = 'rate_bps'\nmin = '5Mbit'", "(did you mean \"5Mbit/s\"?)"),
-        ("metric = 'rate_bps'\nmin = '5Mbit/s'\nmax = 7", "min is above max (7 bit/s)"),
+        ("metric = 'rate_bps'\nmin = '5Mbit/s'\nmax = 7", "min = '5Mbit/s' is above max = 7 bit/s"),
     ] {
         let error = error_of(expectation).to_string();
         for part in says.split('|') {
@@ -177,7 +177,7 @@ fn expectations_of_a_scenario_are_of_its_flows() {
     assert_eq!(results, ["met", "failed", "failed", "met", "met", "met"], "{notes:?}");
     assert!(notes[1].ends_with("Mbit/s is below the minimum 20 Mbit/s"), "{}", notes[1]);
     // A gigabyte takes longer than the run.
-    assert!(notes[2].starts_with("there is no value (the flow is not complete"), "{}", notes[2]);
+    assert!(notes[2].starts_with("no value (the flow is not complete"), "{}", notes[2]);
     // A video's data goes from `to` to `from`.
     assert_eq!(outcome.expectations[5].subject, "video.reverse");
     assert!(outcome.expectations[4].subject.starts_with("video@"), "{}", outcome.expectations[4].subject);

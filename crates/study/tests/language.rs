@@ -188,7 +188,7 @@ fn axes_and_points() {
     );
     wrong("quick = [10, 40]", "quick = [10, 50]", "quick = [10", "50", "50 is not a value of size", "40");
     wrong("quick = [10, 40]", "quick = []", "quick = []", "[]", "no value is left", "at least one");
-    wrong("paths = [\"size\"]", "", "name = \"size\"", "\"size\"", "does not say what it sets", "paths");
+    wrong("paths = [\"size\"]", "", "name = \"size\"", "\"size\"", "sets nothing", "paths");
     wrong(
         "values = [10, 20, 40]",
         "values = [[1], 20, 40]",
@@ -244,7 +244,7 @@ fn axes_and_points() {
         "points = [{ shape = \"round\" }, { shape = \"round\" }]",
         "points = ",
         "{ shape = \"round\" }",
-        "given twice",
+        "duplicate point",
         "once",
     );
     wrong("set = { size = 20 }", "points = []", "points = []", "[]", "no point", "at least one");
@@ -330,7 +330,7 @@ fn expressions_are_pointed_into() {
         "metric(\"sizes\", \"packets\") >",
         "metric(\"sizes\", \"packets\") >",
         ">",
-        "this gives 3 values",
+        "the expression has 3 values",
         "",
     );
 }
@@ -353,7 +353,7 @@ fn lists_of_unequal_length_are_found_before_anything_is_run() {
         "all(metric(\"sizes\", \"packets\") > metric(\"shapes\", \"packets\"))",
     );
     let error = &errors_of(&text, PUBLISHED)[0];
-    assert!(error.message.contains("a list of 3 values meets a list of 2"), "{error}");
+    assert!(error.message.contains("cannot combine a list of 3 values with a list of 2"), "{error}");
     assert_eq!(error.found, ">");
 }
 
@@ -510,29 +510,29 @@ fn plots_reach_the_records_as_they_are_asked_for() {
 #[test]
 fn what_a_plot_lacks_or_misnames_is_told() {
     for (right, wrong, says) in [
-        ("subject = \"bulk\"\n", "", "a plot of the kind ellipse needs subject"),
-        ("along = \"size\"\n", "", "a plot of the kind curve needs along"),
+        ("subject = \"bulk\"\n", "", "a plot of kind ellipse requires subject"),
+        ("along = \"size\"\n", "", "a plot of kind curve requires along"),
         (
             "metrics = [\"packets\", \"per_size\"]\nlabels = [\"all\", \"of each\"]",
             "",
-            "a plot of the kind profile needs metrics",
+            "a plot of kind profile requires metrics",
         ),
-        ("rows = \"size\"\n", "", "a plot of the kind table needs rows"),
-        ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\n", "a plot of the kind box needs y"),
-        ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\nmetrics = [\"packets\"]\n", "a box is drawn from 5 metrics"),
+        ("rows = \"size\"\n", "", "a plot of kind table requires rows"),
+        ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\n", "a plot of kind box requires y"),
+        ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\nmetrics = [\"packets\"]\n", "a box plot requires 5 metrics"),
         (
             "kind = \"box\"\n",
             "kind = \"box\"\nmetrics = [\"packets\", \"packets\", \"packets\", \"packets\", \"packets\"]\n",
-            "y or from metrics, not from both",
+            "both y and metrics",
         ),
         ("labels = [\"all\", \"of each\"]", "labels = [\"all\"]", "there are 1 labels for 2 metrics"),
-        ("along = \"size\"", "along = \"sise\"", "there is no axis sise"),
-        ("columns = \"experiment\"", "columns = \"packets\"", "there is no axis packets"),
-        ("[\"packets\", \"rate_bps\"]", "[\"packets\", \"rate\"]", "there is no metric rate"),
-        ("{ rate_bps = \"high\" }", "{ per_size = \"high\" }", "there is no metric of this table per_size"),
+        ("along = \"size\"", "along = \"sise\"", "unknown axis sise"),
+        ("columns = \"experiment\"", "columns = \"packets\"", "unknown axis packets"),
+        ("[\"packets\", \"rate_bps\"]", "[\"packets\", \"rate\"]", "unknown metric rate"),
+        ("{ rate_bps = \"high\" }", "{ per_size = \"high\" }", "unknown metric of this table per_size"),
         ("{ rate_bps = \"high\" }", "{ rate_bps = \"best\" }", "best"),
         ("group = \"1.5s\"", "group = \"0s\"", "group"),
-        ("x = \"packets\"\ny", "x = \"srtt_s\"\ny", "there is no axis or metric srtt_s"),
+        ("x = \"packets\"\ny", "x = \"srtt_s\"\ny", "unknown axis or metric srtt_s"),
     ] {
         assert!(PLOTS.contains(right), "{right}");
         let errors = errors_of(&(STUDY.to_owned() + &PLOTS.replacen(right, wrong, 1)), PUBLISHED);

@@ -35,7 +35,7 @@ fn a_late_run_is_left_out_of_values_and_claims() {
     assert!(row.note.contains("1 of 11 runs fell behind real time, left out"), "{}", row.note);
     let row = claim(&outcome, "more-is-more");
     assert_eq!((row.mean, row.verdict), (Some(1.0), Some(Verdict::Match)));
-    assert!(row.note.contains("1 of 22 runs behind it are not to be trusted and left out"), "{}", row.note);
+    assert!(row.note.contains("1 of 22 runs behind it are not to be trusted and are left out"), "{}", row.note);
     assert_eq!(outcome.exit_status(), 0);
     // The values of the late run are still in the table of runs.
     let results = table(&folder.join("out"), "results.csv");
@@ -53,7 +53,7 @@ fn too_few_runs_left_support_nothing_even_if_all_values_agree() {
     assert_eq!((row.n, row.mean, row.verdict), (Some(11), Some(10.0), Some(Verdict::Untrusted)));
     assert!(
         row.note
-            .contains("6 of 11 runs fell behind real time, too many for a verdict: the figures are those of all runs"),
+            .contains("6 of 11 runs fell behind real time, too many for a verdict: the values are those of all runs"),
         "{}",
         row.note
     );
@@ -108,7 +108,7 @@ fn where_lateness_is_the_subject_late_runs_count() {
     // Every run received 1010 packets; 10 are published.
     let row = packets(&outcome, 10);
     assert_eq!((row.n, row.mean, row.verdict), (Some(11), Some(1010.0), Some(Verdict::Differs)));
-    assert!(row.note.contains("11 of 11 runs fell behind real time, and count"), "{}", row.note);
+    assert!(row.note.contains("11 of 11 runs fell behind real time, and are included"), "{}", row.note);
     assert_eq!(claim(&outcome, "more-is-more").verdict, Some(Verdict::Refuted));
     assert_eq!((outcome.exit_status(), outcome.untrusted.len()), (0, 0));
     // The resolved study has the setting too.

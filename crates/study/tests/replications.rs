@@ -141,7 +141,7 @@ fn a_setting_of_the_user_does_not_replace_what_the_rows_set() {
         study.apply(&UserSettings { set, ..UserSettings::default() }, &Fake::new()).map_err(|error| error.to_string())
     };
     let error = set("scenario.colour=1", &text()).unwrap_err();
-    assert!(error.contains("colour is set by the replications, whose rows differ, in every experiment"), "{error}");
+    assert!(error.contains("in every selected experiment, the rows of the replications set colour"), "{error}");
     assert!(error.contains("--runs N"), "{error}");
 }
 

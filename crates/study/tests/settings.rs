@@ -74,7 +74,7 @@ fn a_claim_says_which_of_its_points_the_user_left_out() {
     assert_eq!(notes(&study, "whole"), ["Enough.", "Enough.", "Enough."]);
     let set = vec![Override::parse("size=[10, 20, 30]").unwrap()];
     study.apply(&UserSettings { set, ..UserSettings::default() }, &Fake::new()).unwrap();
-    let without = "Enough.; not all of the study's points were run, without size=40";
+    let without = "Enough.; not all of the study's points were run (excluded: size=40)";
     assert_eq!(notes(&study, "part"), [without, "Enough.", "Enough."]);
     // A repetition of the records has the same note.
     let text = std::fs::read_to_string(folder.join("part/study.toml")).unwrap();
@@ -115,7 +115,7 @@ fn a_parameter_reaches_its_paths() {
 fn an_axis_keeps_its_word_against_a_setting_of_the_scenario() {
     // The experiment sizes sweeps size, shapes fixes it. The setting applies to shapes only, and a message states that.
     let (study, messages) = with(&["scenario.size=77"], false).unwrap();
-    assert_eq!(messages, ["the axis size set size in the experiment sizes; it is not changed"]);
+    assert_eq!(messages, ["size is not changed in the experiment sizes, because the axis size set it"]);
     let plan = make_plan(&study, &Fake::new()).unwrap();
     let sizes: Vec<bool> =
         plan.points.iter().map(|p| plan.runs[p.runs[0]].scenario.text.contains("size = 77")).collect();
@@ -129,14 +129,14 @@ fn what_cannot_be_set() {
     refused("siz=3", "no axis or parameter siz", "size");
     refused("color=3", "no axis or parameter color", "|colour");
     refused("load=0.5", "no axis or parameter load", "scenario.PATH");
-    refused("experiments=shades", "no experiment shades", "|shapes");
-    refused("experiments=[]", "no experiment is chosen", "sizes");
+    refused("experiments=shades", "unknown experiment shades", "|shapes");
+    refused("experiments=[]", "no experiment is selected", "sizes");
     refused("runs=0", "found 0 for runs", "1 to 1000000");
     refused("runs=many", "found \"many\" for runs", "an integer");
     refused("clock=later", "found \"later\" for clock", "both");
     refused("clock=vitual", "found \"vitual\" for clock", "virtual");
     refused("size=[]", "would have no values", "at least one");
-    refused("size=[10, 10]", "10 is given twice", "once");
+    refused("size=[10, 10]", "duplicate value 10", "once");
     refused("size=[[1, 2]]", "cannot be written in a table", "label");
     refused("shape=triangle", "triangle is not a value of shape", "square");
     refused("scenario.weight=3", "there is no weight", "");
@@ -151,7 +151,7 @@ fn a_path_that_one_scenario_lacks_is_set_in_the_other() {
     let mut study = load(&text, "study.toml", "x", &EmbeddedStudy("fake", &files)).unwrap();
     let set = vec![Override::parse("scenario.weight=5").unwrap()];
     let messages = study.apply(&UserSettings { set, ..UserSettings::default() }, &Fake::new()).unwrap();
-    assert_eq!(messages, ["weight is set in other; the scenario plain does not take it"]);
+    assert_eq!(messages, ["weight is set in other; the scenario plain does not accept it"]);
     let plan = make_plan(&study, &Fake::new()).unwrap();
     assert!(plan.runs.last().unwrap().scenario.text.contains("weight = 5"));
 }
@@ -289,15 +289,18 @@ fn a_metric_that_speaks_of_a_flow_that_is_not_there_is_refused_before_anything_i
     for (expression, says) in [
         (
             "rx_packets[\"bulks\"]",
-            "there is no flow \"bulks\"; expected one of bulk, bulk.reverse, other; did you mean \"bulk\"?",
+            "unknown flow \"bulks\"; did you mean \"bulk\"? (expected one of bulk, bulk.reverse, other)",
         ),
         (
             "link_drop_ratio[\"cores\"]",
-            "the scenario does not measure \"cores\"; expected one of core; did you mean \"core\"?",
+            "the scenario does not measure \"cores\"; did you mean \"core\"? (expected one of core)",
         ),
-        ("max(figure_rebuffer_s[\"bulk@far\"])", "there is no host \"far\"; expected one of near"),
-        ("max(figure_rebuffer_s[\"bulks@near\"])", "there is no flow \"bulks\"; expected one of bulk"),
-        ("rx_packets[\"*\"]", "this gives 2 values, expected one"),
+        ("max(figure_rebuffer_s[\"bulk@far\"])", "unknown host \"far\" (expected one of near)"),
+        (
+            "max(figure_rebuffer_s[\"bulks@near\"])",
+            "unknown flow \"bulks\"; did you mean \"bulk\"? (expected one of bulk",
+        ),
+        ("rx_packets[\"*\"]", "the expression has 2 values, expected one"),
     ] {
         let text = common::STUDY.replace("'rx_packets[\"bulk\"]'", &format!("'{expression}'"));
         let files = [("plain.txt", common::SCENARIO)];

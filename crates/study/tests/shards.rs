@@ -43,7 +43,7 @@ fn shards_in_any_order_equal_the_whole_even_if_one_is_lost_and_made_again() {
     let rest: Vec<PathBuf> = folders.iter().rev().filter(|path| path.exists()).cloned().collect();
     let error = combine(&study(), &rest, &out).expect_err("a run is missing").to_string();
     assert!(error.contains("1 of 12 runs are missing"), "{error}");
-    assert!(error.contains("shard 5/16 (1 run) is not given"), "{error}");
+    assert!(error.contains("shard 5/16 (1 run): no folder is given"), "{error}");
     assert_eq!(make(&study(), &Fake::new(), &folders[4], "5/16"), (1, 0));
     assert_eq!(make(&study(), &Fake::new(), &folders[4], "5/16"), (0, 1));
     let all: Vec<PathBuf> = folders.iter().rev().cloned().collect();
@@ -87,12 +87,12 @@ fn incomplete_shards_and_foreign_folders_are_named() {
     assert!(failed > 0);
     let error = combine(&study(), &[first.clone(), second.clone()], &folder.join("out")).expect_err("runs are missing");
     assert!(error.to_string().contains(&format!("shard 2/2 in {}", second.display())), "{error}");
-    assert!(error.to_string().contains("run it again"), "{error}");
+    assert!(error.to_string().contains("run this shard again"), "{error}");
     // Another number of runs is another study, and so is a folder without records.
     let (quick, _) = with(&[], true).expect("the quick study");
     make(&quick, &Fake::new(), &other, "1/2");
     let error = combine(&study(), &[first.clone(), other], &folder.join("out")).expect_err("it is another study");
-    assert!(error.to_string().contains("other settings"), "{error}");
+    assert!(error.to_string().contains("differ in study, settings or build"), "{error}");
     let error = combine(&study(), &[folder.join("none")], &folder.join("out")).expect_err("it does not exist");
     assert!(error.to_string().contains("has no study.toml"), "{error}");
     // A folder keeps its shard.

@@ -630,7 +630,7 @@ fn a_failing_run_leaves_the_others() {
     // A claim that needs the point has no verdict.
     let claim = outcome.rows.iter().find(|row| row.metric == "claim:more-is-more").unwrap();
     assert_eq!((claim.mean, claim.verdict), (None, None));
-    assert!(claim.note.contains("cannot be told"), "{}", claim.note);
+    assert!(claim.note.contains("cannot be determined"), "{}", claim.note);
     // With a laboratory that does not fail, only the failed runs are made.
     let outcome = run_into(&study(), &Fake::new(), &folder.join("out"), 2).unwrap();
     assert_eq!((outcome.exit_status(), outcome.made, outcome.reused), (0, 3, 9));
@@ -746,7 +746,7 @@ fn a_folder_that_holds_something_else_is_refused_and_left_alone() {
     };
     assert!(refused("letters", &[("letter.txt", "dear")]).contains("letter.txt"));
     // The source of a study is not a folder of records, even with the same name.
-    assert!(refused("source", &[("study.toml", common::STUDY)]).contains("not among records"));
+    assert!(refused("source", &[("study.toml", common::STUDY)]).contains("not one of records"));
     let other = common::STUDY.replace("name = \"fake\"", "name = \"forged\"");
     run_into(&study_of(&other), &Fake::new(), &folder.join("other"), 1).unwrap();
     assert!(refused("other", &[]).contains("name = \"forged\""));

@@ -67,7 +67,7 @@ impl VectorBuilder {
                 if self.vector.is_sequential() { self.alternate_turn(adu) } else { self.alternate_unit(adu) }
             }
             TraceLine::Sequential { .. } | TraceLine::Concurrent { .. } => {
-                Err("a connection within a connection".to_string())
+                Err("a connection starts within another connection".to_string())
             }
         }
     }
@@ -84,7 +84,7 @@ impl VectorBuilder {
 
     fn header(&mut self, word: &str, put: impl FnOnce(&mut ConnectionVector) -> bool) -> Result<(), String> {
         if self.style.is_some() {
-            return Err(format!("`{word}` belongs before the first ADU"));
+            return Err(format!("`{word}` after the first ADU; expected before it"));
         }
         if put(&mut self.vector) {
             return Err(format!("a second `{word}` for one connection"));
@@ -216,7 +216,7 @@ impl VectorBuilder {
             let declared = *declared.get(side);
             if found != declared {
                 return Err(format!(
-                    "the connection has {found} ADUs of the {name}, its first line declares {declared}"
+                    "the connection has {found} ADUs of the {name}, but its first line declares {declared}"
                 ));
             }
         }

@@ -149,7 +149,7 @@ impl SyntheticTrace {
     /// If no trace has this name.
     pub fn new(seed: u64, name: &str, length: Duration) -> Result<Self, Error> {
         let rank = TRACE_NAMES.iter().position(|trace| *trace == name).ok_or_else(|| {
-            Error::Unsatisfiable(format!("there is no synthetic trace {name:?}; there are {}", TRACE_NAMES.join(", ")))
+            Error::Unsatisfiable(format!("unknown synthetic trace {name:?} (one of: {})", TRACE_NAMES.join(", ")))
         })?;
         Ok(SyntheticTrace { seed, name: name.to_string(), rank, length })
     }

@@ -192,8 +192,8 @@ pub fn find_scale<T: Trace>(
         }
         scale = search.next(scale, error, tried.attempt.balanced).ok_or_else(|| {
             Error::Unsatisfiable(format!(
-                "no scale gives a steady load of {:.1} %: the last, {scale:.4}, gives {:.1} %{}; traces that are longer, \
-                 more tolerance or another seed may help",
+                "no scale gives a steady load of {:.1} %: the last scale, {scale:.4}, gives {:.1} %{}; use longer \
+                 traces, a larger tolerance or another seed",
                 suite.load * 100.0,
                 tried.attempt.load * 100.0,
                 if tried.attempt.balanced { "" } else { " and is not steady" },
@@ -205,13 +205,14 @@ pub fn find_scale<T: Trace>(
 fn check<T: Trace>(suite: &ExperimentSpec, traces: &[T]) -> Result<(), Error> {
     let wrong = |what: &str| Err(Error::Unsatisfiable(what.to_string()));
     if traces.is_empty() {
-        return wrong("there are no traces");
+        return wrong("no trace is given; expected at least one");
     }
     if suite.capacity.bits_per_second() == 0 || suite.bin.is_zero() {
-        return wrong("the capacity and the bins must be above 0");
+        let (capacity, bin) = (suite.capacity, suite.bin);
+        return wrong(&format!("a capacity of {capacity} and bins of {bin}: both must be above 0"));
     }
     if !(suite.load.is_finite() && suite.load > 0.0) {
-        return wrong("the load must be above 0");
+        return wrong(&format!("the load must be above 0, but it is {}", suite.load));
     }
     Ok(())
 }

@@ -114,7 +114,7 @@ fn errors_state_file_line_and_reason() {
         ("SEQ 1 1 1 2\n> 0\n", 2, "size (bytes)"),
         ("SEQ 1 1 1 2\n> 1099511627777\n", 2, "size (bytes)"),
         ("SEQ 1 1 1 2\n> 10\nt 10000000000001\n", 3, "wait (microseconds)"),
-        ("SEQ 1 1 1 2\n> 10\nw 1 1\n", 3, "`w` belongs before the first ADU"),
+        ("SEQ 1 1 1 2\n> 10\nw 1 1\n", 3, "`w` after the first ADU; expected before it"),
         ("SEQ 1 1 1 2\nw 1 1\nw 1 1\n> 1\n", 3, "a second `w`"),
         ("SEQ 1 1 1 2\nw 0 1\n> 1\n", 2, "initiator's window"),
         ("SEQ 1 1 1 2\nm 1460\n> 1\n", 2, "has no acceptor's MSS"),
@@ -139,7 +139,7 @@ fn errors_state_file_line_and_reason() {
         ("SEQ 1 1 1 2\nhello\n", 2, "\"hello\" is not a line type of a connection vector"),
         // Truncated: the first line declares more units.
         ("SEQ 1 3 1 2\n> 1\nt 5\n< 1\n", 1, "2 ADUs, too few for its 3 epochs"),
-        ("CONC 1 1 1 1 2\nc> 1\n", 1, "0 ADUs of the acceptor, its first line declares 1"),
+        ("CONC 1 1 1 1 2\nc> 1\n", 1, "0 ADUs of the acceptor, but its first line declares 1"),
         ("SEQ 1 1 1 2\n", 1, "too few"),
     ] {
         let found = refusal(text);

@@ -134,7 +134,7 @@ fn impossible_targets_are_rejected_with_a_reason() {
         find_scale(suite, &mut traces, |_| ()).expect_err("the target is impossible").to_string()
     };
     let suite = access(0.6, 1);
-    assert!(refused(&suite, vec![]).contains("no traces"));
+    assert!(refused(&suite, vec![]).contains("no trace is given"));
     let empty = || vec![MemoryTrace::new("r4s1", Duration::from_secs(3000), vec![])];
     assert!(refused(&suite, empty()).contains("no load in the direction"));
     assert!(refused(&ExperimentSpec { load: 0.0, ..suite }, empty()).contains("load must be above 0"));

@@ -74,7 +74,7 @@ impl Drop for Running {
 }
 
 fn ourselves() -> Result<Command, Failure> {
-    std::env::current_exe().map(Command::new).map_err(failed("cannot find myself"))
+    std::env::current_exe().map(Command::new).map_err(failed("cannot find the executable of fullpipe"))
 }
 
 impl Running {
@@ -169,7 +169,7 @@ impl Bench {
     fn new() -> Result<Bench, Failure> {
         let folder = Folder::new()?;
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".into()])
-            .map_err(|error| Failure::machine(format!("masque-loopback: no certificate: {error}")))?;
+            .map_err(|error| Failure::machine(format!("masque-loopback: cannot create a certificate: {error}")))?;
         folder.write("cert.pem", &made.cert.pem())?;
         folder.write("key.pem", &made.signing_key.serialize_pem())?;
         let root = folder.0.join("root");
@@ -353,9 +353,12 @@ mod tests {
         assert_eq!(line_after(&mut log, "listening on ").as_deref(), Ok("127.0.0.1:5"));
         assert_eq!(line_after(&mut log, "metrics on ").as_deref(), Ok("127.0.0.1:6"));
         assert!(line_after(&mut log, "metrics on ").is_err());
-        let mut log = &b"cert.pem: no certificate in it\nend\n"[..];
+        let mut log = &b"cert.pem: the file contains no certificate\nend\n"[..];
         let failure = line_after(&mut log, "listening on ").map_err(|failure| failure.message);
-        assert_eq!(failure, Err("masque-loopback: a server ended: cert.pem: no certificate in it\nend".into()));
+        assert_eq!(
+            failure,
+            Err("masque-loopback: a server ended: cert.pem: the file contains no certificate\nend".into())
+        );
     }
 
     #[test]

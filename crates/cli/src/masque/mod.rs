@@ -67,16 +67,16 @@ const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Returns the certificate of a server, read from files or generated.
 fn identity(arguments: &ServerIdentity) -> Result<tls::ServerCredentials, Failure> {
-    let wanted = "give --cert and --key, or --self-signed for a certificate that is made now";
+    let wanted = "use --cert and --key, or --self-signed to generate a certificate";
     match (&arguments.cert, &arguments.key, &arguments.self_signed) {
         (Some(chain), Some(key), None) => Ok(tls::ServerCredentials::Files { chain: chain.clone(), key: key.clone() }),
         (None, None, Some(names)) if names.is_empty() => {
             Ok(tls::ServerCredentials::SelfSigned(LOCAL_NAMES.map(String::from).to_vec()))
         }
         (None, None, Some(names)) => Ok(tls::ServerCredentials::SelfSigned(names.clone())),
-        (None, None, None) => Err(Failure::usage(format!("a server needs a certificate: {wanted}"))),
-        (_, _, Some(_)) => Err(Failure::usage(format!("a server has one certificate: {wanted}, not both"))),
-        (_, _, None) => Err(Failure::usage(format!("a certificate goes with its key: {wanted}"))),
+        (None, None, None) => Err(Failure::usage(format!("a server requires a certificate: {wanted}"))),
+        (_, _, Some(_)) => Err(Failure::usage(format!("a server has only one certificate: {wanted}"))),
+        (_, _, None) => Err(Failure::usage(format!("--cert and --key require each other: {wanted}"))),
     }
 }
 
@@ -173,7 +173,7 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
     };
     let ready = |address, max_payload| {
         listening(address);
-        eprintln!("payloads of up to {max_payload} bytes pass");
+        eprintln!("the largest UDP payload of the tunnel is {max_payload} bytes");
     };
     let refused =
         Arc::new(|from: SocketAddr, reason: &str| eprintln!("event=tunnel-failed from={from} reason={reason:?}"));
@@ -182,7 +182,9 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
 
 fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
     if arguments.root.is_none() && !arguments.generate {
-        return Err(Failure::usage("nothing to serve: give --root DIR for files, --generate for /bytes/N, or both"));
+        return Err(Failure::usage(
+            "nothing to serve; expected --root DIR for files, --generate for /bytes/N, or both",
+        ));
     }
     let options = programs::ServeOptions {
         listen: arguments.listen,

@@ -60,8 +60,8 @@ pub(super) fn end_to_end(mtu: Option<u16>, buffers: &BufferArguments, silence: D
 pub(super) fn warn_of_mtu(mtu: Mtu) {
     if mtu.initial() < MTU_FOR_INITIALS {
         eprintln!(
-            "note: a tunnel MTU of {} does not carry the 1200-byte packets with which QUIC connections begin; that \
-             needs {MTU_FOR_INITIALS}",
+            "note: a tunnel MTU of {} bytes is too small for the packets of 1200 bytes with which QUIC connections start; \
+             these require {MTU_FOR_INITIALS} bytes",
             mtu.initial()
         );
     }

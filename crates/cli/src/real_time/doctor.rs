@@ -39,11 +39,11 @@ fn calibrate(home: &EmulatorNamespace) -> Result<Value, Failure> {
 /// Returns the interpretation of the results for scenarios with delays of milliseconds.
 fn advice(own_drops: u64, stalls: u64, [error_p50_us, error_p99_us]: [f64; 2]) -> &'static str {
     if own_drops > 0 {
-        "The emulator lost packets that it could not read in time: expect fewer than 10 000 packets/s, and see load and \
+        "The emulator lost packets because it did not read them in time: it supports fewer than 10 000 packets/s. See load and \
          socket buffers above."
     } else if error_p99_us > 1000.0 || stalls > 0 {
-        "The emulator sometimes loses the processor: results are accurate to 1 to 2 ms. End what else runs, \
-         and look at each run's lateness."
+        "The emulator is sometimes descheduled: results are accurate to within 1 to 2 ms. Stop other processes, and check \
+         the lateness of each run."
     } else if error_p50_us > 50.0 {
         "Delays exceed the configured values by more than 50 us at the median: see clock source and timer slack above."
     } else {
@@ -55,8 +55,8 @@ fn advice(own_drops: u64, stalls: u64, [error_p50_us, error_p99_us]: [f64; 2]) -
 fn calibration_text(found: &Value) -> String {
     let number = |key: &str| found[key].as_f64().unwrap_or(f64::NAN);
     format!(
-        "calibration: 10 ms between two hosts, 10000 packets/s asked for, {:.0} packets/s carried ({} of {DATAGRAMS} arrived)\n  \
-         delay error {:.1} us (p50), {:.0} us (p99); wake-ups late by {:.1} us (p50), {:.0} us (p99); stalls {}, own drops {}\n  {}",
+        "calibration: delay of 10 ms between two hosts, 10000 packets/s offered, {:.0} packets/s delivered ({} of {DATAGRAMS} packets)\n  \
+         delay error {:.1} us (p50), {:.0} us (p99); wake-up lateness {:.1} us (p50), {:.0} us (p99); stalls {}, packets dropped by the emulator {}\n  {}",
         number("packets_per_second"),
         number("packets_arrived"),
         number("delay_error_p50_us"),
@@ -85,9 +85,9 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> Result<(), Failure> {
     } else {
         findings.iter().for_each(|finding| print_line!("{}", finding_text(finding)));
         if let Ok(Some(found)) = &calibration {
-            print_line!("{}\nReal time is possible here.", calibration_text(found));
+            print_line!("{}\nThis machine supports real time.", calibration_text(found));
         } else {
-            print_line!("Real time is not possible here.");
+            print_line!("This machine does not support real time.");
         }
     }
     calibration?;
@@ -118,5 +118,5 @@ fn what_is_bad(findings: &[Finding]) -> String {
     let bad: Vec<String> = bad
         .map(|finding| format!("{}: {}. {}", finding.subject, finding.found, finding.advice.as_deref().unwrap_or("")))
         .collect();
-    format!("real time is not possible here: {}", bad.join("; "))
+    format!("this machine does not support real time: {}", bad.join("; "))
 }

@@ -27,7 +27,7 @@ type Behind = Arc<Mutex<Vec<String>>>;
 /// Enters new namespaces. The process must have a single thread.
 fn enter() -> Result<EmulatorNamespace, Failure> {
     let home = real_time::enter_user_namespace().and_then(|()| EmulatorNamespace::new());
-    home.map_err(|refused| Failure::machine(format!("real time is not possible here: {refused}")))
+    home.map_err(|refused| Failure::machine(format!("this machine does not support real time: {refused}")))
 }
 
 /// Converts the error of a run.

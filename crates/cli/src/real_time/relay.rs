@@ -40,7 +40,7 @@ fn ends(hosts: &[HostNamespace]) -> io::Result<[measure::PathEndpoint<'_>; 2]> {
             measure::PathEndpoint { host: left, address: LEFT },
             measure::PathEndpoint { host: right, address: RIGHT },
         ]),
-        _ => Err(io::Error::other("two hosts were asked for")),
+        _ => Err(io::Error::other("expected two hosts")),
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
     let host = put_shell(&mut scenario, arguments)?;
     let home = super::enter()?;
     if std::io::stdin().is_terminal() {
-        eprintln!("at {host}: hosts are known by name; the run ends with the shell");
+        eprintln!("shell at {host}: the names of hosts resolve; the run ends when the shell exits");
     }
     let (options, mut each) = (lab::Options::default(), |_: Instant, _: &Lateness| false);
     let asked = RealTimeOptions {
@@ -60,7 +60,7 @@ fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<Stri
     });
     if let Some(flow) = played {
         return Err(Failure::usage(format!(
-            "cannot open a shell at {}: the model is the end of flow {} there; set from_by or to_by = \"program\"",
+            "cannot open a shell at {}: flow {} has a simulated end there; set from_by or to_by = \"program\"",
             arguments.host, flow.name
         )));
     }

@@ -28,15 +28,15 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
         (None, Ok(text)) => text,
         (None, Err(_)) => {
             return Err(Failure::usage(
-                "no scenario: give one, such as \"simple-p2p --delay=15ms --bandwidth=10Mbps \
-                                       --queue=25\", or set SCENARIO",
+                "no scenario is given; expected one such as \"simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25\", \
+                 or the environment variable SCENARIO",
             ));
         }
     };
     let hosts = match (&arguments.client, &arguments.server) {
         (Some(client), Some(server)) => HostSetup::Programs { client, server },
         (None, None) => HostSetup::Interfaces { left: &arguments.left, right: &arguments.right },
-        _ => return Err(Failure::usage("--client and --server belong together")),
+        _ => return Err(Failure::usage("--client and --server require each other")),
     };
     let file = translate(&text, hosts, arguments.seed).map_err(Failure::usage)?;
     if arguments.print {
@@ -68,7 +68,10 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
                     *ready.borrow_mut() = Some(listener);
                     eprintln!("fullpipe: {text}: packets are forwarded (TCP port {READY_PORT} is open)");
                 }
-                Err(error) => *said.borrow_mut() = Err(Failure::machine(format!("TCP port {READY_PORT}: {error}"))),
+                Err(error) => {
+                    *said.borrow_mut() =
+                        Err(Failure::machine(format!("cannot listen on TCP port {READY_PORT}: {error}")))
+                }
             }
         }
         stop.load(Ordering::Relaxed) || said.borrow().is_err()

@@ -91,7 +91,8 @@ fn body_that_fails_the_check_is_rejected_and_not_stored() {
     // The first word is e220a8397b1dcdaf, lowest byte first. The fourth byte of one file differs, and the other file
     // ends early.
     let out = folder.join("out");
-    for (name, said) in [("4", "byte 3 (from 0) is another"), ("9", "it has 4 bytes, not 9")] {
+    for (name, said) in [("4", "the first wrong byte is at offset 3"), ("9", "the body has 4 bytes; expected 9 bytes")]
+    {
         let url = format!("https://{}/bytes/{name}", server.address);
         let output =
             command(&["http3", "get", &url, "--insecure", "--check", "--out", text(&out)]).output().expect("it starts");

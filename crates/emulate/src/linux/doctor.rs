@@ -86,14 +86,15 @@ fn read(file: &str) -> Option<String> {
 fn namespaces(findings: &mut Vec<Finding>) -> Result<EmulatorNamespace, NamespaceError> {
     let subject = "user namespaces";
     findings.push(match namespace_restrictions().as_slice() {
-        [] => Finding::good(subject, "ordinary users may make them"),
+        [] => Finding::good(subject, "unprivileged users can create them"),
         commands => {
-            Finding::warning(subject, "forbidden to ordinary users", format!("As root: {}.", commands.join("; ")))
+            let advice = format!("To permit them, run as root: {}.", commands.join("; "));
+            Finding::warning(subject, "unprivileged users cannot create them", advice)
         }
     });
     enter_user_namespace()?;
     let home = EmulatorNamespace::new()?;
-    findings.push(Finding::good("namespaces", "this user may make those of networks, processes and mounts"));
+    findings.push(Finding::good("namespaces", "this user can create network, PID and mount namespaces"));
     Ok(home)
 }
 
@@ -106,29 +107,31 @@ fn attachments(home: &EmulatorNamespace, findings: &mut Vec<Finding>) {
         gateway_mac: [2, 0, 0, 0, 0, 0],
         mtu_bytes: 1500,
     };
-    let kernel = "A kernel with CONFIG_VETH and CONFIG_PACKET is needed (modprobe veth, modprobe af_packet, as root).";
+    let kernel = "The kernel must support CONFIG_VETH and CONFIG_PACKET. To load the modules, run as root: \
+                  modprobe veth; modprobe af_packet.";
     match home.add_host(&settings) {
-        Err(error) => findings.push(Finding::bad("veth", format!("no pair of interfaces: {error}"), kernel)),
+        Err(error) => findings.push(Finding::bad("veth", format!("cannot create a veth pair: {error}"), kernel)),
         Ok((_host, outer)) => {
-            findings
-                .push(Finding::good("veth", "pairs of interfaces can be made, their checksum offload switched off"));
+            findings.push(Finding::good("veth", "veth pairs can be created, with checksum offload disabled"));
             findings.push(match PacketPort::open(&outer) {
-                Ok(_) => Finding::good("packet sockets", "can be opened, with arrival stamps"),
+                Ok(_) => Finding::good("packet sockets", "can be opened, with receive timestamps"),
                 Err(error) => Finding::bad("packet sockets", format!("cannot be opened: {error}"), kernel),
             });
         }
     }
     findings.push(match home.add_tun_host(&settings) {
-        Ok(_) => Finding::good("TUN", "can be used, where a host is to have it instead of veth"),
-        Err(error) => Finding::good("TUN", format!("cannot be used ({error}); nothing needs it")),
+        Ok(_) => Finding::good("TUN", "TUN devices can be created"),
+        Err(error) => {
+            Finding::good("TUN", format!("cannot create a TUN device: {error}; only attachment = \"tun\" needs it"))
+        }
     });
 }
 
 fn processors() -> Finding {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
-    let found = format!("{count} for this process");
-    let advice =
-        "The emulator waits by spinning shortly before each deadline, and programs want a processor too: give it two.";
+    let found = format!("{count} available to this process");
+    let advice = "Provide at least 2 processors: one for the emulator, which busy-waits shortly before each deadline, and \
+                  one for the programs.";
     if count >= 2 { Finding::good("processors", found) } else { Finding::warning("processors", found, advice) }
 }
 
@@ -139,11 +142,12 @@ fn load() -> Finding {
         // The emulator needs one processor for itself.
         Some(load) if load > count as f64 - 0.5 => Finding::warning(
             "load",
-            format!("{load:.2} in the last minute, on {count} processors"),
-            "Others use this machine: end what need not run, or expect packets to be late (run.json says how late).",
+            format!("{load:.2} (1-minute average), {count} processors"),
+            "Other processes use this machine. Stop those that are not needed; otherwise packets can be late (run.json \
+             contains the lateness).",
         ),
-        Some(load) => Finding::good("load", format!("{load:.2} in the last minute, on {count} processors")),
-        None => Finding::good("load", "not known"),
+        Some(load) => Finding::good("load", format!("{load:.2} (1-minute average), {count} processors")),
+        None => Finding::good("load", "unknown: /proc/loadavg is not readable"),
     }
 }
 
@@ -158,11 +162,11 @@ fn clock() -> Finding {
         }
         Some(slow) => Finding::warning(
             "clock source",
-            format!("{slow} (offered: {offered})"),
-            "Reading it is slow: choose tsc if it is offered (echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, \
-             as root).",
+            format!("{slow} (available: {offered})"),
+            "Reading this clock source is slow. If tsc is available, select it as root: echo tsc > \
+             /sys/devices/system/clocksource/clocksource0/current_clocksource.",
         ),
-        None => Finding::good("clock source", "not told"),
+        None => Finding::good("clock source", "unknown: current_clocksource is not readable"),
     }
 }
 
@@ -170,9 +174,16 @@ fn timer_slack() -> Finding {
     let before = current_timer_slack().unwrap_or(0);
     let set = set_current_timer_slack(NonZeroU64::new(1)).is_ok() && current_timer_slack().is_ok_and(|now| now == 1);
     if set {
-        return Finding::good("timer slack", format!("can be set to 1 ns (it was {} us)", before as f64 / 1000.0));
+        return Finding::good(
+            "timer slack",
+            format!("can be set to 1 ns (the current value is {} us)", before as f64 / 1000.0),
+        );
     }
-    Finding::warning("timer slack", "cannot be set", "Sleeping threads wake some 50 us later than asked for.")
+    Finding::warning(
+        "timer slack",
+        "cannot be set to 1 ns",
+        "Sleeping threads wake up about 50 us late. Permit prctl(PR_SET_TIMERSLACK), which a seccomp profile can forbid.",
+    )
 }
 
 /// Bit number of CAP_SYS_NICE (capabilities(7)).
@@ -186,9 +197,9 @@ fn scheduling() -> Finding {
     let limits = read("/proc/self/limits").unwrap_or_default();
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"));
     let limited = limit.and_then(|line| line.split_whitespace().next()).is_some_and(|soft| soft != "0");
-    let found = if capable || limited { "SCHED_FIFO is allowed" } else { "SCHED_FIFO is not allowed to this user" };
+    let found = if capable || limited { "this user may use SCHED_FIFO" } else { "this user may not use SCHED_FIFO" };
     // Real-time scheduling is not needed. With two processors, it would deprive the programs of CPU time.
-    Finding::good("scheduling", format!("{found}; Fullpipe does without"))
+    Finding::good("scheduling", format!("{found}; Fullpipe does not use it"))
 }
 
 fn congestion_controls() -> Finding {
@@ -198,14 +209,14 @@ fn congestion_controls() -> Finding {
         .split_whitespace()
         .filter(|control| !allowed.split_whitespace().any(|other| other == *control))
         .collect();
-    let found = format!("the kernel has {controls}");
+    let found = format!("available in this kernel: {controls}");
     if refused.is_empty() {
         return Finding::good("congestion controls", found);
     }
     Finding::warning(
         "congestion controls",
-        format!("{found}; ordinary users may use {allowed}"),
-        format!("For the others, as root: sysctl net.ipv4.tcp_allowed_congestion_control=\"{controls}\"."),
+        format!("{found}; permitted for unprivileged users: {allowed}"),
+        format!("To permit all, run as root: sysctl net.ipv4.tcp_allowed_congestion_control=\"{controls}\"."),
     )
 }
 
@@ -217,14 +228,17 @@ fn buffers() -> Finding {
     match limit {
         Some(bytes) if bytes < GOOD_BUFFER_BYTES => Finding::warning(
             "socket buffers",
-            format!("ordinary users get at most {bytes} bytes (net.core.rmem_max)"),
+            format!("at most {} KiB for unprivileged users (net.core.rmem_max = {bytes})", bytes / 1024),
             format!(
-                "Bursts may be dropped before the emulator reads them, which it reports. As root: sysctl net.core.rmem_max={GOOD_BUFFER_BYTES} \
+                "The kernel can drop packets of a burst before the emulator reads them; run.json contains their number. To \
+                 raise the limit, run as root: sysctl net.core.rmem_max={GOOD_BUFFER_BYTES} \
                  net.core.wmem_max={GOOD_BUFFER_BYTES}."
             ),
         ),
-        Some(bytes) => Finding::good("socket buffers", format!("up to {bytes} bytes (net.core.rmem_max)")),
-        None => Finding::good("socket buffers", "net.core.rmem_max is not told in this namespace"),
+        Some(bytes) => {
+            Finding::good("socket buffers", format!("at most {} KiB (net.core.rmem_max = {bytes})", bytes / 1024))
+        }
+        None => Finding::good("socket buffers", "unknown: net.core.rmem_max is not readable in this namespace"),
     }
 }
 

@@ -319,7 +319,7 @@ impl Opened {
         sockopt::set_tcp_congestion(&socket, &tcp.congestion).map_err(|error| {
             let has = kernel_controls().join(", ");
             io::Error::other(format!(
-                "this kernel's TCP has no congestion control {:?}, only {has}: {error}",
+                "cannot use the congestion control {:?} of this kernel: {error} (available: {has}; see `fullpipe doctor`)",
                 tcp.congestion
             ))
         })?;

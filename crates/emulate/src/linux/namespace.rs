@@ -83,10 +83,10 @@ pub fn namespace_restrictions() -> Vec<&'static str> {
 
 fn advice() -> String {
     match namespace_restrictions().as_slice() {
-        [] => "in a container, start it with --privileged or a seccomp profile that allows unshare; \
-               `fullpipe doctor` tells more"
+        [] => "in a container, start the container with --privileged or with a seccomp profile that permits unshare; \
+               `fullpipe doctor` prints all requirements"
             .to_owned(),
-        commands => format!("as root: {}", commands.join("; ")),
+        commands => format!("to permit it, run as root: {}", commands.join("; ")),
     }
 }
 
@@ -102,9 +102,10 @@ pub fn enter_user_namespace() -> Result<(), NamespaceError> {
     if user.is_root() && sys::unshare(UnshareFlags::NEWNS).is_ok() {
         return Ok(());
     }
-    sys::unshare(UnshareFlags::NEWUSER).map_err(refused("a user namespace could not be made"))?;
+    sys::unshare(UnshareFlags::NEWUSER).map_err(refused("cannot create a user namespace"))?;
     let map = |file: &str, text: String| {
-        fs::write(format!("/proc/self/{file}"), text).map_err(refused("a user could not be mapped"))
+        fs::write(format!("/proc/self/{file}"), text)
+            .map_err(refused("cannot map the user into the new user namespace"))
     };
     map("setgroups", "deny".to_owned())?;
     map("uid_map", format!("0 {} 1", user.as_raw()))?;
@@ -147,7 +148,7 @@ impl EmulatorNamespace {
                 interfaces: AtomicU32::new(0),
             })
         };
-        let refused = |error| NamespaceError { what: "a network namespace could not be made", error, advice: advice() };
+        let refused = |error| NamespaceError { what: "cannot create a network namespace", error, advice: advice() };
         make().map_err(refused)
     }
 
@@ -192,7 +193,7 @@ impl EmulatorNamespace {
             if fs::read_to_string(&file).is_ok_and(|now| words(now) == *value) {
                 return Ok(());
             }
-            let told = |error: io::Error| io::Error::new(error.kind(), format!("{key} = {value}: {error}"));
+            let told = |error: io::Error| io::Error::new(error.kind(), format!("cannot set {key} = {value}: {error}"));
             fs::write(&file, value).map_err(told)
         };
         self.inside(host, || settings.iter().try_for_each(set))?

@@ -180,7 +180,7 @@ fn number(answer: &[u8], offset: usize) -> Option<[u8; 4]> {
 
 /// Returns the result of the request with this sequence number; `None` if the response belongs to another request.
 fn confirmed(answer: &[u8], sequence: u32) -> Option<io::Result<()>> {
-    let unclear = || io::Error::other(format!("the kernel's answer over netlink is unclear: {answer:02x?}"));
+    let unclear = || io::Error::other(format!("malformed netlink response of the kernel: {answer:02x?}"));
     let Some(answered) = number(answer, 8) else { return Some(Err(unclear())) };
     if u32::from_ne_bytes(answered) != sequence {
         return None;

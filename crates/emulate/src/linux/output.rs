@@ -103,7 +103,7 @@ impl Kept {
     fn into_bytes(self) -> Vec<u8> {
         let mut bytes = self.begin;
         if self.left_out > 0 {
-            bytes.extend(format!("\n[fullpipe: {} bytes are left out here]\n", self.left_out).bytes());
+            bytes.extend(format!("\n[fullpipe: {} bytes omitted]\n", self.left_out).bytes());
         }
         bytes.extend(self.end);
         bytes
@@ -157,7 +157,7 @@ mod tests {
             kept.end.capacity()
         );
         let bytes = kept.into_bytes();
-        let note = format!("\n[fullpipe: {} bytes are left out here]\n", 3 * KEPT_BYTES + 17);
+        let note = format!("\n[fullpipe: {} bytes omitted]\n", 3 * KEPT_BYTES + 17);
         assert_eq!(bytes.len(), 2 * KEPT_BYTES + note.len());
         assert_eq!(bytes[..KEPT_BYTES], all[..KEPT_BYTES]);
         assert_eq!(&bytes[KEPT_BYTES..KEPT_BYTES + note.len()], note.as_bytes());

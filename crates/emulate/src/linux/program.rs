@@ -141,7 +141,7 @@ impl Programs {
             nursery.end();
             entries.into_iter().map(Entry::result).collect()
         })?;
-        is_made.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that starts programs has gone")))?;
+        is_made.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that starts programs has ended")))?;
         Ok(Programs { stop, done, begin, thread })
     }
 
@@ -203,7 +203,7 @@ fn tell(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "no status".to_owned(),
+        (None, None) => "an unknown status".to_owned(),
     }
 }
 
@@ -220,7 +220,7 @@ impl Entry {
     }
 
     fn result(self) -> ProgramOutcome {
-        let over = self.over.unwrap_or_else(|| Over::never("never started", None));
+        let over = self.over.unwrap_or_else(|| Over::never("not started", None));
         let Over { how, failure, started, ended, output, errors } = over;
         ProgramOutcome { name: self.settings.name, how, failure, started, ended, output, errors }
     }
@@ -329,11 +329,11 @@ impl Keeper<'_> {
                 let what = entry.settings.command.first().map_or("", String::as_str);
                 let reason = match error.raw_os_error() {
                     Some(number) if number == Errno::NOENT.raw_os_error() && !what.contains('/') => {
-                        "there is no such program in PATH; install it, or correct `command`".to_owned()
+                        "it is not in PATH; install it, or correct `command`".to_owned()
                     }
                     _ => error.to_string(),
                 };
-                let failure = format!("program {:?}: {what:?} cannot be started: {reason}", entry.settings.name);
+                let failure = format!("program {:?}: cannot start {what:?}: {reason}", entry.settings.name);
                 entry.over = Some(Over::never("not started", Some(failure)));
             }
         }
@@ -345,7 +345,7 @@ impl Keeper<'_> {
         own: Option<&Path>,
     ) -> io::Result<(Command, Output, Output)> {
         let [program, arguments @ ..] = settings.command.as_slice() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "`command` is empty"));
         };
         let wanted = match &settings.readiness {
             Readiness::Output(text) => Some(text.as_str()),
@@ -370,7 +370,7 @@ impl Keeper<'_> {
         if let Some(folder) = &settings.folder {
             // Without this check, the error would be attributed to the program.
             if !folder.is_dir() {
-                let what = format!("there is no folder {}", folder.display());
+                let what = format!("no such folder: {}", folder.display());
                 return Err(io::Error::new(io::ErrorKind::NotFound, what));
             }
             command.current_dir(folder);
@@ -391,18 +391,18 @@ impl Keeper<'_> {
                 (false, true) => None,
                 // A background program may exit with any status, but must not be killed by a signal before the run
                 // ends.
-                (true, _) if !early => {
-                    status.signal().map(|_| format!("in the background ended with {} before the run did", tell(status)))
-                }
-                (true, _) => Some(format!("ended before it was ready, with {}", tell(status))),
+                (true, _) if !early => status
+                    .signal()
+                    .map(|_| format!("(background) was killed by {} before the end of the run", tell(status))),
+                (true, _) => Some(format!("ended with {} before it was ready", tell(status))),
                 (false, false) => {
-                    Some(format!("ended with {}, expected exit status {}", tell(status), entry.settings.exit_status))
+                    Some(format!("ended with {}; expected exit status {}", tell(status), entry.settings.exit_status))
                 }
             };
             entry.ready |= failure.is_none();
             entry.close(Some(status), now, failure);
         } else if ran > entry.settings.timeout && !entry.settings.background {
-            entry.end_at_once(now, Some(format!("did not end within {}", entry.settings.timeout)));
+            entry.end_at_once(now, Some(format!("did not end within its timeout of {}", entry.settings.timeout)));
         } else if !entry.ready {
             entry.ready = entry.is_ready(&self.hosts[entry.settings.host]);
             if !entry.ready && ran > entry.settings.ready_within && entry.settings.readiness != Readiness::Exit {
@@ -428,7 +428,7 @@ impl Keeper<'_> {
             let patience = now.saturating_since(asked) < GRACE;
             for entry in &mut self.entries {
                 // Background programs may still be running; all others should have ended by themselves.
-                let late = failed(entry, "still ran when the run ended");
+                let late = failed(entry, "was still running at the end of the run");
                 let Some(running) = &mut entry.running else { continue };
                 // Reads the output, so that a program that prints while it ends does not block.
                 running.output.read();
@@ -453,12 +453,12 @@ impl Keeper<'_> {
         let missing = settings.after.iter().map(|before| &self.entries[*before]).filter(|before| !before.ready);
         let missing: Vec<String> = missing.map(|before| format!("{:?}", before.settings.name)).collect();
         let why = if missing.is_empty() {
-            format!("its time is {}", settings.start.saturating_since(Instant::ZERO))
+            format!("it starts at {}", settings.start.saturating_since(Instant::ZERO))
         } else {
             format!("{} was not ready", missing.join(", "))
         };
-        let failure = format!("program {:?} never started: the run ended, and {why}", settings.name);
-        Some(Over::never("never started", (all_well && !settings.background).then_some(failure)))
+        let failure = format!("program {:?} was not started before the end of the run, because {why}", settings.name);
+        Some(Over::never("not started", (all_well && !settings.background).then_some(failure)))
     }
 }
 
@@ -508,7 +508,7 @@ mod tests {
         assert_eq!(none.to_string(), "no command");
         let nowhere = ProgramSettings { folder: Some(PathBuf::from("/no/such/folder")), ..settings(&["true"]) };
         let nowhere = Keeper::command(&nowhere, OsStr::new("/bin"), None).expect_err("no folder");
-        assert_eq!(nowhere.to_string(), "there is no folder /no/such/folder");
+        assert_eq!(nowhere.to_string(), "no such folder: /no/such/folder");
     }
 
     #[test]

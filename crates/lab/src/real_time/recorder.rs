@@ -101,7 +101,7 @@ impl ArrivalRecorder {
 }
 
 fn told(error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{ARRIVALS_FILE} cannot be written: {error}"))
+    io::Error::new(error.kind(), format!("cannot write {ARRIVALS_FILE}: {error}"))
 }
 
 /// Runs the thread: writes until no further arrival is possible. Returns the writer with the unwritten data.

@@ -109,8 +109,10 @@ impl Recording {
         for block in PcapngReader::new(file) {
             match block.map_err(|damaged| damaged.to_string())? {
                 Block::Interface { name, link_type: LinkType::Ethernet } => known.push(name),
-                Block::Interface { name, .. } => return Err(format!("interface {name} has no Ethernet frames")),
-                Block::Packet { at, .. } if at < last => return Err(format!("an arrival at {at} is out of order")),
+                Block::Interface { name, .. } => return Err(format!("interface {name} is not an Ethernet interface")),
+                Block::Packet { at, .. } if at < last => {
+                    return Err(format!("the arrival at {at} is earlier than the one before it"));
+                }
                 Block::Packet { interface, at, bytes } => {
                     last = at;
                     arrivals.push_back(Arrival { port: interface as usize, at, bytes: Bytes::copy_from_slice(bytes) });
@@ -124,7 +126,7 @@ impl Recording {
         }
         match end {
             Some(end) if end >= last => Ok(Recording { clock: Instant::ZERO, arrivals, end }),
-            Some(_) => Err("the file has arrivals after its end".to_owned()),
+            Some(_) => Err("the file has arrivals after the end of the run".to_owned()),
             None => Err(format!("the file is incomplete; expected the {ARRIVALS_FILE} of a finished run")),
         }
     }

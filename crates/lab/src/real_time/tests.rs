@@ -214,7 +214,7 @@ fn stall_is_reported_and_handled_as_configured() {
     assert_eq!(ran.machine.sent[0].0, at(56_000));
     assert!(ran.lateness.packets().max_nanos.abs_diff(49_900_000) < 50_000, "{:?}", ran.lateness.packets());
     let reasons = ran.lateness.result().reasons;
-    assert!(reasons.iter().any(|reason| reason.contains("stood still 1 time")), "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.contains("stalled 1 time")), "{reasons:?}");
 
     let ran = run(stalled(), StallPolicy::Pause);
     assert_eq!(ran.lateness.stalls(), [micros(50_000)]);

@@ -93,7 +93,7 @@ impl Connection {
         _now: Instant,
         _addresses: [SocketAddr; 2],
     ) -> Result<Connection, &'static str> {
-        Err("the build has no stack")
+        Err("this build has no QUIC stack")
     }
 
     pub(crate) fn server(

@@ -64,11 +64,10 @@ impl TunnelAddressAllocator {
         }
         let clients = self.clients.entry(client).or_default();
         if *clients == CLIENTS {
-            return Err(format!("at most {CLIENTS} tunnels can begin at one host, because each needs a port there"));
+            return Err(format!("at most {CLIENTS} tunnels can start at one host, because each needs a port there"));
         }
         let proxy = self.proxies.take(proxy, FIRST_CLIENT_PORT - 1);
-        let proxy =
-            proxy.ok_or_else(|| format!("no port below {FIRST_CLIENT_PORT} is free at the host of its proxy"))?;
+        let proxy = proxy.ok_or_else(|| format!("the host of its proxy has no free port below {FIRST_CLIENT_PORT}"))?;
         *clients += 1;
         Ok([SocketAddr::new(client, FIRST_CLIENT_PORT + *clients - 1), proxy])
     }
@@ -112,7 +111,7 @@ mod tests {
             assert_eq!(ports.allocate(HOST, proxy(443)), Ok([at(40_000 + number), proxy(443 + number)]));
         }
         let refused = ports.allocate(HOST, proxy(443)).expect_err("ephemeral ports begin at 49152");
-        assert!(refused.contains("at most 9152 tunnels can begin at one host"), "{refused}");
+        assert!(refused.contains("at most 9152 tunnels can start at one host"), "{refused}");
         // Another host has free client ports. After port 39999 the search continues at 1024; the proxies have up to
         // 9594.
         let elsewhere = |host: u8| IpAddr::from([192, 0, 2, host]);

@@ -437,7 +437,7 @@ pub(super) static RLC: Table = Table {
         /// Size of the buffer of each direction; packets that do not fit are dropped. A packet occupies the buffer until its last
         /// byte is sent. A time is converted to bytes at the downlink's peak rate: 100 ms are 229 to 942 kB at 25 to 100 resource
         /// blocks.
-        "buffer": FieldKind::QueueLimit, optional "`\"100ms\"`, or as `preset` says";
+        "buffer": FieldKind::QueueLimit, optional "`\"100ms\"`, or the value of `preset`";
         /// Time after which a packet is discarded if none of it was sent (PDCP).
         "discard": TIMER, optional "never";
         /// t-Reordering: time for which a receiver waits for data that HARQ may still deliver.

@@ -136,7 +136,7 @@ fn scheduling_warning(ue: &str, way: MediumDirection, counters: &DirectionCounte
     let waiting = packets - early_packets;
     (waiting >= FEWEST_PACKETS && blocks == 0 && control_errors == 0).then(|| {
         let text = format!(
-            "was never scheduled on the {}, although {waiting} packets came to its bearers: either the scheduler chose other UEs \
+            "was never scheduled on the {}, although {waiting} packets arrived at its bearers: either the scheduler chose other UEs \
              each time, or its signal is too weak for any modulation and coding scheme",
             way.name()
         );

@@ -28,8 +28,8 @@ use fullpipe_network::access::{AccessContext, AccessNetwork};
 use fullpipe_schema::component::{InvalidSettings, SettingsReader};
 use fullpipe_schema::distributions::{check_distribution, read_distribution};
 use fullpipe_schema::error::describe_io_error;
-use fullpipe_schema::{SourceLocation, Tree, Value};
-use fullpipe_units::{QueueLimit, Rate};
+use fullpipe_schema::{SourceLocation, Tree, Value, abbreviate_names};
+use fullpipe_units::{NodeId, QueueLimit, Rate};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -97,8 +97,12 @@ pub(super) fn read(
     };
     ues(reader, context, &mut settings);
     if settings.stations.contains(&gateway) {
-        let message = format!("{} is both the gateway and a UE", tree.text("gateway"));
-        reader.add_error("gateway", message, "another node as the gateway");
+        let ues: BTreeSet<&NodeId> = settings.stations.iter().collect();
+        let nodes = (0..context.nodes.count()).map(|number| NodeId(number as u32));
+        let others: Vec<&str> = nodes.filter(|node| !ues.contains(node)).map(|node| context.nodes.name(node)).collect();
+        let message = format!("\"{}\" is both the gateway and a UE", tree.text("gateway"));
+        let (place, path) = (tree.location_of("gateway"), reader.path_of("gateway"));
+        reader.check.add_error(place, &path, message, abbreviate_names(others.into_iter()));
     }
     if reader.check.error_count() > before { Err(InvalidSettings) } else { Ok(Arc::new(settings)) }
 }

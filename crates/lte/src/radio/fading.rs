@@ -453,7 +453,7 @@ impl Generator {
         }
         if resource_blocks > MOST_LINES {
             return Err(RadioError::new(format!(
-                "a fading generator for {resource_blocks} resource blocks; there are at most {MOST_LINES}"
+                "a fading generator for {resource_blocks} resource blocks; expected at most {MOST_LINES}"
             )));
         }
         let amplitudes = recipe.profile.powers().iter().map(|power| (power / SINUSOIDS as f64).sqrt() as f32).collect();

@@ -181,7 +181,7 @@ pub fn find_scheduler(name: &str) -> Option<&'static SchedulerEntry> {
 /// let voice = BitRateLimits { guaranteed_bits_per_second: 64_000, maximum_bits_per_second: 0 };
 /// assert_eq!(
 ///     scheduler.admit(&voice).unwrap_err().to_string(),
-///     "the UE has a bearer with a guaranteed bit rate, which this scheduler cannot hold (pss and cqa can)"
+///     "the UE has a guaranteed bit rate, which this scheduler does not support; expected pss or cqa"
 /// );
 /// assert!(catalogue::create_scheduler("pss", &parameters).unwrap().admit(&voice).is_ok());
 /// assert!(catalogue::create_scheduler("fifo", &parameters).is_err());

@@ -284,10 +284,10 @@ impl fmt::Display for AdmissionError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             AdmissionError::GuaranteedBitRateUnsupported => {
-                "the UE has a bearer with a guaranteed bit rate, which this scheduler cannot hold (pss and cqa can)"
+                "the UE has a guaranteed bit rate, which this scheduler does not support; expected pss or cqa"
             }
             AdmissionError::MissingMaximumBitRate => {
-                "the UE has no maximum bit rate of at least 1 byte/s, which is what this scheduler shares by"
+                "the UE has no maximum bit rate, from which this scheduler computes shares; expected at least 8 bit/s"
             }
         })
     }

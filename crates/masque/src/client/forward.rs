@@ -98,7 +98,7 @@ async fn receive(
         if closed.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(io::Error::new(
                 io::ErrorKind::ConnectionAborted,
-                "the connection to the proxy is lost",
+                "the connection to the proxy was lost",
             )));
         }
         let mut slices = room.chunks_exact_mut(MESSAGE_BYTES);

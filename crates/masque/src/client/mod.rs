@@ -57,14 +57,14 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Connection(error) => write!(formatter, "the connection to the proxy is lost: {error}"),
-            Error::NotOffered(what) => write!(formatter, "the proxy does not offer {what}"),
-            Error::TimedOut => formatter.write_str("the proxy did not answer in time"),
+            Error::Connection(error) => write!(formatter, "the connection to the proxy was lost: {error}"),
+            Error::NotOffered(what) => write!(formatter, "the proxy does not support {what}"),
+            Error::TimedOut => formatter.write_str("the proxy did not respond within the request timeout"),
             Error::Rejected { status, proxy_status } => {
-                write!(formatter, "the proxy refused the target: {status} {proxy_status}")
+                write!(formatter, "the proxy rejected the request with status {status} {proxy_status}")
             }
             Error::Stream(error) => write!(formatter, "the request was aborted: {error}"),
-            Error::Request(error) => write!(formatter, "the request cannot be written: {error}"),
+            Error::Request(error) => write!(formatter, "cannot send the request: {error}"),
         }
     }
 }
@@ -170,7 +170,7 @@ impl Client {
         let request = self.headers(target)?;
         let mut send = self.0.send.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut stream = send.send_request(request).await.map_err(Error::Stream)?;
-        let handle = self.0.handles.take(stream.id()).ok_or_else(|| Error::Request("the stream is gone".into()))?;
+        let handle = self.0.handles.take(stream.id()).ok_or_else(|| Error::Request("the stream is closed".into()))?;
         let response = stream.recv_response().await.map_err(Error::Stream)?;
         check(&response).inspect_err(|_| cancel(&mut stream))?;
         Ok(Tunnel::start(Arc::clone(&self.0.session), self.clone(), (&self.0.settings, mode), stream, handle))

@@ -233,7 +233,7 @@ async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, hand
 /// Reads the proxy's capsules. In datagram mode they are unusual but permitted (RFC 9298 section 5).
 async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: StreamEnd) -> (Option<u32>, String) {
     let end = match read_capsules(&mut receive, &*shared, &shared.session.metrics).await {
-        ReadOutcome::Finished => (None, "the proxy has finished".into()),
+        ReadOutcome::Finished => (None, "the proxy closed the stream".into()),
         ReadOutcome::Truncated => (Some(code::MESSAGE_ERROR), "the stream ended within a capsule".into()),
         ReadOutcome::TooLong => {
             (Some(code::DATAGRAM_ERROR), "payload exceeds the maximum UDP payload (65 527 bytes)".into())

@@ -37,10 +37,10 @@ impl fmt::Display for Error {
         match self {
             Error::Connection(error) => write!(formatter, "the connection was lost: {error}"),
             Error::Stream(error) => write!(formatter, "the request was aborted: {error}"),
-            Error::Request(error) => write!(formatter, "the request cannot be written: {error}"),
-            Error::Store(error) => write!(formatter, "what came cannot be stored: {error}"),
+            Error::Request(error) => write!(formatter, "cannot send the request: {error}"),
+            Error::Store(error) => write!(formatter, "cannot store the response body: {error}"),
             Error::LengthMismatch { announced, received } => {
-                write!(formatter, "the server announced {announced} bytes and sent {received}")
+                write!(formatter, "the server sent {received} bytes, but its content-length is {announced}")
             }
         }
     }

@@ -115,9 +115,11 @@ impl Server {
     async fn answer(&self, client: SocketAddr, request: &Request<()>, stream: &mut Stream) -> Result<(), StreamError> {
         let opened = match request.method() {
             &Method::GET | &Method::HEAD => path(request)
-                .ok_or((StatusCode::BAD_REQUEST, "the path is not well spelt".into()))
+                .ok_or((StatusCode::BAD_REQUEST, "the path is malformed".into()))
                 .and_then(|path| self.content.open(&path).map_err(status)),
-            method => Err((StatusCode::METHOD_NOT_ALLOWED, format!("the method is {method}"))),
+            method => {
+                Err((StatusCode::METHOD_NOT_ALLOWED, format!("method {method} is not supported; expected GET or HEAD")))
+            }
         };
         let body = match opened {
             Ok(body) => body,

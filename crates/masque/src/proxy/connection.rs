@@ -122,7 +122,7 @@ async fn serve_request(client: Arc<Client>, resolver: Resolver) {
         Either::Right(_) => {
             handle.ending.abort(code::REQUEST_REJECTED);
             client.note_fruitless();
-            refuse(0, "the headers did not come in time");
+            refuse(0, "the header section did not arrive within the timeout");
         }
     }
 }
@@ -148,10 +148,13 @@ async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, R
     let limit = shared.settings.max_requests;
     let target = request::read(request, &shared.settings)?;
     let Some(permit) = Permit::take(&shared.metrics, limit, |metrics| &metrics.requests_open) else {
-        return Err(RequestRejection::by(ProxyError::ConnectionLimitReached, "too many tunnels are open"));
+        return Err(RequestRejection::by(
+            ProxyError::ConnectionLimitReached,
+            "the maximum number of open tunnels is reached",
+        ));
     };
     let addresses = resolve(shared, &target.host).await?;
-    let mut refused = RequestRejection::by(ProxyError::Dns { rcode: None }, "the name has no addresses");
+    let mut refused = RequestRejection::by(ProxyError::Dns { rcode: None }, "the name has no address");
     for address in addresses {
         if let Err(reason) = shared.settings.policy.check(&target, address) {
             refused = RequestRejection::by(reason.into(), reason.to_string());
@@ -169,7 +172,7 @@ async fn resolve(shared: &ProxyState, host: &Host) -> Result<Vec<IpAddr>, Reques
     match host {
         Host::Address(address) => Ok(vec![*address]),
         Host::Name(name) => shared.environment.resolve(name).await.map_err(|error| {
-            RequestRejection::by(ProxyError::from_resolver(&error), format!("{name} does not resolve: {error}"))
+            RequestRejection::by(ProxyError::from_resolver(&error), format!("cannot resolve {name}: {error}"))
         }),
     }
 }

@@ -41,7 +41,7 @@ impl End {
     }
 
     fn socket(error: &io::Error) -> End {
-        End::new(code::CONNECT_ERROR, format!("the target cannot be reached: {error}"))
+        End::new(code::CONNECT_ERROR, format!("cannot reach the target: {error}"))
     }
 
     /// Stores the code for both halves of the stream. The owner of a half must call this before it drops the half: a
@@ -221,7 +221,7 @@ async fn run(
         let _ = stopped.await;
         End::new(None, "client sent STOP_SENDING")
     }));
-    parts.next().await.unwrap_or_else(|| End::new(None, "nothing to do")).told(ending)
+    parts.next().await.unwrap_or_else(|| End::new(None, "no task")).told(ending)
 }
 
 /// Relays the client's capsules to the target.

@@ -46,7 +46,7 @@ pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Re
     let path = request.uri().path_and_query().map_or("", |path| path.as_str());
     settings.template.parse_path(path).map_err(|error| match error {
         PathError::TemplateMismatch => {
-            RequestRejection::request(StatusCode::NOT_FOUND, "the path is not of this proxy's template")
+            RequestRejection::request(StatusCode::NOT_FOUND, "the path does not match the URI template of this proxy")
         }
         PathError::InvalidTarget(reason) => RequestRejection::request(StatusCode::BAD_REQUEST, reason.to_string()),
     })
@@ -54,10 +54,16 @@ pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Re
 
 fn check_method(request: &Request<()>) -> Result<(), RequestRejection> {
     if request.method() != Method::CONNECT {
-        return Err(RequestRejection::request(StatusCode::METHOD_NOT_ALLOWED, "the method is not CONNECT"));
+        return Err(RequestRejection::request(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "the method is not supported; expected CONNECT",
+        ));
     }
     if request.extensions().get::<Protocol>() != Some(&Protocol::CONNECT_UDP) {
-        return Err(RequestRejection::request(StatusCode::NOT_IMPLEMENTED, "the protocol is not connect-udp"));
+        return Err(RequestRejection::request(
+            StatusCode::NOT_IMPLEMENTED,
+            "the protocol is not supported; expected connect-udp",
+        ));
     }
     Ok(())
 }
@@ -70,11 +76,17 @@ const IMPOSSIBLE: [&str; 7] =
 /// Checks for forbidden fields and for the correct scheme.
 fn check_form(request: &Request<()>) -> Result<(), RequestRejection> {
     if request.headers().get_all(header::TE).iter().any(|value| value != "trailers") {
-        return Err(RequestRejection::request(StatusCode::BAD_REQUEST, "the request has te other than trailers"));
+        return Err(RequestRejection::request(
+            StatusCode::BAD_REQUEST,
+            "the request has a te field other than trailers",
+        ));
     }
     for name in IMPOSSIBLE {
         if request.headers().contains_key(name) {
-            return Err(RequestRejection::request(StatusCode::BAD_REQUEST, format!("the request has {name}")));
+            return Err(RequestRejection::request(
+                StatusCode::BAD_REQUEST,
+                format!("the request has the forbidden field {name}"),
+            ));
         }
     }
     if request.uri().scheme_str() != Some("https") {
@@ -96,7 +108,7 @@ fn check_token(request: &Request<()>, token: Option<&str>) -> Result<(), Request
     Err(RequestRejection::new(
         StatusCode::PROXY_AUTHENTICATION_REQUIRED,
         ProxyError::RequestDenied,
-        "a token is needed, and this is not it",
+        "the request has no valid bearer token",
     ))
 }
 

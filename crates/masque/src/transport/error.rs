@@ -19,7 +19,9 @@ pub(super) fn connection(error: ConnectionError) -> ConnectionErrorIncoming {
 /// Closes the connection because the peer violated the protocol, and returns the error for h3.
 pub(super) fn broken_rule(connection: &noq::Connection, code: u32) -> ConnectionErrorIncoming {
     connection.close(code.into(), b"");
-    ConnectionErrorIncoming::Undefined(Arc::new(io::Error::other(format!("the peer broke a rule: code {code:#x}"))))
+    ConnectionErrorIncoming::Undefined(Arc::new(io::Error::other(format!(
+        "the peer violated the protocol (HTTP/3 error code {code:#x})"
+    ))))
 }
 
 /// Error of a stream whose connection has ended.

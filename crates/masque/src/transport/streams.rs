@@ -178,7 +178,7 @@ impl h3::quic::SendStream<Bytes> for SendStream {
 
     fn send_data<T: Into<WriteBuf<Bytes>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
         if self.writing.is_some() {
-            return Err(StreamErrorIncoming::Unknown(Box::new(io::Error::other("the frame before is not written"))));
+            return Err(StreamErrorIncoming::Unknown(Box::new(io::Error::other("the previous frame is incomplete"))));
         }
         self.writing = Some(data.into());
         Ok(())

@@ -132,8 +132,12 @@ fn read(reader: &mut SettingsReader<'_, '_>, device: &LinkParameters) -> Result<
         let sizes = tree.list("sizes").iter().map(|size| u32::try_from(size.size()).unwrap_or(u32::MAX));
         largest_bytes.extend(sizes);
         if largest_bytes.len() + 1 != trees.len() || !largest_bytes.is_sorted() {
-            let message = format!("{} sizes do not divide {} bands", largest_bytes.len(), trees.len());
-            return Err(reader.add_error("sizes", message, "a rising size for each band but the last"));
+            let message = format!("{} sizes do not separate {} bands", largest_bytes.len(), trees.len());
+            return Err(reader.add_error(
+                "sizes",
+                message,
+                "sizes in ascending order, one for each band except the last",
+            ));
         }
     }
     let mut bands = Vec::new();
@@ -142,7 +146,13 @@ fn read(reader: &mut SettingsReader<'_, '_>, device: &LinkParameters) -> Result<
         let mut reader = SettingsReader { tree, path: &path, check: reader.check };
         match BANDS.read(&mut reader, device)? {
             Some(band) => bands.push(band),
-            None => return Err(reader.add_error(BANDS.key, format!("{path} has no queue"), "\"fifo\"")),
+            None => {
+                return Err(reader.add_error(
+                    BANDS.key,
+                    format!("{path} has kind = \"none\", but a band requires a queue"),
+                    "\"fifo\"",
+                ));
+            }
         }
     }
     let limit = tree.get(LIMIT_KEY).map_or(Limit::Unlimited, |_| device.limit(reader, LIMIT_KEY));

@@ -62,7 +62,7 @@ impl Reader {
     /// Appends a sample. A missing value means that there was nothing to sample at this time.
     fn keep(&self, samples: &mut Samples, at: f64, value: Option<f64>, gaps: Gaps) -> Result<(), ReportError> {
         if samples.last().is_some_and(|(last, _)| at < *last) {
-            let problem = format!("time {at} s stands after a later one of the same subject and metric");
+            let problem = format!("time {at} s is earlier than the previous time of the same subject and metric");
             return Err(self.table.error(problem).into());
         }
         match value {

@@ -38,7 +38,7 @@ pub(crate) fn section(comparison: &Comparison) -> String {
         let found = differences.iter().filter(|d| d.direction().is_some()).count();
         let _ = write!(
             out,
-            " {found} of {with_interval} intervals exclude zero; without any difference about one in twenty would."
+            " {found} of {with_interval} intervals exclude zero; with no true difference about one in twenty would."
         );
     }
     out.push_str("</p>\n");

@@ -41,7 +41,7 @@ pub(crate) fn header(out: &mut String, records: &Records, compared: Option<&str>
     if records.study.quick {
         out.push_str(
             "<div class=\"banner quick\" role=\"note\"><p><strong>Quick run.</strong> <code>--quick</code> shortened this \
-             study: fewer or shorter runs than it asks for. Draw no conclusions from it.</p></div>\n",
+             study: fewer or shorter runs than it specifies. Draw no conclusions from it.</p></div>\n",
         );
     }
     distrust_banner(out, records);
@@ -212,7 +212,7 @@ fn parameters(out: &mut String, records: &Records) {
     }
     let axes = study.axis.iter().map(|axis| (&axis.name, "axis", axis.values.join(", "), &axis.text));
     let parameters = study.parameters.iter().map(|(name, parameter)| {
-        let value = parameter.default.as_ref().map_or_else(|| "as the scenario says".to_owned(), shown);
+        let value = parameter.default.as_ref().map_or_else(|| "as in the scenario".to_owned(), shown);
         (name, "parameter", value, &parameter.text)
     });
     let rows = axes.chain(parameters).map(|(name, role, value, text)| {

@@ -22,7 +22,7 @@ pub(crate) fn claims(records: &Records) -> String {
         return out;
     }
     let mut table = Table {
-        caption: "What is claimed, and what these runs say".to_owned(),
+        caption: "Claims, and the results of these runs".to_owned(),
         keys: 1,
         headings: vec![
             Heading::long("Claim"),
@@ -116,14 +116,14 @@ pub(crate) fn values(records: &Records) -> String {
     }
     out.push_str(
         "<p>A measured value <em>matches</em> when its whole 95 % interval lies within the tolerance. It <em>differs</em> when \
-         the interval lies outside and as many runs as the publication has do not reach the published value, either; it is \
-         <em>explained</em> when a variant that changes one assumption matches. Otherwise, and with fewer than 10 replications, \
-         it is <em>undecided</em>.</p>\n",
+         the interval lies outside and the published value is not compatible with a mean of as many runs as in the publication. \
+         It is <em>explained</em> when a variant that changes one assumption matches. Otherwise, and with fewer than 10 \
+         replications, it is <em>undecided</em>.</p>\n",
     );
     if rows.iter().any(|r| r.verdict == Some(Verdict::Untrusted)) {
         out.push_str(
-            "<p>A value is <em>untrusted</em> when fewer than half of its runs are left once those are taken out that are \
-             not to be trusted: it supports nothing, however close it is.</p>\n",
+            "<p>A value is <em>untrusted</em> when fewer than half of its runs are left without those that are not to \
+             be trusted. It supports no verdict.</p>\n",
         );
     }
     let one_source = rows.windows(2).all(|w| w[0].source == w[1].source);

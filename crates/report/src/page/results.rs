@@ -215,7 +215,7 @@ fn definitions(out: &mut String, records: &Records) {
 /// `flows.csv`) after the name of the flow.
 const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
     (
-        "both directions of each, the main direction first: how fast, how late",
+        "both directions of each, the main direction first: rates and delays",
         &[
             ("Source", From::Column(FlowRow::source())),
             ("Destination", From::Column(FlowRow::destination())),

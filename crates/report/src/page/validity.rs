@@ -45,11 +45,10 @@ fn intervals(records: &Records) -> String {
     let counts: Vec<u64> =
         records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).map(SummaryRow::run_count).collect();
     let (Some(low), Some(high)) = (counts.iter().min(), counts.iter().max()) else {
-        return "The summary holds no means.".to_owned();
+        return "The summary contains no means.".to_owned();
     };
     if *high <= 1 {
-        return "One run per point: there is no interval, and no telling how much another seed would change."
-            .to_owned();
+        return "One run per point: there is no interval, so the effect of another seed is unknown.".to_owned();
     }
     let runs = if low == high { format!("{low}") } else { format!("{low} to {high}") };
     let mut text = format!(
@@ -60,7 +59,7 @@ fn intervals(records: &Records) -> String {
     if few > 0 {
         let one = counts.iter().filter(|n| **n == 1).count();
         let alone = if one > 0 { format!(", {one} of them on one, without an interval") } else { String::new() };
-        text.push_str(&format!(" {few} of {} values rest on fewer than {FEW_RUNS} runs{alone}.", counts.len()));
+        text.push_str(&format!(" {few} of {} values are from fewer than {FEW_RUNS} runs{alone}.", counts.len()));
     }
     text
 }
@@ -69,7 +68,7 @@ fn audit(records: &Records) -> String {
     let audits = || records.runs.iter().map(|r| &r.record.audit);
     let all = records.runs.len();
     if all == 0 {
-        return "No run carries an audit.".to_owned();
+        return "No run has an audit.".to_owned();
     }
     let passed = audits().filter(|audit| passed(audit)).count();
     let mut checks: BTreeMap<&str, u64> = BTreeMap::new();

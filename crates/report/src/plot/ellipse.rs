@@ -65,7 +65,7 @@ impl Cloud {
 /// Draws the plot.
 pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, ReportError> {
     let (Some(x), Some(y), Some(subject)) = (&spec.x, &spec.y, &spec.subject) else {
-        let why = "Not drawn: the plot needs `x` and `y` (metrics of series.csv) and `subject` (whose).";
+        let why = "Not drawn: the plot needs `x` and `y` (metrics of series.csv) and `subject` (a flow or link).";
         return Ok(Drawing::nothing(why));
     };
     let group_ns = spec.group.map_or(GROUP_NS, Duration::as_nanos);
@@ -166,7 +166,7 @@ fn in_words(cloud: &Cloud, x_unit: &ScaledUnit, y_unit: &ScaledUnit) -> String {
         format!("{} with a standard deviation of {}", number(mean), number(variance.sqrt()))
     };
     let (x, y) = (told(x_unit, mean.0, variance.0), told(y_unit, mean.1, variance.1));
-    format!(" {label}: {n} intervals, centre at {x} to the right and {y} upwards.")
+    format!(" {label}: {n} intervals, center at {x} to the right and {y} upwards.")
 }
 
 /// Returns the remarks for the caption.
@@ -187,7 +187,7 @@ fn remarks(spec: &PlotSpec, group_ns: u64, clouds: &[Cloud], empty: usize) -> Ve
     let counts = if low == high { format!("{low}") } else { format!("{low} to {high}") };
     remarks.push(format!("n = {counts} intervals."));
     if low < 2 {
-        remarks.push("One interval has no spread: a point.".to_owned());
+        remarks.push("A single interval has no spread and is drawn as a point.".to_owned());
     }
     if empty > 0 {
         remarks.push(format!("{empty} series have no samples."));

@@ -61,7 +61,7 @@ pub(crate) fn draw(records: &Records) -> Result<Vec<SuggestedPlot>, ReportError>
         let mut drawing =
             distribution::cumulative(records, &spec, "completion_s", completions, "exchanges and transfers");
         if left_out > 0 {
-            drawing.remarks.push(format!("{left_out} flows more are not drawn; completions.csv has them all."));
+            drawing.remarks.push(format!("{left_out} more flows are not drawn; completions.csv contains all."));
         }
         drawn.push(("completion-times".to_owned(), "Times of exchanges, transfers and pages".to_owned(), drawing));
     }

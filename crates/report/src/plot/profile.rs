@@ -12,7 +12,7 @@ use crate::unit::words;
 pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let metrics = spec.metrics.as_deref().unwrap_or_default();
     if metrics.is_empty() {
-        return Drawing::nothing("Not drawn: the plot needs `metrics`, and helps with `labels`.");
+        return Drawing::nothing("Not drawn: the plot needs `metrics`; `labels` is optional.");
     }
     let data = match gathered(records, spec, metrics) {
         Ok(data) => data,

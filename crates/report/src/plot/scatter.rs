@@ -152,7 +152,7 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
     let unplaced = frame.place_labels();
     let mut remarks = Vec::new();
     if let Some(axis) = along {
-        let left_out = if unplaced > 0 { format!("; {unplaced} more had no room") } else { String::new() };
+        let left_out = if unplaced > 0 { format!("; {unplaced} more labels do not fit") } else { String::new() };
         let word = gather::lower_first(&gather::word_for(records, axis));
         remarks.push(format!("Beside the points: {word}{left_out}."));
     }

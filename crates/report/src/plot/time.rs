@@ -159,16 +159,16 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         remarks.push("The first run of each point is shown.".to_owned());
     }
     if thinned {
-        remarks.push("Thinned for drawing; no extreme is lost.".to_owned());
+        remarks.push("Samples are thinned for drawing; extremes are kept.".to_owned());
     }
     if let Some(group) = spec.group {
         remarks.push(format!("Means over {} s.", trimmed(group.as_nanos() as f64 / 1e9, 9)));
     }
     if unread > 0 {
-        remarks.push(format!("{MOST_SUBJECTS} curves are drawn; {unread} points more have none."));
+        remarks.push(format!("{MOST_SUBJECTS} curves are drawn; {unread} more points have none."));
     }
     if left_out > 0 {
-        remarks.push(format!("{left_out} more are not drawn; series.csv has them all."));
+        remarks.push(format!("{left_out} more are not drawn; series.csv contains all."));
     }
     if cut > 0 {
         remarks.push("Each curve ends with the last packet of its flow, or of all flows.".to_owned());

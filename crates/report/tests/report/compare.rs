@@ -50,7 +50,7 @@ fn differences_of_pairs_have_the_interval_of_a_paired_t_test() {
     assert!((one.ci95.unwrap() - 5.171_20e6).abs() < 100.0, "{one:?}");
     assert_eq!(rows(&here)[2], ["all flows", "13", "10.33", "+2.7 ± 5.2", "includes zero", "+25.8 %"]);
     let page = here.text("report.html");
-    assert!(page.contains("Without a partner: 1 run here, 2 runs there."), "unpaired runs");
+    assert!(page.contains("Without a counterpart: 1 run here, 2 runs there."), "unpaired runs");
     let csv = here.text("comparison.csv");
     assert!(
         csv.starts_with(
@@ -102,7 +102,7 @@ fn pairs_with_an_invalid_run_are_excluded() {
     there.replace("results.csv", &format!("2,{KEY}"), "2,bad");
     let built = compare(&here, &there).unwrap();
     assert_eq!((built.differences[0].pairs, built.differences[0].difference), (1, 1e6));
-    let note = "Left out because a run is not to be trusted: 1 pair.";
+    let note = "Excluded because a run is not to be trusted: 1 pair.";
     assert!(here.text("report.html").contains(note));
     assert!(built.comparison_notes.iter().any(|known| known == note), "{:?}", built.comparison_notes);
 }

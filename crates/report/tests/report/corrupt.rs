@@ -90,7 +90,13 @@ fn wrong_record_gives_an_error_with_line_and_expectation() {
         "line 2: column `delay_sum_s`: expected a number of seconds, found `6299.5x`",
     );
     check("run", &format!("{run}/flows.csv"), "6299.54", "inf", "expected a number of seconds, found `inf`");
-    check("run", &format!("{run}/series.csv"), "0.400000,bulk.1", "0.100000,bulk.1", "stands after a later one");
+    check(
+        "run",
+        &format!("{run}/series.csv"),
+        "0.400000,bulk.1",
+        "0.100000,bulk.1",
+        "is earlier than the previous time",
+    );
 }
 
 #[test]

@@ -305,7 +305,7 @@ fn lateness_has_units_and_reasons() {
         ..LatenessSpread::default()
     };
     let lateness = LatenessRecord {
-        reasons: vec!["the emulator stood still 1 time".to_owned()],
+        reasons: vec!["the emulator stalled 1 time".to_owned()],
         stall_count: 1,
         longest_stall_s: 0.0504,
         own_drops: 3,
@@ -315,7 +315,7 @@ fn lateness_has_units_and_reasons() {
     };
     set_lateness(&folder, "c0ffee0123456789abcdef01", &lateness);
     let built = fullpipe_report::write_report(&folder.0).unwrap();
-    let banner = "run c0ffee0123456789abcdef01: fell behind real time: the emulator stood still 1 time";
+    let banner = "run c0ffee0123456789abcdef01: fell behind real time: the emulator stalled 1 time";
     assert_eq!(built.distrust, [banner]);
     let page = folder.text("report.html").replace(['\u{a0}', '\u{202f}', '\u{2009}'], " ");
     let told = "✗ fell behind; 30 853 packets late by 14 µs (median), 3109 µs (99 %), 8749 µs at most; 889 by more than 1 ms; \

@@ -143,7 +143,7 @@ fn ellipse_of_degenerate_samples_is_a_point_or_a_line() {
         (y - upwards.place(1.0 + 2.0 * share)).abs() < 0.1
     };
     assert!(line.iter().all(on_line) && point.iter().all(|p| *p == point[0]));
-    assert!(page.contains("One interval has no spread: a point."));
+    assert!(page.contains("A single interval has no spread and is drawn as a point."));
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn keys_of_plot_kinds_are_checked() {
         ("rows = \"control\"\n", "", "the table needs <code>rows</code>"),
         ("rows = \"control\"\n", "rows = \"colour\"\n", "by colour and experiment"),
         ("metrics = [\"response_1kB_s\", \"response_10kB_s\"]\n", "", "the plot needs <code>metrics</code>"),
-        ("subject = \"central\"\ngroup", "group", "and <code>subject</code> (whose)"),
+        ("subject = \"central\"\ngroup", "group", "and <code>subject</code> (a flow or link)"),
     ] {
         let folder = Folder::copy_of("suite");
         folder.replace("study.toml", old, new);

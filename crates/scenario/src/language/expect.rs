@@ -40,7 +40,7 @@ pub(super) fn check(root: &Tree, flows: &[Flow], check: &mut Diagnostics) {
         }
         if !["min", "max"].into_iter().any(|key| tree.is_given(key)) {
             let expected = vec!["min".to_owned(), "max".to_owned()];
-            check.add_missing(tree.place, &path, "the expectation has no bound", expected);
+            check.add_missing(tree.place, &path, format!("{path} has neither min nor max"), expected);
         }
     }
 }

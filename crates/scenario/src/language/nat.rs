@@ -74,9 +74,19 @@ pub(super) fn nats(root: &Tree, network: &Network, check: &mut Diagnostics) -> V
             continue;
         };
         if !network.nodes[router.index()].router || !routers.insert(router) {
-            let what = if network.nodes[router.index()].router { "already has a [[nat]]" } else { "is a host" };
-            let message = format!("{} {what}", tree.text("router"));
-            check.add_error(place, &format!("{path}.router"), message, vec!["a router without another [[nat]]".into()]);
+            let what = match network.nodes[router.index()].router {
+                true => "already has a [[nat]]",
+                false => "is a host, but a NAT requires a router",
+            };
+            let message = format!("\"{}\" {what}", tree.text("router"));
+            let nodes = network.nodes.iter().enumerate();
+            let free = nodes.filter(|(number, node)| node.router && !routers.contains(&NodeId(*number as u32)));
+            let names: Vec<&str> = free.map(|(_, node)| node.name.as_str()).collect();
+            let mut expected = abbreviate_names(names.into_iter());
+            if expected.is_empty() {
+                expected.push("a [[router]] without another [[nat]]".to_owned());
+            }
+            check.add_error(place, &format!("{path}.router"), message, expected);
             continue;
         }
         let inside = inside(tree, &path, network, check);
@@ -118,8 +128,10 @@ fn inside(tree: &Tree, path: &str, network: &Network, check: &mut Diagnostics) -
         let before = inside.len();
         inside.extend(hosts().filter(|(_, node)| matches(text, &node.name)).map(|(n, _)| NodeId(n as u32)));
         if inside.len() == before {
-            let names: Vec<&str> = hosts().map(|(_, node)| node.name.as_str()).collect();
-            let message = format!("no other host matches \"{text}\"");
+            let others = hosts().filter(|(number, _)| !inside.contains(&NodeId(*number as u32)));
+            let names: Vec<&str> = others.map(|(_, node)| node.name.as_str()).collect();
+            let other = if inside.is_empty() { "" } else { "other " };
+            let message = format!("no {other}host matches \"{text}\"");
             check.add_error(entry.place, &path, message, abbreviate_names(names.into_iter()));
         }
     }

@@ -23,7 +23,7 @@ impl OptionParser {
         let mut words = unquoted.split_whitespace();
         let Some(first) = words.next() else {
             return Err(ScenarioStringError(format!(
-                "the scenario is empty; there are: {}",
+                "the scenario is empty; expected one of {}",
                 SCENARIO_NAMES.join(", ")
             )));
         };
@@ -31,14 +31,16 @@ impl OptionParser {
             let hint =
                 nearest_name(first, SCENARIO_NAMES).map_or_else(String::new, |near| format!("; did you mean {near}?"));
             return Err(ScenarioStringError(format!(
-                "there is no scenario {first}{hint} (there are: {})",
+                "unknown scenario {first}{hint} (one of: {})",
                 SCENARIO_NAMES.join(", ")
             )));
         };
         let mut given = BTreeMap::new();
         for word in words {
             let Some(option) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else {
-                return Err(ScenarioStringError(format!("{word} is no option; options look like --delay=15ms")));
+                return Err(ScenarioStringError(format!(
+                    "{word} is not an option; expected options such as --delay=15ms"
+                )));
             };
             let (option, value) = match option.split_once('=') {
                 Some((option, value)) => (option, Some(value.to_string())),
@@ -68,7 +70,8 @@ impl OptionParser {
             None => Ok(None),
             Some(value) => {
                 let value = value.unwrap_or_default();
-                let told = |expected| ScenarioStringError(format!("--{option}={value} is wrong: expected {expected}"));
+                let told =
+                    |expected| ScenarioStringError(format!("--{option}={value} is invalid; expected {expected}"));
                 read(&value).map(Some).map_err(told)
             }
         }
@@ -81,7 +84,7 @@ impl OptionParser {
         meaning: &str,
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Result<T, ScenarioStringError> {
-        let missing = || ScenarioStringError(format!("{} needs --{option}, {meaning}", self.name));
+        let missing = || ScenarioStringError(format!("{} requires --{option}, {meaning}", self.name));
         let missing = missing();
         self.optional(option, read)?.ok_or(missing)
     }
@@ -115,7 +118,7 @@ impl OptionParser {
         let hint = nearest_name(&unknown, self.known.iter().map(String::as_str));
         let hint = hint.map_or_else(String::new, |near| format!("; did you mean --{near}?"));
         Err(ScenarioStringError(format!(
-            "{} has no option --{unknown}{hint} (it has: {})",
+            "{} has no option --{unknown}{hint} (one of: {})",
             self.name,
             known.join(", ")
         )))

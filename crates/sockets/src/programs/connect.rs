@@ -88,9 +88,10 @@ pub async fn connect(
             return Err(ProgramError::Runtime(error.to_string()));
         }
     };
-    let socket = TokioEnvironment.bind(options.listen).map_err(run_error("cannot listen"))?;
+    let cannot_listen = format!("cannot listen on {}", options.listen);
+    let socket = TokioEnvironment.bind(options.listen).map_err(run_error(&cannot_listen))?;
     let mut signals = Signals::new()?;
-    ready(socket.local_addr().map_err(run_error("cannot listen"))?, tried.max_payload());
+    ready(socket.local_addr().map_err(run_error(&cannot_listen))?, tried.max_payload());
     drop(tried);
     let forwarding =
         forward(Arc::new(TokioEnvironment), client, options.target, socket, ForwarderLimits::default(), refused);
@@ -109,7 +110,7 @@ pub async fn connect(
     task.abort();
     match lost {
         Some(Ok(Err(error))) => Err(ProgramError::Runtime(error.to_string())),
-        Some(Err(ended)) => Err(ProgramError::Runtime(format!("a bug of this program: {ended}"))),
+        Some(Err(ended)) => Err(ProgramError::Runtime(format!("internal error (please report it): {ended}"))),
         Some(Ok(Ok(()))) | None => Ok(()),
     }
 }

@@ -91,7 +91,8 @@ pub struct TunnelResult {
 
 fn target(uri: &Uri) -> Result<Target, ProgramError> {
     let host = uri.host().filter(|_| uri.scheme_str() == Some("https"));
-    let host = host.ok_or_else(|| ProgramError::Usage(format!("{uri} is not a URL of https")))?;
+    let host = host
+        .ok_or_else(|| ProgramError::Usage(format!("{uri} is not an https URL; expected https://HOST[:PORT]/PATH")))?;
     Target::parse(&format!("{host}:{}", uri.port_u16().unwrap_or(443)))
         .map_err(|error| ProgramError::Usage(format!("{uri}: {error}")))
 }
@@ -154,7 +155,8 @@ async fn through(
     let peer = SocketAddr::new(known, target.port);
     let local = if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = TunnelSocket::new(Arc::clone(&tunnel), local, peer);
-    let inner = endpoint::client_on_socket(&TokioEnvironment, Box::new(socket)).map_err(run_error("no endpoint"))?;
+    let inner = endpoint::client_on_socket(&TokioEnvironment, Box::new(socket))
+        .map_err(run_error("cannot create a QUIC endpoint"))?;
     let round_trips = RttStatistics::default();
     let server = server(options, name, &round_trips)?;
     let got = async { fetch(uri, server.reach_at(inner, peer).await?, begin, &round_trips, store).await };
@@ -186,7 +188,7 @@ fn is_silent(connection: &noq::Connection) -> bool {
 }
 
 fn silent(peer: &str) -> String {
-    format!("the {peer} has not been heard of for longer than a connection may be silent")
+    format!("no packet arrived from the {peer} within the idle timeout")
 }
 
 /// Name of the congestion control of a connection.

@@ -54,7 +54,7 @@ pub fn run<T>(program: impl Future<Output = Result<T, ProgramError>>) -> Result<
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| ProgramError::Runtime(format!("no runtime: {error}")))?;
+        .map_err(|error| ProgramError::Runtime(format!("cannot start the tokio runtime: {error}")))?;
     let result = runtime.block_on(program);
     // A resolver that does not return must not block the process.
     runtime.shutdown_background();
@@ -73,7 +73,7 @@ struct Signals {
 impl Signals {
     fn new() -> Result<Signals, ProgramError> {
         use tokio::signal::unix::{SignalKind, signal};
-        let listen = |kind| signal(kind).map_err(run_error("no signals"));
+        let listen = |kind| signal(kind).map_err(run_error("cannot handle signals"));
         Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 

@@ -67,15 +67,19 @@ pub async fn proxy(
     let (metrics, round_trips) = (Arc::<Metrics>::default(), RttStatistics::default());
     options.settings.tunnel = options.control.of(&options.settings.tunnel, &round_trips);
     let transport = options.settings.transport();
+    let cannot_listen = format!("cannot listen on {}", options.listen);
     let endpoint =
-        endpoint::bind_server(&TokioEnvironment, options.listen, tls, transport).map_err(run_error("cannot listen"))?;
-    let address = endpoint.local_addr().map_err(run_error("cannot listen"))?;
+        endpoint::bind_server(&TokioEnvironment, options.listen, tls, transport).map_err(run_error(&cannot_listen))?;
+    let address = endpoint.local_addr().map_err(run_error(&cannot_listen))?;
     let environment: Arc<dyn Environment> = Arc::new(TokioEnvironment);
     let telling = Arc::new(Telling { log, metrics: Arc::clone(&metrics), round_trips, told: Mutex::new(told) });
     let log: Arc<dyn EventLogger> = Arc::clone(&telling) as _;
     let proxy = fullpipe_masque::proxy::Proxy::new(environment, options.settings, log, Arc::clone(&metrics));
     let metrics_address = match options.metrics {
-        Some(address) => Some(metrics::start(address, metrics).await.map_err(run_error("cannot tell metrics"))?),
+        Some(address) => {
+            let cannot_serve = format!("cannot serve metrics on {address}");
+            Some(metrics::start(address, metrics).await.map_err(run_error(&cannot_serve))?)
+        }
         None => None,
     };
     let serving = endpoint.clone();

@@ -52,8 +52,13 @@ impl PeerSettings<'_> {
             .map_err(|error| ProgramError::Usage(format!("{name}: {error}")))?;
         let connection = tokio::time::timeout(patience, connecting)
             .await
-            .map_err(|_| ProgramError::Runtime(format!("the {what} at {address} does not answer")))?
-            .map_err(|error| ProgramError::Runtime(format!("the {what} at {address}: {error}")))?;
+            .map_err(|_| {
+                ProgramError::Runtime(format!(
+                    "the {what} at {address} did not complete the QUIC handshake within {} s",
+                    patience.as_secs()
+                ))
+            })?
+            .map_err(|error| ProgramError::Runtime(format!("cannot connect to the {what} at {address}: {error}")))?;
         Ok(EstablishedConnection { endpoint, connection, begin })
     }
 
@@ -63,7 +68,8 @@ impl PeerSettings<'_> {
         let mut failure = ProgramError::Runtime(format!("{} has no address", host.host));
         for (index, address) in addresses.iter().enumerate() {
             let patience = if index + 1 < addresses.len() { PATIENCE_BEFORE_OTHERS } else { PATIENCE };
-            let endpoint = endpoint::bind_client(&TokioEnvironment, *address).map_err(run_error("no socket"));
+            let endpoint =
+                endpoint::bind_client(&TokioEnvironment, *address).map_err(run_error("cannot create a UDP socket"));
             let reached = match endpoint {
                 Ok(endpoint) => self.clone().reach_in(endpoint, *address, patience).await,
                 Err(failure) => Err(failure),
@@ -81,7 +87,7 @@ async fn addresses_of(target: &Target) -> Result<Vec<SocketAddr>, ProgramError> 
     let addresses = match &target.host {
         Host::Address(address) => vec![*address],
         Host::Name(name) => {
-            TokioEnvironment.resolve(name).await.map_err(run_error(&format!("{name} does not resolve")))?
+            TokioEnvironment.resolve(name).await.map_err(run_error(&format!("cannot resolve {name}")))?
         }
     };
     Ok(addresses.into_iter().map(|address| SocketAddr::new(address, target.port)).collect())

@@ -68,10 +68,11 @@ pub async fn serve(
     // Each connection has its own settings, since each has its own round-trip times.
     let transport =
         move |round_trips: &RttStatistics| options.control.of(&options.connection, round_trips).transport(REQUESTS);
+    let cannot_listen = format!("cannot listen on {}", options.listen);
     let endpoint =
         endpoint::bind_server(&TokioEnvironment, options.listen, tls.clone(), transport(&RttStatistics::default()))
-            .map_err(run_error("cannot listen"))?;
-    let address = endpoint.local_addr().map_err(run_error("cannot listen"))?;
+            .map_err(run_error(&cannot_listen))?;
+    let address = endpoint.local_addr().map_err(run_error(&cannot_listen))?;
     let server = Server::new(Arc::new(TokioEnvironment), Arc::new(content), refused);
     let ledger = Arc::new(ConnectionRegistry::new(told));
     let (serving, its) = (endpoint.clone(), Arc::clone(&ledger));

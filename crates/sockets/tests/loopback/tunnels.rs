@@ -84,7 +84,7 @@ fn icmp_errors_and_idle_timeout_end_a_tunnel() {
             assert_eq!(exchange(&tunnel, b"x").await, b"x"[..]);
             tunnel.receive(&mut Vec::new()).await.unwrap_err();
         }
-        proxy.log.wait_for("the target cannot be reached", 2).await;
+        proxy.log.wait_for("cannot reach the target", 2).await;
         proxy.log.wait_for("reason=\"idle\"", 2).await;
     });
 }

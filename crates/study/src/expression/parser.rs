@@ -80,14 +80,14 @@ fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExpressionError> {
         } else if character == '"' || character == '\'' {
             let start = at + 1;
             let Some(length) = characters[start..].iter().position(|next| *next == character) else {
-                return Err(ExpressionError::new(column, "this text has no closing quotation mark"));
+                return Err(ExpressionError::new(column, "the text has no closing quotation mark"));
             };
             found.push((Token::Text(characters[start..start + length].iter().collect()), column));
             at = start + length + 1;
         } else {
             let rest: String = characters[at..].iter().take(2).collect();
             let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) else {
-                return Err(ExpressionError::new(column, format!("`{character}` means nothing here")));
+                return Err(ExpressionError::new(column, format!("unexpected character `{character}`")));
             };
             found.push((Token::Symbol(symbol), column));
             at += symbol.len();
@@ -130,10 +130,10 @@ fn require(node: &ExpressionNode, expected: ValueKind, who: &str) -> Parsed<()> 
     match (node.kind, expected) {
         (ValueKind::Number, ValueKind::Boolean) => Err(ExpressionError::new(
             node.column,
-            format!("found a number, but {who} needs something true or false, such as a comparison"),
+            format!("found a number, but {who} requires a condition, such as a comparison"),
         )),
         (ValueKind::Boolean, ValueKind::Number) => {
-            Err(ExpressionError::new(node.column, format!("found something true or false, but {who} needs a number")))
+            Err(ExpressionError::new(node.column, format!("found a condition, but {who} requires a number")))
         }
         _ => Ok(()),
     }
@@ -174,7 +174,10 @@ impl Parser {
 
     fn deeper(&mut self, column: usize, inside: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
         if self.depth >= MAX_DEPTH {
-            return Err(ExpressionError::new(column, format!("nested deeper than {MAX_DEPTH}")));
+            return Err(ExpressionError::new(
+                column,
+                format!("the expression is nested more than {MAX_DEPTH} levels deep"),
+            ));
         }
         self.depth += 1;
         let result = inside(self);
@@ -244,7 +247,7 @@ impl Parser {
         }
         require(&first, ValueKind::Number, "a comparison")?;
         if lists_runs(&first) || rest.iter().any(|(_, node)| lists_runs(node)) {
-            let message = "a comparison of single runs is refused, because its outcome depends on their number: reduce `runs` with \
+            let message = "cannot compare single runs, because the outcome depends on their number: reduce `runs` with \
                            `mean`, `median` or `deviation`";
             return Err(ExpressionError::new(column, message));
         }
@@ -340,7 +343,7 @@ impl Parser {
         if self.purpose == ExpressionPurpose::Claim {
             return Err(ExpressionError::new(
                 column,
-                "a claim is about metrics at points, metric(\"EXPERIMENT\", \"METRIC\"), not about the flows or links of one run",
+                "a claim cannot read the flows or links of one run; expected a metric at points, metric(\"EXPERIMENT\", \"METRIC\")",
             ));
         }
         let pattern = self.text("a name of a flow or link in quotation marks")?;
@@ -360,16 +363,17 @@ impl Parser {
         match (name, self.purpose) {
             ("metric" | "runs", ExpressionPurpose::Claim) => return self.lookup(name == "runs", column),
             ("metric" | "runs", ExpressionPurpose::Metric) => {
-                let message = format!("`{name}` looks at a whole study and belongs in a claim; a metric sees one run");
+                let message =
+                    format!("`{name}` reads a whole study and is only permitted in a claim; a metric reads one run");
                 return Err(ExpressionError::new(column, message));
             }
             ("paired_low" | "paired_high", _) => {
-                let message = "ends of intervals are refused: a claim is judged by its support in resamples of the replications, \
+                let message = "ends of intervals are not supported: a claim is judged by its support in resamples of the replications, \
                                which pair the points; write a difference of means, metric(...) - metric(...)";
                 return Err(ExpressionError::new(column, message));
             }
             ("ratio_low" | "ratio_high", _) => {
-                let message = "ends of intervals are refused: a claim is judged by its support in resamples of the replications; \
+                let message = "ends of intervals are not supported: a claim is judged by its support in resamples of the replications; \
                                write a ratio of medians, metric(..., \"median\") / metric(..., \"median\")";
                 return Err(ExpressionError::new(column, message));
             }
@@ -379,7 +383,10 @@ impl Parser {
             ("completion", ExpressionPurpose::Metric) => return self.completion(column),
             ("lateness", ExpressionPurpose::Metric) => return self.lateness(column),
             (name, ExpressionPurpose::Claim) if OF_ONE_RUN.contains(&name) => {
-                return Err(ExpressionError::new(column, format!("`{name}` sees one run and belongs in a metric")));
+                return Err(ExpressionError::new(
+                    column,
+                    format!("`{name}` reads one run and is only permitted in a metric"),
+                ));
             }
             _ => {}
         }
@@ -405,7 +412,7 @@ impl Parser {
             require(&argument, kind, &format!("`{name}`"))?;
             if matches!(function, Function::Min | Function::Max | Function::Quantile) && lists_runs(&argument) {
                 let message = format!(
-                    "`{name}` over runs is refused, because it depends on their number: write `mean`, `median` or `deviation`"
+                    "`{name}` over runs is not supported, because it depends on their number: write `mean`, `median` or `deviation`"
                 );
                 return Err(ExpressionError::new(column, message));
             }
@@ -432,9 +439,9 @@ impl Parser {
         let metric = self.text("a metric's name in quotation marks")?;
         let (mut from_s, mut to_s) = (f64::NEG_INFINITY, f64::INFINITY);
         if self.takes(",") {
-            from_s = self.number("the time in seconds from which on")?;
-            self.expect(",", "and the time in seconds until which")?;
-            to_s = self.number("the time in seconds until which")?;
+            from_s = self.number("the start time in seconds")?;
+            self.expect(",", "and the end time in seconds")?;
+            to_s = self.number("the end time in seconds")?;
         }
         self.expect(")", "to end `series`")?;
         let operation = Operation::Series { subject, metric, from_s, to_s };
@@ -467,7 +474,7 @@ impl Parser {
         let number = self.number("the number of an exchange or transfer, from 1")?;
         if number.fract() != 0.0 || !(1.0..=MAX_COMPLETION).contains(&number) {
             let message = format!(
-                "an exchange or transfer has no number {number}; expected an integer from 1 to {MAX_COMPLETION}"
+                "{number} is not the number of an exchange or transfer; expected an integer from 1 to {MAX_COMPLETION}"
             );
             return Err(ExpressionError::new(at, message));
         }
@@ -487,12 +494,12 @@ impl Parser {
     /// Parses `lateness("NAME")`.
     fn lateness(&mut self, column: usize) -> Parsed {
         let at = self.peek().1;
-        let name = self.text("a figure of the account of lateness in quotation marks")?;
+        let name = self.text("a lateness figure in quotation marks")?;
         if !lateness::names().any(|known| known == name) {
             let all: Vec<String> = lateness::names().collect();
             let near = suggestion(&name, all.iter().map(String::as_str));
             let message = format!(
-                "`{name}` is not a figure of the account of lateness{near}; expected {}, or one of {} with a dot and one of {}",
+                "`{name}` is not a lateness figure{near}; expected {}, or one of {} with a dot and one of {}",
                 list_of(lateness::FIGURES),
                 lateness::spreads().join(", "),
                 lateness::figures_of_spreads().join(", ")
@@ -525,7 +532,7 @@ impl Parser {
             match token {
                 Token::Text(name) if !every_run && filters.is_empty() => {
                     if let Some(instead) = instead_of(&name) {
-                        let message = format!("`{name}` over runs is refused in a claim: {instead}");
+                        let message = format!("`{name}` over runs is not supported in a claim: {instead}");
                         return Err(ExpressionError::new(column, message));
                     }
                     if !STATISTICS.contains(&name.as_str()) {
@@ -577,7 +584,7 @@ fn instead_of(statistic: &str) -> Option<&'static str> {
             "extremes depend on the number of runs; compare the mean (the mean of a count is 0 only if it is 0 in every run) or \
              the median, or bound the `deviation`",
         ),
-        "n" => Some("the rules ask for enough replications themselves"),
+        "n" => Some("verdicts already require enough replications"),
         _ => None,
     }
 }

@@ -175,8 +175,13 @@ impl PageDistributions {
 impl ObjectSpec {
     fn check(&self, number: u32) -> Result<(), ParameterError> {
         ParameterError::ensure(self.bytes > 0, "each of objects must have at least 1 byte")?;
-        let before = self.after.iter().all(|&other| other < number);
-        ParameterError::ensure(before, "the objects named by after must precede the object in the list")?;
+        if let Some(&other) = self.after.iter().find(|other| **other >= number) {
+            // Scenario files count objects from 1.
+            let (own, other) = (u64::from(number) + 1, u64::from(other) + 1);
+            let other = if own == other { "itself".to_owned() } else { format!("object {other}") };
+            let rule = format!("object {own} of objects waits for {other}: objects must wait only for earlier ones");
+            return Err(ParameterError(rule));
+        }
         let urgency = self.urgency.is_none_or(|urgency| urgency <= 7);
         ParameterError::ensure(urgency, "the urgency of objects must be from 0 to 7")?;
         let stream = self.stream.is_none_or(|stream| stream < MOST_STREAMS);

@@ -42,7 +42,7 @@ pub(super) fn wait(server: &str, stop: &AtomicBool) -> Result<(), String> {
             return Ok(());
         }
     }
-    Err(format!("{server} did not answer for {} s", PROBES / 2))
+    Err(format!("{server} did not respond within {} s", PROBES / 2))
 }
 
 /// Sends one probe and waits for its response.

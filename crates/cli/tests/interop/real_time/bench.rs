@@ -251,7 +251,7 @@ impl Called {
     pub(crate) fn new(bench: &Bench, output: Output) -> Called {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         let mut advice = String::new();
-        if errors.contains("real time is not possible here") {
+        if errors.contains("this machine does not support real time") {
             let doctor = bench.command(&["doctor"]).output().expect("doctor");
             advice = String::from_utf8_lossy(&doctor.stdout).into_owned();
         }

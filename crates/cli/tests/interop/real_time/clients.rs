@@ -55,7 +55,7 @@ fn killed_client_is_named() {
 fn killed_proxy_is_named() {
     with_one_killed("killed-proxy", "masque prox[y] ")
         .ended_with(1)
-        .said("program \"proxy\" in the background ended with signal 9 before the run did");
+        .said("program \"proxy\" (background) was killed by signal 9 before the end of the run");
 }
 
 #[test]

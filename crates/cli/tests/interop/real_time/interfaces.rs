@@ -108,10 +108,7 @@ fn peer_beyond_an_interface_communicates_with_a_program() {
 fn ordinary_user_gets_an_error_with_the_reason() {
     let bench = Bench::new("interfaces", User::Nobody);
     bench.write("server.py", SERVER);
-    bench
-        .run(&scenario("lo"))
-        .ended_with(1)
-        .said("host outside: the interface lo of this machine can stand for it only if the superuser runs this");
+    bench.run(&scenario("lo")).ended_with(1).said("host outside: cannot open the interface lo of this machine");
 }
 
 #[test]

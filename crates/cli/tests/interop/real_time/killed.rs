@@ -124,13 +124,13 @@ fn stall_of_50_ms_is_reported_and_makes_the_run_late() {
     assert!(longest >= 0.045, "{lateness}");
     assert_eq!(lateness["on_time"], false);
     let reasons = lateness["reasons"].to_string();
-    assert!(reasons.contains("stood still"), "{reasons}");
+    assert!(reasons.contains("emulator stalled"), "{reasons}");
     bench.assert_nothing_left(&Namespaces::default());
 }
 
 #[test]
 fn stall_with_a_hard_limit_has_exit_status_3() {
     let bench = Bench::new("hard-limit", User::Nobody);
-    stopped(&bench, "[real_time]\npolicy = \"hard-limit\"").ended_with(3).said("late: ").said("stood still");
+    stopped(&bench, "[real_time]\npolicy = \"hard-limit\"").ended_with(3).said("late: ").said("emulator stalled");
     bench.assert_nothing_left(&Namespaces::default());
 }

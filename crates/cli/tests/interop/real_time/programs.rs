@@ -25,7 +25,7 @@ fn failed_program_fails_the_run_with_its_last_output() {
     let bench = Bench::new("fails", User::Nobody);
     run(&bench, &probe("echo this is wrong >&2; exit 7", ""))
         .ended_with(1)
-        .said("program \"probe\" ended with exit status 7, expected exit status 0")
+        .said("program \"probe\" ended with exit status 7; expected exit status 0")
         .said("this is wrong");
 }
 
@@ -47,7 +47,7 @@ fn missing_program_is_named() {
     let bench = Bench::new("missing", User::Nobody);
     run(&bench, &hosts().entry("program", "name = 'probe', host = 'left', command = ['no-such-program']"))
         .ended_with(1)
-        .said("program \"probe\": \"no-such-program\" cannot be started: there is no such program in PATH");
+        .said("program \"probe\": cannot start \"no-such-program\": it is not in PATH");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn server_that_ends_before_it_is_ready_fails_the_run() {
     let bench = Bench::new("early", User::Nobody);
     run(&bench, &probe("exit 0", ", ready = { kind = 'tcp-port', port = 80 }, background = true"))
         .ended_with(1)
-        .said("ended before it was ready");
+        .said("before it was ready");
 }
 
 #[test]
@@ -85,17 +85,19 @@ fn program_that_waits_for_an_unready_program_fails_with_the_run() {
     let client = "name = 'client', host = 'right', command = ['true'], after = ['probe']";
     run(&bench, &server.entry("program", client))
         .ended_with(1)
-        .said("program \"client\" never started: the run ended, and \"probe\" was not ready");
+        .said("program \"client\" was not started before the end of the run, because \"probe\" was not ready");
 }
 
 #[test]
 fn program_is_ended_at_its_timeout() {
     let bench = Bench::new("endless", User::Nobody);
-    run(&bench, &probe("sleep 60", ", timeout = '500ms'")).ended_with(1).said("did not end within 500ms");
+    run(&bench, &probe("sleep 60", ", timeout = '500ms'"))
+        .ended_with(1)
+        .said("did not end within its timeout of 500ms");
     // It never listens, and the run fails before its end.
     run(&bench, &probe("trap '' TERM; while true; do sleep 1; done", ", timeout = '60s'"))
         .ended_with(1)
-        .said("program \"probe\" still ran when the run ended");
+        .said("program \"probe\" was still running at the end of the run");
 }
 
 #[test]
@@ -107,7 +109,7 @@ fn long_output_keeps_its_beginning_and_end() {
     assert!(text.starts_with("first\n1000000\n") && text.ends_with("\nlast\n"), "{} bytes", text.len());
     assert!(text.len() < 3 << 20, "{} bytes", text.len());
     let left_out = 20_000_000 + "first\n\nlast\n".len() - (2 << 20);
-    assert!(text.contains(&format!("[fullpipe: {left_out} bytes are left out here]")));
+    assert!(text.contains(&format!("[fullpipe: {left_out} bytes omitted]")));
 }
 
 /// Independently of the file name of the executable, and of another program `fullpipe` in `PATH`.

@@ -27,7 +27,10 @@ fn shell_output_is_unchanged_and_its_status_is_ignored() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "client\n");
     Called::new(&bench, output).ended_with(0);
     bench.call(&["shell", "scenario.toml", "clint"]).ended_with(2).said("did you mean \"client\"");
-    bench.call(&["shell", "scenario.toml", "client", "--", "no-such-program"]).ended_with(1).said("cannot be started");
+    bench
+        .call(&["shell", "scenario.toml", "client", "--", "no-such-program"])
+        .ended_with(1)
+        .said("cannot start \"no-such-program\"");
     bench.assert_nothing_left(&Namespaces::default());
 }
 

@@ -117,13 +117,18 @@ impl RunningKernelEndpoints {
             let flow = &scenario.flows[number];
             let told = |reason: String| format!("flow {}: {reason}", flow.name);
             let node = [flow.from, flow.to][end];
-            let host = hosts.get(&node).ok_or_else(|| told("its host is no namespace".to_owned()))?;
+            let host = hosts.get(&node).ok_or_else(|| told("its host has no network namespace".to_owned()))?;
             let role = role(scenario, number, end, directory, &shared).map_err(told)?;
             let over = over(scenario, number, flow, end).map_err(told)?;
             let contents = contents(flow, end, scenario.seed);
             let given = Arc::clone(&signal);
             let endpoint = KernelEndpoint::start(home, host, role, &over, taking(&contents), &mut listeners, given)
-                .map_err(|error| told(format!("{} cannot be played by the kernel: {error}", ["from", "to"][end])))?;
+                .map_err(|error| {
+                    told(format!(
+                        "cannot start the kernel's socket for {}_by = \"kernel\": {error}",
+                        ["from", "to"][end]
+                    ))
+                })?;
             ends.insert((number, end), (endpoint, contents));
         }
         let bounded =
@@ -259,7 +264,11 @@ fn role(
         });
     }
     // The scenario's schema accepts no other workload for the kernel.
-    let sent = match flow.workload.socket_traffic().ok_or("the kernel does not play its workload")? {
+    let sent = match flow
+        .workload
+        .socket_traffic()
+        .ok_or("the kernel does not support its workload; expected bulk or constant-rate")?
+    {
         SocketTraffic::Bulk { size_bytes, write_bytes, .. } => {
             TrafficPattern::Bulk { size_bytes, write_bytes: usize::try_from(write_bytes).unwrap_or(usize::MAX) }
         }
@@ -322,8 +331,8 @@ fn configure(
             let (host, first) = (&scenario.nodes[node.index()].name, &scenario.flows[*first].name);
             let name = &flow.name;
             return Err(format!(
-                "flows {first} and {name} ask for different settings of the kernel at {host}, which has one for all \
-                 connections: {key} = {one} and {other}"
+                "flows {first} and {name} require different kernel settings at host {host}, which has one value for all \
+                 connections: {key} = {one} and {other}; use the same ECN mode and buffers"
             ));
         }
     }

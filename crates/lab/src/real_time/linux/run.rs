@@ -215,8 +215,7 @@ fn of_interface(interface: &str, error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return error;
     }
-    let sentence =
-        format!("the interface {interface} of this machine can stand for it only if the superuser runs this: {error}");
+    let sentence = format!("cannot open the interface {interface} of this machine: {error}; run the command as root");
     io::Error::new(error.kind(), sentence)
 }
 
