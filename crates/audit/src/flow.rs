@@ -75,7 +75,8 @@ pub struct PublishedCounters {
     pub rx_bytes: u64,
     /// Packets dropped in the network.
     pub lost_packets: u64,
-    /// Times that only [`PacketAuditor`](crate::PacketAuditor) compares.
+    /// Delay and jitter sums, and first and last packet times.
+    /// Only [`PacketAuditor`](crate::PacketAuditor) checks them.
     pub times: PublishedTimes,
 }
 

@@ -854,7 +854,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Returns the packets that are queued or in flight.
+    /// Returns the number and bytes of the packets that are queued or in flight.
     pub fn remaining_packets(&self) -> RemainingPackets {
         let mut remaining = RemainingPackets::default();
         for link in &self.links {

@@ -191,7 +191,8 @@ pub fn check(tree: &Tree, path: &str, check: &mut Diagnostics) {
     }
 }
 
-/// Inserts every missing key of a table, from `inherited` if present.
+/// Inserts every missing key of a table, with its value in `inherited` or otherwise its default. If the stack is not
+/// the model, missing keys that apply only to the model get their defaults.
 pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     // The stack is first, because a flow with another stack does not inherit keys of the model.
     if let Some(stack) = inherited.and_then(|inherited| inherited.get("stack")) {

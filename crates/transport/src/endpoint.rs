@@ -212,7 +212,7 @@ impl EndpointReport {
         }
     }
 
-    /// Returns the value of the congestion control with this name; `None` if there is none.
+    /// Returns the value with this name from [`EndpointReport::control_values`]; `None` if there is none.
     pub fn control_value(&self, name: &str) -> Option<f64> {
         self.control_values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }

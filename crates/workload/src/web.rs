@@ -85,7 +85,7 @@ pub struct WebSpec {
     pub above_fold: Option<f64>,
     /// HTTP/1.1: largest number of parallel connections.
     pub connections: u32,
-    /// HTTP/2 and HTTP/3: largest number of parallel requests (the server's limit of concurrent streams).
+    /// HTTP/2 and HTTP/3: maximum number of concurrent requests (the server's limit on concurrent streams).
     pub concurrent: u32,
     /// Whether connections are kept for the next page.
     pub keep_connections: bool,

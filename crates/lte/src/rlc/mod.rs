@@ -278,7 +278,7 @@ pub struct Counters {
     pub pdus_retransmitted: u64,
     /// STATUS reports among the PDUs sent.
     pub status_pdus: u64,
-    /// Number of times that a PDU was still missing after the largest number of retransmissions.
+    /// Number of times that a PDU was still missing after the maximum number of retransmissions.
     pub retransmissions_exhausted: u64,
 }
 

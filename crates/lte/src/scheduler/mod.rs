@@ -125,7 +125,7 @@ pub type GroupSet = u32;
 /// The owner of an unassigned group.
 pub const NO_OWNER: u16 = u16::MAX;
 
-/// The channel reports of UEs that the eNB has when it schedules.
+/// The CQI reports that the eNB has from its UEs when it schedules a subframe.
 pub trait ChannelReports {
     /// Returns the CQI of the whole band, from 0 to 15; 0 if the UE must not be scheduled.
     fn wideband_cqi(&mut self, ue: u16) -> u8;

@@ -26,7 +26,7 @@ pub mod code {
     pub const FRAME_ERROR: u32 = 0x0106;
     /// The peer generates excessive load.
     pub const EXCESSIVE_LOAD: u32 = 0x0107;
-    /// An identifier is invalid.
+    /// A stream ID or push ID was used incorrectly.
     pub const ID_ERROR: u32 = 0x0108;
     /// A setting is invalid.
     pub const SETTINGS_ERROR: u32 = 0x0109;

@@ -216,7 +216,7 @@ impl StrictPriority {
         StrictPriority { classifier, limit: Limit::Unlimited, bands }
     }
 
-    /// Sets a limit of all bands together.
+    /// Sets the limit that applies to all bands together; the default is unlimited.
     #[must_use]
     pub fn with_limit(self, limit: Limit) -> Self {
         StrictPriority { limit, ..self }

@@ -20,7 +20,8 @@ pub struct NatCounters {
     pub mappings: u64,
     /// Mappings that have expired.
     pub expired: u64,
-    /// Packets from inside dropped because no port was free or the host had reached its limit.
+    /// Packets from inside dropped because no port was free or the host had reached
+    /// [`NatSpecification::ports_per_host`].
     pub exhausted: u64,
     /// TCP segments from inside dropped because they opened no connection and had no mapping.
     pub unopened: u64,

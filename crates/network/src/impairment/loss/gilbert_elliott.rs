@@ -51,7 +51,7 @@ pub struct GilbertElliott {
 
 impl GilbertElliott {
     /// Returns the mean fraction of frames in the bad state: p / (p + r), where p is `good_to_bad` and r is
-    /// `bad_to_good`.
+    /// `bad_to_good`; 0 if both are 0.
     pub fn bad_share(&self) -> f64 {
         let sum = self.good_to_bad + self.bad_to_good;
         if sum > 0.0 { self.good_to_bad / sum } else { 0.0 }
