@@ -11,8 +11,8 @@ const TABLE: Requirements = Requirements {
     table: include_str!("requirements.csv"),
     home: env!("CARGO_MANIFEST_DIR"),
     name: "quic",
-    about: "The model has no cryptography and encodes no bytes. Requirements for keys, contents of tokens, encodings and versions are \
-            omitted or marked as not applicable. Names are test functions of `crates/quic`.",
+    about: "The model has no cryptography and does not encode packets as bytes. The table omits requirements for keys, token \
+            contents, encodings and versions, or states why they are not met or do not apply. Names are test functions of `crates/quic`.",
 };
 
 #[test]

@@ -8,8 +8,8 @@ const TABLE: Requirements = Requirements {
     table: include_str!("requirements.csv"),
     home: env!("CARGO_MANIFEST_DIR"),
     name: "tcp",
-    about: "Names with a slash are scripts in `crates/tcp/tests/scripts`, with packets in, packets out and times. The others are \
-            test functions of `crates/tcp`.",
+    about: "Names with a slash are scripts in `crates/tcp/tests/scripts`, which list received and sent packets with their times. \
+            Other names are test functions of `crates/tcp`.",
 };
 
 #[test]

@@ -93,14 +93,14 @@ impl Requirements {
     fn page(&self) -> String {
         let Requirements { name, about, .. } = self;
         let mut page = format!(
-            "# Requirements of the {} RFCs\n\n*Each requirement in our own words, with the test that shows it, or the reason why it is not met or does not apply. Generated from `crates/{name}/tests/requirements.csv`.*\n\n{about}\n",
+            "# Requirements of the {} RFCs\n\n*The requirements are in our own words. Each row names the tests that verify the requirement, or states why it is not met or does not apply. This page is generated from `crates/{name}/tests/requirements.csv`.*\n\n{about}\n",
             name.to_uppercase()
         );
         let mut last = String::new();
         for row in self.rows() {
             let [rfc, section, level, requirement, verdict, evidence] = <[String; 6]>::try_from(row).unwrap();
             if rfc != last {
-                page += &format!("\n## RFC {rfc}\n\n| section | level | requirement | shown by |\n|---|---|---|---|\n");
+                page += &format!("\n## RFC {rfc}\n\n| section | level | requirement | tests or reason |\n|---|---|---|---|\n");
             }
             last = rfc;
             let shown = match verdict.as_str() {
@@ -123,7 +123,7 @@ impl Requirements {
         let stored = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             stored == self.page(),
-            "docs/{name}-requirements.md differs from the table; write it anew with\n    \
+            "docs/{name}-requirements.md differs from the table; regenerate it with\n    \
          FULLPIPE_UPDATE=1 cargo test -p fullpipe-{name} --test all requirements"
         );
     }
