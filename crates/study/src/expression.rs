@@ -33,6 +33,7 @@ mod parser;
 
 use fullpipe_archive::LINKS;
 use fullpipe_lab::metric_names;
+use std::collections::BTreeSet;
 use std::fmt;
 
 pub use parser::parse;
@@ -106,6 +107,19 @@ impl Expression {
         self.root.visit(&mut |node| {
             if let Operation::Lookup(lookup) = &node.operation {
                 found.push(lookup);
+            }
+        });
+        found
+    }
+
+    /// Returns the columns of the lookups that are the argument of `present`.
+    pub(crate) fn lookups_of_present_values(&self) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        self.root.visit(&mut |node| {
+            if let Operation::Call(Function::Present, arguments) = &node.operation
+                && let [ExpressionNode { operation: Operation::Lookup(lookup), .. }] = arguments.as_slice()
+            {
+                found.insert(lookup.column);
             }
         });
         found

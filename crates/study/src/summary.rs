@@ -922,17 +922,24 @@ impl<'a> Behind<'a> {
             }
         }
         // Points in virtual time have common random numbers, so the same replications must be complete at all of them.
-        // Points in real time are independent.
+        // Points in real time are independent. So are points that the claim reads only with `present`: each has the
+        // replications with a value there, which may be none.
         let complete = |point: usize| -> BTreeSet<usize> {
             let values: Vec<Vec<Option<f64>>> =
                 stochastic[&point].iter().map(|metric| measured.of(point, *metric)).collect();
             (0..measured.points[point].len()).filter(|run| values.iter().all(|of| of[*run].is_some())).collect()
         };
         let is_real = |point: usize| measured.is_real(point);
-        let in_virtual_time = stochastic.keys().filter(|point| !is_real(**point)).map(|point| complete(*point));
+        let columns = claim.expression.lookups_of_present_values();
+        let read_whole: BTreeSet<usize> = (claim.expression.lookups().into_iter())
+            .filter(|lookup| !columns.contains(&lookup.column))
+            .flat_map(|lookup| measured.points(lookup))
+            .collect();
+        let is_paired = |point: usize| !is_real(point) && read_whole.contains(&point);
+        let in_virtual_time = stochastic.keys().filter(|point| is_paired(**point)).map(|point| complete(*point));
         let common = in_virtual_time.reduce(|all, next| all.intersection(&next).copied().collect());
         let complete_at = |point: usize| match &common {
-            Some(common) if !is_real(point) => common.clone(),
+            Some(common) if is_paired(point) => common.clone(),
             _ => complete(point),
         };
         let mut skewed = false;
@@ -949,6 +956,9 @@ impl<'a> Behind<'a> {
             skewed |= is_skewed(&values);
             let name = if is_real(point) { format!("real-time point {point}") } else { "replications".to_owned() };
             let n = values.len();
+            if n == 0 && !is_real(point) && !is_paired(point) {
+                return PointValues::Fixed(None);
+            }
             let resamples = measured.resamples(name, n, n);
             let draws = |runs| measured.resamples(format!("published runs of point {point}"), n, runs as usize);
             let as_published = claim.published_runs.map(draws);
@@ -965,7 +975,12 @@ impl<'a> Behind<'a> {
             };
             lookups.insert(lookup.column, (lookup, values));
         }
-        let n = stochastic.keys().map(|point| complete_at(*point).len()).min();
+        let (whole, partial): (Vec<usize>, Vec<usize>) =
+            stochastic.keys().partition(|point| is_real(**point) || is_paired(**point));
+        let of_whole = whole.into_iter().map(|point| complete_at(point).len()).min();
+        // The claim is about all values at such points together.
+        let of_partial = Some(partial.into_iter().map(|point| complete_at(point).len()).sum()).filter(|n| *n > 0);
+        let n = [of_whole, of_partial].into_iter().flatten().min();
         let mixed = stochastic.keys().any(|point| measured.mixed[*point]);
         Behind { lookups, replications: Replications { n, skewed, mixed, raised: measured.study.raised } }
     }

@@ -1,4 +1,4 @@
-//! Tests of runs that fell behind real time: they count neither for a value nor for a claim.
+//! Tests of runs without a value: those that fell behind real time count neither for a value nor for a claim.
 
 use crate::common::{Fake, STUDY, Temporary, run_into, study_of, table};
 use fullpipe_study::{Study, StudyOutcome, SummaryRow, Verdict};
@@ -139,4 +139,26 @@ fn lateness_is_a_metric() {
     // In virtual time there is no lateness record.
     run_into(&study, &Fake::new(), &folder.join("virtual"), 2).expect("tables");
     assert!(table(&folder.join("virtual"), "results.csv").iter().all(|row| row["on_time"].is_empty()));
+}
+
+#[test]
+fn a_claim_over_present_values_leaves_out_points_without_any() {
+    // A metric has a value only where the run received 10 packets, which is at size 10. With `present`, the claim is about the
+    // values there, which are all equal. Without it, the claim needs a value at each of the three points.
+    let text = STUDY.replace("runs = 3", "runs = 11");
+    let claims = [("whole", "mean(metric('sizes', 'ten')) == 10"), ("present", "mean(present(metric('sizes', 'ten'))) == 10")];
+    let claims: String = claims
+        .iter()
+        .map(|(name, expression)| {
+            format!("[[claim]]\nname = \"{name}\"\ntext = \"Ten.\"\nexpression = \"{expression}\"\n")
+        })
+        .collect();
+    let metric = "[[metric]]\nname = \"ten\"\nexpression = 'rx_packets[\"bulk\"] / holds(rx_packets[\"bulk\"] == 10)'\n\
+                  experiments = [\"sizes\"]\n\n[[metric]]\nname = \"packets\"";
+    let study = study_of(&format!("{}\n{claims}", text.replacen("[[metric]]\nname = \"packets\"", metric, 1)));
+    let folder = Temporary::new("present");
+    let outcome = run_into(&study, &Fake::new(), &folder.join("out"), 2).expect("tables");
+    assert_eq!(claim(&outcome, "whole").verdict, None);
+    let row = claim(&outcome, "present");
+    assert_eq!((row.n, row.mean, row.verdict), (None, Some(1.0), Some(Verdict::Match)), "{}", row.note);
 }
