@@ -915,7 +915,7 @@ mod tests {
             .filter(|entry| unsupported_reason(&*create(entry.name, &ControlOptions::default()).unwrap()).is_some())
             .map(|entry| entry.name)
             .collect();
-        assert_eq!(refused, ["dctcp"]);
+        assert_eq!(refused, ["dctcp", "prague"]);
         let needy = Scribe {
             needs: ControlRequirements { one_way_delay: true, ..ControlRequirements::default() },
             ..Scribe::default()
