@@ -26,8 +26,8 @@
 //! The detection is version 2 of Briscoe and Ahmed, "TCP Prague Fall-back on Detection of a Classic ECN AQM", arXiv:1911.00710.
 //! Its constants, and the average before the first mark, are those of the Linux implementation (module version 0.6).
 //!
-//! **Differences.** "One round trip" after a reduction is the smoothed round-trip time, not the flight. The window may fall to
-//! two segments; there is no window below one. The score has no term for flows that the application limits.
+//! **Differences.** "One round trip" after a reduction is the smoothed round-trip time, not the flight. The window does
+//! not fall below two segments. The score has no term for flows that the application limits.
 
 use super::linux_reno::{LinuxReno, slow_start};
 use crate::component::{ControlComponent, ControlOptions, declare};
