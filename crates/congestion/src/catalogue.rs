@@ -22,7 +22,7 @@ pub const DECLARATIONS: &[Declaration] = &{
 };
 
 /// Names of controls that are reserved for later versions. This version rejects them.
-pub const PLANNED_CONTROLS: &[&str] = &["copa", "prague"];
+pub const PLANNED_CONTROLS: &[&str] = &["copa"];
 
 const KNOWN: usize = DECLARATIONS.len() + PLANNED_CONTROLS.len();
 
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(
             error("cubik").to_string(),
             "unknown congestion control `cubik`; did you mean `cubic`? (expected one of newreno, linux-reno, cubic, \
-             bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, dctcp, bbr1, bbr3)"
+             bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, dctcp, bbr1, bbr3, prague)"
         );
     }
 
@@ -199,7 +199,7 @@ mod tests {
                 error.to_string(),
                 format!(
                     "congestion control `{name}` is not in this version (expected one of newreno, linux-reno, cubic, \
-                     bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, dctcp, bbr1, bbr3)"
+                     bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, dctcp, bbr1, bbr3, prague)"
                 )
             );
         }

@@ -60,6 +60,9 @@ pub struct ControlOptions {
     /// Selects Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC: a mark reduces the window
     /// less than a loss. Other controls ignore the option.
     pub abe: bool,
+    /// Makes Prague reduce its window as a classic control does if it detects a queue with classic marking
+    /// (arXiv:1911.00710). Other controls ignore the option.
+    pub classic_ecn_fallback: bool,
     /// Seed of the random choices of the control (phases and probe intervals of BBR). Connections need different seeds
     /// to make different choices.
     pub seed: u64,

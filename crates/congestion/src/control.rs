@@ -206,6 +206,10 @@ pub struct ControlRequirements {
     pub on_sent: bool,
     /// Whether the control sets the window during fast recovery, instead of the transport.
     pub own_recovery: bool,
+    /// Whether the control sends packets as ECT(1) and responds in [`Controller::on_ack`] to the number of marks (RFC 9331). The transport sets
+    /// [`WindowState::codepoint`] to ECT(1) before the first packet. It does not call [`Controller::on_congestion`] for marks
+    /// that it counts. If the peer does not count marks, the transport sets the codepoint to ECT(0) and calls it.
+    pub l4s: bool,
     /// Whether the control implements [`Controller::on_plain_ack`].
     pub plain_acks: bool,
 }

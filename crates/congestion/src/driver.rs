@@ -19,7 +19,7 @@
 use crate::control::{Ack, CongestionEvent, Controller, PacketState, PlainAck, RecoveryExit, Timeout, WindowState};
 use crate::rate::RateSampler;
 use crate::recovery::{Recovery, RecoveryDecision};
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 
 /// A control and the state that every transport keeps for it.
 #[derive(Debug)]
@@ -35,6 +35,7 @@ pub struct Driver {
     on_sent: bool,
     paces: bool,
     own_recovery: bool,
+    l4s: bool,
     /// Whether delivery-rate samples over intervals shorter than the smallest round-trip time are used.
     short_samples: bool,
     /// Whether no delivery-rate samples are taken and the control accepts plain acknowledgments.
@@ -87,8 +88,12 @@ impl Driver {
     /// Creates the driver of a control on a path with this segment size and initial window.
     pub fn new(controller: Box<dyn Controller>, mss_bytes: u64, cwnd_bytes: u64) -> Driver {
         let signals = controller.requirements();
+        let mut control = WindowState::new(mss_bytes, cwnd_bytes);
+        if signals.l4s {
+            control.codepoint = EcnCodepoint::Ect1;
+        }
         Driver {
-            control: WindowState::new(mss_bytes, cwnd_bytes),
+            control,
             controller,
             rate: RateSampler::new(),
             round_end_bytes: 0,
@@ -96,6 +101,7 @@ impl Driver {
             on_sent: signals.on_sent,
             paces: signals.pacing,
             own_recovery: signals.own_recovery,
+            l4s: signals.l4s,
             short_samples: false,
             plain_acks: false,
             recovery: None,
@@ -148,6 +154,13 @@ impl Driver {
     #[inline(always)]
     pub fn has_own_recovery(&self) -> bool {
         self.own_recovery
+    }
+
+    /// Whether the control responds itself to the marks of this connection ([`l4s`](crate::ControlRequirements::l4s)). If the peer
+    /// does not count marks, the transport has set the codepoint to ECT(0).
+    #[inline(always)]
+    pub fn answers_marks(&self) -> bool {
+        self.l4s && self.control.codepoint == EcnCodepoint::Ect1
     }
 
     /// The newest delivery-rate sample in bits per second; 0 before the first.

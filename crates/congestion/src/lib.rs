@@ -8,7 +8,7 @@
 //! * [`controls`]: a file for each control, with its declaration ([`component`]); [`catalogue`]: the controls by name;
 //!   [`source`]: creates the controls for a flow's connections;
 //! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`lp`]; [`ledbat`]; [`dctcp`];
-//!   [`bbr1`] and [`bbr3`]: the controls;
+//!   [`bbr1`] and [`bbr3`]; [`prague`]: the controls;
 //! * [`law`], the common part of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
 //!   [`westwood`] and [`yeah`];
 //! * [`driver`], with [`rate`] and [`recovery`]: the code that every transport needs to run its control; [`rtt`] and

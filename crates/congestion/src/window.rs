@@ -105,6 +105,11 @@ impl UndoState {
         goes_back
     }
 
+    /// Discards the saved state.
+    pub(crate) fn forget(&mut self) {
+        self.saved = false;
+    }
+
     fn save(&mut self, control: &WindowState) {
         self.cwnd_bytes = control.cwnd_bytes;
         self.ssthresh_bytes = control.ssthresh_bytes;

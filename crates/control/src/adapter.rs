@@ -16,8 +16,9 @@
 //!   counts both as using the window.
 //!
 //! **Missing input**, for which [`unsupported_reason`] rejects controls that need it: the number of marked packets (the
-//! stack reports only that there are new marks), and one-way delays. The stack always sends ECT(0). It reports neither
-//! probe timeouts, which reduce no window in QUIC, nor the delay that the peer added to an acknowledgment. Round-trip
+//! stack reports only that there are new marks), and one-way delays. The stack always sends ECT(0) and ends ECN if the peer reports
+//! ECT(1), so a control cannot send L4S packets (RFC 9331). It reports neither probe timeouts, which reduce no window in
+//! QUIC, nor the delay that the peer added to an acknowledgment. Round-trip
 //! samples therefore contain this delay (at most 25 ms, for an acknowledgment of a single packet).
 //!
 //! **Output**: The stack sends while fewer bytes than the window are in flight, with a minimum window of two packets
@@ -915,7 +916,7 @@ mod tests {
             .filter(|entry| unsupported_reason(&*create(entry.name, &ControlOptions::default()).unwrap()).is_some())
             .map(|entry| entry.name)
             .collect();
-        assert_eq!(refused, ["dctcp"]);
+        assert_eq!(refused, ["dctcp", "prague"]);
         let needy = Scribe {
             needs: ControlRequirements { one_way_delay: true, ..ControlRequirements::default() },
             ..Scribe::default()

@@ -140,7 +140,7 @@ fn with_ecn(text: &str) -> fullpipe_lab::Outcome {
         if let Transport::Tcp(settings) = &mut flow.transport {
             let mut own = Tcp::clone(settings);
             own.connection.ecn = fullpipe_tcp::EcnMode::Active;
-            if own.congestion == "dctcp" {
+            if ["dctcp", "prague"].contains(&&*own.congestion) {
                 own.connection.ecn_feedback = fullpipe_tcp::EcnFeedback::Accurate;
             }
             *settings = std::sync::Arc::new(own);
@@ -152,11 +152,18 @@ fn with_ecn(text: &str) -> fullpipe_lab::Outcome {
 }
 
 #[test]
-fn dualpi2_keeps_dctcp_below_a_millisecond_with_cubic() {
+fn dualpi2_keeps_dctcp_and_prague_below_a_millisecond_with_cubic() {
     // RFC 9332 section 1.4: L4S packets wait less than 1 ms if a packet takes less (0.12 ms at 100 Mbit/s, 0.3 ms at 40), while classic
     // traffic keeps the target of appendix A, 15 ms. The wait is the smoothed round-trip time (every 10 ms from 20 s on) minus that of
     // the path, including the packet's own transmission.
-    for (count, megabits) in [(1, 40), (2, 40), (2, 100), (5, 100)] {
+    for (control, count, megabits) in [
+        ("dctcp", 1, 40),
+        ("dctcp", 2, 40),
+        ("dctcp", 2, 100),
+        ("dctcp", 5, 100),
+        ("prague", 1, 40),
+        ("prague", 2, 100),
+    ] {
         let round_trip_ms = 10;
         let text = scenario("{ kind = 'dualpi2' }", "cubic", count, megabits, round_trip_ms)
             + &format!(
@@ -167,7 +174,7 @@ fn dualpi2_keeps_dctcp_below_a_millisecond_with_cubic() {
                 from = 'source'
                 to = 'sink'
                 workload = 'bulk'
-                congestion = 'dctcp'
+                congestion = '{control}'
                 [[probe]]
                 flow = '*l*'
                 metrics = ['srtt_s']"
@@ -184,8 +191,8 @@ fn dualpi2_keeps_dctcp_below_a_millisecond_with_cubic() {
         };
         let (scalable, classic) = (waits("scalable"), waits("bulk"));
         let median = |waits: &[f64]| waits[waits.len() / 2];
-        assert!(median(&scalable) < 1.0, "{count} at {megabits}: {}", median(&scalable));
-        assert!((median(&classic) - 15.0).abs() < 0.2 * 15.0, "{count} at {megabits}: {}", median(&classic));
+        assert!(median(&scalable) < 1.0, "{count} {control} at {megabits}: {}", median(&scalable));
+        assert!((median(&classic) - 15.0).abs() < 0.2 * 15.0, "{count} {control} at {megabits}: {}", median(&classic));
         let used = mean(&outcome, "throughput_bps", 20.0) / (f64::from(megabits) * 1e6);
         assert!(used > 0.95, "{used}");
     }

@@ -66,7 +66,7 @@ fn controls() -> BTreeSet<String> {
             let flow = format!("congestion = '{name}'\nworkload = 'bulk'\n{transport}\n");
             let text = chain(link, &(flow + &probe("flow", "it", &metrics)));
             // The real stack does not count congestion marks.
-            if transport.contains("noq") && name == "dctcp" {
+            if transport.contains("noq") && ["dctcp", "prague"].contains(&name) {
                 continue;
             }
             let outcome = played(&text, "congestion", name);

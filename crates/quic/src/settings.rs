@@ -69,7 +69,7 @@ static ENDS: [SettingKey<Settings>; 3] = setting_keys! {
     /// The implementation of both ends.
     "stack": FieldKind::Choice(&choices(&STACKS)), setting => at!(stack, STACKS);
     /// Congestion control. noq always paces. It does not report the number of marked packets, so controls that need it
-    /// (`dctcp`) are rejected.
+    /// (`dctcp`, `prague`) are rejected.
     "congestion": FieldKind::Choice(CHOICES), setting => at!(congestion);
     quic::hystart(at!(hystart));
 };

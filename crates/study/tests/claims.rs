@@ -34,6 +34,10 @@ const WORDS: [(&str, f64); 22] = [
 /// Numbers in a text that are neither a bound of its claim nor a setting: the claim, the number, and its meaning.
 const BACKGROUND: &[(&str, f64, &str)] = &[
     ("buffer-sizes/bbr-deep", 95.0, "a percentile"),
+    ("l4s/l4s-delay", 99.0, "a percentile"),
+    ("l4s/l4s-delay-everywhere", 99.0, "a percentile"),
+    ("l4s/quic", 99.0, "a percentile"),
+    ("l4s/bursts", 99.0, "a percentile"),
     ("masque-delay/proxy-memory-grows", 7.0, "the interval of a metric, in seconds"),
     ("masque-delay/proxy-memory-grows", 3.0, "the interval of a metric, in seconds"),
     ("masque-mtu/overhead-of-about-3-percent", 80.0, "1280 - 1200 bytes"),

@@ -526,6 +526,9 @@ impl Sender {
         let marks = ecn.sender.marks(ack.acked_bytes, self.driver.control.mss_bytes);
         ack.ce_packets = marks.packets;
         ack.ce_bytes = marks.bytes;
+        if self.driver.answers_marks() {
+            return;
+        }
         // The window does not grow with an acknowledgment that reports a mark (RFC 3168 section 6.1.2).
         ack.in_recovery |= marks.packets > 0 && !self.driver.has_own_recovery();
         if marks.packets > 0 && self.phase == RecoveryPhase::Open && self.una > ecn.sender.answered_until {

@@ -443,7 +443,8 @@ pub(crate) static KEYS: [SettingKey<Config>; 41] = setting_keys! {
     /// Use of explicit congestion notification (RFC 3168).
     "ecn": FieldKind::Choice(&choices(&ECN)), optional BY_PRESET => at!(ecn, ECN);
     /// Form of ECN feedback. With `congestion = "dctcp"`, the default is `dctcp` (and `active` for `ecn`). With
-    /// `accurate`, DCTCP sends ECT(1), so that `dualpi2` assigns its packets to the low-latency queue.
+    /// `accurate`, DCTCP sends ECT(1), so that `dualpi2` assigns its packets to the low-latency queue. With
+    /// `congestion = "prague"`, the default is `accurate` (and `active`), and `prague` sends ECT(1).
     "ecn_feedback": FieldKind::Choice(&choices(&ECN_FEEDBACK)), optional BY_PRESET => at!(ecn_feedback, ECN_FEEDBACK);
     /// Whether the window is reduced over one round trip after a congestion mark (proportional rate reduction), as in
     /// Linux, instead of immediately.

@@ -28,6 +28,8 @@ pub struct Settings {
     pub linux_hystart: bool,
     /// Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC.
     pub abe: bool,
+    /// Whether Prague falls back if it detects classic marking.
+    pub classic_ecn_fallback: bool,
     /// Whether the client has a Fast Open cookie from the start (RFC 7413).
     pub fast_open_known: bool,
     /// Type of the client's TLS handshake (RFC 8446); `None`: no TLS.
@@ -48,6 +50,7 @@ impl Settings {
             hystart: true,
             linux_hystart: false,
             abe: false,
+            classic_ecn_fallback: false,
             fast_open_known: false,
             tls: None,
             tls_certificate_bytes: 3000,
@@ -133,7 +136,7 @@ static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
 static CONNECTION: SettingsPart<Settings, Config> =
     SettingsPart { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
 
-static ABOVE: [SettingKey<Settings>; 7] = setting_keys! {
+static ABOVE: [SettingKey<Settings>; 8] = setting_keys! {
     /// TCP Fast Open: data on the SYN (RFC 7413).
     "fast_open": FieldKind::Choice(&choices(&FAST_OPEN)), default "off" => FieldAccess {
         get: |settings, _| choice_name(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
@@ -157,6 +160,13 @@ static ABOVE: [SettingKey<Settings>; 7] = setting_keys! {
         // Absent from resolved scenarios that do not use it.
         get: |settings, _| settings.abe.then_some(ValueData::Boolean(true)),
         set: |settings, value| settings.abe = value.map_or(settings.abe, Value::boolean),
+    };
+    /// Whether `prague` reduces its window as a classic control does if it detects a queue with classic marking
+    /// (arXiv:1911.00710).
+    "classic_ecn_fallback": FieldKind::Boolean, optional "false" => FieldAccess {
+        // Absent from resolved scenarios that do not use it.
+        get: |settings, _| settings.classic_ecn_fallback.then_some(ValueData::Boolean(true)),
+        set: |settings, value| settings.classic_ecn_fallback = value.map_or(settings.classic_ecn_fallback, Value::boolean),
     };
     /// Whether the receiver closes its side when the sender has closed.
     "receiver_closes": FieldKind::Boolean, optional BY_PRESET => at!(receiver_closes);
@@ -187,6 +197,11 @@ pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     if tree.get("congestion").is_some_and(|value| value.choice() == "dctcp") {
         tree.fill("ecn", ValueData::Choice("active"));
         tree.fill("ecn_feedback", ValueData::Choice("dctcp"));
+    }
+    // A sender of ECT(1) needs accurate feedback (RFC 9331 section 4.2).
+    if tree.get("congestion").is_some_and(|value| value.choice() == "prague") {
+        tree.fill("ecn", ValueData::Choice("active"));
+        tree.fill("ecn_feedback", ValueData::Choice("accurate"));
     }
     // In ns-3 only CUBIC has HyStart, so a key here that selects the control also sets HyStart.
     let preset = own_preset.or(inherited.map(|inherited| inherited.choice("preset")));

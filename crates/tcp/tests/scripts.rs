@@ -46,6 +46,7 @@ scripts! {
         keep_alive_off keep_alive_with_data listening_to_nonsense simultaneous_close simultaneous_open
         simultaneous_open_refused three_way_handshake user_timeout user_timeout_of_a_syn user_timeout_of_probes
         window_shrinks zero_receive_window zero_window_probes;
+    rfc9331: receiver sender_with_a_classic_server sender_with_accurate_feedback;
     rfc9768: client client_with_a_classic_server feedback_of_a_marked_syn field_is_cleared late_answer_after_fall_back
         lost_syns no_cwr_after_a_reduction option_on_a_syn repeated_answer
         second_syn second_syn_of_the_other_kind server server_with_a_classic_client simultaneous_open

@@ -37,7 +37,7 @@ pub(super) static DCTCP: ControlComponent = ControlComponent {
     values: &[MetricDeclaration {
         name: "control_alpha",
         unit: "",
-        text: "its estimate of the share of marked bytes (DCTCP).",
+        text: "its estimate of the share of marked bytes (DCTCP, Prague).",
     }],
     states: &[],
     linux_name: None,

@@ -79,6 +79,11 @@ impl LinuxReno {
         self.counted_bytes = 0;
     }
 
+    /// Discards the state before the last reduction, so that it is not restored.
+    pub(crate) fn forget_undo(&mut self) {
+        self.undo.forget();
+    }
+
     /// Reduces the window to this number of bytes.
     pub(crate) fn reduce(&mut self, control: &mut WindowState, congestion: &CongestionEvent, reduced_bytes: u64) {
         self.undo.on_congestion(control, congestion);

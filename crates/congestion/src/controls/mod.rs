@@ -16,6 +16,7 @@ pub mod ledbat;
 pub mod linux_reno;
 pub mod lp;
 pub mod newreno;
+pub mod prague;
 pub mod scalable;
 pub mod vegas;
 pub mod veno;
@@ -44,4 +45,5 @@ pub static CONTROLS: &[&ControlComponent] = &[
     &dctcp::DCTCP,
     &bbr1::BBR1,
     &bbr3::BBR3,
+    &prague::PRAGUE,
 ];

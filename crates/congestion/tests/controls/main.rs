@@ -13,6 +13,7 @@ mod laws;
 mod ledbat;
 mod lp;
 mod pipe;
+mod prague;
 mod properties;
 mod reference;
 mod reno;

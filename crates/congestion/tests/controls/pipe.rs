@@ -6,7 +6,7 @@
 //! as a normal packet. The sender is that of RFC 9002 section 7: one reduction per recovery, which lasts until a packet sent
 //! after its start is acknowledged.
 
-use crate::simulator::MSS;
+use crate::simulator::{MSS, set_codepoint};
 use fullpipe_congestion::catalogue::{ControlOptions, create, initial_window_bytes};
 use fullpipe_congestion::pacing::Pacer;
 use fullpipe_congestion::rate::RateSampler;
@@ -242,7 +242,9 @@ impl Sender {
         }
         if returning.marked && self.recovery_end.is_none() && packet.number >= self.reduced_until {
             self.reduced_until = self.next_number;
-            self.reduce(now, 0, true);
+            if !self.signals.l4s {
+                self.reduce(now, 0, true);
+            }
         }
         self.tell(now, &packet.state, prior_in_flight_bytes, lost_bytes, returning.marked);
         self.update_pacing();
@@ -379,8 +381,10 @@ impl Pipe {
         let controller =
             create(name, &ControlOptions { seed, ..ControlOptions::default() }).expect("a name from the catalogue");
         let signals = controller.requirements();
+        let mut control = WindowState::new(MSS, initial_window_bytes(MSS));
+        set_codepoint(&mut control, &*controller);
         self.senders.push(Sender {
-            control: WindowState::new(MSS, initial_window_bytes(MSS)),
+            control,
             controller,
             signals,
             rtt,

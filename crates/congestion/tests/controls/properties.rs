@@ -81,7 +81,8 @@ struct Transport {
 impl Transport {
     fn new(name: &str, options: ControlOptions, mss: u64) -> Self {
         let controller = create(name, &options).expect("a name from the catalogue");
-        let control = WindowState::new(mss, fullpipe_congestion::catalogue::initial_window_bytes(mss));
+        let mut control = WindowState::new(mss, fullpipe_congestion::catalogue::initial_window_bytes(mss));
+        crate::simulator::set_codepoint(&mut control, &*controller);
         let own_recovery = controller.requirements().own_recovery;
         Transport {
             largest_bytes: control.cwnd_bytes,
@@ -156,7 +157,7 @@ impl Transport {
                     from = from.max(self.largest_bytes).max(control.mss_bytes.saturating_mul(4));
                 } else {
                     // Only a control that limits queues shrinks the window without a loss or a mark.
-                    let shrinks = ["vegas", "yeah", "lp", "ledbat"].contains(&controller.name());
+                    let shrinks = ["vegas", "yeah", "lp", "ledbat", "prague"].contains(&controller.name());
                     assert!(shrinks || control.cwnd_bytes >= before.cwnd_bytes, "an acknowledgement shrank the window");
                     assert!(!self.in_recovery || control.cwnd_bytes == before.cwnd_bytes, "growth in recovery");
                 }

@@ -5,7 +5,7 @@
 //! **The path.** 10 Mbit/s, 40 ms, packets of 1448 bytes, each of which takes s = 1.1584 ms. 34.53 packets fit into the 40 ms,
 //! 35.53 with the one in transmission. The queue holds 40 packets, including that one: of a window of 75, one is lost. While
 //! there is a queue, the round-trip time of a window w is w s. In addition, packet 9000 is lost, and all packets that arrive
-//! between 20.0 and 20.1 s, after which the sender times out. DCTCP's queue marks packets that arrive when more than 12 are
+//! between 20.0 and 20.1 s, after which the sender times out. The queue of DCTCP and Prague marks packets that arrive when more than 12 are
 //! queued.
 //!
 //! After an intended change that has been checked against the source of the control:
@@ -24,7 +24,7 @@ const HELD: f64 = 35.53;
 
 fn path(name: &str) -> Pipe {
     let mut pipe = Pipe::new(10_000_000, 40 * MSS, 1);
-    if name == "dctcp" {
+    if ["dctcp", "prague"].contains(&name) {
         pipe.bottleneck.mark_above_bytes = 12 * MSS;
     }
     pipe.add(name, Duration::from_millis(40), Instant::ZERO, 1);

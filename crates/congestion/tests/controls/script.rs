@@ -64,6 +64,7 @@ impl Script {
         let mut controller =
             create(name, &ControlOptions { seed, ..ControlOptions::default() }).expect("a name from the catalogue");
         let mut control = WindowState::new(MSS, 10 * MSS);
+        crate::simulator::set_codepoint(&mut control, &*controller);
         controller.on_established(&mut control, Instant::ZERO, Some(RTT));
         Script {
             control,

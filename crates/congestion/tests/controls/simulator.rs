@@ -3,7 +3,7 @@
 //! to the threshold, and the next acknowledgement is in congestion avoidance. A cycle between losses thus matches the formulas of
 //! the literature exactly. The mean window over time is packets per cycle divided by round trips per cycle.
 
-use fullpipe_congestion::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
+use fullpipe_congestion::{Ack, CongestionEvent, Controller, EcnCodepoint, RecoveryExit, Timeout, WindowState};
 use fullpipe_units::{Duration, Instant};
 
 /// The segment size: large enough that rounding to bytes is negligible.
@@ -34,6 +34,13 @@ pub(crate) fn instant(seconds: f64) -> Instant {
 }
 
 /// An acknowledgement of this number of bytes in the steady state of a full window.
+/// Sets the codepoint of a control that responds itself to marks, as transports do.
+pub(crate) fn set_codepoint(control: &mut WindowState, controller: &dyn Controller) {
+    if controller.requirements().l4s {
+        control.codepoint = EcnCodepoint::Ect1;
+    }
+}
+
 pub(crate) fn full_window_ack(now: Instant, acked_bytes: u64, rtt: Duration, cwnd_bytes: u64) -> Ack {
     Ack {
         now,

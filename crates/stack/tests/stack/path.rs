@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use fullpipe_stack::{Connection, ControlFactory, Datagram, RandomStreams, Settings};
 use fullpipe_transport::{CloseReason, Payload, Stream, TransportEvent};
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -42,6 +42,10 @@ pub(crate) struct Path {
     pub(crate) first: [Vec<Bytes>; 2],
     /// Sender and number of the datagram in whose middle one bit is changed.
     pub(crate) touched: Option<(usize, u64)>,
+    /// Whether the path changes ECT(0) to ECT(1).
+    pub(crate) rewrites_ect: bool,
+    /// Codepoints in order, as sent, by sender.
+    pub(crate) codepoints: [Vec<EcnCodepoint>; 2],
 }
 
 impl Path {
@@ -57,6 +61,8 @@ impl Path {
             sizes: [Vec::new(), Vec::new()],
             first: [Vec::new(), Vec::new()],
             touched: None,
+            rewrites_ect: false,
+            codepoints: [Vec::new(), Vec::new()],
         }
     }
 
@@ -69,6 +75,10 @@ impl Path {
         self.hash.update(&datagram.payload);
         self.bytes[from] += bytes;
         self.sizes[from].push(datagram.payload.len());
+        self.codepoints[from].push(datagram.codepoint);
+        if self.rewrites_ect && datagram.codepoint == EcnCodepoint::Ect0 {
+            datagram.codepoint = EcnCodepoint::Ect1;
+        }
         if self.first[from].len() < 8 {
             self.first[from].push(datagram.payload.clone());
         }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use fullpipe_congestion::catalogue::DECLARATIONS;
 use fullpipe_stack::Settings;
 use fullpipe_transport::{CloseReason, Payload, Stream};
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use proptest::prelude::*;
 
 const MS: Duration = Duration::from_millis(1);
@@ -102,13 +102,29 @@ fn bytes_are_equal_in_another_process() {
 
 #[test]
 fn every_supported_control_completes_a_transfer_with_losses() {
-    for entry in DECLARATIONS.iter().filter(|entry| entry.name != "dctcp") {
+    for entry in DECLARATIONS.iter().filter(|entry| !["dctcp", "prague"].contains(&entry.name)) {
         let mut run = transfer(&Settings::default(), entry.name, 3, 1_000_000);
         run.run(at(60_000), &mut |_, number| (number % 37 != 5).then_some(Duration::ZERO));
         assert_eq!(run.received_bytes, 1_000_000, "{}", entry.name);
         let [client, _] = &mut run.ends;
         let statistics = client.statistics();
         assert!(statistics.lost_packets > 5 && statistics.congestion_events > 0, "{} {statistics:?}", entry.name);
+    }
+}
+
+/// The stack sends ECT(0), and its validation accepts only counts of ECT(0) and CE. Counts of ECT(1) end ECN on the path. This is why
+/// it cannot carry L4S.
+#[test]
+fn ect1_in_acknowledgments_ends_ecn() {
+    for rewrites_ect in [false, true] {
+        let mut run = Transfer::new(&Settings::default(), "cubic", 1, ten_megabits(), Payload::Length(200_000));
+        run.path.rewrites_ect = rewrites_ect;
+        run.run(Instant::NEVER, &mut |_, _| Some(Duration::ZERO));
+        assert_eq!(run.received_bytes, 200_000);
+        let codepoints = &run.path.codepoints[CLIENT];
+        assert_eq!(codepoints[0], EcnCodepoint::Ect0);
+        let last = codepoints[codepoints.len() / 2];
+        assert_eq!(last, if rewrites_ect { EcnCodepoint::NotEct } else { EcnCodepoint::Ect0 });
     }
 }
 

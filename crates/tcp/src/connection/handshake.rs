@@ -166,7 +166,13 @@ impl Connection {
             _ => None,
         };
         self.plain_options = if agreed.is_some() { u8::MAX } else { self.options };
-        let counts = self.sender.driver.controller().requirements().ecn_counts;
+        let signals = self.sender.driver.controller().requirements();
+        let mut counts = signals.ecn_counts;
+        if signals.l4s && agreed.is_some_and(|agreed| agreed != EcnFeedback::Accurate) {
+            // RFC 9331 section 4.2: without accurate feedback, no packet is sent as ECT(1), and the control responds as Reno.
+            self.sender.driver.control.codepoint = EcnCodepoint::Ect0;
+            counts = false;
+        }
         self.sender.ecn = agreed.map(|agreed| {
             Box::new(EcnState {
                 receiver: EcnReceiver::new(agreed, answer.map(|_| arrived_as)),
