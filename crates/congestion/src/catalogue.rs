@@ -22,7 +22,7 @@ pub const DECLARATIONS: &[Declaration] = &{
 };
 
 /// Names that are reserved for later versions.
-pub const PLANNED_CONTROLS: &[&str] = &["copa", "prague"];
+pub const PLANNED_CONTROLS: &[&str] = &["prague"];
 
 const KNOWN: usize = DECLARATIONS.len() + PLANNED_CONTROLS.len();
 
@@ -150,7 +150,7 @@ mod tests {
     fn every_name_of_the_command_line_contract_is_listed_once() {
         // The list in the contract of the command line. Both lists have the same order.
         let contract = "newreno linux-reno cubic bic highspeed htcp hybla illinois scalable vegas veno westwood yeah \
-                        lp ledbat dctcp bbr1 bbr3 copa prague";
+                        lp ledbat copa dctcp bbr1 bbr3 prague";
         let known: Vec<_> = DECLARATIONS.iter().map(|entry| entry.name).collect();
         let (now, later): (Vec<&str>, Vec<&str>) = contract.split_whitespace().partition(|name| known.contains(name));
         assert_eq!((now, later), (known, PLANNED_CONTROLS.to_vec()));
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(
             error("cubik").to_string(),
             "unknown congestion control `cubik`; did you mean `cubic`? (expected one of newreno, linux-reno, cubic, \
-             bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, dctcp, bbr1, bbr3)"
+             bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, copa, dctcp, bbr1, bbr3)"
         );
     }
 
@@ -199,7 +199,7 @@ mod tests {
                 error.to_string(),
                 format!(
                     "congestion control `{name}` is not in this version (expected one of newreno, linux-reno, cubic, \
-                     bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, dctcp, bbr1, bbr3)"
+                     bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, copa, dctcp, bbr1, bbr3)"
                 )
             );
         }

@@ -60,6 +60,9 @@ pub struct ControlOptions {
     /// Selects Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC: a mark reduces the window less
     /// than a loss. Other controls ignore the option.
     pub abe: bool,
+    /// Keeps Copa in its default mode, without detection of competitors
+    /// ([`CopaMode::FixedDelta`](crate::copa::CopaMode::FixedDelta)). Other controls ignore the option.
+    pub copa_fixed_delta: bool,
     /// Seed of the random choices of the control (phases and probe intervals of BBR). Connections need different seeds
     /// to make different choices.
     pub seed: u64,

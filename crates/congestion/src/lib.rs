@@ -7,7 +7,7 @@
 //! * [`control`]: the trait and its data types;
 //! * [`controls`]: a file for each control, with its declaration ([`component`]); [`catalogue`]: the controls by name;
 //!   [`source`]: creates the controls for a flow's connections;
-//! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`lp`]; [`ledbat`]; [`dctcp`];
+//! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`lp`]; [`ledbat`]; [`copa`]; [`dctcp`];
 //!   [`bbr1`] and [`bbr3`]: the controls;
 //! * [`law`], the common part of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
 //!   [`westwood`] and [`yeah`];

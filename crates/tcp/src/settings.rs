@@ -28,6 +28,8 @@ pub struct Settings {
     pub linux_hystart: bool,
     /// Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC.
     pub abe: bool,
+    /// Whether Copa stays in its default mode, with a fixed delta.
+    pub copa_fixed_delta: bool,
     /// Whether the client has a Fast Open cookie from the start (RFC 7413).
     pub fast_open_known: bool,
     /// Type of the client's TLS handshake (RFC 8446); `None`: no TLS.
@@ -48,6 +50,7 @@ impl Settings {
             hystart: true,
             linux_hystart: false,
             abe: false,
+            copa_fixed_delta: false,
             fast_open_known: false,
             tls: None,
             tls_certificate_bytes: 3000,
@@ -125,6 +128,14 @@ static HYSTART_VARIANTS: [(Choice, bool); 2] = named! {
     "linux" => true;
 };
 
+/// Whether Copa has a fixed delta.
+static COPA_MODES: [(Choice, bool); 2] = named! {
+    /// Default mode only, with delta 0.5.
+    "fixed-delta" => true;
+    /// Mode detection: delta becomes smaller while others fill the queue.
+    "switching" => false;
+};
+
 static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
     /// Congestion control.
     "congestion": FieldKind::Choice(CHOICES), optional BY_PRESET => at!(congestion);
@@ -133,7 +144,7 @@ static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
 static CONNECTION: SettingsPart<Settings, Config> =
     SettingsPart { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
 
-static ABOVE: [SettingKey<Settings>; 7] = setting_keys! {
+static ABOVE: [SettingKey<Settings>; 8] = setting_keys! {
     /// TCP Fast Open: data on the SYN (RFC 7413).
     "fast_open": FieldKind::Choice(&choices(&FAST_OPEN)), default "off" => FieldAccess {
         get: |settings, _| choice_name(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
@@ -157,6 +168,12 @@ static ABOVE: [SettingKey<Settings>; 7] = setting_keys! {
         // Absent from resolved scenarios that do not use it.
         get: |settings, _| settings.abe.then_some(ValueData::Boolean(true)),
         set: |settings, value| settings.abe = value.map_or(settings.abe, Value::boolean),
+    };
+    /// Modes that `copa` may use. With `"switching"`, its mode detection can take the queue of Copa flows for a competitor.
+    "copa_mode": FieldKind::Choice(&choices(&COPA_MODES)), optional "`\"switching\"`" => FieldAccess {
+        // Absent from resolved scenarios that do not use it.
+        get: |settings, _| settings.copa_fixed_delta.then_some(ValueData::Choice("fixed-delta")),
+        set: |settings, value| set_from_choice(&mut settings.copa_fixed_delta, value, &COPA_MODES),
     };
     /// Whether the receiver closes its side when the sender has closed.
     "receiver_closes": FieldKind::Boolean, optional BY_PRESET => at!(receiver_closes);

@@ -37,7 +37,7 @@ pub(super) static LEDBAT: ControlComponent = ControlComponent {
     },
     create: |_| Box::new(Ledbat::new()),
     hystart: false,
-    values: &[declare("control_queue_delay_s", "s", "its estimate of the queue delay (LEDBAT++).")],
+    values: &[declare("control_queue_delay_s", "s", "its estimate of the queue delay (LEDBAT++, Copa).")],
     states: &["slow_start", "avoidance", "slowdown", "restart"],
     linux_name: None,
 };

@@ -3,6 +3,7 @@
 mod bbr1;
 mod bbr3;
 mod bic;
+mod copa;
 mod cubic;
 mod dctcp;
 mod highspeed;
