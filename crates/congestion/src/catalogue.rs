@@ -7,7 +7,7 @@ use fullpipe_schema::Choice;
 use fullpipe_schema::component::Declaration;
 use std::fmt;
 
-pub use crate::component::ControlOptions;
+pub use crate::component::{ControlOptions, HyStartSupport};
 pub use crate::window::initial_window_bytes;
 
 /// The declarations of all controls, in the order in which they are listed.
@@ -130,13 +130,17 @@ mod tests {
     #[test]
     fn every_entry_creates_a_control_with_its_name() {
         for component in CONTROLS {
-            for hystart in [false, true] {
-                let options = ControlOptions { hystart, ..ControlOptions::default() };
+            for (hystart, hystart_all) in [(false, false), (true, false), (false, true)] {
+                let options = ControlOptions { hystart, hystart_all, ..ControlOptions::default() };
                 let control = create(component.declaration.name, &options).expect("the name is in the catalogue");
                 assert_eq!(control.name(), component.declaration.name);
                 let mut values = Vec::new();
                 control.inspect(&mut values);
-                let with = hystart && component.hystart;
+                let with = match component.hystart {
+                    HyStartSupport::None => false,
+                    HyStartSupport::Standard => hystart || hystart_all,
+                    HyStartSupport::OnRequest => hystart_all,
+                };
                 assert_eq!(values.iter().any(|(name, _)| *name == "hystart_phase"), with);
                 for value in component.values {
                     let name = value.name.strip_prefix("control_").expect("the metric has the prefix `control_`");
@@ -204,6 +208,19 @@ mod tests {
             );
         }
         assert!(!error("cubik").later);
+    }
+
+    #[test]
+    fn hystart_is_available_for_every_loss_based_control_with_the_standard_slow_start() {
+        let with = |support| {
+            let having = CONTROLS.iter().filter(|component| component.hystart == support);
+            having.map(|component| component.declaration.name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(with(HyStartSupport::Standard), "newreno linux-reno cubic");
+        assert_eq!(with(HyStartSupport::OnRequest), "bic highspeed htcp illinois scalable veno westwood yeah");
+        // The slow start of Hybla does not double the window. The delay ends that of Vegas, TCP-LP, LEDBAT++ and Copa, a mark that of
+        // DCTCP, and the bandwidth that of BBR.
+        assert_eq!(with(HyStartSupport::None), "hybla vegas lp ledbat copa dctcp bbr1 bbr3");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The common part of window-based controls that differ from Reno only in their laws: the growth of the window per
 //! round trip, and the window after a reduction.
 //!
-//! **Model.** Slow start, up to the threshold, adds every byte acknowledged. Congestion avoidance adds the law's number
-//! of segments for each window of bytes acknowledged, but never more than slow start would add. The window grows only
-//! while it limits sending, and not in recovery. A loss, a mark or a timeout reduces the window to the value that the
+//! **Model.** Slow start, up to the threshold, adds every byte acknowledged. The first slow start can use HyStart++
+//! ([`hystart`](crate::hystart)), except in Hybla, whose slow start is not the standard one. Congestion avoidance adds the
+//! law's number of segments for each window of bytes acknowledged, but never more than slow start would add. The window
+//! grows only while it limits sending, and not in recovery. A loss, a mark or a timeout reduces the window to the value that the
 //! law returns. A spurious reduction is undone. As in Linux's Reno, growth depends on the bytes acknowledged, so
 //! delayed acknowledgments do not change it. Unlike in Linux, the window grows by bytes, not by whole segments.
 //!
@@ -11,6 +12,8 @@
 //! [`linux_reno`](crate::linux_reno). Each law states its own source.
 
 use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
+use crate::hystart::HyStart;
+use crate::linux_reno::slow_start;
 use crate::window::{self, UndoState};
 use fullpipe_units::{Duration, Instant};
 use std::fmt;
@@ -82,18 +85,28 @@ pub struct LawController<L> {
     law: L,
     /// The fraction of a byte by which the window has grown.
     fraction: f64,
+    hystart: Option<HyStart>,
     undo: UndoState,
 }
 
 impl<L: WindowLaw> LawController<L> {
     /// Creates a control with this law.
     pub fn new(law: L) -> Self {
-        LawController { law, fraction: 0.0, undo: UndoState::default() }
+        LawController { law, fraction: 0.0, hystart: None, undo: UndoState::default() }
+    }
+
+    /// Selects HyStart++ for the first slow start, if given. The law must have the standard slow start.
+    #[must_use]
+    pub fn with_hystart(self, hystart: Option<HyStart>) -> Self {
+        LawController { hystart, ..self }
     }
 
     /// Lets the window grow in slow start, up to the threshold. Returns the acknowledged bytes that remain for
     /// congestion avoidance.
-    fn slow_start(&self, control: &mut WindowState, ack: &Ack) -> u64 {
+    fn slow_start(&mut self, control: &mut WindowState, ack: &Ack) -> u64 {
+        if self.hystart.is_some() {
+            return slow_start(self.hystart.as_mut(), control, ack);
+        }
         if !ack.cwnd_limited {
             return 0;
         }
@@ -189,6 +202,9 @@ impl<L: WindowLaw> Controller for LawController<L> {
 
     fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
         self.law.inspect(out);
+        if let Some(hystart) = &self.hystart {
+            out.push(("hystart_phase", hystart.phase_number()));
+        }
     }
 }
 

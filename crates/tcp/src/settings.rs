@@ -24,6 +24,8 @@ pub struct Settings {
     pub congestion: String,
     /// HyStart++ (RFC 9406) in controls that have slow start.
     pub hystart: bool,
+    /// HyStart++ in all loss-based controls with the standard slow start.
+    pub hystart_all: bool,
     /// Whether HyStart is that of Linux.
     pub linux_hystart: bool,
     /// Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC.
@@ -48,6 +50,7 @@ impl Settings {
         Settings {
             congestion: "cubic".into(),
             hystart: true,
+            hystart_all: false,
             linux_hystart: false,
             abe: false,
             copa_fixed_delta: false,
@@ -124,7 +127,7 @@ static HYSTART_VARIANTS: [(Choice, bool); 2] = named! {
     /// HyStart++ (RFC 9406).
     "rfc" => false;
     /// HyStart of Linux's CUBIC: by acknowledgement trains and delay, then growth by a twentieth per round trip until
-    /// the first loss. `linux-reno` then has no HyStart.
+    /// the first loss. `linux-reno` then has no HyStart without `hystart_all`.
     "linux" => true;
 };
 
@@ -144,7 +147,7 @@ static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
 static CONNECTION: SettingsPart<Settings, Config> =
     SettingsPart { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
 
-static ABOVE: [SettingKey<Settings>; 8] = setting_keys! {
+static ABOVE: [SettingKey<Settings>; 9] = setting_keys! {
     /// TCP Fast Open: data on the SYN (RFC 7413).
     "fast_open": FieldKind::Choice(&choices(&FAST_OPEN)), default "off" => FieldAccess {
         get: |settings, _| choice_name(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
@@ -158,8 +161,15 @@ static ABOVE: [SettingKey<Settings>; 8] = setting_keys! {
     "tls": FieldKind::Choice(&choices(&TLS)), default "none" => at!(tls, TLS);
     /// Size of the server's certificate chain.
     "tls_certificates": FieldKind::size(0, 1 << 20), default "3000B" => at!(tls_certificate_bytes);
-    /// Whether controls with slow start use HyStart++ (RFC 9406). With the preset `ns3`, only `cubic` does by default.
+    /// Whether `newreno`, `linux-reno` and `cubic` use HyStart++ (RFC 9406). With the preset `ns3`, only `cubic` does by default.
     "hystart": FieldKind::Boolean, optional BY_PRESET => at!(hystart);
+    /// Whether all loss-based controls with the standard slow start use HyStart++ (RFC 9406), also those that `hystart` does not
+    /// affect: `bic`, `highspeed`, `htcp`, `illinois`, `scalable`, `veno`, `westwood` and `yeah`.
+    "hystart_all": FieldKind::Boolean, optional "false" => FieldAccess {
+        // Absent from resolved scenarios that do not use it.
+        get: |settings, _| settings.hystart_all.then_some(ValueData::Boolean(true)),
+        set: |settings, value| settings.hystart_all = value.map_or(settings.hystart_all, Value::boolean),
+    };
     /// Variant of HyStart.
     "hystart_variant": FieldKind::Choice(&choices(&HYSTART_VARIANTS)), default "rfc" => at!(linux_hystart, HYSTART_VARIANTS);
     /// Whether a congestion mark reduces the window less than a loss (Alternative Backoff with ECN, RFC 8511), in `newreno`,

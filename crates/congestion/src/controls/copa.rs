@@ -53,7 +53,7 @@
 //!
 //! **State** (`control_state`). 0: slow start; 1: default mode; 2: competitive mode.
 
-use crate::component::{ControlComponent, declare};
+use crate::component::{ControlComponent, HyStartSupport, declare};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
 };
@@ -75,7 +75,7 @@ pub(super) static COPA: ControlComponent = ControlComponent {
     create: |options| {
         Box::new(Copa::new(if options.copa_fixed_delta { CopaMode::FixedDelta } else { CopaMode::Switching }))
     },
-    hystart: false,
+    hystart: HyStartSupport::None,
     values: &[
         declare("control_delta", "", "its weight of delay against throughput (Copa)."),
         declare("control_velocity", "", "the factor of its window change (Copa)."),

@@ -28,7 +28,7 @@
 //!   window is full immediately after it.
 
 use super::linux_reno::slow_start;
-use crate::component::ControlComponent;
+use crate::component::{ControlComponent, HyStartSupport};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PlainAck, RecoveryExit, Timeout, WindowState,
 };
@@ -52,7 +52,7 @@ pub(super) static CUBIC: ControlComponent = ControlComponent {
         let early_growth = options.linux_hystart;
         Box::new(Cubic::new(CubicConfig { hystart, early_growth, abe: options.abe, ..CubicConfig::default() }))
     },
-    hystart: true,
+    hystart: HyStartSupport::Standard,
     values: &[],
     states: &[],
     linux_name: None,

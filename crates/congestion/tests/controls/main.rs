@@ -9,6 +9,7 @@ mod dctcp;
 mod highspeed;
 mod htcp;
 mod hybla;
+mod hystart;
 mod illinois;
 mod laws;
 mod ledbat;

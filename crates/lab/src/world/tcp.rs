@@ -56,6 +56,7 @@ impl TcpFactory {
     pub(crate) fn new(settings: &fullpipe_tcp::Settings) -> Result<Self, String> {
         let options = catalogue::ControlOptions {
             hystart: settings.hystart,
+            hystart_all: settings.hystart_all,
             linux_hystart: settings.linux_hystart,
             paced: settings.connection.pacing,
             abe: settings.abe,
