@@ -3,6 +3,7 @@
 use crate::component::ControlComponent;
 use crate::control::Controller;
 use crate::controls::CONTROLS;
+use crate::rate_limited::RateLimitedIncrease;
 use fullpipe_schema::Choice;
 use fullpipe_schema::component::Declaration;
 use std::fmt;
@@ -81,7 +82,8 @@ impl std::error::Error for UnknownControl {}
 /// assert_eq!(create("cubik", &ControlOptions::default()).unwrap_err().nearest, Some("cubic"));
 /// ```
 pub fn create(name: &str, options: &ControlOptions) -> Result<Box<dyn Controller>, UnknownControl> {
-    Ok((find_component(name).ok_or_else(|| unknown(name))?.create)(options))
+    let control = (find_component(name).ok_or_else(|| unknown(name))?.create)(options);
+    Ok(if options.rate_limited_increase { RateLimitedIncrease::wrap(control) } else { control })
 }
 
 /// The component with this name; `None` for a control that the user's program defines.

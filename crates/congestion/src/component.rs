@@ -92,6 +92,8 @@ pub struct ControlOptions {
     /// Selects Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC: a mark reduces the window less
     /// than a loss. Other controls ignore the option.
     pub abe: bool,
+    /// Selects rate-limited increase ([`rate_limited`](crate::rate_limited)) in controls that set a window, not a rate.
+    pub rate_limited_increase: bool,
     /// Keeps Copa in its default mode, without detection of competitors
     /// ([`CopaMode::FixedDelta`](crate::copa::CopaMode::FixedDelta)). Other controls ignore the option.
     pub copa_fixed_delta: bool,

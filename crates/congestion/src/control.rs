@@ -255,6 +255,14 @@ pub trait Controller: std::fmt::Debug + Send {
     /// Called when the path or the segment size changes; `control.mss_bytes` is the new size.
     fn on_path_change(&mut self, _control: &mut WindowState, _now: Instant) {}
 
+    /// The largest window to which the control grows from `flight_bytes` by acknowledgments of `flight_bytes` (the function `limit` of
+    /// draft-ietf-ccwg-ratelimited-increase): by default, twice that in slow start, and one segment more in congestion
+    /// avoidance. Called after [`Controller::on_ack`] with the same acknowledgment, only with
+    /// [`rate_limited`](crate::rate_limited).
+    fn growth_limit_bytes(&self, control: &WindowState, _ack: &Ack, flight_bytes: u64, in_slow_start: bool) -> u64 {
+        flight_bytes.saturating_add(if in_slow_start { flight_bytes } else { control.mss_bytes })
+    }
+
     /// Appends named internal values ("state", "w_max_bytes", ...) to `out`, for time series.
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }

@@ -85,6 +85,8 @@ pub struct LawController<L> {
     law: L,
     /// The fraction of a byte by which the window has grown.
     fraction: f64,
+    /// The law's increase at the last acknowledgment in congestion avoidance.
+    increase_bytes: f64,
     hystart: Option<HyStart>,
     undo: UndoState,
 }
@@ -92,7 +94,7 @@ pub struct LawController<L> {
 impl<L: WindowLaw> LawController<L> {
     /// Creates a control with this law.
     pub fn new(law: L) -> Self {
-        LawController { law, fraction: 0.0, hystart: None, undo: UndoState::default() }
+        LawController { law, fraction: 0.0, increase_bytes: 0.0, hystart: None, undo: UndoState::default() }
     }
 
     /// Selects HyStart++ for the first slow start, if given. The law must have the standard slow start.
@@ -129,8 +131,8 @@ impl<L: WindowLaw> LawController<L> {
         let mss = window::segment(control);
         control.cwnd_bytes = control.cwnd_bytes.max(mss);
         let share = (acked_bytes as f64 / control.cwnd_bytes as f64).min(1.0);
-        let increase_bytes = self.law.increase_segments(control, ack) * mss as f64;
-        let earned = increase_bytes * share + self.fraction;
+        self.increase_bytes = self.law.increase_segments(control, ack) * mss as f64;
+        let earned = self.increase_bytes * share + self.fraction;
         let whole = (earned as u64).min(self.most_bytes(acked_bytes));
         control.cwnd_bytes = control.cwnd_bytes.saturating_add(whole);
         self.fraction = (earned - whole as f64).clamp(0.0, 1.0);
@@ -198,6 +200,12 @@ impl<L: WindowLaw> Controller for LawController<L> {
 
     fn on_path_change(&mut self, control: &mut WindowState, _now: Instant) {
         window::resize(control);
+    }
+
+    fn growth_limit_bytes(&self, _control: &WindowState, _ack: &Ack, flight_bytes: u64, in_slow_start: bool) -> u64 {
+        let most = self.most_bytes(flight_bytes);
+        // `as` saturates.
+        flight_bytes.saturating_add(if in_slow_start { most } else { most.min(self.increase_bytes.ceil() as u64) })
     }
 
     fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {

@@ -11,6 +11,7 @@
 //!   [`bbr1`] and [`bbr3`]: the controls;
 //! * [`law`], the common part of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
 //!   [`westwood`] and [`yeah`];
+//! * [`rate_limited`]: the growth of a window that does not limit sending;
 //! * [`driver`], with [`rate`] and [`recovery`]: the code that every transport needs to run its control; [`rtt`] and
 //!   [`pacing`]: round-trip time estimation and pacing.
 
@@ -24,6 +25,7 @@ pub mod hystart;
 pub mod law;
 pub mod pacing;
 pub mod rate;
+pub mod rate_limited;
 pub mod recovery;
 pub mod rtt;
 pub mod source;

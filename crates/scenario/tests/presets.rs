@@ -87,6 +87,7 @@ fn presets_have_the_documented_values() {
         hystart_all: false,
         linux_hystart: false,
         abe: false,
+        rate_limited_increase: false,
         copa_fixed_delta: false,
         fast_open_known: false,
         tls: None,
@@ -146,6 +147,7 @@ fn presets_have_the_documented_values() {
         hystart_all: false,
         linux_hystart: false,
         abe: false,
+        rate_limited_increase: false,
         copa_fixed_delta: false,
         fast_open_known: false,
         tls: None,
@@ -252,7 +254,7 @@ fn each_setting_sets_its_own_field() {
     let plain = good(&format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n")).scenario.flows.remove(0);
     let plain = self::tcp(&plain);
     type Change = fn(&mut Tcp);
-    let changes: [(&str, Change); 38] = [
+    let changes: [(&str, Change); 39] = [
         ("mss = 1001", |tcp| tcp.connection.mss_bytes = 1001),
         ("initial_receive_window = 1002", |tcp| tcp.connection.initial_receive_window_bytes = Some(1002)),
         ("sack = false", |tcp| tcp.connection.sack = false),
@@ -291,6 +293,7 @@ fn each_setting_sets_its_own_field() {
         ("proportional_ecn_reduction = false", |tcp| tcp.connection.proportional_ecn_reduction = false),
         ("abe = true", |tcp| tcp.abe = true),
         ("hystart_all = true", |tcp| tcp.hystart_all = true),
+        ("rate_limited_increase = true", |tcp| tcp.rate_limited_increase = true),
         ("copa_mode = 'fixed-delta'", |tcp| tcp.copa_fixed_delta = true),
         ("pacing = true", |tcp| tcp.connection.pacing = true),
         ("fast_open = 'ask'", |tcp| tcp.connection.fast_open = true),

@@ -30,6 +30,8 @@ pub struct Settings {
     pub linux_hystart: bool,
     /// Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC.
     pub abe: bool,
+    /// Rate-limited increase (draft-ietf-ccwg-ratelimited-increase).
+    pub rate_limited_increase: bool,
     /// Whether Copa stays in its default mode, with a fixed delta.
     pub copa_fixed_delta: bool,
     /// Whether the client has a Fast Open cookie from the start (RFC 7413).
@@ -53,6 +55,7 @@ impl Settings {
             hystart_all: false,
             linux_hystart: false,
             abe: false,
+            rate_limited_increase: false,
             copa_fixed_delta: false,
             fast_open_known: false,
             tls: None,
@@ -147,7 +150,7 @@ static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
 static CONNECTION: SettingsPart<Settings, Config> =
     SettingsPart { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
 
-static ABOVE: [SettingKey<Settings>; 9] = setting_keys! {
+static ABOVE: [SettingKey<Settings>; 10] = setting_keys! {
     /// TCP Fast Open: data on the SYN (RFC 7413).
     "fast_open": FieldKind::Choice(&choices(&FAST_OPEN)), default "off" => FieldAccess {
         get: |settings, _| choice_name(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
@@ -178,6 +181,14 @@ static ABOVE: [SettingKey<Settings>; 9] = setting_keys! {
         // Absent from resolved scenarios that do not use it.
         get: |settings, _| settings.abe.then_some(ValueData::Boolean(true)),
         set: |settings, value| settings.abe = value.map_or(settings.abe, Value::boolean),
+    };
+    /// Whether the window also grows while the application or flow control limits sending, at most to the window that one round trip
+    /// with the largest flight so far would reach (draft-ietf-ccwg-ratelimited-increase). Without it, the window grows only while
+    /// it limits sending, and in `newreno` always. `copa` and BBR do not use it.
+    "rate_limited_increase": FieldKind::Boolean, optional "false" => FieldAccess {
+        // Absent from resolved scenarios that do not use it.
+        get: |settings, _| settings.rate_limited_increase.then_some(ValueData::Boolean(true)),
+        set: |settings, value| settings.rate_limited_increase = value.map_or(settings.rate_limited_increase, Value::boolean),
     };
     /// Modes that `copa` may use. With `"switching"`, its mode detection can take the queue of Copa flows for a competitor.
     "copa_mode": FieldKind::Choice(&choices(&COPA_MODES)), optional "`\"switching\"`" => FieldAccess {

@@ -354,6 +354,18 @@ impl Controller for Cubic {
         self.curve.epoch_at = Instant::NEVER;
     }
 
+    fn growth_limit_bytes(&self, control: &WindowState, ack: &Ack, flight_bytes: u64, in_slow_start: bool) -> u64 {
+        if in_slow_start {
+            return flight_bytes.saturating_mul(2);
+        }
+        let (flight, mss) = (flight_bytes as f64, window::segment(control) as f64);
+        // The target one round trip ahead, or Reno's increase, or that of Linux before the first reduction.
+        let elapsed = ack.now.saturating_since(self.curve.epoch_at);
+        let target = self.curve.window_bytes(elapsed.saturating_add(ack.smoothed_rtt), mss).clamp(flight, 1.5 * flight);
+        let early = if self.early_growth && self.w_max_unknown { 1.05 * flight } else { 0.0 };
+        target.max(flight + mss).max(early) as u64
+    }
+
     fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
         out.push(("w_max_bytes", self.curve.w_max_bytes));
         out.push(("w_est_bytes", self.curve.w_est_bytes));

@@ -16,6 +16,7 @@ mod ledbat;
 mod lp;
 mod pipe;
 mod properties;
+mod rate_limited;
 mod reference;
 mod reno;
 mod scalable;

@@ -60,6 +60,7 @@ impl TcpFactory {
             linux_hystart: settings.linux_hystart,
             paced: settings.connection.pacing,
             abe: settings.abe,
+            rate_limited_increase: settings.rate_limited_increase,
             copa_fixed_delta: settings.copa_fixed_delta,
             // RFC 9331 section 4.2: a sender of ECT(1) needs accurate ECN feedback.
             ect1: settings.connection.ecn_feedback == fullpipe_tcp::EcnFeedback::Accurate,
