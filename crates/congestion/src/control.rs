@@ -263,6 +263,10 @@ pub trait Controller: std::fmt::Debug + Send {
         flight_bytes.saturating_add(if in_slow_start { flight_bytes } else { control.mss_bytes })
     }
 
+    /// Called when the limit of [`Controller::growth_limit_bytes`] has lowered the window that [`Controller::on_ack`] set. A control
+    /// that computes its window from an estimate lowers the estimate too.
+    fn on_growth_limited(&mut self, _control: &WindowState) {}
+
     /// Appends named internal values ("state", "w_max_bytes", ...) to `out`, for time series.
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }

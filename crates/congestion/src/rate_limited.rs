@@ -85,7 +85,11 @@ impl Controller for RateLimitedIncrease {
         self.inner.on_ack(control, &Ack { cwnd_limited: true, ..ack.clone() });
         if control.cwnd_bytes > before_bytes {
             let limit = self.inner.growth_limit_bytes(control, ack, self.largest_flight_bytes, in_slow_start);
-            control.cwnd_bytes = control.cwnd_bytes.min(limit.max(before_bytes));
+            let limit = limit.max(before_bytes);
+            if control.cwnd_bytes > limit {
+                control.cwnd_bytes = limit;
+                self.inner.on_growth_limited(control);
+            }
         }
         self.observe(control);
     }
@@ -125,6 +129,10 @@ impl Controller for RateLimitedIncrease {
 
     fn growth_limit_bytes(&self, control: &WindowState, ack: &Ack, flight_bytes: u64, in_slow_start: bool) -> u64 {
         self.inner.growth_limit_bytes(control, ack, flight_bytes, in_slow_start)
+    }
+
+    fn on_growth_limited(&mut self, control: &WindowState) {
+        self.inner.on_growth_limited(control);
     }
 
     fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {

@@ -366,6 +366,12 @@ impl Controller for Cubic {
         target.max(flight + mss).max(early) as u64
     }
 
+    fn on_growth_limited(&mut self, control: &WindowState) {
+        // Reno's window would be limited too. Otherwise, the window would jump to the estimate when the limit rises.
+        self.curve.w_est_bytes = self.curve.w_est_bytes.min(control.cwnd_bytes as f64);
+        self.fraction = 0.0;
+    }
+
     fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
         out.push(("w_max_bytes", self.curve.w_max_bytes));
         out.push(("w_est_bytes", self.curve.w_est_bytes));

@@ -167,6 +167,18 @@ fn cubic_adds_at_most_half_of_the_flight() {
 }
 
 #[test]
+fn cubic_does_not_jump_when_the_limit_rises() {
+    // A second with the limit of 21 segments: 80 acknowledgments are four windows, in which Reno's estimate would have grown by up to four.
+    let mut sender = Sender::avoiding("cubic", true, 100, 20);
+    sender.rounds(10, 8);
+    assert!(sender.control.cwnd_bytes <= 21_000, "{}", sender.control.cwnd_bytes);
+    let before = sender.control.cwnd_bytes;
+    sender.send(40);
+    sender.round(1);
+    assert!(sender.control.cwnd_bytes <= before + SMSS, "{} after {before}", sender.control.cwnd_bytes);
+}
+
+#[test]
 fn a_reduction_resets_the_largest_flight() {
     let mut sender = Sender::avoiding("linux-reno", true, 100, 20);
     sender.mark();
