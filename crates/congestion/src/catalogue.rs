@@ -3,11 +3,12 @@
 use crate::component::ControlComponent;
 use crate::control::Controller;
 use crate::controls::CONTROLS;
+use crate::rate_limited::RateLimitedIncrease;
 use fullpipe_schema::Choice;
 use fullpipe_schema::component::Declaration;
 use std::fmt;
 
-pub use crate::component::ControlOptions;
+pub use crate::component::{ControlOptions, HyStartSupport};
 pub use crate::window::initial_window_bytes;
 
 /// The declarations of all controls, in the order in which they are listed.
@@ -21,21 +22,12 @@ pub const DECLARATIONS: &[Declaration] = &{
     list
 };
 
-/// Names of controls that are reserved for later versions. This version rejects them.
-pub const PLANNED_CONTROLS: &[&str] = &["copa"];
-
-const KNOWN: usize = DECLARATIONS.len() + PLANNED_CONTROLS.len();
-
-/// The names that a scenario file can use: the available controls, and the reserved names ([`PLANNED_CONTROLS`]).
+/// The names of controls that a scenario file can use.
 pub const CHOICES: &[Choice] = &{
-    let mut list = [Choice::reserved(""); KNOWN];
+    let mut list = [DECLARATIONS[0].choice(); DECLARATIONS.len()];
     let mut n = 0;
-    while n < KNOWN {
-        list[n] = if n < DECLARATIONS.len() {
-            DECLARATIONS[n].choice()
-        } else {
-            Choice::reserved(PLANNED_CONTROLS[n - DECLARATIONS.len()])
-        };
+    while n < DECLARATIONS.len() {
+        list[n] = DECLARATIONS[n].choice();
         n += 1;
     }
     list
@@ -46,21 +38,15 @@ pub const CHOICES: &[Choice] = &{
 pub struct UnknownControl {
     /// The name that was requested.
     pub found: String,
-    /// The most similar name in `known`; `None` if no name is similar or the name is reserved.
+    /// The most similar name in `known`; `None` if no name is similar.
     pub nearest: Option<&'static str>,
     /// The names of all controls in this version.
     pub known: Vec<&'static str>,
-    /// Whether the name is one of [`PLANNED_CONTROLS`].
-    pub later: bool,
 }
 
 impl fmt::Display for UnknownControl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.later {
-            write!(formatter, "congestion control `{}` is not in this version", self.found)?;
-        } else {
-            write!(formatter, "unknown congestion control `{}`", self.found)?;
-        }
+        write!(formatter, "unknown congestion control `{}`", self.found)?;
         if let Some(nearest) = self.nearest {
             write!(formatter, "; did you mean `{nearest}`?")?;
         }
@@ -81,7 +67,8 @@ impl std::error::Error for UnknownControl {}
 /// assert_eq!(create("cubik", &ControlOptions::default()).unwrap_err().nearest, Some("cubic"));
 /// ```
 pub fn create(name: &str, options: &ControlOptions) -> Result<Box<dyn Controller>, UnknownControl> {
-    Ok((find_component(name).ok_or_else(|| unknown(name))?.create)(options))
+    let control = (find_component(name).ok_or_else(|| unknown(name))?.create)(options);
+    Ok(if options.rate_limited_increase { RateLimitedIncrease::wrap(control) } else { control })
 }
 
 /// Returns the component with this name; `None` if the catalogue does not contain the name.
@@ -96,19 +83,18 @@ pub fn linux_name(name: &str) -> &str {
 }
 
 fn unknown(name: &str) -> UnknownControl {
-    let later = PLANNED_CONTROLS.contains(&name);
     let known: Vec<&'static str> = DECLARATIONS.iter().map(|entry| entry.name).collect();
-    // A reserved name gets no suggestion. Otherwise, a name is similar if it is part of a known name, or if up to a
+    // A name is similar if it is part of a known name, or if up to a
     // third of its letters differ. In a short name, up to two letters may differ, but not all.
     let letters = name.chars().count();
     let most = (letters / 3).max(2);
     let nearest = known
         .iter()
         .map(|candidate| (!(letters >= 3 && candidate.contains(name)), distance(name, candidate), *candidate))
-        .filter(|(no_part, distance, _)| !later && (!no_part || *distance <= most && *distance < letters))
+        .filter(|(no_part, distance, _)| !no_part || *distance <= most && *distance < letters)
         .min()
         .map(|(_, _, candidate)| candidate);
-    UnknownControl { found: name.to_owned(), nearest, known, later }
+    UnknownControl { found: name.to_owned(), nearest, known }
 }
 
 /// The number of letters to insert, delete or replace to convert one word into the other (Levenshtein 1966). Case and
@@ -130,13 +116,17 @@ mod tests {
     #[test]
     fn every_entry_creates_a_control_with_its_name() {
         for component in CONTROLS {
-            for hystart in [false, true] {
-                let options = ControlOptions { hystart, ..ControlOptions::default() };
+            for (hystart, hystart_all) in [(false, false), (true, false), (false, true)] {
+                let options = ControlOptions { hystart, hystart_all, ..ControlOptions::default() };
                 let control = create(component.declaration.name, &options).expect("the name is in the catalogue");
                 assert_eq!(control.name(), component.declaration.name);
                 let mut values = Vec::new();
                 control.inspect(&mut values);
-                let with = hystart && component.hystart;
+                let with = match component.hystart {
+                    HyStartSupport::None => false,
+                    HyStartSupport::Standard => hystart || hystart_all,
+                    HyStartSupport::OnRequest => hystart_all,
+                };
                 assert_eq!(values.iter().any(|(name, _)| *name == "hystart_phase"), with);
                 for value in component.values {
                     let name = value.name.strip_prefix("control_").expect("the metric has the prefix `control_`");
@@ -150,10 +140,9 @@ mod tests {
     fn every_name_of_the_command_line_contract_is_listed_once() {
         // The list in the contract of the command line. Both lists have the same order.
         let contract = "newreno linux-reno cubic bic highspeed htcp hybla illinois scalable vegas veno westwood yeah \
-                        lp ledbat dctcp bbr1 bbr3 copa prague";
+                        lp ledbat copa dctcp bbr1 bbr3 prague";
         let known: Vec<_> = DECLARATIONS.iter().map(|entry| entry.name).collect();
-        let (now, later): (Vec<&str>, Vec<&str>) = contract.split_whitespace().partition(|name| known.contains(name));
-        assert_eq!((now, later), (known, PLANNED_CONTROLS.to_vec()));
+        assert_eq!(contract.split_whitespace().collect::<Vec<_>>(), known);
     }
 
     fn error(name: &str) -> UnknownControl {
@@ -186,24 +175,21 @@ mod tests {
         assert_eq!(
             error("cubik").to_string(),
             "unknown congestion control `cubik`; did you mean `cubic`? (expected one of newreno, linux-reno, cubic, \
-             bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, dctcp, bbr1, bbr3, prague)"
+             bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, copa, dctcp, bbr1, bbr3, prague)"
         );
     }
 
     #[test]
-    fn a_name_of_a_later_version_is_reported_as_such() {
-        for name in PLANNED_CONTROLS {
-            let error = error(name);
-            assert!(error.later && error.nearest.is_none());
-            assert_eq!(
-                error.to_string(),
-                format!(
-                    "congestion control `{name}` is not in this version (expected one of newreno, linux-reno, cubic, \
-                     bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, lp, ledbat, dctcp, bbr1, bbr3, prague)"
-                )
-            );
-        }
-        assert!(!error("cubik").later);
+    fn hystart_is_available_for_every_loss_based_control_with_the_standard_slow_start() {
+        let with = |support| {
+            let having = CONTROLS.iter().filter(|component| component.hystart == support);
+            having.map(|component| component.declaration.name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(with(HyStartSupport::Standard), "newreno linux-reno cubic");
+        assert_eq!(with(HyStartSupport::OnRequest), "bic highspeed htcp illinois scalable veno westwood yeah");
+        // The slow start of Hybla does not double the window. The delay ends that of Vegas, TCP-LP, LEDBAT++ and Copa, a mark that of
+        // DCTCP and Prague, and the bandwidth that of BBR.
+        assert_eq!(with(HyStartSupport::None), "hybla vegas lp ledbat copa dctcp bbr1 bbr3 prague");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::control::Controller;
 use crate::hystart::HyStart;
+use crate::law::{LawController, WindowLaw};
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::metric::MetricDeclaration;
 use std::fmt;
@@ -12,9 +13,8 @@ pub struct ControlComponent {
     pub declaration: Declaration,
     /// Creates a control for one connection.
     pub create: fn(&ControlOptions) -> Box<dyn Controller>,
-    /// Whether the first slow start of the control can use HyStart++ ([`ControlOptions::hystart`]). Other controls
-    /// ignore the option.
-    pub hystart: bool,
+    /// Whether the first slow start of the control can use HyStart++.
+    pub hystart: HyStartSupport,
     /// The values of [`Controller::inspect`] that a probe can sample. The name of each begins with `control_`.
     pub values: &'static [MetricDeclaration],
     /// The qlog names of the states, indexed by the value of `state` in [`Controller::inspect`]. Empty if the control
@@ -27,8 +27,36 @@ pub struct ControlComponent {
 impl ControlComponent {
     /// Declares a control without HyStart++, states or values for probes, and with the same name in Linux.
     pub const fn new(declaration: Declaration, create: fn(&ControlOptions) -> Box<dyn Controller>) -> Self {
-        ControlComponent { declaration, create, hystart: false, values: &[], states: &[], linux_name: None }
+        ControlComponent {
+            declaration,
+            create,
+            hystart: HyStartSupport::None,
+            values: &[],
+            states: &[],
+            linux_name: None,
+        }
     }
+
+    /// Declares a control of the family [`law`](crate::law) whose slow start is the standard one, so that it can use HyStart++.
+    pub(crate) const fn with_law<L: WindowLaw + Default + 'static>(declaration: Declaration) -> Self {
+        ControlComponent {
+            hystart: HyStartSupport::OnRequest,
+            ..ControlComponent::new(declaration, |options| {
+                Box::new(LawController::<L>::default().with_hystart(options.requested_hystart()))
+            })
+        }
+    }
+}
+
+/// Whether and by which option the first slow start of a control uses HyStart++ (RFC 9406).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HyStartSupport {
+    /// Never. Its slow start is not the standard one, or it has its own end, by delay or marks.
+    None,
+    /// With [`ControlOptions::hystart`] or [`ControlOptions::hystart_all`].
+    Standard,
+    /// Only with [`ControlOptions::hystart_all`].
+    OnRequest,
 }
 
 /// Declares a value for probes.
@@ -45,11 +73,15 @@ impl fmt::Debug for ControlComponent {
 /// Options of a new control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControlOptions {
-    /// Enables HyStart++ (RFC 9406) in the first slow start of controls that support it
-    /// ([`ControlComponent::hystart`]).
+    /// Enables HyStart++ (RFC 9406) in the first slow start of NewReno, Linux's Reno and CUBIC
+    /// ([`HyStartSupport::Standard`]).
     pub hystart: bool,
+    /// Enables HyStart++ in the first slow start of all loss-based controls with the standard slow start
+    /// ([`HyStartSupport::Standard`] and [`HyStartSupport::OnRequest`]).
+    pub hystart_all: bool,
     /// Selects the behavior of Linux. CUBIC then uses Linux's HyStart, and Linux's window growth after slow start
-    /// ([`CubicConfig::early_growth`](crate::cubic::CubicConfig::early_growth)). `linux-reno` then uses no HyStart.
+    /// ([`CubicConfig::early_growth`](crate::cubic::CubicConfig::early_growth)). `linux-reno` then uses no HyStart, unless
+    /// [`ControlOptions::hystart_all`] is set.
     pub linux_hystart: bool,
     /// Whether the transport paces packets. If so, HyStart++ does not limit the window growth per acknowledgment.
     pub paced: bool,
@@ -63,14 +95,24 @@ pub struct ControlOptions {
     /// Makes Prague reduce its window as a classic control does if it detects a queue with classic marking
     /// (arXiv:1911.00710). Other controls ignore the option.
     pub classic_ecn_fallback: bool,
+    /// Selects rate-limited increase ([`rate_limited`](crate::rate_limited)) in controls that set a window, not a rate.
+    pub rate_limited_increase: bool,
+    /// Keeps Copa in its default mode, without detection of competitors
+    /// ([`CopaMode::FixedDelta`](crate::copa::CopaMode::FixedDelta)). Other controls ignore the option.
+    pub copa_fixed_delta: bool,
     /// Seed of the random choices of the control (phases and probe intervals of BBR). Connections need different seeds
     /// to make different choices.
     pub seed: u64,
 }
 
 impl ControlOptions {
-    /// The HyStart++ of RFC 9406, if the options enable it.
+    /// The HyStart++ of RFC 9406 for [`HyStartSupport::Standard`], if the options enable it.
     pub(crate) fn standard_hystart(&self) -> Option<HyStart> {
-        self.hystart.then(|| HyStart::new(self.paced))
+        (self.hystart || self.hystart_all).then(|| HyStart::new(self.paced))
+    }
+
+    /// The HyStart++ of RFC 9406 for [`HyStartSupport::OnRequest`], if the options enable it.
+    pub(crate) fn requested_hystart(&self) -> Option<HyStart> {
+        self.hystart_all.then(|| HyStart::new(self.paced))
     }
 }

@@ -261,6 +261,18 @@ pub trait Controller: std::fmt::Debug + Send {
     /// Called when the path or the segment size changes; `control.mss_bytes` is the new size.
     fn on_path_change(&mut self, _control: &mut WindowState, _now: Instant) {}
 
+    /// The largest window to which the control grows from `flight_bytes` by acknowledgments of `flight_bytes` (the function `limit` of
+    /// draft-ietf-ccwg-ratelimited-increase): by default, twice that in slow start, and one segment more in congestion
+    /// avoidance. Called after [`Controller::on_ack`] with the same acknowledgment, only with
+    /// [`rate_limited`](crate::rate_limited).
+    fn growth_limit_bytes(&self, control: &WindowState, _ack: &Ack, flight_bytes: u64, in_slow_start: bool) -> u64 {
+        flight_bytes.saturating_add(if in_slow_start { flight_bytes } else { control.mss_bytes })
+    }
+
+    /// Called when the limit of [`Controller::growth_limit_bytes`] has lowered the window that [`Controller::on_ack`] set. A control
+    /// that computes its window from an estimate lowers the estimate too.
+    fn on_growth_limited(&mut self, _control: &WindowState) {}
+
     /// Appends named internal values ("state", "w_max_bytes", ...) to `out`, for time series.
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }

@@ -1,9 +1,10 @@
 //! The common part of window-based controls that differ from Reno only in their laws: the growth of the window per
 //! round trip, and the window after a reduction.
 //!
-//! **Model.** Slow start, up to the threshold, adds every byte acknowledged. Congestion avoidance adds the law's number
-//! of segments for each window of bytes acknowledged, but never more than slow start would add. The window grows only
-//! while it limits sending, and not in recovery. A loss, a mark or a timeout reduces the window to the value that the
+//! **Model.** Slow start, up to the threshold, adds every byte acknowledged. The first slow start can use HyStart++
+//! ([`hystart`](crate::hystart)), except in Hybla, whose slow start is not the standard one. Congestion avoidance adds the
+//! law's number of segments for each window of bytes acknowledged, but never more than slow start would add. The window
+//! grows only while it limits sending, and not in recovery. A loss, a mark or a timeout reduces the window to the value that the
 //! law returns. A spurious reduction is undone. As in Linux's Reno, growth depends on the bytes acknowledged, so
 //! delayed acknowledgments do not change it. Unlike in Linux, the window grows by bytes, not by whole segments.
 //!
@@ -11,6 +12,8 @@
 //! [`linux_reno`](crate::linux_reno). Each law states its own source.
 
 use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
+use crate::hystart::HyStart;
+use crate::linux_reno::slow_start;
 use crate::window::{self, UndoState};
 use fullpipe_units::{Duration, Instant};
 use std::fmt;
@@ -83,18 +86,30 @@ pub struct LawController<L> {
     law: L,
     /// The fraction of a byte by which the window has grown.
     fraction: f64,
+    /// The law's increase at the last acknowledgment in congestion avoidance.
+    increase_bytes: f64,
+    hystart: Option<HyStart>,
     undo: UndoState,
 }
 
 impl<L: WindowLaw> LawController<L> {
     /// Creates a control with this law.
     pub fn new(law: L) -> Self {
-        LawController { law, fraction: 0.0, undo: UndoState::default() }
+        LawController { law, fraction: 0.0, increase_bytes: 0.0, hystart: None, undo: UndoState::default() }
+    }
+
+    /// Selects HyStart++ for the first slow start, if given. The law must have the standard slow start.
+    #[must_use]
+    pub fn with_hystart(self, hystart: Option<HyStart>) -> Self {
+        LawController { hystart, ..self }
     }
 
     /// Lets the window grow in slow start, up to the threshold. Returns the acknowledged bytes that remain for
     /// congestion avoidance.
-    fn slow_start(&self, control: &mut WindowState, ack: &Ack) -> u64 {
+    fn slow_start(&mut self, control: &mut WindowState, ack: &Ack) -> u64 {
+        if self.hystart.is_some() {
+            return slow_start(self.hystart.as_mut(), control, ack);
+        }
         if !ack.cwnd_limited {
             return 0;
         }
@@ -117,8 +132,8 @@ impl<L: WindowLaw> LawController<L> {
         let mss = window::segment(control);
         control.cwnd_bytes = control.cwnd_bytes.max(mss);
         let share = (acked_bytes as f64 / control.cwnd_bytes as f64).min(1.0);
-        let increase_bytes = self.law.increase_segments(control, ack) * mss as f64;
-        let earned = increase_bytes * share + self.fraction;
+        self.increase_bytes = self.law.increase_segments(control, ack) * mss as f64;
+        let earned = self.increase_bytes * share + self.fraction;
         let whole = (earned as u64).min(self.most_bytes(acked_bytes));
         control.cwnd_bytes = control.cwnd_bytes.saturating_add(whole);
         self.fraction = (earned - whole as f64).clamp(0.0, 1.0);
@@ -188,8 +203,17 @@ impl<L: WindowLaw> Controller for LawController<L> {
         window::resize(control);
     }
 
+    fn growth_limit_bytes(&self, _control: &WindowState, _ack: &Ack, flight_bytes: u64, in_slow_start: bool) -> u64 {
+        let most = self.most_bytes(flight_bytes);
+        // `as` saturates.
+        flight_bytes.saturating_add(if in_slow_start { most } else { most.min(self.increase_bytes.ceil() as u64) })
+    }
+
     fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
         self.law.inspect(out);
+        if let Some(hystart) = &self.hystart {
+            out.push(("hystart_phase", hystart.phase_number()));
+        }
     }
 }
 

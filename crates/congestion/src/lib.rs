@@ -7,10 +7,11 @@
 //! * [`control`]: the trait and its data types;
 //! * [`controls`]: a file for each control, with its declaration ([`component`]); [`catalogue`]: the controls by name;
 //!   [`source`]: creates the controls for a flow's connections;
-//! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`lp`]; [`ledbat`]; [`dctcp`];
-//!   [`bbr1`] and [`bbr3`]; [`prague`]: the controls;
+//! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`lp`]; [`ledbat`]; [`copa`];
+//!   [`dctcp`]; [`bbr1`] and [`bbr3`]; [`prague`]: the controls;
 //! * [`law`], the common part of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
 //!   [`westwood`] and [`yeah`];
+//! * [`rate_limited`]: the growth of a window that does not limit sending;
 //! * [`driver`], with [`rate`] and [`recovery`]: the code that every transport needs to run its control; [`rtt`] and
 //!   [`pacing`]: round-trip time estimation and pacing.
 
@@ -24,6 +25,7 @@ pub mod hystart;
 pub mod law;
 pub mod pacing;
 pub mod rate;
+pub mod rate_limited;
 pub mod recovery;
 pub mod rtt;
 pub mod source;

@@ -84,9 +84,12 @@ fn presets_have_the_documented_values() {
     let linux = Tcp {
         congestion: "cubic".into(), // CONFIG_DEFAULT_TCP_CONG
         hystart: true, // tcp_cubic's parameter `hystart` is 1; here by RFC 9406, which `linux_hystart` changes
+        hystart_all: false,
         linux_hystart: false,
         abe: false,
         classic_ecn_fallback: false,
+        rate_limited_increase: false,
+        copa_fixed_delta: false,
         fast_open_known: false,
         tls: None,
         tls_certificate_bytes: 3000, // as in the model of TLS: a leaf and two more
@@ -142,9 +145,12 @@ fn presets_have_the_documented_values() {
     let ns3 = Tcp {
         congestion: "newreno".into(), // ns3::TcpL4Protocol's SocketType
         hystart: false,               // of ns-3's controls, TcpCubic alone has HyStart
+        hystart_all: false,
         linux_hystart: false,
         abe: false,
         classic_ecn_fallback: false,
+        rate_limited_increase: false,
+        copa_fixed_delta: false,
         fast_open_known: false,
         tls: None,
         tls_certificate_bytes: 3000, // as in the model of TLS: a leaf and two more
@@ -250,7 +256,7 @@ fn each_setting_sets_its_own_field() {
     let plain = good(&format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n")).scenario.flows.remove(0);
     let plain = self::tcp(&plain);
     type Change = fn(&mut Tcp);
-    let changes: [(&str, Change); 37] = [
+    let changes: [(&str, Change); 40] = [
         ("mss = 1001", |tcp| tcp.connection.mss_bytes = 1001),
         ("initial_receive_window = 1002", |tcp| tcp.connection.initial_receive_window_bytes = Some(1002)),
         ("sack = false", |tcp| tcp.connection.sack = false),
@@ -289,6 +295,9 @@ fn each_setting_sets_its_own_field() {
         ("proportional_ecn_reduction = false", |tcp| tcp.connection.proportional_ecn_reduction = false),
         ("abe = true", |tcp| tcp.abe = true),
         ("classic_ecn_fallback = true", |tcp| tcp.classic_ecn_fallback = true),
+        ("hystart_all = true", |tcp| tcp.hystart_all = true),
+        ("rate_limited_increase = true", |tcp| tcp.rate_limited_increase = true),
+        ("copa_mode = 'fixed-delta'", |tcp| tcp.copa_fixed_delta = true),
         ("pacing = true", |tcp| tcp.connection.pacing = true),
         ("fast_open = 'ask'", |tcp| tcp.connection.fast_open = true),
         ("fast_open = 'known'", |tcp| {

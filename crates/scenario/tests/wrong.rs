@@ -153,7 +153,6 @@ const FILES: &[Wrong] = &[
     Wrong { file: "name-of-digits", line: 2, found: r#""1""#, expected: NAME, suggestion: None, says: r#"host.0.name = "1" is not a valid name"# },
     Wrong { file: "host-without-name", line: 1, found: "", expected: NAME, suggestion: None, says: "host.0.name is missing" },
     Wrong { file: "congestion-misspelt", line: 9, found: r#""cubci""#, expected: CONTROLS, suggestion: Some(r#""cubic""#), says: "for flow.0.congestion" },
-    Wrong { file: "congestion-later", line: 9, found: r#""copa""#, expected: CONTROLS, suggestion: None, says: "not supported" },
     Wrong { file: "congestion-twice", line: 9, found: r#""cubic""#, expected: &["only one of them"], suggestion: None, says: "flow.0 has both congestion and tcp.congestion" },
     Wrong { file: "udp-with-congestion", line: 13, found: r#""cubic""#, expected: &[r#"protocol = "tcp""#, r#"protocol = "quic""#, r#"protocol = "masque""#], suggestion: None, says: r#"flow.0.congestion applies to TCP, QUIC and MASQUE, but this flow has protocol = "udp""# },
     Wrong { file: "via-nobody", line: 13, found: r#""tunnel""#, expected: &[r#"a [[flow]] with protocol = "masque""#], suggestion: None, says: r#"unknown tunnel "tunnel""# },

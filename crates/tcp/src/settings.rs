@@ -24,12 +24,18 @@ pub struct Settings {
     pub congestion: String,
     /// Whether controls that have slow start use HyStart++ (RFC 9406).
     pub hystart: bool,
+    /// Whether HyStart++ is enabled in all loss-based controls with the standard slow start.
+    pub hystart_all: bool,
     /// Whether controls use the HyStart behavior of Linux instead of HyStart++.
     pub linux_hystart: bool,
     /// Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC.
     pub abe: bool,
     /// Whether Prague falls back if it detects classic marking.
     pub classic_ecn_fallback: bool,
+    /// Whether the window grows by the rules of draft-ietf-ccwg-ratelimited-increase.
+    pub rate_limited_increase: bool,
+    /// Whether Copa stays in its default mode, with a fixed delta.
+    pub copa_fixed_delta: bool,
     /// Whether the client has a Fast Open cookie from the start (RFC 7413).
     pub fast_open_known: bool,
     /// Type of the client's TLS handshake (RFC 8446); `None`: no TLS.
@@ -48,9 +54,12 @@ impl Settings {
         Settings {
             congestion: "cubic".into(),
             hystart: true,
+            hystart_all: false,
             linux_hystart: false,
             abe: false,
             classic_ecn_fallback: false,
+            rate_limited_increase: false,
+            copa_fixed_delta: false,
             fast_open_known: false,
             tls: None,
             tls_certificate_bytes: 3000,
@@ -124,8 +133,16 @@ static HYSTART_VARIANTS: [(Choice, bool); 2] = named! {
     /// HyStart++ (RFC 9406).
     "rfc" => false;
     /// HyStart of Linux's CUBIC: by acknowledgement trains and delay, then growth by a twentieth per round trip until
-    /// the first loss. `linux-reno` then has no HyStart.
+    /// the first loss. `linux-reno` then has no HyStart without `hystart_all`.
     "linux" => true;
+};
+
+/// Whether Copa has a fixed delta.
+static COPA_MODES: [(Choice, bool); 2] = named! {
+    /// Default mode only, with delta 0.5.
+    "fixed-delta" => true;
+    /// Mode detection: delta becomes smaller while others fill the queue.
+    "switching" => false;
 };
 
 static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
@@ -136,7 +153,7 @@ static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
 static CONNECTION: SettingsPart<Settings, Config> =
     SettingsPart { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
 
-static ABOVE: [SettingKey<Settings>; 8] = setting_keys! {
+static ABOVE: [SettingKey<Settings>; 11] = setting_keys! {
     /// TCP Fast Open: data on the SYN (RFC 7413).
     "fast_open": FieldKind::Choice(&choices(&FAST_OPEN)), default "off" => FieldAccess {
         get: |settings, _| choice_name(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
@@ -150,8 +167,15 @@ static ABOVE: [SettingKey<Settings>; 8] = setting_keys! {
     "tls": FieldKind::Choice(&choices(&TLS)), default "none" => at!(tls, TLS);
     /// Size of the server's certificate chain.
     "tls_certificates": FieldKind::size(0, 1 << 20), default "3000B" => at!(tls_certificate_bytes);
-    /// Whether controls with slow start use HyStart++ (RFC 9406). With the preset `ns3`, only `cubic` does by default.
+    /// Whether `newreno`, `linux-reno` and `cubic` use HyStart++ (RFC 9406). With the preset `ns3`, only `cubic` does by default.
     "hystart": FieldKind::Boolean, optional BY_PRESET => at!(hystart);
+    /// Whether all loss-based controls with the standard slow start use HyStart++ (RFC 9406), also those that `hystart` does not
+    /// affect: `bic`, `highspeed`, `htcp`, `illinois`, `scalable`, `veno`, `westwood` and `yeah`.
+    "hystart_all": FieldKind::Boolean, optional "false" => FieldAccess {
+        // Absent from resolved scenarios that do not use it.
+        get: |settings, _| settings.hystart_all.then_some(ValueData::Boolean(true)),
+        set: |settings, value| settings.hystart_all = value.map_or(settings.hystart_all, Value::boolean),
+    };
     /// Variant of HyStart.
     "hystart_variant": FieldKind::Choice(&choices(&HYSTART_VARIANTS)), default "rfc" => at!(linux_hystart, HYSTART_VARIANTS);
     /// Whether a congestion mark reduces the window less than a loss (Alternative Backoff with ECN, RFC 8511), in `newreno`,
@@ -167,6 +191,20 @@ static ABOVE: [SettingKey<Settings>; 8] = setting_keys! {
         // Absent from resolved scenarios that do not use it.
         get: |settings, _| settings.classic_ecn_fallback.then_some(ValueData::Boolean(true)),
         set: |settings, value| settings.classic_ecn_fallback = value.map_or(settings.classic_ecn_fallback, Value::boolean),
+    };
+    /// Whether the window also grows while the application or flow control limits sending, at most to the window that one round trip
+    /// with the largest flight so far would reach (draft-ietf-ccwg-ratelimited-increase). Without it, the window grows only while
+    /// it limits sending, and in `newreno` always. `copa` and BBR do not use it.
+    "rate_limited_increase": FieldKind::Boolean, optional "false" => FieldAccess {
+        // Absent from resolved scenarios that do not use it.
+        get: |settings, _| settings.rate_limited_increase.then_some(ValueData::Boolean(true)),
+        set: |settings, value| settings.rate_limited_increase = value.map_or(settings.rate_limited_increase, Value::boolean),
+    };
+    /// Modes that `copa` may use. With `"switching"`, its mode detection can take the queue of Copa flows for a competitor.
+    "copa_mode": FieldKind::Choice(&choices(&COPA_MODES)), optional "`\"switching\"`" => FieldAccess {
+        // Absent from resolved scenarios that do not use it.
+        get: |settings, _| settings.copa_fixed_delta.then_some(ValueData::Choice("fixed-delta")),
+        set: |settings, value| set_from_choice(&mut settings.copa_fixed_delta, value, &COPA_MODES),
     };
     /// Whether the receiver closes its side when the sender has closed.
     "receiver_closes": FieldKind::Boolean, optional BY_PRESET => at!(receiver_closes);

@@ -45,7 +45,7 @@ pub mod policer;
 use self::aggregation::Aggregation;
 use self::policer::PolicerDetector;
 use crate::bbr::{ProbeRttAppLimit, RoundCounter, WindowedMax, bytes_in, four_segments, times, with_values};
-use crate::component::{ControlComponent, declare};
+use crate::component::{ControlComponent, HyStartSupport, declare};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
 };
@@ -64,7 +64,7 @@ pub(super) static BBR1: ControlComponent = ControlComponent {
         ..Declaration::EMPTY
     },
     create: |options| Box::new(Bbr1::new(RandomStream::new(options.seed, "bbr1", "cycle phase"))),
-    hystart: false,
+    hystart: HyStartSupport::None,
     values: &VALUES,
     states: &["startup", "drain", "probe_bw", "probe_rtt"],
     linux_name: Some("bbr"),

@@ -63,7 +63,7 @@ use self::cycle::Cycle;
 use self::losses::LossBounds;
 use self::model::{Model, RateSample};
 use crate::bbr::{UNBOUNDED, four_segments, times, with_values};
-use crate::component::{ControlComponent, declare};
+use crate::component::{ControlComponent, HyStartSupport, declare};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PacketState, RecoveryExit, Timeout, WindowState,
 };
@@ -82,7 +82,7 @@ pub(super) static BBR3: ControlComponent = ControlComponent {
         ..Declaration::EMPTY
     },
     create: |options| Box::new(Bbr3::new(RandomStream::new(options.seed, "bbr3", "probe wait"))),
-    hystart: false,
+    hystart: HyStartSupport::None,
     values: &VALUES,
     states: &["startup", "drain", "probe_bw_down", "probe_bw_cruise", "probe_bw_refill", "probe_bw_up", "probe_rtt"],
     linux_name: None,

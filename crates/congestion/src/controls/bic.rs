@@ -24,22 +24,19 @@
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
-use crate::law::{LawController, ReductionCause, WindowLaw};
+use crate::law::{ReductionCause, WindowLaw};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
 
-pub(super) static BIC: ControlComponent = ControlComponent::new(
-    Declaration {
-        name: "bic",
-        version: "Xu, Harfoush and Rhee (2004)",
-        source: "INFOCOM 2004",
-        text: "Binary search between the window at the last loss and the window after it; reduces by an eighth on \
+pub(super) static BIC: ControlComponent = ControlComponent::with_law::<Bic>(Declaration {
+    name: "bic",
+    version: "Xu, Harfoush and Rhee (2004)",
+    source: "INFOCOM 2004",
+    text: "Binary search between the window at the last loss and the window after it; reduces by an eighth on \
                loss.",
-        ..Declaration::EMPTY
-    },
-    |_| Box::new(LawController::<Bic>::default()),
-);
+    ..Declaration::EMPTY
+});
 
 /// The largest and the smallest step in segments.
 const S_MAX: f64 = 32.0;

@@ -28,7 +28,7 @@
 //!   window is full immediately after it.
 
 use super::linux_reno::slow_start;
-use crate::component::ControlComponent;
+use crate::component::{ControlComponent, HyStartSupport};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PlainAck, RecoveryExit, Timeout, WindowState,
 };
@@ -52,7 +52,7 @@ pub(super) static CUBIC: ControlComponent = ControlComponent {
         let early_growth = options.linux_hystart;
         Box::new(Cubic::new(CubicConfig { hystart, early_growth, abe: options.abe, ..CubicConfig::default() }))
     },
-    hystart: true,
+    hystart: HyStartSupport::Standard,
     values: &[],
     states: &[],
     linux_name: None,
@@ -354,6 +354,24 @@ impl Controller for Cubic {
         // K depends on the segment size, so the curve restarts from the current window.
         window::resize(control);
         self.curve.epoch_at = Instant::NEVER;
+    }
+
+    fn growth_limit_bytes(&self, control: &WindowState, ack: &Ack, flight_bytes: u64, in_slow_start: bool) -> u64 {
+        if in_slow_start {
+            return flight_bytes.saturating_mul(2);
+        }
+        let (flight, mss) = (flight_bytes as f64, window::segment(control) as f64);
+        // The target one round trip ahead, or Reno's increase, or that of Linux before the first reduction.
+        let elapsed = ack.now.saturating_since(self.curve.epoch_at);
+        let target = self.curve.window_bytes(elapsed.saturating_add(ack.smoothed_rtt), mss).clamp(flight, 1.5 * flight);
+        let early = if self.early_growth && self.w_max_unknown { 1.05 * flight } else { 0.0 };
+        target.max(flight + mss).max(early) as u64
+    }
+
+    fn on_growth_limited(&mut self, control: &WindowState) {
+        // Reno's window would be limited too. Otherwise, the window would jump to the estimate when the limit rises.
+        self.curve.w_est_bytes = self.curve.w_est_bytes.min(control.cwnd_bytes as f64);
+        self.fraction = 0.0;
     }
 
     fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {

@@ -16,7 +16,7 @@
 //! next.
 
 use super::linux_reno::LinuxReno;
-use crate::component::ControlComponent;
+use crate::component::{ControlComponent, HyStartSupport};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, EcnCodepoint, RecoveryExit, Timeout, WindowState,
 };
@@ -33,7 +33,7 @@ pub(super) static DCTCP: ControlComponent = ControlComponent {
         ..Declaration::EMPTY
     },
     create: |options| Box::new(Dctcp::new(if options.ect1 { EcnCodepoint::Ect1 } else { EcnCodepoint::Ect0 })),
-    hystart: false,
+    hystart: HyStartSupport::None,
     values: &[MetricDeclaration {
         name: "control_alpha",
         unit: "",

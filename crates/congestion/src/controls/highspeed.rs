@@ -16,21 +16,18 @@
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
-use crate::law::{LawController, ReductionCause, WindowLaw};
+use crate::law::{ReductionCause, WindowLaw};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Instant, math};
 
-pub(super) static HIGHSPEED: ControlComponent = ControlComponent::new(
-    Declaration {
-        name: "highspeed",
-        version: "RFC 3649 (2003)",
-        source: "RFC 3649 section 5",
-        text: "Above 38 segments, a larger window grows faster and is reduced less on loss.",
-        ..Declaration::EMPTY
-    },
-    |_| Box::new(LawController::<HighSpeed>::default()),
-);
+pub(super) static HIGHSPEED: ControlComponent = ControlComponent::with_law::<HighSpeed>(Declaration {
+    name: "highspeed",
+    version: "RFC 3649 (2003)",
+    source: "RFC 3649 section 5",
+    text: "Above 38 segments, a larger window grows faster and is reduced less on loss.",
+    ..Declaration::EMPTY
+});
 
 /// The largest window in segments with the behavior of Reno (`Low_Window`).
 const LOW_WINDOW: f64 = 38.0;

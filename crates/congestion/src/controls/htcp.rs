@@ -26,21 +26,18 @@
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
-use crate::law::{LawController, ReductionCause, WindowLaw};
+use crate::law::{ReductionCause, WindowLaw};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
 
-pub(super) static HTCP: ControlComponent = ControlComponent::new(
-    Declaration {
-        name: "htcp",
-        version: "draft-leith-tcp-htcp-06 (2008)",
-        source: "draft-leith-tcp-htcp-06 section 2",
-        text: "Grows faster with the time since the last loss; a loss reduces the window by the queue, a fifth to \
+pub(super) static HTCP: ControlComponent = ControlComponent::with_law::<Htcp>(Declaration {
+    name: "htcp",
+    version: "draft-leith-tcp-htcp-06 (2008)",
+    source: "draft-leith-tcp-htcp-06 section 2",
+    text: "Grows faster with the time since the last loss; a loss reduces the window by the queue, a fifth to \
                a half.",
-        ..Declaration::EMPTY
-    },
-    |_| Box::new(LawController::<Htcp>::default()),
-);
+    ..Declaration::EMPTY
+});
 
 /// The time after a reduction in which the window grows as in Reno.
 const LOW_SPEED_SECONDS: f64 = 1.0;

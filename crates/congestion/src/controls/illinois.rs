@@ -22,21 +22,18 @@
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
-use crate::law::{LawController, ReductionCause, RoundTripTimes, WindowLaw};
+use crate::law::{ReductionCause, RoundTripTimes, WindowLaw};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
 
-pub(super) static ILLINOIS: ControlComponent = ControlComponent::new(
-    Declaration {
-        name: "illinois",
-        version: "Liu, Basar and Srikant (2008), as in Linux 6.12",
-        source: "Performance Evaluation 65(6-7), 2008; Linux net/ipv4/tcp_illinois.c",
-        text: "Grows more slowly and reduces the window more on loss, the longer the queueing delay.",
-        ..Declaration::EMPTY
-    },
-    |_| Box::new(LawController::<Illinois>::default()),
-);
+pub(super) static ILLINOIS: ControlComponent = ControlComponent::with_law::<Illinois>(Declaration {
+    name: "illinois",
+    version: "Liu, Basar and Srikant (2008), as in Linux 6.12",
+    source: "Performance Evaluation 65(6-7), 2008; Linux net/ipv4/tcp_illinois.c",
+    text: "Grows more slowly and reduces the window more on loss, the longer the queueing delay.",
+    ..Declaration::EMPTY
+});
 
 const ALPHA_MIN: f64 = 0.3;
 const ALPHA_MAX: f64 = 10.0;

@@ -21,7 +21,7 @@
 //! start after a slowdown or a time-out.
 
 use super::linux_reno::LinuxReno;
-use crate::component::{ControlComponent, declare};
+use crate::component::{ControlComponent, HyStartSupport, declare};
 use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
 use crate::window::{self, segment, two_segments};
 use fullpipe_schema::component::Declaration;
@@ -36,8 +36,8 @@ pub(super) static LEDBAT: ControlComponent = ControlComponent {
         ..Declaration::EMPTY
     },
     create: |_| Box::new(Ledbat::new()),
-    hystart: false,
-    values: &[declare("control_queue_delay_s", "s", "its estimate of the queue delay (LEDBAT++).")],
+    hystart: HyStartSupport::None,
+    values: &[declare("control_queue_delay_s", "s", "its estimate of the queue delay (LEDBAT++, Copa).")],
     states: &["slow_start", "avoidance", "slowdown", "restart"],
     linux_name: None,
 };

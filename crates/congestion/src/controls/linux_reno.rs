@@ -13,7 +13,7 @@
 //! After an idle period, Linux halves the window once per elapsed timeout. Here, the window is immediately set to the
 //! result, which is the initial window.
 
-use crate::component::ControlComponent;
+use crate::component::{ControlComponent, HyStartSupport};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PlainAck, RecoveryExit, Timeout, WindowState,
 };
@@ -31,10 +31,10 @@ pub(super) static LINUX_RENO: ControlComponent = ControlComponent {
         ..Declaration::EMPTY
     },
     create: |options| {
-        let hystart = options.standard_hystart().filter(|_| !options.linux_hystart);
+        let hystart = options.standard_hystart().filter(|_| options.hystart_all || !options.linux_hystart);
         Box::new(LinuxReno { abe: options.abe, ..LinuxReno::new(hystart) })
     },
-    hystart: true,
+    hystart: HyStartSupport::Standard,
     values: &[],
     states: &[],
     linux_name: Some("reno"),

@@ -16,7 +16,7 @@
 //! **State** (`control_state`). 0: the window grows; 1: inference phase.
 
 use super::linux_reno::LinuxReno;
-use crate::component::{ControlComponent, declare};
+use crate::component::{ControlComponent, HyStartSupport, declare};
 use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
 use crate::window::{segment, two_segments};
 use fullpipe_schema::component::Declaration;
@@ -31,7 +31,7 @@ pub(super) static LP: ControlComponent = ControlComponent {
         ..Declaration::EMPTY
     },
     create: |_| Box::new(Lp::new()),
-    hystart: false,
+    hystart: HyStartSupport::None,
     values: &[declare("control_delay_threshold_s", "s", "the delay above which it yields (TCP-LP).")],
     states: &["growth", "inference"],
     linux_name: None,

@@ -6,6 +6,7 @@
 pub mod bbr1;
 pub mod bbr3;
 pub mod bic;
+pub mod copa;
 pub mod cubic;
 pub mod dctcp;
 pub mod highspeed;
@@ -42,6 +43,7 @@ pub static CONTROLS: &[&ControlComponent] = &[
     &yeah::YEAH,
     &lp::LP,
     &ledbat::LEDBAT,
+    &copa::COPA,
     &dctcp::DCTCP,
     &bbr1::BBR1,
     &bbr3::BBR3,

@@ -19,7 +19,7 @@
 //! the bytes in flight instead of half of the window. `linux-reno` has such a rule, and so has the NewReno of QUIC (RFC
 //! 9002 section 7.8).
 
-use crate::component::ControlComponent;
+use crate::component::{ControlComponent, HyStartSupport};
 use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
 use crate::hystart::{HyStart, SlowStartPhase};
 use crate::window::{self, UndoState};
@@ -39,7 +39,7 @@ pub(super) static NEWRENO: ControlComponent = ControlComponent {
         let control = NewReno { abe: options.abe, ..NewReno::new(options.standard_hystart()) };
         Box::new(if options.quic { control.with_quic_growth() } else { control })
     },
-    hystart: true,
+    hystart: HyStartSupport::Standard,
     values: &[],
     states: &[],
     linux_name: Some("reno"),

@@ -30,7 +30,7 @@
 //! not fall below two segments. The score has no term for flows that the application limits.
 
 use super::linux_reno::{LinuxReno, slow_start};
-use crate::component::{ControlComponent, ControlOptions, declare};
+use crate::component::{ControlComponent, ControlOptions, HyStartSupport, declare};
 use crate::control::{Ack, CongestionEvent, ControlRequirements, Controller, RecoveryExit, Timeout, WindowState};
 use crate::window::{segment, two_segments};
 use fullpipe_schema::component::Declaration;
@@ -45,7 +45,7 @@ pub(super) static PRAGUE: ControlComponent = ControlComponent {
         ..Declaration::EMPTY
     },
     create: |options| Box::new(Prague::new(options)),
-    hystart: false,
+    hystart: HyStartSupport::None,
     values: &[
         declare("control_alpha", "", "its estimate of the share of marked bytes (DCTCP, Prague)."),
         declare("control_classic_score", "", "its score of classic marking, 0 to 17; it falls back above 8 (Prague)."),

@@ -13,21 +13,18 @@
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
-use crate::law::{LawController, ReductionCause, WindowLaw};
+use crate::law::{ReductionCause, WindowLaw};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
 
-pub(super) static SCALABLE: ControlComponent = ControlComponent::new(
-    Declaration {
-        name: "scalable",
-        version: "Kelly (2003), as in Linux 6.12",
-        source: "ACM CCR 33(2), 2003; Linux net/ipv4/tcp_scalable.c",
-        text: "A hundredth of a segment per segment acknowledged; reduces by an eighth on loss.",
-        ..Declaration::EMPTY
-    },
-    |_| Box::new(LawController::<Scalable>::default()),
-);
+pub(super) static SCALABLE: ControlComponent = ControlComponent::with_law::<Scalable>(Declaration {
+    name: "scalable",
+    version: "Kelly (2003), as in Linux 6.12",
+    source: "ACM CCR 33(2), 2003; Linux net/ipv4/tcp_scalable.c",
+    text: "A hundredth of a segment per segment acknowledged; reduces by an eighth on loss.",
+    ..Declaration::EMPTY
+});
 
 /// The number of segments acknowledged for an increase by one segment, 1/a.
 const SEGMENTS_PER_STEP: f64 = 100.0;

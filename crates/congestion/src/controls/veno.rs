@@ -13,21 +13,18 @@
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
-use crate::law::{LawController, ReductionCause, RoundTripTimes, WindowLaw};
+use crate::law::{ReductionCause, RoundTripTimes, WindowLaw};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
 
-pub(super) static VENO: ControlComponent = ControlComponent::new(
-    Declaration {
-        name: "veno",
-        version: "Fu and Liew (2003), as in Linux 6.12",
-        source: "IEEE JSAC 21(2), 2003; Linux net/ipv4/tcp_veno.c",
-        text: "Reno that reduces by a fifth, not half, on a loss with fewer than three segments in queues.",
-        ..Declaration::EMPTY
-    },
-    |_| Box::new(LawController::<Veno>::default()),
-);
+pub(super) static VENO: ControlComponent = ControlComponent::with_law::<Veno>(Declaration {
+    name: "veno",
+    version: "Fu and Liew (2003), as in Linux 6.12",
+    source: "IEEE JSAC 21(2), 2003; Linux net/ipv4/tcp_veno.c",
+    text: "Reno that reduces by a fifth, not half, on a loss with fewer than three segments in queues.",
+    ..Declaration::EMPTY
+});
 
 /// With at least this number of segments in queues, a loss counts as due to congestion.
 const BETA: u64 = 3;

@@ -15,20 +15,17 @@
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
-use crate::law::{LawController, ReductionCause, WindowLaw};
+use crate::law::{ReductionCause, WindowLaw};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
 
-pub(super) static WESTWOOD: ControlComponent = ControlComponent::new(
-    Declaration {
-        name: "westwood",
-        version: "Westwood+, Grieco and Mascolo (2004), as in Linux 6.12",
-        source: "ACM CCR 34(2), 2004; Linux net/ipv4/tcp_westwood.c",
-        text: "Reno that on loss sets the window to the measured bandwidth times the smallest round-trip time.",
-        ..Declaration::EMPTY
-    },
-    |_| Box::new(LawController::<Westwood>::default()),
-);
+pub(super) static WESTWOOD: ControlComponent = ControlComponent::with_law::<Westwood>(Declaration {
+    name: "westwood",
+    version: "Westwood+, Grieco and Mascolo (2004), as in Linux 6.12",
+    source: "ACM CCR 34(2), 2004; Linux net/ipv4/tcp_westwood.c",
+    text: "Reno that on loss sets the window to the measured bandwidth times the smallest round-trip time.",
+    ..Declaration::EMPTY
+});
 
 /// The shortest interval of a sample.
 const SHORTEST: Duration = Duration::from_millis(50);

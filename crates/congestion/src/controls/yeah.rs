@@ -19,21 +19,18 @@
 use super::scalable;
 use crate::component::ControlComponent;
 use crate::control::{Ack, WindowState};
-use crate::law::{LawController, ReductionCause, RoundTripTimes, WindowLaw};
+use crate::law::{ReductionCause, RoundTripTimes, WindowLaw};
 use crate::window::{segment, two_segments};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
 
-pub(super) static YEAH: ControlComponent = ControlComponent::new(
-    Declaration {
-        name: "yeah",
-        version: "Baiocchi, Castellani and Vacirca (2007), as in Linux 6.12",
-        source: "PFLDnet 2007; Linux net/ipv4/tcp_yeah.c",
-        text: "Scalable while fewer than 80 segments are queued; above that Reno, and draining of the queue.",
-        ..Declaration::EMPTY
-    },
-    |_| Box::new(LawController::<Yeah>::default()),
-);
+pub(super) static YEAH: ControlComponent = ControlComponent::with_law::<Yeah>(Declaration {
+    name: "yeah",
+    version: "Baiocchi, Castellani and Vacirca (2007), as in Linux 6.12",
+    source: "PFLDnet 2007; Linux net/ipv4/tcp_yeah.c",
+    text: "Scalable while fewer than 80 segments are queued; above that Reno, and draining of the queue.",
+    ..Declaration::EMPTY
+});
 
 /// The largest permitted number of segments in queues.
 const Q_MAX: u64 = 80;

@@ -378,8 +378,12 @@ impl Pipe {
 
     /// Adds a flow with this round-trip time without the queue and without the transmission time of the packet.
     pub(crate) fn add(&mut self, name: &str, rtt: Duration, begins_at: Instant, seed: u64) -> usize {
-        let controller =
-            create(name, &ControlOptions { seed, ..ControlOptions::default() }).expect("a name from the catalogue");
+        self.add_with(name, rtt, begins_at, ControlOptions { seed, ..ControlOptions::default() })
+    }
+
+    /// As [`Pipe::add`], with options of the control.
+    pub(crate) fn add_with(&mut self, name: &str, rtt: Duration, begins_at: Instant, options: ControlOptions) -> usize {
+        let controller = create(name, &options).expect("a name from the catalogue");
         let signals = controller.requirements();
         let mut control = WindowState::new(MSS, initial_window_bytes(MSS));
         set_codepoint(&mut control, &*controller);

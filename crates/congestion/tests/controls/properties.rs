@@ -228,11 +228,13 @@ proptest! {
     fn the_window_never_falls_below_a_segment_and_nothing_overflows(
         calls in prop::collection::vec(call(), 1..200),
         hystart: bool,
+        hystart_all: bool,
+        rate_limited_increase: bool,
         paced: bool,
         mss in prop_oneof![9 => 1..10_000u64, 1 => any::<u64>().prop_map(|mss| mss.max(1))],
     ) {
         for entry in DECLARATIONS {
-            let options = ControlOptions { hystart, paced, ..ControlOptions::default() };
+            let options = ControlOptions { hystart, hystart_all, rate_limited_increase, paced, ..ControlOptions::default() };
             let mut transport = Transport::new(entry.name, options, mss);
             let mut twin = Transport::new(entry.name, options, mss);
             for call in &calls {
