@@ -100,8 +100,8 @@ pub(super) fn read(
         let ues: BTreeSet<&NodeId> = settings.stations.iter().collect();
         let nodes = (0..context.nodes.count()).map(|number| NodeId(number as u32));
         let others: Vec<&str> = nodes.filter(|node| !ues.contains(node)).map(|node| context.nodes.name(node)).collect();
-        let message = format!("\"{}\" is both the gateway and a UE", tree.text("gateway"));
         let (place, path) = (tree.location_of("gateway"), reader.path_of("gateway"));
+        let message = format!("{path} = \"{}\" is also a UE", tree.text("gateway"));
         reader.check.add_error(place, &path, message, abbreviate_names(others.into_iter()));
     }
     if reader.check.error_count() > before { Err(InvalidSettings) } else { Ok(Arc::new(settings)) }

@@ -184,7 +184,7 @@ fn programs_beyond(root: &Tree, (host, interface): (NodeId, &str), programs: &[P
     for (index, (tree, program)) in trees.iter().zip(programs).enumerate().filter(|(_, (_, one))| one.host == host) {
         let (name, host) = (&program.name, tree.text("host"));
         let message =
-            format!("program \"{name}\" cannot run at host \"{host}\", which has interface = \"{interface}\"");
+            format!("program \"{name}\" cannot run on host \"{host}\", which has interface = \"{interface}\"");
         let expected = vec!["a host without interface".to_string()];
         check.add_error(tree.location_of("host"), &format!("program.{index}.host"), message, expected);
     }
