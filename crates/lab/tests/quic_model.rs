@@ -140,25 +140,28 @@ fn dctcp_over_quic_keeps_a_marking_queue_short() {
     assert!((6.73..7.3).contains(&over), "{over}");
 }
 
-/// Prague sends ECT(1), which the peer counts (`ACK_ECN`) and the sender validates: the marking queue stays short without a loss. A mark
-/// of the first packets that were sent as ECT(0) would end the validation, and losses would fill the buffer of 100 kB (80 ms).
+/// Prague sends ECT(1), which the peer counts (`ACK_ECN`) and the sender validates: the marking queue stays short without a loss. If
+/// the first packets were sent as ECT(0), the validation would fail, and the classic queue would grow.
 #[test]
 fn prague_over_quic_sends_ect1_and_keeps_a_marking_queue_short() {
     let marking = "discipline = { kind = \"dualpi2\" }";
     let text = scenario("congestion = \"prague\"\necn = true", marking, "size = \"8MB\"")
         .replace("congestion = \"newreno\"\n", "")
+        // The discipline marks nothing in a queue below it.
+        .replace("queue = \"100kB\", ", "")
         + "
         [[probe]]
         flow = \"get\"
         metrics = [\"control_alpha\", \"srtt_s\"]";
     let outcome = outcome(&text);
     let row = outcome.flow("get").expect("the flow");
-    // The window is about 44 packets, and 2 marks per round trip of 42 ms are 320 in 6.7 s.
-    assert!(row.marked_packets.is_some_and(|marked| (150..1_000).contains(&marked)), "{:?}", row.marked_packets);
+    // Two marks per round trip of 42 ms are 320 in 6.7 s. A packet takes 0.98 ms, so the ramp from 0.8 to 1.2 ms marks runs of packets: there
+    // are more.
+    assert!(row.marked_packets.is_some_and(|marked| (320..2_000).contains(&marked)), "{:?}", row.marked_packets);
     assert_eq!(row.counters.lost_packets, 0);
-    // 8 MB are 6851 packets of 1228 bytes: 6.73 s.
+    // 8 MB are 6851 packets of 1228 bytes: 6.73 s. The queue of at most two packets runs empty after reductions.
     let over = seconds(&outcome, "get");
-    assert!((6.73..7.5).contains(&over), "{over}");
+    assert!((6.73..8.0).contains(&over), "{over}");
     let last = |metric: &str| {
         outcome.series_rows().filter(|row| row.metric == metric).last().expect("the probe has samples").value
     };
