@@ -146,7 +146,8 @@ fn a_claim_over_present_values_leaves_out_points_without_any() {
     // A metric has a value only where the run received 10 packets, which is at size 10. With `present`, the claim is about the
     // values there, which are all equal. Without it, the claim needs a value at each of the three points.
     let text = STUDY.replace("runs = 3", "runs = 11");
-    let claims = [("whole", "mean(metric('sizes', 'ten')) == 10"), ("present", "mean(present(metric('sizes', 'ten'))) == 10")];
+    let claims =
+        [("whole", "mean(metric('sizes', 'ten')) == 10"), ("present", "mean(present(metric('sizes', 'ten'))) == 10")];
     let claims: String = claims
         .iter()
         .map(|(name, expression)| {

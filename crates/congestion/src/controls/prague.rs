@@ -34,7 +34,7 @@ use crate::component::{ControlComponent, ControlOptions, HyStartSupport, declare
 use crate::control::{Ack, CongestionEvent, ControlRequirements, Controller, RecoveryExit, Timeout, WindowState};
 use crate::window::{segment, two_segments};
 use fullpipe_schema::component::Declaration;
-use fullpipe_units::{Duration, EcnCodepoint, Instant};
+use fullpipe_units::{Duration, EcnCodepoint, Instant, math};
 
 pub(super) static PRAGUE: ControlComponent = ControlComponent {
     declaration: Declaration {
@@ -167,7 +167,7 @@ impl Prague {
             return;
         };
         let window = (control.cwnd_bytes as f64 / segment(control) as f64).max(1.0);
-        let gain = 0.5 / window.powf(1.5);
+        let gain = 0.5 / (window * window.sqrt());
         let error = rtt - variation.mean_s;
         variation.mean_s += gain * error;
         variation.deviation_s += gain / 2.0 * (error.abs() - variation.deviation_s);
@@ -178,8 +178,8 @@ impl Prague {
         let Some(variation) = self.variation.filter(|_| self.detects_classic_marking) else { return };
         let depth_s = variation.mean_s - ack.min_rtt.as_secs_f64();
         // A deviation of 1 us or less counts as 1 us.
-        let change = WEIGHT * (variation.deviation_s.max(1e-6) / DEVIATION.as_secs_f64()).log2()
-            + WEIGHT * (depth_s / DEPTH.as_secs_f64()).max(1.0).log2();
+        let change = WEIGHT * math::log2(variation.deviation_s.max(1e-6) / DEVIATION.as_secs_f64())
+            + WEIGHT * math::log2((depth_s / DEPTH.as_secs_f64()).max(1.0));
         self.score = (self.score + change).clamp(0.0, LARGEST_SCORE);
     }
 

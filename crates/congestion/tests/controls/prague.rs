@@ -279,7 +279,7 @@ fn detecting(enabled: bool, mean: u64, deviation: u64, updates: u32) -> Script {
     script.controller = create("prague", &options).expect("the name is in the catalogue");
     set_codepoint(&mut script.control, &*script.controller);
     let alternate = |script: &mut Script, segment: Segment, number: u32| {
-        let rtt = if number % 2 == 0 { mean + deviation } else { mean - deviation };
+        let rtt = if number.is_multiple_of(2) { mean + deviation } else { mean - deviation };
         acknowledge(script, Segment { rtt: Duration::from_micros(rtt), ..segment });
         script.control.cwnd_bytes = 20 * MSS;
     };

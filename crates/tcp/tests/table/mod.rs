@@ -100,7 +100,9 @@ impl Requirements {
         for row in self.rows() {
             let [rfc, section, level, requirement, verdict, evidence] = <[String; 6]>::try_from(row).unwrap();
             if rfc != last {
-                page += &format!("\n## RFC {rfc}\n\n| section | level | requirement | tests or reason |\n|---|---|---|---|\n");
+                page += &format!(
+                    "\n## RFC {rfc}\n\n| section | level | requirement | tests or reason |\n|---|---|---|---|\n"
+                );
             }
             last = rfc;
             let shown = match verdict.as_str() {
