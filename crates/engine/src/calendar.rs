@@ -34,7 +34,7 @@ pub enum EventClass {
     Application = 5,
 }
 
-/// The identity of an event: its class (4 bits) and its number within the class (28 bits).
+/// The identifier of an event: its class (4 bits) and its number within the class (28 bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventId(u32);
 

@@ -296,7 +296,7 @@ impl<O: Observer> Network<O> {
     /// Adds a medium and returns its number. A node may be attached to several media, once to each.
     ///
     /// # Panics
-    /// If the hub is also a station.
+    /// Panics if the hub is also a station.
     pub fn add_medium(&mut self, specification: MediumSpecification) -> u16 {
         let MediumSpecification { hub, stations, mtu_bytes, least_delays, machine } = specification;
         assert!(!stations.contains(&hub), "the hub of a medium must not be a station");

@@ -102,8 +102,8 @@ impl<O: Observer> Network<O> {
         self.calendar.schedule(at, EventId::new(EventClass::Host, EVENT));
     }
 
-    /// Returns the notification that a packet ends at `node`, with the bytes that its source sent. Returns `None` if
-    /// the flow is unknown or these bytes cannot be determined.
+    /// Returns the notification that `node` is the destination of a packet or cannot forward it, with the bytes that
+    /// the packet's source sent. Returns `None` if the flow is unknown or these bytes cannot be determined.
     pub fn notification_for(
         &self,
         handle: PacketHandle,

@@ -40,7 +40,7 @@ impl fmt::Display for ScenarioStringError {
 
 impl std::error::Error for ScenarioStringError {}
 
-/// The implementation of the client and the server.
+/// The hosts that run the client and the server.
 #[derive(Clone, Copy, Debug)]
 pub enum HostSetup<'a> {
     /// Hosts that are connected to two interfaces of this machine.

@@ -192,7 +192,7 @@ impl TunnelProxy {
         Ok(TunnelProxy { metrics, told })
     }
 
-    /// Statistics since the start of the program.
+    /// Returns the statistics since the start of the proxy.
     pub fn statistics(&self) -> TunnelStatistics {
         statistics(&self.metrics, &self.told.round_trips)
     }

@@ -107,8 +107,8 @@ impl ShardOutcome {
     }
 }
 
-/// Executes the runs of one shard of a study that `folder` does not contain, and stores their records in it. If the
-/// caller sets `stop`, the function returns early; finished runs are kept.
+/// Executes those runs of a study's shard whose records `folder` does not contain, and stores their records there. If
+/// the caller sets `stop`, the function returns early; finished runs are kept.
 ///
 /// # Errors
 /// The errors that [`StudyError`] describes. A failed run does not cause an error; the outcome contains it.

@@ -55,8 +55,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Creates a server for `content`. The server calls `refused` for each request without a successful response, with
-    /// the client's address, the status (0 if the stream was reset) and the reason.
+    /// Creates a server for `content`. The server calls `refused` for each request without a successful response. The
+    /// arguments are the client's address, the status (0 after a stream error) and the reason.
     pub fn new(
         environment: Arc<dyn Environment>,
         content: Arc<dyn ContentSource>,
