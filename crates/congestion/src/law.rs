@@ -12,8 +12,7 @@
 //! [`linux_reno`](crate::linux_reno). Each law states its own source.
 
 use crate::control::{Ack, CongestionEvent, Controller, RecoveryExit, Timeout, WindowState};
-use crate::hystart::HyStart;
-use crate::linux_reno::slow_start;
+use crate::hystart::{HyStart, slow_start};
 use crate::window::{self, UndoState};
 use fullpipe_units::{Duration, Instant};
 use std::fmt;

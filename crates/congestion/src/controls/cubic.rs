@@ -27,12 +27,11 @@
 //!   restart after an idle period. A pause is not detected if it is shorter than the retransmission timeout and the
 //!   window is full immediately after it.
 
-use super::linux_reno::slow_start;
 use crate::component::{ControlComponent, HyStartSupport};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PlainAck, RecoveryExit, Timeout, WindowState,
 };
-use crate::hystart::HyStart;
+use crate::hystart::{HyStart, slow_start};
 use crate::window;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant, math};

@@ -17,7 +17,7 @@ use crate::component::{ControlComponent, HyStartSupport};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, PlainAck, RecoveryExit, Timeout, WindowState,
 };
-use crate::hystart::{HyStart, SlowStartPhase};
+use crate::hystart::{HyStart, slow_start};
 use crate::window::{self, UndoState};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
@@ -90,29 +90,6 @@ impl LinuxReno {
         window::reduce(control, congestion, reduced_bytes);
         self.counted_bytes = 0;
     }
-}
-
-/// Lets the window grow in slow start by bytes, up to the threshold. All controls with Linux's growth use this
-/// function. Returns the acknowledged bytes that remain for congestion avoidance.
-#[inline]
-pub(crate) fn slow_start(hystart: Option<&mut HyStart>, control: &mut WindowState, ack: &Ack) -> u64 {
-    let mut growth = ack.acked_bytes;
-    if let Some(hystart) = hystart
-        && control.ssthresh_bytes == u64::MAX
-    {
-        let phase = hystart.on_ack_of(control, ack);
-        if phase == SlowStartPhase::Done {
-            control.ssthresh_bytes = control.cwnd_bytes;
-            return ack.acked_bytes;
-        }
-        growth = hystart.growth_bytes(phase, ack.acked_bytes, window::segment(control));
-    }
-    if !ack.cwnd_limited {
-        return 0;
-    }
-    let room = control.ssthresh_bytes - control.cwnd_bytes;
-    control.cwnd_bytes += growth.min(room);
-    growth.saturating_sub(room)
 }
 
 impl Controller for LinuxReno {

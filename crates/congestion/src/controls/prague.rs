@@ -29,9 +29,10 @@
 //! **Differences.** "One round trip" after a reduction is the smoothed round-trip time, not the flight. The window does
 //! not fall below two segments. The score has no term for flows that the application limits.
 
-use super::linux_reno::{LinuxReno, slow_start};
+use super::linux_reno::LinuxReno;
 use crate::component::{ControlComponent, ControlOptions, HyStartSupport, declare};
 use crate::control::{Ack, CongestionEvent, ControlRequirements, Controller, RecoveryExit, Timeout, WindowState};
+use crate::hystart::slow_start;
 use crate::window::{segment, two_segments};
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, EcnCodepoint, Instant, math};
