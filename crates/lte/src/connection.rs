@@ -252,6 +252,6 @@ mod tests {
         let ues: Vec<(&str, AttachProcedure)> =
             names.iter().map(|name| (name.as_str(), AttachProcedure::KnownCell { switched_on: ms(0) })).collect();
         let refused = compute_setup_times(1, SignalingMode::Ideal, &ues).unwrap_err().to_string();
-        assert!(refused.contains("switched on at different times"), "{refused}");
+        assert!(refused.contains("expected fewer UEs that are switched on at the same time"), "{refused}");
     }
 }

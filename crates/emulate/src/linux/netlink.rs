@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(exists.map(|error| error.kind()), Some(io::ErrorKind::AlreadyExists));
         for unclear in [answer(16, 5, 0), answer(2, 5, 0)[..18].to_vec(), Vec::new()] {
             let error = confirmed(&unclear, 5).and_then(Result::err).expect("the response is not an acknowledgment");
-            assert!(error.to_string().contains("unclear"), "{error}");
+            assert!(error.to_string().contains("malformed"), "{error}");
         }
     }
 }

@@ -503,9 +503,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_is_told_before() {
+    fn a_program_that_cannot_start_is_an_error() {
         let none = Keeper::command(&settings(&[]), OsStr::new("/bin"), None).expect_err("nothing to start");
-        assert_eq!(none.to_string(), "no command");
+        assert_eq!(none.to_string(), "`command` is empty");
         let nowhere = ProgramSettings { folder: Some(PathBuf::from("/no/such/folder")), ..settings(&["true"]) };
         let nowhere = Keeper::command(&nowhere, OsStr::new("/bin"), None).expect_err("no folder");
         assert_eq!(nowhere.to_string(), "no such folder: /no/such/folder");

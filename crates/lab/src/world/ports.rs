@@ -132,6 +132,6 @@ mod tests {
             ports.allocate(client(number), proxy(30_000)).expect("a port is free");
         }
         let refused = ports.allocate(HOST, proxy(30_000)).expect_err("no port is free");
-        assert_eq!(refused, "no port below 40000 is free at the host of its proxy");
+        assert_eq!(refused, "the host of its proxy has no free port below 40000");
     }
 }
