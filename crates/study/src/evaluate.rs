@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(metric("count(part(series('l', 'm'), 1, 1))"), Some(10.0));
         for wrong in ["part(x, 0, 3)", "part(x, 4, 3)", "part(x, 1.5, 3)", "part(x, nothing, 3)"] {
             let error = evaluate_number(&parse(wrong, ExpressionPurpose::Metric).unwrap(), &World).unwrap_err();
-            assert!(error.message.contains("which part"), "{wrong}: {error}");
+            assert!(error.message.contains("number of the part"), "{wrong}: {error}");
         }
         // 1, 4, 9 (1 + 4 + 9 = 14): deviations from 14/3 are -11/3, -2/3, 13/3; squares sum to 294/9, over 2 is 49/3.
         let three = metric("deviation(series('l', 'm', 1, 3))").unwrap();
@@ -656,8 +656,8 @@ mod tests {
             ("1 + 2", ExpressionPurpose::Claim, 3, "a claim requires a condition"),
             ("1 < 2 + (3 < 4)", ExpressionPurpose::Claim, 12, "arithmetic requires a number"),
             ("1 = 2", ExpressionPurpose::Claim, 3, "expected `==`"),
-            ("not 1", ExpressionPurpose::Claim, 5, "`not` needs"),
-            ("1 and 1 < 2", ExpressionPurpose::Claim, 1, "`and` needs"),
+            ("not 1", ExpressionPurpose::Claim, 5, "`not` requires"),
+            ("1 and 1 < 2", ExpressionPurpose::Claim, 1, "`and` requires"),
             ("sqr(2)", ExpressionPurpose::Metric, 1, "did you mean `sqrt`?"),
             ("sqrt(2, 3)", ExpressionPurpose::Metric, 1, "`sqrt` takes one argument, found 2"),
             ("sum()", ExpressionPurpose::Metric, 1, "at least 1 argument"),
@@ -665,12 +665,12 @@ mod tests {
             ("1 + rx_packets", ExpressionPurpose::Metric, 15, "expected `[\"FLOW\"]`"),
             ("rx_packets[a]", ExpressionPurpose::Metric, 12, "a name of a flow or link in quotation marks"),
             ("figure_rebufer_s['a']", ExpressionPurpose::Metric, 1, "did you mean `rebuffer_s`?"),
-            ("measured('core', 'drops') > 1", ExpressionPurpose::Claim, 1, "`measured` sees one run"),
+            ("measured('core', 'drops') > 1", ExpressionPurpose::Claim, 1, "`measured` reads one run"),
             ("lateness('events.p90')", ExpressionPurpose::Metric, 10, "did you mean `events.p90_s`?"),
             ("lateness('p90_s')", ExpressionPurpose::Metric, 10, "expected on_time, own_drops"),
-            ("lateness(x)", ExpressionPurpose::Metric, 10, "a figure of the account of lateness in quotation marks"),
+            ("lateness(x)", ExpressionPurpose::Metric, 10, "a lateness figure in quotation marks"),
             ("lateness('on_time'", ExpressionPurpose::Metric, 19, "expected `)` to end `lateness`"),
-            ("lateness('on_time') == 1", ExpressionPurpose::Claim, 1, "`lateness` sees one run"),
+            ("lateness('on_time') == 1", ExpressionPurpose::Claim, 1, "`lateness` reads one run"),
             ("part(1, 2)", ExpressionPurpose::Metric, 1, "`part` takes three arguments, found 2"),
             (
                 "mean_delay_s['a']",
@@ -718,9 +718,9 @@ mod tests {
     #[test]
     fn depth_is_limited() {
         let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
-        assert!(parse(&deep, ExpressionPurpose::Metric).unwrap_err().message.contains("nested deeper"));
-        assert!(parse(&"-".repeat(5000), ExpressionPurpose::Metric).unwrap_err().message.contains("nested deeper"));
-        assert!(parse(&"not ".repeat(5000), ExpressionPurpose::Claim).unwrap_err().message.contains("nested deeper"));
+        assert!(parse(&deep, ExpressionPurpose::Metric).unwrap_err().message.contains("nested more"));
+        assert!(parse(&"-".repeat(5000), ExpressionPurpose::Metric).unwrap_err().message.contains("nested more"));
+        assert!(parse(&"not ".repeat(5000), ExpressionPurpose::Claim).unwrap_err().message.contains("nested more"));
         let long = vec!["1"; 5000].join("+");
         assert!(parse(&long, ExpressionPurpose::Metric).unwrap_err().message.contains("more than 200"));
     }

@@ -314,7 +314,7 @@ mod tests {
         assert_eq!((met.outcome.as_str(), met.subject.as_str(), met.note.as_str()), ("met", "b", ""));
         let failed = row(&[("a", Some(0.15)), ("b", Some(0.3)), ("c", Some(0.05))]);
         assert_eq!((failed.outcome.as_str(), failed.subject.as_str()), ("failed", "b"));
-        assert_eq!(failed.note, "300 ms is above the maximum 200 ms (one of 2 that fail, of 3)");
+        assert_eq!(failed.note, "300 ms is above the maximum 200 ms (2 of 3 fail)");
         let missing = row(&[("a", Some(9.0)), ("b", None)]);
         assert_eq!((missing.subject.as_str(), missing.value), ("b", None));
         assert!(missing.has_failed());

@@ -59,7 +59,7 @@ fn metrics_of_an_experiment_exclude_the_other_metrics_without_experiments() {
 fn metrics_of_an_experiment_must_exist_and_apply() {
     let first = |text: &str| errors_of(text, PUBLISHED)[0].to_string();
     let unknown = first(&with_own_metrics("[\"packet\"]"));
-    assert!(unknown.contains("no metric packet") && unknown.contains("packets"), "{unknown}");
+    assert!(unknown.contains("unknown metric packet") && unknown.contains("packets"), "{unknown}");
     let other = STUDY.replacen("name = \"shapes\"\n", "name = \"shapes\"\nmetrics = [\"per_size\"]\n", 1);
     assert!(first(&other).contains("per_size applies to sizes only"), "{}", first(&other));
     let nowhere = with_own_metrics("[\"packets\"]").replacen(
@@ -73,23 +73,23 @@ fn metrics_of_an_experiment_must_exist_and_apply() {
 #[test]
 fn names_that_do_not_exist() {
     wrong("runs = 3", "rums = 3", "rums", "rums", "rums is not a key", "runs");
-    wrong("scenario = \"plain\"", "scenario = \"plane\"", "plane", "\"plane\"", "no scenario plane", "plain");
+    wrong("scenario = \"plain\"", "scenario = \"plane\"", "plane", "\"plane\"", "unknown scenario plane", "plain");
     wrong(
         "plain = \"plain.txt\"",
         "plain = \"plane.txt\"",
         "plane.txt",
         "\"plane.txt\"",
-        "fake/plane.txt cannot be read",
+        "cannot read the scenario fake/plane.txt",
         "a scenario file",
     );
-    wrong("seed = 4", "seed = 4\nexperiments = [\"size\"]", "[\"size\"]", "\"size\"", "no experiment size", "sizes");
+    wrong("seed = 4", "seed = 4\nexperiments = [\"size\"]", "[\"size\"]", "\"size\"", "unknown experiment size", "sizes");
     wrong("[[experiment.axis]]", "[[experiment.axes]]", "axes", "axes", "axes is not a key of an experiment", "axis");
     wrong(
         "experiments = [\"sizes\"]",
         "experiments = [\"sized\"]",
         "sized",
         "\"sized\"",
-        "no experiment sized",
+        "unknown experiment sized",
         "sizes",
     );
     wrong(
@@ -97,7 +97,7 @@ fn names_that_do_not_exist() {
         "explained_by = \"more\"",
         "\"more\"",
         "\"more\"",
-        "no claim more",
+        "unknown claim more",
         "more-is-more",
     );
     wrong(
@@ -105,7 +105,7 @@ fn names_that_do_not_exist() {
         "paths = [\"colour\"]\nscenarios = [\"plan\"]",
         "[\"plan\"]",
         "\"plan\"",
-        "no scenario plan",
+        "unknown scenario plan",
         "plain",
     );
 }
@@ -117,7 +117,7 @@ fn names_that_are_there_already_or_mean_something_else() {
         "name = \"sizes\"\n#",
         "name = \"sizes\"\n#",
         "\"sizes\"",
-        "two of the experiment sizes",
+        "duplicate experiment name sizes",
         "each name once",
     );
     wrong(
@@ -125,7 +125,7 @@ fn names_that_are_there_already_or_mean_something_else() {
         "name = \"packets\"\n#",
         "name = \"packets\"\n#",
         "\"packets\"",
-        "two of the metric packets",
+        "duplicate metric name packets",
         "once",
     );
     wrong(
@@ -133,7 +133,7 @@ fn names_that_are_there_already_or_mean_something_else() {
         "name = \"more-is-more\"\n#",
         "name = \"more-is-more\"\n#",
         "\"more-is-more\"",
-        "two of the claim",
+        "duplicate claim name",
         "once",
     );
     wrong(
@@ -144,7 +144,7 @@ fn names_that_are_there_already_or_mean_something_else() {
         "runs is a reserved name",
         "another name",
     );
-    wrong("name = \"shape\"", "name = \"the-shape\"", "the-shape", "\"the-shape\"", "not the name of an axis", "\"_\"");
+    wrong("name = \"shape\"", "name = \"the-shape\"", "the-shape", "\"the-shape\"", "not a valid name of an axis", "\"_\"");
     wrong(
         "name = \"packets\"",
         "name = \"size\"\n#",
@@ -177,7 +177,7 @@ fn values_of_the_wrong_kind() {
 
 #[test]
 fn axes_and_points() {
-    wrong("values = [10, 20, 40]", "values = [10, 20, 10]", "values = [10", "10", "two values 10", "each value once");
+    wrong("values = [10, 20, 40]", "values = [10, 20, 10]", "values = [10", "10", "has the value 10 twice", "each value once");
     wrong(
         "values = [10, 20, 40]\nquick = [10, 40]",
         "values = []",
@@ -237,7 +237,7 @@ fn axes_and_points() {
         "triangle is not a value of shape",
         "square",
     );
-    wrong("set = { size = 20 }", "points = [{ shap = \"round\" }]", "shap = ", "shap", "no axis shap", "shape");
+    wrong("set = { size = 20 }", "points = [{ shap = \"round\" }]", "shap = ", "shap", "unknown axis shap", "shape");
     wrong("set = { size = 20 }", "points = [{}]", "points = ", "{}", "no value for the axis shape", "shape");
     wrong(
         "set = { size = 20 }",
@@ -247,7 +247,7 @@ fn axes_and_points() {
         "duplicate point",
         "once",
     );
-    wrong("set = { size = 20 }", "points = []", "points = []", "[]", "no point", "at least one");
+    wrong("set = { size = 20 }", "points = []", "points = []", "[]", "list of points is empty", "at least one");
     wrong(
         "[parameters.colour]\ndefault = 3",
         "[parameters.load]\ndefault = \"high\"",
@@ -281,7 +281,7 @@ fn expressions_are_pointed_into() {
         "'rx_packets[\"bulk\"] / siz'",
         "/ siz'",
         "siz",
-        "no axis or parameter siz",
+        "unknown axis or parameter siz",
         "size",
     );
     wrong("'rx_packets[\"bulk\"]'", "'rx_packets[\"bulk\"] +'", "\"bulk\"] +'", "", "found the end", "");
@@ -290,7 +290,7 @@ fn expressions_are_pointed_into() {
         "metric(\"size\", \"packets\", size = 40) >",
         "metric(\"size\"",
         "metric",
-        "no experiment size",
+        "unknown experiment size",
         "sizes",
     );
     wrong(
@@ -314,7 +314,7 @@ fn expressions_are_pointed_into() {
         "metric(\"sizes\", \"packets\", size = 41) >",
         "size = 41",
         "size",
-        "no value of size passes",
+        "no value of size meets",
         "40",
     );
     wrong(
@@ -371,7 +371,7 @@ fn wrong_published(line: &str, column: usize, found: &str, says: &str, expects: 
 
 #[test]
 fn published_values() {
-    wrong_published("size,size=10,rate_bps,1,0,,,", 1, "size", "no experiment size", "sizes");
+    wrong_published("size,size=10,rate_bps,1,0,,,", 1, "size", "unknown experiment size", "sizes");
     wrong_published("sizes,sze=10,rate_bps,1,0,,,", 7, "sze=10", "sizes has no axis sze", "size");
     wrong_published("sizes,size=11,rate_bps,1,0,,,", 7, "size=11", "11 is not a value of size", "40");
     wrong_published("sizes,size,rate_bps,1,0,,,", 7, "size", "found \"size\" in the point", "axis=value");
@@ -382,7 +382,7 @@ fn published_values() {
     wrong_published("sizes,size=10,rate_bps,inf,0,,,", 24, "inf", "for the value", "a number");
     wrong_published("sizes,size=10,rate_bps,1,5 percent,,,", 26, "5 percent", "for the tolerance", "5%");
     wrong_published("sizes,size=10,rate_bps,1,-5%,,,", 26, "-5%", "for the tolerance", "5%");
-    wrong_published("sizes,size=10,rate_bps,1,0,,,more", 30, "more", "no claim more", "more-is-more");
+    wrong_published("sizes,size=10,rate_bps,1,0,,,more", 30, "more", "unknown claim more", "more-is-more");
     wrong_published("sizes,size=10,packets,1,0,,,", 15, "packets", "has a published value already", "one value");
     wrong_published("sizes,size=10,packets,1", 1, "sizes", "this line has 4 fields", "8");
     let published = PUBLISHED.replace("tolerance", "tolerence");

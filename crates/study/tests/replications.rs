@@ -151,7 +151,7 @@ fn mistakes_are_said_with_their_place() {
         ("size,colour\n10\n", "rows.csv:2", "this line has 1 fields"),
         ("size,colour\n10,\n", "rows.csv:2", "this line has no value for colour"),
         ("size,\n10,2\n", "rows.csv:1", "a column has no name"),
-        ("size,colour\n", "study.toml", "the replications squares have no row"),
+        ("size,colour\n", "study.toml", "the replications squares have no rows"),
     ];
     for (rows, place, message) in cases {
         let error = try_load(&text(), rows).unwrap_err();
@@ -161,7 +161,7 @@ fn mistakes_are_said_with_their_place() {
         try_load(&text().replace("replications = \"squares\"", "replications = \"square\""), ROWS).unwrap_err();
     assert!(unknown.contains("did you mean squares"), "{unknown}");
     let missing = try_load(&text().replace("rows.csv", "row.csv"), ROWS).unwrap_err();
-    assert!(missing.contains("row.csv cannot be read"), "{missing}");
+    assert!(missing.contains("cannot read fake/row.csv"), "{missing}");
     // A path that the scenario does not have is detected before any run.
     let study = try_load(&text(), "sise\n10\n20\n30\n").unwrap();
     let error = make_plan(&study, &Fake::new()).unwrap_err().to_string();

@@ -121,7 +121,7 @@ fn an_axis_keeps_its_word_against_a_setting_of_the_scenario() {
         plan.points.iter().map(|p| plan.runs[p.runs[0]].scenario.text.contains("size = 77")).collect();
     assert_eq!(sizes, [false, false, false, true, true]);
     let error = with(&["scenario.size=77", "experiments=sizes"], false).unwrap_err();
-    assert!(error.to_string().contains("set by the axis size in every experiment"), "{error}");
+    assert!(error.to_string().contains("in every selected experiment, the axis size set size"), "{error}");
 }
 
 #[test]
