@@ -136,7 +136,10 @@ fn too_many_simultaneously_attaching_ues_are_an_error() {
         run(&loaded.scenario, &Options::default())
     };
     let refused = of("'1ms'").unwrap_err().to_string();
-    assert!(refused.contains("access") && refused.contains("expected fewer UEs that are switched on at the same time"), "{refused}");
+    assert!(
+        refused.contains("access") && refused.contains("expected fewer UEs that are switched on at the same time"),
+        "{refused}"
+    );
     // The second system information block is sent every 80 ms: forty UEs at a time.
     assert!(of("{ kind = 'uniform', low = '0s', high = '800ms' }").is_ok());
 }

@@ -82,7 +82,14 @@ fn names_that_do_not_exist() {
         "cannot read the scenario fake/plane.txt",
         "a scenario file",
     );
-    wrong("seed = 4", "seed = 4\nexperiments = [\"size\"]", "[\"size\"]", "\"size\"", "unknown experiment size", "sizes");
+    wrong(
+        "seed = 4",
+        "seed = 4\nexperiments = [\"size\"]",
+        "[\"size\"]",
+        "\"size\"",
+        "unknown experiment size",
+        "sizes",
+    );
     wrong("[[experiment.axis]]", "[[experiment.axes]]", "axes", "axes", "axes is not a key of an experiment", "axis");
     wrong(
         "experiments = [\"sizes\"]",
@@ -144,7 +151,14 @@ fn names_that_are_there_already_or_mean_something_else() {
         "runs is a reserved name",
         "another name",
     );
-    wrong("name = \"shape\"", "name = \"the-shape\"", "the-shape", "\"the-shape\"", "not a valid name of an axis", "\"_\"");
+    wrong(
+        "name = \"shape\"",
+        "name = \"the-shape\"",
+        "the-shape",
+        "\"the-shape\"",
+        "not a valid name of an axis",
+        "\"_\"",
+    );
     wrong(
         "name = \"packets\"",
         "name = \"size\"\n#",
@@ -177,7 +191,14 @@ fn values_of_the_wrong_kind() {
 
 #[test]
 fn axes_and_points() {
-    wrong("values = [10, 20, 40]", "values = [10, 20, 10]", "values = [10", "10", "has the value 10 twice", "each value once");
+    wrong(
+        "values = [10, 20, 40]",
+        "values = [10, 20, 10]",
+        "values = [10",
+        "10",
+        "has the value 10 twice",
+        "each value once",
+    );
     wrong(
         "values = [10, 20, 40]\nquick = [10, 40]",
         "values = []",

@@ -217,11 +217,9 @@ fn claims_that_too_few_runs_can_never_decide_are_named() {
     assert_eq!(names(1, ""), Vec::<String>::new());
     let nine = names(9, "");
     assert_eq!(nine.len(), 2);
-    assert!(
-        nine[0].starts_with(
-            "claim more-is-more: experiment sizes has 9 runs per point; a claim over random runs requires 10"
-        )
-    );
+    assert!(nine[0].starts_with(
+        "claim more-is-more: experiment sizes has 9 runs per point; a claim over random runs requires 10"
+    ));
     let many = names(19, parts);
     assert_eq!(many.len(), 1);
     assert!(many[0].contains("claim six") && many[0].contains("with 6 parts requires 20"), "{many:?}");

@@ -152,7 +152,11 @@ fn killed_proxy_or_server_is_named() {
     drop(server);
     let output = direct.wait_with_output().expect("the client ends");
     assert_eq!(output.status.code(), Some(1));
-    assert!(errors(&output).contains("no packet arrived from the server within the idle timeout"), "{}", errors(&output));
+    assert!(
+        errors(&output).contains("no packet arrived from the server within the idle timeout"),
+        "{}",
+        errors(&output)
+    );
 }
 
 #[test]
