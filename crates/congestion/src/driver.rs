@@ -159,7 +159,7 @@ impl Driver {
     /// Whether the control responds itself to the marks of this connection ([`l4s`](crate::ControlRequirements::l4s)). If the peer
     /// does not count marks, the transport has set the codepoint to ECT(0).
     #[inline(always)]
-    pub fn answers_marks(&self) -> bool {
+    pub fn responds_to_marks(&self) -> bool {
         self.l4s && self.control.codepoint == EcnCodepoint::Ect1
     }
 

@@ -4,6 +4,7 @@ mod access_networks;
 mod aqm;
 mod bbr;
 mod common;
+mod control_keys;
 mod cost;
 mod declared;
 mod delays;

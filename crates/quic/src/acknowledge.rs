@@ -108,7 +108,7 @@ impl Connection {
         let marks = if reads_marks { self.path.on_ecn(id, ecn, &batch) } else { 0 };
         self.find_losses(now, id, &mut batch);
         if marks > 0
-            && !self.path.driver.answers_marks()
+            && !self.path.driver.responds_to_marks()
             && let Some(sent_at) = largest_sent_at.or(batch.newest.map(|(_, sent_at)| sent_at))
         {
             self.path.on_congestion(now, sent_at, &batch, true, false);

@@ -439,6 +439,7 @@ impl Path {
     pub(crate) fn begin_anew(&mut self, next_number: u64, config: &Config) {
         self.first_number = next_number;
         self.in_flight_bytes = 0;
+        self.can_undo = false;
         self.driver.reset_for_new_path(self.driver.control.mss_bytes * config.initial_window_packets.max(2));
         self.rtt = RttEstimator::new(config.initial_rtt);
         self.established = false;

@@ -163,9 +163,9 @@ pub(crate) fn in_words(name: &str) -> String {
 
 /// Returns an abbreviation as standards write it, and any other word unchanged.
 fn with_capitals(word: &str) -> String {
-    const ABBREVIATIONS: [&str; 24] = [
-        "ack", "aqm", "bbr", "bdp", "bler", "cpu", "cqi", "ecn", "harq", "http", "lte", "mcs", "mss", "mtu", "nat",
-        "quic", "rlc", "rto", "rtt", "sinr", "tcp", "udp", "ue", "ip",
+    const ABBREVIATIONS: [&str; 25] = [
+        "ack", "aqm", "bbr", "bdp", "bler", "cpu", "cqi", "ecn", "harq", "http", "l4s", "lte", "mcs", "mss", "mtu",
+        "nat", "quic", "rlc", "rto", "rtt", "sinr", "tcp", "udp", "ue", "ip",
     ];
     if ABBREVIATIONS.contains(&word) { word.to_uppercase() } else { word.to_owned() }
 }
@@ -196,6 +196,7 @@ mod tests {
         assert_eq!(Unit::new("s").scale_for(0.02).heading("Delay"), "Delay (ms)");
         assert_eq!(Unit::new("packets").scale_for(5.0).heading("Packets offered"), "Packets offered");
         assert_eq!(Unit::new("").scale_for(5.0).heading("Index"), "Index");
+        assert_eq!(in_words("l4s_share"), "L4S share");
     }
 
     #[test]

@@ -162,4 +162,16 @@ fn a_claim_over_present_values_leaves_out_points_without_any() {
     assert_eq!(claim(&outcome, "whole").verdict, None);
     let row = claim(&outcome, "present");
     assert_eq!((row.n, row.mean, row.verdict), (None, Some(1.0), Some(Verdict::Match)), "{}", row.note);
+    // If runs draw random numbers, the values of that point are replications.
+    let random = run_into(&study, &Fake { draws: true, ..Fake::new() }, &folder.join("random"), 2).expect("tables");
+    assert_eq!(claim(&random, "whole").verdict, None);
+    let row = claim(&random, "present");
+    assert_eq!((row.n, row.verdict), (Some(11), Some(Verdict::Match)), "{}", row.note);
+    // With nine runs there are too few.
+    let few = study_of(&format!(
+        "{}\n{claims}",
+        STUDY.replace("runs = 3", "runs = 9").replacen("[[metric]]\nname = \"packets\"", metric, 1)
+    ));
+    let few = run_into(&few, &Fake { draws: true, ..Fake::new() }, &folder.join("few"), 2).expect("tables");
+    assert_eq!((claim(&few, "present").n, claim(&few, "present").verdict), (Some(9), Some(Verdict::Undecided)));
 }

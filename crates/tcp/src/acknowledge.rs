@@ -526,7 +526,7 @@ impl Sender {
         let marks = ecn.sender.marks(ack.acked_bytes, self.driver.control.mss_bytes);
         ack.ce_packets = marks.packets;
         ack.ce_bytes = marks.bytes;
-        if self.driver.answers_marks() {
+        if self.driver.responds_to_marks() {
             return;
         }
         // The window does not grow with an acknowledgment that reports a mark (RFC 3168 section 6.1.2).

@@ -199,9 +199,9 @@ impl Copa {
         if self.queue_delay() <= self.above_base(&self.largest) / NEARLY_EMPTY {
             self.empty_at = now;
         }
-        let silence = now.saturating_since(self.empty_at);
+        let without_empty = now.saturating_since(self.empty_at);
         let is_competitive =
-            self.allowed == CopaMode::Switching && silence > smoothed_rtt.saturating_mul(DETECTION_ROUNDS);
+            self.allowed == CopaMode::Switching && without_empty > smoothed_rtt.saturating_mul(DETECTION_ROUNDS);
         if is_competitive != self.is_competitive {
             self.is_competitive = is_competitive;
             self.packets = DEFAULT_PACKETS;

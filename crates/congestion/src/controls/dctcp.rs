@@ -16,13 +16,17 @@
 //! next.
 
 use super::linux_reno::LinuxReno;
-use crate::component::{ControlComponent, HyStartSupport};
+use crate::component::{ControlComponent, HyStartSupport, declare};
 use crate::control::{
     Ack, CongestionEvent, ControlRequirements, Controller, EcnCodepoint, RecoveryExit, Timeout, WindowState,
 };
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::metric::MetricDeclaration;
 use fullpipe_units::{Duration, Instant};
+
+/// The value that DCTCP and Prague have in common.
+pub(super) const ALPHA: MetricDeclaration =
+    declare("control_alpha", "", "its estimate of the share of marked bytes (DCTCP, Prague).");
 
 pub(super) static DCTCP: ControlComponent = ControlComponent {
     declaration: Declaration {
@@ -34,11 +38,7 @@ pub(super) static DCTCP: ControlComponent = ControlComponent {
     },
     create: |options| Box::new(Dctcp::new(if options.ect1 { EcnCodepoint::Ect1 } else { EcnCodepoint::Ect0 })),
     hystart: HyStartSupport::None,
-    values: &[MetricDeclaration {
-        name: "control_alpha",
-        unit: "",
-        text: "its estimate of the share of marked bytes (DCTCP, Prague).",
-    }],
+    values: &[ALPHA],
     states: &[],
     linux_name: None,
 };

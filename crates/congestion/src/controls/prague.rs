@@ -29,6 +29,7 @@
 //! **Differences.** "One round trip" after a reduction is the smoothed round-trip time, not the flight. The window does
 //! not fall below two segments. The score has no term for flows that the application limits.
 
+use super::dctcp::ALPHA;
 use super::linux_reno::LinuxReno;
 use crate::component::{ControlComponent, ControlOptions, HyStartSupport, declare};
 use crate::control::{Ack, CongestionEvent, ControlRequirements, Controller, RecoveryExit, Timeout, WindowState};
@@ -48,7 +49,7 @@ pub(super) static PRAGUE: ControlComponent = ControlComponent {
     create: |options| Box::new(Prague::new(options)),
     hystart: HyStartSupport::None,
     values: &[
-        declare("control_alpha", "", "its estimate of the share of marked bytes (DCTCP, Prague)."),
+        ALPHA,
         declare("control_classic_score", "", "its score of classic marking, 0 to 17; it falls back above 8 (Prague)."),
     ],
     states: &[],
@@ -191,7 +192,7 @@ impl Prague {
     }
 
     /// Reduces the window at a mark, unless the last reduction is more recent than one round trip.
-    fn answer_mark(&mut self, control: &mut WindowState, ack: &Ack) {
+    fn respond_to_mark(&mut self, control: &mut WindowState, ack: &Ack) {
         let pause = self.virtual_rtt(ack.smoothed_rtt);
         if self.reduced_at.is_some_and(|at| ack.now.saturating_since(at) < pause) {
             return;
@@ -261,7 +262,7 @@ impl Controller for Prague {
         self.count(control, ack, marked_bytes);
         if !ack.in_recovery {
             if marked_bytes > 0 {
-                self.answer_mark(control, ack);
+                self.respond_to_mark(control, ack);
             }
             let mut unmarked = ack.acked_bytes - marked_bytes;
             if control.cwnd_bytes < control.ssthresh_bytes {

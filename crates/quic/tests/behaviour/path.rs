@@ -56,6 +56,28 @@ fn what_took_the_old_path_says_nothing_of_the_new_one() {
 }
 
 #[test]
+fn a_loss_on_the_old_path_that_proves_spurious_does_not_change_the_new_window() {
+    // Section 9.4: the window of the new path is the initial one. A recovery of the old path is not undone there.
+    let mut lone = Lone::server(plain(), plain());
+    let stream = lone.open(true);
+    lone.write(stream, 1_000_000);
+    lone.pass(ms(100));
+    let first = lone.first;
+    lone.acknowledge(&[(first + 3, first + 3)]);
+    let lost = lone.connection.statistics().lost_packets;
+    assert!(lost > 0 && lone.connection.statistics().recoveries == 1);
+    let flights = lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::Ping]);
+    let data = challenge(&flights[0]).unwrap();
+    lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::PathResponse(data)]);
+    let window = lone.connection.inspect().cwnd_bytes;
+    let old = QuicFrame::Ack { delay: 0, ranges: vec![(first.saturating_sub(1), first + 3)], ecn: None };
+    lone.receive_from(1, 100, EcnCodepoint::NotEct, vec![old]);
+    let statistics = lone.connection.statistics();
+    assert_eq!((statistics.spuriously_lost_packets, statistics.undone_recoveries), (lost, 0));
+    assert_eq!(lone.connection.inspect().cwnd_bytes, window);
+}
+
+#[test]
 fn a_small_datagram_from_a_new_address_brings_a_small_challenge_and_then_a_large_one() {
     // Section 8.2.1: a datagram of 1200 bytes may not be sent to an address that has sent 100. The second validation checks that
     // such datagrams pass.

@@ -72,7 +72,11 @@ pub(super) fn events(root: &Tree, network: &Network, flows: &FlowGroups, check: 
                 }
                 None if when.is_none() => {
                     let expected = vec!["when = { flow = \"NAME\" } or when = { link = \"NAME\" }".to_owned()];
-                    check.add_error(metric.place, &path, "the event has no flow or link to record", expected);
+                    let message = format!(
+                        "{path} = \"{}\" is a metric of a flow or link, but the event has neither",
+                        metric.text()
+                    );
+                    check.add_error(metric.place, &path, message, expected);
                 }
                 _ => {}
             }

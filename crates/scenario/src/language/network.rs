@@ -200,7 +200,11 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Diagnostics) {
             let path = format!("{path}.hosts.{n}");
             let Some(host) = find_host(name.text(), name.place, &path, network, check) else { continue };
             if hosts.contains(&host) {
-                let message = format!("{} is attached twice to {}", name.text(), tree.text("name"));
+                let message = format!(
+                    "host \"{}\" is attached twice to the Ethernet segment \"{}\"",
+                    name.text(),
+                    tree.text("name")
+                );
                 check.add_error(name.place, &path, message, vec!["each host once".into()]);
             } else if network.nodes[host.index()].router {
                 let message =

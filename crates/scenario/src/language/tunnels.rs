@@ -110,7 +110,7 @@ pub(crate) fn find_tunnels(
             if flows.list[index].via_mode == Some(TunnelMode::Datagram) && !offers {
                 let path = format!("{flow_path}.via_mode");
                 let message = format!(
-                    "{path} = \"datagram\" requires a tunnel with HTTP datagrams, but tunnel \"{name}\" has mode = \
+                    "{path} = \"datagram\" requires a tunnel with HTTP datagrams, but tunnel \"{name}\" has masque.mode = \
                      \"stream\""
                 );
                 let expected = vec!["masque.mode = \"datagram\" for the tunnel".into(), "via_mode = \"stream\"".into()];

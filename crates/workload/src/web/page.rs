@@ -179,7 +179,7 @@ impl ObjectSpec {
             // Scenario files count objects from 1.
             let (own, other) = (u64::from(number) + 1, u64::from(other) + 1);
             let other = if own == other { "itself".to_owned() } else { format!("object {other}") };
-            let rule = format!("object {own} of objects waits for {other}: objects must wait only for earlier ones");
+            let rule = format!("object {own} waits for {other}; expected only numbers of earlier objects in after");
             return Err(ParameterError(rule));
         }
         let urgency = self.urgency.is_none_or(|urgency| urgency <= 7);

@@ -1,0 +1,53 @@
+//! Keys of congestion controls in `[tcp]`: each reaches the connections and has the effect of its specification.
+
+use crate::common::{mean, outcome};
+
+/// A flow over 50 Mbit/s with a round-trip time of 84 ms and a buffer of 20 bandwidth-delay products (BDP).
+fn scenario(tcp: &str, flow: &str, duration: &str) -> String {
+    format!(
+        "duration = '{duration}'
+        processing_jitter = '0s'
+        [topology]
+        kind = 'dumbbell'
+        access = {{ rate = '1Gbit/s', delay = '1ms' }}
+        bottleneck = {{ rate = '50Mbit/s', delay = '40ms', queue = '20BDP' }}
+        [tcp]
+        {tcp}
+        [[flow]]
+        name = 'f'
+        from = 'left1'
+        to = 'right1'
+        workload = 'bulk'
+        {flow}
+        [[probe]]
+        flow = 'f'
+        metrics = ['cwnd_bytes']"
+    )
+}
+
+#[test]
+fn rate_limited_increase_bounds_a_window_that_the_application_does_not_use() {
+    // 5 Mbit/s for 84 ms are 36.3 segments of 1448 bytes: 37 or 38 are in flight. In slow start the limit is twice as many
+    // (draft-ietf-ccwg-ratelimited-increase-09, section 3). Without the key, NewReno grows with each acknowledgment (RFC 5681).
+    let window = |key: &str| {
+        let tcp = format!("congestion = 'newreno'\n{key}");
+        let limited = "limits = [{ at = '0s', rate = '5Mbit/s' }]\nwrite_size = '1448B'";
+        mean(&outcome(&scenario(&tcp, limited, "10s")), "cwnd_bytes", 8.0) / 1448.0
+    };
+    let with = window("rate_limited_increase = true");
+    assert!((74.0..=76.0).contains(&with), "{with}");
+    assert!(window("") > 1000.0);
+}
+
+#[test]
+fn hystart_all_ends_the_slow_start_of_bic_before_the_buffer_is_full() {
+    // A window above one BDP raises the round-trip time. HyStart++ detects this within the next round, at a window of at most 4 BDP.
+    // Five conservative rounds multiply it by at most 1.25^5 = 3.1: 12.2 BDP, less than the 21 BDP of path and buffer. Slow start
+    // without HyStart++ overruns them.
+    let lost = |key: &str| {
+        let outcome = outcome(&scenario(&format!("congestion = 'bic'\n{key}"), "", "10s"));
+        outcome.flow_rows().map(|row| row.counters.lost_packets).sum::<u64>()
+    };
+    assert_eq!(lost("hystart_all = true"), 0);
+    assert!(lost("") > 100);
+}
