@@ -683,7 +683,7 @@ mod tests {
             ("link_link['core']", ExpressionPurpose::Metric, 1, "expected link_ and one of from_s, to_s"),
             ("link_utilization['core']", ExpressionPurpose::Metric, 1, "did you mean `utilisation`"),
             ("rx_packets['a'", ExpressionPurpose::Metric, 15, "expected `]`"),
-            ("rx_packets['a'] > 1", ExpressionPurpose::Claim, 1, "a claim is about metrics at points"),
+            ("rx_packets['a'] > 1", ExpressionPurpose::Claim, 1, "a claim cannot read the flows or links of one run"),
             ("metric('a', 'b')", ExpressionPurpose::Metric, 1, "is only permitted in a claim"),
             ("series('a', 'b') > 1", ExpressionPurpose::Claim, 1, "is only permitted in a metric"),
             ("metric('a') > 1", ExpressionPurpose::Claim, 11, "and a metric's name"),
