@@ -45,8 +45,8 @@ impl RateProfileChecker {
                 }
                 Err(too_many(room / 8_000_000_000, since, finish, bytes))
             }
-            RateProfile::Opportunities { at_ns, bytes: each } => {
-                let until = |at| opportunities_before(at, at_ns);
+            RateProfile::Opportunities { at_ns, period_ns, bytes: each } => {
+                let until = |at| opportunities_before(at, at_ns, *period_ns);
                 let room = (until(finish.saturating_add(1)) - until(since)) * u128::from(*each);
                 let at_one = |at: u64| until(at.saturating_add(1)) > until(at);
                 if bytes > room {
@@ -94,10 +94,12 @@ fn units_before(until: u64, first_bps: u64, steps: &[(u64, u64)], repeat_ns: Opt
 }
 
 /// Returns the number of opportunities before `until`, from the start of the run.
-fn opportunities_before(until: u64, at_ns: &[u64]) -> u128 {
-    let Some(&length) = at_ns.last().filter(|length| **length > 0) else { return 0 };
-    // Counts the opportunities in the period that contains `until`, and in the previous one, whose last opportunity is
-    // at the start of this period.
+fn opportunities_before(until: u64, at_ns: &[u64], length: u64) -> u128 {
+    if length == 0 {
+        return 0;
+    }
+    // Counts the opportunities in the period that contains `until`, and in the previous one, whose last opportunity can
+    // be at the start of this period.
     let rounds = until / length;
     let in_round = |rest: u64| at_ns.partition_point(|at| *at < rest) as u128;
     let whole = at_ns.len() as u128 * u128::from(rounds.saturating_sub(1));
@@ -117,9 +119,12 @@ mod tests {
         assert_eq!([0, 4, 10, 12, 25, 35, 36, 60].map(units), [0, 8, 20, 30, 70, 70, 75, 120]);
         assert_eq!(units_before(100, 2, &[(10, 5)], None), 20 + 450);
         // Opportunities at 1, 2, 2, 5, then 6, 7, 7, 10; the one at 5 is before 6, not before 5.
-        let opportunities = |until| opportunities_before(until, &[1, 2, 2, 5]);
+        let opportunities = |until| opportunities_before(until, &[1, 2, 2, 5], 5);
         assert_eq!([0, 1, 2, 3, 5, 6, 7, 8, 10, 11].map(opportunities), [0, 0, 1, 3, 3, 4, 5, 7, 7, 8]);
         // Opportunities at 0 and 4, then 4 and 8.
-        assert_eq!([0, 1, 4, 5, 9].map(|until| opportunities_before(until, &[0, 4])), [0, 1, 1, 3, 5]);
+        assert_eq!([0, 1, 4, 5, 9].map(|until| opportunities_before(until, &[0, 4], 4)), [0, 1, 1, 3, 5]);
+        // The first list from 2 ns on: 0, 0, 3, 4, then 5, 5, 8, 9.
+        let rotated = |until| opportunities_before(until, &[0, 0, 3, 4], 5);
+        assert_eq!([0, 1, 3, 4, 5, 6, 9, 10, 11].map(rotated), [0, 2, 2, 3, 4, 6, 7, 8, 10]);
     }
 }

@@ -78,9 +78,10 @@ pub enum RateProfile {
     },
     /// Bytes may depart only at certain instants.
     Opportunities {
-        /// The instants in nanoseconds, in order. The list repeats with the last instant as its period, so the last
-        /// instant must not be zero.
+        /// The instants in nanoseconds, in order, at most `period_ns`.
         at_ns: Vec<u64>,
+        /// Period in nanoseconds with which the instants repeat, not zero.
+        period_ns: u64,
         /// Maximum number of bytes at each instant.
         bytes: u32,
     },

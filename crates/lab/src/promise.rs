@@ -100,7 +100,8 @@ fn course(link: &Link) -> (RateProfile, u64) {
         }
         network::LinkProfile::Trace(trace) => {
             let at_ns = trace.opportunities().iter().map(|ms| ms * 1_000_000).collect();
-            (RateProfile::Opportunities { at_ns, bytes: mahimahi::OPPORTUNITY_BYTES }, 0)
+            let period_ns = trace.period().as_nanos();
+            (RateProfile::Opportunities { at_ns, period_ns, bytes: mahimahi::OPPORTUNITY_BYTES }, 0)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Random start times of flows.
+//! Random start times of flows, and random offsets of traces.
 //!
 //! With `start_jitter`, a flow is delayed by a random time. With `phase_jitter`, each flow is delayed by a random
 //! fraction of its base round-trip time. Runs then show whether a result depends on the phase between flows (Floyd and
@@ -8,27 +8,51 @@ use crate::witness::RunObserver;
 use crate::world::ends;
 use fullpipe_network::Network;
 use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::Link;
 use fullpipe_units::{Duration, RandomStream};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// IP bytes of a full packet.
 const FULL_BYTES: f64 = 1500.0;
+/// End of the name of a link's second direction.
+const REVERSE: &str = ".reverse";
+const NANOSECONDS_PER_MS: u64 = 1_000_000;
 /// IP bytes of an acknowledgment.
 const SMALL_BYTES: f64 = 40.0;
 
-/// Returns the scenario with start times drawn from its seed. Each flow has its own random stream. The result has no
-/// `start_jitter`, so a second call has no effect.
+/// Returns the scenario with start times and offsets of traces drawn from its seed. Each flow and each link has its own
+/// random stream. The result has no `start_jitter` and no random offsets, so a second call has no effect.
 pub(crate) fn drawn(scenario: Arc<Scenario>) -> Arc<Scenario> {
-    if scenario.flows.iter().all(|flow| flow.start_jitter.is_zero()) {
+    let fixed_starts = scenario.flows.iter().all(|flow| flow.start_jitter.is_zero());
+    if fixed_starts && !scenario.links.iter().any(|link| link.random_trace_offset) {
         return scenario;
     }
     let mut drawn = Scenario::clone(&scenario);
+    draw_trace_offsets(&mut drawn);
     for flow in drawn.flows.iter_mut().filter(|flow| !flow.start_jitter.is_zero()) {
         let later = RandomStream::new(scenario.seed, &flow.name, "start").uniform_below(flow.start_jitter.as_nanos());
         flow.start = flow.start.saturating_add(Duration::from_nanos(later));
         flow.start_jitter = Duration::ZERO;
     }
     Arc::new(drawn)
+}
+
+/// Starts traces at random times. Both directions of a link start at the same time, because their traces were usually
+/// recorded together.
+fn draw_trace_offsets(scenario: &mut Scenario) {
+    let pair = |link: &Link| link.name.strip_suffix(REVERSE).unwrap_or(&link.name).to_owned();
+    let mut longest_ms = BTreeMap::<String, u64>::new();
+    for link in scenario.links.iter().filter(|link| link.random_trace_offset) {
+        let period_ms = link.trace_period().as_nanos() / NANOSECONDS_PER_MS;
+        let longest = longest_ms.entry(pair(link)).or_default();
+        *longest = period_ms.max(*longest);
+    }
+    for link in scenario.links.iter_mut().filter(|link| link.random_trace_offset) {
+        let name = pair(link);
+        let offset_ms = RandomStream::new(scenario.seed, &name, "trace offset").uniform_below(longest_ms[&name]);
+        link.start_trace_at(Duration::from_millis(offset_ms));
+    }
 }
 
 /// Returns the round-trip time of a full packet and a small response in an empty network. It covers the route between

@@ -30,6 +30,7 @@ mod records;
 mod replications;
 mod symmetry;
 mod tmix;
+mod traces;
 mod tunnels;
 mod vegas;
 mod warnings;

@@ -17,8 +17,10 @@ pub const OPPORTUNITY_BYTES: u32 = 1504;
 /// A trace of delivery opportunities; see the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
-    /// Times in milliseconds; the last one is not zero.
+    /// Times in milliseconds, at most `period_ms`.
     opportunities: Arc<[u64]>,
+    /// Time in milliseconds after which the trace repeats, not zero.
+    period_ms: u64,
 }
 
 /// Largest time in a trace: 31 years.
@@ -106,8 +108,30 @@ impl DeliveryTrace {
         match opportunities.last() {
             None => Err(TraceError::Empty),
             Some(0) => Err(TraceError::ZeroPeriod { line: last_line }),
-            Some(_) => Ok(DeliveryTrace { opportunities: opportunities.into() }),
+            Some(&period_ms) => Ok(DeliveryTrace { opportunities: opportunities.into(), period_ms }),
         }
+    }
+
+    /// Returns the trace of a run that starts at `offset` within this trace, modulo its period. The offset is rounded
+    /// down to whole milliseconds.
+    ///
+    /// ```
+    /// use fullpipe_network::DeliveryTrace;
+    /// use fullpipe_units::Duration;
+    /// // Opportunities at 1, 3, 8 ms, then 9, 11, 16 ms; from 2 ms on they are 1, 6, 7 ms, then 9, 14, 15 ms.
+    /// let rotated = DeliveryTrace::parse("1\n3\n8\n").unwrap().starting_at(Duration::from_millis(2));
+    /// assert_eq!((rotated.opportunities(), rotated.period()), (&[1, 6, 7][..], Duration::from_millis(8)));
+    /// ```
+    #[must_use]
+    pub fn starting_at(&self, offset: Duration) -> DeliveryTrace {
+        let offset = offset.as_nanos() / NANOSECONDS_PER_MS % self.period_ms;
+        if offset == 0 {
+            return self.clone();
+        }
+        let (before, after) = self.opportunities.split_at(self.opportunities.partition_point(|at| *at < offset));
+        let earlier = before.iter().map(|at| self.period_ms - (offset - at));
+        let opportunities = after.iter().map(|at| at - offset).chain(earlier).collect();
+        DeliveryTrace { opportunities, period_ms: self.period_ms }
     }
 
     /// Returns the times of the opportunities in milliseconds, in order.
@@ -117,7 +141,7 @@ impl DeliveryTrace {
 
     /// Returns the time after which the trace repeats.
     pub fn period(&self) -> Duration {
-        Duration::from_nanos(self.opportunities.last().copied().unwrap_or(1) * NANOSECONDS_PER_MS)
+        Duration::from_nanos(self.period_ms * NANOSECONDS_PER_MS)
     }
 
     /// Returns the mean rate if every opportunity is used, in whole bits per second (at least 1).
@@ -259,10 +283,53 @@ mod tests {
                 _ if numbers.iter().all(|number| *number == 0) => {
                     Err(TraceError::ZeroPeriod { line: lines[lines.len() - 1] })
                 }
-                _ => Ok(DeliveryTrace { opportunities: numbers.into() }),
+                _ => Ok(DeliveryTrace { period_ms: numbers[numbers.len() - 1], opportunities: numbers.into() }),
             };
             prop_assert_eq!(DeliveryTrace::parse(&text), expected);
         }
+    }
+
+    proptest! {
+        /// A run that starts within a trace has the opportunities of the trace from then on.
+        #[test]
+        fn a_run_that_starts_within_a_trace_has_its_later_opportunities(
+            numbers in prop::collection::vec(0..9_u64, 1..8),
+            last in 1..4_u64,
+            offset in 0..40_u64,
+        ) {
+            let mut numbers = numbers;
+            numbers.sort_unstable();
+            let period = numbers[numbers.len() - 1] + last;
+            numbers.push(period);
+            let lines: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            let trace = DeliveryTrace::parse(&lines.join("\n")).unwrap();
+            let start = offset % period;
+            let rotated = trace.starting_at(Duration::from_millis(offset));
+            prop_assert_eq!(rotated.mean_rate(), trace.mean_rate());
+            let (mut from_start, mut whole) = (TraceCursor::new(rotated), TraceCursor::new(trace));
+            whole.seek(ms(start));
+            for _ in 0..4 * numbers.len() {
+                // Each frame takes one opportunity.
+                let expected = ms(whole.deliver(1504).as_nanos() / NANOSECONDS_PER_MS - start);
+                prop_assert_eq!(from_start.deliver(1504), expected);
+            }
+            prop_assert_eq!(from_start.seek(ms(1000)), ms(whole.seek(ms(1000 + start)).as_nanos() / NANOSECONDS_PER_MS - start));
+        }
+    }
+
+    /// The format of Pantheon's emulated paths: one line per opportunity of 1500 bytes, without comments. The lines are
+    /// written by hand, after the format of `test/*.trace` in the repository StanfordSNR/pantheon.
+    #[test]
+    fn a_trace_of_pantheon_is_read_and_a_comment_is_rejected() {
+        let text = include_str!("../tests/data/pantheon-style.trace");
+        // 12 Mbit/s: one opportunity each ms for 5 ms, two of them at 7 ms, none until 10 ms.
+        let trace = DeliveryTrace::parse(text).unwrap();
+        assert_eq!(trace.opportunities(), [1, 2, 3, 4, 5, 7, 7, 10]);
+        // 8 x 1504 x 8 bits in 10 ms.
+        assert_eq!((trace.period(), trace.mean_rate().bits_per_second()), (Duration::from_millis(10), 9_625_600));
+        assert_eq!(DeliveryTrace::parse(&text.replace('\n', "\n\n")), Ok(trace));
+        let comment = TraceError::InvalidTime { line: 1, text: "# 12 Mbit/s".into() };
+        assert_eq!(DeliveryTrace::parse(&format!("# 12 Mbit/s\n{text}")), Err(comment));
     }
 
     #[test]

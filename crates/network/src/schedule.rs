@@ -101,6 +101,38 @@ impl LinkSchedule {
         LinkSchedule { steps: steps.into(), repeat: self.repeat }
     }
 
+    /// Returns the schedule of a run that starts at `offset` within this schedule, modulo its period. A schedule that does
+    /// not repeat is returned unchanged.
+    ///
+    /// ```
+    /// use fullpipe_network::{LinkSchedule, ScheduleStep};
+    /// use fullpipe_units::{Duration, Rate};
+    /// let at = |seconds, rate| ScheduleStep {
+    ///     at: Duration::from_secs(seconds),
+    ///     rate: Some(Rate::from_bits_per_second(rate)),
+    ///     delay: None,
+    /// };
+    /// let schedule = |steps| LinkSchedule::new(steps, Some(Duration::from_secs(10))).expect("times increase");
+    /// let rotated = schedule(vec![at(0, 1000), at(4, 2000)]).starting_at(Duration::from_secs(1));
+    /// assert_eq!(rotated, schedule(vec![at(0, 1000), at(3, 2000), at(9, 1000)]));
+    /// ```
+    #[must_use]
+    pub fn starting_at(&self, offset: Duration) -> LinkSchedule {
+        let Some(period) = self.repeat else { return self.clone() };
+        let offset = Duration::from_nanos(offset.as_nanos() % period.as_nanos());
+        let (before, after) = self.steps.split_at(self.steps.partition_point(|step| step.at <= offset));
+        let last = before.iter().rev();
+        let mut steps = Vec::with_capacity(self.steps.len() + 1);
+        if !before.is_empty() {
+            let (rate, delay) = (last.clone().find_map(|step| step.rate), last.clone().find_map(|step| step.delay));
+            steps.push(ScheduleStep { at: Duration::ZERO, rate, delay });
+        }
+        steps.extend(after.iter().map(|step| ScheduleStep { at: step.at - offset, ..*step }));
+        let earlier = before.iter().filter(|step| step.at < offset);
+        steps.extend(earlier.map(|step| ScheduleStep { at: period - (offset - step.at), ..*step }));
+        LinkSchedule { steps: steps.into(), repeat: self.repeat }
+    }
+
     /// Returns the steps, in order of time.
     pub fn steps(&self) -> &[ScheduleStep] {
         &self.steps
@@ -406,6 +438,32 @@ mod tests {
         let found = [(0, 999), (999_000, 1)]
             .map(|(start, bytes)| table.transmit(Instant::from_nanos(start), bytes, start == 0).unwrap());
         assert_eq!(found, [(Instant::from_nanos(999_000), at(50)), (Instant::from_nanos(1_000_000), at(7))]);
+    }
+
+    /// Samples the rate and the delay of an idle link at an instant.
+    fn values_at(schedule: &LinkSchedule, at_ns: u64) -> (u64, Duration) {
+        let own = (Rate::from_bits_per_second(9), Duration::from_nanos(99));
+        let mut table = ScheduleCursor::new(schedule.clone(), own.0, own.1);
+        table.advance(at_ns);
+        (table.rate, table.delay)
+    }
+
+    #[test]
+    fn a_run_that_starts_within_a_schedule_has_its_later_values() {
+        // From 10 ns on rate 3, from 20 on delay 7, from 30 on an outage; repeated after 40.
+        let delayed = ScheduleStep { at: Duration::from_nanos(20), rate: None, delay: Some(Duration::from_nanos(7)) };
+        let schedule =
+            LinkSchedule::new(vec![step(10, 3), delayed, step(30, 0)], Some(Duration::from_nanos(40))).unwrap();
+        for offset in 0..=85 {
+            let rotated = schedule.starting_at(Duration::from_nanos(offset));
+            for at in 0..130 {
+                let expected = values_at(&schedule, offset % 40 + at);
+                assert_eq!(values_at(&rotated, at), expected, "offset {offset}, at {at}");
+            }
+        }
+        assert_eq!(schedule.starting_at(Duration::ZERO), schedule);
+        let once = LinkSchedule::new(vec![step(10, 3)], None).unwrap();
+        assert_eq!(once.starting_at(Duration::from_nanos(5)), once);
     }
 
     #[test]

@@ -46,6 +46,26 @@ impl LinkProfile {
         }
     }
 
+    /// Returns the time after which the profile repeats; `None` if it does not repeat.
+    pub fn period(&self) -> Option<Duration> {
+        match self {
+            LinkProfile::Constant => None,
+            LinkProfile::Steps(schedule) => schedule.period(),
+            LinkProfile::Trace(trace) => Some(trace.period()),
+        }
+    }
+
+    /// Returns the profile of a run that starts at `offset` within this profile. A profile that does not repeat is
+    /// returned unchanged.
+    #[must_use]
+    pub fn starting_at(&self, offset: Duration) -> LinkProfile {
+        match self {
+            LinkProfile::Constant => LinkProfile::Constant,
+            LinkProfile::Steps(schedule) => LinkProfile::Steps(schedule.starting_at(offset)),
+            LinkProfile::Trace(trace) => LinkProfile::Trace(trace.starting_at(offset)),
+        }
+    }
+
     /// Returns the rate at `at` of a link whose own rate is `rate`; `None` during an outage. For a trace, this is the
     /// mean rate at all times.
     pub fn rate_at(&self, at: Instant, rate: Rate) -> Option<Rate> {

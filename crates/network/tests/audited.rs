@@ -147,9 +147,19 @@ fn steps() -> (LinkProfile, fullpipe_audit::RateProfile) {
 }
 
 fn trace() -> (LinkProfile, fullpipe_audit::RateProfile) {
-    let trace = DeliveryTrace::parse("0\n1\n1\n2\n4\n7\n7\n").unwrap();
+    opportunities(DeliveryTrace::parse("0\n1\n1\n2\n4\n7\n7\n").unwrap())
+}
+
+/// The same trace from 2 ms on: 0, 2, 5, 5, 5, 6, 6 ms, repeated after 7 ms.
+fn rotated_trace() -> (LinkProfile, fullpipe_audit::RateProfile) {
+    let (LinkProfile::Trace(trace), _) = trace() else { panic!("a trace") };
+    opportunities(trace.starting_at(Duration::from_millis(2)))
+}
+
+fn opportunities(trace: DeliveryTrace) -> (LinkProfile, fullpipe_audit::RateProfile) {
     let at_ns = trace.opportunities().iter().map(|ms| ms * 1_000_000).collect();
-    (LinkProfile::Trace(trace), fullpipe_audit::RateProfile::Opportunities { at_ns, bytes: 1504 })
+    let period_ns = trace.period().as_nanos();
+    (LinkProfile::Trace(trace), fullpipe_audit::RateProfile::Opportunities { at_ns, period_ns, bytes: 1504 })
 }
 
 fn constant() -> (LinkProfile, fullpipe_audit::RateProfile) {
@@ -158,7 +168,7 @@ fn constant() -> (LinkProfile, fullpipe_audit::RateProfile) {
 
 #[test]
 fn correct_links_pass_with_all_impairments() {
-    for (course, promise) in [constant(), steps(), trace()] {
+    for (course, promise) in [constant(), steps(), trace(), rotated_trace()] {
         for seed in 0..20 {
             for impairments in [Impairments::default(), everything()] {
                 let verdict = audit(course.clone(), impairments, seed, None, promise.clone());

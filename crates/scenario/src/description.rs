@@ -4,7 +4,7 @@
 
 use fullpipe_network::access::AccessNetwork;
 pub use fullpipe_network::discipline::settings::Discipline;
-use fullpipe_network::impairment::{Impairments, LossStep};
+use fullpipe_network::impairment::{Impairments, LossSchedule, LossStep};
 use fullpipe_network::routing::{Edge, RoutingTables};
 use fullpipe_network::{
     self as network, EthernetSpecification, LinkProfile, LinkSchedule, MediumDirection, NatSpecification, ScheduleStep,
@@ -236,6 +236,25 @@ pub struct Link {
     pub course: LinkProfile,
     /// Impairments of frames after their transmission.
     pub impairments: Impairments,
+    /// Whether the run starts at a random time of `course` and of the loss schedules that repeat. Both directions of a
+    /// link then have the same offset.
+    pub random_trace_offset: bool,
+}
+
+impl Link {
+    /// Returns the longest period of the link's trace or schedules; zero if nothing repeats.
+    pub fn trace_period(&self) -> Duration {
+        let losses = self.impairments.settings_of::<LossSchedule>().filter_map(|schedule| schedule.repeat);
+        losses.chain(self.course.period()).max().unwrap_or(Duration::ZERO)
+    }
+
+    /// Changes the trace and the schedules that repeat to those of a run that starts at `offset`, which is then no longer
+    /// random.
+    pub fn start_trace_at(&mut self, offset: Duration) {
+        self.course = self.course.starting_at(offset);
+        self.impairments = self.impairments.starting_at(offset);
+        self.random_trace_offset = false;
+    }
 }
 
 /// A queue limit that a file states as a multiple of a bandwidth-delay product.

@@ -12,4 +12,5 @@ mod raw_quantity;
 mod real_time;
 mod reference;
 mod round_trips;
+mod traces;
 mod wrong;

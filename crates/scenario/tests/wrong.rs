@@ -121,7 +121,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "expect-without-bound", line: 10, found: "", expected: &["min", "max"], suggestion: None, says: "expect.0 has neither min nor max" },
     Wrong { file: "expect-unknown-key", line: 12, found: "minimum", expected: &["metric", "flow", "min", "max"], suggestion: Some("min"), says: "minimum is not a key of an expectation" },
     Wrong { file: "expect-bound-kind", line: 12, found: "true", expected: &["a number", r#"a quantity such as "20Mbit/s" or "50ms""#], suggestion: None, says: "is a boolean" },
-    Wrong { file: "bottleneck-missing", line: 1, found: "", expected: &["a table with the keys rate, delay, mtu, framing, queue, bdp_rtt, discipline, reverse, 13 more"], suggestion: None, says: "topology.bottleneck is missing" },
+    Wrong { file: "bottleneck-missing", line: 1, found: "", expected: &["a table with the keys rate, delay, mtu, framing, queue, bdp_rtt, discipline, reverse, 15 more"], suggestion: None, says: "topology.bottleneck is missing" },
     Wrong { file: "chain-without-links", line: 3, found: "[]", expected: &["1 to 999999 links"], suggestion: None, says: "topology.link has 0 links" },
     Wrong { file: "topology-and-network", line: 5, found: "[[host]]", expected: &["only one of them"], suggestion: None, says: "the file has both [topology] and [[host]]" },
     Wrong { file: "no-network", line: 1, found: "", expected: &["[topology]", "[[host]] with [[link]], [[ethernet]] or [[lte]]"], suggestion: None, says: "describes no network" },

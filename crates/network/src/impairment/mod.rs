@@ -46,7 +46,7 @@ use crate::loss::LossModel;
 use crate::rebinding::Rebinding;
 use fullpipe_schema::component::SettingsReader;
 use fullpipe_schema::{Field, FieldKind, Tree};
-use fullpipe_units::{Instant, RandomStream};
+use fullpipe_units::{Duration, Instant, RandomStream};
 use held::HeldBurst;
 use settings::{
     FrameInfo, FrameModel, FrameOutcome, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentEffects,
@@ -130,8 +130,20 @@ impl Impairments {
                 schedule.insert(step);
                 *settings = Arc::new(schedule);
             }
-            None => self.list.push(Arc::new(LossSchedule { steps: vec![step] })),
+            None => self.list.push(Arc::new(LossSchedule { steps: vec![step], repeat: None })),
         }
+    }
+
+    /// Returns the impairments of a run that starts at `offset` within the loss schedules that repeat.
+    #[must_use]
+    pub fn starting_at(&self, offset: Duration) -> Impairments {
+        let mut rotated = self.clone();
+        for settings in &mut rotated.list {
+            if let Some(schedule) = (&**settings as &dyn Any).downcast_ref::<LossSchedule>() {
+                *settings = Arc::new(schedule.starting_at(offset));
+            }
+        }
+        rotated
     }
 
     /// Returns the possible effects on frames that arrive.

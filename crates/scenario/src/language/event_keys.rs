@@ -45,6 +45,7 @@ static SET: Table = Table {
             /// Of a link: its new delay. A frame has the delay at the end of its transmission.
             "delay": DELAY, optional "unchanged";
             /// Of a link: the probability with which frames are lost at random from then on, in addition to `loss`.
+            /// The link has no `loss_schedule_repeat`.
             "loss": FieldKind::PROBABILITY, optional "unchanged";
         },
         keys! {

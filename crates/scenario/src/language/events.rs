@@ -11,6 +11,7 @@ use crate::schema::quantity::parse_duration;
 use crate::schema::{Tree, Value, ValueData};
 use fullpipe_congestion::controls::CONTROLS;
 use fullpipe_network::LinkProfile;
+use fullpipe_network::impairment::LossSchedule;
 use fullpipe_units::Rate;
 
 /// The unit of a delay in round-trip times.
@@ -323,6 +324,12 @@ fn change(
         if let Some(varies) = varies.filter(|_| OF_LINKS[..3].iter().any(|key| is_set(key))) {
             let message = format!("the rate and delay of link {} cannot be set: it has {varies}", described.name);
             check.add_error(value.place, &format!("{path}.link"), message, vec![format!("a link without {varies}")]);
+            return None;
+        }
+        if is_set("loss") && described.impairments.settings_of::<LossSchedule>().any(|losses| losses.repeat.is_some()) {
+            let repeats = "loss_schedule_repeat";
+            let message = format!("the loss of link {} cannot be set: it has {repeats}", described.name);
+            check.add_error(value.place, &format!("{path}.link"), message, vec![format!("a link without {repeats}")]);
             return None;
         }
         let outage = set.boolean("outage");

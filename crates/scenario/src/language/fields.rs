@@ -116,10 +116,11 @@ const BDP_RTT: &str = "Round-trip time of the bandwidth-delay product: a limit o
 
 /// The keys of a link that apply to both directions.
 const LINK_FIELDS: &[Field] = keys! {
-    /// Bit rate. With a `trace`, the trace determines deliveries, and `rate` only converts queue limits in time to bytes.
+    /// Bit rate. With a `trace` of delivery opportunities or of rates, the trace determines deliveries, and `rate` only
+    /// converts queue limits in time to bytes.
     "rate": FieldKind::RATE, optional "the mean rate of `trace`; required without a trace";
-    /// Propagation delay.
-    "delay": DELAY, required;
+    /// Propagation delay. The delays of a CSV `trace` override it.
+    "delay": DELAY, optional "the first delay of a CSV `trace`; required without one";
     /// Largest IP packet; larger ones are fragmented.
     "mtu": MTU, default "1500B";
     /// Bytes that framing adds to each IP packet, on the wire and in queues limited by bytes. The default is

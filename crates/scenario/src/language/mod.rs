@@ -26,6 +26,7 @@
 
 mod access;
 mod bdp;
+mod csv_trace;
 mod event_keys;
 mod events;
 mod expect;

@@ -56,11 +56,18 @@ const SHARED: [&str; 7] = ["rate", "delay", "mtu", "framing", "queue", "bdp_rtt"
 pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Diagnostics) {
     impairment::fill(link);
     let (has_rate, has_trace) = (link.get("rate").is_some(), link.get("trace").is_some());
-    links::fill(link, path, check);
-    links::fill_rate(link);
-    if !has_rate && !has_trace {
-        let expected = vec!["a rate such as \"100Mbit/s\"".to_owned(), "a trace".to_owned()];
-        check.add_missing(link.place, &format!("{path}.rate"), format!("{path}.rate is missing"), expected);
+    let trace = links::fill(link, path, check);
+    trace.fill(link, true);
+    for (key, example) in [("rate", "a rate such as \"100Mbit/s\""), ("delay", "a duration such as \"10ms\"")] {
+        if link.get(key).is_none() && !trace.invalid {
+            let trace = match (key, has_trace) {
+                ("rate", false) => "a trace",
+                ("rate", true) => "a trace with rates",
+                _ => "a CSV trace with delays",
+            };
+            let expected = vec![example.to_owned(), trace.to_owned()];
+            check.add_missing(link.place, &format!("{path}.{key}"), format!("{path}.{key} is missing"), expected);
+        }
     }
     let shared: Vec<(&'static str, ValueData)> =
         SHARED.iter().filter_map(|key| Some((*key, link.get(key)?.data.clone()))).collect();
@@ -68,10 +75,8 @@ pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Diagnostics) {
     link.fill("reverse", ValueData::Table(Tree::empty_at(place)));
     if let Some(ValueData::Table(reverse)) = link.get_mut("reverse").map(|value| &mut value.data) {
         let own_queue = reverse.is_given("queue");
-        links::fill(reverse, &format!("{path}.reverse"), check);
-        if !has_rate {
-            links::fill_rate(reverse);
-        }
+        let trace = links::fill(reverse, &format!("{path}.reverse"), check);
+        trace.fill(reverse, !has_rate);
         for (key, mut data) in shared {
             // The reverse direction's own `queue` has precedence over the inherited limit of the discipline.
             if let ValueData::Table(discipline) = &mut data
@@ -348,7 +353,7 @@ impl Network {
         queue_hints(tree, path, check);
         let alone = QueueLimit::Packets(if discipline.is_some() { 0 } else { 1000 });
         let limit = bdp::device_limit(tree).map_or(alone, |(_, limit)| device.resolve_limit(limit.link_queue_limit()));
-        let (course, impairments) = links::describe(tree, path, check);
+        let (course, impairments, random_trace_offset) = links::describe(tree, path, check);
         self.links.push(Link {
             name,
             from,
@@ -361,6 +366,7 @@ impl Network {
             discipline,
             course,
             impairments,
+            random_trace_offset,
         });
     }
 }
