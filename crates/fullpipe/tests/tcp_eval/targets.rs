@@ -14,7 +14,7 @@ fn loads(experiment: &str) -> &'static [u32] {
     match experiment {
         "impact" => &[50, 100],
         "parking-lot" => &[60, 80, 100],
-        "ramp-up" | "fairness" => &[50],
+        "ramp-up" | "ramp-up-gigabit" | "fairness" => &[50],
         _ => &[60, 85, 110],
     }
 }
@@ -29,7 +29,7 @@ fn loads(experiment: &str) -> &'static [u32] {
 /// The other experiments have prefill times of their own. `impact`: 45.9 and 91.8 s for 50 and 100 %, 612 ms at the full
 /// load; each camp is a suite with half of it. `parking-lot`: 41.4, 55.2 and 69.0 s for 60, 80 and 100 %, 460 ms; each link
 /// carries two sources, each of them a suite with half of the load. `ramp-up` and `fairness`: 500 s, and bins of 3 s; their longest
-/// round-trip time is the largest one without queues (204 ms) with two queues of 80 ms.
+/// round-trip time is the largest one without queues (204 ms) with two queues of 80 ms. `ramp-up` at 1 Gbit/s: 200 s.
 fn suite(experiment: &str, load: u32, seed: u64) -> ExperimentSpec {
     let ms = Duration::from_millis;
     let (rate, longest, minimum_bins) = match experiment {
@@ -41,6 +41,7 @@ fn suite(experiment: &str, load: u32, seed: u64) -> ExperimentSpec {
         "impact" => (Rate::from_megabits_per_second(100), ms(612), 60),
         "parking-lot" => (Rate::from_megabits_per_second(100), ms(460), 60),
         "ramp-up" | "fairness" => (Rate::from_megabits_per_second(10), ms(364), 60),
+        "ramp-up-gigabit" => (Rate::from_megabits_per_second(1000), ms(364), 60),
         other => panic!("no suite for {other}"),
     };
     let load = f64::from(load) / 100.0;
@@ -51,8 +52,8 @@ fn suite(experiment: &str, load: u32, seed: u64) -> ExperimentSpec {
         "dial-up" => suite.balance_tolerance = 0.2,
         "satellite" => suite.direction = LoadDirection::Forward,
         "impact" | "parking-lot" => suite.prefill = Duration::from_secs_f64(1.5 * load * 100.0 * longest.as_secs_f64()),
-        "ramp-up" | "fairness" => {
-            suite.prefill = Duration::from_secs(500);
+        "ramp-up" | "ramp-up-gigabit" | "fairness" => {
+            suite.prefill = Duration::from_secs(if experiment == "ramp-up-gigabit" { 200 } else { 500 });
             suite.bin = Duration::from_secs(3);
             // The draft permits 10 % here.
             suite.balance_tolerance = 0.1;
@@ -79,7 +80,11 @@ fn file(experiment: &str, load: u32) -> PathBuf {
 /// The number of shuffles: a row for each run. For the loads of the claims in `[robust]` there is a row for each run of
 /// five study seeds.
 fn shuffles(experiment: &str, load: u32) -> usize {
-    if experiment == "access-link" && load < 100 { 50 } else { 10 }
+    match experiment {
+        "access-link" if load < 100 => 50,
+        "ramp-up-gigabit" => 3,
+        _ => 10,
+    }
 }
 
 const COMMENT: &str = "# Made by `FULLPIPE_UPDATE_SHUFFLES=1 cargo test -p fullpipe --test tcp_eval targets` (an hour): what find-target finds for shuffle seeds from 1 on.
@@ -93,7 +98,7 @@ fn header(experiment: &str) -> String {
             let seeds = ["long", "short-a", "short-b", "short-c"].map(|flow| format!("flow.{flow}.shuffle_seed"));
             ("flow.*", seeds.join(","), "")
         }
-        "ramp-up" | "fairness" => ("flow.r*", "flow.r*.shuffle_seed".to_owned(), ",flow.test1.start,flow.test2.start"),
+        "ramp-up" | "ramp-up-gigabit" | "fairness" => ("flow.r*", "flow.r*.shuffle_seed".to_owned(), ",flow.test1.start,flow.test2.start"),
         _ => ("flow.*", "flow.*.shuffle_seed".to_owned(), ""),
     };
     let keys = ["scale", "prefill", "prefill_interval", "prefill_share"].map(|key| format!("{flows}.{key}"));
@@ -124,7 +129,7 @@ fn row(experiment: &str, plan: &ExperimentPlan) -> String {
     // `fairness` both start in the first tenth, which is not measured.
     let after = |time| begin.saturating_add(Duration::from_secs(time));
     let times = match experiment {
-        "ramp-up" => vec![begin, after(600), begin, after(300)],
+        "ramp-up" | "ramp-up-gigabit" => vec![begin, after(600), begin, after(300)],
         "fairness" => vec![after(60), after(600), begin, begin],
         _ => vec![begin, begin.saturating_add(plan.test)],
     };
@@ -201,6 +206,11 @@ fn find_target_computes_the_loads_of_the_parking_lot() {
 #[test]
 fn find_target_computes_the_loads_of_the_ramp_up() {
     compare_loads("ramp-up");
+}
+
+#[test]
+fn find_target_computes_the_loads_of_the_ramp_up_at_a_gigabit() {
+    compare_loads("ramp-up-gigabit");
 }
 
 #[test]
