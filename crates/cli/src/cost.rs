@@ -4,6 +4,7 @@ use crate::exit::Failure;
 use crate::measurement::{memory_bytes, thread_cpu_seconds};
 use crate::output::{self, print_line};
 use crate::records::{failure_of, find_scenario, find_study, is_study};
+use fullpipe::find::FoundScenario;
 use fullpipe::lab::cost::{Cost, PROCESS_BYTES};
 use fullpipe::scenario::{self, Override};
 use fullpipe::study::cost::{self, ExperimentCost, format_bytes, format_memory_part};
@@ -191,7 +192,7 @@ fn costs(name: &str, quick: bool) -> Result<Vec<ExperimentCost>, Failure> {
         if Path::new(name).is_dir() || embedded::study_names().any(|study| study == name) {
             return Ok(true);
         }
-        Ok(is_study(&find_scenario(name)?.0))
+        Ok(is_study(&find_scenario(name)?.text))
     };
     if is_of_study()? {
         let mut study = find_study(name)?;
@@ -201,7 +202,7 @@ fn costs(name: &str, quick: bool) -> Result<Vec<ExperimentCost>, Failure> {
         let plan = study::plan::make_plan(&study, &laboratory).map_err(failure_of)?;
         return Ok(cost::estimate_experiments(&plan));
     }
-    let (text, name, _) = find_scenario(name)?;
+    let FoundScenario { text, name, .. } = find_scenario(name)?;
     let loaded = scenario::load(&text, &name, &[]).map_err(Failure::usage)?;
     Ok(vec![ExperimentCost::from_run(Cost::estimate(&loaded.scenario))])
 }

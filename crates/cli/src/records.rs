@@ -14,6 +14,7 @@ use crate::sabotage;
 use fullpipe::archive::{
     Cell, Column, DELAY_COLUMNS, FlowSummaryRow, StudyRecord, SummaryRow, Warning, describe_chance_verdicts,
 };
+use fullpipe::find::FoundScenario;
 use fullpipe::report::{self, Options as ReportOptions};
 use fullpipe::scenario::Override;
 use fullpipe::scenario::description::BdpLimit;
@@ -21,12 +22,11 @@ use fullpipe::scenario::schema::Hint;
 use fullpipe::study::study::SeedSource;
 use fullpipe::study::summary::SeedVerdicts;
 use fullpipe::study::{
-    self, EmbeddedStudy, FileSystem, ReplayRunner, RunOptions, Runner, ScenarioSource, Shard, Study, StudyError,
-    VirtualTimeRunner,
+    self, FileSystem, ReplayRunner, RunOptions, Runner, ScenarioStudy, Shard, Study, StudyError, VirtualTimeRunner,
 };
 use fullpipe::units::Duration;
 use fullpipe::units::words::format_count;
-use fullpipe::{BUILD, embedded, scenario};
+use fullpipe::{BUILD, embedded, find, scenario};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -39,24 +39,6 @@ pub(crate) fn failure_of(error: StudyError) -> Failure {
 
 pub(crate) fn overrides(texts: &[String]) -> Result<Vec<Override>, Failure> {
     texts.iter().map(|text| Override::parse(text).map_err(Failure::usage)).collect()
-}
-
-/// Returns the text of a file or of the embedded scenario with this name, its name in messages, and its folder.
-pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBuf>), Failure> {
-    let path = Path::new(name);
-    // A pipe is also a file: `<(program)` of a shell.
-    if path.exists() && !path.is_dir() {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-        return Ok((text, name.to_string(), path.parent().map(Path::to_path_buf)));
-    }
-    if let Some(text) = embedded::scenario_text(name) {
-        return Ok((text.to_string(), format!("{} (embedded)", name.trim_end_matches(".toml")), None));
-    }
-    let hint = scenario::schema::nearest_name(name, embedded::scenario_names())
-        .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
-    Err(Failure::usage(format!(
-        "{name:?} is neither a file nor an embedded scenario{hint} (`fullpipe list scenarios` lists the embedded ones)"
-    )))
 }
 
 /// Returns an error that mentions the command for studies if the name or file is that of a study.
@@ -95,28 +77,17 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     }
     let common = &arguments.common;
     require_scenario(&arguments.scenario)?;
-    let (text, name, folder) = find_scenario(&arguments.scenario)?;
-    let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(Failure::usage)?;
+    let FoundScenario { text, name, stem, folder } = find_scenario(&arguments.scenario)?;
+    let set = overrides(&common.set)?;
+    let ScenarioStudy { study, loaded } =
+        study::scenario_study(&stem, &text, &name, folder, &set, common.seed).map_err(Failure::usage)?;
     show_hints(&loaded.hints);
-    let expectations = study::expect::scenario_expectations(&loaded).map_err(Failure::usage)?;
     if let Some(reason) =
         loaded.scenario.real_time_reason().filter(|_| !arguments.real_time && arguments.replay.is_none())
     {
         return Err(Failure::usage(format!("{name} cannot run in virtual time: {reason}; use --real-time")));
     }
-    let stem = Path::new(&arguments.scenario).with_extension("");
-    let stem = if Path::new(&arguments.scenario).is_file() {
-        stem.file_name().map_or_else(|| "run".into(), |stem| stem.to_string_lossy().into_owned())
-    } else {
-        stem.display().to_string()
-    };
-    let seed = common.seed.unwrap_or(loaded.scenario.seed);
-    let title = if loaded.scenario.title.is_empty() { stem.clone() } else { loaded.scenario.title.clone() };
     let faults = sabotage::faults(&common.sabotage, &loaded.scenario)?;
-    let source = ScenarioSource { name, origin: "scenario.toml".to_string(), text: loaded.resolved, folder };
-    // A folder name contains no slashes: "bench/tcp-1" is the folder "bench-tcp-1".
-    let mut study = study::single_run_study(&stem.replace('/', "-"), &title, source, seed);
-    study.expectations = expectations;
     let record = arguments.real_time && (arguments.record || loaded.scenario.real_time.record_arrivals);
     let (pcap, qlog) = (arguments.pcap, arguments.qlog);
     let run = RunOptions { audit: common.audit, pcap, qlog, record, resume: common.resume, ..RunOptions::default() };
@@ -154,22 +125,14 @@ fn show_hints(hints: &[Hint]) {
     }
 }
 
+/// Returns the scenario in a file, or the embedded scenario with this name.
+pub(crate) fn find_scenario(name: &str) -> Result<FoundScenario, Failure> {
+    find::scenario(name).map_err(Failure::usage)
+}
+
 /// Returns the study in a file, or the embedded study with this name.
 pub(crate) fn find_study(name: &str) -> Result<Study, Failure> {
-    let path = Path::new(name);
-    if let Some(file) = [path.to_owned(), path.join("study.toml")].iter().find(|file| file.is_file()) {
-        return study::load_file(file).map_err(Failure::usage);
-    }
-    let files = embedded::study_files(name);
-    if let Some((_, text)) = files.iter().find(|(file, _)| *file == "study.toml") {
-        return study::load(text, &format!("{name}/study.toml (embedded)"), name, &EmbeddedStudy(name, &files))
-            .map_err(Failure::usage);
-    }
-    let hint = scenario::schema::nearest_name(name, embedded::study_names())
-        .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
-    Err(Failure::usage(format!(
-        "{name:?} is neither a file nor an embedded study{hint} (`fullpipe study list` lists the embedded ones)"
-    )))
+    find::study(name).map_err(failure_of)
 }
 
 /// Runs `fullpipe study run`.
@@ -621,12 +584,12 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
             || embedded::scenario_text(file).is_none() && embedded::study_names().any(|name| name == file);
         let found = if is_named_study {
             // `find_study` reads its text.
-            Ok((String::new(), file.clone(), None))
+            Ok((String::new(), file.clone()))
         } else {
-            find_scenario(file)
+            find_scenario(file).map(|found| (found.text, found.name))
         };
         let (text, name) = match found {
-            Ok((text, name, _)) => (text, name),
+            Ok(found) => found,
             Err(failure) => {
                 wrong.push(failure.message);
                 continue;

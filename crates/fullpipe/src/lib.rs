@@ -166,6 +166,8 @@ pub use fullpipe_wire as wire;
 
 pub mod builder;
 pub mod embedded;
+#[doc(hidden)]
+pub mod find;
 mod simulation;
 
 pub use fullpipe_lab::{ConnectionContext, Outcome, Plugins, QueueContext, RunError, WorkloadContext};

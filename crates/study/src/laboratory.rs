@@ -5,7 +5,7 @@ use crate::tables::{EVENT_AT, EVENT_MET};
 use fullpipe_archive::json::NamedCounts;
 use fullpipe_archive::{AuditRecord, BdpLimitRecord, CellValue, ContentRecord, NatRecord, PacketCounts, RunRecord};
 use fullpipe_lab::cost::Cost;
-use fullpipe_lab::{CaptureOptions, FileAppender, InjectedFault, Options, Outcome, QlogOptions, SampleOutput};
+use fullpipe_lab::{CaptureOptions, FileAppender, InjectedFault, Options, Outcome, Plugins, QlogOptions, SampleOutput};
 use fullpipe_scenario::description::direction_name;
 use fullpipe_scenario::schema::Hint;
 use fullpipe_scenario::{Override, Scenario};
@@ -99,6 +99,48 @@ impl VirtualTimeRunner {
         Ok(read)
     }
 
+    /// Runs a scenario with this seed and with components of the calling program. If [`RunOptions::attach`] is
+    /// disabled, the samples of probes remain in memory.
+    ///
+    /// # Errors
+    /// The errors of [`Runner::run`], or an error if a plug-in selects a flow or link that does not exist.
+    pub fn simulate(
+        &self,
+        scenario: &ResolvedScenario,
+        seed: u64,
+        options: &RunOptions,
+        plugins: Plugins,
+    ) -> Result<SimulatedRun, RunError> {
+        if options.stop.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
+        let shared = self.scenario(scenario, options)?;
+        if let Some(reason) = shared.real_time_reason() {
+            return Err(RunError::Failed(format!("it cannot run in virtual time: {reason}")));
+        }
+        // The scenario is copied only for another seed, because a copy of 10 000 flows takes 12 MB.
+        let own = if shared.seed == seed {
+            shared
+        } else {
+            let mut own = Scenario::clone(&shared);
+            own.seed = seed;
+            Arc::new(own)
+        };
+        let faults = self.faults.clone();
+        let samples = options.attach.is_enabled().then(|| SampleOutput { append: append(options) });
+        let lab_options = Options { faults, samples, ..lab_options(options) };
+        let begun_s = thread_cpu_s();
+        let run = || {
+            let prepared = fullpipe_lab::prepare_with(own, &lab_options, plugins)?;
+            Ok(prepared.run_until(|| options.stop.load(Ordering::Relaxed)))
+        };
+        let (outcome, draws) = fullpipe_units::random::count_draws(run);
+        let outcome = outcome.map_err(|error: fullpipe_lab::RunError| RunError::Failed(error.to_string()))?;
+        let outcome = outcome.ok_or(RunError::Interrupted)?;
+        let cpu_s = thread_cpu_s().zip(begun_s).map(|(ended, begun)| ended - begun);
+        Ok(SimulatedRun { outcome, draws: NamedCounts(draws.into_iter().collect()), cpu_s })
+    }
+
     /// Removes and returns the hints about the scenarios that this runner and its clones have resolved since the last
     /// call. The hints are sorted by file and line, without duplicates.
     pub fn take_hints(&self) -> Vec<Hint> {
@@ -172,32 +214,7 @@ impl Runner for VirtualTimeRunner {
     }
 
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
-        if options.stop.load(Ordering::Relaxed) {
-            return Err(RunError::Interrupted);
-        }
-        let shared = self.scenario(scenario, options)?;
-        if let Some(reason) = shared.real_time_reason() {
-            return Err(RunError::Failed(format!("it cannot run in virtual time: {reason}")));
-        }
-        // The scenario is copied only for another seed, because a copy of 10 000 flows takes 12 MB.
-        let own = if shared.seed == seed {
-            shared
-        } else {
-            let mut own = Scenario::clone(&shared);
-            own.seed = seed;
-            Arc::new(own)
-        };
-        let faults = self.faults.clone();
-        let samples = options.attach.is_enabled().then(|| SampleOutput { append: append(options) });
-        let lab_options = Options { faults, samples, ..lab_options(options) };
-        let begun_s = thread_cpu_s();
-        let run = || Ok(fullpipe_lab::prepare_shared(own, &lab_options)?.run());
-        let (outcome, draws) = fullpipe_units::random::count_draws(run);
-        let outcome = outcome.map_err(|error: fullpipe_lab::RunError| RunError::Failed(error.to_string()))?;
-        let mut records = records(&outcome, scenario, options, "virtual")?;
-        records.run.random_streams = Some(NamedCounts(draws.into_iter().collect()));
-        records.cpu_s = thread_cpu_s().zip(begun_s).map(|(ended, begun)| ended - begun);
-        Ok(records)
+        self.simulate(scenario, seed, options, Plugins::default())?.records(scenario, options)
     }
 
     fn random_starts_override(&self) -> Option<Override> {
@@ -206,6 +223,32 @@ impl Runner for VirtualTimeRunner {
 
     fn build_identity(&self) -> String {
         self.build.clone()
+    }
+}
+
+/// A finished simulation in virtual time, whose records are not written yet.
+#[derive(Debug)]
+pub struct SimulatedRun {
+    outcome: Outcome,
+    draws: NamedCounts,
+    cpu_s: Option<f64>,
+}
+
+impl SimulatedRun {
+    /// The outcome of the simulation.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// Returns the records of the run; `scenario` and `options` are those of the run.
+    ///
+    /// # Errors
+    /// [`RunError::System`] if files that the run wrote during its execution are incomplete.
+    pub fn records(&self, scenario: &ResolvedScenario, options: &RunOptions) -> Result<RunRecords, RunError> {
+        let mut records = records(&self.outcome, scenario, options, "virtual")?;
+        records.run.random_streams = Some(self.draws.clone());
+        records.cpu_s = self.cpu_s;
+        Ok(records)
     }
 }
 

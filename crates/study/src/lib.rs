@@ -43,13 +43,13 @@ pub use error::StudyError;
 pub use files::FileSystem;
 pub use fullpipe_archive::{ExpectationRow, SummaryRow, Verdict};
 pub use fullpipe_verdict::{self as verdict, statistics};
-pub use laboratory::VirtualTimeRunner;
+pub use laboratory::{SimulatedRun, VirtualTimeRunner};
 pub use load::{load, load_file};
-pub use port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
+pub use port::{ResolvedScenario, RunError, RunFileSink, RunOptions, RunRecords, Runner, ScenarioSource};
 #[cfg(all(feature = "real-time", target_os = "linux"))]
 pub use real::{LatenessObserver, RealTimeRunner, RunnerPair};
 pub use replay::ReplayRunner;
-pub use run::{StudyOptions, StudyOutcome, run, single_run_study};
+pub use run::{ScenarioStudy, StudyOptions, StudyOutcome, run, scenario_study, single_run_study};
 pub use settings::UserSettings;
 pub use shard::{Shard, merge, run_shard};
 pub use shelf::{EmbeddedStudy, StudyFiles, StudyFolder};

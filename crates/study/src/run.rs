@@ -19,9 +19,11 @@ use fullpipe_archive::{
     EXPECTATIONS, ExpectationRow, FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, RunRecord, SUMMARY,
     SummaryRow, Verdict, Warning, WarningKind,
 };
+use fullpipe_scenario::LoadedScenario;
+use fullpipe_scenario::schema::{Errors, Override};
 use fullpipe_units::Duration;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 /// The options for the execution of a study.
@@ -339,4 +341,38 @@ pub fn single_run_study(name: &str, title: &str, scenario: ScenarioSource, seed:
         scenario_settings: Vec::new(),
         left_out: Vec::new(),
     }
+}
+
+/// A study of one run of one scenario, and the scenario as it was loaded.
+#[derive(Clone, Debug)]
+pub struct ScenarioStudy {
+    /// The study: one point with one run.
+    pub study: Study,
+    /// The scenario, with its hints.
+    pub loaded: LoadedScenario,
+}
+
+/// Loads a scenario and returns the study with its run, as `fullpipe run` makes it. `stem` is the scenario's file name
+/// without its extension, or the name of an embedded scenario. `name` is its name in messages, and `folder` contains
+/// the files to which it refers. Without `seed`, the run has the scenario's own seed.
+///
+/// # Errors
+/// All errors in the scenario, its overrides and its expectations.
+pub fn scenario_study(
+    stem: &str,
+    text: &str,
+    name: &str,
+    folder: Option<PathBuf>,
+    overrides: &[Override],
+    seed: Option<u64>,
+) -> Result<ScenarioStudy, Errors> {
+    let loaded = fullpipe_scenario::load(text, name, overrides)?;
+    let expectations = expect::scenario_expectations(&loaded)?;
+    let seed = seed.unwrap_or(loaded.scenario.seed);
+    let title = if loaded.scenario.title.is_empty() { stem } else { &loaded.scenario.title };
+    let (origin, text) = ("scenario.toml".to_owned(), loaded.resolved.clone());
+    let source = ScenarioSource { name: name.to_owned(), origin, text, folder };
+    // A folder name contains no slashes: "bench/tcp-1" is the folder "bench-tcp-1".
+    let study = Study { expectations, ..single_run_study(&stem.replace('/', "-"), title, source, seed) };
+    Ok(ScenarioStudy { study, loaded })
 }

@@ -6,6 +6,7 @@
 use super::arguments::ShellArguments;
 use crate::exit::Failure;
 use crate::records::{find_scenario, overrides};
+use fullpipe::find::FoundScenario;
 use fullpipe::lab;
 use fullpipe::lab::real_time::{self, Lateness, RealTimeOptions};
 use fullpipe::scenario::description::{Command, EndpointBackend, Program};
@@ -21,7 +22,7 @@ const NAME: &str = "(shell)";
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
-    let (text, name, folder) = find_scenario(&arguments.scenario)?;
+    let FoundScenario { text, name, folder, .. } = find_scenario(&arguments.scenario)?;
     let set = overrides(&arguments.set)?;
     let mut scenario = scenario::load(&text, &name, &set).map_err(Failure::usage)?.scenario;
     let host = put_shell(&mut scenario, arguments)?;

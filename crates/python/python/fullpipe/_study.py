@@ -1,0 +1,308 @@
+"""Studies: sweeps over scenarios with replications and claims."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from ._errors import RunError, StudyError, extra
+from ._native import NativeStudy, read_table, to_toml
+from ._native import merge as native_merge
+from ._scenario import Scenario
+from ._tables import to_arrow, to_pandas
+from ._worker import execute
+
+if TYPE_CHECKING:
+    import xarray
+
+
+class Study:
+    """A study: the path of its file or folder, or the name of an embedded study.
+
+    ``set`` sets parameters, axes (a list) and, as ``scenario.PATH``, values of the scenario, as ``--set`` does. ``runs`` is
+    the number of runs per point.
+
+    >>> import fullpipe as fp
+    >>> study = fp.Study.sweep(
+    ...     fp.Scenario("quick-start"),
+    ...     axes={"flow.download.congestion": ["cubic", "bbr3"]},
+    ...     metrics={"goodput_bps": 'goodput_bps["download"]'},
+    ...     runs=1,
+    ... )
+    >>> study.axes
+    {'sweep': {'congestion': ['cubic', 'bbr3']}}
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        runs: int | None = None,
+        seeds: int | None = None,
+        seed: int | None = None,
+        set: Mapping[str, Any] | None = None,
+        quick: bool = False,
+    ):
+        native = NativeStudy.find(os.fspath(source))
+        self._init(native, runs, seeds, seed, set, quick)
+
+    def _init(
+        self,
+        native: NativeStudy,
+        runs: int | None,
+        seeds: int | None,
+        seed: int | None,
+        set: Mapping[str, Any] | None,
+        quick: bool,
+    ) -> None:
+        for name, number in (("runs", runs), ("seeds", seeds)):
+            if number is not None and number < 1:
+                raise ValueError(f"{name} is {number}; expected at least 1")
+        self._native, self.messages = native.apply(None if set is None else dict(set), runs, seeds, seed, quick)
+
+    @classmethod
+    def sweep(
+        cls,
+        scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any],
+        axes: Mapping[str, Iterable[Any]],
+        metrics: Mapping[str, str] | None = None,
+        *,
+        runs: int = 10,
+        seed: int = 1,
+        name: str = "sweep",
+    ) -> Study:
+        """Creates a study that runs a scenario at all combinations of the values of ``axes``.
+
+        The keys of ``axes`` are dotted paths of the scenario; an axis has the name of the last key of its path. To name
+        it yourself, write ``"name = path"``. ``metrics`` are expressions as in a study file, by name; the default is the
+        goodput of all flows.
+        """
+        if not isinstance(scenario, Scenario):
+            scenario = Scenario(scenario)
+        tables: list[dict[str, Any]] = []
+        for key, values in axes.items():
+            named, _, path = key.rpartition("=")
+            path = path.strip()
+            values = list(values)
+            if not values:
+                raise ValueError(f"the axis {key!r} has no value; expected at least one")
+            tables.append({"name": named.strip() or path.rpartition(".")[2], "paths": [path], "values": values})
+        if metrics is None:
+            metrics = {"goodput_bps": 'sum(present(goodput_bps["*.main"]))'}
+        units = {"bps": "bit/s", "s": "s", "bytes": "bytes", "packets": "packets"}
+        table = {
+            "title": f"Sweep over {', '.join(table['name'] for table in tables)}",
+            "seed": seed,
+            "runs": runs,
+            "scenarios": {"scenario": {"origin": "scenario.toml", "text": scenario.text}},
+            "experiment": [{"name": name, "scenario": "scenario", "axis": tables}],
+            "metric": [
+                {"name": metric, "unit": units.get(metric.rpartition("_")[2], ""), "expression": expression}
+                for metric, expression in metrics.items()
+            ],
+        }
+        study = cls.__new__(cls)
+        native = NativeStudy.from_text(to_toml(table), name, scenario.folder)
+        study._init(native, None, None, None, None, False)
+        return study
+
+    @property
+    def name(self) -> str:
+        """The name of the study."""
+        return self._native.name
+
+    @property
+    def title(self) -> str:
+        """The title of the study."""
+        return self._native.title
+
+    @property
+    def axes(self) -> dict[str, dict[str, list[str]]]:
+        """The labels of the values of each axis, by experiment and axis."""
+        return {experiment: dict(axes) for experiment, axes in self._native.axes}
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of the metrics."""
+        return self._native.metrics
+
+    def run(
+        self,
+        *,
+        out: str | os.PathLike[str] | None = None,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        in_flight: int | None = None,
+        progress: bool | Callable[[int, int, str], None] = False,
+        audit: bool = False,
+        report: bool = False,
+        shard: tuple[int, int] | None = None,
+    ) -> Results:
+        """Runs the study and returns its results. Runs that the folder ``out`` already has are reused.
+
+        ``out`` is the folder of records, by default ``fullpipe-out/NAME``; the command ``fullpipe study run`` can continue
+        it. The runs are made on ``jobs`` threads, by default one per core, or on the workers of ``executor``: any executor
+        of ``concurrent.futures``, such as ``dask.distributed.Client().get_executor()``. ``in_flight`` is the number of runs
+        that are submitted at the same time, by default 100. ``progress`` prints the progress, or is a function that is
+        called with the finished and total number of runs and the label of a run. ``shard=(I, N)`` makes only the runs of
+        shard I of N; :func:`merge` combines the folders.
+
+        Raises :class:`RunError` if runs failed (the others are kept), and ``KeyboardInterrupt`` if it is interrupted: the
+        same call continues.
+        """
+        folder = Path("fullpipe-out", self.name) if out is None else Path(out)
+        submit = None if executor is None else _submitter(executor)
+        workers = os.cpu_count() or 1
+        jobs = (in_flight or 100) if executor is not None else jobs or workers
+        shown = _Progress() if progress is True else None
+        summary = self._native.run(
+            folder,
+            jobs=jobs,
+            audit=audit,
+            resume=True,
+            report=report,
+            shard=shard,
+            submit=submit,
+            observe=shown or (progress if callable(progress) else None),
+        )
+        if shown is not None:
+            shown.close()
+        failed = summary["failed"]
+        if failed:
+            reasons = "".join(f"\n  {label}: {reason}" for label, reason in failed[:10])
+            raise RunError(f"{len(failed)} runs failed; the others are kept in {folder}{reasons}")
+        return Results(folder, self, summary)
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r})"
+
+
+class Results:
+    """The results of a study: its folder of records."""
+
+    def __init__(self, folder: Path, study: Study, summary: dict[str, Any]):
+        self.folder = folder
+        self._study = study
+        #: The number of runs that were made.
+        self.made: int = summary["made"]
+        #: The number of earlier runs that were reused.
+        self.reused: int = summary["reused"]
+        #: Runs and verdicts that are not to be trusted, each with the reason.
+        self.untrusted: list[tuple[str, str]] = summary["untrusted"]
+        #: Conditions that make results suspicious although no check failed.
+        self.warnings: list[str] = summary["warnings"]
+
+    def arrow(self, table: str = "results") -> pa.Table:
+        """Returns a table of the folder as a table of pyarrow: ``results``, ``summary`` or ``flow_summary``."""
+        name = table if table.endswith(".csv") else f"{table}.csv"
+        return to_arrow(read_table(self.folder / name))
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row per run: the experiment, its axes, the seed, the key, and one column per metric."""
+        return to_pandas(self.arrow("results"))
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """One row per point and metric, and one per claim: the columns of summary.csv."""
+        return to_pandas(self.arrow("summary"))
+
+    @property
+    def claims(self) -> pd.DataFrame:
+        """The claims with their verdicts, support and intervals."""
+        rows = self.summary[self.summary["metric"].str.startswith("claim:")].copy()
+        rows["metric"] = rows["metric"].str.removeprefix("claim:")
+        columns = ["claim", "verdict", "support", "n", "low", "high", "source", "note"]
+        return rows.rename(columns={"metric": "claim"})[columns].reset_index(drop=True)
+
+    def to_xarray(self, experiment: str | None = None) -> xarray.Dataset:
+        """Returns the metrics of an experiment as a Dataset with a dimension for each axis, and ``run``.
+
+        Axes whose labels are all numbers have numbers as coordinates. Combinations without a run have NaN. A study with
+        several experiments needs the name of one.
+        """
+        xr = extra("xarray", "xarray")
+        names = list(self._study.axes)
+        if experiment is None:
+            if len(names) != 1:
+                raise StudyError(f"the study has {len(names)} experiments; expected experiment= one of {', '.join(names)}")
+            experiment = names[0]
+        if experiment not in names:
+            raise StudyError(f"unknown experiment {experiment!r} (one of: {', '.join(names)})")
+        axes = [axis for axis in self._study.axes[experiment] if axis in self.runs.columns]
+        rows = self.runs
+        if "experiment" in rows.columns:
+            rows = rows[rows["experiment"] == experiment]
+        metrics = [metric for metric in self._study.metrics if metric in rows.columns]
+        frame = rows[[*axes, *metrics]].copy()
+        for axis in axes:
+            try:
+                frame[axis] = pd.to_numeric(frame[axis])
+            except (TypeError, ValueError):
+                frame[axis] = frame[axis].astype(str)
+        frame["run"] = frame.groupby(axes, sort=False).cumcount() if axes else range(len(frame))
+        data = frame.set_index([*axes, "run"])[metrics].dropna(axis="columns", how="all")
+        dataset: xarray.Dataset = xr.Dataset.from_dataframe(data)
+        # The order of the study, not that of the sorted labels.
+        order = {axis: list(dict.fromkeys(frame[axis])) for axis in axes}
+        return dataset.reindex(order) if axes else dataset
+
+    def _repr_html_(self) -> str:
+        parts = [self.claims.to_html(index=False, na_rep="", border=0)] if len(self.claims) else []
+        columns = ["point", "metric", "unit", "n", "mean", "low", "high", "verdict"]
+        metrics = self.summary[~self.summary["metric"].str.startswith("claim:")][columns]
+        parts.append(metrics.head(50).to_html(index=False, na_rep="", border=0))
+        parts += [plot.read_text(encoding="utf-8") for plot in sorted((self.folder / "plots").glob("*.svg"))[:4]]
+        return "\n".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Results({str(self.folder)!r}, made={self.made}, reused={self.reused})"
+
+
+def merge(
+    folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], *, report: bool = False
+) -> Path:
+    """Combines the folders of all shards of a study in the folder ``out``, as ``fullpipe study merge`` does."""
+    native_merge([Path(folder) for folder in folders], Path(out), report)
+    return Path(out)
+
+
+def _submitter(executor: Executor) -> Callable[[dict[str, Any], dict[str, bytes]], Any]:
+    """Returns a function that submits a request. Dask would combine requests with equal content by default."""
+
+    def submit(request: dict[str, Any], contents: dict[str, bytes]) -> Any:
+        return executor.submit(execute, request, contents)
+
+    return submit
+
+
+class _Progress:
+    """Prints the progress on standard error: at most once per second, and only the last line on a terminal."""
+
+    def __init__(self) -> None:
+        self._begun = self._shown = time.monotonic()
+        self._is_terminal = sys.stderr.isatty()
+
+    def __call__(self, finished: int, total: int, label: str) -> None:
+        now = time.monotonic()
+        if finished < total and (now - self._shown < 1 or not finished):
+            return
+        self._shown = now
+        left = (now - self._begun) / finished * (total - finished) if finished else 0.0
+        text = f"[{finished}/{total}, {left:.0f} s left] {label}"
+        print(f"\r\x1b[K{text}" if self._is_terminal else text, end="" if self._is_terminal else "\n", file=sys.stderr)
+
+    def close(self) -> None:
+        if self._is_terminal:
+            print(file=sys.stderr)
+
+

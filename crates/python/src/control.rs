@@ -1,0 +1,354 @@
+//! Congestion controls that are written in Python.
+//!
+//! A control is a subclass of `CongestionControl`. The native base class has the state that the transport reads after
+//! each call. The interpreter lock is acquired for each call, so such a control is much slower than one in Rust.
+
+use fullpipe::ConnectionContext;
+use fullpipe::congestion::{self as native, ControlRequirements, Controller, RecoveryExit, WindowState};
+use fullpipe::units::{Duration, Instant};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An acknowledgment batch. Times are in seconds, rates in bit/s.
+#[pyclass(frozen, get_all, module = "fullpipe")]
+pub(crate) struct Ack {
+    /// The current time.
+    now_s: f64,
+    /// Bytes newly acknowledged, cumulatively or selectively.
+    newly_acked_bytes: u64,
+    /// Bytes by which the cumulative acknowledgment advanced; for QUIC the same as `newly_acked_bytes`.
+    cumulative_bytes: u64,
+    /// Bytes newly declared lost.
+    lost_bytes: u64,
+    /// Round-trip sample of this batch, if it has one.
+    rtt_s: Option<f64>,
+    /// Smoothed round-trip time, if there was a sample.
+    smoothed_rtt_s: Option<f64>,
+    /// Smallest round-trip time so far, if there was a sample.
+    min_rtt_s: Option<f64>,
+    /// Bytes in flight after this batch.
+    in_flight_bytes: u64,
+    /// Bytes in flight before this batch.
+    prior_in_flight_bytes: u64,
+    /// Bytes delivered on the connection, including this batch.
+    delivered_bytes: u64,
+    /// Number of rounds so far.
+    round_count: u64,
+    /// Whether this batch began a new round.
+    round_start: bool,
+    /// Delivery-rate sample of this batch, if the control requires samples and the batch has one.
+    delivery_rate_bps: Option<f64>,
+    /// Whether the application limits sending.
+    app_limited: bool,
+    /// Whether the window limited sending during the last flight.
+    cwnd_limited: bool,
+    /// Whether the transport is in fast recovery.
+    in_recovery: bool,
+    /// Packets newly reported as CE-marked.
+    ce_packets: u64,
+}
+
+/// A loss or a mark that begins a reduction of the window.
+#[pyclass(frozen, get_all, module = "fullpipe")]
+pub(crate) struct CongestionEvent {
+    /// The current time.
+    now_s: f64,
+    /// Bytes in flight, including the lost packets.
+    in_flight_bytes: u64,
+    /// Bytes newly declared lost.
+    lost_bytes: u64,
+    /// Whether the cause is a mark, not a loss.
+    ecn: bool,
+    /// Whether QUIC's persistent congestion was established.
+    persistent: bool,
+}
+
+/// The expiry of a retransmission timer.
+#[pyclass(frozen, get_all, module = "fullpipe")]
+pub(crate) struct Timeout {
+    /// The current time.
+    now_s: f64,
+    /// Bytes in flight before the transport declared them lost.
+    in_flight_bytes: u64,
+    /// Whether the timer has expired before for the same data.
+    repeated: bool,
+}
+
+/// The base class of congestion controls. The transport reads the attributes after each call of a method.
+///
+/// Attributes are in bytes and bit/s, and may have fractions, which are kept between calls.
+#[pyclass(subclass, dict, module = "fullpipe")]
+#[derive(Clone, Copy)]
+pub(crate) struct CongestionControl {
+    /// Congestion window.
+    #[pyo3(get, set)]
+    cwnd_bytes: f64,
+    /// Slow-start threshold; infinite until the first reduction.
+    #[pyo3(get, set)]
+    ssthresh_bytes: f64,
+    /// Pacing rate; 0 if the pacing setting of the transport applies.
+    #[pyo3(get, set)]
+    pacing_bps: f64,
+    /// Largest segment payload.
+    #[pyo3(get)]
+    mss_bytes: u64,
+}
+
+#[pymethods]
+impl CongestionControl {
+    #[new]
+    fn new() -> Self {
+        CongestionControl { cwnd_bytes: 0.0, ssthresh_bytes: f64::INFINITY, pacing_bps: 0.0, mss_bytes: 0 }
+    }
+
+    /// Called when the connection is established. `rtt_s` is the round-trip sample of the handshake, or `None`.
+    fn on_established(&mut self, now_s: f64, rtt_s: Option<f64>) {
+        let _ = (now_s, rtt_s);
+    }
+
+    /// Called for each acknowledgment batch. A subclass must define it.
+    fn on_ack(&mut self, ack: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = ack;
+        Err(pyo3::exceptions::PyNotImplementedError::new_err("a congestion control must define on_ack(self, ack)"))
+    }
+
+    /// Called when a loss or a mark begins a reduction. The default sets the threshold to half of the bytes in flight,
+    /// at least two segments (RFC 5681 equation 4).
+    fn on_congestion(&mut self, event: &Bound<'_, CongestionEvent>) {
+        self.halve(event.get().in_flight_bytes);
+        if event.get().ecn {
+            self.cwnd_bytes = self.ssthresh_bytes;
+        }
+    }
+
+    /// Called when recovery ends. The transport has set the window to the threshold. `undone`: whether the reduction
+    /// was spurious.
+    fn on_recovery_exit(&mut self, now_s: f64, in_flight_bytes: u64, undone: bool) {
+        let _ = (now_s, in_flight_bytes, undone);
+    }
+
+    /// Called when the retransmission timer expires. The default sets the threshold like `on_congestion`. The transport
+    /// then sets the window to one segment.
+    fn on_timeout(&mut self, timeout: &Bound<'_, Timeout>) {
+        if !timeout.get().repeated {
+            self.halve(timeout.get().in_flight_bytes);
+        }
+    }
+}
+
+impl CongestionControl {
+    fn halve(&mut self, in_flight_bytes: u64) {
+        self.ssthresh_bytes = (in_flight_bytes as f64 / 2.0).max(2.0 * self.mss_bytes as f64);
+    }
+}
+
+/// The first error of a control, which ends the run.
+#[derive(Clone, Default)]
+pub(crate) struct Failure {
+    error: Arc<Mutex<Option<PyErr>>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Failure {
+    /// Creates a place for an error; `stop` ends the run.
+    pub(crate) fn new(stop: Arc<AtomicBool>) -> Self {
+        Failure { error: Arc::default(), stop }
+    }
+
+    fn set(&self, error: PyErr) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Removes and returns the error.
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A control of one end of a connection, which calls an object of Python.
+struct PythonControl {
+    /// `None` if the object could not be created.
+    object: Option<Py<PyAny>>,
+    requirements: ControlRequirements,
+    failure: Failure,
+}
+
+impl fmt::Debug for PythonControl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("PythonControl")
+    }
+}
+
+/// Creates controls of a class. An error ends the run.
+pub(crate) fn factory(
+    class: Py<PyAny>,
+    failure: Failure,
+) -> impl Fn(&ConnectionContext<'_>) -> Box<dyn Controller> + Send + Sync {
+    move |_| {
+        let made = Python::attach(|py| {
+            let object = class.bind(py).call0()?;
+            object.cast::<CongestionControl>().map_err(|_| {
+                let kind = object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+                pyo3::exceptions::PyTypeError::new_err(format!(
+                    "found a control of type {kind}; expected a subclass of fullpipe.CongestionControl"
+                ))
+            })?;
+            Ok((requirements(&object.get_type())?, object.unbind()))
+        });
+        let (requirements, object) = match made {
+            Ok((requirements, object)) => (requirements, Some(object)),
+            Err(error) => {
+                failure.set(error);
+                (ControlRequirements::default(), None)
+            }
+        };
+        Box::new(PythonControl { object, requirements, failure: failure.clone() })
+    }
+}
+
+/// Reads the class attribute `requirements`.
+fn requirements(class: &Bound<'_, PyType>) -> PyResult<ControlRequirements> {
+    let mut requirements = ControlRequirements::default();
+    let Ok(names) = class.getattr("requirements") else { return Ok(requirements) };
+    for name in names.try_iter()? {
+        let name: String = name?.extract()?;
+        match name.as_str() {
+            "delivery_rate" => requirements.delivery_rate = true,
+            "pacing" => requirements.pacing = true,
+            "ecn_counts" => requirements.ecn_counts = true,
+            "own_recovery" => requirements.own_recovery = true,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "requirements: unknown signal {name:?} (one of: delivery_rate, pacing, ecn_counts, own_recovery)"
+                )));
+            }
+        }
+    }
+    Ok(requirements)
+}
+
+/// Returns a time in seconds; `None` for zero, which means that there was no sample.
+fn known(time: Duration) -> Option<f64> {
+    (!time.is_zero()).then(|| time.as_secs_f64())
+}
+
+/// Returns a number of bytes or a rate as the transport has it: the integer part.
+fn whole(value: f64, name: &str) -> PyResult<u64> {
+    if value.is_nan() || value < 0.0 {
+        return Err(PyValueError::new_err(format!("{name} is {value}; expected a number of at least 0")));
+    }
+    // The conversion saturates: infinity is the largest integer.
+    Ok(value as u64)
+}
+
+/// Returns the value in Python of an integer of the transport, with the earlier fraction if the integer is the same.
+fn exact(value: u64, before: f64) -> f64 {
+    if value == u64::MAX {
+        f64::INFINITY
+    } else if before as u64 == value {
+        before
+    } else {
+        value as f64
+    }
+}
+
+impl PythonControl {
+    fn call(
+        &mut self,
+        window: &mut WindowState,
+        method: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<()>,
+    ) {
+        if self.failure.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(object) = &self.object else { return };
+        let called = Python::attach(|py| {
+            let object = object.bind(py);
+            let state = object.cast::<CongestionControl>().map_err(PyErr::from)?;
+            let before = *state.borrow();
+            *state.borrow_mut() = CongestionControl {
+                cwnd_bytes: exact(window.cwnd_bytes, before.cwnd_bytes),
+                ssthresh_bytes: exact(window.ssthresh_bytes, before.ssthresh_bytes),
+                pacing_bps: exact(window.pacing_bps, before.pacing_bps),
+                mss_bytes: window.mss_bytes,
+            };
+            method(py, object)?;
+            let after = *state.borrow();
+            window.cwnd_bytes = whole(after.cwnd_bytes, "cwnd_bytes")?;
+            window.ssthresh_bytes = whole(after.ssthresh_bytes, "ssthresh_bytes")?;
+            window.pacing_bps = whole(after.pacing_bps, "pacing_bps")?;
+            Ok(())
+        });
+        if let Err(error) = called {
+            self.failure.set(error);
+        }
+    }
+}
+
+impl Controller for PythonControl {
+    fn name(&self) -> &'static str {
+        "python"
+    }
+
+    fn requirements(&self) -> ControlRequirements {
+        self.requirements
+    }
+
+    fn on_established(&mut self, control: &mut WindowState, now: Instant, rtt: Option<Duration>) {
+        let arguments = (now.as_secs_f64(), rtt.map(Duration::as_secs_f64));
+        self.call(control, |_, object| object.call_method1("on_established", arguments).map(drop));
+    }
+
+    fn on_ack(&mut self, control: &mut WindowState, ack: &native::Ack) {
+        let ack = Ack {
+            now_s: ack.now.as_secs_f64(),
+            newly_acked_bytes: ack.acked_bytes,
+            cumulative_bytes: ack.cumulative_bytes,
+            lost_bytes: ack.lost_bytes,
+            rtt_s: ack.rtt.map(Duration::as_secs_f64),
+            smoothed_rtt_s: known(ack.smoothed_rtt),
+            min_rtt_s: known(ack.min_rtt),
+            in_flight_bytes: ack.in_flight_bytes,
+            prior_in_flight_bytes: ack.prior_in_flight_bytes,
+            delivered_bytes: ack.delivered_bytes,
+            round_count: ack.round_count,
+            round_start: ack.round_start,
+            delivery_rate_bps: ack.rate.map(|rate| rate.bits_per_second() as f64),
+            app_limited: ack.app_limited,
+            cwnd_limited: ack.cwnd_limited,
+            in_recovery: ack.in_recovery,
+            ce_packets: ack.ce_packets,
+        };
+        self.call(control, |py, object| object.call_method1("on_ack", (Py::new(py, ack)?,)).map(drop));
+    }
+
+    fn on_congestion(&mut self, control: &mut WindowState, congestion: &native::CongestionEvent) {
+        let event = CongestionEvent {
+            now_s: congestion.now.as_secs_f64(),
+            in_flight_bytes: congestion.in_flight_bytes,
+            lost_bytes: congestion.lost_bytes,
+            ecn: congestion.ecn,
+            persistent: congestion.persistent,
+        };
+        self.call(control, |py, object| object.call_method1("on_congestion", (Py::new(py, event)?,)).map(drop));
+    }
+
+    fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {
+        let arguments = (exit.now.as_secs_f64(), exit.in_flight_bytes, exit.undone);
+        self.call(control, |_, object| object.call_method1("on_recovery_exit", arguments).map(drop));
+    }
+
+    fn on_timeout(&mut self, control: &mut WindowState, timeout: &native::Timeout) {
+        let event = Timeout {
+            now_s: timeout.now.as_secs_f64(),
+            in_flight_bytes: timeout.in_flight_bytes,
+            repeated: timeout.repeated,
+        };
+        self.call(control, |py, object| object.call_method1("on_timeout", (Py::new(py, event)?,)).map(drop));
+    }
+}

@@ -1,0 +1,248 @@
+//! Scenarios and the results of their runs.
+
+use crate::arrow::{self, ArrowTable};
+use crate::control::{self, Failure};
+use crate::errors::{self, FolderError, RunError, ScenarioError};
+use crate::interrupt;
+use crate::values::overrides;
+use fullpipe::find::{self, FoundScenario};
+use fullpipe::report::{self, Options as ReportOptions};
+use fullpipe::scenario::Override;
+use fullpipe::study::{
+    self, FileSystem, ResolvedScenario, RunError as RunFailure, RunOptions, RunRecords, Runner, ScenarioSource,
+    ScenarioStudy, SimulatedRun, Study, StudyOptions, VirtualTimeRunner,
+};
+use fullpipe::{BUILD, Plugins, embedded};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A scenario: its text and its origin.
+#[pyclass(frozen, module = "fullpipe._native")]
+pub(crate) struct NativeScenario(FoundScenario);
+
+#[pymethods]
+impl NativeScenario {
+    /// Finds the scenario in a file, or the embedded scenario with this name.
+    #[staticmethod]
+    fn find(name: &str) -> PyResult<Self> {
+        find::scenario(name).map(NativeScenario).map_err(ScenarioError::new_err)
+    }
+
+    /// Creates a scenario from its text. The paths of files in it are relative to `folder`.
+    #[staticmethod]
+    fn from_text(text: String, name: String, folder: PathBuf) -> Self {
+        NativeScenario(FoundScenario { text, stem: name.clone(), name, folder: Some(folder) })
+    }
+
+    #[getter]
+    fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.stem
+    }
+
+    #[getter]
+    fn folder(&self) -> Option<PathBuf> {
+        self.0.folder.clone()
+    }
+
+    /// Returns the scenario with all defaults, and hints about it.
+    fn resolved(&self, set: Option<&Bound<'_, PyDict>>) -> PyResult<(String, Vec<String>)> {
+        let ScenarioStudy { loaded, .. } = self.study(&overrides(set)?, None)?;
+        Ok((loaded.resolved, loaded.hints.iter().map(ToString::to_string).collect()))
+    }
+
+    /// Runs the scenario. `controls` are pairs of a pattern of flows and a subclass of `CongestionControl`.
+    fn run(
+        &self,
+        py: Python<'_>,
+        seed: Option<u64>,
+        set: Option<&Bound<'_, PyDict>>,
+        audit: bool,
+        controls: Vec<(String, Py<PyAny>)>,
+    ) -> PyResult<NativeResult> {
+        let ScenarioStudy { study, loaded } = self.study(&overrides(set)?, seed)?;
+        if let Some(reason) = loaded.scenario.real_time_reason() {
+            return Err(ScenarioError::new_err(format!("{} cannot run in virtual time: {reason}", self.0.name)));
+        }
+        let runner = VirtualTimeRunner::new(BUILD);
+        let (_, source) = study.scenarios.first().expect("the study has one scenario");
+        let resolved = runner.resolve(source, &[]).map_err(ScenarioError::new_err)?;
+        if let Some(reason) = &resolved.unsupported {
+            return Err(ScenarioError::new_err(reason.clone()));
+        }
+        let seed = study.seeds.base();
+        let options = RunOptions { audit, ..RunOptions::default() };
+        let failure = Failure::new(options.stop.clone());
+        let own_controls = controls.len();
+        let plugins = controls.into_iter().fold(Plugins::new(), |plugins, (flows, class)| {
+            plugins.control(&flows, control::factory(class, failure.clone()))
+        });
+        let (resolved_here, options_here) = (&resolved, &options);
+        let simulated = interrupt::run(
+            py,
+            &options.stop,
+            |_, ()| Ok(()),
+            move |_| runner.simulate(resolved_here, seed, options_here, plugins),
+        );
+        if let Some(error) = failure.take() {
+            return Err(error);
+        }
+        let run = Mutex::new(simulated?.map_err(errors::of_run)?);
+        Ok(NativeResult { study, resolved, options, own_controls, run })
+    }
+}
+
+impl NativeScenario {
+    fn study(&self, set: &[Override], seed: Option<u64>) -> PyResult<ScenarioStudy> {
+        let FoundScenario { text, name, stem, folder } = &self.0;
+        study::scenario_study(stem, text, name, folder.clone(), set, seed)
+            .map_err(|errors| ScenarioError::new_err(errors.to_string()))
+    }
+}
+
+/// The result of a run, in memory.
+#[pyclass(frozen, module = "fullpipe._native")]
+pub(crate) struct NativeResult {
+    study: Study,
+    resolved: ResolvedScenario,
+    options: RunOptions,
+    /// The number of controls of the calling program.
+    own_controls: usize,
+    run: Mutex<SimulatedRun>,
+}
+
+#[pymethods]
+impl NativeResult {
+    #[getter]
+    fn title(&self) -> &str {
+        &self.study.title
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.study.seeds.base()
+    }
+
+    /// The resolved scenario.
+    #[getter]
+    fn scenario(&self) -> &str {
+        &self.resolved.text
+    }
+
+    /// Whether the auditor found no error, and its failures.
+    #[getter]
+    fn audit(&self) -> (bool, Vec<String>) {
+        let run = self.run();
+        let verdict = run.outcome().verdict();
+        (verdict.passed(), verdict.failures.iter().map(ToString::to_string).collect())
+    }
+
+    /// Conditions that make the results suspicious.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.run().outcome().warnings().iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns the files of the run's records, as the command writes them, without `run.json`.
+    fn files(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyBytes>)>> {
+        let records = py.detach(|| self.records())?;
+        Ok(records.files.iter().map(|(name, bytes)| (name.clone(), PyBytes::new(py, bytes).unbind())).collect())
+    }
+
+    /// Returns the table in a file of the records, such as `flows.csv`.
+    fn table(&self, py: Python<'_>, file: &str) -> PyResult<ArrowTable> {
+        py.detach(|| {
+            let run = self.run();
+            if file == "series.csv" {
+                return arrow::of_series(run.outcome());
+            }
+            let mut tables = run.outcome().tables();
+            match tables.iter().position(|(name, _)| *name == file) {
+                Some(place) => arrow::of_csv(file, &tables.swap_remove(place).1),
+                None => {
+                    let known: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
+                    Err(FolderError::new_err(format!("the run has no {file} (one of: {})", known.join(", "))))
+                }
+            }
+        })
+    }
+
+    /// Returns the names of the sampled series: subject and metric.
+    fn series_names(&self) -> Vec<(String, String)> {
+        self.resolved.series.clone()
+    }
+
+    /// Returns the samples of one series.
+    fn series(&self, subject: &str, metric: &str) -> PyResult<ArrowTable> {
+        let run = self.run();
+        match run.outcome().find_series(subject, metric) {
+            Ok(samples) => arrow::of_one_series(samples),
+            Err(error) => Err(pyo3::exceptions::PyKeyError::new_err(error.to_string())),
+        }
+    }
+
+    /// Writes the folder of records, as `fullpipe run --out` does, with the report if `with_report`.
+    fn save(&self, py: Python<'_>, folder: PathBuf, with_report: bool) -> PyResult<()> {
+        if self.own_controls > 0 {
+            return Err(RunError::new_err(
+                "a run with a control in Python has no key, so its records cannot be saved; use `files` or the tables",
+            ));
+        }
+        py.detach(|| {
+            let runner = FinishedRunner { inner: VirtualTimeRunner::new(BUILD), result: self };
+            let options = StudyOptions { run: self.options.clone(), ..StudyOptions::default() };
+            let (files, stop) = (FileSystem::new(), AtomicBool::new(false));
+            study::run(&self.study, &runner, &folder, &files, &options, &mut (), &stop).map_err(errors::of_study)?;
+            if with_report {
+                write_report(&folder)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Writes the report of a folder of records.
+pub(crate) fn write_report(folder: &std::path::Path) -> PyResult<()> {
+    let options = ReportOptions { limitations: Some(embedded::LIMITATIONS), ..ReportOptions::default() };
+    match report::write_report_with(folder, options) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(errors::SystemError::new_err(error.to_string())),
+    }
+}
+
+impl NativeResult {
+    fn run(&self) -> MutexGuard<'_, SimulatedRun> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn records(&self) -> PyResult<RunRecords> {
+        self.run().records(&self.resolved, &self.options).map_err(errors::of_run)
+    }
+}
+
+/// A runner whose only run is already finished.
+struct FinishedRunner<'a> {
+    inner: VirtualTimeRunner,
+    result: &'a NativeResult,
+}
+
+impl Runner for FinishedRunner<'_> {
+    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
+        self.inner.resolve(scenario, overrides)
+    }
+
+    fn run(&self, scenario: &ResolvedScenario, _seed: u64, options: &RunOptions) -> Result<RunRecords, RunFailure> {
+        self.result.run().records(scenario, options)
+    }
+
+    fn build_identity(&self) -> String {
+        self.inner.build_identity()
+    }
+}
