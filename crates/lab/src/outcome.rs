@@ -761,6 +761,18 @@ impl Outcome {
         self.probes.rows()
     }
 
+    /// Returns the subject and metric of each series, in the order of the scenario's probes.
+    #[doc(hidden)]
+    pub fn series_names(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        self.probes.names()
+    }
+
+    /// Returns the rows of `series.csv` as time, index in [`Outcome::series_names`] and value.
+    #[doc(hidden)]
+    pub fn samples(&self) -> &[(Instant, u32, f64)] {
+        self.probes.samples()
+    }
+
     /// Returns the samples of one metric of a subject, in order of time. The subject is the name of a link, a segment,
     /// a station, or a flow direction (as in `flows.csv`). The name of the metric includes its unit.
     ///

@@ -269,6 +269,11 @@ impl Sampler {
         self.channels.iter().map(|channel| (channel.subject.as_str(), channel.name.as_str()))
     }
 
+    /// Returns all samples: time, index in [`Sampler::names`] and value.
+    pub(crate) fn samples(&self) -> &[(Instant, u32, f64)] {
+        &self.samples
+    }
+
     /// Returns the samples of a series, by its number in the order of [`Sampler::names`].
     pub(crate) fn samples_of(&self, number: usize) -> impl Iterator<Item = (Instant, f64)> {
         let samples = self.samples.iter().filter(move |(_, index, _)| *index as usize == number);

@@ -8,9 +8,10 @@ use arrow_array::{ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBat
 use arrow_schema::{DataType, Field, Schema};
 use fullpipe::Outcome;
 use fullpipe::archive::reference::{ColumnReference, TableReference, run_table_references, study_table_references};
+use fullpipe::units::Instant;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -87,7 +88,9 @@ pub(crate) fn of_csv(file: &str, bytes: &[u8]) -> PyResult<ArrowTable> {
         // The columns of axes in results.csv are not declared.
         let kind = match reference {
             Some(reference) => reference.kind,
-            None if name != "key" && cells.iter().any(|cell| !cell.is_empty()) && cells.iter().all(is_number) => "number",
+            None if name != "key" && cells.iter().any(|cell| !cell.is_empty()) && cells.iter().all(is_number) => {
+                "number"
+            }
             None => "text",
         };
         let array: ArrayRef = match kind {
@@ -116,25 +119,21 @@ pub(crate) fn of_csv(file: &str, bytes: &[u8]) -> PyResult<ArrowTable> {
 /// Returns the samples of all probes of a run, from memory. Subjects and metrics are dictionaries.
 pub(crate) fn of_series(outcome: &Outcome) -> PyResult<ArrowTable> {
     let declared = references().find(|table| table.file == "series.csv");
-    let (mut times, mut values) = (Vec::new(), Vec::new());
-    let (mut subjects, mut metrics) = (Names::default(), Names::default());
-    for row in outcome.series_rows() {
-        times.push(row.time.as_secs_f64());
-        subjects.push(row.subject);
-        metrics.push(row.metric);
-        values.push(row.value);
-    }
+    let samples = outcome.samples();
+    let times = Float64Array::from_iter_values(samples.iter().map(|(time, ..)| time.as_secs_f64()));
+    let values = Float64Array::from_iter_values(samples.iter().map(|(.., value)| *value));
+    let (subjects, metrics): (Vec<&str>, Vec<&str>) = outcome.series_names().unzip();
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("time_s", Arc::new(Float64Array::from(times))),
-        ("subject", subjects.finish().map_err(internal)?),
-        ("metric", metrics.finish().map_err(internal)?),
-        ("value", Arc::new(Float64Array::from(values))),
+        ("time_s", Arc::new(times)),
+        ("subject", names(&subjects, samples)?),
+        ("metric", names(&metrics, samples)?),
+        ("value", Arc::new(values)),
     ];
     of_columns(columns, declared.as_ref())
 }
 
 /// Returns the samples of one metric of one subject.
-pub(crate) fn of_one_series(samples: impl Iterator<Item = (fullpipe::units::Instant, f64)>) -> PyResult<ArrowTable> {
+pub(crate) fn of_one_series(samples: impl Iterator<Item = (Instant, f64)>) -> PyResult<ArrowTable> {
     let (times, values): (Vec<f64>, Vec<f64>) = samples.map(|(time, value)| (time.as_secs_f64(), value)).unzip();
     let columns: Vec<(&str, ArrayRef)> =
         vec![("time_s", Arc::new(Float64Array::from(times))), ("value", Arc::new(Float64Array::from(values)))];
@@ -149,30 +148,15 @@ fn of_columns(columns: Vec<(&str, ArrayRef)>, declared: Option<&TableReference>)
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map(ArrowTable).map_err(internal)
 }
 
-/// A column of names, most of which repeat.
-#[derive(Default)]
-struct Names {
-    numbers: BTreeMap<String, i32>,
-    names: Vec<String>,
-    rows: Vec<i32>,
-}
-
-impl Names {
-    fn push(&mut self, name: &str) {
-        let number = match self.numbers.get(name) {
-            Some(number) => *number,
-            None => {
-                let number = self.names.len() as i32;
-                self.numbers.insert(name.to_owned(), number);
-                self.names.push(name.to_owned());
-                number
-            }
-        };
-        self.rows.push(number);
-    }
-
-    fn finish(self) -> Result<ArrayRef, arrow_schema::ArrowError> {
-        let names = Arc::new(StringArray::from(self.names));
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::from(self.rows), names)?))
-    }
+/// Returns a column with the name of each sample's series, as a dictionary.
+fn names(of_series: &[&str], samples: &[(Instant, u32, f64)]) -> PyResult<ArrayRef> {
+    // Several series have the same subject or metric.
+    let mut unique: Vec<&str> = of_series.to_vec();
+    unique.sort_unstable();
+    unique.dedup();
+    let numbers: Vec<i32> =
+        of_series.iter().map(|name| unique.binary_search(name).expect("it is among them") as i32).collect();
+    let keys = Int32Array::from_iter_values(samples.iter().map(|(_, series, _)| numbers[*series as usize]));
+    let names = Arc::new(StringArray::from(unique));
+    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names).map_err(internal)?))
 }

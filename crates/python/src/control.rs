@@ -258,11 +258,7 @@ fn exact(value: u64, before: f64) -> f64 {
 }
 
 impl PythonControl {
-    fn call(
-        &mut self,
-        window: &mut WindowState,
-        method: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<()>,
-    ) {
+    fn call(&mut self, window: &mut WindowState, method: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<()>) {
         if self.failure.stop.load(Ordering::Relaxed) {
             return;
         }

@@ -9,7 +9,12 @@ pyo3::create_exception!(fullpipe, ScenarioError, Error, "A scenario, or an overr
 pyo3::create_exception!(fullpipe, StudyError, Error, "A study, or a setting of it, is invalid.");
 pyo3::create_exception!(fullpipe, RunError, Error, "A run failed.");
 pyo3::create_exception!(fullpipe, FolderError, Error, "A folder of records has other content, or is in use.");
-pyo3::create_exception!(fullpipe, SystemError, Error, "The disk is full, a permission is missing, or there is too little memory.");
+pyo3::create_exception!(
+    fullpipe,
+    SystemError,
+    Error,
+    "The disk is full, a permission is missing, or there is too little memory."
+);
 
 /// Converts the error of a study.
 pub(crate) fn of_study(error: Failed) -> PyErr {

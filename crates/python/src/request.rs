@@ -70,9 +70,9 @@ fn item<'py, T>(table: &Bound<'py, PyDict>, key: &str) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
 {
-    let value = table
-        .get_item(key)?
-        .ok_or_else(|| RunError::new_err(format!("the request of a run has no {key:?}; do driver and worker have the same version?")))?;
+    let value = table.get_item(key)?.ok_or_else(|| {
+        RunError::new_err(format!("the request of a run has no {key:?}; do driver and worker have the same version?"))
+    })?;
     value.extract().map_err(Into::into)
 }
 
@@ -82,7 +82,8 @@ pub(crate) fn records_of(response: &Bound<'_, PyDict>, options: &RunOptions) -> 
         options.attach.append(&name, &bytes).map_err(|error| SystemError::new_err(error.to_string()))?;
     }
     let run: Vec<u8> = item(response, "run")?;
-    let run = RunRecord::parse(Path::new(RunRecord::FILE), &run).map_err(|error| RunError::new_err(error.to_string()))?;
+    let run =
+        RunRecord::parse(Path::new(RunRecord::FILE), &run).map_err(|error| RunError::new_err(error.to_string()))?;
     Ok(RunRecords { files: item(response, "files")?, run, cpu_s: item(response, "cpu_s")? })
 }
 
@@ -107,7 +108,8 @@ pub(crate) fn run_request<'py>(
     let (text, seed): (String, u64) = (item(request, "text")?, item(request, "seed")?);
     let files: Vec<(String, String)> = item(request, "files")?;
     let response = PyDict::new(py);
-    let cannot = |path: &Path, error: io::Error| SystemError::new_err(format!("cannot write {}: {error}", path.display()));
+    let cannot =
+        |path: &Path, error: io::Error| SystemError::new_err(format!("cannot write {}: {error}", path.display()));
     let mut missing = Vec::new();
     let mut links = Vec::new();
     for (name, hash) in &files {

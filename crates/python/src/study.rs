@@ -55,9 +55,10 @@ impl NativeStudy {
         let selected = self.0.experiments.iter().filter(|experiment| self.0.selected.contains(&experiment.name));
         selected
             .map(|experiment| {
-                let axes = experiment.axes.iter().map(|axis| {
-                    (axis.name.clone(), axis.levels.iter().map(|level| level.label.clone()).collect())
-                });
+                let axes = experiment
+                    .axes
+                    .iter()
+                    .map(|axis| (axis.name.clone(), axis.levels.iter().map(|level| level.label.clone()).collect()));
                 (experiment.name.clone(), axes.collect())
             })
             .collect()
@@ -129,8 +130,8 @@ impl NativeStudy {
             let mut observer = Observer { sender, total: 0 };
             let files = FileSystem::new();
             match shard {
-                None => study::run(study, runner_here, folder_here, &files, &options, &mut observer, stop_here)
-                    .map(|outcome| Summary {
+                None => study::run(study, runner_here, folder_here, &files, &options, &mut observer, stop_here).map(
+                    |outcome| Summary {
                         status: outcome.exit_status(),
                         made: outcome.made,
                         reused: outcome.reused,
@@ -138,7 +139,8 @@ impl NativeStudy {
                         untrusted: outcome.untrusted,
                         warnings: outcome.warnings.iter().map(ToString::to_string).collect(),
                         cpu_s: Some(outcome.cpu_s),
-                    }),
+                    },
+                ),
                 Some(shard) => {
                     study::run_shard(study, shard, runner_here, folder_here, &files, &options, &mut observer, stop_here)
                         .map(|outcome| Summary {
@@ -188,7 +190,8 @@ struct Summary {
 #[pyfunction]
 pub(crate) fn merge(py: Python<'_>, folders: Vec<PathBuf>, out: PathBuf, report: bool) -> PyResult<()> {
     py.detach(|| {
-        let first = folders.first().ok_or_else(|| errors::StudyError::new_err("expected the folder of at least one shard"))?;
+        let first =
+            folders.first().ok_or_else(|| errors::StudyError::new_err("expected the folder of at least one shard"))?;
         let study = find::study(&first.join("study.toml").display().to_string()).map_err(errors::of_study)?;
         let (runner, files) = (VirtualTimeRunner::new(BUILD), FileSystem::new());
         study::merge(&study, &runner, &folders, &out, &files).map_err(errors::of_study)?;
@@ -324,9 +327,8 @@ impl Runner for ExecutorRunner {
                 Response::Missing(missing) => {
                     let before = contents.len();
                     for (_, path, hash) in files.iter().filter(|(_, _, hash)| missing.contains(hash)) {
-                        let content = std::fs::read(path).map_err(|error| {
-                            RunFailure::System(format!("cannot read {}: {error}", path.display()))
-                        })?;
+                        let content = std::fs::read(path)
+                            .map_err(|error| RunFailure::System(format!("cannot read {}: {error}", path.display())))?;
                         contents.insert(hash.clone(), content);
                     }
                     if contents.len() == before {
