@@ -1,8 +1,10 @@
 //! A simulation before its run: a scenario, overrides, and plug-ins.
 
 use crate::builder::ScenarioBuilder;
-use fullpipe_congestion::Controller;
-use fullpipe_lab::{ConnectionContext, Options, Outcome, Plugins, QueueContext, RunError, WorkloadContext, run_with};
+use fullpipe_congestion::{Controller, ExternalControl};
+use fullpipe_lab::{
+    ConnectionContext, Options, Outcome, Plugins, QueueContext, RunError, RunningSimulation, WorkloadContext, run_with,
+};
 use fullpipe_network::QueueDiscipline;
 use fullpipe_network::access::AccessNetworkComponent;
 use fullpipe_quic::scheduler::Scheduler;
@@ -12,6 +14,7 @@ use fullpipe_scenario::{Errors, Language, Override, Scenario};
 use fullpipe_workload::Application;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The reason why a simulation has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,6 +214,14 @@ impl Simulation {
         self
     }
 
+    /// Replaces the congestion control of the selected flows by one whose window and pacing rate the program sets while
+    /// the simulation runs in steps; see [`Plugins::external_control`] and [`RunningSimulation`].
+    #[must_use]
+    pub fn external_control(mut self, flows: &str, control: &ExternalControl) -> Self {
+        self.plugins = self.plugins.external_control(flows, control);
+        self
+    }
+
     /// Replaces the stream scheduler of the QUIC model for the selected flows; see [`Plugins::scheduler`].
     #[must_use]
     pub fn scheduler(
@@ -282,5 +293,15 @@ impl Simulation {
     pub fn run(self) -> Result<Outcome, Error> {
         let scenario = self.scenario()?;
         Ok(run_with(&scenario, &self.options, self.plugins)?)
+    }
+
+    /// Builds the network without running it, to run the simulation in steps.
+    ///
+    /// # Errors
+    /// The errors of [`Simulation::run`]. Also an error if the scenario has events that change a link or an application,
+    /// because such events repeat the run.
+    pub fn start(self) -> Result<RunningSimulation, Error> {
+        let scenario = self.scenario()?;
+        Ok(fullpipe_lab::start(Arc::new(scenario), &self.options, self.plugins)?)
     }
 }

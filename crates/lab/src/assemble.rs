@@ -159,6 +159,10 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
             network.observe_link(network.medium_link(medium, MediumDirection::Downlink));
         }
     }
+    if options.inspection {
+        network.set_chaining(false);
+        (0..network.link_count()).for_each(|link| network.observe_link(LinkId(link as u32)));
+    }
     let mut lie_from = 0;
     for fault in &options.faults {
         match fault {

@@ -6,8 +6,8 @@
 //! on the component's position in the scenario. A run with plug-ins is then as deterministic as a run without them. The
 //! auditor checks both in the same way.
 
-use fullpipe_congestion::Controller;
 use fullpipe_congestion::source::ControlSource;
+use fullpipe_congestion::{Controller, ExternalControl};
 use fullpipe_network::{Limit, QueueDiscipline};
 use fullpipe_quic::scheduler::Scheduler;
 use fullpipe_record::Observer;
@@ -114,6 +114,8 @@ pub struct Plugins {
     schedulers: Vec<(String, Arc<EndFactory<dyn Scheduler>>)>,
     queues: Vec<(String, Arc<QueueFactory>)>,
     workloads: Vec<(String, Arc<WorkloadFactory>)>,
+    /// The controls whose window the program sets; `controls` contains their factories.
+    external: Vec<(String, ExternalControl)>,
     pub(crate) observers: Vec<Box<dyn AnyObserver>>,
 }
 
@@ -128,6 +130,7 @@ impl fmt::Debug for Plugins {
             .field("schedulers", &names(&self.schedulers))
             .field("queues", &names(&self.queues))
             .field("workloads", &names(&self.workloads))
+            .field("external", &self.external)
             .field("observers", &self.observers.len())
             .finish()
     }
@@ -141,7 +144,7 @@ impl Plugins {
 
     /// Returns whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
-        let Plugins { controls, schedulers, queues, workloads, observers } = self;
+        let Plugins { controls, schedulers, queues, workloads, external: _, observers } = self;
         controls.is_empty()
             && schedulers.is_empty()
             && queues.is_empty()
@@ -160,6 +163,15 @@ impl Plugins {
     ) -> Self {
         self.controls.push((flows.to_owned(), Arc::new(factory)));
         self
+    }
+
+    /// Sets a congestion control whose window and pacing rate the program sets, at both ends of every connection of these
+    /// flows. All these connections have the same window.
+    #[must_use]
+    pub fn external_control(mut self, flows: &str, control: &ExternalControl) -> Self {
+        self.external.push((flows.to_owned(), control.clone()));
+        let control = control.clone();
+        self.control(flows, move |_| control.controller())
     }
 
     /// Sets the stream scheduler of both ends of every connection of these flows, instead of the scenario's scheduler.
@@ -243,6 +255,15 @@ impl Plugins {
     /// Returns the plugged-in congestion control of a flow, if any.
     pub(crate) fn control_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<ControlFactory> {
         Factory::find(&self.controls, scenario, flow)
+    }
+
+    /// Returns the controls whose window the program sets, each with the numbers of its flows.
+    pub(crate) fn external_controls(&self, scenario: &Scenario) -> Vec<(ExternalControl, Vec<usize>)> {
+        let flows_of = |chosen: &str| {
+            let flows = scenario.flows.iter().enumerate();
+            flows.filter(|(_, flow)| chooses_flow(chosen, &flow.name)).map(|(index, _)| index).collect()
+        };
+        self.external.iter().map(|(chosen, control)| (control.clone(), flows_of(chosen))).collect()
     }
 
     /// Returns the plugged-in stream scheduler of a flow, if any.

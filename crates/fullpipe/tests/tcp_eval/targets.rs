@@ -98,7 +98,9 @@ fn header(experiment: &str) -> String {
             let seeds = ["long", "short-a", "short-b", "short-c"].map(|flow| format!("flow.{flow}.shuffle_seed"));
             ("flow.*", seeds.join(","), "")
         }
-        "ramp-up" | "ramp-up-gigabit" | "fairness" => ("flow.r*", "flow.r*.shuffle_seed".to_owned(), ",flow.test1.start,flow.test2.start"),
+        "ramp-up" | "ramp-up-gigabit" | "fairness" => {
+            ("flow.r*", "flow.r*.shuffle_seed".to_owned(), ",flow.test1.start,flow.test2.start")
+        }
         _ => ("flow.*", "flow.*.shuffle_seed".to_owned(), ""),
     };
     let keys = ["scale", "prefill", "prefill_interval", "prefill_share"].map(|key| format!("{flows}.{key}"));
