@@ -11,6 +11,9 @@
 use crate::declared::RateProfile;
 use fullpipe_units::words;
 
+/// Number of steps of an adjustable link above which earlier steps are merged.
+const MOST_STEPS: usize = 64;
+
 /// The busy period of a link under audit.
 #[derive(Clone, Debug)]
 pub(crate) struct RateProfileChecker {
@@ -25,6 +28,25 @@ impl RateProfileChecker {
     pub(crate) fn new(course: &RateProfile) -> Option<Self> {
         let varies = *course != RateProfile::Constant;
         varies.then(|| RateProfileChecker { promise: course.clone(), since: 0, busy_until: None, bytes: 0 })
+    }
+
+    /// Adds a step to a rate that changes in steps without repetition.
+    pub(crate) fn add_step(&mut self, at: u64, bps: u64) {
+        let RateProfile::Steps { first_bps, steps, .. } = &mut self.promise else { return };
+        match steps.last_mut().filter(|last| last.0 >= at) {
+            Some(last) => last.1 = bps,
+            None => steps.push((at, bps)),
+        }
+        // Each frame is checked against the steps since the start of its busy period. Their number is limited: steps
+        // before that start are merged, and a busy period with many steps is divided into two.
+        if steps.len() > MOST_STEPS {
+            let over = steps.partition_point(|step| step.0 <= self.since);
+            if let Some(last) = over.checked_sub(1) {
+                *first_bps = steps[last].1;
+                steps.drain(..over);
+            }
+            self.busy_until = None;
+        }
     }
 
     /// Checks a frame of `wire_bytes` bytes. If it is too fast, the error states what was expected.

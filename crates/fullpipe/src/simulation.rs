@@ -244,6 +244,14 @@ impl Simulation {
         self
     }
 
+    /// Makes the rate and the delay of the selected link directions adjustable during a run in steps; see
+    /// [`Plugins::adjustable_links`] and [`RunningSimulation::set_link_rate`].
+    #[must_use]
+    pub fn adjustable_links(mut self, links: &str) -> Self {
+        self.plugins = self.plugins.adjustable_links(links);
+        self
+    }
+
     /// Replaces the applications of the selected flows; see [`Plugins::workload`].
     #[must_use]
     pub fn workload(
@@ -296,6 +304,28 @@ impl Simulation {
     }
 
     /// Builds the network without running it, to run the simulation in steps.
+    ///
+    /// ```
+    /// use fullpipe::Simulation;
+    /// use fullpipe::congestion::ExternalControl;
+    /// use fullpipe::units::{Duration, Rate};
+    ///
+    /// let control = ExternalControl::new(15_000);
+    /// let simulation = Simulation::embedded("quick-start")?.set("duration", "5s");
+    /// let mut run = simulation.external_control("download", &control).adjustable_links("bottleneck").start()?;
+    /// let (download, bottleneck) = (run.flow("download")?, run.link("bottleneck")?);
+    /// while run.run_until(run.now() + Duration::from_millis(10))? {
+    ///     let queue_bytes = run.link_snapshot(bottleneck).queue_bytes;
+    ///     let window_bytes = control.window_bytes();
+    ///     control.set_window(if queue_bytes < 10_000 { window_bytes + 100 } else { window_bytes - window_bytes / 8 });
+    ///     run.set_link_rate(bottleneck, Rate::from_bits_per_second(5_000_000))?;
+    /// }
+    /// let received_bytes = run.flow_snapshot(download).received_bytes;
+    /// // 5 s at 5 Mbit/s, less headers and the first round-trip times.
+    /// assert!((2_000_000..3_125_000).contains(&received_bytes), "{received_bytes}");
+    /// assert!(run.finish().verdict().passed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of [`Simulation::run`]. Also an error if the scenario has events that change a link or an application,

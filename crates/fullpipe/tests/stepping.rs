@@ -257,3 +257,109 @@ fn a_flow_that_the_program_starts_has_its_times_relative_to_that_start() {
     assert!(expected.flow("download").expect("it exists").completion.is_some());
     assert_eq!(flows(&outcome), flows(&expected));
 }
+
+/// Rates in Mbit/s (0: an outage) and delays in milliseconds from a time in milliseconds on.
+const CHANGES: [(u64, u64, u64); 6] =
+    [(1000, 5, 18), (2003, 20, 18), (3500, 0, 18), (3900, 12, 40), (5000, 12, 5), (6400, 2, 5)];
+
+/// The changes of [`CHANGES`] are not at times at which a frame ends, because such a frame may have either rate.
+#[test]
+fn changes_of_a_link_equal_a_schedule_with_the_same_times() {
+    let steps = CHANGES.map(|(at, rate, delay)| {
+        let rate = if rate == 0 { "outage = true".to_owned() } else { format!("rate = \"{rate}Mbit/s\"") };
+        format!("{{ at = \"{at}ms\", {rate}, delay = \"{delay}ms\" }}")
+    });
+    let schedule = format!("[{}]", steps.join(", "));
+    for (protocol, discipline) in [("tcp", None), ("quic", None), ("tcp", Some("codel")), ("quic", Some("fq-codel"))] {
+        let simulation = || {
+            let simulation = embedded("quick-start", "9s").set("flow.0.protocol", protocol).audit_packets();
+            let simulation = match protocol {
+                "quic" => simulation.set("flow.0.quic.stack", "model"),
+                _ => simulation,
+            };
+            match discipline {
+                Some(discipline) => {
+                    simulation.set("topology.bottleneck.discipline", format!("{{ kind = \"{discipline}\" }}"))
+                }
+                None => simulation,
+            }
+        };
+        let expected = simulation().set("topology.bottleneck.schedule", &schedule).run().expect("it runs");
+        let mut run = simulation().adjustable_links("bottleneck").start().expect("it can be built");
+        let link = run.link("bottleneck").expect("it exists");
+        for (at, rate, delay) in CHANGES {
+            run.run_until(at_ms(at)).expect("time increases");
+            run.set_link_rate(link, Rate::from_bits_per_second(rate * 1_000_000)).expect("it is adjustable");
+            run.set_link_delay(link, Duration::from_millis(delay)).expect("it is adjustable");
+            let shown = run.link_snapshot(link).rate.map_or(0, Rate::bits_per_second);
+            assert_eq!(shown, rate * 1_000_000);
+        }
+        let outcome = run.finish();
+        assert!(outcome.verdict().passed(), "{protocol} {discipline:?}: {}", outcome.verdict());
+        let drops = |outcome: &Outcome| outcome.link("bottleneck").expect("it exists").counters.queue_drops;
+        assert!(drops(&expected) > 0, "{protocol} {discipline:?}: the queue overflows");
+        assert_eq!(drops(&outcome), drops(&expected), "{protocol} {discipline:?}");
+        for ((file, content), (_, expected)) in outcome.tables().iter().zip(&expected.tables()) {
+            assert!(content == expected, "{protocol} {discipline:?}: {file} differs");
+        }
+    }
+}
+
+#[test]
+fn a_link_that_changes_often_passes_the_audit() {
+    let mut run = embedded("quick-start", "8s").adjustable_links("bottleneck*").start().expect("it can be built");
+    let link = run.link("bottleneck").expect("it exists");
+    let mut rate_bps = 10_000_000;
+    while run.run_until(run.now() + Duration::from_micros(1_234)).expect("time increases") {
+        rate_bps = 1_000_000 + (rate_bps * 7919) % 20_000_000;
+        run.set_link_rate(link, Rate::from_bits_per_second(rate_bps)).expect("it is adjustable");
+    }
+    let outcome = run.finish();
+    assert!(outcome.verdict().passed(), "{}", outcome.verdict());
+    assert!(outcome.flow("download").expect("it exists").counters.rx_packets > 3000);
+}
+
+#[test]
+fn a_run_continues_while_a_frame_waits_for_the_end_of_an_outage() {
+    let text = r#"
+        duration = "10s"
+        [topology]
+        kind = "chain"
+        link = [{ rate = "1Mbit/s", delay = "1ms" }]
+        [[flow]]
+        name = "datagram"
+        from = "source"
+        to = "sink"
+        protocol = "udp"
+        workload = "constant-rate"
+        payload = "100B"
+        interval = "20ms"
+        count = 30
+    "#;
+    let mut run = Simulation::new(text).adjustable_links("*").start().expect("it can be built");
+    let link = run.scenario().links[0].name.clone();
+    let link = run.link(&link).expect("it exists");
+    run.run_until(at_ms(500)).expect("time increases");
+    run.set_link_rate(link, Rate::from_bits_per_second(0)).expect("it is adjustable");
+    assert_eq!(run.run_until(at_ms(5000)), Ok(true));
+    run.set_link_rate(link, Rate::from_bits_per_second(1_000_000)).expect("it is adjustable");
+    assert!(run.finish().verdict().passed());
+}
+
+#[test]
+fn a_link_that_is_not_adjustable_is_rejected() {
+    let mut run = embedded("quick-start", "1s").start().expect("it can be built");
+    let link = run.link("bottleneck").expect("it exists");
+    let error = run.set_link_rate(link, Rate::from_bits_per_second(1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "link \"bottleneck\" is not adjustable; call `adjustable_links(\"bottleneck\")` before the start"
+    );
+    assert_eq!(run.set_link_delay(link, Duration::ZERO), Err(error));
+    let error = embedded("quick-start", "1s").adjustable_links("botleneck").start().unwrap_err();
+    assert_eq!(error.to_string(), "unknown link \"botleneck\"; did you mean \"bottleneck\"?");
+    let schedule = "[{ at = \"1s\", rate = \"1Mbit/s\" }]";
+    let scheduled = embedded("quick-start", "1s").set("topology.bottleneck.schedule", schedule);
+    let error = scheduled.adjustable_links("bottleneck").start().unwrap_err();
+    assert_eq!(error, Error::Run(RunError::AdjustableLink { link: "bottleneck".to_owned() }));
+}

@@ -8,7 +8,7 @@
 
 use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, ExternalControl};
-use fullpipe_network::{Limit, QueueDiscipline};
+use fullpipe_network::{Limit, LinkProfile, QueueDiscipline};
 use fullpipe_quic::scheduler::Scheduler;
 use fullpipe_record::Observer;
 use fullpipe_scenario::Scenario;
@@ -116,6 +116,8 @@ pub struct Plugins {
     workloads: Vec<(String, Arc<WorkloadFactory>)>,
     /// The controls whose window the program sets; `controls` contains their factories.
     external: Vec<(String, ExternalControl)>,
+    /// The links whose rate and delay the program changes during the run.
+    adjustable: Vec<String>,
     pub(crate) observers: Vec<Box<dyn AnyObserver>>,
 }
 
@@ -131,6 +133,7 @@ impl fmt::Debug for Plugins {
             .field("queues", &names(&self.queues))
             .field("workloads", &names(&self.workloads))
             .field("external", &self.external)
+            .field("adjustable", &self.adjustable)
             .field("observers", &self.observers.len())
             .finish()
     }
@@ -144,11 +147,12 @@ impl Plugins {
 
     /// Returns whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
-        let Plugins { controls, schedulers, queues, workloads, external: _, observers } = self;
+        let Plugins { controls, schedulers, queues, workloads, external: _, adjustable, observers } = self;
         controls.is_empty()
             && schedulers.is_empty()
             && queues.is_empty()
             && workloads.is_empty()
+            && adjustable.is_empty()
             && observers.is_empty()
     }
 
@@ -196,6 +200,15 @@ impl Plugins {
         factory: impl Fn(&QueueContext<'_>) -> Box<dyn QueueDiscipline> + Send + Sync + 'static,
     ) -> Self {
         self.queues.push((links.to_owned(), Arc::new(factory)));
+        self
+    }
+
+    /// Makes the rate and the delay of these link directions (`bottleneck`, `bottleneck.reverse`) adjustable during a run
+    /// in steps. The links must have neither a schedule nor a trace. The counters of an adjustable link include a frame
+    /// from the end of its transmission on.
+    #[must_use]
+    pub fn adjustable_links(mut self, links: &str) -> Self {
+        self.adjustable.push(links.to_owned());
         self
     }
 
@@ -249,7 +262,13 @@ impl Plugins {
             }
         }
         let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
-        self.queues.iter().try_for_each(|(chosen, _)| known("link", chosen, &names, matches))
+        let chosen = self.queues.iter().map(|(chosen, _)| chosen).chain(&self.adjustable);
+        chosen.into_iter().try_for_each(|chosen| known("link", chosen, &names, matches))?;
+        let is_variable = |link: &&Link| !matches!(link.course, LinkProfile::Constant);
+        match self.adjustable_ids(scenario).map(|link| &scenario.links[link.index()]).find(is_variable) {
+            Some(link) => Err(RunError::AdjustableLink { link: link.name.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the plugged-in congestion control of a flow, if any.
@@ -280,6 +299,13 @@ impl Plugins {
     /// Returns the links with a plugged-in discipline.
     pub(crate) fn queued_links(&self, scenario: &Scenario) -> impl Iterator<Item = LinkId> {
         let chosen = |name: &str| self.queues.iter().any(|(pattern, _)| matches(pattern, name));
+        let links = scenario.links.iter().enumerate();
+        links.filter(move |(_, link)| chosen(&link.name)).map(|(index, _)| LinkId(index as u32))
+    }
+
+    /// Returns the links whose rate and delay the program changes during the run.
+    pub(crate) fn adjustable_ids(&self, scenario: &Scenario) -> impl Iterator<Item = LinkId> {
+        let chosen = |name: &str| self.adjustable.iter().any(|pattern| matches(pattern, name));
         let links = scenario.links.iter().enumerate();
         links.filter(move |(_, link)| chosen(&link.name)).map(|(index, _)| LinkId(index as u32))
     }

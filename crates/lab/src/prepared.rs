@@ -177,7 +177,7 @@ impl ActiveRun {
         self.left = run(world, network, recorder, to);
         if to == self.slice_end {
             let idle = !self.left && self.events.next_at(&self.scenario, self.checked).is_none_or(|at| at > end);
-            self.is_over = idle || to == end;
+            self.is_over = (idle && !self.network.has_waiting_frames()) || to == end;
             self.slice_end = self.slice_end.saturating_add(self.slice).min(end);
         }
         None

@@ -36,6 +36,12 @@ pub enum StepError {
         /// The current time of the simulation.
         now: Instant,
     },
+    /// The rate and the delay of the link cannot be changed, because the link was not made adjustable.
+    #[non_exhaustive]
+    FixedLink {
+        /// Name of the link.
+        link: String,
+    },
     /// The flow cannot be started now.
     #[non_exhaustive]
     Start {
@@ -56,6 +62,9 @@ impl fmt::Display for StepError {
             StepError::PastTime { time, now } => {
                 let [time, now] = [time, now].map(|at| format_exact_time(at.as_nanos()));
                 write!(formatter, "cannot run until {time}: the simulation is at {now}")
+            }
+            StepError::FixedLink { link } => {
+                write!(formatter, "link {link:?} is not adjustable; call `adjustable_links({link:?})` before the start")
             }
             StepError::Start { flow, reason } => write!(formatter, "cannot start flow {flow:?} now: {reason}"),
         }
@@ -306,7 +315,7 @@ impl RunningSimulation {
             network.advance(self.now);
         }
         let (queue_packets, queue_bytes) = network.link_queue(link);
-        let rate = match scenario.links.get(link.index()) {
+        let described_rate = || match scenario.links.get(link.index()) {
             Some(described) => described.course.rate_at(self.now, described.rate),
             None => {
                 let mut channels = scenario.ethernets.iter().flat_map(|ethernet| {
@@ -316,7 +325,40 @@ impl RunningSimulation {
                 channels.nth(link.index() - scenario.links.len())
             }
         };
+        let rate = network.adjustable_rate(link).unwrap_or_else(described_rate);
         LinkSnapshot { counters: network.link_counters(link), queue_packets, queue_bytes, rate }
+    }
+
+    /// Sets the rate of a link direction from now on; rate 0 is an outage. A frame in transmission continues at the new
+    /// rate, as with a `schedule` in a scenario. A queue limit in bytes remains, also if the scenario gives it as a time.
+    ///
+    /// # Errors
+    /// If the link was not made adjustable: see [`Plugins::adjustable_links`](crate::Plugins::adjustable_links).
+    pub fn set_link_rate(&mut self, link: LinkId, rate: Rate) -> Result<(), StepError> {
+        self.catch_up();
+        let network = &mut self.run.network;
+        if !network.set_link_rate(link, rate) {
+            return Err(self.fixed_link(link));
+        }
+        network.observer.set_link_rate(link, self.now, rate.bits_per_second());
+        Ok(())
+    }
+
+    /// Sets the propagation delay of a link direction from now on. A frame has the delay at the time at which its last
+    /// bit leaves, but does not overtake other frames.
+    ///
+    /// # Errors
+    /// The errors of [`RunningSimulation::set_link_rate`].
+    pub fn set_link_delay(&mut self, link: LinkId, delay: Duration) -> Result<(), StepError> {
+        if !self.run.network.set_link_delay(link, delay) {
+            return Err(self.fixed_link(link));
+        }
+        Ok(())
+    }
+
+    fn fixed_link(&self, link: LinkId) -> StepError {
+        let name = link_names(&self.run.scenario).nth(link.index());
+        StepError::FixedLink { link: name.map_or_else(String::new, Cow::into_owned) }
     }
 
     /// Starts a flow now that the scenario starts later. Times in the records are relative to this start.
