@@ -4,7 +4,7 @@ mod architecture;
 mod builder;
 mod components;
 mod errors;
-
+mod floors;
 mod stepping;
 mod style;
 mod type_names;
