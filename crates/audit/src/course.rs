@@ -133,6 +133,21 @@ fn opportunities_before(until: u64, at_ns: &[u64], length: u64) -> u128 {
 mod tests {
     use super::*;
 
+    /// At 1 Gbit/s, 1000 bytes take 8000 ns; at 2 Gbit/s, 4000 ns.
+    #[test]
+    fn a_frame_that_is_too_fast_is_detected_after_many_added_steps() {
+        let constant = RateProfile::Steps { first_bps: 1_000_000_000, steps: Vec::new(), repeat_ns: None };
+        let mut checker = RateProfileChecker::new(&constant).expect("the rate can change");
+        for step in 0..1000 {
+            let (at, is_fast) = (10_000 * step, step % 2 == 1);
+            checker.add_step(at, if is_fast { 2_000_000_000 } else { 1_000_000_000 });
+            let taken = if is_fast { 4000 } else { 8000 };
+            assert_eq!(checker.transmitted(at, at + taken, 1000), Ok(()));
+        }
+        checker.add_step(10_000_000, 1_000_000_000);
+        assert!(checker.transmitted(10_000_000, 10_007_998, 1000).is_err());
+    }
+
     #[test]
     fn sums_match_a_calculation_by_hand() {
         // 2 units per ns, 5 from 10 ns on, 0 from 20 ns on, repeated after 25 ns. The first period has 2 x 10 + 5 x 10

@@ -83,7 +83,9 @@ impl ExternalControl {
         self.0.changes.load(Ordering::Acquire)
     }
 
-    /// Creates the controller of one end of a connection.
+    /// Creates the controller of one end of a connection, for `Simulation::control`. Changes then take effect at the next
+    /// acknowledgment, as with the real QUIC stack. With `Simulation::external_control`, TCP and the QUIC model apply them
+    /// at the start of the next step, and send at once what a larger window permits.
     pub fn controller(&self) -> Box<dyn Controller> {
         Box::new(ExternalController(self.clone()))
     }

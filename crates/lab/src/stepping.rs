@@ -361,7 +361,8 @@ impl RunningSimulation {
         StepError::FixedLink { link: name.map_or_else(String::new, Cow::into_owned) }
     }
 
-    /// Starts a flow now that the scenario starts later. Times in the records are relative to this start.
+    /// Starts a flow now that the scenario starts later. Times in the records are relative to this start. The run is not
+    /// over before the start that the scenario sets.
     ///
     /// # Errors
     /// If the flow has already started, or if its workload has times that the scenario sets (`transfers`, `tmix`).
