@@ -141,6 +141,14 @@ impl Auditor {
         self.pairs.reserve(flows.div_ceil(2).saturating_sub(self.pairs.len()));
     }
 
+    /// Declares that the rate of a link changes at `at`. The link's declared rate must change in steps, without repetition.
+    pub fn set_link_rate(&mut self, link: LinkId, at: Instant, rate_bps: u64) {
+        let course = self.details.links.get_mut(link.index()).and_then(|link| link.course.as_mut());
+        if let Some(course) = course {
+            course.add_step(at.as_nanos(), rate_bps);
+        }
+    }
+
     /// Returns the number of transmissions over declared links so far.
     pub fn transmissions(&self) -> u64 {
         self.checked.frames

@@ -11,6 +11,9 @@
 use crate::declared::RateProfile;
 use fullpipe_units::words;
 
+/// Number of steps of an adjustable link above which earlier steps are merged.
+const MOST_STEPS: usize = 64;
+
 /// The busy period of a link under audit.
 #[derive(Clone, Debug)]
 pub(crate) struct RateProfileChecker {
@@ -25,6 +28,25 @@ impl RateProfileChecker {
     pub(crate) fn new(course: &RateProfile) -> Option<Self> {
         let varies = *course != RateProfile::Constant;
         varies.then(|| RateProfileChecker { promise: course.clone(), since: 0, busy_until: None, bytes: 0 })
+    }
+
+    /// Adds a step to a rate that changes in steps without repetition.
+    pub(crate) fn add_step(&mut self, at: u64, bps: u64) {
+        let RateProfile::Steps { first_bps, steps, .. } = &mut self.promise else { return };
+        match steps.last_mut().filter(|last| last.0 >= at) {
+            Some(last) => last.1 = bps,
+            None => steps.push((at, bps)),
+        }
+        // Each frame is checked against the steps since the start of its busy period. Their number is limited: steps
+        // before that start are merged, and a busy period with many steps is divided into two.
+        if steps.len() > MOST_STEPS {
+            let over = steps.partition_point(|step| step.0 <= self.since);
+            if let Some(last) = over.checked_sub(1) {
+                *first_bps = steps[last].1;
+                steps.drain(..over);
+            }
+            self.busy_until = None;
+        }
     }
 
     /// Checks a frame of `wire_bytes` bytes. If it is too fast, the error states what was expected.
@@ -110,6 +132,21 @@ fn opportunities_before(until: u64, at_ns: &[u64], length: u64) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// At 1 Gbit/s, 1000 bytes take 8000 ns; at 2 Gbit/s, 4000 ns.
+    #[test]
+    fn a_frame_that_is_too_fast_is_detected_after_many_added_steps() {
+        let constant = RateProfile::Steps { first_bps: 1_000_000_000, steps: Vec::new(), repeat_ns: None };
+        let mut checker = RateProfileChecker::new(&constant).expect("the rate can change");
+        for step in 0..1000 {
+            let (at, is_fast) = (10_000 * step, step % 2 == 1);
+            checker.add_step(at, if is_fast { 2_000_000_000 } else { 1_000_000_000 });
+            let taken = if is_fast { 4000 } else { 8000 };
+            assert_eq!(checker.transmitted(at, at + taken, 1000), Ok(()));
+        }
+        checker.add_step(10_000_000, 1_000_000_000);
+        assert!(checker.transmitted(10_000_000, 10_007_998, 1000).is_err());
+    }
 
     #[test]
     fn sums_match_a_calculation_by_hand() {

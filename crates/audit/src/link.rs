@@ -47,7 +47,7 @@ pub(crate) struct LinkDetails {
     /// The earliest start of the next frame, for links that are not ordinary.
     free_from: u64,
     /// The rate limit over time; `None` if the rate is constant.
-    course: Option<Box<RateProfileChecker>>,
+    pub(crate) course: Option<Box<RateProfileChecker>>,
     last_arrival: u64,
     /// The busy period of a scheduled medium.
     busy: Busy,

@@ -261,6 +261,10 @@ pub trait Controller: std::fmt::Debug + Send {
     /// Called when the path or the segment size changes; `control.mss_bytes` is the new size.
     fn on_path_change(&mut self, _control: &mut WindowState, _now: Instant) {}
 
+    /// Called when the program that steps through a simulation has changed a parameter of the control, between two
+    /// events. The transport then sends what the new values permit.
+    fn on_external_change(&mut self, _control: &mut WindowState, _now: Instant) {}
+
     /// The largest window to which the control grows from `flight_bytes` by acknowledgments of `flight_bytes` (the function `limit` of
     /// draft-ietf-ccwg-ratelimited-increase): by default, twice that in slow start, and one segment more in congestion
     /// avoidance. Called after [`Controller::on_ack`] with the same acknowledgment, only with

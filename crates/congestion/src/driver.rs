@@ -316,6 +316,11 @@ impl Driver {
         self.controller.on_path_change(&mut self.control, now);
     }
 
+    /// Notifies the control that the program has changed one of its parameters.
+    pub fn on_external_change(&mut self, now: Instant) {
+        self.controller.on_external_change(&mut self.control, now);
+    }
+
     /// Begins a new path after a migration of the peer: resets the window to `cwnd_bytes` and ends any recovery. Round
     /// and byte counts continue, because the control is not replaced.
     pub fn reset_for_new_path(&mut self, cwnd_bytes: u64) {

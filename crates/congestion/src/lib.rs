@@ -9,6 +9,7 @@
 //!   [`source`]: creates the controls for a flow's connections;
 //! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`lp`]; [`ledbat`]; [`copa`];
 //!   [`dctcp`]; [`bbr1`] and [`bbr3`]; [`prague`]: the controls;
+//! * [`external`]: a control whose window the program sets;
 //! * [`law`], the common part of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
 //!   [`westwood`] and [`yeah`];
 //! * [`rate_limited`]: the growth of a window that does not limit sending;
@@ -21,6 +22,7 @@ pub mod component;
 pub mod control;
 pub mod controls;
 pub mod driver;
+pub mod external;
 pub mod hystart;
 pub mod law;
 pub mod pacing;
@@ -38,3 +40,4 @@ pub use control::{
     RecoveryExit, Timeout, WindowState,
 };
 pub use driver::{AckReport, DeliveredPackets, Driver};
+pub use external::ExternalControl;

@@ -127,6 +127,11 @@ impl Controller for RateLimitedIncrease {
         self.observe(control);
     }
 
+    fn on_external_change(&mut self, control: &mut WindowState, now: Instant) {
+        self.inner.on_external_change(control, now);
+        self.observe(control);
+    }
+
     fn growth_limit_bytes(&self, control: &WindowState, ack: &Ack, flight_bytes: u64, in_slow_start: bool) -> u64 {
         self.inner.growth_limit_bytes(control, ack, flight_bytes, in_slow_start)
     }

@@ -36,8 +36,8 @@
 /// Congestion controls.
 pub mod congestion {
     pub use fullpipe_congestion::{
-        Ack, CongestionEvent, ControlRequirements, Controller, DeliveryRate, EcnCodepoint, PacketState, PlainAck,
-        RecoveryExit, Timeout, WindowState,
+        Ack, CongestionEvent, ControlRequirements, Controller, DeliveryRate, EcnCodepoint, ExternalControl,
+        PacketState, PlainAck, RecoveryExit, Timeout, WindowState,
     };
 
     #[doc(hidden)]
@@ -144,6 +144,11 @@ pub mod outcome {
     pub use fullpipe_network::LinkCounters;
 }
 
+/// Runs in steps: the states of flows and links, and errors. See [`RunningSimulation`].
+pub mod stepping {
+    pub use fullpipe_lab::{ConnectionSnapshot, FlowSnapshot, LinkSnapshot, StepError};
+}
+
 #[doc(hidden)]
 pub use fullpipe_archive as archive;
 #[doc(hidden)]
@@ -170,7 +175,9 @@ pub mod embedded;
 pub mod find;
 mod simulation;
 
-pub use fullpipe_lab::{ConnectionContext, Outcome, Plugins, QueueContext, RunError, WorkloadContext};
+pub use fullpipe_lab::{
+    ConnectionContext, Outcome, Plugins, QueueContext, RunError, RunningSimulation, WorkloadContext,
+};
 pub use simulation::{Error, ScenarioSource, Simulation};
 
 /// The identity of this build: the package's version and a hash of the sources of all Fullpipe crates and Cargo.lock.

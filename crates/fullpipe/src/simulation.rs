@@ -1,8 +1,10 @@
 //! A simulation before its run: a scenario, overrides, and plug-ins.
 
 use crate::builder::ScenarioBuilder;
-use fullpipe_congestion::Controller;
-use fullpipe_lab::{ConnectionContext, Options, Outcome, Plugins, QueueContext, RunError, WorkloadContext, run_with};
+use fullpipe_congestion::{Controller, ExternalControl};
+use fullpipe_lab::{
+    ConnectionContext, Options, Outcome, Plugins, QueueContext, RunError, RunningSimulation, WorkloadContext, run_with,
+};
 use fullpipe_network::QueueDiscipline;
 use fullpipe_network::access::AccessNetworkComponent;
 use fullpipe_quic::scheduler::Scheduler;
@@ -12,6 +14,7 @@ use fullpipe_scenario::{Errors, Language, Override, Scenario};
 use fullpipe_workload::Application;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The reason why a simulation has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,6 +214,14 @@ impl Simulation {
         self
     }
 
+    /// Replaces the congestion control of the selected flows by one whose window and pacing rate the program sets while
+    /// the simulation runs in steps; see [`Plugins::external_control`] and [`RunningSimulation`].
+    #[must_use]
+    pub fn external_control(mut self, flows: &str, control: &ExternalControl) -> Self {
+        self.plugins = self.plugins.external_control(flows, control);
+        self
+    }
+
     /// Replaces the stream scheduler of the QUIC model for the selected flows; see [`Plugins::scheduler`].
     #[must_use]
     pub fn scheduler(
@@ -230,6 +241,14 @@ impl Simulation {
         factory: impl Fn(&QueueContext<'_>) -> Box<dyn QueueDiscipline> + Send + Sync + 'static,
     ) -> Self {
         self.plugins = self.plugins.queue(links, factory);
+        self
+    }
+
+    /// Makes the rate and the delay of the selected link directions adjustable during a run in steps; see
+    /// [`Plugins::adjustable_links`] and [`RunningSimulation::set_link_rate`].
+    #[must_use]
+    pub fn adjustable_links(mut self, links: &str) -> Self {
+        self.plugins = self.plugins.adjustable_links(links);
         self
     }
 
@@ -282,5 +301,37 @@ impl Simulation {
     pub fn run(self) -> Result<Outcome, Error> {
         let scenario = self.scenario()?;
         Ok(run_with(&scenario, &self.options, self.plugins)?)
+    }
+
+    /// Builds the network without running it, to run the simulation in steps.
+    ///
+    /// ```
+    /// use fullpipe::Simulation;
+    /// use fullpipe::congestion::ExternalControl;
+    /// use fullpipe::units::{Duration, Rate};
+    ///
+    /// let control = ExternalControl::new(15_000);
+    /// let simulation = Simulation::embedded("quick-start")?.set("duration", "5s");
+    /// let mut run = simulation.external_control("download", &control).adjustable_links("bottleneck").start()?;
+    /// let (download, bottleneck) = (run.flow("download")?, run.link("bottleneck")?);
+    /// while run.run_until(run.now() + Duration::from_millis(10))? {
+    ///     let queue_bytes = run.link_snapshot(bottleneck).queue_bytes;
+    ///     let window_bytes = control.window_bytes();
+    ///     control.set_window(if queue_bytes < 10_000 { window_bytes + 100 } else { window_bytes - window_bytes / 8 });
+    ///     run.set_link_rate(bottleneck, Rate::from_bits_per_second(5_000_000))?;
+    /// }
+    /// let received_bytes = run.flow_snapshot(download).received_bytes;
+    /// // 5 s at 5 Mbit/s, less headers and the first round-trip times.
+    /// assert!((2_000_000..3_125_000).contains(&received_bytes), "{received_bytes}");
+    /// assert!(run.finish().verdict().passed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Simulation::run`]. Also an error if the scenario has events that change a link or an application,
+    /// because such events repeat the run.
+    pub fn start(self) -> Result<RunningSimulation, Error> {
+        let scenario = self.scenario()?;
+        Ok(fullpipe_lab::start(Arc::new(scenario), &self.options, self.plugins)?)
     }
 }

@@ -5,6 +5,7 @@ mod builder;
 mod components;
 mod errors;
 mod floors;
+mod stepping;
 mod style;
 mod type_names;
 mod version;

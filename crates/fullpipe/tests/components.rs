@@ -61,6 +61,8 @@ impl Controller for Fixed {
 
     fn on_path_change(&mut self, _control: &mut WindowState, _now: Instant) {}
 
+    fn on_external_change(&mut self, _control: &mut WindowState, _now: Instant) {}
+
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
 

@@ -71,7 +71,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     }
     plugins.check(scenario)?;
     let (flows, applications) = flows(&shared, &plugins)?;
-    let mut network = Network::new(RunObserver::new(scenario, options, plugins.queued_links(scenario)));
+    let adjustable: Vec<LinkId> = plugins.adjustable_ids(scenario).collect();
+    let mut network = Network::new(RunObserver::new(scenario, options, plugins.queued_links(scenario), &adjustable));
     network.set_chaining(options.fusion);
     let bands = flow_bands(scenario);
     let name_of = |node: NodeId| scenario.nodes[node.index()].name.as_str();
@@ -101,6 +102,9 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
             course: link.course.clone(),
             impairments,
         });
+    }
+    for link in &adjustable {
+        assert!(network.make_adjustable(*link), "the plug-ins were checked");
     }
     for ethernet in &scenario.ethernets {
         let hosts: Vec<&str> = ethernet.hosts.iter().map(|host| name_of(*host)).collect();
@@ -158,6 +162,10 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         for medium in media {
             network.observe_link(network.medium_link(medium, MediumDirection::Downlink));
         }
+    }
+    if options.inspection {
+        network.set_chaining(false);
+        (0..network.link_count()).for_each(|link| network.observe_link(LinkId(link as u32)));
     }
     let mut lie_from = 0;
     for fault in &options.faults {

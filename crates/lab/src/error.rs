@@ -57,6 +57,13 @@ pub enum RunError {
     /// The scenario has events with changes, and the run has plug-ins. Such events require a repetition of the run,
     /// which plug-ins do not support.
     PluginsWithEvents,
+    /// The rate of a link cannot be adjusted, because the link has a schedule or a trace.
+    AdjustableLink {
+        /// Name of the link.
+        link: String,
+    },
+    /// The scenario has events with changes, which repeat the run. A run in steps cannot be repeated.
+    StepsWithEvents,
     /// The machine does not provide a resource that a real-time run requires.
     System(String),
     /// A recording of arrivals cannot be replayed.
@@ -91,6 +98,12 @@ impl fmt::Display for RunError {
             }
             RunError::PluginsWithEvents => formatter.write_str(
                 "an [[event]] with `set` repeats the run, which plug-ins do not support; use `schedule` and `limits` with times",
+            ),
+            RunError::AdjustableLink { link } => {
+                write!(formatter, "link {link:?} cannot be adjusted during the run: it has a schedule or a trace")
+            }
+            RunError::StepsWithEvents => formatter.write_str(
+                "an [[event]] with `set` repeats the run, which a run in steps does not support; use `schedule` and `limits` with times, or change the link between two steps",
             ),
             RunError::System(reason) => formatter.write_str(reason),
             RunError::Recording(reason) => write!(formatter, "cannot replay the recording: {reason}"),

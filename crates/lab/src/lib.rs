@@ -45,6 +45,7 @@ mod run;
 mod series_file;
 mod stack;
 mod starts;
+mod stepping;
 mod warnings;
 mod witness;
 mod world;
@@ -60,4 +61,5 @@ pub use outcome::{
 pub use plugins::{ConnectionContext, Plugins, QueueContext, WorkloadContext};
 pub use prepared::PreparedRun;
 pub use probes::SeriesRow;
-pub use run::{prepare, prepare_shared, prepare_with, run, run_with, unsupported_reason};
+pub use run::{prepare, prepare_shared, prepare_with, run, run_with, start, unsupported_reason};
+pub use stepping::{ConnectionSnapshot, FlowSnapshot, LinkSnapshot, RunningSimulation, StepError};

@@ -21,6 +21,8 @@ pub struct Options {
     /// Destination of probe samples that are written during the run; `None` keeps them in the outcome. It is used only
     /// in virtual time.
     pub samples: Option<SampleOutput>,
+    /// Whether every link can be inspected during the run. No transmission is then computed ahead of the clock.
+    pub inspection: bool,
 }
 
 impl Options {
@@ -32,7 +34,15 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { audit_packets: false, fusion: true, faults: Vec::new(), capture: None, qlog: None, samples: None }
+        Options {
+            audit_packets: false,
+            fusion: true,
+            faults: Vec::new(),
+            capture: None,
+            qlog: None,
+            samples: None,
+            inspection: false,
+        }
     }
 }
 

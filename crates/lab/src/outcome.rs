@@ -651,19 +651,7 @@ impl Outcome {
     /// Returns the traffic of each link in the order of the scenario. Shared segments follow: the medium if it is half
     /// duplex, otherwise the path of each station. The directions of access networks are last.
     pub fn link_rows(&self) -> impl Iterator<Item = LinkRow<'_>> {
-        let links = self.scenario.links.iter().map(|link| Cow::Borrowed(link.name.as_str()));
-        let media = self.scenario.ethernets.iter().flat_map(|ethernet| {
-            let names: Vec<Cow<'_, str>> = if ethernet.half_duplex {
-                vec![Cow::Borrowed(ethernet.name.as_str())]
-            } else {
-                let station = |host: &NodeId| format!("{} {}", ethernet.name, self.scenario.nodes[host.index()].name);
-                ethernet.hosts.iter().map(|host| Cow::Owned(station(host))).collect()
-            };
-            names
-        });
-        let access = self.scenario.access.iter();
-        let ways = access.flat_map(|access| MediumDirection::ALL.map(|way| Cow::Owned(access.link_name(way))));
-        links.chain(media).chain(ways).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
+        link_names(&self.scenario).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
     }
 
     /// Returns the rows of `links.csv`: the links that the scenario measures, in the order of the scenario.
@@ -841,6 +829,23 @@ impl std::error::Error for UnknownSeries {}
 fn rate_bps(bytes: u64, from: Instant, until: Instant) -> Option<f64> {
     let time = until.saturating_since(from);
     (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64())
+}
+
+/// Returns the names of all links in the order of their numbers: see [`Outcome::link_rows`].
+pub(crate) fn link_names(scenario: &Scenario) -> impl Iterator<Item = Cow<'_, str>> + Clone {
+    let links = scenario.links.iter().map(|link| Cow::Borrowed(link.name.as_str()));
+    let media = scenario.ethernets.iter().flat_map(|ethernet| {
+        let names: Vec<Cow<'_, str>> = if ethernet.half_duplex {
+            vec![Cow::Borrowed(ethernet.name.as_str())]
+        } else {
+            let station = |host: &NodeId| format!("{} {}", ethernet.name, scenario.nodes[host.index()].name);
+            ethernet.hosts.iter().map(|host| Cow::Owned(station(host))).collect()
+        };
+        names
+    });
+    let access = scenario.access.iter();
+    let ways = access.flat_map(|access| MediumDirection::ALL.map(|way| Cow::Owned(access.link_name(way))));
+    links.chain(media).chain(ways)
 }
 
 /// Returns the name of one direction of a flow's n-th conversation (from 1) in `flows.csv`.

@@ -6,9 +6,9 @@
 //! on the component's position in the scenario. A run with plug-ins is then as deterministic as a run without them. The
 //! auditor checks both in the same way.
 
-use fullpipe_congestion::Controller;
 use fullpipe_congestion::source::ControlSource;
-use fullpipe_network::{Limit, QueueDiscipline};
+use fullpipe_congestion::{Controller, ExternalControl};
+use fullpipe_network::{Limit, LinkProfile, QueueDiscipline};
 use fullpipe_quic::scheduler::Scheduler;
 use fullpipe_record::Observer;
 use fullpipe_scenario::Scenario;
@@ -114,6 +114,10 @@ pub struct Plugins {
     schedulers: Vec<(String, Arc<EndFactory<dyn Scheduler>>)>,
     queues: Vec<(String, Arc<QueueFactory>)>,
     workloads: Vec<(String, Arc<WorkloadFactory>)>,
+    /// The controls whose window the program sets; `controls` contains their factories.
+    external: Vec<(String, ExternalControl)>,
+    /// The links whose rate and delay the program changes during the run.
+    adjustable: Vec<String>,
     pub(crate) observers: Vec<Box<dyn AnyObserver>>,
 }
 
@@ -128,6 +132,8 @@ impl fmt::Debug for Plugins {
             .field("schedulers", &names(&self.schedulers))
             .field("queues", &names(&self.queues))
             .field("workloads", &names(&self.workloads))
+            .field("external", &self.external)
+            .field("adjustable", &self.adjustable)
             .field("observers", &self.observers.len())
             .finish()
     }
@@ -141,11 +147,12 @@ impl Plugins {
 
     /// Returns whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
-        let Plugins { controls, schedulers, queues, workloads, observers } = self;
+        let Plugins { controls, schedulers, queues, workloads, external: _, adjustable, observers } = self;
         controls.is_empty()
             && schedulers.is_empty()
             && queues.is_empty()
             && workloads.is_empty()
+            && adjustable.is_empty()
             && observers.is_empty()
     }
 
@@ -160,6 +167,15 @@ impl Plugins {
     ) -> Self {
         self.controls.push((flows.to_owned(), Arc::new(factory)));
         self
+    }
+
+    /// Sets a congestion control whose window and pacing rate the program sets, at both ends of every connection of these
+    /// flows. All these connections have the same window.
+    #[must_use]
+    pub fn external_control(mut self, flows: &str, control: &ExternalControl) -> Self {
+        self.external.push((flows.to_owned(), control.clone()));
+        let control = control.clone();
+        self.control(flows, move |_| control.controller())
     }
 
     /// Sets the stream scheduler of both ends of every connection of these flows, instead of the scenario's scheduler.
@@ -184,6 +200,15 @@ impl Plugins {
         factory: impl Fn(&QueueContext<'_>) -> Box<dyn QueueDiscipline> + Send + Sync + 'static,
     ) -> Self {
         self.queues.push((links.to_owned(), Arc::new(factory)));
+        self
+    }
+
+    /// Makes the rate and the delay of these link directions (`bottleneck`, `bottleneck.reverse`) adjustable during a run
+    /// in steps. The links must have neither a schedule nor a trace. The counters of an adjustable link include a frame
+    /// from the end of its transmission on.
+    #[must_use]
+    pub fn adjustable_links(mut self, links: &str) -> Self {
+        self.adjustable.push(links.to_owned());
         self
     }
 
@@ -237,12 +262,27 @@ impl Plugins {
             }
         }
         let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
-        self.queues.iter().try_for_each(|(chosen, _)| known("link", chosen, &names, matches))
+        let chosen = self.queues.iter().map(|(chosen, _)| chosen).chain(&self.adjustable);
+        chosen.into_iter().try_for_each(|chosen| known("link", chosen, &names, matches))?;
+        let is_variable = |link: &&Link| !matches!(link.course, LinkProfile::Constant);
+        match self.adjustable_ids(scenario).map(|link| &scenario.links[link.index()]).find(is_variable) {
+            Some(link) => Err(RunError::AdjustableLink { link: link.name.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the plugged-in congestion control of a flow, if any.
     pub(crate) fn control_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<ControlFactory> {
         Factory::find(&self.controls, scenario, flow)
+    }
+
+    /// Returns the controls whose window the program sets, each with the numbers of its flows.
+    pub(crate) fn external_controls(&self, scenario: &Scenario) -> Vec<(ExternalControl, Vec<usize>)> {
+        let flows_of = |chosen: &str| {
+            let flows = scenario.flows.iter().enumerate();
+            flows.filter(|(_, flow)| chooses_flow(chosen, &flow.name)).map(|(index, _)| index).collect()
+        };
+        self.external.iter().map(|(chosen, control)| (control.clone(), flows_of(chosen))).collect()
     }
 
     /// Returns the plugged-in stream scheduler of a flow, if any.
@@ -259,6 +299,13 @@ impl Plugins {
     /// Returns the links with a plugged-in discipline.
     pub(crate) fn queued_links(&self, scenario: &Scenario) -> impl Iterator<Item = LinkId> {
         let chosen = |name: &str| self.queues.iter().any(|(pattern, _)| matches(pattern, name));
+        let links = scenario.links.iter().enumerate();
+        links.filter(move |(_, link)| chosen(&link.name)).map(|(index, _)| LinkId(index as u32))
+    }
+
+    /// Returns the links whose rate and delay the program changes during the run.
+    pub(crate) fn adjustable_ids(&self, scenario: &Scenario) -> impl Iterator<Item = LinkId> {
+        let chosen = |name: &str| self.adjustable.iter().any(|pattern| matches(pattern, name));
         let links = scenario.links.iter().enumerate();
         links.filter(move |(_, link)| chosen(&link.name)).map(|(index, _)| LinkId(index as u32))
     }

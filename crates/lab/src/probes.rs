@@ -348,7 +348,7 @@ impl Target {
 }
 
 /// Returns the counters of the packets that one end of a flow sends, over all its connections.
-fn sent_by(flow: usize, end: usize, world: &World, network: &Network<RunObserver>) -> FlowCounters {
+pub(crate) fn sent_by(flow: usize, end: usize, world: &World, network: &Network<RunObserver>) -> FlowCounters {
     let mut sum = FlowCounters::default();
     let monitor = &network.observer.monitor;
     world.conversations_of(flow).for_each(|conversation| {

@@ -79,6 +79,15 @@ fn declared_link(link: &Link) -> DeclaredLink {
     }
 }
 
+/// Changes the declaration of a link whose rate and delay the program changes during the run. Future values are unknown,
+/// so no minimum delay is declared.
+pub(crate) fn declare_adjustable(link: &mut DeclaredLink) {
+    link.varies.course = RateProfile::Steps { first_bps: link.rate_bps, steps: Vec::new(), repeat_ns: None };
+    link.rate_bps = 0;
+    link.delay_ns = 0;
+    link.delay_varies = true;
+}
+
 /// Returns the declared queue limits of a link.
 pub(crate) fn link_queue_promise(link: &Link) -> Option<DeclaredQueueLimit> {
     queue_promise(Limit::from_queue_limit(link.queue, link.rate), &link.discipline)

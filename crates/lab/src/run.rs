@@ -2,11 +2,13 @@
 
 use crate::assemble;
 use crate::error::RunError;
+use crate::events;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::plugins::Plugins;
 use crate::prepared::PreparedRun;
 use crate::stack;
+use crate::stepping::RunningSimulation;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{QuicStack, Transport};
 use std::sync::Arc;
@@ -49,6 +51,20 @@ pub fn prepare_shared(scenario: Arc<Scenario>, options: &Options) -> Result<Prep
 /// it.
 pub fn prepare_with(scenario: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<PreparedRun, RunError> {
     assemble::assemble(scenario, options, plugins)
+}
+
+/// Builds the simulation of a scenario with plug-ins, to run it in steps.
+///
+/// # Errors
+/// The errors of [`prepare_with`]. Also an error if the scenario has events with changes, which repeat the run.
+pub fn start(scenario: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<RunningSimulation, RunError> {
+    if events::has_changes(&scenario) {
+        return Err(RunError::StepsWithEvents);
+    }
+    let external = plugins.external_controls(&scenario);
+    let options = Options { inspection: true, ..options.clone() };
+    let prepared = assemble::assemble(scenario, &options, plugins)?;
+    Ok(RunningSimulation::new(prepared, external))
 }
 
 /// Builds and runs a scenario.

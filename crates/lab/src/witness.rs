@@ -4,7 +4,7 @@
 
 use crate::options::Options;
 use crate::plugins::AnyObserver;
-use crate::promise::declared_links;
+use crate::promise::{declare_adjustable, declared_links};
 use fullpipe_audit::{
     AuditReport, Auditor, DeclaredFlow, FinalFlowState, FinalLinkState, FinalState, PacketAuditor, PublishedCounters,
 };
@@ -158,7 +158,18 @@ fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
 
 impl RunObserver {
     /// Creates the observers of a run. `unpromised` are further links whose queues have no declared order or limit.
-    pub(crate) fn new(scenario: &Scenario, options: &Options, unpromised: impl Iterator<Item = LinkId>) -> Self {
+    /// The rate and the delay of `adjustable` links change during the run.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        options: &Options,
+        unpromised: impl Iterator<Item = LinkId>,
+        adjustable: &[LinkId],
+    ) -> Self {
+        let declared_links = |scenario: &Scenario| {
+            let mut declared = declared_links(scenario);
+            adjustable.iter().for_each(|link| declare_adjustable(&mut declared[link.index()]));
+            declared
+        };
         let mut monitor = FlowMonitor::new();
         monitor.reserve_flows(2 * scenario.flows.len());
         let mut auditor = Auditor::new(declared_links(scenario));
@@ -176,6 +187,11 @@ impl RunObserver {
             more.get_or_insert_default().links = Some(monitor);
         }
         RunObserver { monitor, auditor, more, data_packets: 0, flows: 0 }
+    }
+
+    /// Records that the rate of an adjustable link changes.
+    pub(crate) fn set_link_rate(&mut self, link: LinkId, at: Instant, rate_bps: u64) {
+        self.auditor.set_link_rate(link, at, rate_bps);
     }
 
     /// Adds observers.

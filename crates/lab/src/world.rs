@@ -3,7 +3,8 @@
 //! The modules build on each other in this order, and none uses a later one: the tables of each kind of endpoint
 //! ([`tcp`], [`quic_model`], [`quic_stack`], [`tunnel`], [`kernel`]), the table of all endpoints ([`endpoints`]), the
 //! state of all hosts ([`state`]), the opening of endpoints ([`open`]), the interface of applications ([`at_host`]),
-//! the service of endpoints ([`service`], [`programs`]), packets and timers that reach hosts ([`hosts`]).
+//! the service of endpoints ([`service`], [`programs`]), packets and timers that reach hosts ([`hosts`]), inspection and
+//! changes between the steps of a run ([`steps`]).
 
 mod answers;
 mod at_host;
@@ -22,6 +23,7 @@ mod quic_stack;
 mod service;
 mod slots;
 mod state;
+mod steps;
 mod streams;
 mod tcp;
 #[cfg(test)]

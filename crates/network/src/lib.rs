@@ -8,6 +8,7 @@
 
 pub mod access;
 pub mod address;
+mod adjustable;
 pub mod arp;
 mod bytes;
 pub mod chain;

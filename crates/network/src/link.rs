@@ -11,6 +11,7 @@
 //! The packet in transmission does not count against the queue's limit. A packet whose transmission starts when another
 //! packet arrives has already left the queue.
 
+use crate::adjustable::{self, AdjustableState};
 use crate::impairment::FrameModels;
 use crate::loss::LossModel;
 use crate::packet::InFlightPacket;
@@ -294,7 +295,33 @@ impl Link {
 
     /// Returns whether departures are events.
     pub(crate) fn is_driven(&self) -> bool {
-        self.driven().is_some()
+        self.driven().is_some() || self.adjustable().is_some()
+    }
+
+    /// Makes the link adjustable; returns false if it has a schedule or a trace.
+    pub(crate) fn make_adjustable(&mut self) -> bool {
+        let (rate, limit) = (self.transmitter.rate(), self.limit);
+        let extras = self.counted();
+        let special = extras.special.get_or_insert_with(|| Box::new(VariableLinkState::constant()));
+        if !special.is_constant() {
+            return special.adjustable().is_some();
+        }
+        let discipline = extras.driven.take();
+        let has_discipline = discipline.is_some();
+        let interface = discipline.map_or_else(|| adjustable::drop_tail(limit), |driven| driven.interface);
+        special.adjust(AdjustableState::new(interface, has_discipline, rate));
+        self.plain_bytes = 0;
+        true
+    }
+
+    /// Returns the state of an adjustable link.
+    pub(crate) fn adjustable(&self) -> Option<&AdjustableState> {
+        self.special()?.adjustable()
+    }
+
+    /// Returns the state of an adjustable link.
+    pub(crate) fn adjustable_mut(&mut self) -> Option<&mut AdjustableState> {
+        self.special_mut()?.adjustable_mut()
     }
 
     /// Returns the state of a link whose departures are events.
@@ -346,6 +373,9 @@ impl Link {
         match self.driven() {
             Some(driven) => (driven.interface.packets(), driven.interface.bytes()),
             None => {
+                if let Some(adjustable) = self.adjustable() {
+                    return adjustable.queue();
+                }
                 self.backlog.settle(now);
                 (self.backlog.packets(), self.backlog.bytes())
             }
@@ -355,7 +385,10 @@ impl Link {
     /// Returns the number of frames and bytes that were offered but reported neither as transmitted nor as dropped. A
     /// link without a discipline reports a transmission when the frame arrives.
     pub(crate) fn queued(&self) -> (u64, u64) {
-        let (frames, bytes) = self.special().map_or((0, 0), |special| special.stuck);
+        let (frames, bytes) = self.special().map_or((0, 0), |special| match special.adjustable() {
+            Some(adjustable) => adjustable.queued(),
+            None => special.stuck,
+        });
         self.driven()
             .map_or((frames, bytes), |driven| (frames + driven.interface.packets(), bytes + driven.interface.bytes()))
     }

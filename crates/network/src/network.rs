@@ -118,6 +118,8 @@ pub struct Network<O> {
     /// Whether the state of links and flows exceeds the caches, so that prefetching is useful.
     exceeds_caches: bool,
     pub(crate) dropped: Vec<QueuedPacket>,
+    /// The links whose rate and delay the program changes.
+    pub(crate) adjustable: Vec<LinkId>,
     events: u64,
 }
 
@@ -155,6 +157,7 @@ impl<O: Observer> Network<O> {
             attentive: false,
             exceeds_caches: false,
             dropped: Vec::new(),
+            adjustable: Vec::new(),
             events: 0,
         }
     }
@@ -603,7 +606,7 @@ impl<O: Observer> Network<O> {
         None
     }
 
-    fn drop_queued(&mut self, link: LinkId, dropped: &mut Vec<QueuedPacket>) {
+    pub(crate) fn drop_queued(&mut self, link: LinkId, dropped: &mut Vec<QueuedPacket>) {
         for packet in dropped.drain(..) {
             self.links[link.index()].counted().queue_drops += 1;
             let reason = packet.drop_reason();
@@ -620,7 +623,10 @@ impl<O: Observer> Network<O> {
         let l = &mut self.links[link.index()];
         let special = l.special().is_some();
         let chance = if special { l.first_chance(now) } else { now };
-        let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else { return };
+        let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else {
+            self.dropped = dropped;
+            return self.depart_adjustable(link);
+        };
         if chance > now {
             // Transmission cannot start before the next opportunity of the trace.
             driven.transmitting = driven.interface.packets() > 0;

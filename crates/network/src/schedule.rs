@@ -172,7 +172,7 @@ impl LinkSchedule {
 }
 
 /// Units in a byte: 8 bits of 10^9 units each.
-const UNITS_PER_BYTE: u128 = 8_000_000_000;
+pub(crate) const UNITS_PER_BYTE: u128 = 8_000_000_000;
 
 /// The position of a link in its schedule. Requests must be in order of time.
 #[derive(Clone, Debug)]

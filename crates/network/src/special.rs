@@ -5,6 +5,7 @@
 //! the next link cannot be computed ahead. The special link itself can be computed ahead (except a link with a trace,
 //! see `Link::may_take_no_time`).
 
+use crate::adjustable::AdjustableState;
 use crate::impairment::FrameModels;
 use crate::impairment::held::HoldOutcome;
 use crate::impairment::settings::{ErrorDetection, FrameInfo, FrameOutcome};
@@ -94,6 +95,8 @@ enum Pace {
     Constant,
     Steps(ScheduleCursor),
     Trace(TraceCursor),
+    /// The program sets the rate.
+    Adjustable(Box<AdjustableState>),
 }
 
 /// The waiting times of frames before the start of their transmission.
@@ -157,17 +160,49 @@ impl VariableLinkState {
         if matches!(pace, Pace::Constant) && impairments.is_none() {
             return None;
         }
-        Some(Box::new(VariableLinkState {
-            pace,
-            impairments,
-            waits,
+        Some(Box::new(VariableLinkState { pace, impairments, waits, ..VariableLinkState::constant() }))
+    }
+
+    /// Returns the state of a link with a constant rate and delay, and without impairments.
+    pub(crate) fn constant() -> Self {
+        VariableLinkState {
+            pace: Pace::Constant,
+            impairments: None,
+            waits: None,
             last_arrival: Instant::ZERO,
             disordered: BTreeMap::new(),
             transmitted: 0,
             stuck: (0, 0),
             corrupted: 0,
             duplicates: 0,
-        }))
+        }
+    }
+
+    /// Returns whether rate and delay are constant.
+    pub(crate) fn is_constant(&self) -> bool {
+        matches!(self.pace, Pace::Constant)
+    }
+
+    /// Lets the program set rate and delay.
+    pub(crate) fn adjust(&mut self, state: AdjustableState) {
+        self.pace = Pace::Adjustable(Box::new(state));
+        self.waits = Some(Waits::default());
+    }
+
+    /// Returns the state of an adjustable link.
+    pub(crate) fn adjustable(&self) -> Option<&AdjustableState> {
+        match &self.pace {
+            Pace::Adjustable(state) => Some(state),
+            _ => None,
+        }
+    }
+
+    /// Returns the state of an adjustable link.
+    pub(crate) fn adjustable_mut(&mut self) -> Option<&mut AdjustableState> {
+        match &mut self.pace {
+            Pace::Adjustable(state) => Some(state),
+            _ => None,
+        }
     }
 
     /// Returns whether the next link may be computed together with this one.
@@ -190,7 +225,7 @@ impl VariableLinkState {
     /// Exceeds the declared rate by one percent from now on. Returns false if the rate is constant.
     pub(crate) fn exceed(&mut self) -> bool {
         match &mut self.pace {
-            Pace::Constant => return false,
+            Pace::Constant | Pace::Adjustable(_) => return false,
             Pace::Steps(table) => table.exceed(),
             Pace::Trace(opportunities) => opportunities.exceed(),
         }
@@ -202,7 +237,7 @@ impl VariableLinkState {
     pub(crate) fn minimum(&self, rate: Rate, delay: Duration) -> (Duration, f64) {
         let per_byte = |rate: Rate| 8e9 / rate.bits_per_second() as f64;
         match &self.pace {
-            Pace::Constant => (delay, per_byte(rate)),
+            Pace::Constant | Pace::Adjustable(_) => (delay, per_byte(rate)),
             Pace::Steps(table) => {
                 let steps = || table.schedule().steps().iter();
                 let rate = steps().filter_map(|step| step.rate).fold(rate, Rate::max);
@@ -279,6 +314,10 @@ impl<O: Observer> Network<O> {
     /// time there, if that link is computed together with this one.
     pub(crate) fn book(&mut self, link: LinkId, at: Instant, handle: PacketHandle) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
+        if l.adjustable().is_some() {
+            self.offer_adjustable(link, handle);
+            return None;
+        }
         let wire_bytes = self.arena.get(handle).ip_bytes + u32::from(l.framing_bytes);
         self.observer.on_offered(at, link, wire_bytes);
         let idle = l.busy_until < at;
@@ -316,7 +355,7 @@ impl<O: Observer> Network<O> {
     ) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
         let passage = if start.is_never() { None } else { l.pass(start, wire_bytes, idle) };
-        let Some((finish, arrival)) = passage else {
+        let Some(passage) = passage else {
             l.busy_until = Instant::NEVER;
             if let Some(special) = l.special_mut() {
                 special.stuck.0 += 1;
@@ -324,6 +363,35 @@ impl<O: Observer> Network<O> {
             }
             return None;
         };
+        self.end_frame(link, handle, wire_bytes, offered, start, passage)
+    }
+
+    /// Ends the transmission of a frame on an adjustable link now, at `finish`.
+    pub(crate) fn complete_frame(
+        &mut self,
+        link: LinkId,
+        handle: PacketHandle,
+        wire_bytes: u32,
+        offered: Instant,
+        start: Instant,
+        finish: Instant,
+    ) {
+        let arrival = finish.saturating_add(self.links[link.index()].delay);
+        // An adjustable link is never computed together with the next one.
+        self.end_frame(link, handle, wire_bytes, offered, start, (finish, arrival));
+    }
+
+    #[inline(always)]
+    fn end_frame(
+        &mut self,
+        link: LinkId,
+        handle: PacketHandle,
+        wire_bytes: u32,
+        offered: Instant,
+        start: Instant,
+        (finish, arrival): Passage,
+    ) -> Option<(LinkId, Instant)> {
+        let l = &mut self.links[link.index()];
         l.busy_until = finish;
         l.frames += 1;
         l.bytes += u64::from(wire_bytes);

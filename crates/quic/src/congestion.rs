@@ -434,6 +434,22 @@ impl Path {
         self.update_pacing(config);
     }
 
+    /// Applies a parameter that the program has changed in the controller. If the controller now has a pacing rate, the
+    /// path paces; otherwise the setting of the connection applies. Before the handshake is complete, this function has
+    /// no effect.
+    pub(crate) fn apply_external_change(&mut self, config: &Config, now: Instant) {
+        if !self.established {
+            return;
+        }
+        self.driver.on_external_change(now);
+        let paced = config.pacing || self.driver.control.pacing_bps > 0;
+        if paced != self.pacer.is_some() {
+            self.pacer = paced.then(|| Box::new(Pacer::new(0)));
+        }
+        self.pace_at = Instant::NEVER;
+        self.update_pacing(config);
+    }
+
     /// Resets the path after a migration of the peer. The round-trip time of the new path is unknown, and the window is
     /// the initial one (RFC 9000 section 9.4). Packets sent before `next_number` do not affect the new state.
     pub(crate) fn begin_anew(&mut self, next_number: u64, config: &Config) {

@@ -644,6 +644,8 @@ impl Connection {
             delivery_rate_bps: self.path.driver.delivery_rate_bps(),
             in_recovery: self.path.in_recovery(),
             mtu_bytes: u64::from(self.mtu.current()),
+            delivered_bytes: self.path.driver.delivered_bytes(),
+            lost_bytes: self.path.driver.lost_bytes(),
         }
     }
 
@@ -656,6 +658,12 @@ impl Connection {
     /// [`Connection::record_losses`] was called.
     pub fn take_losses(&mut self) -> Vec<LostPacket> {
         self.rare.losses_noted.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Applies a parameter that the program has changed in the congestion controller. The host must then poll the
+    /// connection for datagrams.
+    pub fn apply_external_change(&mut self, now: Instant) {
+        self.path.apply_external_change(&self.config, now);
     }
 
     /// Appends the named internal values of the congestion controller to `out`.

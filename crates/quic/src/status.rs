@@ -113,4 +113,8 @@ pub struct SenderSnapshot {
     pub in_recovery: bool,
     /// Current maximum UDP payload of a datagram in bytes.
     pub mtu_bytes: u64,
+    /// Bytes of packets acknowledged, with their headers.
+    pub delivered_bytes: u64,
+    /// Bytes of packets declared lost, with their headers.
+    pub lost_bytes: u64,
 }

@@ -873,6 +873,14 @@ impl Connection {
         noted.map(|(offset, length)| LostSegment { sequence: self.numbering.to_wire(offset), offset, length }).collect()
     }
 
+    /// Applies a parameter that the program has changed in the congestion control. The host must then poll the connection
+    /// for segments. Before the connection is established, this function has no effect.
+    pub fn apply_external_change(&mut self, now: Instant) {
+        if self.open {
+            self.sender.apply_external_change(&self.config, now);
+        }
+    }
+
     /// The congestion control, for access to its named internal values.
     pub fn controller(&self) -> &dyn Controller {
         self.sender.driver.controller()

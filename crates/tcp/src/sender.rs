@@ -743,6 +743,18 @@ impl Sender {
         }
     }
 
+    /// Applies a parameter that the program has changed in the control. If the control now has a pacing rate, the sender
+    /// paces; otherwise the setting of the connection applies.
+    pub(crate) fn apply_external_change(&mut self, config: &Config, now: Instant) {
+        self.driver.on_external_change(now);
+        let paced = config.pacing || self.driver.control.pacing_bps > 0;
+        if paced != self.pacer.is_some() {
+            self.pacer = paced.then(|| Box::new(Pacer::new(0)));
+            self.pace_at = Instant::NEVER;
+        }
+        self.update_pacing(config);
+    }
+
     /// Sets the pacer's rate: that of the control, or the window per round-trip time.
     #[inline]
     pub(crate) fn update_pacing(&mut self, config: &Config) {

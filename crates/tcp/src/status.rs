@@ -104,6 +104,10 @@ pub struct SenderSnapshot {
     pub in_recovery: bool,
     /// Payload of a full segment in bytes.
     pub mss_bytes: u64,
+    /// Payload bytes acknowledged, cumulatively or selectively.
+    pub delivered_bytes: u64,
+    /// Payload bytes declared lost.
+    pub lost_bytes: u64,
 }
 
 impl SenderSnapshot {
@@ -123,6 +127,8 @@ impl SenderSnapshot {
             send_buffer_bytes: sender.buffered_bytes(),
             in_recovery: sender.phase == RecoveryPhase::FastRecovery,
             mss_bytes: sender.driver.control.mss_bytes,
+            delivered_bytes: sender.driver.delivered_bytes(),
+            lost_bytes: sender.driver.lost_bytes(),
         }
     }
 }

@@ -138,6 +138,11 @@ impl World {
         std::iter::once(flow).chain(further.filter(is_of_flow))
     }
 
+    /// Returns the conversation that a flow has opened last.
+    pub(crate) fn newest_conversation_of(&self, flow: usize) -> usize {
+        if self.core.opened[flow] <= 1 { flow } else { self.conversations_of(flow).last().unwrap_or(flow) }
+    }
+
     /// Returns the number of a conversation within its flow, from 0.
     pub(crate) fn number_of(&self, conversation: usize) -> u32 {
         self.core.conversations[conversation].number
