@@ -757,7 +757,7 @@ impl Outcome {
 
     /// Returns the rows of `series.csv` as time, index in [`Outcome::series_names`] and value.
     #[doc(hidden)]
-    pub fn samples(&self) -> &[(Instant, u32, f64)] {
+    pub fn numbered_samples(&self) -> &[(Instant, u32, f64)] {
         self.probes.samples()
     }
 

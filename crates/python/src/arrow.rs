@@ -119,7 +119,7 @@ pub(crate) fn of_csv(file: &str, bytes: &[u8]) -> PyResult<ArrowTable> {
 /// Returns the samples of all probes of a run, from memory. Subjects and metrics are dictionaries.
 pub(crate) fn of_series(outcome: &Outcome) -> PyResult<ArrowTable> {
     let declared = references().find(|table| table.file == "series.csv");
-    let samples = outcome.samples();
+    let samples = outcome.numbered_samples();
     let times = Float64Array::from_iter_values(samples.iter().map(|(time, ..)| time.as_secs_f64()));
     let values = Float64Array::from_iter_values(samples.iter().map(|(.., value)| *value));
     let (subjects, metrics): (Vec<&str>, Vec<&str>) = outcome.series_names().unzip();

@@ -9,6 +9,7 @@ mod errors;
 mod interrupt;
 mod request;
 mod scenario;
+mod steps;
 mod study;
 mod values;
 
@@ -29,6 +30,8 @@ mod _native {
     use crate::request::run_request;
     #[pymodule_export]
     use crate::scenario::{NativeResult, NativeScenario};
+    #[pymodule_export]
+    use crate::steps::{NativeEnvironments, NativeSimulation};
     #[pymodule_export]
     use crate::study::{NativeStudy, merge};
     #[pymodule_export]

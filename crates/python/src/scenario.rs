@@ -4,6 +4,7 @@ use crate::arrow::{self, ArrowTable};
 use crate::control::{self, Failure};
 use crate::errors::{self, FolderError, RunError, ScenarioError};
 use crate::interrupt;
+use crate::steps::{self, NativeEnvironments, NativeSimulation};
 use crate::values::overrides;
 use fullpipe::find::{self, FoundScenario};
 use fullpipe::report::{self, Options as ReportOptions};
@@ -12,7 +13,7 @@ use fullpipe::study::{
     self, FileSystem, ResolvedScenario, RunError as RunFailure, RunOptions, RunRecords, Runner, ScenarioSource,
     ScenarioStudy, SimulatedRun, Study, StudyOptions, VirtualTimeRunner,
 };
-use fullpipe::{BUILD, Plugins, embedded};
+use fullpipe::{BUILD, Outcome, Plugins, embedded};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
@@ -94,16 +95,41 @@ impl NativeScenario {
         if let Some(error) = failure.take() {
             return Err(error);
         }
-        let run = Mutex::new(simulated?.map_err(errors::of_run)?);
+        let run = Mutex::new(Finished::Run(simulated?.map_err(errors::of_run)?));
         Ok(NativeResult { study, resolved, options, own_controls, run })
+    }
+
+    /// Starts the scenario in steps.
+    fn start(
+        &self,
+        seed: Option<u64>,
+        set: Option<&Bound<'_, PyDict>>,
+        controlled_flows: Vec<String>,
+        adjustable_links: Vec<String>,
+    ) -> PyResult<NativeSimulation> {
+        NativeSimulation::start(self.study(&overrides(set)?, seed)?, controlled_flows, adjustable_links)
+    }
+
+    /// Creates environments for reinforcement learning.
+    #[expect(clippy::too_many_arguments, reason = "the settings of an environment")]
+    fn environments(
+        &self,
+        set: Option<&Bound<'_, PyDict>>,
+        flow: String,
+        count: usize,
+        interval_s: Option<f64>,
+        initial_rate_bps: f64,
+        lowest_rate_bps: f64,
+        highest_rate_bps: f64,
+    ) -> PyResult<NativeEnvironments> {
+        let study = self.study(&overrides(set)?, None)?;
+        NativeEnvironments::new(study, flow, count, interval_s, initial_rate_bps, lowest_rate_bps, highest_rate_bps)
     }
 }
 
 impl NativeScenario {
     fn study(&self, set: &[Override], seed: Option<u64>) -> PyResult<ScenarioStudy> {
-        let FoundScenario { text, name, stem, folder } = &self.0;
-        study::scenario_study(stem, text, name, folder.clone(), set, seed)
-            .map_err(|errors| ScenarioError::new_err(errors.to_string()))
+        steps::study_of(&self.0, set, seed)
     }
 }
 
@@ -115,11 +141,44 @@ pub(crate) struct NativeResult {
     options: RunOptions,
     /// The number of controls of the calling program.
     own_controls: usize,
-    run: Mutex<SimulatedRun>,
+    run: Mutex<Finished>,
+}
+
+/// A finished simulation.
+enum Finished {
+    /// It ran without interruption.
+    Run(SimulatedRun),
+    /// It ran in steps, between which the program may have changed it.
+    Steps(Outcome),
+}
+
+impl Finished {
+    fn outcome(&self) -> &Outcome {
+        match self {
+            Finished::Run(run) => run.outcome(),
+            Finished::Steps(outcome) => outcome,
+        }
+    }
 }
 
 #[pymethods]
 impl NativeResult {
+    /// Ends a simulation in steps, at its end or now.
+    #[staticmethod]
+    fn of_steps(
+        scenario: &NativeScenario,
+        simulation: &mut NativeSimulation,
+        set: Option<&Bound<'_, PyDict>>,
+        seed: Option<u64>,
+        now: bool,
+    ) -> PyResult<Self> {
+        let ScenarioStudy { study, .. } = scenario.study(&overrides(set)?, seed)?;
+        let (_, source) = study.scenarios.first().expect("the study has one scenario");
+        let resolved = VirtualTimeRunner::new(BUILD).resolve(source, &[]).map_err(ScenarioError::new_err)?;
+        let run = Mutex::new(Finished::Steps(simulation.outcome(now)?));
+        Ok(NativeResult { study, resolved, options: RunOptions::default(), own_controls: 0, run })
+    }
+
     #[getter]
     fn title(&self) -> &str {
         &self.study.title
@@ -152,8 +211,8 @@ impl NativeResult {
 
     /// Returns the files of the run's records, as the command writes them, without `run.json`.
     fn files(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyBytes>)>> {
-        let records = py.detach(|| self.records())?;
-        Ok(records.files.iter().map(|(name, bytes)| (name.clone(), PyBytes::new(py, bytes).unbind())).collect())
+        let tables = py.detach(|| self.run().outcome().tables());
+        Ok(tables.iter().map(|(name, bytes)| ((*name).to_owned(), PyBytes::new(py, bytes).unbind())).collect())
     }
 
     /// Returns the table in a file of the records, such as `flows.csv`.
@@ -190,9 +249,10 @@ impl NativeResult {
 
     /// Writes the folder of records, as `fullpipe run --out` does, with the report if `with_report`.
     fn save(&self, py: Python<'_>, folder: PathBuf, with_report: bool) -> PyResult<()> {
-        if self.own_controls > 0 {
+        if self.own_controls > 0 || matches!(*self.run(), Finished::Steps(_)) {
             return Err(RunError::new_err(
-                "a run with a control in Python has no key, so its records cannot be saved; use `files` or the tables",
+                "a run with a control in Python or in steps has no key, so its records cannot be saved; use `files` or \
+                 the tables",
             ));
         }
         py.detach(|| {
@@ -218,12 +278,15 @@ pub(crate) fn write_report(folder: &std::path::Path) -> PyResult<()> {
 }
 
 impl NativeResult {
-    fn run(&self) -> MutexGuard<'_, SimulatedRun> {
+    fn run(&self) -> MutexGuard<'_, Finished> {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn records(&self) -> PyResult<RunRecords> {
-        self.run().records(&self.resolved, &self.options).map_err(errors::of_run)
+    fn records(&self, scenario: &ResolvedScenario, options: &RunOptions) -> Result<RunRecords, RunFailure> {
+        match &*self.run() {
+            Finished::Run(run) => run.records(scenario, options),
+            Finished::Steps(_) => Err(RunFailure::Failed("a run in steps has no records".to_owned())),
+        }
     }
 }
 
@@ -239,7 +302,7 @@ impl Runner for FinishedRunner<'_> {
     }
 
     fn run(&self, scenario: &ResolvedScenario, _seed: u64, options: &RunOptions) -> Result<RunRecords, RunFailure> {
-        self.result.run().records(scenario, options)
+        self.result.records(scenario, options)
     }
 
     fn build_identity(&self) -> String {

@@ -22,6 +22,7 @@ from ._native import BUILD as build
 from ._native import embedded_scenarios, embedded_studies
 from ._result import Result, SeriesTable
 from ._scenario import Scenario
+from ._steps import Simulation
 from ._study import Results, Study, merge
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "SeriesTable",
+    "Simulation",
     "Study",
     "StudyError",
     "SystemError",

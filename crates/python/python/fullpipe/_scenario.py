@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ._control import CongestionControl
 from ._native import NativeScenario, to_toml
 from ._result import Result
+from ._steps import Simulation
 
 
 class Scenario:
@@ -95,6 +96,23 @@ class Scenario:
         """
         pairs = list((controls or {}).items())
         return Result(self._native.run(_seed(seed), _table(set), audit, pairs))
+
+    def start(
+        self,
+        seed: int | None = None,
+        set: Mapping[str, Any] | None = None,
+        *,
+        controlled_flows: Iterable[str] = (),
+        adjustable_links: Iterable[str] = (),
+    ) -> Simulation:
+        """Starts the scenario in steps.
+
+        ``controlled_flows`` are names or patterns of flows whose congestion window the program sets, and
+        ``adjustable_links`` those of links whose rate and delay it sets.
+        """
+        table, seed = _table(set), _seed(seed)
+        native = self._native.start(seed, table, list(controlled_flows), list(adjustable_links))
+        return Simulation(native, self._native, table, seed)
 
     def __repr__(self) -> str:
         return f"Scenario({self.name!r})"
