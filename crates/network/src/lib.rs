@@ -9,6 +9,7 @@
 pub mod access;
 pub mod address;
 mod adjustable;
+mod adjusting;
 pub mod arp;
 mod bytes;
 pub mod chain;

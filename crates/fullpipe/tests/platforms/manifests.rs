@@ -6,6 +6,8 @@ use toml_edit::{DocumentMut, Item, Table, TableLike};
 /// Third-party crates that build on Linux, macOS and Windows. Add a crate only if it does; `.ci/platforms` tests this
 /// for the build without features.
 pub(crate) const PORTABLE: &[&str] = &[
+    "arrow-array",
+    "arrow-schema",
     "bytes",
     "clap",
     "clap_complete",
@@ -21,6 +23,7 @@ pub(crate) const PORTABLE: &[&str] = &[
     "memchr",
     "noq",
     "noq-proto",
+    "pyo3",
     "rand_core",
     "rand_xoshiro",
     "rcgen",
