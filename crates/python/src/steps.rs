@@ -10,6 +10,7 @@ use fullpipe::units::{Duration, FlowId, Instant, LinkId, Rate};
 use fullpipe::{Outcome, Plugins, RunningSimulation};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -420,45 +421,54 @@ impl NativeEnvironments {
     #[pyo3(name = "step")]
     fn step_lane(&self, py: Python<'_>, lane: usize, factor: f64) -> PyResult<[f64; 9]> {
         let stepped = py.detach(|| self.step(lane, factor));
-        stepped.map(Interval::to_array).ok_or_else(|| RunError::new_err("call reset before the first step"))
+        stepped.map(Interval::to_array).ok_or_else(not_reset)
     }
 
-    /// Steps all environments on some threads. An environment with a seed is reset instead.
-    fn step_all(
+    /// Steps all environments on some threads, including this one. An environment with a seed is reset instead. Returns
+    /// the intervals as bytes of 64-bit numbers: of 64 environments, a list of lists would take a fifth of the time of a
+    /// step.
+    fn step_all<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         factors: Vec<f64>,
         seeds: Vec<Option<u64>>,
         threads: usize,
-    ) -> PyResult<Vec<[f64; 9]>> {
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let count = self.lanes.len();
         if factors.len() != count || seeds.len() != count {
             return Err(PyValueError::new_err(format!("found {} actions; expected {count}", factors.len())));
         }
         let next = AtomicUsize::new(0);
-        let results: Vec<Mutex<Option<PyResult<[f64; 9]>>>> = (0..count).map(|_| Mutex::new(None)).collect();
+        let results: Vec<Mutex<Option<PyResult<Interval>>>> = (0..count).map(|_| Mutex::new(None)).collect();
+        let work = || {
+            loop {
+                let lane = next.fetch_add(1, Ordering::Relaxed);
+                let (Some(result), Some(seed)) = (results.get(lane), seeds.get(lane)) else { break };
+                let made = match seed {
+                    Some(seed) => self.reset(lane, *seed),
+                    None => self.step(lane, factors[lane]).ok_or_else(not_reset),
+                };
+                *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+            }
+        };
         py.detach(|| {
             std::thread::scope(|scope| {
-                for _ in 0..threads.clamp(1, count.max(1)) {
-                    scope.spawn(|| {
-                        loop {
-                            let lane = next.fetch_add(1, Ordering::Relaxed);
-                            let (Some(result), Some(seed)) = (results.get(lane), seeds.get(lane)) else { break };
-                            let made = match seed {
-                                Some(seed) => self.reset(lane, *seed),
-                                None => self
-                                    .step(lane, factors[lane])
-                                    .ok_or_else(|| RunError::new_err("call reset before the first step")),
-                            };
-                            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.map(Interval::to_array));
-                        }
-                    });
-                }
+                (1..threads.min(count)).for_each(|_| drop(scope.spawn(work)));
+                work();
             });
         });
-        let taken = results.into_iter().map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-        taken.map(|result| result.expect("each environment was stepped")).collect()
+        let mut bytes = Vec::with_capacity(count * size_of::<[f64; 9]>());
+        for result in results {
+            let made =
+                result.into_inner().unwrap_or_else(PoisonError::into_inner).expect("each environment was stepped");
+            made?.to_array().iter().for_each(|value| bytes.extend(value.to_ne_bytes()));
+        }
+        Ok(PyBytes::new(py, &bytes))
     }
+}
+
+fn not_reset() -> PyErr {
+    RunError::new_err("call reset before the first step")
 }
 
 /// Returns the study of a scenario, for a simulation in steps.

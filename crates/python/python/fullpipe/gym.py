@@ -181,9 +181,11 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, nam
 
     def _advance(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         begins = self._ended.copy()
-        seeds = [int(self.np_random.integers(2**63)) if begun else None for begun in begins]
+        seeds: list[int | None] = [None] * self.num_envs
+        for index in np.flatnonzero(begins):
+            seeds[index] = int(self.np_random.integers(2**63))
         factors = list(map(aurora_factor, actions.tolist()))
-        values = np.array(self._native.step_all(factors, seeds, self._threads))
+        values = np.frombuffer(self._native.step_all(factors, seeds, self._threads)).reshape(self.num_envs, len(FIELDS))
         self._history[begins] = (0, 1, 1)
         self._history[:, :-1] = self._history[:, 1:]
         self._history[:, -1] = values[:, 3:6]
