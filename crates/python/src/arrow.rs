@@ -5,13 +5,12 @@ use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, RecordBatchIterator, StringArray};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Metadata, Schema};
 use fullpipe::Outcome;
 use fullpipe::archive::reference::{ColumnReference, TableReference, run_table_references, study_table_references};
 use fullpipe::units::Instant;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,7 +49,9 @@ fn field(name: &str, kind: DataType, reference: Option<&ColumnReference>) -> Fie
         None => field,
         Some(reference) => {
             let texts = [("unit", reference.unit), ("description", reference.text)];
-            field.with_metadata(HashMap::from(texts.map(|(key, text)| (key.to_owned(), text.to_owned()))))
+            field.with_metadata(
+                texts.map(|(key, text)| (key.to_owned(), text.to_owned())).into_iter().collect::<Metadata>(),
+            )
         }
     }
 }

@@ -44,6 +44,7 @@ impl NativeScenario {
     }
 
     #[getter]
+    #[expect(clippy::misnamed_getters, reason = "the name in messages includes the path")]
     fn name(&self) -> &str {
         &self.0.stem
     }

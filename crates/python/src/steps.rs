@@ -284,7 +284,6 @@ pub(crate) struct NativeEnvironments {
 }
 
 impl NativeEnvironments {
-    #[expect(clippy::too_many_arguments, reason = "the settings of an environment")]
     pub(crate) fn new(
         study: ScenarioStudy,
         flow: String,

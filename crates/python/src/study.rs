@@ -20,6 +20,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// The axes of an experiment with the labels of their values.
+type AxisLabels = Vec<(String, Vec<String>)>;
+
 /// A study with its settings.
 #[pyclass(module = "fullpipe._native")]
 pub(crate) struct NativeStudy(Study);
@@ -51,7 +54,7 @@ impl NativeStudy {
 
     /// The axes of each selected experiment, with the labels of their values.
     #[getter]
-    fn axes(&self) -> Vec<(String, Vec<(String, Vec<String>)>)> {
+    fn axes(&self) -> Vec<(String, AxisLabels)> {
         let selected = self.0.experiments.iter().filter(|experiment| self.0.selected.contains(&experiment.name));
         selected
             .map(|experiment| {
