@@ -69,7 +69,10 @@ fn run(folder: &Path, scenario: &str) -> Output {
     std::fs::write(&file, scenario).expect("a file");
     // Other users may not have access to the build folder.
     let program = folder.join("fullpipe");
-    std::fs::copy(env!("CARGO_BIN_EXE_fullpipe"), &program).expect("a copy");
+    // Another process makes the copy: a program that another test starts in the meantime would inherit an open file of this
+    // process, and a file that is open for writing cannot be executed.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_fullpipe")).arg(&program).status().expect("cp starts");
+    assert!(copied.success(), "a copy of the command");
     let mut command = Command::new(program);
     command.args(["run", "--real-time", "--quiet", "--out"]).arg(folder.join("out")).arg(file).current_dir(folder);
     if std::fs::metadata("/proc/self").expect("a process").uid() == 0 {
