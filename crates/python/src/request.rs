@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyDict};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -111,17 +111,15 @@ pub(crate) fn run_request<'py>(
     let cannot =
         |path: &Path, error: io::Error| SystemError::new_err(format!("cannot write {}: {error}", path.display()));
     let mut missing = Vec::new();
-    let mut links = Vec::new();
+    let mut present = Vec::new();
     for (name, hash) in &files {
         let kept = cache.join(hash);
         if let Some(content) = contents.get(hash) {
             if hex(&Sha256::digest(content)) != *hash {
                 return Err(RunError::new_err(format!("the content of {name} does not have the hash {hash}")));
             }
-            fs::create_dir_all(&cache).map_err(|error| cannot(&cache, error))?;
-            // Other workers may write the same file.
-            let own = cache.join(format!("{hash}.{}", std::process::id()));
-            fs::write(&own, content).and_then(|()| fs::rename(&own, &kept)).map_err(|error| cannot(&kept, error))?;
+            create_private_folder(&cache).map_err(|error| cannot(&cache, error))?;
+            write_whole(&kept, content).map_err(|error| cannot(&kept, error))?;
         }
         let is_inside = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
         if !is_inside {
@@ -132,7 +130,7 @@ pub(crate) fn run_request<'py>(
                 )));
             }
         } else if file_hash(&kept).ok().as_ref() == Some(hash) {
-            links.push((name, kept));
+            present.push((name, hash));
         } else {
             missing.push(hash.clone());
         }
@@ -141,7 +139,7 @@ pub(crate) fn run_request<'py>(
         response.set_item("missing", missing)?;
         return Ok(response);
     }
-    let folder = folder_of(&cache, &links).map_err(|error| cannot(&cache, error))?;
+    let folder = folder_of(&cache, &present).map_err(|error| cannot(&cache, error))?;
     let attached: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
     let sink = Arc::clone(&attached);
     let attach = RunFileSink::new(move |name, bytes| {
@@ -174,27 +172,39 @@ pub(crate) fn run_request<'py>(
     Ok(response)
 }
 
-/// Returns a folder with links to files of the cache. The name of the folder depends on the links alone, so that runs of a
-/// point share it.
-fn folder_of(cache: &Path, links: &[(&String, PathBuf)]) -> io::Result<PathBuf> {
+/// Returns a folder with copies of files of the cache, with the names that the scenario uses. The name of the folder depends
+/// on the names and hashes alone, so that the runs of a point share it.
+fn folder_of(cache: &Path, files: &[(&String, &String)]) -> io::Result<PathBuf> {
     let mut hash = Sha256::new();
-    for (name, kept) in links {
-        hash.update(format!("{name}\n{}\n", kept.display()));
-    }
+    files.iter().for_each(|(name, digest)| hash.update(format!("{name}\n{digest}\n")));
     let folder = cache.join(format!("scenario-{}", &hex(&hash.finalize())[..16]));
-    for (name, kept) in links {
-        let link = folder.join(name);
-        if let Some(parent) = link.parent() {
+    create_private_folder(&folder)?;
+    for (name, digest) in files {
+        let copy = folder.join(name);
+        if file_hash(&copy).ok().as_ref() == Some(*digest) {
+            continue;
+        }
+        if let Some(parent) = copy.parent() {
             fs::create_dir_all(parent)?;
         }
-        if !link.exists() {
-            match fs::copy(kept, &link) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
+        write_whole(&copy, &fs::read(cache.join(digest))?)?;
     }
-    fs::create_dir_all(&folder)?;
     Ok(folder)
+}
+
+/// Creates a folder that other users cannot change.
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Writes a file so that other workers see it complete or not at all.
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut unfinished = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    unfinished.write_all(content)?;
+    unfinished.persist(path)?;
+    Ok(())
 }

@@ -97,7 +97,8 @@ impl NativeScenario {
             return Err(error);
         }
         let run = Mutex::new(Finished::Run(simulated?.map_err(errors::of_run)?));
-        Ok(NativeResult { study, resolved, options, own_controls, run })
+        let hints = loaded.hints.iter().map(ToString::to_string).collect();
+        Ok(NativeResult { study, hints, resolved, options, own_controls, run })
     }
 
     /// Starts the scenario in steps.
@@ -138,6 +139,8 @@ impl NativeScenario {
 #[pyclass(frozen, module = "fullpipe._native")]
 pub(crate) struct NativeResult {
     study: Study,
+    /// Hints about the scenario.
+    hints: Vec<String>,
     resolved: ResolvedScenario,
     options: RunOptions,
     /// The number of controls of the calling program.
@@ -173,11 +176,12 @@ impl NativeResult {
         seed: Option<u64>,
         now: bool,
     ) -> PyResult<Self> {
-        let ScenarioStudy { study, .. } = scenario.study(&overrides(set)?, seed)?;
+        let ScenarioStudy { study, loaded } = scenario.study(&overrides(set)?, seed)?;
+        let hints = loaded.hints.iter().map(ToString::to_string).collect();
         let (_, source) = study.scenarios.first().expect("the study has one scenario");
         let resolved = VirtualTimeRunner::new(BUILD).resolve(source, &[]).map_err(ScenarioError::new_err)?;
         let run = Mutex::new(Finished::Steps(simulation.outcome(now)?));
-        Ok(NativeResult { study, resolved, options: RunOptions::default(), own_controls: 0, run })
+        Ok(NativeResult { study, hints, resolved, options: RunOptions::default(), own_controls: 0, run })
     }
 
     #[getter]
@@ -194,6 +198,12 @@ impl NativeResult {
     #[getter]
     fn scenario(&self) -> &str {
         &self.resolved.text
+    }
+
+    /// Hints about the scenario, such as former names of keys.
+    #[getter]
+    fn hints(&self) -> Vec<String> {
+        self.hints.clone()
     }
 
     /// Whether the auditor found no error, and its failures.

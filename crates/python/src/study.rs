@@ -115,7 +115,6 @@ impl NativeStudy {
         let run = RunOptions { audit, resume, ..RunOptions::default() };
         let options = StudyOptions { jobs: jobs.max(1), run, ..StudyOptions::default() };
         let stop = AtomicBool::new(false);
-        let failure = Mutex::new(None);
         let runner: Box<dyn Runner + Send> = match submit {
             None => Box::new(VirtualTimeRunner::new(BUILD)),
             Some(submit) => Box::new(ExecutorRunner {
@@ -159,9 +158,6 @@ impl NativeStudy {
             }
         };
         let outcome = interrupt::run(py, &stop, on_message, work)?;
-        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
         let outcome = outcome.map_err(errors::of_study)?;
         if report && shard.is_none() && outcome.failed.is_empty() {
             py.detach(|| write_report(&folder))?;

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from test_scenarios import records
 from test_studies import sweep
 
@@ -48,7 +46,6 @@ def drive(folder: Path, out: Path, kill_self: bool) -> subprocess.CompletedProce
 
 
 def test_killed_workers_and_driver_do_not_change_the_result(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
     out = tmp_path / "cluster"
     assert drive(tmp_path, out, kill_self=True).returncode == -signal.SIGKILL
     again = drive(tmp_path, out, kill_self=False)

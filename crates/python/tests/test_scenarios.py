@@ -110,7 +110,8 @@ def test_arrow_table_has_units_and_needs_no_copy() -> None:
 
 
 def test_polars_reads_the_table() -> None:
-    polars = pytest.importorskip("polars")
+    import polars
+
     frame = polars.from_arrow(fp.Scenario("quick-start").run().arrow("flows"))
     assert frame["flow"].to_list() == ["download", "download.reverse"]
 

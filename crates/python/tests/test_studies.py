@@ -105,7 +105,12 @@ def test_file_of_a_scenario_travels_with_the_run(tmp_path: Path, monkeypatch: py
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as executor:
         study.run(out=tmp_path / "processes", executor=executor)
     assert records(tmp_path / "threads") == records(tmp_path / "processes")
-    assert any((tmp_path / "cache").iterdir())
+    # A copy that is damaged is replaced.
+    (copy,) = (tmp_path / "cache").glob("scenario-*/own.cvec")
+    copy.write_text(trace[:20])
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as executor:
+        study.run(out=tmp_path / "again", executor=executor)
+    assert records(tmp_path / "threads") == records(tmp_path / "again")
 
 
 def test_sixteen_shards_equal_the_whole(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ pub(crate) const PORTABLE: &[&str] = &[
     "signal-hook",
     "strsim",
     "svg2pdf",
+    "tempfile",
     "tokio",
     "toml_edit",
     "x25519-dalek",

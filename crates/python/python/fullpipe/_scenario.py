@@ -6,12 +6,15 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from ._control import CongestionControl
 from ._native import NativeScenario, to_toml
 from ._result import Result
 from ._steps import Simulation
+
+#: What :class:`Scenario` accepts, and a scenario itself.
+Source = Union["Scenario", str, "os.PathLike[str]", Mapping[str, Any]]
 
 
 class Scenario:
@@ -91,11 +94,16 @@ class Scenario:
         replaces the congestion control of flows, selected by name or pattern, by subclasses of
         :class:`CongestionControl`. ``audit`` checks every packet.
 
+        Hints about the scenario, such as former names of keys, are warnings.
+
         Raises :class:`ScenarioError` if the scenario is invalid, :class:`RunError` if the run fails, and the exception of
         a control.
         """
         pairs = list((controls or {}).items())
-        return Result(self._native.run(_seed(seed), _table(set), audit, pairs))
+        result = Result(self._native.run(_seed(seed), _table(set), audit, pairs))
+        for hint in result._native.hints:
+            warnings.warn(hint, stacklevel=2)
+        return result
 
     def start(
         self,

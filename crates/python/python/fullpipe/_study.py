@@ -17,7 +17,7 @@ import pyarrow as pa
 from ._errors import RunError, StudyError, extra
 from ._native import NativeStudy, read_table, to_toml
 from ._native import merge as native_merge
-from ._scenario import Scenario
+from ._scenario import Scenario, Source
 from ._tables import to_arrow, to_pandas
 from ._worker import execute
 
@@ -72,7 +72,7 @@ class Study:
     @classmethod
     def sweep(
         cls,
-        scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any],
+        scenario: Source,
         axes: Mapping[str, Iterable[Any]],
         metrics: Mapping[str, str] | None = None,
         *,

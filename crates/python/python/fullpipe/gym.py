@@ -17,10 +17,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ._errors import extra
-from ._scenario import Scenario
+from ._scenario import Scenario, Source
+
+if TYPE_CHECKING:
+    from ._native import NativeEnvironments
 
 gymnasium = extra("gymnasium", "gym")
 np = extra("numpy", "gym")
@@ -65,41 +69,73 @@ def aurora_factor(action: float, alpha: float = 0.025) -> float:
     return 1 + alpha * action if action >= 0 else 1 / (1 - alpha * action)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of an environment. Their names are keyword arguments of the environments."""
+
+    #: Overrides of the scenario's values by dotted paths.
+    set: Mapping[str, Any] | None = None
+    #: The number of intervals that an observation contains.
+    history: int = 10
+    #: The length of an interval in seconds; ``None`` for one smoothed round-trip time.
+    interval_s: float | None = None
+    #: The reward of a step: a function of its dict ``info``.
+    reward: Callable[[Mapping[str, Any]], Any] = aurora_reward
+    #: The largest absolute value of an action.
+    highest_action: float = 20.0
+    #: The pacing rate at the begin of an episode, in bit/s of payload.
+    initial_rate_bps: float = 1e6
+    #: The lowest and the highest pacing rate.
+    rates_bps: tuple[float, float] = (1e5, 1e9)
+
+    def __post_init__(self) -> None:
+        if self.history < 1:
+            raise ValueError(f"history is {self.history}; expected at least 1")
+        if self.interval_s is not None and not 0 < self.interval_s < 1e6:
+            raise ValueError(f"interval_s is {self.interval_s}; expected a time above 0")
+        if not 0 < self.highest_action < 1e3:
+            raise ValueError(f"highest_action is {self.highest_action}; expected a number from 0 to 1000")
+        low, high = self.rates_bps
+        if not 0 < low <= self.initial_rate_bps <= high < 1e13:
+            raise ValueError(
+                f"found rates {low}, {self.initial_rate_bps} and {high}; expected 0 < lowest <= initial <= highest"
+            )
+
+    def environments(self, scenario: Source, flow: str, count: int) -> NativeEnvironments:
+        """Creates the native environments."""
+        source = scenario if isinstance(scenario, Scenario) else Scenario(scenario)
+        table = None if self.set is None else dict(self.set)
+        rates = (self.initial_rate_bps, *self.rates_bps)
+        return source._native.environments(table, flow, count, self.interval_s, *rates)
+
+    def observation_space(self) -> Any:
+        """Returns the space of observations: three numbers of each interval."""
+        return gymnasium.spaces.Box(-np.inf, np.inf, (3 * self.history,), np.float32)
+
+    def action_space(self) -> Any:
+        """Returns the space of actions: one number."""
+        return gymnasium.spaces.Box(-self.highest_action, self.highest_action, (1,), np.float32)
+
+
 class CongestionEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
     """An environment whose agent sets the pacing rate of a flow.
 
-    The preset is that of Aurora. **Action**: one number from -``highest_action`` to ``highest_action``; see
-    :func:`aurora_factor`. **Observation**: for each of the last ``history`` intervals the gradient of the delay (s/s), the ratio
-    of the delay to its smallest value so far, and packets sent over packets received. **Interval**: one smoothed round-trip
-    time, or ``interval_s``. **Reward**: a function of the dict ``info`` of the step, by default :func:`aurora_reward`. An
-    episode is truncated at the end of the scenario.
+    The preset is that of Aurora. **Action**: one number, which :func:`aurora_factor` converts to a factor of the rate.
+    **Observation**: for each of the last intervals the gradient of the delay (s/s), the ratio of the delay to its smallest
+    value so far, and packets sent over packets received. **Reward**: by default :func:`aurora_reward`. An episode is truncated
+    at the end of the scenario. The other keyword arguments are those of :class:`Settings`.
 
     The seed of :meth:`reset` determines the episode. Without a seed, each episode has another one.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
 
-    def __init__(
-        self,
-        scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any] = SCENARIO,
-        flow: str = "agent",
-        *,
-        set: Mapping[str, Any] | None = None,
-        history: int = 10,
-        interval_s: float | None = None,
-        reward: Callable[[Mapping[str, Any]], Any] = aurora_reward,
-        highest_action: float = 20.0,
-        initial_rate_bps: float = 1e6,
-        rates_bps: tuple[float, float] = (1e5, 1e9),
-    ):
-        source = scenario if isinstance(scenario, Scenario) else Scenario(scenario)
-        _check(history, interval_s, highest_action, initial_rate_bps, rates_bps)
-        table = None if set is None else dict(set)
-        self._native = source._native.environments(table, flow, 1, interval_s, initial_rate_bps, *rates_bps)
-        self._reward = reward
-        self._history = np.zeros((history, 3), dtype=np.float32)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (3 * history,), np.float32)
-        self.action_space = gymnasium.spaces.Box(-highest_action, highest_action, (1,), np.float32)
+    def __init__(self, scenario: Source = SCENARIO, flow: str = "agent", **settings: Any):
+        self._settings = Settings(**settings)
+        self._native = self._settings.environments(scenario, flow, 1)
+        self._history = np.zeros((self._settings.history, 3), dtype=np.float32)
+        self.observation_space = self._settings.observation_space()
+        self.action_space = self._settings.action_space()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -114,7 +150,7 @@ class CongestionEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
         """Multiplies the rate, and runs one interval."""
         values = self._native.step(0, aurora_factor(_number(action)))
         info = _info(values)
-        return self._observe(values), float(self._reward(info)), False, not values[8], info
+        return self._observe(values), float(self._settings.reward(info)), False, not values[8], info
 
     def _observe(self, values: list[float]) -> Any:
         history = self._history
@@ -134,32 +170,23 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, nam
     def __init__(
         self,
         num_envs: int,
-        scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any] = SCENARIO,
+        scenario: Source = SCENARIO,
         flow: str = "agent",
         *,
         threads: int | None = None,
-        set: Mapping[str, Any] | None = None,
-        history: int = 10,
-        interval_s: float | None = None,
-        reward: Callable[[Mapping[str, Any]], Any] = aurora_reward,
-        highest_action: float = 20.0,
-        initial_rate_bps: float = 1e6,
-        rates_bps: tuple[float, float] = (1e5, 1e9),
+        **settings: Any,
     ):
         if num_envs < 1:
             raise ValueError(f"num_envs is {num_envs}; expected at least 1")
-        source = scenario if isinstance(scenario, Scenario) else Scenario(scenario)
-        _check(history, interval_s, highest_action, initial_rate_bps, rates_bps)
-        table = None if set is None else dict(set)
-        self._native = source._native.environments(table, flow, num_envs, interval_s, initial_rate_bps, *rates_bps)
+        self._settings = Settings(**settings)
+        self._native = self._settings.environments(scenario, flow, num_envs)
         self._threads = threads or os.cpu_count() or 1
-        self._reward = reward
-        self._history = np.zeros((num_envs, history, 3), dtype=np.float32)
+        self._history = np.zeros((num_envs, self._settings.history, 3), dtype=np.float32)
         self._ended = np.zeros(num_envs, dtype=bool)
         self.num_envs = num_envs
         self.metadata = {**self.metadata, "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}
-        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (3 * history,), np.float32)
-        self.single_action_space = gymnasium.spaces.Box(-highest_action, highest_action, (1,), np.float32)
+        self.single_observation_space = self._settings.observation_space()
+        self.single_action_space = self._settings.action_space()
         batch = gymnasium.vector.utils.batch_space
         self.observation_space = batch(self.single_observation_space, num_envs)
         self.action_space = batch(self.single_action_space, num_envs)
@@ -190,7 +217,7 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, nam
         self._history[:, :-1] = self._history[:, 1:]
         self._history[:, -1] = values[:, 3:6]
         info = {name: values[:, index] for index, name in enumerate(FIELDS[:-1])}
-        rewards = np.where(begins, 0.0, self._reward(info))
+        rewards = np.where(begins, 0.0, self._settings.reward(info))
         self._ended = values[:, 8] == 0
         observations = self._history.reshape(self.num_envs, -1).copy()
         return observations, rewards, np.zeros(self.num_envs, dtype=bool), self._ended.copy(), info
@@ -205,21 +232,3 @@ def _number(action: Any) -> float:
     if number != number or number in (float("inf"), float("-inf")):
         raise ValueError(f"the action is {number}; expected a finite number")
     return number
-
-
-def _check(
-    history: int,
-    interval_s: float | None,
-    highest_action: float,
-    initial_rate_bps: float,
-    rates_bps: tuple[float, float],
-) -> None:
-    if history < 1:
-        raise ValueError(f"history is {history}; expected at least 1")
-    if interval_s is not None and not 0 < interval_s < 1e6:
-        raise ValueError(f"interval_s is {interval_s}; expected a time above 0")
-    if not 0 < highest_action < 1e3:
-        raise ValueError(f"highest_action is {highest_action}; expected a number from 0 to 1000")
-    low, high = rates_bps
-    if not 0 < low <= initial_rate_bps <= high < 1e13:
-        raise ValueError(f"found rates {low}, {initial_rate_bps} and {high}; expected 0 < lowest <= initial <= highest")
