@@ -359,7 +359,8 @@ pub(crate) fn sent_by(flow: usize, end: usize, world: &World, network: &Network<
 
 fn link_report(link: LinkId, rate: Option<Rate>, network: &mut Network<RunObserver>) -> LinkReport {
     let (counters, queue_bytes) = (network.link_counters(link), network.link_queue(link).1);
-    LinkReport { counters, queue_bytes, rate, waits: network.link_queue_delays(link) }
+    let departed_bytes = network.link_departed_bytes(link);
+    LinkReport { counters, queue_bytes, departed_bytes, rate, waits: network.link_queue_delays(link) }
 }
 
 impl Channel {

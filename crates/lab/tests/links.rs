@@ -179,3 +179,40 @@ fn probed_queue_delay_at_a_trace_is_the_wait_of_its_packets() {
     let delay = outcome.series("link1", "queue_delay_s").find(|(at, _)| at.as_nanos() == 5_000_000_000).unwrap().1;
     assert!((delay - 1.337).abs() < 0.02, "{delay}");
 }
+
+/// A queue that fills faster than it drains must not appear as throughput above the rate of the link.
+#[test]
+fn throughput_of_a_link_is_that_of_departures_and_not_of_arrivals() {
+    for (discipline, rate) in [("none", 10e6), ("codel", 10e6), ("schedule", 10e6)] {
+        let link = match discipline {
+            "none" => r#"rate = "10Mbit/s""#,
+            "codel" => r#"rate = "10Mbit/s", discipline = { kind = "codel" }"#,
+            _ => r#"rate = "20Mbit/s", schedule = [{ at = "0s", rate = "10Mbit/s" }]"#,
+        };
+        let text = format!(
+            r#"
+            duration = "2s"
+            [topology]
+            kind = "dumbbell"
+            access = {{ rate = "1Gbit/s", delay = "1ms" }}
+            bottleneck = {{ {link}, delay = "20ms", queue = "500kB" }}
+            [[flow]]
+            from = "left1"
+            to = "right1"
+            workload = "bulk"
+            [[probe]]
+            link = "bottleneck"
+            metrics = ["throughput_bps", "queue_bytes"]
+            interval = "20ms"
+            "#
+        );
+        let outcome = outcome(&text);
+        let queue = outcome.series("bottleneck", "queue_bytes").map(|(_, bytes)| bytes).fold(0.0, f64::max);
+        assert!(queue > 100_000.0, "{discipline}: {queue}");
+        // A frame of 1518 bytes counts when its transmission starts, so an interval has at most one frame more.
+        let most = rate + 1518.0 * 8.0 / 0.02;
+        for (at, bps) in outcome.series("bottleneck", "throughput_bps") {
+            assert!(bps <= most, "{discipline}: {bps} at {at}");
+        }
+    }
+}

@@ -368,6 +368,12 @@ impl Link {
         }
     }
 
+    /// Returns the bytes of the waiting packets that the counters already include: without a discipline, a packet is
+    /// counted when it arrives.
+    pub(crate) fn counted_queue_bytes(&mut self, now: Instant) -> u64 {
+        if self.is_driven() { 0 } else { self.queue(now).1 }
+    }
+
     /// Returns the number of packets and bytes that wait at `now` (without the packet in transmission).
     pub fn queue(&mut self, now: Instant) -> (u64, u64) {
         match self.driven() {

@@ -13,6 +13,8 @@ pub struct LinkReport {
     pub counters: LinkCounters,
     /// Bytes in the queue.
     pub queue_bytes: u64,
+    /// Bytes of the frames whose transmission has started.
+    pub departed_bytes: u64,
     /// The current rate; `None` during an outage.
     pub rate: Option<Rate>,
     /// The sum and the number of the waiting times of frames whose transmission has started; `None` if the link's rate
@@ -64,7 +66,7 @@ fn queue_delay(report: &LinkReport) -> Option<Sample> {
 }
 
 const LINK_THROUGHPUT: ProbeMetric<LinkReport> =
-    ProbeMetric { declaration: THROUGHPUT, reading: MetricReader::Rate(|report| report.counters.bytes) };
+    ProbeMetric { declaration: THROUGHPUT, reading: MetricReader::Rate(|report| report.departed_bytes) };
 const LINK_DROPS: ProbeMetric<LinkReport> =
     ProbeMetric::value(DROPS, |report| Some((report.counters.queue_drops + report.counters.losses) as f64));
 
@@ -112,8 +114,9 @@ mod tests {
 
     #[test]
     fn each_metric_reads_its_own_field() {
-        let counters = LinkCounters { frames: 1, bytes: 2, queue_drops: 3, losses: 40, marks: 5, ..Default::default() };
-        let link = LinkReport { counters, queue_bytes: 6, rate: Some(Rate::from_bits_per_second(16)), waits: None };
+        let counters = LinkCounters { frames: 1, bytes: 8, queue_drops: 3, losses: 40, marks: 5, ..Default::default() };
+        let rate = Some(Rate::from_bits_per_second(16));
+        let link = LinkReport { counters, queue_bytes: 6, departed_bytes: 2, rate, waits: None };
         // Six bytes at 16 bit/s take 3 s.
         let queue = [("queue_bytes", 6.0), ("queue_delay_s", 3.0)];
         let passed = [("throughput_bps", 2.0), ("drops", 43.0)];

@@ -315,6 +315,13 @@ impl<O: Observer> Network<O> {
         }
     }
 
+    /// Returns the bytes of the frames whose transmission on a link has started. The link must be declared with
+    /// [`Network::observe_link`].
+    pub fn link_departed_bytes(&mut self, link: LinkId) -> u64 {
+        let (now, bytes) = (self.now, self.link_counters(link).bytes);
+        bytes - self.links.get_mut(link.index()).map_or(0, |link| link.counted_queue_bytes(now))
+    }
+
     /// Returns the sum and the number of the waiting times of frames whose transmission on a link has started; `None`
     /// if the link's rate is constant. The link must be declared with [`Network::observe_link`].
     pub fn link_queue_delays(&mut self, link: LinkId) -> Option<TimeSum> {
