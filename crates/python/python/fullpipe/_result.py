@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pyarrow as pa
 
+from ._errors import Error
 from ._tables import to_arrow, to_pandas
 
 if TYPE_CHECKING:
@@ -148,14 +149,20 @@ class Result:
         parts = [f"<h4>{html.escape(self.title)}</h4>"]
         parts += [f"<p>Warning: {html.escape(text)}</p>" for text in self.warnings + self.audit_failures]
         columns = ["flow", "congestion", "goodput_bps", "completion_s", "lost_packets", "retransmitted_packets"]
-        parts.append(self.flows[columns].to_html(index=False, na_rep="", border=0))
+        # The default format has an exponent if any value of the column has many digits.
+        table = self.flows[columns].dropna(axis="columns", how="all")
+        parts.append(table.to_html(index=False, na_rep="", border=0, float_format=_decimal))
         with tempfile.TemporaryDirectory() as folder:
             try:
                 plots = sorted((self.save(folder) / "plots").glob("*.svg"))
-            except Exception:  # A run with a control in Python has no records, and therefore no plots.
+            except Error:  # A run with a control in Python has no records, and therefore no plots.
                 plots = []
             parts += [plot.read_text(encoding="utf-8") for plot in plots[:4]]
         return "\n".join(parts)
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _file(table: str) -> str:

@@ -1,0 +1,98 @@
+"""Tests of the styles of figures, and of what a notebook shows."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+
+import fullpipe as fp
+from fullpipe.plot import COLORS, WIDTHS_INCHES, parameters, style
+
+
+def lightness(color: str) -> float:
+    """L* (CIELAB) of a color of sRGB."""
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    luminance = sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear))
+    return 116 * luminance ** (1 / 3) - 16 if luminance > 0.008856 else 903.3 * luminance
+
+
+@pytest.mark.parametrize("template", WIDTHS_INCHES)
+@pytest.mark.parametrize("columns", [1, 2])
+def test_pdf_has_the_width_of_the_column_and_truetype_fonts(template: str, columns: int, tmp_path: Path) -> None:
+    series = fp.Scenario("quick-start").run().series["download", "cwnd_bytes"]
+    with style(columns, template):
+        figure, axes = plt.subplots()
+        series.plot(ax=axes, label="download")
+        axes.set_ylabel("a label that needs some room")
+        axes.legend()
+        figure.savefig(tmp_path / "figure.pdf")
+        plt.close(figure)
+    content = (tmp_path / "figure.pdf").read_bytes()
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", content)
+    assert box is not None
+    # PDF has 72 points per inch.
+    assert float(box[1]) / 72 == pytest.approx(WIDTHS_INCHES[template][columns - 1], abs=0.001)
+    # Type 42: the font is embedded as TrueType (FontFile2) and not as Type 3.
+    assert b"/FontFile2" in content and b"/Subtype /Type3" not in content
+
+
+def test_widths_are_those_of_the_templates() -> None:
+    assert WIDTHS_INCHES["ieee"] == (3.5, 7.16)
+    # \columnwidth and \textwidth of acmart's sigconf in TeX points.
+    assert WIDTHS_INCHES["acm"][0] * 72.27 == pytest.approx(241.15, abs=0.01)
+    assert WIDTHS_INCHES["acm"][1] * 72.27 == pytest.approx(506.30, abs=0.01)
+
+
+def test_colors_differ_in_grayscale() -> None:
+    values = sorted([*(lightness(color) for color in COLORS), lightness("#FFFFFF")])
+    assert min(b - a for a, b in zip(values, values[1:])) >= 19
+
+
+@pytest.mark.parametrize("markers", [False, True])
+def test_eight_lines_differ_without_color(markers: bool) -> None:
+    cycle = list(parameters(markers=markers)["axes.prop_cycle"])
+    assert len({(entry["color"], entry["linestyle"]) for entry in cycle}) == len(cycle) == 8
+    if markers:
+        assert len({entry["marker"] for entry in cycle}) == 8
+
+
+def test_style_ends_with_its_context() -> None:
+    before = dict(matplotlib.rcParams)
+    with style(2, markers=True):
+        assert matplotlib.rcParams["pdf.fonttype"] == 42
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_unknown_template_names_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="unknown template 'springer' .one of: ieee, acm."):
+        style(template="springer")
+
+
+def test_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(fp.MissingExtraError, match=r"pip install 'fullpipe\[plot\]'"):
+        style()
+
+
+def test_notebook_shows_tables_and_plots() -> None:
+    shown = fp.Scenario("quick-start").run()._repr_html_()
+    assert "<table" in shown and shown.count("<svg") == 4
+    assert "e+06" not in shown
+
+
+def test_notebook_shows_the_table_of_a_run_without_records() -> None:
+    class Constant(fp.CongestionControl):
+        def on_ack(self, ack: fp.Ack) -> None:
+            self.cwnd_bytes = 50_000
+
+    shown = fp.Scenario("quick-start").run(controls={"download": Constant})._repr_html_()
+    assert "<table" in shown and "<svg" not in shown
