@@ -1,8 +1,9 @@
-"""Tests of studies on a Dask cluster of worker processes: workers and the driver are killed."""
+"""Tests of studies on clusters: Dask, whose workers and driver are killed, and MPI."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,3 +55,39 @@ def test_killed_workers_and_driver_do_not_change_the_result(tmp_path: Path) -> N
     assert made + reused == 4 * RUNS and reused >= 4 * RUNS // 2
     sweep(RUNS).run(out=tmp_path / "alone", jobs=2)
     assert records(out) == records(tmp_path / "alone")
+
+
+MPI_DRIVER = """
+import sys
+from mpi4py.futures import MPIPoolExecutor
+from test_studies import sweep
+
+if __name__ == "__main__":
+    with MPIPoolExecutor() as executor:
+        results = sweep().run(out=sys.argv[1], executor=executor)
+        print(executor.num_workers, results.made)
+"""
+
+
+def test_study_on_two_ranks_of_mpi_has_the_records_of_one_process(tmp_path: Path) -> None:
+    # The wheel of MPICH on PyPI installs the launcher next to the interpreter.
+    launcher = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    assert launcher is not None, "no mpiexec: pip install mpi4py mpich"
+    program = tmp_path / "driver.py"
+    program.write_text(MPI_DRIVER)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parent),
+        # Both ranks are on this machine, so MPICH needs no ssh.
+        "HYDRA_LAUNCHER": "fork",
+        # Open MPI rejects root, which is the user of containers in CI.
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+    # One rank is the driver, and the other makes the runs.
+    arguments = [launcher, "-n", "2", sys.executable, "-m", "mpi4py.futures", str(program), str(tmp_path / "mpi")]
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1", "8"]
+    sweep().run(out=tmp_path / "alone", jobs=2)
+    assert records(tmp_path / "mpi") == records(tmp_path / "alone")
