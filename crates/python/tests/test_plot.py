@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import fullpipe as fp
-from fullpipe.plot import COLORS, WIDTHS_INCHES, parameters, style
+from fullpipe.plot import COLORS, WIDTHS_INCHES, means, parameters, plot_means, style
 
 
 def lightness(color: str) -> float:
@@ -96,3 +96,25 @@ def test_notebook_shows_the_table_of_a_run_without_records() -> None:
 
     shown = fp.Scenario("quick-start").run(controls={"download": Constant})._repr_html_()
     assert "<table" in shown and "<svg" not in shown
+
+
+def test_means_have_the_axes_and_the_intervals_of_the_summary(tmp_path: Path) -> None:
+    axes = {"congestion = flow.download.congestion": ["cubic", "bbr3"], "size = flow.download.size": [500_000, 1_000_000]}
+    # Without losses at random, all runs are equal, and the summary has no interval.
+    loss = {"kind": "bernoulli", "probability": 0.01}
+    scenario = fp.Scenario("quick-start").resolve({"topology.bottleneck.loss": loss})
+    results = fp.Study.sweep(scenario, axes=axes, metrics={"goodput_bps": 'goodput_bps["download"]'}, runs=3).run(out=tmp_path)
+    table = means(results, "goodput_bps")
+    assert table[["congestion", "size"]].values.tolist() == [["cubic", 500_000], ["cubic", 1_000_000], ["bbr3", 500_000], ["bbr3", 1_000_000]]
+    assert (table["low"] < table["mean"]).all() and (table["mean"] < table["high"]).all() and (table["n"] == 3).all()
+    runs = results.runs[(results.runs["congestion"] == "bbr3") & (results.runs["size"] == 500_000)]
+    assert table.loc[2, "mean"] == pytest.approx(runs["goodput_bps"].mean())
+
+    figure, ax = plt.subplots()
+    plot_means(table, x="size", series="congestion", ax=ax, scale=1e-6)
+    assert [text for text in ax.get_legend_handles_labels()[1]] == ["cubic", "bbr3"]
+    line = ax.containers[1].lines[0]
+    assert line.get_ydata()[0] == pytest.approx(table.loc[2, "mean"] / 1e6)
+    plt.close(figure)
+    with pytest.raises(ValueError, match="unknown metric 'goodput' .one of: goodput_bps."):
+        means(results, "goodput")

@@ -17,9 +17,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from ._errors import extra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ._study import Results
 
 #: Width of a figure in inches over one and two columns, by template.
 #:
@@ -109,3 +116,59 @@ def style(
         parameters(columns, template, height=height, markers=markers)
     )
     return context
+
+
+def means(results: Results, metric: str, experiment: str | None = None) -> pd.DataFrame:
+    """Returns the means of a metric of a study: the columns of the axes, then ``n``, ``mean``, ``low`` and ``high``.
+
+    ``low`` and ``high`` bound the 95 % interval of the mean over runs. Axes whose labels are all numbers have numbers. A
+    study with several experiments has the column ``experiment``, or needs the name of one.
+
+    >>> import tempfile
+    >>> import fullpipe as fp
+    >>> from fullpipe.plot import means
+    >>> study = fp.Study.sweep("quick-start", axes={"rate = topology.bottleneck.rate": ["5Mbit/s", "10Mbit/s"]}, runs=1)
+    >>> results = study.run(out=tempfile.mkdtemp())
+    >>> means(results, "goodput_bps")[["rate", "n"]].values.tolist()
+    [['5Mbit/s', 1], ['10Mbit/s', 1]]
+    """
+    rows = results.summary[results.summary["metric"] == metric]
+    if rows.empty:
+        known = [name for name in dict.fromkeys(results.summary["metric"]) if not name.startswith("claim:")]
+        raise ValueError(f"unknown metric {metric!r} (one of: {', '.join(known)})")
+    labels = [dict(part.split("=", 1) for part in point.split(";")) for point in rows["point"]]
+    table = pd.DataFrame(labels, index=rows.index)
+    for axis in table.columns:
+        try:
+            table[axis] = pd.to_numeric(table[axis])
+        except (TypeError, ValueError):
+            pass
+    if experiment is not None:
+        table = table[table["experiment"] == experiment].drop(columns="experiment")
+    # Another experiment may have other axes.
+    table = table.dropna(axis="columns", how="all")
+    return table.join(rows[["n", "mean", "low", "high"]]).reset_index(drop=True)
+
+
+def plot_means(
+    table: pd.DataFrame, x: str, series: str | None = None, *, ax: Axes | None = None, scale: float = 1.0
+) -> Axes:
+    """Plots a table of :func:`means` with its 95 % intervals, one line for each label of the axis ``series``.
+
+    Values are multiplied by ``scale``. Returns the axes, by default those of the current figure.
+
+    >>> import pandas as pd
+    >>> from fullpipe.plot import plot_means
+    >>> table = pd.DataFrame({"buffer": [1, 2], "mean": [9e6, 9.5e6], "low": [8.9e6, 9.4e6], "high": [9.1e6, 9.6e6]})
+    >>> axes = plot_means(table, x="buffer", scale=1e-6)
+    >>> axes.get_xlabel()
+    'buffer'
+    """
+    axes: Axes = extra("matplotlib.pyplot", "plot").gca() if ax is None else ax
+    groups = [("", table)] if series is None else list(table.groupby(series, sort=False))
+    for label, group in groups:
+        # With one run there is no interval.
+        error = [scale * (group["mean"] - group["low"]).fillna(0), scale * (group["high"] - group["mean"]).fillna(0)]
+        axes.errorbar(group[x], scale * group["mean"], yerr=error, label=str(label) or None)
+    axes.set_xlabel(x)
+    return axes
