@@ -14,7 +14,8 @@
 //!   [`westwood`] and [`yeah`];
 //! * [`rate_limited`]: the growth of a window that does not limit sending;
 //! * [`driver`], with [`rate`] and [`recovery`]: the code that every transport needs to run its control; [`rtt`] and
-//!   [`pacing`]: round-trip time estimation and pacing.
+//!   [`pacing`]: round-trip time estimation and pacing;
+//! * [`keys`]: the scenario keys that the transports share.
 
 mod bbr;
 pub mod catalogue;
@@ -24,6 +25,7 @@ pub mod controls;
 pub mod driver;
 pub mod external;
 pub mod hystart;
+pub mod keys;
 pub mod law;
 pub mod pacing;
 pub mod rate;

@@ -40,6 +40,43 @@ fn rate_limited_increase_bounds_a_window_that_the_application_does_not_use() {
 }
 
 #[test]
+fn keys_of_controls_reach_connections_of_quic() {
+    // 7 Mbit/s of payload for 84 ms are 61.3 packets of at most 1200 bytes: 62 or 63 are in flight. In slow start the limit is twice
+    // as many. Without the key, the window grows only while it limits sending (RFC 9002 section 7.8), to one or two packets more.
+    let packets = |key: &str| {
+        let limited = format!(
+            "protocol = 'quic'\nlimits = [{{ at = '0s', rate = '7Mbit/s' }}]\nwrite_size = '1200B'
+            quic = {{ stack = 'model', congestion = 'newreno', hystart = false, initial_mtu = '1242B', largest_mtu = '1242B', {key} }}"
+        );
+        mean(&outcome(&scenario("", &limited, "10s")), "cwnd_bytes", 8.0) / 1242.0
+    };
+    let (with, without) = (packets("rate_limited_increase = true"), packets(""));
+    assert!((123.0..=127.0).contains(&with), "{with}");
+    assert!((62.0..=65.0).contains(&without), "{without}");
+    // As over TCP.
+    let lost = |stack: &str, key: &str| {
+        let quic = format!("protocol = 'quic'\nquic = {{ stack = '{stack}', congestion = 'bic', {key} }}");
+        outcome(&scenario("", &quic, "10s")).flow_rows().map(|row| row.counters.lost_packets).sum::<u64>()
+    };
+    for stack in ["model", "noq"] {
+        assert_eq!(lost(stack, "hystart_all = true"), 0, "{stack}");
+        assert!(lost(stack, "") > 100, "{stack}");
+    }
+}
+
+#[test]
+fn an_application_with_small_writes_fills_the_window_before_its_limit() {
+    // 50 Mbit/s for 8 s without slow start (10 packets doubled to 363 in six round trips of 84 ms: 0.5 s), less headers (60 of 1242 bytes).
+    let goodput = |transport: &str| {
+        let limited = format!("limits = [{{ at = '9s', pause = true }}]\nwrite_size = '1000B'\n{transport}");
+        outcome(&scenario("", &limited, "9s")).flow_rows().map(|row| row.counters.rx_bytes).sum::<u64>() as f64 * 8.0 / 9.0
+    };
+    for transport in ["", "protocol = 'quic'\nquic = { stack = 'model' }"] {
+        assert!(goodput(transport) > 40e6, "{transport}: {}", goodput(transport));
+    }
+}
+
+#[test]
 fn hystart_all_ends_the_slow_start_of_bic_before_the_buffer_is_full() {
     // A window above one BDP raises the round-trip time. HyStart++ detects this within the next round, at a window of at most 4 BDP.
     // Five conservative rounds multiply it by at most 1.25^5 = 3.1: 12.2 BDP, less than the 21 BDP of path and buffer. Slow start

@@ -77,7 +77,7 @@ fn cubic(context: &ConnectionContext<'_>) -> Box<dyn Controller> {
     let fullpipe_scenario::description::Transport::Tcp(tcp) = &context.flow.transport else {
         panic!("{} is no TCP flow", context.flow.name)
     };
-    let hystart = tcp.hystart.then(|| HyStart::new(tcp.connection.pacing));
+    let hystart = tcp.control.hystart.then(|| HyStart::new(tcp.connection.pacing));
     Box::new(Cubic::new(CubicConfig { hystart, ..CubicConfig::default() }))
 }
 

@@ -4,6 +4,8 @@
 use crate::config::{CERTIFICATE_KEYS, CONNECTION_KEYS, Config, MODEL_KEYS};
 use crate::scheduler::{self, SCHEDULERS};
 use fullpipe_congestion::catalogue::CHOICES;
+use fullpipe_congestion::component::ControlOptions;
+use fullpipe_congestion::keys::OPTION_KEYS;
 use fullpipe_schema::component::{InvalidSettings, SettingsReader, choices};
 use fullpipe_schema::distributions::{TIME_OR_RANDOM, check_distribution};
 use fullpipe_schema::settings::{SettingKey, SettingKeys, SettingsPart, SettingsTable, fields};
@@ -30,8 +32,8 @@ pub struct Settings {
     pub stack: QuicStack,
     /// Name of the congestion control algorithm.
     pub congestion: String,
-    /// Whether HyStart++ (RFC 9406) is enabled in algorithms with slow start.
-    pub hystart: bool,
+    /// Options of the congestion control. The transport determines `paced` and `quic`.
+    pub control: ControlOptions,
     /// Time in seconds from the arrival of a datagram at an endpoint of the real stack to the reaction of the endpoint.
     pub reaction: Distribution,
     /// The interval between timer ticks at an endpoint of the real stack; zero if timers are exact.
@@ -48,7 +50,7 @@ impl Default for Settings {
         Settings {
             stack: QuicStack::Noq,
             congestion: "cubic".into(),
-            hystart: true,
+            control: ControlOptions { hystart: true, ..ControlOptions::default() },
             reaction: Distribution::Constant { value: 0.0 },
             timer_granularity: Duration::ZERO,
             cryptography: Cryptography::Null,
@@ -71,8 +73,11 @@ static ENDS: [SettingKey<Settings>; 3] = setting_keys! {
     /// Congestion control. noq always paces. It does not report the number of marked packets, so controls that need it
     /// (`dctcp`, `prague`) are rejected.
     "congestion": FieldKind::Choice(CHOICES), setting => at!(congestion);
-    quic::hystart(at!(hystart));
+    quic::hystart(at!(control.hystart));
 };
+
+static CONTROL: SettingsPart<Settings, ControlOptions> =
+    SettingsPart { keys: &OPTION_KEYS, get: |settings| &settings.control, get_mut: |settings| &mut settings.control };
 
 static PROGRAM: [SettingKey<Settings>; 2] = setting_keys! {
     /// Time that an end takes from the arrival of a datagram to its reaction (`stack = "noq"`), constant or random.
@@ -128,6 +133,7 @@ pub static QUIC: Table = Table {
            flow. Each connection of a flow has one stream, except for web pages over the model. The processing time of the ends is 0.",
     fields: &[
         &fields(&ENDS),
+        &fields(&OPTION_KEYS),
         &fields(&CONNECTION_KEYS),
         &fields(&PROGRAM),
         &fields(&CERTIFICATE_KEYS),
@@ -145,6 +151,7 @@ pub static SETTINGS: SettingsTable<Settings> = SettingsTable {
     table: &QUIC,
     keys: &[
         &ENDS,
+        &CONTROL,
         &PROGRAM,
         &CRYPTOGRAPHY,
         &of_connection(&CONNECTION_KEYS),

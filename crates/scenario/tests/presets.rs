@@ -1,5 +1,6 @@
 //! Tests the TCP presets value by value, and the precedence of TCP settings.
 
+use fullpipe_congestion::component::ControlOptions;
 use fullpipe_scenario::description::{Flow, Tcp, Transport};
 use fullpipe_scenario::{LoadedScenario, load};
 use fullpipe_tcp::{Config, EcnFeedback, EcnMode, KeepAlive, LossDetection};
@@ -36,14 +37,14 @@ fn flow_setting_precedes_common_setting_precedes_preset() {
     );
     assert_eq!((inherits.connection.send_buffer_bytes, inherits.connection.min_rto), (131_072, Duration::from_secs(1)));
     assert_eq!(inherits.connection.loss_detection, LossDetection::DuplicateAcks);
-    assert!(!inherits.hystart);
+    assert!(!inherits.control.hystart);
     let differs = tcp(&scenario.flows[1]);
     assert_eq!(
         *differs,
         Tcp {
             congestion: "cubic".into(),
             // ns-3's TcpCubic has HyStart; its TcpLinuxReno and TcpNewReno do not.
-            hystart: true,
+            control: ControlOptions { hystart: true, ..inherits.control },
             connection: Config { nagle: true, ..inherits.connection.clone() },
             ..inherits.clone()
         }
@@ -59,7 +60,7 @@ fn flow_setting_precedes_common_setting_precedes_preset() {
 fn preset_ns3_enables_hystart_for_cubic_only() {
     let hystart = |table: &str, flow: &str| {
         let text = format!("{PAIR}[tcp]\npreset = 'ns3'\n{table}\n[[flow]]\nfrom = 'source'\nto = 'sink'\n{flow}\n");
-        tcp(&good(&text).scenario.flows[0]).hystart
+        tcp(&good(&text).scenario.flows[0]).control.hystart
     };
     for control in ["newreno", "highspeed", "vegas", "westwood"] {
         assert!(!hystart(&format!("congestion = '{control}'"), ""), "{control}");
@@ -83,13 +84,19 @@ fn presets_have_the_documented_values() {
     // include/net/tcp.h of Linux 6.12. Names that begin with tcp_ are its sysctls (Documentation/networking/ip-sysctl).
     let linux = Tcp {
         congestion: "cubic".into(), // CONFIG_DEFAULT_TCP_CONG
-        hystart: true, // tcp_cubic's parameter `hystart` is 1; here by RFC 9406, which `linux_hystart` changes
-        hystart_all: false,
-        linux_hystart: false,
-        abe: false,
-        classic_ecn_fallback: false,
-        rate_limited_increase: false,
-        copa_fixed_delta: false,
+        control: ControlOptions {
+            hystart: true, // tcp_cubic's parameter `hystart` is 1; here by RFC 9406, which `linux_hystart` changes
+            hystart_all: false,
+            linux_hystart: false,
+            paced: false, // the transport's, as `quic`, `ect1` and `seed`
+            quic: false,
+            ect1: false,
+            abe: false,
+            classic_ecn_fallback: false,
+            rate_limited_increase: false,
+            copa_fixed_delta: false,
+            seed: 0,
+        },
         fast_open_known: false,
         tls: None,
         tls_certificate_bytes: 3000, // as in the model of TLS: a leaf and two more
@@ -144,13 +151,7 @@ fn presets_have_the_documented_values() {
     // Names without a class are attributes of ns3::TcpSocket, those with `Base` of ns3::TcpSocketBase.
     let ns3 = Tcp {
         congestion: "newreno".into(), // ns3::TcpL4Protocol's SocketType
-        hystart: false,               // of ns-3's controls, TcpCubic alone has HyStart
-        hystart_all: false,
-        linux_hystart: false,
-        abe: false,
-        classic_ecn_fallback: false,
-        rate_limited_increase: false,
-        copa_fixed_delta: false,
+        control: ControlOptions { hystart: false, ..linux.control }, // of ns-3's controls, TcpCubic alone has HyStart
         fast_open_known: false,
         tls: None,
         tls_certificate_bytes: 3000, // as in the model of TLS: a leaf and two more
@@ -250,7 +251,7 @@ fn each_setting_sets_its_own_field() {
         (tcp.connection.idle_restart, tcp.connection.max_syn_retransmissions, tcp.connection.max_retransmissions),
         (false, 10, 11)
     );
-    assert_eq!((tcp.connection.time_wait, tcp.connection.tail_loss_probe, tcp.hystart), (ms(12), false, true));
+    assert_eq!((tcp.connection.time_wait, tcp.connection.tail_loss_probe, tcp.control.hystart), (ms(12), false, true));
     assert_eq!((tcp.connection.pacing, tcp.connection.pacing_quantum_segments, tcp.receiver_closes), (true, 13, true));
     // One key at a time changes its own field only.
     let plain = good(&format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n")).scenario.flows.remove(0);
@@ -293,19 +294,19 @@ fn each_setting_sets_its_own_field() {
         ("ecn_feedback = 'dctcp'", |tcp| tcp.connection.ecn_feedback = EcnFeedback::Dctcp),
         ("ecn_feedback = 'accurate'", |tcp| tcp.connection.ecn_feedback = EcnFeedback::Accurate),
         ("proportional_ecn_reduction = false", |tcp| tcp.connection.proportional_ecn_reduction = false),
-        ("abe = true", |tcp| tcp.abe = true),
-        ("classic_ecn_fallback = true", |tcp| tcp.classic_ecn_fallback = true),
-        ("hystart_all = true", |tcp| tcp.hystart_all = true),
-        ("rate_limited_increase = true", |tcp| tcp.rate_limited_increase = true),
-        ("copa_mode = 'fixed-delta'", |tcp| tcp.copa_fixed_delta = true),
+        ("abe = true", |tcp| tcp.control.abe = true),
+        ("classic_ecn_fallback = true", |tcp| tcp.control.classic_ecn_fallback = true),
+        ("hystart_all = true", |tcp| tcp.control.hystart_all = true),
+        ("rate_limited_increase = true", |tcp| tcp.control.rate_limited_increase = true),
+        ("copa_mode = 'fixed-delta'", |tcp| tcp.control.copa_fixed_delta = true),
         ("pacing = true", |tcp| tcp.connection.pacing = true),
         ("fast_open = 'ask'", |tcp| tcp.connection.fast_open = true),
         ("fast_open = 'known'", |tcp| {
             tcp.connection.fast_open = true;
             tcp.fast_open_known = true;
         }),
-        ("hystart = false", |tcp| tcp.hystart = false),
-        ("hystart_variant = 'linux'", |tcp| tcp.linux_hystart = true),
+        ("hystart = false", |tcp| tcp.control.hystart = false),
+        ("hystart_variant = 'linux'", |tcp| tcp.control.linux_hystart = true),
         ("receiver_closes = false", |tcp| tcp.receiver_closes = false),
     ];
     for (key, change) in changes {

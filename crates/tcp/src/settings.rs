@@ -5,7 +5,9 @@
 //! names, the key in `[tcp]`, the preset that `[tcp]` names.
 
 use crate::config::{BY_PRESET, Config, KEYS};
+use fullpipe_congestion::component::ControlOptions;
 use fullpipe_congestion::catalogue::CHOICES;
+use fullpipe_congestion::keys::OPTION_KEYS;
 use fullpipe_schema::component::choices;
 use fullpipe_schema::quantity::format_readable_size;
 use fullpipe_schema::settings::{
@@ -22,20 +24,8 @@ use fullpipe_transport::tls;
 pub struct Settings {
     /// Name of the congestion control.
     pub congestion: String,
-    /// Whether controls that have slow start use HyStart++ (RFC 9406).
-    pub hystart: bool,
-    /// Whether HyStart++ is enabled in all loss-based controls with the standard slow start.
-    pub hystart_all: bool,
-    /// Whether controls use the HyStart behavior of Linux instead of HyStart++.
-    pub linux_hystart: bool,
-    /// Alternative Backoff with ECN (RFC 8511) in NewReno, Linux's Reno and CUBIC.
-    pub abe: bool,
-    /// Whether Prague falls back if it detects classic marking.
-    pub classic_ecn_fallback: bool,
-    /// Whether the window grows by the rules of draft-ietf-ccwg-ratelimited-increase.
-    pub rate_limited_increase: bool,
-    /// Whether Copa stays in its default mode, with a fixed delta.
-    pub copa_fixed_delta: bool,
+    /// Options of the congestion control. [`Settings::connection`] determines `paced` and `ect1`.
+    pub control: ControlOptions,
     /// Whether the client has a Fast Open cookie from the start (RFC 7413).
     pub fast_open_known: bool,
     /// Type of the client's TLS handshake (RFC 8446); `None`: no TLS.
@@ -53,13 +43,7 @@ impl Settings {
     pub fn linux() -> Settings {
         Settings {
             congestion: "cubic".into(),
-            hystart: true,
-            hystart_all: false,
-            linux_hystart: false,
-            abe: false,
-            classic_ecn_fallback: false,
-            rate_limited_increase: false,
-            copa_fixed_delta: false,
+            control: ControlOptions { hystart: true, ..ControlOptions::default() },
             fast_open_known: false,
             tls: None,
             tls_certificate_bytes: 3000,
@@ -73,7 +57,7 @@ impl Settings {
     pub fn ns3() -> Settings {
         Settings {
             congestion: "newreno".into(),
-            hystart: false,
+            control: ControlOptions::default(),
             receiver_closes: false,
             connection: Config::ns3(),
             ..Settings::linux()
@@ -137,14 +121,6 @@ static HYSTART_VARIANTS: [(Choice, bool); 2] = named! {
     "linux" => true;
 };
 
-/// Whether Copa has a fixed delta.
-static COPA_MODES: [(Choice, bool); 2] = named! {
-    /// Default mode only, with delta 0.5.
-    "fixed-delta" => true;
-    /// Mode detection: delta becomes smaller while others fill the queue.
-    "switching" => false;
-};
-
 static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
     /// Congestion control.
     "congestion": FieldKind::Choice(CHOICES), optional BY_PRESET => at!(congestion);
@@ -153,7 +129,7 @@ static CONGESTION: [SettingKey<Settings>; 1] = setting_keys! {
 static CONNECTION: SettingsPart<Settings, Config> =
     SettingsPart { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
 
-static ABOVE: [SettingKey<Settings>; 11] = setting_keys! {
+static ABOVE: [SettingKey<Settings>; 5] = setting_keys! {
     /// TCP Fast Open: data on the SYN (RFC 7413).
     "fast_open": FieldKind::Choice(&choices(&FAST_OPEN)), default "off" => FieldAccess {
         get: |settings, _| choice_name(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
@@ -168,44 +144,15 @@ static ABOVE: [SettingKey<Settings>; 11] = setting_keys! {
     /// Size of the server's certificate chain.
     "tls_certificates": FieldKind::size(0, 1 << 20), default "3000B" => at!(tls_certificate_bytes);
     /// Whether `newreno`, `linux-reno` and `cubic` use HyStart++ (RFC 9406). With the preset `ns3`, only `cubic` does by default.
-    "hystart": FieldKind::Boolean, optional BY_PRESET => at!(hystart);
-    /// Whether all loss-based controls with the standard slow start use HyStart++ (RFC 9406), also those that `hystart` does not
-    /// affect: `bic`, `highspeed`, `htcp`, `illinois`, `scalable`, `veno`, `westwood` and `yeah`.
-    "hystart_all": FieldKind::Boolean, optional "false" => FieldAccess {
-        // Absent from resolved scenarios that do not use it.
-        get: |settings, _| settings.hystart_all.then_some(ValueData::Boolean(true)),
-        set: |settings, value| settings.hystart_all = value.map_or(settings.hystart_all, Value::boolean),
-    };
+    "hystart": FieldKind::Boolean, optional BY_PRESET => at!(control.hystart);
     /// Variant of HyStart.
-    "hystart_variant": FieldKind::Choice(&choices(&HYSTART_VARIANTS)), default "rfc" => at!(linux_hystart, HYSTART_VARIANTS);
-    /// Whether a congestion mark reduces the window less than a loss (Alternative Backoff with ECN, RFC 8511), in `newreno`,
-    /// `linux-reno` (0.8 of the window) and `cubic` (0.85).
-    "abe": FieldKind::Boolean, optional "false" => FieldAccess {
-        // Absent from resolved scenarios that do not use it.
-        get: |settings, _| settings.abe.then_some(ValueData::Boolean(true)),
-        set: |settings, value| settings.abe = value.map_or(settings.abe, Value::boolean),
-    };
-    /// Whether `prague` reduces its window as a classic control does if it detects a queue with classic marking
-    /// (arXiv:1911.00710).
-    "classic_ecn_fallback": FieldKind::Boolean, optional "false" => FieldAccess {
-        // Absent from resolved scenarios that do not use it.
-        get: |settings, _| settings.classic_ecn_fallback.then_some(ValueData::Boolean(true)),
-        set: |settings, value| settings.classic_ecn_fallback = value.map_or(settings.classic_ecn_fallback, Value::boolean),
-    };
-    /// Whether the window also grows while the application or flow control limits sending, at most to the window that one round trip
-    /// with the largest flight so far would reach (draft-ietf-ccwg-ratelimited-increase). Without it, the window grows only while
-    /// it limits sending, and in `newreno` always. `copa` and BBR do not use it.
-    "rate_limited_increase": FieldKind::Boolean, optional "false" => FieldAccess {
-        // Absent from resolved scenarios that do not use it.
-        get: |settings, _| settings.rate_limited_increase.then_some(ValueData::Boolean(true)),
-        set: |settings, value| settings.rate_limited_increase = value.map_or(settings.rate_limited_increase, Value::boolean),
-    };
-    /// Modes that `copa` may use. With `"switching"`, its mode detection can take the queue of Copa flows for a competitor.
-    "copa_mode": FieldKind::Choice(&choices(&COPA_MODES)), optional "`\"switching\"`" => FieldAccess {
-        // Absent from resolved scenarios that do not use it.
-        get: |settings, _| settings.copa_fixed_delta.then_some(ValueData::Choice("fixed-delta")),
-        set: |settings, value| set_from_choice(&mut settings.copa_fixed_delta, value, &COPA_MODES),
-    };
+    "hystart_variant": FieldKind::Choice(&choices(&HYSTART_VARIANTS)), default "rfc" => at!(control.linux_hystart, HYSTART_VARIANTS);
+};
+
+static CONTROL: SettingsPart<Settings, ControlOptions> =
+    SettingsPart { keys: &OPTION_KEYS, get: |settings| &settings.control, get_mut: |settings| &mut settings.control };
+
+static APPLICATIONS: [SettingKey<Settings>; 1] = setting_keys! {
     /// Whether the receiver closes its side when the sender has closed.
     "receiver_closes": FieldKind::Boolean, optional BY_PRESET => at!(receiver_closes);
 };
@@ -215,12 +162,12 @@ pub static TCP: Table = Table {
     name: "tcp",
     text: "Settings of TCP at both ends. `[tcp]` applies to all flows, `[flow.tcp]` after a `[[flow]]` to that flow. A flow \
            with its own preset starts from that preset; otherwise it starts from `[tcp]`.",
-    fields: &[&PRESET, &fields(&CONGESTION), &fields(&KEYS), &fields(&ABOVE)],
+    fields: &[&PRESET, &fields(&CONGESTION), &fields(&KEYS), &fields(&ABOVE), &fields(&OPTION_KEYS), &fields(&APPLICATIONS)],
     ..Table::EMPTY
 };
 
 /// The table `tcp`, and the settings that its keys set.
-pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &TCP, keys: &[&CONGESTION, &CONNECTION, &ABOVE] };
+pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &TCP, keys: &[&CONGESTION, &CONNECTION, &ABOVE, &CONTROL, &APPLICATIONS] };
 
 /// Sets all missing keys of a TCP table. The values are those of the preset that the table names, otherwise those of
 /// `inherited`, otherwise those of the preset `linux`.

@@ -1,8 +1,8 @@
 //! Limited sender: a bulk transfer whose application limits its rate or pauses at given times.
 //!
-//! While there is no limit, the sender writes whenever less than one write is unsent, as an application with
-//! `TCP_NOTSENT_LOWAT` (`tcp(7)`). A limit therefore takes effect at once. If a transport does not report its unsent
-//! bytes, the sender fills the send buffer. While the rate is limited, writes are evenly spaced. A write for which the
+//! While there is no limit, the sender writes whenever less than one write, or 64 KiB if writes are smaller, is unsent, as an
+//! application with `TCP_NOTSENT_LOWAT` (`tcp(7)`). A limit therefore takes effect almost at once. If a transport does not report
+//! its unsent bytes, the sender fills the send buffer. While the rate is limited, writes are evenly spaced. A write for which the
 //! send buffer has no room is skipped.
 
 use crate::application::{Application, Io, StreamId};
@@ -80,6 +80,8 @@ pub(crate) fn read(reader: &mut SettingsReader<'_, '_>, trees: &[Tree]) -> Resul
 const WRITE_TIME: Duration = Duration::from_millis(10);
 /// Smallest write of a limited application.
 const SMALLEST_WRITE_BYTES: u64 = 1000;
+/// Unsent bytes below which an application without a limit writes, if its writes are smaller.
+const UNLIMITED_LOW_WATER_BYTES: u64 = 64 << 10;
 
 /// Returns the size of the writes of an application that is limited to a rate.
 fn limited_write_bytes(rate: Rate, write_bytes: u64) -> u64 {
@@ -142,10 +144,10 @@ impl LimitedSender {
         }
     }
 
-    /// Returns whether less than one write is unsent.
-    fn is_low(&self, io: &mut dyn Io) -> bool {
+    /// Returns whether fewer bytes than `low_water_bytes` are unsent.
+    fn is_below(&self, low_water_bytes: u64, io: &mut dyn Io) -> bool {
         let unsent = self.stream.and_then(|id| io.stream(id)).and_then(|stream| stream.unsent_bytes());
-        unsent.is_none_or(|unsent| unsent < self.write_bytes)
+        unsent.is_none_or(|unsent| unsent < low_water_bytes)
     }
 
     /// Makes a write of at most `bytes` bytes. Returns whether there was room for it and more data remain.
@@ -173,13 +175,18 @@ impl LimitedSender {
                 if self.due <= now {
                     let bytes = *bytes;
                     self.due = now.saturating_add(spacing.transmit(u32::try_from(bytes).unwrap_or(u32::MAX), false));
-                    if self.is_low(io) {
+                    if self.is_below(self.write_bytes, io) {
                         self.write(bytes, io);
                     }
                 }
                 wake_at = wake_at.min(self.due);
             }
-            (None, WriteRate::Unlimited) => while self.is_low(io) && self.write(self.write_bytes, io) {},
+            (None, WriteRate::Unlimited) => {
+                // The transport reports free space once per acknowledgment, so less than what it sends until the next one would
+                // leave the window unused.
+                let low_water_bytes = self.write_bytes.max(UNLIMITED_LOW_WATER_BYTES);
+                while self.is_below(low_water_bytes, io) && self.write(self.write_bytes, io) {}
+            }
             (None, _) => {}
         }
         if self.stream.is_some() {

@@ -37,8 +37,7 @@ impl ModelFactory {
     /// Returns the factory of a flow's connections, or the reason why the flow cannot have any.
     pub(crate) fn new(described: &description::Quic) -> Result<ModelFactory, String> {
         let config = Arc::new(described.connection.clone());
-        let hystart = described.hystart;
-        let options = catalogue::ControlOptions { hystart, paced: config.pacing, quic: true, ..Default::default() };
+        let options = catalogue::ControlOptions { paced: config.pacing, quic: true, ..described.control };
         let control = ControlSource::named(&described.congestion, options, |control| refusal(control, config.ecn))?;
         Ok(ModelFactory { zero_rtt: config.zero_rtt, config, control, scheduler: None, is_plugged_in: false })
     }

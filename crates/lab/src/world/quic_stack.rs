@@ -30,8 +30,7 @@ pub(crate) struct StackFactory {
 impl StackFactory {
     /// Returns the factory of a flow's connections, or the reason why the flow cannot have any.
     pub(crate) fn new(described: &description::Quic) -> Result<StackFactory, String> {
-        let options =
-            catalogue::ControlOptions { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
+        let options = catalogue::ControlOptions { paced: true, quic: true, ..described.control };
         let control = ControlSource::named(&described.congestion, options, crate::stack::unsupported_reason)?;
         let connection = &described.connection;
         let certificate_bytes = connection.handshake.certificate_bytes;

@@ -55,17 +55,10 @@ impl TcpFactory {
     /// Returns the factory of a flow's connections, or the reason why the flow cannot have any.
     pub(crate) fn new(settings: &fullpipe_tcp::Settings) -> Result<Self, String> {
         let options = catalogue::ControlOptions {
-            hystart: settings.hystart,
-            hystart_all: settings.hystart_all,
-            linux_hystart: settings.linux_hystart,
             paced: settings.connection.pacing,
-            abe: settings.abe,
-            classic_ecn_fallback: settings.classic_ecn_fallback,
-            rate_limited_increase: settings.rate_limited_increase,
-            copa_fixed_delta: settings.copa_fixed_delta,
             // RFC 9331 section 4.2: a sender of ECT(1) needs accurate ECN feedback.
             ect1: settings.connection.ecn_feedback == fullpipe_tcp::EcnFeedback::Accurate,
-            ..Default::default()
+            ..settings.control
         };
         let shared = SharedTcpSettings {
             config: Arc::new(settings.connection.clone()),
