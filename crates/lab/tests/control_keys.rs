@@ -69,7 +69,8 @@ fn an_application_with_small_writes_fills_the_window_before_its_limit() {
     // 50 Mbit/s for 8 s without slow start (10 packets doubled to 363 in six round trips of 84 ms: 0.5 s), less headers (60 of 1242 bytes).
     let goodput = |transport: &str| {
         let limited = format!("limits = [{{ at = '9s', pause = true }}]\nwrite_size = '1000B'\n{transport}");
-        outcome(&scenario("", &limited, "9s")).flow_rows().map(|row| row.counters.rx_bytes).sum::<u64>() as f64 * 8.0 / 9.0
+        outcome(&scenario("", &limited, "9s")).flow_rows().map(|row| row.counters.rx_bytes).sum::<u64>() as f64 * 8.0
+            / 9.0
     };
     for transport in ["", "protocol = 'quic'\nquic = { stack = 'model' }"] {
         assert!(goodput(transport) > 40e6, "{transport}: {}", goodput(transport));
