@@ -15,6 +15,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 /// Runs scenarios in virtual time.
 #[derive(Clone, Debug)]
@@ -60,20 +61,60 @@ impl Recent {
 /// Cache of SHA-256 hashes of files to which scenarios refer. A trace may have hundreds of megabytes, and each point of
 /// a study may refer to it.
 #[derive(Debug, Default)]
-struct Digests(Mutex<BTreeMap<PathBuf, Vec<u8>>>);
+struct Digests(Mutex<BTreeMap<PathBuf, FileDigest>>);
+
+/// The hash of a file, and the length and time of modification that the file had.
+#[derive(Clone, Debug)]
+struct FileDigest {
+    hash: Vec<u8>,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl FileDigest {
+    /// Reads a file. Its length and time are read first, so that a change in the meantime is visible later.
+    fn read(path: &Path) -> std::io::Result<Self> {
+        let mut file = File::open(path)?;
+        let metadata = file.metadata()?;
+        let mut hash = Sha256::new();
+        std::io::copy(&mut file, &mut hash)?;
+        let hash = hash.finalize().to_vec();
+        Ok(FileDigest { hash, length: metadata.len(), modified: metadata.modified().ok() })
+    }
+}
 
 impl Digests {
     fn of(&self, path: &Path) -> Result<Vec<u8>, String> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(digest) = known.get(path) {
-            return Ok(digest.clone());
+            return Ok(digest.hash.clone());
         }
-        let cannot = |reason: std::io::Error| format!("cannot read {}: {reason}", path.display());
-        let mut hash = Sha256::new();
-        std::io::copy(&mut File::open(path).map_err(cannot)?, &mut hash).map_err(cannot)?;
-        let digest = hash.finalize().to_vec();
-        known.insert(path.to_owned(), digest.clone());
-        Ok(digest)
+        let digest = FileDigest::read(path).map_err(|reason| format!("cannot read {}: {reason}", path.display()))?;
+        let hash = digest.hash.clone();
+        known.insert(path.to_owned(), digest);
+        Ok(hash)
+    }
+
+    /// Fails if a file has no longer the content whose hash is known. A run reads its files again, and its key has the
+    /// earlier hash.
+    fn check(&self, path: &Path) -> Result<(), String> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(digest) = known.get_mut(path) else { return Ok(()) };
+        let metadata = std::fs::metadata(path).ok();
+        let now = metadata.map(|metadata| (metadata.len(), metadata.modified().ok()));
+        if now == Some((digest.length, digest.modified)) && digest.modified.is_some() {
+            return Ok(());
+        }
+        match FileDigest::read(path) {
+            Ok(read) if read.hash == digest.hash => *digest = read,
+            _ => {
+                return Err(format!(
+                    "{} changed after the scenario was read; to use its new content, start again",
+                    path.display()
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -115,6 +156,7 @@ impl VirtualTimeRunner {
             return Err(RunError::Interrupted);
         }
         let shared = self.scenario(scenario, options)?;
+        let files: Vec<PathBuf> = shared.referenced_files().map(Path::to_owned).collect();
         if let Some(reason) = shared.real_time_reason() {
             return Err(RunError::Failed(format!("it cannot run in virtual time: {reason}")));
         }
@@ -137,6 +179,7 @@ impl VirtualTimeRunner {
         let (outcome, draws) = fullpipe_units::random::count_draws(run);
         let outcome = outcome.map_err(|error: fullpipe_lab::RunError| RunError::Failed(error.to_string()))?;
         let outcome = outcome.ok_or(RunError::Interrupted)?;
+        files.iter().try_for_each(|file| self.digests.check(file)).map_err(RunError::Failed)?;
         let cpu_s = thread_cpu_s().zip(begun_s).map(|(ended, begun)| ended - begun);
         Ok(SimulatedRun { outcome, draws: NamedCounts(draws.into_iter().collect()), cpu_s })
     }

@@ -14,6 +14,7 @@ use fullpipe_archive::{
     BOX_QUANTILES, ClaimRecord, Clock, MetricRecord, ParameterRecord, Plot, PlotKind, STUDY, read_key,
 };
 use fullpipe_scenario::schema::{self, Error, Errors, Node, SourceLocation, Sources, Tree, Value, ValueData};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Loads a study from a file on the disk. If the file does not state a name, the study has the name of the folder (for
@@ -368,13 +369,15 @@ impl Loader<'_> {
             self.usable_name(&name, tree.location_of("name"), "an axis");
         }
         let mut levels: Vec<Level> = Vec::new();
+        // An axis may have thousands of values.
+        let mut labels = BTreeSet::new();
         for value in tree.list("values") {
             let Some(level) = self.level(&name, value.raw()) else { continue };
             if of_clock && !clocks(Clock::Both).iter().any(|clock| clock.name() == level.label) {
                 let message = format!("found {} for clock", level.label);
                 self.wrong(value.place, "values", message, &["\"virtual\"", "\"real\""]);
             }
-            if levels.iter().any(|earlier| earlier.label == level.label) {
+            if !labels.insert(level.label.clone()) {
                 let message = format!("the axis {name} has the value {} twice", level.label);
                 self.wrong(value.place, "values", message, &["each value once"]);
                 continue;

@@ -165,6 +165,11 @@ pub trait Runner: Sync {
         None
     }
 
+    /// Returns whether other processes make the runs. The threads of a study then only wait for them and for the disk.
+    fn runs_elsewhere(&self) -> bool {
+        false
+    }
+
     /// Returns the identity of the build: equal builds create equal records.
     fn build_identity(&self) -> String;
 }

@@ -127,6 +127,10 @@ impl Drop for Permit<'_> {
     }
 }
 
+/// The number of threads that store records while other processes make the runs. Each waits mostly for the disk, which
+/// syncs files of several threads at the same time.
+const DISK_WORKERS: usize = 32;
+
 /// The state that all workers share.
 pub(crate) struct Sweep<'a> {
     pub(crate) study: &'a Study,
@@ -161,15 +165,20 @@ impl Sweep<'_> {
         // With one job, runs are made one after another, and nothing else is done at the same time. Otherwise, workers
         // wait for the disk: a run of 15 ms waits for 12 ms. With four workers for each job, the jobs are busy for 97 %
         // of the time, and with two for 90 %. A waiting worker has only its records in memory.
-        let workers = if jobs > 1 { 4 * jobs } else { 1 };
+        // If other processes make the runs, a permit is a run in another process, and only a few runs wait for the disk.
+        let workers = match jobs {
+            0 | 1 => 1,
+            _ if self.laboratory.runs_elsewhere() => jobs.saturating_add(DISK_WORKERS),
+            _ => jobs.saturating_mul(4),
+        };
         let permits = Permits::new(jobs.max(1));
         let (sweep, options) = (self, &options);
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
-            for _ in 0..workers.clamp(1, total.max(1)) {
+            for number in 0..workers.clamp(1, total.max(1)) {
                 let (sender, next, halt, order, machine) = (sender.clone(), &next, &halt, &order, &machine);
                 let permits = &permits;
-                scope.spawn(move || {
+                let work = move || {
                     while !halt.load(Ordering::Relaxed) {
                         let permit = permits.take();
                         let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
@@ -184,7 +193,14 @@ impl Sweep<'_> {
                             break;
                         }
                     }
-                });
+                };
+                // The threads that exist make all runs if the system has no more threads.
+                if let Err(reason) = std::thread::Builder::new().spawn_scoped(scope, work) {
+                    if number == 0 {
+                        problem = Some(StudyError::System(format!("cannot start a thread: {reason}")));
+                    }
+                    break;
+                }
             }
             drop(sender);
             let mut finished = 0;

@@ -2,7 +2,7 @@
 //! any working directory.
 
 use crate::common::Temporary;
-use fullpipe_study::{RunOptions, Runner, ScenarioSource, VirtualTimeRunner};
+use fullpipe_study::{RunError, RunOptions, Runner, ScenarioSource, VirtualTimeRunner};
 use std::path::Path;
 
 const SCENARIO: &str = "duration = '1s'
@@ -64,4 +64,22 @@ fn a_trace_that_is_missing_is_told_by_name() {
         missing("file = 'nothing.org'")
     );
     assert!(missing("folder = 'nowhere'").contains("nowhere/r5s2.org: No such file"));
+}
+
+#[test]
+fn a_trace_that_changes_after_it_was_read_fails_the_run() {
+    let folder = Temporary::new("trace-changes");
+    let path = folder.0.join("r5s2.alt");
+    std::fs::write(&path, trace(245)).unwrap();
+    let laboratory = VirtualTimeRunner::new("test");
+    let resolved = laboratory.resolve(&source(&folder.0, "file = 'r5s2.alt'"), &[]).unwrap();
+    let run = || laboratory.run(&resolved, 1, &RunOptions::default());
+    run().unwrap();
+    // A longer request: the key of the run has the hash of the shorter one.
+    std::fs::write(&path, trace(1245)).unwrap();
+    let Err(RunError::Failed(reason)) = run() else { panic!("the run succeeded") };
+    assert!(reason.contains("r5s2.alt changed after the scenario was read"), "{reason}");
+    // A new time of modification alone is no change.
+    std::fs::write(&path, trace(245)).unwrap();
+    run().unwrap();
 }
