@@ -6,9 +6,10 @@
 use fullpipe::ConnectionContext;
 use fullpipe::congestion::{self as native, ControlRequirements, Controller, RecoveryExit, WindowState};
 use fullpipe::units::{Duration, Instant};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,13 +86,13 @@ pub(crate) struct Timeout {
 #[derive(Clone, Copy)]
 pub(crate) struct CongestionControl {
     /// Congestion window.
-    #[pyo3(get, set)]
+    #[pyo3(get)]
     cwnd_bytes: f64,
     /// Slow-start threshold; infinite until the first reduction.
-    #[pyo3(get, set)]
+    #[pyo3(get)]
     ssthresh_bytes: f64,
     /// Pacing rate; 0 if the pacing setting of the transport applies.
-    #[pyo3(get, set)]
+    #[pyo3(get)]
     pacing_bps: f64,
     /// Largest segment payload.
     #[pyo3(get)]
@@ -103,6 +104,25 @@ impl CongestionControl {
     #[new]
     fn new() -> Self {
         CongestionControl { cwnd_bytes: 0.0, ssthresh_bytes: f64::INFINITY, pacing_bps: 0.0, mss_bytes: 0 }
+    }
+
+    // The setters raise an error at the line of the control that assigns an invalid value.
+    #[setter]
+    fn set_cwnd_bytes(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.cwnd_bytes = quantity(value, "cwnd_bytes")?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_ssthresh_bytes(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.ssthresh_bytes = quantity(value, "ssthresh_bytes")?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_pacing_bps(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.pacing_bps = quantity(value, "pacing_bps")?;
+        Ok(())
     }
 
     /// Called when the connection is established. `rtt_s` is the round-trip sample of the handshake, or `None`.
@@ -170,6 +190,12 @@ impl Failure {
     }
 }
 
+/// Runs `work` on this thread with a thread state of Python for the whole time. Without it, each call of a control creates
+/// and deletes one, with the memory of its stack.
+pub(crate) fn with_thread_state<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    Python::attach(|py| py.detach(work))
+}
+
 /// A control of one end of a connection, which calls an object of Python.
 struct PythonControl {
     /// `None` if the object could not be created.
@@ -191,10 +217,17 @@ pub(crate) fn factory(
 ) -> impl Fn(&ConnectionContext<'_>) -> Box<dyn Controller> + Send + Sync {
     move |_| {
         let made = Python::attach(|py| {
-            let object = class.bind(py).call0()?;
+            let class = class.bind(py);
+            if !class.is_callable() {
+                return Err(PyTypeError::new_err(format!(
+                    "found a control of type {}; expected a subclass of fullpipe.CongestionControl, not an object of it",
+                    class.get_type().name()?
+                )));
+            }
+            let object = class.call0()?;
             object.cast::<CongestionControl>().map_err(|_| {
                 let kind = object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
-                pyo3::exceptions::PyTypeError::new_err(format!(
+                PyTypeError::new_err(format!(
                     "found a control of type {kind}; expected a subclass of fullpipe.CongestionControl"
                 ))
             })?;
@@ -215,8 +248,18 @@ pub(crate) fn factory(
 fn requirements(class: &Bound<'_, PyType>) -> PyResult<ControlRequirements> {
     let mut requirements = ControlRequirements::default();
     let Ok(names) = class.getattr("requirements") else { return Ok(requirements) };
-    for name in names.try_iter()? {
-        let name: String = name?.extract()?;
+    let wrong = |found: &Bound<'_, PyAny>| {
+        PyTypeError::new_err(format!(
+            "requirements: found {}; expected a tuple of signals (delivery_rate, pacing, ecn_counts, own_recovery)",
+            found.repr().map_or_else(|_| "another value".to_owned(), |text| text.to_string())
+        ))
+    };
+    if names.is_instance_of::<PyString>() {
+        return Err(wrong(&names));
+    }
+    for name in names.try_iter().map_err(|_| wrong(&names))? {
+        let name = name?;
+        let name: String = name.extract().map_err(|_| wrong(&name))?;
         match name.as_str() {
             "delivery_rate" => requirements.delivery_rate = true,
             "pacing" => requirements.pacing = true,
@@ -237,13 +280,19 @@ fn known(time: Duration) -> Option<f64> {
     (!time.is_zero()).then(|| time.as_secs_f64())
 }
 
-/// Returns a number of bytes or a rate as the transport has it: the integer part.
-fn whole(value: f64, name: &str) -> PyResult<u64> {
-    if value.is_nan() || value < 0.0 {
-        return Err(PyValueError::new_err(format!("{name} is {value}; expected a number of at least 0")));
+/// Returns the value of an attribute that a control assigns.
+fn quantity(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    let number: f64 = value.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(value.py()) {
+            return PyValueError::new_err(format!("{name}: the integer is too large; expected a number of at least 0"));
+        }
+        let kind = value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+        PyTypeError::new_err(format!("{name}: found a value of type {kind}; expected a number of at least 0"))
+    })?;
+    if number.is_nan() || number < 0.0 {
+        return Err(PyValueError::new_err(format!("{name} is {number}; expected a number of at least 0")));
     }
-    // The conversion saturates: infinity is the largest integer.
-    Ok(value as u64)
+    Ok(number)
 }
 
 /// Returns the value in Python of an integer of the transport, with the earlier fraction if the integer is the same.
@@ -275,9 +324,10 @@ impl PythonControl {
             };
             method(py, object)?;
             let after = *state.borrow();
-            window.cwnd_bytes = whole(after.cwnd_bytes, "cwnd_bytes")?;
-            window.ssthresh_bytes = whole(after.ssthresh_bytes, "ssthresh_bytes")?;
-            window.pacing_bps = whole(after.pacing_bps, "pacing_bps")?;
+            // The transport has integers. The conversion saturates: infinity is the largest integer.
+            window.cwnd_bytes = after.cwnd_bytes as u64;
+            window.ssthresh_bytes = after.ssthresh_bytes as u64;
+            window.pacing_bps = after.pacing_bps as u64;
             Ok(())
         });
         if let Err(error) = called {
@@ -297,7 +347,7 @@ impl Controller for PythonControl {
 
     fn on_established(&mut self, control: &mut WindowState, now: Instant, rtt: Option<Duration>) {
         let arguments = (now.as_secs_f64(), rtt.map(Duration::as_secs_f64));
-        self.call(control, |_, object| object.call_method1("on_established", arguments).map(drop));
+        self.call(control, |py, object| object.call_method1(intern!(py, "on_established"), arguments).map(drop));
     }
 
     fn on_ack(&mut self, control: &mut WindowState, ack: &native::Ack) {
@@ -320,7 +370,7 @@ impl Controller for PythonControl {
             in_recovery: ack.in_recovery,
             ce_packets: ack.ce_packets,
         };
-        self.call(control, |py, object| object.call_method1("on_ack", (Py::new(py, ack)?,)).map(drop));
+        self.call(control, |py, object| object.call_method1(intern!(py, "on_ack"), (Py::new(py, ack)?,)).map(drop));
     }
 
     fn on_congestion(&mut self, control: &mut WindowState, congestion: &native::CongestionEvent) {
@@ -331,12 +381,14 @@ impl Controller for PythonControl {
             ecn: congestion.ecn,
             persistent: congestion.persistent,
         };
-        self.call(control, |py, object| object.call_method1("on_congestion", (Py::new(py, event)?,)).map(drop));
+        self.call(control, |py, object| {
+            object.call_method1(intern!(py, "on_congestion"), (Py::new(py, event)?,)).map(drop)
+        });
     }
 
     fn on_recovery_exit(&mut self, control: &mut WindowState, exit: &RecoveryExit) {
         let arguments = (exit.now.as_secs_f64(), exit.in_flight_bytes, exit.undone);
-        self.call(control, |_, object| object.call_method1("on_recovery_exit", arguments).map(drop));
+        self.call(control, |py, object| object.call_method1(intern!(py, "on_recovery_exit"), arguments).map(drop));
     }
 
     fn on_timeout(&mut self, control: &mut WindowState, timeout: &native::Timeout) {
@@ -345,6 +397,8 @@ impl Controller for PythonControl {
             in_flight_bytes: timeout.in_flight_bytes,
             repeated: timeout.repeated,
         };
-        self.call(control, |py, object| object.call_method1("on_timeout", (Py::new(py, event)?,)).map(drop));
+        self.call(control, |py, object| {
+            object.call_method1(intern!(py, "on_timeout"), (Py::new(py, event)?,)).map(drop)
+        });
     }
 }

@@ -91,7 +91,10 @@ impl NativeScenario {
             py,
             &options.stop,
             |_, ()| Ok(()),
-            move |_| runner.simulate(resolved_here, seed, options_here, plugins),
+            move |_| {
+                let simulate = || runner.simulate(resolved_here, seed, options_here, plugins);
+                if own_controls == 0 { simulate() } else { control::with_thread_state(simulate) }
+            },
         );
         if let Some(error) = failure.take() {
             return Err(error);

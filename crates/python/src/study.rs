@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::interrupt;
-use crate::request::{files_of, records_of, request};
+use crate::request::{files_of, hex, records_of, request};
 use crate::scenario::write_report;
 use crate::values::overrides;
 use fullpipe::scenario::Override;
@@ -11,8 +11,9 @@ use fullpipe::study::{
     ScenarioSource, Shard, Study, StudyFolder, StudyObserver, StudyOptions, UserSettings, VirtualTimeRunner,
 };
 use fullpipe::{BUILD, find};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,20 +115,14 @@ impl NativeStudy {
         };
         let run = RunOptions { audit, resume, ..RunOptions::default() };
         let options = StudyOptions { jobs: jobs.max(1), run, ..StudyOptions::default() };
-        let stop = AtomicBool::new(false);
-        let runner: Box<dyn Runner + Send> = match submit {
-            None => Box::new(VirtualTimeRunner::new(BUILD)),
-            Some(submit) => Box::new(ExecutorRunner {
-                inner: VirtualTimeRunner::new(BUILD),
-                submit,
-                recent: Mutex::new(BTreeMap::new()),
-            }),
-        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let executor = submit.map(|submit| ExecutorLink { submit, recent: Mutex::new(BTreeMap::new()) });
+        let runner = StudyRunner { inner: VirtualTimeRunner::new(BUILD), stop: Arc::clone(&stop), executor };
         let on_message = |py: Python<'_>, (finished, total, label): (usize, usize, String)| match &observe {
             None => Ok(()),
             Some(observe) => observe.call1(py, (finished, total, label)).map(drop),
         };
-        let (study, folder_here, stop_here, runner_here) = (&self.0, &folder, &stop, &*runner);
+        let (study, folder_here, stop_here, runner_here) = (&self.0, &folder, &*stop, &runner);
         let work = move |sender: mpsc::Sender<(usize, usize, String)>| {
             let mut observer = Observer { sender, total: 0 };
             let files = FileSystem::new();
@@ -221,9 +216,16 @@ impl StudyObserver for Observer {
     }
 }
 
-/// Makes runs on the workers of an executor of Python's `concurrent.futures`.
-struct ExecutorRunner {
+/// Makes runs on the threads of the study, or on the workers of an executor.
+struct StudyRunner {
     inner: VirtualTimeRunner,
+    /// The flag that ends the study.
+    stop: Arc<AtomicBool>,
+    executor: Option<ExecutorLink>,
+}
+
+/// An executor of Python's `concurrent.futures`.
+struct ExecutorLink {
     /// Submits a request and the contents of files by hash, and returns a future.
     submit: Py<PyAny>,
     /// The files of the scenarios that were run last, by text.
@@ -251,15 +253,53 @@ enum Response {
     Missing(Vec<String>),
 }
 
-impl ExecutorRunner {
+/// The number of scenarios whose files are known. More are in flight at the same time only with as many workers.
+const RECENT: usize = 1024;
+
+/// The longest time until a waiting thread sees that the study ends. There may be thousands of these threads.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Returns the reason why there are no records. `otherwise` precedes an error that has no explanation.
+fn reason(py: Python<'_>, error: &PyErr, otherwise: &str) -> String {
+    let class_is = |module: &str, name: &str| {
+        py.import(module)
+            .and_then(|module| module.getattr(name))
+            .is_ok_and(|class| error.matches(py, class).unwrap_or(false))
+    };
+    if error.is_instance_of::<errors::Error>(py) {
+        // The message is complete without the name of the class.
+        error.value(py).to_string()
+    } else if class_is("concurrent.futures", "CancelledError") || class_is("asyncio", "CancelledError") {
+        "the executor canceled the run; it may have been shut down".to_owned()
+    } else if class_is("concurrent.futures", "BrokenExecutor") {
+        format!("a worker process of the executor ended, and the executor accepts no more runs ({error})")
+    } else {
+        format!("{otherwise} {error}")
+    }
+}
+
+impl ExecutorLink {
     /// Returns the files of a scenario; those of the last scenarios are known.
     fn files(&self, scenario: &ResolvedScenario) -> Result<Arc<Files>, String> {
+        // The content is the text, and then the hashes of the files.
+        if scenario.content.len() == scenario.text.len() {
+            return Ok(Arc::default());
+        }
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(files) = recent.get(&scenario.text) {
             return Ok(Arc::clone(files));
         }
         let files = Arc::new(files_of(scenario)?);
-        if recent.len() >= 16 {
+        // The key of the run has the hashes that the files had when the study was planned: 32 bytes after a label.
+        let planned = scenario.content[scenario.text.len()..].chunks(b"\nfile: ".len() + 32);
+        let changed = |((_, _, hash), planned): &(&(String, PathBuf, String), &[u8])| !hex(planned).ends_with(hash);
+        if let Some(((_, path, _), _)) = files.iter().zip(planned).find(changed) {
+            return Err(format!(
+                "{} changed after the scenario was read; to use its new content, start again",
+                path.display()
+            ));
+        }
+        if recent.len() >= RECENT {
             recent.clear();
         }
         recent.insert(scenario.text.clone(), Arc::clone(&files));
@@ -275,23 +315,25 @@ impl ExecutorRunner {
         files: &Files,
         contents: &BTreeMap<String, Vec<u8>>,
     ) -> Result<Response, RunFailure> {
-        let failed = |error: PyErr| RunFailure::Failed(error.to_string());
         let (sender, receiver) = mpsc::sync_channel(1);
         let future = Python::attach(|py| {
             let sent = PyDict::new(py);
             for (hash, content) in contents {
-                sent.set_item(hash, pyo3::types::PyBytes::new(py, content))?;
+                sent.set_item(hash, PyBytes::new(py, content))?;
             }
             let future = self.submit.call1(py, (request(py, scenario, seed, options, files)?, sent))?;
-            future.call_method1(py, "add_done_callback", (Done(sender),))?;
+            future.call_method1(py, intern!(py, "add_done_callback"), (Done(sender),))?;
             Ok(future)
         })
-        .map_err(failed)?;
+        .map_err(|error: PyErr| {
+            RunFailure::Failed(Python::attach(|py| reason(py, &error, "the executor did not accept the run:")))
+        })?;
         loop {
-            match receiver.recv_timeout(Duration::from_millis(100)) {
+            match receiver.recv_timeout(POLL) {
                 Ok(()) => break,
                 Err(RecvTimeoutError::Timeout) if options.stop.load(Ordering::Relaxed) => {
-                    Python::attach(|py| future.call_method0(py, "cancel").map(drop)).map_err(failed)?;
+                    // The study ends in any case; a run that cannot be canceled is finished in vain.
+                    let _ = Python::attach(|py| future.call_method0(py, intern!(py, "cancel")).map(drop));
                     return Err(RunFailure::Interrupted);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -301,22 +343,23 @@ impl ExecutorRunner {
             }
         }
         Python::attach(|py| {
-            let response = future.call_method0(py, "result")?;
-            let response = response.bind(py).cast::<PyDict>().map_err(PyErr::from)?.clone();
+            let response = future.call_method0(py, intern!(py, "result"))?;
+            let Ok(response) = response.bind(py).cast::<PyDict>() else {
+                let kind = response.bind(py).get_type().name()?;
+                return Err(errors::RunError::new_err(format!(
+                    "the executor returned a value of type {kind} instead of records; expected an executor of \
+                     concurrent.futures, whose workers have Fullpipe {BUILD}"
+                )));
+            };
             match response.get_item("missing")? {
                 Some(missing) => Ok(Response::Missing(missing.extract()?)),
-                None => Ok(Response::Records(Box::new(records_of(&response, options)?))),
+                None => Ok(Response::Records(Box::new(records_of(response, options)?))),
             }
         })
-        .map_err(failed)
-    }
-}
-
-impl Runner for ExecutorRunner {
-    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
-        self.inner.resolve(scenario, overrides)
+        .map_err(|error| RunFailure::Failed(Python::attach(|py| reason(py, &error, "the worker raised"))))
     }
 
+    /// Makes a run on a worker, which gets the contents of the files that it does not have.
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunFailure> {
         let files = self.files(scenario).map_err(RunFailure::Failed)?;
         let mut contents = BTreeMap::new();
@@ -327,7 +370,7 @@ impl Runner for ExecutorRunner {
                     let before = contents.len();
                     for (_, path, hash) in files.iter().filter(|(_, _, hash)| missing.contains(hash)) {
                         let content = std::fs::read(path)
-                            .map_err(|error| RunFailure::System(format!("cannot read {}: {error}", path.display())))?;
+                            .map_err(|error| RunFailure::Failed(format!("cannot read {}: {error}", path.display())))?;
                         contents.insert(hash.clone(), content);
                     }
                     if contents.len() == before {
@@ -339,6 +382,27 @@ impl Runner for ExecutorRunner {
                 }
             }
         }
+    }
+}
+
+impl Runner for StudyRunner {
+    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
+        // A study with many points resolves scenarios for minutes before the first run.
+        if self.stop.load(Ordering::Relaxed) {
+            return Err("the study was interrupted".to_owned());
+        }
+        self.inner.resolve(scenario, overrides)
+    }
+
+    fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunFailure> {
+        match &self.executor {
+            None => self.inner.run(scenario, seed, options),
+            Some(executor) => executor.run(scenario, seed, options),
+        }
+    }
+
+    fn runs_elsewhere(&self) -> bool {
+        self.executor.is_some()
     }
 
     fn random_starts_override(&self) -> Option<Override> {

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Union
 
+from ._check import boolean, integer, mapping
 from ._control import CongestionControl
 from ._native import NativeScenario, to_toml
 from ._result import Result
@@ -99,8 +100,8 @@ class Scenario:
         Raises :class:`ScenarioError` if the scenario is invalid, :class:`RunError` if the run fails, and the exception of
         a control.
         """
-        pairs = list((controls or {}).items())
-        result = Result(self._native.run(_seed(seed), _table(set), audit, pairs))
+        pairs = list(mapping("controls", controls or {}, "flows and subclasses of CongestionControl").items())
+        result = Result(self._native.run(_seed(seed), _table(set), boolean("audit", audit), pairs))
         for hint in result._native.hints:
             warnings.warn(hint, stacklevel=2)
         return result
@@ -127,10 +128,8 @@ class Scenario:
 
 
 def _seed(seed: int | None) -> int | None:
-    if seed is not None and not 0 <= seed < 2**64:
-        raise ValueError(f"seed is {seed}; expected an integer from 0 to 2**64 - 1")
-    return seed
+    return None if seed is None else integer("seed", seed, 0, 2**64 - 1)
 
 
 def _table(set: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if set is None else dict(set)
+    return None if set is None else mapping("set", set, "paths of the scenario, and values")

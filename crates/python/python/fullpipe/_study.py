@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
+from ._check import boolean, integer, mapping
 from ._errors import RunError, StudyError, extra
 from ._native import NativeStudy, read_table, to_toml
 from ._native import merge as native_merge
@@ -23,6 +24,10 @@ from ._worker import execute
 
 if TYPE_CHECKING:
     import xarray
+
+
+#: The tables of a folder of records.
+_TABLES = ("results", "summary", "flow_summary", "robustness", "expectations")
 
 
 class Study:
@@ -52,6 +57,8 @@ class Study:
         set: Mapping[str, Any] | None = None,
         quick: bool = False,
     ):
+        if not isinstance(source, (str, os.PathLike)) or not isinstance(os.fspath(source), str):
+            raise TypeError(f"found a study of type {type(source).__name__}; expected a path or a name")
         native = NativeStudy.find(os.fspath(source))
         self._init(native, runs, seeds, seed, set, quick)
 
@@ -64,10 +71,12 @@ class Study:
         set: Mapping[str, Any] | None,
         quick: bool,
     ) -> None:
-        for name, number in (("runs", runs), ("seeds", seeds)):
-            if number is not None and number < 1:
-                raise ValueError(f"{name} is {number}; expected at least 1")
-        self._native, self.messages = native.apply(None if set is None else dict(set), runs, seeds, seed, quick)
+        table = None if set is None else mapping("set", set, "parameters, axes or paths, and values")
+        runs = None if runs is None else integer("runs", runs, 1, 1_000_000)
+        seeds = None if seeds is None else integer("seeds", seeds, 1, 1_000_000)
+        # TOML has integers of 64 bits, and JSON those of a double.
+        seed = None if seed is None else integer("seed", seed, 0, 2**53 - 1)
+        self._native, self.messages = native.apply(table, runs, seeds, seed, boolean("quick", quick))
 
     @classmethod
     def sweep(
@@ -89,7 +98,9 @@ class Study:
         if not isinstance(scenario, Scenario):
             scenario = Scenario(scenario)
         tables: list[dict[str, Any]] = []
-        for key, values in axes.items():
+        for key, values in mapping("axes", axes, "paths of the scenario, and lists of values").items():
+            if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+                raise TypeError(f"the axis {key!r} has the values {values!r}; expected a list of values")
             named, _, path = key.rpartition("=")
             path = path.strip()
             values = list(values)
@@ -98,6 +109,7 @@ class Study:
             tables.append({"name": named.strip() or path.rpartition(".")[2], "paths": [path], "values": values})
         if metrics is None:
             metrics = {"goodput_bps": 'sum(present(goodput_bps["*.main"]))'}
+        metrics = mapping("metrics", metrics, "names and expressions")
         units = {"bps": "bit/s", "s": "s", "bytes": "bytes", "packets": "packets"}
         table = {
             "title": f"Sweep over {', '.join(table['name'] for table in tables)}",
@@ -160,13 +172,27 @@ class Study:
         same call continues.
         """
         folder = Path("fullpipe-out", self.name) if out is None else Path(out)
-        submit = None if executor is None else _submitter(executor)
-        workers = os.cpu_count() or 1
-        jobs = (in_flight or 100) if executor is not None else jobs or workers
+        if executor is None:
+            submit = None
+            if in_flight is not None:
+                raise ValueError("in_flight is the number of runs of an executor; use jobs=, or add executor=")
+            at_once = integer("jobs", (os.cpu_count() or 1) if jobs is None else jobs, 1, 10_000)
+        else:
+            submit = _submitter(executor)
+            if jobs is not None:
+                raise ValueError("jobs is the number of threads of this process; with executor=, use in_flight=")
+            at_once = integer("in_flight", 100 if in_flight is None else in_flight, 1, 10_000)
+        if not isinstance(progress, bool) and not callable(progress):
+            raise TypeError(f"progress is {progress!r}; expected True, False or a function")
+        if shard is not None:
+            if not isinstance(shard, tuple) or len(shard) != 2:
+                raise TypeError(f"shard is {shard!r}; expected a tuple (I, N)")
+            shard = (integer("shard[0]", shard[0], 0, 2**32 - 1), integer("shard[1]", shard[1], 0, 2**32 - 1))
+        audit, report = boolean("audit", audit), boolean("report", report)
         shown = _Progress() if progress is True else None
         summary = self._native.run(
             folder,
-            jobs=jobs,
+            jobs=at_once,
             audit=audit,
             resume=True,
             report=report,
@@ -178,8 +204,11 @@ class Study:
             shown.close()
         failed = summary["failed"]
         if failed:
-            reasons = "".join(f"\n  {label}: {reason}" for label, reason in failed[:10])
-            raise RunError(f"{len(failed)} runs failed; the others are kept in {folder}{reasons}")
+            lines = [f"\n  {label}: {reason}" for label, reason in failed[:10]]
+            if len(failed) > len(lines):
+                lines.append(f"\n  and {len(failed) - len(lines)} others")
+            number = "1 run" if len(failed) == 1 else f"{len(failed)} runs"
+            raise RunError(f"{number} failed; the others are kept in {folder}, and the same call reuses them{''.join(lines)}")
         return Results(folder, self, summary)
 
     def __repr__(self) -> str:
@@ -202,9 +231,13 @@ class Results:
         self.warnings: list[str] = summary["warnings"]
 
     def arrow(self, table: str = "results") -> pa.Table:
-        """Returns a table of the folder as a table of pyarrow: ``results``, ``summary`` or ``flow_summary``."""
-        name = table if table.endswith(".csv") else f"{table}.csv"
-        return to_arrow(read_table(self.folder / name))
+        """Returns a table of the folder as a table of pyarrow: ``results``, ``summary`` or ``flow_summary``.
+
+        A study with several seeds also has ``robustness``, and one with expectations has ``expectations``.
+        """
+        if table not in _TABLES:
+            raise StudyError(f"unknown table {table!r} (one of: {', '.join(_TABLES)})")
+        return to_arrow(read_table(self.folder / f"{table}.csv"))
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -272,12 +305,17 @@ def merge(
     folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], *, report: bool = False
 ) -> Path:
     """Combines the folders of all shards of a study in the folder ``out``, as ``fullpipe study merge`` does."""
+    if isinstance(folders, (str, bytes, os.PathLike)) or not isinstance(folders, Iterable):
+        raise TypeError(f"folders is {folders!r}; expected a list of the folders of all shards")
     native_merge([Path(folder) for folder in folders], Path(out), report)
     return Path(out)
 
 
 def _submitter(executor: Executor) -> Callable[[dict[str, Any], dict[str, bytes]], Any]:
-    """Returns a function that submits a request. Dask would combine requests with equal content by default."""
+    """Returns a function that submits a request to an executor."""
+    if not callable(getattr(executor, "submit", None)):
+        kind = type(executor).__name__
+        raise TypeError(f"found an executor of type {kind}; expected an executor of concurrent.futures")
 
     def submit(request: dict[str, Any], contents: dict[str, bytes]) -> Any:
         return executor.submit(execute, request, contents)

@@ -1,0 +1,39 @@
+"""Checks of arguments. Their errors name the argument, what was found and what was expected."""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from collections.abc import Mapping
+from typing import Any
+
+
+def integer(name: str, value: object, least: int, most: int) -> int:
+    """Returns an integer argument."""
+    expected = f"expected an integer from {least} to {most}"
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} is {reprlib.repr(value)}; {expected}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} is {reprlib.repr(number)}; {expected}")
+    return number
+
+
+def boolean(name: str, value: object) -> bool:
+    """Returns a boolean argument: the text ``"no"`` would be true otherwise."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is {reprlib.repr(value)}; expected True or False")
+    return value
+
+
+def mapping(name: str, value: object, content: str) -> dict[str, Any]:
+    """Returns a mapping argument as a dict; ``content`` describes what it contains."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} is {reprlib.repr(value)}; expected a dict of {content}")
+    for key in value:
+        if not isinstance(key, str):
+            raise TypeError(f"{name} has the key {reprlib.repr(key)}; expected a dict of {content}")
+    return dict(value)
