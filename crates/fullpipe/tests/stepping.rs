@@ -1,6 +1,7 @@
 //! Runs in steps: they equal uninterrupted runs, and changes between steps have the expected effects.
 
 use fullpipe::congestion::ExternalControl;
+use fullpipe::congestion::cubic::Cubic;
 use fullpipe::stepping::StepError;
 use fullpipe::units::{Duration, FlowId, Instant, Rate};
 use fullpipe::{Error, Outcome, RunError, RunningSimulation, Simulation};
@@ -125,6 +126,36 @@ fn a_fixed_window_has_a_goodput_of_one_window_per_round_trip_time() {
     let (least, most) = (window_bits / 0.0404, window_bits / 0.0401);
     assert!((least..=most).contains(&goodput_bps), "{goodput_bps} bit/s, expected {least} to {most}");
     assert!(run.finish().verdict().passed());
+}
+
+#[test]
+fn a_base_without_changes_has_the_records_of_its_control() {
+    for protocol in [TCP, QUIC] {
+        let expected = bulk(protocol).control("bulk", |_| Box::new(Cubic::default())).run().expect("it runs");
+        let control = ExternalControl::with_base(|| Box::new(Cubic::default()));
+        let run = bulk(protocol).external_control("bulk", &control).start().expect("it can be built");
+        assert_equal(&finish_in_steps(run, Duration::from_millis(20)), &expected, protocol);
+    }
+}
+
+#[test]
+fn a_base_continues_from_the_window_that_the_program_sets() {
+    for protocol in [TCP, QUIC] {
+        let control = ExternalControl::with_base(|| Box::new(Cubic::default()));
+        let mut run = bulk(protocol).external_control("bulk", &control).start().expect("it can be built");
+        let flow = run.flow("bulk").expect("it exists");
+        let window = |run: &mut RunningSimulation| run.flow_snapshot(flow).connection.expect("it is open").cwnd_bytes;
+        run.run_until(at_ms(5000)).expect("time increases");
+        let before = window(&mut run);
+        control.set_window(before / 2);
+        // Below the slow-start threshold, it grows by the acknowledged bytes: in 10 ms at most 125 kB at 100 Mbit/s.
+        run.run_until(at_ms(5010)).expect("time increases");
+        let halved = window(&mut run);
+        assert!((before / 2..=before / 2 + 125_000).contains(&halved), "{protocol}: {before}, {halved}");
+        run.run_until(at_ms(9000)).expect("time increases");
+        assert!(window(&mut run) > halved, "{protocol}: CUBIC grows the window again");
+        assert!(run.finish().verdict().passed());
+    }
 }
 
 #[test]
