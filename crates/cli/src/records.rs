@@ -499,10 +499,19 @@ fn cell<R>(column: &Column<R>, row: &R) -> String {
 
 /// Returns the metrics and claims of a study. For a single run each total has a label, such as "mean over flows", and
 /// metrics without a value are listed below the table. A note that all rows have is also written once, below the table.
+/// Claims on experiments that were not selected are only counted.
 fn metric_table(study: &Study, rows: &[SummaryRow]) -> String {
+    let is_selected = |row: &&SummaryRow| {
+        let claim = row.claim().and_then(|name| study.claim(name));
+        claim.is_none_or(|claim| {
+            let lookups = claim.expression.lookups();
+            lookups.is_empty() || lookups.iter().any(|lookup| study.selected.contains(&lookup.experiment))
+        })
+    };
+    let (rows, of_others): (Vec<&SummaryRow>, Vec<&SummaryRow>) = rows.iter().partition(is_selected);
     let single = matches!(study.seeds, SeedSource::Fixed(_));
     let has_value = |row: &&SummaryRow| !single || row.run_count() > 0 || row.mean.is_some() || row.verdict.is_some();
-    let (rows, without): (Vec<&SummaryRow>, Vec<&SummaryRow>) = rows.iter().partition(has_value);
+    let (rows, without): (Vec<&SummaryRow>, Vec<&SummaryRow>) = rows.into_iter().partition(has_value);
     let note = rows.first().map(|row| row.note.as_str()).unwrap_or_default();
     let common = rows.len() > 1 && !note.is_empty() && rows.iter().all(|row| row.note == note);
     let total = |row: &SummaryRow| {
@@ -529,6 +538,9 @@ fn metric_table(study: &Study, rows: &[SummaryRow]) -> String {
     if !without.is_empty() {
         let names: Vec<String> = without.iter().map(|row| row.name()).collect();
         out += &format!("Without a value: {}\n", names.join(", "));
+    }
+    if !of_others.is_empty() {
+        out += &format!("{} on experiments that were not selected\n", format_count(of_others.len() as u64, "claim"));
     }
     out
 }

@@ -272,6 +272,9 @@ fn study_runs_missing_runs_and_reuses_the_others() {
     };
     // Two sets of delays with two runs each. The runs with fixed delays draw no random numbers and are therefore one run.
     let first = study(&[]);
+    // No claim of the study is on this experiment.
+    let table = String::from_utf8_lossy(&first.stdout).into_owned();
+    assert!(table.contains("claims on experiments that were not selected\n") && !table.contains("claim:"), "{table}");
     let files = records(&out);
     let mut runs: Vec<PathBuf> =
         std::fs::read_dir(out.join("runs")).expect("runs").flatten().map(|entry| entry.path()).collect();
